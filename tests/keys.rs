@@ -478,6 +478,15 @@ fn secrets_for_an_element_are_in_no_other_file_of_a_device() {
         }
     }
     assert_eq!(in_element(&list(&place, "")), [true; 4]);
+    // Also by way of a revocation.
+    place
+        .smolfed("keys revoke 2 --keys fleet/keys.toml")
+        .success();
+    assert_eq!(in_element(&list(&place, "")), [true; 3]);
+    let rotate = format!("keys rotate 2 --keys fleet/keys.toml --out two --budget 2 {DEVICES}");
+    place.smolfed(&rotate).success();
+    assert!(place.path("two/device-2.element").exists());
+    assert_eq!(in_element(&list(&place, "")), [true; 4]);
     let again = format!("provision --devices 0..4 --out fleet --element {DEVICES}");
     place
         .smolfed(&again)

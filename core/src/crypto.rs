@@ -43,6 +43,12 @@ impl Key {
         &self.0
     }
 
+    /// The bytes, for whoever fills them in place.
+    #[cfg(feature = "element")]
+    pub(crate) const fn secret_mut(&mut self) -> &mut [u8; KEY_BYTES] {
+        &mut self.0
+    }
+
     /// The key that belongs to this input: HChaCha20(key; input), a pseudo-random function.
     ///
     /// Nobody learns from it anything about this key, or about the keys of other inputs.

@@ -6,16 +6,14 @@
 //!
 //! # What firmware does
 //!
-//! It implements [`SecureElement`], two functions around the driver of the element, reads its
-//! record with [`Record::read_with`](crate::provision::Record::read_with), and makes its ledger
-//! with [`FIRST_CHAIN`] in the place of the key. All the rest is as without: the session takes the
-//! identity, [`Ledger::begin`](crate::ledger::Ledger::begin) does.
+//! It implements [`SecureElement`], two functions around the driver of the element, and reads its
+//! record with [`Record::read_with`](crate::provision::Record::read_with). All the rest is as
+//! without an element.
 //!
 //! ```
 //! use smolfed_core::{
-//!     crypto::Key,
-//!     element::{Element, ElementFault, SecureElement, Slot},
-//!     identity::Identity,
+//!     element::{Element, ElementFault, SecretSlot, SecureElement},
+//!     provision::{ProvisionError, Record},
 //! };
 //!
 //! # struct Driver;
@@ -32,56 +30,73 @@
 //! struct Chip(Driver);
 //!
 //! impl SecureElement for Chip {
-//!     fn expand(&mut self, slot: Slot, info: &[u8]) -> Result<Key, ElementFault> {
-//!         let mut key = [0; 32];
-//!         let done = self.0.hkdf_expand(slot as u8, info, &mut key);
-//!         done.map_err(|_| ElementFault)?;
-//!         Ok(Key::from_secret(key))
+//!     fn expand(
+//!         &mut self,
+//!         slot: SecretSlot,
+//!         info: &[u8],
+//!         key: &mut [u8; 32],
+//!     ) -> Result<(), ElementFault> {
+//!         let done = self.0.hkdf_expand(slot as u8, info, key);
+//!         done.map_err(|_| ElementFault)
 //!     }
 //!
-//!     fn expand_into(&mut self, from: Slot, info: &[u8], to: Slot) -> Result<(), ElementFault> {
+//!     fn expand_into(
+//!         &mut self,
+//!         from: SecretSlot,
+//!         info: &[u8],
+//!         to: SecretSlot,
+//!     ) -> Result<(), ElementFault> {
 //!         let done = self.0.hkdf_expand_to_slot(from as u8, info, to as u8);
 //!         done.map_err(|_| ElementFault)
 //!     }
 //! }
 //!
-//! # fn main() -> Result<(), ElementFault> {
-//! # let driver = Driver;
-//! let identity = Identity {
-//!     device: 7,
-//!     root: Element::new(Chip(driver))?,
-//! };
-//! # Ok(())
-//! # }
+//! fn record(page: &[u8], driver: Driver) -> Result<Record<'_, Element<Chip>>, ProvisionError> {
+//!     Record::read_with(page, Chip(driver))
+//! }
 //! ```
 //!
 //! # What derives from the secrets
 //!
 //! All by HKDF-Expand with SHA-256 (RFC 5869, section 2.3), 32 bytes:
 //!
-//! | slot | info | what it is | how long it is in RAM |
+//! | slot | info | what it is | in RAM |
 //! | --- | --- | --- | --- |
-//! | root | "streams " ‖ nonce of the ledger ‖ round u32 | root of the streams of one round | until the next round |
-//! | root | "smolfed mask" ‖ device u32 | root of the masks, with the feature `masks` | always |
-//! | chain key | as of `wire::keys` | keys of one greeting or session | its session |
+//! | root | "streams " ‖ ledger's nonce ‖ round u32 | root of streams | until the round ends |
+//! | root | "smolfed mask" ‖ device u32 | root of masks, with the feature `masks` | always |
+//! | chain key | as of `wire::keys` | keys of a session and its greeting | until it ends |
+//! | both | "smolfed check   " | 16 bytes that tell which secret it is | is public |
 //!
-//! HKDF-Expand is a pseudo-random function: whoever reads the RAM has the noise of this round and
-//! the frames of this session, and neither those of another round nor of another session. The
+//! HKDF-Expand is a pseudo-random function: whoever reads the RAM has the noise of a round that is
+//! being trained, and the frames of the session, and those of no other round or session. The
 //! exception are masks, whose keys helpers share: whoever has read the RAM of a device with masks
-//! knows them in all rounds.
+//! knows them in all rounds. And whoever runs code on the device asks the element for what they
+//! want.
 //!
 //! # The ratchet and power cuts
 //!
-//! The chain key after n steps is in slot [`Slot::Even`] or [`Slot::Odd`], by n; n is in the ledger,
-//! in the place of the chain key. A step derives the next key into the other slot, *then* the
-//! ledger records n + 1 with the participation. A power cut between the two leaves n in the ledger,
-//! and the key of n in its slot: the step is repeated with the same result. One after both finds
-//! n + 1 in both. So neither the element nor the ledger needs to know what the other has done. The
-//! slot before has the key of the last session until the next step, as the ledger has without an
-//! element: whoever can open the element reads that session, and none before it.
+//! The chain key after n steps is in slot [`SecretSlot::Even`] or [`SecretSlot::Odd`], by n. In the
+//! place of a chain key the ledger has n and the check of the key. A step derives the next key into
+//! the other slot, *then* the ledger records n + 1 with the participation. A power cut between the
+//! two leaves n in the ledger, and the key of n in its slot: the step is repeated with the same
+//! result. One after both finds n + 1 in both. So neither the element nor the ledger needs to know
+//! what the other has done. The slot before has the key of the last session until the next step, as
+//! the ledger has without an element: whoever can open the element reads that session, and none
+//! before it.
 //!
-//! A record for an element says so: firmware without one refuses it, and with it the ledger, whose
-//! number of steps it would take for a key.
+//! **A ledger that is put back** by two steps or more names a key that is overwritten: the check
+//! says so, and there is no session. One that is put back by one step greets under the key of the
+//! session before, by which its coordinator knows it, as it does without an element.
+//!
+//! **A ledger that is erased** is created again only with the key of the provisioning record, which
+//! is overwritten at the first start, as without an element: here it is n = 0 and a check.
+//!
+//! **Another element**, or one whose root was not written, does not have the check that the record
+//! has of the root: [`Record::read_with`](crate::provision::Record::read_with) refuses it. Nobody
+//! else would notice: the noise would be predictable.
+//!
+//! A record for an element says so: firmware without one refuses it, and would take what the ledger
+//! names for a key.
 
 use crate::{
     crypto::Key,
@@ -95,8 +110,8 @@ use crate::{
 /// A secret in a secure element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Slot {
-    /// The root of the device's streams: written once.
+pub enum SecretSlot {
+    /// The root of the device's streams: written when the device is provisioned.
     Root = 0,
     /// The chain key after an even number of steps: at first, that of provisioning.
     Even = 1,
@@ -104,10 +119,10 @@ pub enum Slot {
     Odd = 2,
 }
 
-/// That the element did nothing: it does not answer, or refuses.
+/// The secure element did not answer, or refused, or has other secrets than the device.
 ///
-/// A frame that needs it is left out, counted as [`Unexpected`], and comes again; a round
-/// that needs it is declined, and not recorded.
+/// A frame that needs it is left out, counted as [`Unexpected`], and comes again; a round that
+/// needs it is declined, and not recorded.
 ///
 /// [`Unexpected`]: crate::wire::refusal::Refusal::Unexpected
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,59 +131,117 @@ pub struct ElementFault;
 
 impl core::fmt::Display for ElementFault {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("the secure element does not answer, or refuses")
+        f.write_str("the secure element did not answer, or has other secrets")
     }
 }
 
 impl core::error::Error for ElementFault {}
 
-/// What a secure element does, around its driver. Both functions wait for it.
+/// What a secure element does, around its driver. Both functions wait for it, and return what it
+/// answers to this question: never what it owed to an earlier one that was given up.
 pub trait SecureElement {
     /// HKDF-Expand with SHA-256 (RFC 5869, section 2.3) of the secret in `slot`, with at most 20
-    /// bytes of `info`: 32 bytes, which are HMAC-SHA-256(secret; info ‖ 1).
+    /// bytes of `info`: 32 bytes, which are HMAC-SHA-256(secret; info ‖ 1). They are written to
+    /// `key`, which is overwritten when it is no longer needed; keep no copy.
     ///
     /// # Errors
     /// [`ElementFault`].
-    fn expand(&mut self, slot: Slot, info: &[u8]) -> Result<Key, ElementFault>;
+    fn expand(
+        &mut self,
+        slot: SecretSlot,
+        info: &[u8],
+        key: &mut [u8; 32],
+    ) -> Result<(), ElementFault>;
 
-    /// The same, into another slot: it does not leave the element. What was there is overwritten.
+    /// The same, into another slot: it does not leave the element. What was there is overwritten,
+    /// and what is there now stays when the power fails.
     ///
     /// # Errors
     /// [`ElementFault`]. Slot `to` may then have anything, and `from` what it had.
-    fn expand_into(&mut self, from: Slot, info: &[u8], to: Slot) -> Result<(), ElementFault>;
+    fn expand_into(
+        &mut self,
+        from: SecretSlot,
+        info: &[u8],
+        to: SecretSlot,
+    ) -> Result<(), ElementFault>;
 }
-
-/// What a new ledger takes in the place of the first chain key: no step was done.
-pub const FIRST_CHAIN: Key = Key::from_secret([0; 32]);
 
 /// The secrets of a device in a secure element, in the place of the [`Root`] of its
 /// [`Identity`](crate::identity::Identity).
+#[derive(Clone)]
 pub struct Element<E> {
     chip: E,
-    /// That of the round which was begun last.
+    /// That of the round which was begun last, until it ends.
     streams: Root,
 }
 
+/// What tells a secret from others, and says nothing of it.
+pub type Check = [u8; 16];
+
+/// What a check derives by.
+const CHECK: &[u8; 16] = b"smolfed check   ";
+
+/// What a root becomes when its round has ended.
+const ENDED: &[u8; 16] = b"smolfed no round";
+
+/// The check of a secret, for whoever provisions it.
+#[must_use]
+pub fn check(secret: &Key) -> Check {
+    crate::crypto::kdf::expand(secret, CHECK).truncated()
+}
+
+/// What a ledger has in the place of a chain key: which one it is, and its check.
+#[must_use]
+pub fn named(steps: u32, check: &Check) -> Key {
+    let mut name = Key::from_secret([0; 32]);
+    let places = name.secret_mut().iter_mut();
+    let bytes = steps.to_le_bytes().into_iter().chain(*check);
+    for (place, byte) in places.zip(bytes) {
+        *place = byte;
+    }
+    name
+}
+
 impl<E: SecureElement> Element<E> {
-    /// Asks the element for the first time.
+    /// The element whose root has this check.
     ///
     /// # Errors
     /// [`ElementFault`].
-    pub fn new(mut chip: E) -> Result<Self, ElementFault> {
-        // Before the first round nothing draws from it; if anything did, it would be secret.
-        let streams = root_of(&mut chip, b"smolfed no round")?;
-        Ok(Self { chip, streams })
+    pub fn new(chip: E, root: &Check) -> Result<Self, ElementFault> {
+        let mut element = Self {
+            chip,
+            // Replaced at once, by one that is secret: nothing draws from either.
+            streams: Root::from_secret([0; 32]),
+        };
+        element.streams = element.root_of(ENDED)?;
+        match element.check_of(SecretSlot::Root)? == *root {
+            true => Ok(element),
+            false => Err(ElementFault),
+        }
     }
 
+    fn derived(&mut self, slot: SecretSlot, info: &[u8]) -> Result<Key, ElementFault> {
+        let mut key = Key::from_secret([0; 32]);
+        self.chip.expand(slot, info, key.secret_mut())?;
+        Ok(key)
+    }
+
+    fn check_of(&mut self, slot: SecretSlot) -> Result<Check, ElementFault> {
+        let key = self.derived(slot, CHECK)?;
+        Ok(key.truncated())
+    }
+
+    fn root_of(&mut self, info: &[u8]) -> Result<Root, ElementFault> {
+        let root = self.derived(SecretSlot::Root, info)?;
+        Ok(Root::from_secret(*root.secret()))
+    }
+}
+
+impl<E> Element<E> {
     /// The element.
     pub const fn chip(&mut self) -> &mut E {
         &mut self.chip
     }
-}
-
-fn root_of(chip: &mut impl SecureElement, info: &[u8]) -> Result<Root, ElementFault> {
-    let root = chip.expand(Slot::Root, info)?;
-    Ok(Root::from_secret(*root.secret()))
 }
 
 /// How many steps the chain key has done, as the ledger has it.
@@ -178,10 +251,10 @@ fn steps(chain: &ChainKey) -> u32 {
 }
 
 /// Where the chain key is after so many steps.
-const fn slot(steps: u32) -> Slot {
+const fn slot(steps: u32) -> SecretSlot {
     match steps.is_multiple_of(2) {
-        true => Slot::Even,
-        false => Slot::Odd,
+        true => SecretSlot::Even,
+        false => SecretSlot::Odd,
     }
 }
 
@@ -196,14 +269,26 @@ impl<E: SecureElement> Secrets for Element<E> {
         for (place, byte) in info.iter_mut().zip(parts.into_iter().flatten()) {
             *place = *byte;
         }
-        root_of(&mut self.chip, &info)
+        self.root_of(&info)
     }
 
-    fn bind(&mut self, _: &LedgerNonce) {}
+    fn bind(&mut self, _: &LedgerNonce, chain: &ChainKey) -> Result<(), ElementFault> {
+        let steps = steps(chain);
+        let check = self.check_of(slot(steps))?;
+        match *named(steps, &check).secret() == *chain.secret() {
+            true => Ok(()),
+            false => Err(ElementFault),
+        }
+    }
 
     fn begin(&mut self, ledger: &LedgerNonce, round: u32) -> Result<(), ElementFault> {
         self.streams = self.streams(ledger, round)?;
         Ok(())
+    }
+
+    fn end(&mut self) {
+        let ended = Key::from_secret(*self.streams.secret()).derive(ENDED);
+        self.streams = Root::from_secret(*ended.secret());
     }
 
     fn current(&self) -> &Root {
@@ -211,13 +296,13 @@ impl<E: SecureElement> Secrets for Element<E> {
     }
 
     fn masks(&mut self, device: u32) -> Result<MaskRoot, ElementFault> {
-        let root = self.chip.expand(Slot::Root, &MaskRoot::input(device))?;
+        let root = self.derived(SecretSlot::Root, &MaskRoot::input(device))?;
         Ok(MaskRoot::from_derived(root))
     }
 
     fn derive(&mut self, chain: &ChainKey, inputs: &[&[u8; 16]]) -> Result<Key, ElementFault> {
         let (first, rest) = inputs.split_first().ok_or(ElementFault)?;
-        let key = self.chip.expand(slot(steps(chain)), *first)?;
+        let key = self.derived(slot(steps(chain)), *first)?;
         Ok(key.cascade(rest))
     }
 
@@ -226,10 +311,8 @@ impl<E: SecureElement> Secrets for Element<E> {
         // A ledger has fewer than 2³² − 1 records.
         let next = steps.wrapping_add(1);
         self.chip.expand_into(slot(steps), RATCHET, slot(next))?;
-        let mut named = [0; 32];
-        let [a, b, c, d, ..] = &mut named;
-        [*a, *b, *c, *d] = next.to_le_bytes();
-        Ok(Some(ChainKey::new(Key::from_secret(named))))
+        let check = self.check_of(slot(next))?;
+        Ok(Some(ChainKey::new(named(next, &check))))
     }
 }
 

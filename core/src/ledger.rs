@@ -77,7 +77,11 @@
 //! [`Policy`]: crate::session::Policy
 
 use crate::{
-    crypto::Key, identity::Identity, participation::Participation, secrets::Secrets, wipe::wipe,
+    crypto::Key,
+    identity::Identity,
+    participation::Participation,
+    secrets::{Held, Secrets},
+    wipe::wipe,
     wire::keys::ChainKey,
 };
 
@@ -161,9 +165,18 @@ impl<F> Ledger<F> {
     }
 
     /// The key that the device shares with its coordinator until it takes part in a session under
-    /// it.
+    /// it. With a secure element it is no key but names one: what derives from it comes from
+    /// [`Self::chain_of`].
     pub const fn chain(&self) -> &ChainKey {
         &self.record.chain
+    }
+
+    /// [`Self::chain`], from which keys derive wherever `identity` has its secrets.
+    pub const fn chain_of<'a, S>(&'a self, identity: &'a mut Identity<S>) -> Held<'a, S> {
+        Held {
+            secrets: &mut identity.root,
+            chain: &self.record.chain,
+        }
     }
 
     /// A session begins under the chain key: the next participation uses it up.

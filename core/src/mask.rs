@@ -10,9 +10,10 @@
 //!     K_j ── "rnd " | t u32 | f ── key of the round
 //! ```
 //!
-//! All arrows are HChaCha20, a cascade as in [`wire::keys`](crate::wire::keys). The key of the
-//! round is one of ChaCha20: under the nonce 0 it makes the masks, and under the nonce 1 the key of
-//! the tag, as RFC 8439, section 2.6, makes that of a message.
+//! All arrows are HChaCha20, a cascade as in [`wire::keys`](crate::wire::keys), but for the first
+//! one of a device whose root is in a secure element, which is HKDF-SHA-256. The key of the round
+//! is one of ChaCha20: under the nonce 0 it makes the masks, and under the nonce 1 the key of the
+//! tag, as RFC 8439, section 2.6, makes that of a message.
 //!
 //! **A mask serves once.** Two updates under one mask give away their difference. So a mask is
 //! named by the round, of which the device's ledger admits one update, and by that ledger, so that

@@ -10,7 +10,7 @@
 use core::{marker::PhantomData, ops::Range};
 
 #[cfg(feature = "element")]
-use crate::element::Element;
+use crate::element::{Element, SecureElement};
 use crate::{
     crypto::{KEY_BYTES, Key},
     identity::Identity,
@@ -63,8 +63,9 @@ const CRC_BYTES: usize = 4;
 /// The bit of the flags that says that the device hides its number.
 const HIDES_NUMBER: u8 = 1;
 
-/// The bit of the flags that says that a secure element has the device's secrets: key and root are
-/// zeros. Whoever reads it without one, also firmware that knows no such flag, refuses the record.
+/// The bit of the flags that says that a secure element has the device's secrets: in the places of
+/// key and root is what tells them from others. Whoever reads it without an element, also firmware
+/// that knows no such flag, refuses the record.
 const HAS_ELEMENT: u8 = 2;
 
 /// Where the flags hold the number of helpers: their upper half.
@@ -193,19 +194,24 @@ impl<'a> Record<'a> {
     /// [`ProvisionError::Policy`], [`ProvisionError::Element`] and [`ProvisionError::Samples`].
     #[inline(never)]
     pub fn read(page: &'a [u8]) -> Result<Self, ProvisionError> {
-        Self::parse(page, 0, |root| Root::from_secret(*root))
+        Self::parse(page, 0, |root| Ok(Root::from_secret(*root)))
     }
 }
 
 #[cfg(feature = "element")]
-impl<'a, E> Record<'a, Element<E>> {
-    /// Reads the record of a device whose secrets are in this element. It has no key: a new ledger
-    /// takes [`FIRST_CHAIN`](crate::element::FIRST_CHAIN).
+impl<'a, E: SecureElement> Record<'a, Element<E>> {
+    /// Reads the record of a device whose secrets are in this element. What it has in the place of
+    /// a key begins the device's ledger like one.
     ///
     /// # Errors
-    /// As [`Record::read`].
-    pub fn read_with(page: &'a [u8], element: Element<E>) -> Result<Self, ProvisionError> {
-        Self::parse(page, HAS_ELEMENT, |_| element)
+    /// As [`Record::read`]; [`ProvisionError::Element`] also if the element does not answer, or has
+    /// another root than the one that was provisioned.
+    pub fn read_with(page: &'a [u8], element: E) -> Result<Self, ProvisionError> {
+        Self::parse(page, HAS_ELEMENT, |root| {
+            let (check, _) = root.split_at(16);
+            let check = check.first_chunk().ok_or(ProvisionError::Element)?;
+            Element::new(element, check).map_err(|_| ProvisionError::Element)
+        })
     }
 }
 
@@ -216,7 +222,7 @@ impl<'a, S> Record<'a, S> {
     fn parse(
         page: &'a [u8],
         element: u8,
-        secrets: impl FnOnce(&[u8; 32]) -> S,
+        secrets: impl FnOnce(&[u8; 32]) -> Result<S, ProvisionError>,
     ) -> Result<Self, ProvisionError> {
         let mut reader = Reader(page);
         if reader.array() != Some(MAGIC) {
@@ -265,11 +271,11 @@ impl<'a, S> Record<'a, S> {
             let (low, high) = (u32::from_le_bytes(low), u32::from_le_bytes(high));
             NoiseMultiplier::from_units(u64::from(low) | u64::from(high) << 32)
         };
-        // Nothing is refused any more: secrets are copied once, into types that overwrite them.
+        // Nothing else is refused: secrets are copied once, into types that overwrite them.
         Ok(Self {
             identity: Identity {
                 device: u32::from_le_bytes(device),
-                root: secrets(root),
+                root: secrets(root)?,
             },
             key: key.map(|key| Key::from_secret(*key)),
             policy: Policy {
@@ -564,22 +570,31 @@ where
     seal(page, written).ok_or(ProvisionError::Room)
 }
 
-/// Makes a record that of a device whose secrets are in a secure element: its key and its root
-/// become zeros, and firmware without an element refuses it.
+/// Makes a record that of a device whose secrets are in a secure element: in the places of its key
+/// and its root it then has what tells them from others ([`element`](crate::element)), and firmware
+/// without an element refuses it. Returns what begins the device's ledger in the place of the key.
 ///
 /// # Errors
-/// Those of [`Record::read`]: what is there is none.
+/// Those of [`Record::read`]; [`ProvisionError::Element`] if the key is overwritten.
 #[cfg(feature = "element")]
-pub fn leave_to_element(record: &mut [u8]) -> Result<(), ProvisionError> {
-    Record::read(record)?;
-    let end = record.len() - CRC_BYTES;
-    for range in [KEY, ROOT] {
-        record.get_mut(range).unwrap_or_default().fill(0);
-    }
-    if let Some(flags) = record.get_mut(FLAGS) {
+pub fn leave_to_element(page: &mut [u8]) -> Result<Key, ProvisionError> {
+    let record = Record::read(page)?;
+    let key = record.key.as_ref().ok_or(ProvisionError::Element)?;
+    let first = crate::element::named(0, &crate::element::check(key));
+    let root = crate::element::check(&Key::from_secret(*record.identity.root.secret()));
+    let length = Reader(page.get(MAGIC.len()..).unwrap_or_default()).u32();
+    let end = length
+        .map_or(0, |length| length as usize)
+        .checked_sub(CRC_BYTES);
+    let mut writer = Writer::new(page.get_mut(KEY).unwrap_or_default());
+    writer.put(first.secret()).u32(crc32(first.secret())).u32(0);
+    let mut writer = Writer::new(page.get_mut(ROOT).unwrap_or_default());
+    writer.put(&root).put(&[0; 16]);
+    if let Some(flags) = page.get_mut(FLAGS) {
         *flags |= HAS_ELEMENT;
     }
-    seal(record, end).map(drop).ok_or(ProvisionError::Length)
+    let sealed = end.and_then(|end| seal(page, end));
+    sealed.map(|_| first).ok_or(ProvisionError::Length)
 }
 
 /// The flags of a record; `None` if there are more helpers than a federation can have.

@@ -209,7 +209,6 @@ impl Grid {
     ///
     /// # Errors
     /// As there; what was the update is then of no use.
-    #[inline(always)]
     pub fn round_in_place(&self, update: &mut [f32]) -> Result<Repair, QuantizeError> {
         let patterns: &mut [u32] = bytemuck::try_cast_slice_mut(update).unwrap_or_default();
         self.refuse_unclipped(patterns.iter().copied())?;

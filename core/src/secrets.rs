@@ -24,13 +24,17 @@ pub trait Secrets: sealed::Sealed {
     #[doc(hidden)]
     fn streams(&mut self, ledger: &LedgerNonce, round: u32) -> Result<Root, Self::Fault>;
 
-    /// From now on [`Self::current`] is that of this ledger, or of a round of it that was begun.
+    /// From now on these are the secrets of a device with this ledger, which names this chain key.
     #[doc(hidden)]
-    fn bind(&mut self, ledger: &LedgerNonce);
+    fn bind(&mut self, ledger: &LedgerNonce, chain: &ChainKey) -> Result<(), Self::Fault>;
 
     /// From now on [`Self::current`] is that of this round.
     #[doc(hidden)]
     fn begin(&mut self, ledger: &LedgerNonce, round: u32) -> Result<(), Self::Fault>;
+
+    /// Nothing draws from the streams of the round any more.
+    #[doc(hidden)]
+    fn end(&mut self);
 
     /// The root of the streams of the round that was begun.
     #[doc(hidden)]
@@ -64,35 +68,35 @@ impl sealed::Sealed for Root {}
 /// HChaCha20 is a pseudo-random function: for somebody who does not know the root, the roots of two
 /// nonces are independent uniform keys, and so are the ChaCha20 streams under them. The root itself
 /// keys nothing else but the root of the masks. So a device whose ledger is new, because its flash
-/// was erased, never draws from a stream again. One root is for all rounds of a ledger: the round is
-/// in the name of a stream.
+/// was erased, never draws from a stream again. One root is for all rounds of a ledger: the round
+/// is in the name of a stream.
 ///
-/// A seeded root stays: it names the streams of a simulation, which are no secret and have to be the
-/// same on every board. No secret of 32 random bytes is taken for one, but with probability 2⁻¹⁹².
+/// A seeded root stays: it names the streams of a simulation, which are no secret and have to be
+/// the same on every board. No secret of 32 random bytes is taken for one, but with probability
+/// 2⁻¹⁹².
 impl Secrets for Root {
     type Fault = Infallible;
 
-    // Its keys leave the stack at once.
     #[inline(never)]
     fn streams(&mut self, ledger: &LedgerNonce, _: u32) -> Result<Root, Infallible> {
         let mut bound = self.clone();
-        bound.bind(ledger);
+        bound.bind_to(ledger);
         Ok(bound)
     }
 
-    #[inline(never)]
-    fn bind(&mut self, ledger: &LedgerNonce) {
-        if !self.is_seeded() {
-            let root = Key::from_secret(*self.secret());
-            let root = root.derive(&joined(STREAMS, ledger));
-            *self = Self::from_secret(*root.secret());
-        }
+    #[inline(always)]
+    fn bind(&mut self, ledger: &LedgerNonce, _: &ChainKey) -> Result<(), Infallible> {
+        self.bind_to(ledger);
+        Ok(())
     }
 
     #[inline(always)]
     fn begin(&mut self, _: &LedgerNonce, _: u32) -> Result<(), Infallible> {
         Ok(())
     }
+
+    #[inline(always)]
+    fn end(&mut self) {}
 
     #[inline(always)]
     fn current(&self) -> &Root {
@@ -115,8 +119,21 @@ impl Secrets for Root {
     }
 }
 
-/// The chain key that a device's ledger names, wherever it is.
-#[doc(hidden)]
+impl Root {
+    /// Becomes the root of the streams of this ledger. Its keys leave the stack at once.
+    #[inline(never)]
+    pub(crate) fn bind_to(&mut self, ledger: &LedgerNonce) {
+        if !self.is_seeded() {
+            let root = Key::from_secret(*self.secret());
+            let root = root.derive(&joined(STREAMS, ledger));
+            *self = Self::from_secret(*root.secret());
+        }
+    }
+}
+
+/// The chain key that a device's ledger names, wherever it is:
+/// [`Ledger::chain_of`](crate::ledger::Ledger::chain_of).
+#[derive(Debug)]
 pub struct Held<'a, S> {
     pub(crate) secrets: &'a mut S,
     pub(crate) chain: &'a ChainKey,

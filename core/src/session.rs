@@ -137,7 +137,8 @@ where
         // As it was provisioned: helpers know nothing of ledgers.
         let masks =
             DeviceMasks::new(&mut identity, ledger.nonce()).map_err(|_| SessionError::Element)?;
-        identity.root.bind(ledger.nonce());
+        let bound = identity.root.bind(ledger.nonce(), ledger.chain());
+        bound.map_err(|_| SessionError::Element)?;
         let conversation = Conversation {
             device: Device {
                 identity,
@@ -167,11 +168,6 @@ where
     /// Where the device has its personal model.
     pub const fn store(&mut self) -> &mut K {
         &mut self.conversation.device.store
-    }
-
-    /// Where the device has its secrets.
-    pub const fn secrets(&mut self) -> &mut V {
-        &mut self.conversation.device.identity.root
     }
 
     /// Where the session stands.
@@ -259,6 +255,18 @@ where
         if !matches!(answer, Answer::Nothing) {
             self.conversation.send(answer, self.line.send());
         }
+    }
+}
+
+#[cfg(feature = "element")]
+impl<M, F, R, K, E> Session<'_, M, F, R, K, crate::element::Element<E>>
+where
+    M: Trainable,
+    E: crate::element::SecureElement,
+{
+    /// The device's secure element.
+    pub const fn element(&mut self) -> &mut E {
+        self.conversation.device.identity.root.chip()
     }
 }
 

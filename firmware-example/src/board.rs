@@ -9,7 +9,7 @@
 //! | `provisioning` | the page of the provisioning record |
 //! | `clear` | writes zero to a word of that page |
 //! | `random_byte` | a random byte of the hardware, where `boards.rs` has `has_random_numbers` |
-//! | `start_second`, `transmit_second`, `receive_second` | a second line, where `boards.rs` has one |
+//! | `start_second`, `transmit_second`, `receive_second` | a second line, where there is one |
 //! | `counter` | for measurements: a counter, [`COUNTS_PER_1000`] a thousand instructions |
 
 #[cfg(target_arch = "arm")]

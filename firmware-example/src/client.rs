@@ -1,7 +1,6 @@
 //! The client: its loop, around any model whose size the compiler knows.
 
 use core::convert::Infallible;
-use core::ffi::CStr;
 
 use embedded_storage::nor_flash::NorFlash;
 use smolfed_core::{
@@ -10,7 +9,7 @@ use smolfed_core::{
     fixed_point::{FeatureScale, FixedPointModel},
     model::{Const, FixedModel, Softmax},
     personal::store::{NoStore, PersonalStore},
-    session::{FixedPoint, Memory, Session, Trainable, Unlabelled},
+    session::{FixedPoint, Memory, Session, SessionError, Trainable, Unlabelled},
     train::Workspace,
 };
 
@@ -20,6 +19,7 @@ use crate::{
     local_data::{LocalData, MAX_SAMPLES, WINDOWS, WithoutLabels},
     nonces,
     number::number,
+    refused::Refused,
     sensor::{Sense, Sensor, Windows},
 };
 
@@ -29,9 +29,9 @@ use crate::handshake::{Nonces, of_this_start};
 use crate::nonces::{Nonces, of_this_start};
 
 #[cfg(feature = "element")]
-use crate::element::{Secrets, first_chain, identity, record};
+use crate::element::{Secrets, record};
 #[cfg(not(feature = "element"))]
-use crate::root::{Secrets, first_chain, identity, record};
+use crate::root::{Secrets, record};
 
 /// Features of the softmax model: `SMOLFED_FEATURES` when the firmware is built.
 pub const FEATURES: usize = number(env!("SMOLFED_FEATURES"));
@@ -159,12 +159,15 @@ where
     })
 }
 
+/// The session of this board.
+type Device<'a, M, F, K> = Session<'a, M, F, Nonces, K, Secrets>;
+
 /// [`run`] with whatever a session trains, and how it trains on the data.
 fn run_with<M, S, const G: usize, const P: usize, const B: usize, const D: usize, F, K>(
     model: M,
     storage: Storage<F, K>,
     classes: u16,
-    train: impl Fn(&mut Session<'_, M, F, Nonces, K, Secrets>, &LocalData<'_, D, S::Value>) -> Progress,
+    train: impl Fn(&mut Device<'_, M, F, K>, &LocalData<'_, D, S::Value>) -> Progress,
 ) -> Result<Infallible, Refused>
 where
     M: Trainable,
@@ -262,44 +265,13 @@ impl<const G: usize, const P: usize, const B: usize> Vectors<G, P, B> {
     }
 }
 
-/// Why a device does not take part. No text: it is in the flash of those boards only that say it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// There is no valid provisioning record.
-    Record,
-    /// There is no valid ledger.
-    Ledger,
-    /// The secure element does not answer.
-    Element,
-    /// The samples of the record are for another model.
-    Samples,
-    /// The start cannot be counted.
-    Starts,
-    /// The model is too large for the protocol.
-    Model,
-}
-
-impl Refused {
-    /// The reason for a console.
-    pub const fn text(self) -> &'static CStr {
-        match self {
-            Self::Record => c"refused: there is no valid provisioning record",
-            Self::Ledger => c"refused: there is no valid ledger",
-            Self::Element => c"refused: the secure element does not answer",
-            Self::Samples => c"refused: samples for another model",
-            Self::Starts => c"refused: the count of starts",
-            Self::Model => c"refused: the model is too large for the protocol",
-        }
-    }
-}
-
 /// The data to train on, and the sensor that adds to it.
 #[inline(never)]
 fn local_data<S: Sense, const D: usize>(
     windows: &mut Windows<D, WINDOWS, S::Value>,
     classes: u16,
 ) -> Result<(LocalData<'_, D, S::Value>, S), Refused> {
-    let record = record().map_err(|_| Refused::Record)?;
+    let record = record()?;
     let data = LocalData::new::<S>(&record.samples, windows).ok_or(Refused::Samples)?;
     Ok((data, S::new(classes, record.identity.device)))
 }
@@ -314,7 +286,7 @@ fn open<M, const G: usize, const P: usize, const B: usize, F, K>(
     nonces: Nonces,
     store: K,
     vectors: &mut Vectors<G, P, B>,
-) -> Result<Session<'_, M, F, Nonces, K, Secrets>, Refused>
+) -> Result<Device<'_, M, F, K>, Refused>
 where
     M: Trainable,
     F: NorFlash,
@@ -322,11 +294,11 @@ where
 {
     // Used where it is: moved out, it would be on the stack twice.
     let mut record = record();
-    let record = record.as_mut().map_err(|_| Refused::Record)?;
-    let ledger = nonces::ledger(ledger, first_chain(record)).map_err(|_| Refused::Ledger)?;
+    let record = record.as_mut().map_err(|why| *why)?;
+    let ledger = nonces::ledger(ledger, record.key.take()).map_err(|_| Refused::Ledger)?;
     board::forget_first_key();
     Session::with_store(
-        identity(record).map_err(|_| Refused::Element)?,
+        record.identity.clone(),
         record.policy,
         model,
         vectors.memory(),
@@ -334,5 +306,8 @@ where
         nonces,
         store,
     )
-    .map_err(|_| Refused::Model)
+    .map_err(|error| match error {
+        SessionError::Element => Refused::Element,
+        _ => Refused::Model,
+    })
 }

@@ -4,23 +4,28 @@
 //!
 //! | from the board | bytes |
 //! | --- | --- |
+//! | number of the question | 1 |
 //! | slot | 1 |
 //! | slot to put the key into, or 255: give it out | 1 |
 //! | length of the info | 1 |
 //! | info | up to 20 |
+//! | CRC-32 of all of it | 4 |
 //!
-//! It answers with a byte, 0 if it has done it, and the key behind that if it was to give it out.
-//! Real elements have protocols of their own, which their drivers follow; what stays is
-//! [`SecureElement`]. Beside emulated boards, a thread of the test is the element.
+//! It answers with the number of the question, the key if it was to give it out, and the CRC-32 of
+//! both; and says nothing to a frame that is damaged. Real elements have protocols of their own,
+//! which their drivers follow; what stays is [`SecureElement`]. Beside emulated boards, a thread of
+//! the test is the element.
+
+use core::sync::atomic::{AtomicU8, Ordering};
 
 use smolfed_core::{
-    crypto::Key,
-    element::{Element, ElementFault, FIRST_CHAIN, SecureElement, Slot},
-    identity::Identity,
+    element::{Element, ElementFault, SecretSlot, SecureElement},
     provision::{ProvisionError, Record},
+    wire::crc32::crc32,
 };
+use zeroize::Zeroizing;
 
-use crate::board;
+use crate::{board, refused::Refused};
 
 /// Where the board has its secrets.
 pub type Secrets = Element<Bus>;
@@ -28,69 +33,111 @@ pub type Secrets = Element<Bus>;
 /// The record of the board.
 ///
 /// # Errors
-/// [`ProvisionError`]: the device must then not take part. Also if the element does not answer.
-pub fn record() -> Result<Record<'static, Secrets>, ProvisionError> {
-    let element = Element::new(Bus).map_err(|ElementFault| ProvisionError::Element)?;
-    Record::read_with(board::provisioning(), element)
-}
-
-/// What a new ledger begins with.
-pub const fn first_chain(_: &mut Record<'_, Secrets>) -> Option<Key> {
-    Some(FIRST_CHAIN)
-}
-
-/// Who the board is.
-///
-/// # Errors
-/// [`ElementFault`].
-pub fn identity(record: &Record<'_, Secrets>) -> Result<Identity<Secrets>, ElementFault> {
-    Ok(Identity {
-        device: record.identity.device,
-        root: Element::new(Bus)?,
+/// [`Refused::Record`] and [`Refused::Element`]: the device must then not take part.
+pub fn record() -> Result<Record<'static, Secrets>, Refused> {
+    let record = Record::read_with(board::provisioning(), Bus);
+    record.map_err(|error| match error {
+        ProvisionError::Element => Refused::Element,
+        _ => Refused::Record,
     })
 }
 
 /// The line to the element.
+#[derive(Clone)]
 pub struct Bus;
 
 /// No slot: the key is given out.
 const NOWHERE: u8 = 255;
 
-/// How often the board looks for a byte that the element owes: seconds, on the emulated ones.
-const PATIENCE: u32 = 50_000_000;
+/// Longest info.
+const INFO: usize = 20;
+
+/// Bytes before the info.
+const HEAD: usize = 4;
+
+/// Bytes of a checksum.
+const CRC: usize = 4;
+
+/// How often a question is asked: none harms by being asked again.
+const ATTEMPTS: u8 = 3;
+
+/// How often the board looks for a byte, or for room for one.
+const PATIENCE: u32 = 1_000_000;
+
+/// What it does between two looks: a byte takes longer than that on any line, and an emulator needs
+/// the time for the other end.
+const SPINS: u32 = 100;
+
+/// The number of the next question: the answer to another one is not taken for its own.
+static NUMBER: AtomicU8 = AtomicU8::new(0);
+
+/// The looks for something that takes a while.
+fn looks() -> impl Iterator<Item = ()> {
+    (0..PATIENCE).map(|_| (0..SPINS).for_each(|_| core::hint::spin_loop()))
+}
 
 impl Bus {
-    fn ask(from: Slot, to: u8, info: &[u8]) -> Result<(), ElementFault> {
+    /// Asks until there is an answer, whose `A` bytes are the number, the key and the checksum.
+    fn ask<const A: usize>(
+        [from, to]: [u8; 2],
+        info: &[u8],
+        answer: &mut [u8; A],
+    ) -> Result<(), ElementFault> {
         board::start_second();
-        // What was on the way when the board gave up before.
-        while board::receive_second().is_some() {}
-        let length = u8::try_from(info.len()).map_err(|_| ElementFault)?;
-        for byte in [from as u8, to, length].iter().chain(info) {
-            while !board::transmit_second(*byte) {}
-        }
-        match Self::byte()? {
-            0 => Ok(()),
-            _ => Err(ElementFault),
-        }
+        let attempt = |_| Self::attempt([from, to], info, answer);
+        (0..ATTEMPTS).find_map(attempt).ok_or(ElementFault)
     }
 
-    fn byte() -> Result<u8, ElementFault> {
-        let mut looks = (0..PATIENCE).map(|_| board::receive_second());
-        looks.find_map(|byte| byte).ok_or(ElementFault)
+    fn attempt<const A: usize>(
+        [from, to]: [u8; 2],
+        info: &[u8],
+        answer: &mut [u8; A],
+    ) -> Option<()> {
+        // No other writer: only the main loop asks.
+        let number = NUMBER.load(Ordering::Relaxed).wrapping_add(1);
+        NUMBER.store(number, Ordering::Relaxed);
+        // What was owed to the question before.
+        while board::receive_second().is_some() {}
+        let mut frame = [0; HEAD + INFO + CRC];
+        let length = HEAD + info.len();
+        let head = [number, from, to, u8::try_from(info.len()).ok()?];
+        for (place, byte) in frame.iter_mut().zip(head.iter().chain(info)) {
+            *place = *byte;
+        }
+        let crc = crc32(frame.get(..length)?).to_le_bytes();
+        frame.get_mut(length..length + CRC)?.copy_from_slice(&crc);
+        for byte in frame.get(..length + CRC)? {
+            looks().find(|()| board::transmit_second(*byte))?;
+        }
+        for place in answer.iter_mut() {
+            *place = looks().find_map(|()| board::receive_second())?;
+        }
+        let (said, crc) = answer.split_last_chunk::<CRC>()?;
+        let is_own = said.first() == Some(&number) && crc32(said).to_le_bytes() == *crc;
+        is_own.then_some(())
     }
 }
 
 impl SecureElement for Bus {
-    fn expand(&mut self, slot: Slot, info: &[u8]) -> Result<Key, ElementFault> {
-        Self::ask(slot, NOWHERE, info)?;
-        let mut key = [0; 32];
-        for byte in &mut key {
-            *byte = Self::byte()?;
-        }
-        Ok(Key::from_secret(key))
+    fn expand(
+        &mut self,
+        slot: SecretSlot,
+        info: &[u8],
+        key: &mut [u8; 32],
+    ) -> Result<(), ElementFault> {
+        let mut answer = Zeroizing::new([0; 1 + 32 + CRC]);
+        Self::ask([slot as u8, NOWHERE], info, &mut answer)?;
+        let [_, given @ .., _, _, _, _] = &*answer;
+        *key = *given;
+        Ok(())
     }
 
-    fn expand_into(&mut self, from: Slot, info: &[u8], to: Slot) -> Result<(), ElementFault> {
-        Self::ask(from, to as u8, info)
+    fn expand_into(
+        &mut self,
+        from: SecretSlot,
+        info: &[u8],
+        to: SecretSlot,
+    ) -> Result<(), ElementFault> {
+        Self::ask([from as u8, to as u8], info, &mut [0; 1 + CRC])
     }
 }

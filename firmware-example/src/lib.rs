@@ -16,6 +16,7 @@
 //! | [`network`] | networks for windows of six channels |
 //! | [`nonces`] | nonces of sessions that never come again |
 //! | [`number`] | numbers in the environment of the build |
+//! | [`refused`] | why a board does not take part |
 //! | [`forgetful`] | RAM in the place of flash, for a board without a host |
 //! | [`ring`] | a ring buffer of a sensor's samples, and the features of its windows |
 //! | `shapes` | with the feature `hazmat`: devices of shapes that follow from a seed |
@@ -50,6 +51,7 @@ mod memory;
 pub mod network;
 pub mod nonces;
 pub mod number;
+pub mod refused;
 pub mod ring;
 #[cfg(not(feature = "element"))]
 pub mod root;

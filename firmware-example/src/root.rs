@@ -1,13 +1,8 @@
 //! Secrets of a board without a secure element: those of its record.
 
-use smolfed_core::{
-    crypto::Key,
-    identity::Identity,
-    provision::{ProvisionError, Record},
-    stream::Root,
-};
+use smolfed_core::{provision::Record, stream::Root};
 
-use crate::board;
+use crate::{board, refused::Refused};
 
 /// Where the board has its secrets.
 pub type Secrets = Root;
@@ -15,20 +10,7 @@ pub type Secrets = Root;
 /// The record of the board.
 ///
 /// # Errors
-/// [`ProvisionError`]: the device must then not take part.
-pub fn record() -> Result<Record<'static>, ProvisionError> {
-    Record::read(board::provisioning())
-}
-
-/// What a new ledger begins with.
-pub const fn first_chain(record: &mut Record<'_>) -> Option<Key> {
-    record.key.take()
-}
-
-/// Who the board is.
-///
-/// # Errors
-/// None.
-pub fn identity(record: &Record<'_>) -> Result<Identity, core::convert::Infallible> {
-    Ok(record.identity.clone())
+/// [`Refused::Record`]: the device must then not take part.
+pub fn record() -> Result<Record<'static>, Refused> {
+    Record::read(board::provisioning()).map_err(|_| Refused::Record)
 }

@@ -9,6 +9,7 @@ use std::thread;
 
 use smolfed_core::crypto::Key;
 use smolfed_core::crypto::kdf::{Kdf, expand};
+use smolfed_core::wire::crc32::crc32;
 use smolfed_core::wire::keys::ChainKey;
 
 use super::boards::Running;
@@ -36,21 +37,25 @@ impl Chip {
 
     /// Answers until the board is gone: `firmware-example/src/element.rs` has the frames.
     fn serve(self, mut line: UnixStream) {
-        let mut head = [0; 3];
+        let mut head = [0; 4];
         while line.read_exact(&mut head).is_ok() {
-            let [from, to, length] = head.map(usize::from);
-            let mut info = vec![0; length];
-            line.read_exact(&mut info).unwrap();
+            let [number, from, to, length] = head;
+            let mut rest = vec![0; usize::from(length) + 4];
+            line.read_exact(&mut rest).unwrap();
+            let (info, crc) = rest.split_last_chunk().expect("a checksum");
+            assert_eq!(crc32(&[&head, info].concat()).to_le_bytes(), *crc);
             let mut slots = self.0.lock().unwrap();
-            let secret = slots.get(from).expect("a slot");
+            let secret = slots.get(usize::from(from)).expect("a slot");
             // A key of this type shows its bytes.
-            let key = ChainKey::new(expand(&Key::from_secret(*secret), &info));
-            let mut answer = vec![0];
-            match slots.get_mut(to) {
+            let key = ChainKey::new(expand(&Key::from_secret(*secret), info));
+            let mut answer = vec![number];
+            match slots.get_mut(usize::from(to)) {
                 Some(slot) => *slot = *key.secret(),
                 None => answer.extend(key.secret()),
             }
             drop(slots);
+            let crc = crc32(&answer);
+            answer.extend(crc.to_le_bytes());
             if line.write_all(&answer).is_err() {
                 break;
             }
@@ -62,10 +67,11 @@ impl Chip {
 fn start(place: &Place, board: &Board, program: &Path, chip: Chip) -> Running {
     let [page, ledger] = ["bin", "ledger"].map(|end| place.path(format!("fleet/device-0.{end}")));
     let [line, bus] = ["line-0", "bus"].map(|name| place.path(name));
-    let socket = |path: &Path| format!("unix:{},server=on,wait=off", path.display());
+    // The board starts when its element is there.
+    let socket = |path: &Path, wait: &str| format!("unix:{},server=on,wait={wait}", path.display());
     let _ = std::fs::remove_file(&bus);
-    let mut qemu = emulator(board, program, &page, &ledger, &socket(&line));
-    let qemu = qemu.args(["-serial", &socket(&bus)]).spawn();
+    let mut qemu = emulator(board, program, &page, &ledger, &socket(&line, "off"));
+    let qemu = qemu.args(["-serial", &socket(&bus, "on")]).spawn();
     let running = Running::of(qemu.expect("QEMU starts"));
     let mut connected = None;
     wait_until(|| {
@@ -86,16 +92,8 @@ fn chains(first: &ChainKey) -> Vec<[u8; 32]> {
     chain.take(8).map(|chain| *chain.secret()).collect()
 }
 
-#[test]
-fn secrets_in_an_element_are_nowhere_on_the_board() {
-    let board = named("mps2-an505");
-    let programs = [
-        firmware_with(Some("element"), board, "client"),
-        firmware(board, "client"),
-    ];
-    let [Some((in_element, _)), Some((without, _))] = programs else {
-        return;
-    };
+/// Device 0 has an element, and device 1 has none.
+fn mixed_fleet() -> Place {
     let place = Place::new();
     for (devices, out, options) in [("0..1", "fleet", "--element"), ("1..2", "more", "")] {
         let call = format!(
@@ -115,6 +113,20 @@ fn secrets_in_an_element_are_nowhere_on_the_board() {
         let to = place.path(format!("fleet/device-1.{end}"));
         std::fs::rename(place.path(format!("more/device-1.{end}")), to).unwrap();
     }
+    place
+}
+
+#[test]
+fn secrets_in_an_element_are_nowhere_on_the_board() {
+    let board = named("mps2-an505");
+    let programs = [
+        firmware_with(Some("element"), board, "client"),
+        firmware(board, "client"),
+    ];
+    let [Some((in_element, _)), Some((without, _))] = programs else {
+        return;
+    };
+    let place = mixed_fleet();
     // What tells the secrets of the devices.
     let file = place.path("fleet/device-0.element");
     let chip = Chip::new(&file);
@@ -145,6 +157,13 @@ fn secrets_in_an_element_are_nowhere_on_the_board() {
         let ram = [0, 1].map(|n| memory(board, &place.path(format!("fleet/device-{n}.ledger"))));
         let mut secrets = chains(&own);
         secrets.push(root);
+        // Nor what gives the noise of a round that is over.
+        let ledger = std::fs::read(place.path("fleet/device-0.ledger")).unwrap();
+        let nonce = &ledger[48..56];
+        secrets.extend((0..4u32).map(|round| {
+            let info = [b"streams ", nonce, &round.to_le_bytes()].concat();
+            *ChainKey::new(expand(&Key::from_secret(root), &info)).secret()
+        }));
         for secret in &secrets {
             assert!(!has(&ram[0], secret), "{out}");
         }
@@ -152,7 +171,6 @@ fn secrets_in_an_element_are_nowhere_on_the_board() {
         let known = chains(&without_element);
         assert!(known.iter().any(|secret| has(&ram[1], secret)), "{out}");
         drop((with_element, plain));
-        let ledger = std::fs::read(place.path("fleet/device-0.ledger")).unwrap();
         assert!(secrets.iter().all(|secret| !has(&ledger, secret)));
     }
     // A step in each of the two sessions: the chain key is where it was at first.

@@ -224,6 +224,7 @@ def element():
         "chain_keys": [after.hex(), expand(after, b"smolfed ratchet ").hex()],
         **{key: expand(CHAIN_KEY, name)[:8].hex() for key, name in names.items()},
         "session_key": h(session, b"smolfed cipher  ").hex(),
+        "check_of_root": expand(ROOT, b"smolfed check   ")[:16].hex(),
         "round": 7,
         "root_of_round": expand(ROOT, b"streams " + LEDGER_NONCE + struct.pack("<I", 7)).hex(),
         "root_of_masks": expand(ROOT, b"smolfed mask" + struct.pack("<I", DEVICE)).hex(),

@@ -22,10 +22,13 @@ impl Kdf {
     #[must_use]
     #[inline(always)]
     pub(crate) fn cascade(self, secret: &Key, inputs: &[&[u8; 16]]) -> Key {
-        match (self, inputs) {
+        match self {
+            Self::HChaCha20 => secret.cascade(inputs),
             #[cfg(feature = "element")]
-            (Self::HkdfSha256, [first, rest @ ..]) => expand(secret, *first).cascade(rest),
-            _ => secret.cascade(inputs),
+            Self::HkdfSha256 => match inputs {
+                [first, rest @ ..] => expand(secret, *first).cascade(rest),
+                [] => expand(secret, &[]),
+            },
         }
     }
 }
@@ -36,11 +39,18 @@ impl Kdf {
 #[cfg(feature = "element")]
 #[must_use]
 pub fn expand(secret: &Key, info: &[u8]) -> Key {
-    let mut key = Key::from_secret([0; super::KEY_BYTES]);
-    // Neither a secret of 32 bytes nor as many of output are refused.
-    let _ =
-        hkdf::Hkdf::<sha2::Sha256>::from_prk(&secret.0).map(|hkdf| hkdf.expand(info, &mut key.0));
-    key
+    use hmac::{Hmac, KeyInit, Mac};
+
+    // A secret is a block of SHA-256 with zeros behind it: RFC 2104, section 2.
+    let mut block = zeroize::Zeroizing::new([0; 64]);
+    for (place, byte) in block.iter_mut().zip(secret.0) {
+        *place = byte;
+    }
+    // The one block of output that there is: RFC 5869's T(1).
+    let mut mac = Hmac::<sha2::Sha256>::new(&(*block).into());
+    mac.update(info);
+    mac.update(&[1]);
+    Key::from_secret(mac.finalize().into_bytes().into())
 }
 
 #[cfg(test)]

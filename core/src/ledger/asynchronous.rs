@@ -72,7 +72,8 @@ impl<F: NorFlash> Ledger<F> {
         identity: &mut Identity<S>,
         limits: &Limits,
     ) -> Result<Participation, LedgerError> {
-        // An element that does not answer costs no participation.
+        // Before anything is asked of an element, whose fault costs no participation.
+        self.check(round, limits)?;
         let participation = self.participation(round, identity)?;
         let step = self.step(&mut identity.root)?;
         self.record_step_async(round, limits, step.as_ref()).await?;

@@ -24,7 +24,7 @@ pub enum LedgerError {
     Corrupt,
     /// The flash could not be read, erased or written, or what was written is not there.
     Flash,
-    /// The secure element that has the device's secrets derives nothing: no round is recorded.
+    /// The secure element that has the device's secrets did not answer: no round is recorded.
     Element,
     /// The flash has no room for two slots, or cannot be read or written 64 bytes at a time.
     Geometry,
@@ -41,7 +41,7 @@ impl core::fmt::Display for LedgerError {
             Self::NotBlank => "the flash of the ledger is not blank",
             Self::Corrupt => "the ledger has no valid record, and the count is lost",
             Self::Flash => "the flash of the ledger failed",
-            Self::Element => "the secure element does not answer, or refuses",
+            Self::Element => "the secure element did not answer",
             Self::Geometry => "the flash of the ledger has no two slots of 128 bytes",
         })
     }

@@ -93,15 +93,16 @@ impl<F: NorFlash> Ledger<F> {
     /// Its streams are those of `identity` with this ledger ([`Identity`]).
     ///
     /// # Errors
-    /// Those of [`Self::check`], and [`LedgerError::Flash`]: the round must then not begin, and
-    /// may count as used.
+    /// Those of [`Self::check`], [`LedgerError::Element`], and [`LedgerError::Flash`]: the round
+    /// must then not begin, and may count as used.
     pub fn begin<S: Secrets>(
         &mut self,
         round: u32,
         identity: &mut Identity<S>,
         limits: &Limits,
     ) -> Result<Participation, LedgerError> {
-        // An element that does not answer costs no participation.
+        // Before anything is asked of an element, whose fault costs no participation.
+        self.check(round, limits)?;
         let participation = self.participation(round, identity)?;
         let step = self.step(&mut identity.root)?;
         self.record_step(round, limits, step.as_ref())?;
@@ -109,7 +110,7 @@ impl<F: NorFlash> Ledger<F> {
     }
 
     /// [`Self::begin`] without anything to take part with: of a ledger that counts something else,
-    /// such as a board's starts.
+    /// such as a board's starts, and under whose chain key no session begins.
     ///
     /// # Errors
     /// As there.

@@ -369,37 +369,77 @@ fn other_texts_are_refused_with_a_reason() {
 #[cfg(feature = "element")]
 #[test]
 fn the_record_of_an_element_has_no_secret_and_is_refused_without_one() {
-    use crate::element::{Element, ElementFault, SecureElement, Slot};
+    use crate::{
+        crypto::kdf::expand,
+        element::{ElementFault, SecretSlot, check, named},
+    };
 
-    struct Answers;
-    impl SecureElement for Answers {
-        fn expand(&mut self, _: Slot, _: &[u8]) -> Result<Key, ElementFault> {
-            Ok(Key::from_secret([1; 32]))
+    /// An element with a root.
+    struct Rooted([u8; 32]);
+
+    impl SecureElement for Rooted {
+        fn expand(
+            &mut self,
+            _: SecretSlot,
+            info: &[u8],
+            place: &mut [u8; 32],
+        ) -> Result<(), ElementFault> {
+            *place = *expand(&Key::from_secret(self.0), info).secret();
+            Ok(())
         }
-        fn expand_into(&mut self, _: Slot, _: &[u8], _: Slot) -> Result<(), ElementFault> {
+
+        fn expand_into(
+            &mut self,
+            _: SecretSlot,
+            _: &[u8],
+            _: SecretSlot,
+        ) -> Result<(), ElementFault> {
             Ok(())
         }
     }
 
     let samples = SampleSlice::new(&[1.0, 2.0], &[0u16, 1], 1).unwrap();
     let usual = page(Some(&samples));
-    let mut left = usual.clone();
-    leave_to_element(&mut left).unwrap();
+    let root = *identity(7).root.secret();
+    let element = || Rooted(root);
+    // Of a page that goes on behind the record.
+    let mut left = [usual.clone(), vec![0xff; 9]].concat();
+    let first = leave_to_element(&mut left).unwrap();
+    assert_eq!(first.secret(), named(0, &check(&key())).secret());
     let has = |page: &[u8], secret: &[u8]| page.windows(8).any(|bytes| bytes == &secret[..8]);
-    for secret in [key().secret(), identity(7).root.secret()] {
+    for secret in [key().secret(), &root] {
         assert!(has(&usual, secret) && !has(&left, secret));
     }
     assert_eq!(refused(&left), ProvisionError::Element);
-    let element = || Element::new(Answers).unwrap();
     let record = Record::read_with(&left, element()).unwrap();
     assert_eq!(record.identity.device, 7);
-    assert!(record.key.is_none());
+    assert_eq!(record.key.unwrap().secret(), first.secret());
     assert_eq!(record.policy.limits, policy().limits);
     assert_eq!(record.policy.helpers, 2);
     assert_eq!(record.samples.len(), 2);
-    // And the other way round.
-    let without = Record::read_with(&usual, element()).unwrap_err();
-    assert_eq!(without, ProvisionError::Element);
-    assert_eq!(leave_to_element(&mut left), Err(ProvisionError::Element));
-    assert_eq!(leave_to_element(&mut []), Err(ProvisionError::Blank));
+    // The name of the key is overwritten like a key.
+    let mut forgotten = left.clone();
+    forgotten[KEY].fill(0);
+    assert!(
+        Record::read_with(&forgotten, element())
+            .unwrap()
+            .key
+            .is_none()
+    );
+    // Another element, and a record of a device without one.
+    for (page, element) in [(&left, Rooted([8; 32])), (&usual, element())] {
+        let error = Record::read_with(page, element).unwrap_err();
+        assert_eq!(error, ProvisionError::Element);
+    }
+    assert_eq!(
+        leave_to_element(&mut left).err(),
+        Some(ProvisionError::Element)
+    );
+    let mut used = usual;
+    used[KEY].fill(0);
+    assert_eq!(
+        leave_to_element(&mut used).err(),
+        Some(ProvisionError::Element)
+    );
+    assert_eq!(leave_to_element(&mut []).err(), Some(ProvisionError::Blank));
 }

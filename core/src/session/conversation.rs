@@ -117,6 +117,7 @@ where
             work.local.fill(0.0);
             work.update.fill(0.0);
         }
+        self.device.identity.root.end();
         self.phase = Phase::Idle;
     }
 
@@ -156,6 +157,10 @@ where
 
     #[inline(never)]
     fn welcome(&mut self, welcome: &Welcome) -> Result<Answer, Refusal> {
+        // Whoever has the chain key offers less than the device has asked for.
+        if R::HAS_HANDSHAKE && welcome.offer.is_ok() {
+            return Err(Refusal::Unexpected);
+        }
         let device = self.device.identity.device;
         let mut chain = self.device.chain();
         let session = chain.session(device, &self.nonce, &welcome.nonce);
@@ -164,8 +169,6 @@ where
             return Err(Refusal::Tag);
         }
         match welcome.offer {
-            // Whoever has the chain key offers less than the device has asked for.
-            Ok(_) if R::HAS_HANDSHAKE => Err(Refusal::Unexpected),
             Ok(VERSION) => Ok(self.open(session.cipher())),
             Ok(_) => Err(Refusal::Version),
             Err(_) => Ok(self.refused(WhyRefused::Version)),
@@ -176,6 +179,7 @@ where
     #[cfg(feature = "x25519")]
     #[inline(never)]
     fn conclude(&mut self, second: &crate::wire::handshake::Second) -> Result<Answer, Refusal> {
+        self.nonces.answered()?;
         let hello = self.hello().map_err(|_| Refusal::Unexpected)?;
         let device = self.device.identity.device;
         let chain = &mut self.device.chain();

@@ -35,7 +35,7 @@ pub enum SessionError {
         /// Length of the vector.
         found: usize,
     },
-    /// The secure element that has the device's secrets derives nothing.
+    /// The secure element that has the device's secrets did not answer, or has others.
     Element,
     /// The scratch memory is too short for one sample.
     Scratch {
@@ -53,7 +53,7 @@ impl core::fmt::Display for SessionError {
                 "the protocol describes linear, logistic and softmax models and networks of at \
                  most 65,535 features and scores",
             ),
-            Self::Element => f.write_str("the secure element does not answer, or refuses"),
+            Self::Element => f.write_str("the secure element did not answer, or has other secrets"),
             Self::Chunks => f.write_str("an update of the model has more than 65,535 chunks"),
             Self::Vector { expected, found } => {
                 write!(f, "a vector of {found} entries for a model of {expected}")
@@ -128,10 +128,7 @@ impl<M: Trainable, F, K, V: Secrets> Device<'_, M, F, K, V> {
 
     /// The chain key of the device.
     pub(super) const fn chain(&mut self) -> Held<'_, V> {
-        Held {
-            secrets: &mut self.identity.root,
-            chain: self.ledger.chain(),
-        }
+        self.ledger.chain_of(&mut self.identity)
     }
 }
 
@@ -217,8 +214,8 @@ where
 }
 
 impl<M: Trainable, F, K, V: Secrets> Device<'_, M, F, K, V> {
-    /// From now on the device's streams are those of this round, which is recorded next: secrets out
-    /// of reach cost no participation.
+    /// From now on the device's streams are those of this round, which is recorded next: a fault of
+    /// its secure element costs no participation.
     #[inline(always)]
     fn draw_from(&mut self, round: u32) -> Result<(), Decline> {
         let begun = self.identity.root.begin(self.ledger.nonce(), round);

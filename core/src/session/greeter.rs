@@ -46,6 +46,13 @@ pub trait Greeter: sealed::Sealed {
     #[doc(hidden)]
     fn greets(&mut self) {}
 
+    /// An answer to a Hello has come: an error if none is awaited, or it is one too many.
+    #[cfg(feature = "x25519")]
+    #[doc(hidden)]
+    fn answered(&mut self) -> Result<(), Refusal> {
+        Err(Refusal::Unexpected)
+    }
+
     /// The key of the session that this answer to `hello` opens.
     #[cfg(feature = "x25519")]
     #[doc(hidden)]

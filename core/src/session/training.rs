@@ -131,6 +131,7 @@ where
     fn after(&mut self, done: Result<(), Decline>) -> Answer {
         match (done, &self.round) {
             (Ok(()), Some(round)) if round.is_covered() => {
+                self.device.identity.root.end();
                 self.phase = Phase::Sending;
                 Answer::Go
             }

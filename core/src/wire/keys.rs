@@ -67,7 +67,7 @@ impl ChainKey {
         self.kdf
     }
 
-    /// Its fingerprint, which says nothing of the key: that of the first chain key of a device tells
+    /// Its fingerprint, which says nothing of the key: that of a device's first chain key tells
     /// that it was provisioned again.
     pub fn fingerprint(&self) -> Fingerprint {
         self.derive(&[b"smolfed key     "], |key| key.truncated())

@@ -224,8 +224,8 @@ fn print_commands(
     let others = match helpers {
         0 => "",
         _ => {
-            ", helper-J.toml\nwith its ledger for helper J, who is somebody else: move them there, and \
-             delete them here"
+            ", helper-J.toml\nwith its ledger for helper J, who is somebody else: move them there, \
+             and delete them here"
         }
     };
     let file = args.file.as_ref();
@@ -248,7 +248,8 @@ fn print_commands(
     writeln!(
         out,
         "{} devices in {folder}: keys.toml is for the coordinator, {what}{others}.\n\n{commands}  \
-         smolfed serve {file}--keys {folder}/keys.toml --listen tcp:0.0.0.0:7000{simulated}{device}",
+         smolfed serve {file}--keys {folder}/keys.toml --listen \
+         tcp:0.0.0.0:7000{simulated}{device}",
         args.devices.len(),
     )
 }

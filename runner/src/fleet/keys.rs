@@ -124,7 +124,9 @@ impl FleetKeys {
         for (number, digest) in &digests {
             match self.digests.get(number) {
                 None => changes.added.push(*number),
-                Some(before) if before != digest => changes.replaced.push(*number),
+                Some(before) if before != digest || self.derives_otherwise(*number, &keys) => {
+                    changes.replaced.push(*number);
+                }
                 Some(_) => {}
             }
         }
@@ -133,6 +135,12 @@ impl FleetKeys {
         self.vacant = file.vacant();
         (self.keys, self.digests, self.vault) = (keys, digests, vault);
         Ok(changes)
+    }
+
+    /// Whether other keys derive from the key of a device now.
+    fn derives_otherwise(&self, number: u32, keys: &BTreeMap<u32, ChainKey>) -> bool {
+        let [before, now] = [&self.keys, keys].map(|keys| keys.get(&number).map(ChainKey::kdf));
+        before != now
     }
 
     /// Lets commands that change the keys send SIGHUP to this process: from now on it must call

@@ -108,6 +108,14 @@ impl<R: CryptoRng> Greeter for X25519<R> {
         self.answers = 0;
     }
 
+    fn answered(&mut self) -> Result<(), Refusal> {
+        if self.ephemeral.is_none() || self.answers >= MAX_ANSWERS {
+            return Err(Refusal::Unexpected);
+        }
+        self.answers += 1;
+        Ok(())
+    }
+
     fn conclude<S: Secrets>(
         &mut self,
         chain: &mut Held<'_, S>,
@@ -116,10 +124,6 @@ impl<R: CryptoRng> Greeter for X25519<R> {
         second: &Second,
     ) -> Result<SessionKey, Refusal> {
         let ephemeral = self.ephemeral.as_ref().ok_or(Refusal::Unexpected)?;
-        if self.answers >= MAX_ANSWERS {
-            return Err(Refusal::Unexpected);
-        }
-        self.answers += 1;
         let psk = chain.handshake(device).map_err(|_| Refusal::Unexpected)?;
         let opened = second.open(&psk, hello, ephemeral);
         let (version, key) = opened.ok_or(Refusal::Tag)?;

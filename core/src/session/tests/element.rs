@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::*;
 use crate::{
     crypto::kdf::{Kdf, expand},
-    element::{Element, ElementFault, FIRST_CHAIN, SecureElement, Slot},
+    element::{Element, ElementFault, SecretSlot, SecureElement, check, named},
     ledger::LedgerError,
     mask::MaskRoot,
 };
@@ -40,7 +40,7 @@ impl Chip {
     }
 
     /// Asks an element that answers.
-    fn asked(&self, slot: Slot, info: &[u8]) -> Result<Key, ElementFault> {
+    fn asked(&self, slot: SecretSlot, info: &[u8]) -> Result<Key, ElementFault> {
         let mut state = self.0.borrow_mut();
         match state.left {
             Some(0) => {
@@ -55,19 +55,40 @@ impl Chip {
 }
 
 impl SecureElement for Chip {
-    fn expand(&mut self, slot: Slot, info: &[u8]) -> Result<Key, ElementFault> {
+    fn expand(
+        &mut self,
+        slot: SecretSlot,
+        info: &[u8],
+        place: &mut [u8; 32],
+    ) -> Result<(), ElementFault> {
         let key = self.asked(slot, info)?;
-        self.0.borrow_mut().given.push(key.clone());
-        Ok(key)
+        *place = *key.secret();
+        self.0.borrow_mut().given.push(key);
+        Ok(())
     }
 
-    fn expand_into(&mut self, from: Slot, info: &[u8], to: Slot) -> Result<(), ElementFault> {
+    fn expand_into(
+        &mut self,
+        from: SecretSlot,
+        info: &[u8],
+        to: SecretSlot,
+    ) -> Result<(), ElementFault> {
         let key = self.asked(from, info);
         // What fails has left nothing of use.
         let written = key.clone().unwrap_or(Key::from_secret([0xee; 32]));
         self.0.borrow_mut().slots[to as usize] = written;
         key.map(drop)
     }
+}
+
+fn root_check() -> [u8; 16] {
+    check(&Key::from_secret(ROOT))
+}
+
+/// What the ledger has after so many steps.
+fn name(steps: u32) -> Key {
+    let key = Key::from_secret(*later(steps as usize).secret());
+    named(steps, &check(&key))
 }
 
 fn element_chain() -> ChainKey {
@@ -79,13 +100,13 @@ fn later(steps: usize) -> ChainKey {
 }
 
 fn new_ledger() -> Ledger<Ram> {
-    Ledger::create(Ram::new(), NONCE, FIRST_CHAIN).unwrap()
+    Ledger::create(Ram::new(), NONCE, name(0)).unwrap()
 }
 
 fn identity_in(chip: &Chip) -> Identity<Element<Chip>> {
     Identity {
         device: 42,
-        root: Element::new(chip.clone()).unwrap(),
+        root: Element::new(chip.clone(), &root_check()).unwrap(),
     }
 }
 
@@ -141,9 +162,7 @@ fn the_chain_key_moves_on_in_the_element_alone() {
         assert!(other.chain == later(round as usize));
         ledger = board.into_ledger();
         let steps = round + 1;
-        let mut named = [0; 32];
-        named[..4].copy_from_slice(&steps.to_le_bytes());
-        assert_eq!(ledger.chain().secret(), &named);
+        assert_eq!(ledger.chain().secret(), name(steps).secret());
         let slot = 1 + steps as usize % 2;
         let next = later(steps as usize);
         assert_eq!(chip.0.borrow().slots[slot].secret(), next.secret());
@@ -199,7 +218,7 @@ fn an_element_that_fails_once_costs_time() {
         if other.declined == Some(Decline::Storage) {
             // Nothing was recorded, so that the round may begin again.
             assert_eq!(board.ledger().past().participations, 0);
-            assert_eq!(board.secrets().chip().0.borrow().left, None);
+            assert_eq!(board.element().0.borrow().left, None);
             other.declined = None;
             other.invite();
             run(&mut board, &mut other, |bytes| bytes);
@@ -207,18 +226,75 @@ fn an_element_that_fails_once_costs_time() {
         assert!(is_as_simulated(&other), "after {calls} answers");
         assert_eq!(board.ledger().past().participations, 1);
         if !has_failed {
-            // A greeting, the answer to it, streams, and the step of the chain key.
-            assert_eq!(calls, 4);
+            // A greeting, the answer to it, streams, the step of the chain key and its check.
+            assert_eq!(calls, 5);
             break;
         }
     }
 }
 
+/// At the start the secrets are those of record and ledger, or there is no session.
 #[test]
-fn an_element_that_does_not_answer_is_no_identity() {
+fn another_element_is_refused() {
+    let start = |chip: &Chip, ledger: Ledger<Ram>| {
+        let root = Element::new(chip.clone(), &root_check())?;
+        let identity = Identity { device: 42, root };
+        let model = Softmax::new(Const::<FEATURES>, Const::<6>);
+        let memory = memory(PARAMETERS, 10, 6);
+        let nonces = super::stream(Purpose::Initialisation, 0);
+        let session = Session::new(identity, policy(), model, memory, ledger, nonces);
+        session.map(drop).map_err(|error| {
+            assert_eq!(error, SessionError::Element);
+            ElementFault
+        })
+    };
+    assert_eq!(start(&Chip::new(), new_ledger()), Ok(()));
+    // Silent at the first question, or at the second, or at that of the session.
+    for calls in 0..3 {
+        let chip = Chip::new();
+        chip.fails_after(calls);
+        assert_eq!(start(&chip, new_ledger()), Err(ElementFault));
+    }
+    // Blank, or with the chain key in both places, or with another chain key.
+    for slots in [[[0; 32], KEY], [KEY, KEY], [ROOT, [1; 32]]] {
+        let chip = Chip::new();
+        for (slot, secret) in slots.into_iter().enumerate() {
+            chip.0.borrow_mut().slots[slot] = Key::from_secret(secret);
+        }
+        assert_eq!(start(&chip, new_ledger()), Err(ElementFault));
+    }
+    // The ledger of a device without an element.
+    let other = Ledger::create(Ram::new(), NONCE, Key::from_secret(KEY)).unwrap();
+    assert_eq!(start(&Chip::new(), other), Err(ElementFault));
+}
+
+/// One step back greets under a key of before, which the coordinator tells; more than that names a
+/// key that is no longer there.
+#[test]
+fn a_ledger_that_is_put_back_is_noticed() {
     let chip = Chip::new();
-    chip.fails_after(0);
-    assert_eq!(Element::new(chip).err(), Some(ElementFault));
+    let mut past = vec![new_ledger().into_flash()];
+    let mut chain = element_chain();
+    for round in 0..5 {
+        let ledger = Ledger::open(past[round].clone()).unwrap();
+        let mut board = board_in(&chip, ledger, round as u32);
+        let mut other = coordinator_of(chain, round as u32);
+        run(&mut board, &mut other, |bytes| bytes);
+        chain = other.chain;
+        past.push(board.into_ledger().into_flash());
+    }
+    let mut root = Element::new(chip, &root_check()).unwrap();
+    for (steps, flash) in past.into_iter().enumerate() {
+        let ledger = Ledger::open(flash).unwrap();
+        let bound = root.bind(ledger.nonce(), ledger.chain());
+        assert_eq!(bound.is_ok(), steps >= 4, "{steps} of 5 steps");
+        let mut identity = Identity { device: 42, root };
+        let greeting = ledger.chain_of(&mut identity).greeting().unwrap();
+        let hello = Hello::new(&greeting, Name::Number(42), [0; 16], Versions::OURS);
+        let is_current = hello.is_authentic(&later(5).greeting());
+        assert_eq!(is_current && bound.is_ok(), steps == 5);
+        root = identity.root;
+    }
 }
 
 /// The power fails at each byte that the ledger writes: the step is repeated, or done.
@@ -279,7 +355,7 @@ fn a_participation_has_the_streams_of_the_element() {
         [(); 8].map(|()| expected.next_u32())
     );
     // No session has begun: the chain key stays.
-    assert_eq!(ledger.chain().secret(), &[0; 32]);
+    assert_eq!(ledger.chain().secret(), name(0).secret());
     let again = ledger.begin(3, &mut identity, &limits);
     assert_eq!(again.err(), Some(LedgerError::RoundUsed));
 }
@@ -287,7 +363,7 @@ fn a_participation_has_the_streams_of_the_element() {
 /// What provisioning gives to helpers, without the element.
 #[test]
 fn masks_are_those_of_the_provisioned_root() {
-    let mut element = Element::new(Chip::new()).unwrap();
+    let mut element = Element::new(Chip::new(), &root_check()).unwrap();
     let provisioned = MaskRoot::with_kdf(&Root::from_secret(ROOT), 42, Kdf::HkdfSha256);
     let [ours, theirs] = [element.masks(42).unwrap(), provisioned].map(|root| root.helper(1));
     assert_eq!(ours.secret(), theirs.secret());

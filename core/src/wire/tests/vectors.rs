@@ -13,7 +13,6 @@ use crate::{
     model::{self, Layer, ModelKind, Sequential},
     params::Penalty,
     personal::{Personal, PersonalRequest},
-    secrets::Secrets,
     stream::Root,
     wire::{
         link::{End, read},
@@ -466,7 +465,7 @@ fn reasons_that_are_unknown_keep_their_number() {
 fn roots_of_streams_agree_with_an_independent_reading() {
     let file = file();
     let mut root = Root::from_secret(array(&file["root"]));
-    root.bind(&array(&file["ledger_nonce"]));
+    root.bind_to(&array(&file["ledger_nonce"]));
     let expected: [u8; 32] = array(&file["root_of_streams"]);
     assert_eq!(*root.secret(), expected);
 }
@@ -476,19 +475,31 @@ fn roots_of_streams_agree_with_an_independent_reading() {
 fn keys_of_a_secure_element_agree_with_an_independent_reading() {
     use crate::{
         crypto::kdf::{Kdf, expand},
-        element::{Element, ElementFault, SecureElement, Slot},
+        element::{Element, ElementFault, SecretSlot, SecureElement, check},
         mask::MaskRoot,
+        secrets::Secrets,
     };
 
     /// An element with a root.
     struct Rooted(Key);
 
     impl SecureElement for Rooted {
-        fn expand(&mut self, _: Slot, info: &[u8]) -> Result<Key, ElementFault> {
-            Ok(expand(&self.0, info))
+        fn expand(
+            &mut self,
+            _: SecretSlot,
+            info: &[u8],
+            place: &mut [u8; 32],
+        ) -> Result<(), ElementFault> {
+            *place = *expand(&self.0, info).secret();
+            Ok(())
         }
 
-        fn expand_into(&mut self, _: Slot, _: &[u8], _: Slot) -> Result<(), ElementFault> {
+        fn expand_into(
+            &mut self,
+            _: SecretSlot,
+            _: &[u8],
+            _: SecretSlot,
+        ) -> Result<(), ElementFault> {
             Err(ElementFault)
         }
     }
@@ -506,7 +517,8 @@ fn keys_of_a_secure_element_agree_with_an_independent_reading() {
     assert!(session == SessionKey::from_secret(array(&own["session_key"])));
 
     let root = Key::from_secret(array(&file["root"]));
-    let mut element = Element::new(Rooted(root)).unwrap();
+    assert_eq!(check(&root), array(&own["check_of_root"]));
+    let mut element = Element::new(Rooted(root), &array(&own["check_of_root"])).unwrap();
     let round = own["round"].as_u64().unwrap() as u32;
     element.begin(&array(&file["ledger_nonce"]), round).unwrap();
     let expected: [u8; 32] = array(&own["root_of_round"]);

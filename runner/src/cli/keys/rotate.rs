@@ -14,7 +14,7 @@ use crate::fleet::keys::edit;
 /// key is exchanged in one step. Until the device has its new files it cannot take part. Its new
 /// ledger counts participations from 0: what the device took part in before still counts for its
 /// data, so give `--budget` what is left, unless the device has other data. A device with a secure
-/// element gets secrets for it again.
+/// element gets new secrets for it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed keys rotate 17 experiment.toml --keys fleet/keys.toml --out device-17
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     }
     let mut edit = args.keys.edit()?;
     let mut device = args.device.clone();
-    device.element |= edit.keys().elements.contains(&number);
+    device.element |= edit.has_element(number);
     let issuer = Issuer::new(&device, &experiment, &federation, None)?;
     if !edit.keys().vacant().contains(&number) {
         edit.revoke(number, &now(), args.reason.as_deref())?;

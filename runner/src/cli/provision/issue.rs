@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use smolfed_core::crypto::Key;
 use smolfed_core::crypto::kdf::Kdf;
-use smolfed_core::element::FIRST_CHAIN;
 use smolfed_core::ledger::{Budget, Limits, MaxJump, Separation};
 use smolfed_core::mask::MaskRoot;
 use smolfed_core::provision::{self, ProvisionError};
@@ -70,8 +69,8 @@ pub(in crate::cli) struct Issued {
     pub(in crate::cli) device: u32,
     /// Its key, which the coordinator gets as well.
     pub(in crate::cli) key: Secret,
-    /// Its record, which has its limits and, unless an element has them, the key and the root of its
-    /// random streams.
+    /// Its record, which has its limits and, unless an element has them, the key and the root of
+    /// its random streams.
     pub(in crate::cli) record: Zeroizing<Vec<u8>>,
     /// A new ledger.
     pub(in crate::cli) ledger: [u8; SIZE],
@@ -158,9 +157,8 @@ impl<'a> Issuer<'a> {
             bytes
         });
         if element.is_some() {
-            provision::leave_to_element(&mut record)
+            first = provision::leave_to_element(&mut record)
                 .map_err(|error| CliError::Stopped(format!("device {device}: {error}")))?;
-            first = FIRST_CHAIN;
         }
         let ledger = new_ledger(nonce, first).map_err(|error| {
             CliError::Stopped(format!("the ledger of device {device}: {error}"))

@@ -84,14 +84,29 @@ impl Edit {
         let Some(secret) = file.keys.remove(&number) else {
             return Err(self.refused(self.unknown(number)));
         };
-        file.elements.remove(&number);
+        let element = file.elements.remove(&number);
         file.revoked.push(Revoked {
             number,
             digest: KeyDigest::of(&secret),
             date: date.to_owned(),
             reason: reason.map(str::to_owned),
+            element,
         });
         Ok(())
+    }
+
+    /// Whether the key of a device is in a secure element, or was when it was revoked.
+    #[must_use]
+    pub fn has_element(&self, number: u32) -> bool {
+        let file = self.keys();
+        let last = file
+            .revoked
+            .iter()
+            .rfind(|revoked| revoked.number == number);
+        match file.keys.contains_key(&number) {
+            true => file.elements.contains(&number),
+            false => last.is_some_and(|revoked| revoked.element),
+        }
     }
 
     /// Why a device has no key.

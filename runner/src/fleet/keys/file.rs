@@ -51,6 +51,8 @@ pub struct Revoked {
     pub date: String,
     /// Why, in the operator's words.
     pub reason: Option<String>,
+    /// Whether the key was in a secure element: so is the next one of the device.
+    pub element: bool,
 }
 
 /// The content of a file of keys.
@@ -105,6 +107,8 @@ struct RawRevoked {
     date: String,
     #[serde(default)]
     reason: Option<String>,
+    #[serde(default)]
+    element: bool,
 }
 
 impl Drop for RawLink {
@@ -282,6 +286,7 @@ impl Revoked {
             digest: KeyDigest(digest),
             date: raw.date,
             reason: raw.reason,
+            element: raw.element,
         })
     }
 
@@ -290,8 +295,12 @@ impl Revoked {
             let quoted = toml::Value::String(reason.clone());
             format!("reason = {quoted}\n")
         });
+        let element = match self.element {
+            true => "element = true\n",
+            false => "",
+        };
         format!(
-            "\n[[revoked]]\nnumber = {}\ndigest = \"{}\"\ndate = {}\n{}",
+            "\n[[revoked]]\nnumber = {}\ndigest = \"{}\"\ndate = {}\n{}{element}",
             self.number,
             self.digest,
             toml::Value::String(self.date.clone()),
@@ -321,6 +330,7 @@ mod tests {
             digest: KeyDigest::of(&[key; 32]),
             date: "2026-11-23T19:00:00Z".to_owned(),
             reason: Some("\"stolen\" \\ from the site".to_owned()),
+            element: number == 9,
         }
     }
 

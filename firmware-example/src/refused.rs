@@ -1,0 +1,34 @@
+//! Why a board does not take part.
+
+use core::ffi::CStr;
+
+/// Why a device does not take part. No text: it is in the flash of those boards only that say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no valid provisioning record.
+    Record,
+    /// There is no valid ledger.
+    Ledger,
+    /// The secure element did not answer, or has other secrets than the record and the ledger say.
+    Element,
+    /// The samples of the record are for another model.
+    Samples,
+    /// The start cannot be counted.
+    Starts,
+    /// The model is too large for the protocol.
+    Model,
+}
+
+impl Refused {
+    /// The reason for a console.
+    pub const fn text(self) -> &'static CStr {
+        match self {
+            Self::Record => c"refused: there is no valid provisioning record",
+            Self::Ledger => c"refused: there is no valid ledger",
+            Self::Element => c"refused: the secure element did not answer, or has other secrets",
+            Self::Samples => c"refused: samples for another model",
+            Self::Starts => c"refused: the count of starts",
+            Self::Model => c"refused: the model is too large for the protocol",
+        }
+    }
+}
