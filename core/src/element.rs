@@ -65,6 +65,7 @@
 //! | root | "streams " ‖ ledger's nonce ‖ round u32 | root of streams | until the round ends |
 //! | root | "smolfed mask" ‖ device u32 | root of masks, with the feature `masks` | always |
 //! | chain key | as of `wire::keys` | keys of a session and its greeting | until it ends |
+//! | root | "smolfed no round" | what is there before the first round | until that |
 //! | both | "smolfed check   " | 16 bytes that tell which secret it is | is public |
 //!
 //! HKDF-Expand is a pseudo-random function: whoever reads the RAM has the noise of a round that is
@@ -76,20 +77,21 @@
 //! # The ratchet and power cuts
 //!
 //! The chain key after n steps is in slot [`SecretSlot::Even`] or [`SecretSlot::Odd`], by n. In the
-//! place of a chain key the ledger has n and the check of the key. A step derives the next key into
-//! the other slot, *then* the ledger records n + 1 with the participation. A power cut between the
-//! two leaves n in the ledger, and the key of n in its slot: the step is repeated with the same
+//! place of a chain key the ledger has the check of the key, and n. A step derives the next key
+//! into the other slot, *then* the ledger records n + 1 with the participation. A power cut between
+//! the two leaves n in the ledger, and the key of n in its slot: the step is repeated with the same
 //! result. One after both finds n + 1 in both. So neither the element nor the ledger needs to know
 //! what the other has done. The slot before has the key of the last session until the next step, as
 //! the ledger has without an element: whoever can open the element reads that session, and none
 //! before it.
 //!
 //! **A ledger that is put back** by two steps or more names a key that is overwritten: the check
-//! says so, and there is no session. One that is put back by one step greets under the key of the
-//! session before, by which its coordinator knows it, as it does without an element.
+//! says so, and there is no session and no participation. One that is put back by one step greets
+//! under the key of the session before, by which its coordinator knows it, as it does without an
+//! element.
 //!
 //! **A ledger that is erased** is created again only with the key of the provisioning record, which
-//! is overwritten at the first start, as without an element: here it is n = 0 and a check.
+//! is overwritten at the first start, as without an element: here it is a check and n = 0.
 //!
 //! **Another element**, or one whose root was not written, does not have the check that the record
 //! has of the root: [`Record::read_with`](crate::provision::Record::read_with) refuses it. Nobody
@@ -190,12 +192,13 @@ pub fn check(secret: &Key) -> Check {
     crate::crypto::kdf::expand(secret, CHECK).truncated()
 }
 
-/// What a ledger has in the place of a chain key: which one it is, and its check.
+/// What a ledger has in the place of a chain key: its check, and after how many steps it is the
+/// key.
 #[must_use]
 pub fn named(steps: u32, check: &Check) -> Key {
     let mut name = Key::from_secret([0; 32]);
     let places = name.secret_mut().iter_mut();
-    let bytes = steps.to_le_bytes().into_iter().chain(*check);
+    let bytes = check.iter().copied().chain(steps.to_le_bytes());
     for (place, byte) in places.zip(bytes) {
         *place = byte;
     }
@@ -246,8 +249,9 @@ impl<E> Element<E> {
 
 /// How many steps the chain key has done, as the ledger has it.
 fn steps(chain: &ChainKey) -> u32 {
-    let [a, b, c, d, ..] = *chain.secret();
-    u32::from_le_bytes([a, b, c, d])
+    let steps = chain.secret().get(size_of::<Check>()..);
+    let steps = steps.and_then(<[u8]>::first_chunk).copied();
+    u32::from_le_bytes(steps.unwrap_or_default())
 }
 
 /// Where the chain key is after so many steps.
@@ -272,7 +276,7 @@ impl<E: SecureElement> Secrets for Element<E> {
         self.root_of(&info)
     }
 
-    fn bind(&mut self, _: &LedgerNonce, chain: &ChainKey) -> Result<(), ElementFault> {
+    fn recognise(&mut self, chain: &ChainKey) -> Result<(), ElementFault> {
         let steps = steps(chain);
         let check = self.check_of(slot(steps))?;
         match *named(steps, &check).secret() == *chain.secret() {
@@ -280,6 +284,8 @@ impl<E: SecureElement> Secrets for Element<E> {
             false => Err(ElementFault),
         }
     }
+
+    fn bind(&mut self, _: &LedgerNonce) {}
 
     fn begin(&mut self, ledger: &LedgerNonce, round: u32) -> Result<(), ElementFault> {
         self.streams = self.streams(ledger, round)?;

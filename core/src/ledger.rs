@@ -171,7 +171,8 @@ impl<F> Ledger<F> {
         &self.record.chain
     }
 
-    /// [`Self::chain`], from which keys derive wherever `identity` has its secrets.
+    /// [`Self::chain`], from which keys derive wherever `identity` has its secrets. Whether an
+    /// element has the key that is named is seen by [`Self::begin`], and by a session at its start.
     pub const fn chain_of<'a, S>(&'a self, identity: &'a mut Identity<S>) -> Held<'a, S> {
         Held {
             secrets: &mut identity.root,
@@ -330,6 +331,8 @@ impl<F> Ledger<F> {
         round: u32,
         identity: &mut Identity<S>,
     ) -> Result<Participation, LedgerError> {
+        let recognised = identity.root.recognise(self.chain());
+        recognised.map_err(|_| LedgerError::Element)?;
         let root = identity.root.streams(self.nonce(), round);
         let root = root.map_err(|_| LedgerError::Element)?;
         Ok(Participation::new(identity.device, root, round))

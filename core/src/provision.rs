@@ -97,8 +97,8 @@ pub enum ProvisionError {
     /// A policy with flags that this version does not know, or with more than [`MAX_HELPERS`]
     /// helpers.
     Policy,
-    /// The record leaves the device's secrets to a secure element, and this client has none; or the
-    /// other way round.
+    /// The record leaves the device's secrets to a secure element, and this client has none, or one
+    /// with other secrets or that does not answer; or the other way round.
     Element,
 }
 
@@ -115,7 +115,7 @@ impl core::fmt::Display for ProvisionError {
             Self::Policy => "the provisioning record's policy is none of this version",
             Self::Element => {
                 "the provisioning record is for a device with a secure element, and this one has \
-                 none, or the other way round"
+                 none or another one, or the other way round"
             }
         })
     }

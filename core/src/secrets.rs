@@ -24,9 +24,13 @@ pub trait Secrets: sealed::Sealed {
     #[doc(hidden)]
     fn streams(&mut self, ledger: &LedgerNonce, round: u32) -> Result<Root, Self::Fault>;
 
-    /// From now on these are the secrets of a device with this ledger, which names this chain key.
+    /// Whether the chain key is there that the ledger names.
     #[doc(hidden)]
-    fn bind(&mut self, ledger: &LedgerNonce, chain: &ChainKey) -> Result<(), Self::Fault>;
+    fn recognise(&mut self, chain: &ChainKey) -> Result<(), Self::Fault>;
+
+    /// From now on these are the secrets of a device with this ledger.
+    #[doc(hidden)]
+    fn bind(&mut self, ledger: &LedgerNonce);
 
     /// From now on [`Self::current`] is that of this round.
     #[doc(hidden)]
@@ -80,14 +84,23 @@ impl Secrets for Root {
     #[inline(never)]
     fn streams(&mut self, ledger: &LedgerNonce, _: u32) -> Result<Root, Infallible> {
         let mut bound = self.clone();
-        bound.bind_to(ledger);
+        bound.bind(ledger);
         Ok(bound)
     }
 
     #[inline(always)]
-    fn bind(&mut self, ledger: &LedgerNonce, _: &ChainKey) -> Result<(), Infallible> {
-        self.bind_to(ledger);
+    fn recognise(&mut self, _: &ChainKey) -> Result<(), Infallible> {
         Ok(())
+    }
+
+    /// Its keys leave the stack at once.
+    #[inline(never)]
+    fn bind(&mut self, ledger: &LedgerNonce) {
+        if !self.is_seeded() {
+            let root = Key::from_secret(*self.secret());
+            let root = root.derive(&joined(STREAMS, ledger));
+            *self = Self::from_secret(*root.secret());
+        }
     }
 
     #[inline(always)]
@@ -116,18 +129,6 @@ impl Secrets for Root {
     #[inline(always)]
     fn next(&mut self, _: &ChainKey) -> Result<Option<ChainKey>, Infallible> {
         Ok(None)
-    }
-}
-
-impl Root {
-    /// Becomes the root of the streams of this ledger. Its keys leave the stack at once.
-    #[inline(never)]
-    pub(crate) fn bind_to(&mut self, ledger: &LedgerNonce) {
-        if !self.is_seeded() {
-            let root = Key::from_secret(*self.secret());
-            let root = root.derive(&joined(STREAMS, ledger));
-            *self = Self::from_secret(*root.secret());
-        }
     }
 }
 

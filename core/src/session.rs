@@ -137,8 +137,9 @@ where
         // As it was provisioned: helpers know nothing of ledgers.
         let masks =
             DeviceMasks::new(&mut identity, ledger.nonce()).map_err(|_| SessionError::Element)?;
-        let bound = identity.root.bind(ledger.nonce(), ledger.chain());
-        bound.map_err(|_| SessionError::Element)?;
+        let recognised = identity.root.recognise(ledger.chain());
+        recognised.map_err(|_| SessionError::Element)?;
+        identity.root.bind(ledger.nonce());
         let conversation = Conversation {
             device: Device {
                 identity,

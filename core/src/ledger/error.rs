@@ -24,7 +24,8 @@ pub enum LedgerError {
     Corrupt,
     /// The flash could not be read, erased or written, or what was written is not there.
     Flash,
-    /// The secure element that has the device's secrets did not answer: no round is recorded.
+    /// The secure element that has the device's secrets did not answer, or has another chain key
+    /// than the ledger names: no round is recorded.
     Element,
     /// The flash has no room for two slots, or cannot be read or written 64 bytes at a time.
     Geometry,
@@ -41,7 +42,7 @@ impl core::fmt::Display for LedgerError {
             Self::NotBlank => "the flash of the ledger is not blank",
             Self::Corrupt => "the ledger has no valid record, and the count is lost",
             Self::Flash => "the flash of the ledger failed",
-            Self::Element => "the secure element did not answer",
+            Self::Element => "the secure element did not answer, or has other secrets",
             Self::Geometry => "the flash of the ledger has no two slots of 128 bytes",
         })
     }

@@ -59,7 +59,8 @@ pub(super) struct Args {
     /// The folder to write to.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Write what devices get into one zip archive instead of the folder: for thousands of them.
+    /// Write records and ledgers into one zip archive instead of the folder: for thousands of
+    /// devices.
     #[arg(long, value_name = "FILE")]
     archive: Option<PathBuf>,
     /// Write what devices get as text, a line a device, to be pasted or printed as a QR code: for

@@ -119,6 +119,20 @@ fn coordinator_of(chain: ChainKey, round: u32) -> Coordinator {
     Coordinator::new(chain, round, invitation(noise()), model())
 }
 
+/// A turn up to training.
+fn turn_without_training(board: &mut Board<Stream, Ram, Element<Chip>>, other: &mut Coordinator) {
+    transmit(board, other, &mut |bytes| bytes);
+    for said in core::mem::take(&mut other.outgoing) {
+        board.receive(&said);
+    }
+    if board.outgoing().is_empty() && other.outgoing.is_empty() {
+        board.timeout();
+        if other.connected() {
+            other.invite();
+        }
+    }
+}
+
 /// The root of the streams of a round.
 fn root(round: u32) -> Root {
     let mut info = b"streams ".to_vec();
@@ -286,13 +300,21 @@ fn a_ledger_that_is_put_back_is_noticed() {
     let mut root = Element::new(chip, &root_check()).unwrap();
     for (steps, flash) in past.into_iter().enumerate() {
         let ledger = Ledger::open(flash).unwrap();
-        let bound = root.bind(ledger.nonce(), ledger.chain());
-        assert_eq!(bound.is_ok(), steps >= 4, "{steps} of 5 steps");
+        let known = root.recognise(ledger.chain());
+        assert_eq!(known.is_ok(), steps >= 4, "{steps} of 5 steps");
         let mut identity = Identity { device: 42, root };
         let greeting = ledger.chain_of(&mut identity).greeting().unwrap();
         let hello = Hello::new(&greeting, Name::Number(42), [0; 16], Versions::OURS);
         let is_current = hello.is_authentic(&later(5).greeting());
-        assert_eq!(is_current && bound.is_ok(), steps == 5);
+        assert_eq!(is_current && known.is_ok(), steps == 5);
+        // Nor is there a participation.
+        let mut ledger = ledger;
+        let limits = Limits {
+            budget: Budget(9),
+            ..policy().limits
+        };
+        let begun = ledger.begin(9, &mut identity, &limits);
+        assert_eq!(begun.is_ok(), known.is_ok());
         root = identity.root;
     }
 }
@@ -309,16 +331,7 @@ fn a_power_cut_loses_no_chain_key() {
         let mut board = board_in(&chip, Ledger::open(flash).unwrap(), 0);
         let mut other = coordinator_of(element_chain(), 3);
         while board.phase() != Phase::Training {
-            transmit(&mut board, &mut other, &mut |bytes| bytes);
-            for said in core::mem::take(&mut other.outgoing) {
-                board.receive(&said);
-            }
-            if board.outgoing().is_empty() && other.outgoing.is_empty() {
-                board.timeout();
-                if other.connected() {
-                    other.invite();
-                }
-            }
+            turn_without_training(&mut board, &mut other);
         }
         board.train(&samples);
         let has_begun = board.phase() == Phase::Sending;
@@ -333,6 +346,35 @@ fn a_power_cut_loses_no_chain_key() {
         run(&mut board, &mut other, |bytes| bytes);
         assert!(is_as_simulated(&other), "cut at {power}");
         assert!(other.chain == later(recorded as usize), "cut at {power}");
+    }
+}
+
+/// The power fails between any two answers of the element: the step is begun anew.
+#[test]
+fn a_restart_within_a_step_loses_no_chain_key() {
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    // Streams, the step, its check; then nothing is asked any more.
+    for calls in 0..=3 {
+        let chip = Chip::new();
+        let mut board = board_in(&chip, new_ledger(), 0);
+        let mut other = coordinator_of(element_chain(), 3);
+        while board.phase() != Phase::Training {
+            turn_without_training(&mut board, &mut other);
+        }
+        chip.fails_after(calls);
+        board.train(&samples);
+        let has_begun = board.phase() == Phase::Sending;
+        assert_eq!(has_begun, calls == 3);
+        chip.0.borrow_mut().left = None;
+        let ledger = Ledger::open(board.into_ledger().into_flash()).unwrap();
+        let recorded = ledger.past().participations;
+        assert_eq!(recorded, u32::from(has_begun));
+        let mut board = board_in(&chip, ledger, 1);
+        let mut other = coordinator_of(other.chain, 4);
+        run(&mut board, &mut other, |bytes| bytes);
+        assert!(is_as_simulated(&other), "after {calls} answers");
+        assert!(other.chain == later(recorded as usize));
     }
 }
 

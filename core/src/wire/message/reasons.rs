@@ -65,8 +65,9 @@ reasons! {
         NoSamples = 6, "the device has no samples";
         /// Training ended in NaN or infinity.
         Diverged = 7, "local training diverged";
-        /// The participation could not be recorded, or the personal model read or written.
-        Storage = 8, "the device's ledger or personal model could not be written";
+        /// The participation could not be recorded, or the personal model read or written, or the
+        /// secure element did not answer.
+        Storage = 8, "the device's ledger, personal model or secure element failed";
         /// The round number is too far ahead of its ledger.
         TooFar = 9, "the round number is further ahead than the device accepts";
         /// Clip norm, learning rate or a penalty is outside the device's limits.

@@ -13,6 +13,7 @@ use crate::{
     model::{self, Layer, ModelKind, Sequential},
     params::Penalty,
     personal::{Personal, PersonalRequest},
+    secrets::Secrets,
     stream::Root,
     wire::{
         link::{End, read},
@@ -465,7 +466,7 @@ fn reasons_that_are_unknown_keep_their_number() {
 fn roots_of_streams_agree_with_an_independent_reading() {
     let file = file();
     let mut root = Root::from_secret(array(&file["root"]));
-    root.bind_to(&array(&file["ledger_nonce"]));
+    root.bind(&array(&file["ledger_nonce"]));
     let expected: [u8; 32] = array(&file["root_of_streams"]);
     assert_eq!(*root.secret(), expected);
 }
@@ -477,7 +478,6 @@ fn keys_of_a_secure_element_agree_with_an_independent_reading() {
         crypto::kdf::{Kdf, expand},
         element::{Element, ElementFault, SecretSlot, SecureElement, check},
         mask::MaskRoot,
-        secrets::Secrets,
     };
 
     /// An element with a root.

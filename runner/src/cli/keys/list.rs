@@ -43,6 +43,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
                 "digest": revoked.digest.to_string(),
                 "date": revoked.date,
                 "reason": revoked.reason,
+                "element": revoked.element,
             })
         });
         let document = json!({
