@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -42,33 +42,23 @@ pub struct WindowTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     every: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    features: Option<Vec<FeatureName>>,
+    #[schemars(schema_with = "features")]
+    features: Option<Vec<Feature>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bands: Option<Vec<u16>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    measure: Option<MeasureName>,
+    #[schemars(schema_with = "measure")]
+    measure: Option<Measure>,
     #[serde(skip_serializing_if = "Option::is_none")]
     counts: Option<Vec<f64>>,
 }
 
-/// The names of [`Feature`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-enum FeatureName {
-    Mean,
-    Deviation,
-    Minimum,
-    Maximum,
-    Energy,
-    ZeroCrossings,
+fn features(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["array", "null"], "items": {"type": "string", "enum": Feature::ALL}})
 }
 
-/// The names of [`Measure`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-enum MeasureName {
-    Amplitude,
-    Energy,
+fn measure(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["string", "null"], "enum": [Measure::Amplitude, Measure::Energy, ()]})
 }
 
 impl WindowKey {
@@ -130,9 +120,9 @@ impl WindowTable {
     /// The same with the features of a recipe.
     fn with_recipe(self, recipe: &Recipe) -> Self {
         Self {
-            features: Some(recipe.features().map(FeatureName::from).collect()),
+            features: Some(recipe.features().collect()),
             bands: Some(recipe.bounds().to_vec()),
-            measure: Some(recipe.measure().into()),
+            measure: Some(recipe.measure()),
             ..self
         }
     }
@@ -153,10 +143,9 @@ impl WindowTable {
                 None => Ok(None),
             };
         }
-        let listed = self.features.unwrap_or_default().into_iter();
-        let features: Vec<Feature> = listed.map(Feature::from).collect();
+        let features = self.features.unwrap_or_default();
         let bands = self.bands.unwrap_or_default();
-        let measure = self.measure.unwrap_or(MeasureName::Amplitude).into();
+        let measure = self.measure.unwrap_or(Measure::Amplitude);
         let recipe = Recipe::new(rows as usize, &features, &bands, measure);
         let recipe = recipe.map_err(|reason| refused(reason, &bands))?;
         if let Some(counts) = &self.counts {
@@ -214,50 +203,6 @@ impl From<&Recordings> for WindowTable {
                 let counts = features.counts().map(<[f64]>::to_vec);
                 Self { counts, ..table }.with_recipe(features.recipe())
             }
-        }
-    }
-}
-
-impl From<FeatureName> for Feature {
-    fn from(name: FeatureName) -> Self {
-        match name {
-            FeatureName::Mean => Self::Mean,
-            FeatureName::Deviation => Self::Deviation,
-            FeatureName::Minimum => Self::Minimum,
-            FeatureName::Maximum => Self::Maximum,
-            FeatureName::Energy => Self::Energy,
-            FeatureName::ZeroCrossings => Self::ZeroCrossings,
-        }
-    }
-}
-
-impl From<Feature> for FeatureName {
-    fn from(feature: Feature) -> Self {
-        match feature {
-            Feature::Mean => Self::Mean,
-            Feature::Deviation => Self::Deviation,
-            Feature::Minimum => Self::Minimum,
-            Feature::Maximum => Self::Maximum,
-            Feature::Energy => Self::Energy,
-            Feature::ZeroCrossings => Self::ZeroCrossings,
-        }
-    }
-}
-
-impl From<MeasureName> for Measure {
-    fn from(name: MeasureName) -> Self {
-        match name {
-            MeasureName::Amplitude => Self::Amplitude,
-            MeasureName::Energy => Self::Energy,
-        }
-    }
-}
-
-impl From<Measure> for MeasureName {
-    fn from(measure: Measure) -> Self {
-        match measure {
-            Measure::Amplitude => Self::Amplitude,
-            Measure::Energy => Self::Energy,
         }
     }
 }
