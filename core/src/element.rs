@@ -100,6 +100,9 @@
 //! A record for an element says so: firmware without one refuses it, and would take what the ledger
 //! names for a key.
 
+#[cfg(test)]
+pub(crate) mod tests;
+
 use crate::{
     crypto::Key,
     identity::LedgerNonce,

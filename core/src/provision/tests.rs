@@ -369,34 +369,7 @@ fn other_texts_are_refused_with_a_reason() {
 #[cfg(feature = "element")]
 #[test]
 fn the_record_of_an_element_has_no_secret_and_is_refused_without_one() {
-    use crate::{
-        crypto::kdf::expand,
-        element::{ElementFault, SecretSlot, check, named},
-    };
-
-    /// An element with a root.
-    struct Rooted([u8; 32]);
-
-    impl SecureElement for Rooted {
-        fn expand(
-            &mut self,
-            _: SecretSlot,
-            info: &[u8],
-            place: &mut [u8; 32],
-        ) -> Result<(), ElementFault> {
-            *place = *expand(&Key::from_secret(self.0), info).secret();
-            Ok(())
-        }
-
-        fn expand_into(
-            &mut self,
-            _: SecretSlot,
-            _: &[u8],
-            _: SecretSlot,
-        ) -> Result<(), ElementFault> {
-            Ok(())
-        }
-    }
+    use crate::element::{check, named, tests::Rooted};
 
     let samples = SampleSlice::new(&[1.0, 2.0], &[0u16, 1], 1).unwrap();
     let usual = page(Some(&samples));

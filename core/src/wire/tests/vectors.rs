@@ -475,34 +475,10 @@ fn roots_of_streams_agree_with_an_independent_reading() {
 #[test]
 fn keys_of_a_secure_element_agree_with_an_independent_reading() {
     use crate::{
-        crypto::kdf::{Kdf, expand},
-        element::{Element, ElementFault, SecretSlot, SecureElement, check},
+        crypto::kdf::Kdf,
+        element::{Element, check, tests::Rooted},
         mask::MaskRoot,
     };
-
-    /// An element with a root.
-    struct Rooted(Key);
-
-    impl SecureElement for Rooted {
-        fn expand(
-            &mut self,
-            _: SecretSlot,
-            info: &[u8],
-            place: &mut [u8; 32],
-        ) -> Result<(), ElementFault> {
-            *place = *expand(&self.0, info).secret();
-            Ok(())
-        }
-
-        fn expand_into(
-            &mut self,
-            _: SecretSlot,
-            _: &[u8],
-            _: SecretSlot,
-        ) -> Result<(), ElementFault> {
-            Err(ElementFault)
-        }
-    }
 
     let file = file();
     let own = &file["element"];
@@ -518,7 +494,7 @@ fn keys_of_a_secure_element_agree_with_an_independent_reading() {
 
     let root = Key::from_secret(array(&file["root"]));
     assert_eq!(check(&root), array(&own["check_of_root"]));
-    let mut element = Element::new(Rooted(root), &array(&own["check_of_root"])).unwrap();
+    let mut element = Element::new(Rooted(*root.secret()), &array(&own["check_of_root"])).unwrap();
     let round = own["round"].as_u64().unwrap() as u32;
     element.begin(&array(&file["ledger_nonce"]), round).unwrap();
     let expected: [u8; 32] = array(&own["root_of_round"]);

@@ -115,6 +115,15 @@ fn a_coordinator_takes_over_what_was_changed_and_keeps_its_devices() {
     let changes = keys.reload().unwrap();
     assert_eq!((changes.added, changes.replaced), (vec![9], vec![0]));
     assert!(changes.removed.is_empty() && keys.vacant().is_empty());
+    // The same secret in an element derives other keys.
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(
+        &path,
+        text.replace("number = 4\n", "number = 4\nelement = true\n"),
+    )
+    .unwrap();
+    assert_eq!(keys.reload().unwrap().replaced, [4]);
+    assert_eq!(keys.reload().unwrap(), KeyChanges::default());
     drop(keys);
     assert_eq!(*open(&path).unwrap().members(), BTreeSet::from([0, 4, 9]));
 }
