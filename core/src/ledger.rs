@@ -290,7 +290,8 @@ impl<F> Ledger<F> {
         round: u32,
         limits: &Limits,
         step: Option<&ChainKey>,
-    ) -> Result<Append, LedgerError> {
+        append: &mut Append,
+    ) -> Result<(), LedgerError> {
         self.check(round, limits)?;
         let mut record = self.record.clone();
         // Below the budget, and below u32::MAX: no overflow.
@@ -299,30 +300,26 @@ impl<F> Ledger<F> {
         if self.is_in_use {
             record.chain = step.map_or_else(|| record.chain.next(), Clone::clone);
         }
-        self.append(record)
+        self.append(record, append)
     }
 
     /// A record with the sequence number that follows, for the slot that does not count.
-    fn append(&self, mut record: Record) -> Result<Append, LedgerError> {
+    fn append(&self, mut record: Record, append: &mut Append) -> Result<(), LedgerError> {
         // 2³² − 1 records wear out any flash.
-        let sequence = self
-            .record
-            .sequence
-            .checked_add(1)
-            .ok_or(LedgerError::Flash)?;
-        record.sequence = sequence;
-        Ok(Append {
-            bytes: record.to_bytes(),
-            record,
-            slot: 1 - self.slot,
-        })
+        let sequence = self.record.sequence.checked_add(1);
+        record.sequence = sequence.ok_or(LedgerError::Flash)?;
+        record.write(&mut append.bytes);
+        append.slot = 1 - self.slot;
+        Ok(())
     }
 
     /// Both copies of a record are in the flash: it counts from now on.
-    fn appended(&mut self, append: &Append) {
-        self.record = append.record.clone();
+    fn appended(&mut self, append: &Append) -> Result<(), LedgerError> {
+        // Read as at a start: a third copy of it would be on the stack.
+        self.record = Record::of(&append.bytes).ok_or(LedgerError::Flash)?;
         self.slot = append.slot;
         self.is_in_use = false;
+        Ok(())
     }
 
     /// What the device takes part in a round with, once that is recorded.
@@ -363,12 +360,17 @@ impl Search {
 /// A record on its way to the flash: [`flash`] and [`asynchronous`] erase its slot, write each copy
 /// and read it back.
 struct Append {
-    record: Record,
     bytes: [u8; RECORD_BYTES],
     slot: u32,
 }
 
 impl Append {
+    /// Nothing yet: it is filled in where it is.
+    const EMPTY: Self = Self {
+        bytes: [0; RECORD_BYTES],
+        slot: 0,
+    };
+
     /// Whether a copy reads as it was written.
     fn check(&self, read: &[u8; RECORD_BYTES]) -> Result<(), LedgerError> {
         match *read == self.bytes {

@@ -95,7 +95,8 @@ impl<F: NorFlash> Ledger<F> {
         limits: &Limits,
         step: Option<&ChainKey>,
     ) -> Result<(), LedgerError> {
-        let append = self.next(round, limits, step)?;
+        let mut append = Append::EMPTY;
+        self.next(round, limits, step, &mut append)?;
         self.write_async(&append).await
     }
 
@@ -119,7 +120,8 @@ impl<F: NorFlash> Ledger<F> {
     }
 
     async fn begin_life_async(&mut self, nonce: LedgerNonce, key: Key) -> Result<(), LedgerError> {
-        let append = self.append(Record::first(ChainKey::new(key), nonce))?;
+        let mut append = Append::EMPTY;
+        self.append(Record::first(ChainKey::new(key), nonce), &mut append)?;
         self.write_async(&append).await
     }
 
@@ -138,8 +140,7 @@ impl<F: NorFlash> Ledger<F> {
             append.check(&again)?;
         }
         wipe(&mut again);
-        self.appended(append);
-        Ok(())
+        self.appended(append)
     }
 
     async fn read_async(

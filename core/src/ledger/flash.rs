@@ -125,12 +125,14 @@ impl<F: NorFlash> Ledger<F> {
         limits: &Limits,
         step: Option<&ChainKey>,
     ) -> Result<(), LedgerError> {
-        let append = self.next(round, limits, step)?;
+        let mut append = Append::EMPTY;
+        self.next(round, limits, step, &mut append)?;
         self.write(&append)
     }
 
     pub(super) fn begin_life(&mut self, nonce: LedgerNonce, key: Key) -> Result<(), LedgerError> {
-        let append = self.append(Record::first(ChainKey::new(key), nonce))?;
+        let mut append = Append::EMPTY;
+        self.append(Record::first(ChainKey::new(key), nonce), &mut append)?;
         self.write(&append)
     }
 
@@ -150,8 +152,7 @@ impl<F: NorFlash> Ledger<F> {
             append.check(&again)?;
         }
         wipe(&mut again);
-        self.appended(append);
-        Ok(())
+        self.appended(append)
     }
 
     /// Reads a copy of the record, into memory of the caller that is wiped there: a result would be

@@ -112,18 +112,17 @@ impl Record {
         })
     }
 
+    /// Its encoding, where it is wanted: a result would be on the stack twice.
     #[inline(never)]
-    pub(super) fn to_bytes(&self) -> [u8; RECORD_BYTES] {
-        let mut bytes = [0; RECORD_BYTES];
-        Writer::new(&mut bytes)
+    pub(super) fn write(&self, bytes: &mut [u8; RECORD_BYTES]) {
+        Writer::new(bytes)
             .put(&MAGIC)
             .u32(self.sequence)
             .u32(self.past.participations)
             .u32(self.past.next_round)
             .put(self.chain.secret())
             .put(&self.nonce);
-        seal(&mut bytes);
-        bytes
+        seal(bytes);
     }
 }
 
@@ -157,7 +156,8 @@ mod tests {
             chain: ChainKey::new(Key::from_secret([0xa5; 32])),
             nonce: [0; 8],
         };
-        let whole = record.to_bytes();
+        let mut whole = [0; RECORD_BYTES];
+        record.write(&mut whole);
         for bit in 0..8 * RECORD_BYTES {
             let mut flipped = whole;
             flipped[bit / 8] ^= 1 << (bit % 8);
@@ -171,7 +171,8 @@ mod tests {
     #[test]
     fn a_copy_is_whole_from_its_first_word_to_its_last() {
         let chain = ChainKey::new(Key::from_secret([0; 32]));
-        let whole = Record::first(chain, [0; 8]).to_bytes();
+        let mut whole = [0; RECORD_BYTES];
+        Record::first(chain, [0; 8]).write(&mut whole);
         assert!(is_whole(&whole));
         for end in 0..RECORD_BYTES {
             let mut cut = whole;
