@@ -31,7 +31,7 @@ use smolfed_core::wire::greeting::{Greeting, Hello, Name, Welcome};
 use smolfed_core::wire::keys::{Chain, ChainKey, SessionKey};
 use smolfed_core::wire::link::{CoordinatorEnd, Link, read};
 use smolfed_core::wire::message::{
-    Decline, Invitation, MODEL_CHUNK, Message, Shape, UpdatePart, Values,
+    Decline, Invitation, MODEL_CHUNK, Message, PackedInvitation, Shape, UpdatePart, Values,
 };
 use smolfed_core::wire::refusal::{Refusal, Refusals};
 

@@ -254,6 +254,7 @@ impl<F> Ledger<F> {
 
     /// Whether a copy was completed and is not readable. One that is readable counts from now on,
     /// if no newer one does.
+    #[inline(never)]
     fn is_lost(&mut self, slot: u32, bytes: &[u8; RECORD_BYTES]) -> bool {
         let mut found = Record::of(bytes);
         let Some(record) = &mut found else {
@@ -315,9 +316,10 @@ impl<F> Ledger<F> {
 
     /// Both copies of a record are in the flash: it counts from now on.
     fn appended(&mut self, append: &Append) -> Result<(), LedgerError> {
-        // Read as at a start: a third copy of it would be on the stack.
-        self.record = Record::of(&append.bytes).ok_or(LedgerError::Flash)?;
-        self.slot = append.slot;
+        // As at a start: a record beside its bytes would be on the stack twice.
+        if self.is_lost(append.slot, &append.bytes) {
+            return Err(LedgerError::Flash);
+        }
         self.is_in_use = false;
         Ok(())
     }

@@ -19,7 +19,7 @@ use smolfed_core::wire::frame::Frame;
 use smolfed_core::wire::greeting::{Greeting, Hello, Welcome, greeting};
 use smolfed_core::wire::keys::{Chain, ChainKey};
 use smolfed_core::wire::link::{CoordinatorEnd, Link};
-use smolfed_core::wire::message::{MODEL_CHUNK, Message, Values, WhyRefused};
+use smolfed_core::wire::message::{MODEL_CHUNK, Message, PackedInvitation, Values, WhyRefused};
 use smolfed_core::wire::{Direction, FRAME_BYTES, VERSION};
 
 use super::{Action, CLASSES, FEATURES, KEY, PARAMETERS, Script, invitation, raw, stream};
@@ -202,7 +202,7 @@ impl Coordinator {
         match what % 6 {
             0 => self.seal(
                 self.round,
-                &Message::Invitation((&invitation(choice)).into()),
+                &Message::Invitation(PackedInvitation::from(&invitation(choice)).as_bytes()),
             ),
             1 => {
                 let index = u16::from(choice % 4);

@@ -19,7 +19,7 @@ use crate::{
         keys::{Chain, Nonce, SessionKey, ledger_fingerprint},
         link::{DeviceEnd, Link, read},
         message::{
-            Decline, Invitation, MODEL_CHUNK, Message, PackedInvitation, Ready, Values, WhyRefused,
+            Decline, Invitation, InvitationBytes, MODEL_CHUNK, Message, Ready, Values, WhyRefused,
             model_chunks,
         },
         refusal::{Refusal, Refusals},
@@ -219,7 +219,7 @@ where
         match message {
             // In the answer to Ready only.
             Message::Refused(reason) if was_ready => return Ok(self.refused(*reason)),
-            Message::Invitation(invitation) => return self.invited(number, invitation),
+            Message::Invitation(invitation) => return self.invited(number, *invitation),
             Message::Wait => return Ok(Answer::Nothing),
             _ => {}
         }
@@ -264,7 +264,7 @@ where
     }
 
     #[inline(never)]
-    fn invited(&mut self, number: u32, packed: &PackedInvitation) -> Result<Answer, Refusal> {
+    fn invited(&mut self, number: u32, packed: InvitationBytes<'_>) -> Result<Answer, Refusal> {
         let (has_unknown, invitation, tagged) = match K::IS_PRESENT || M::HAS_REQUESTS {
             true => (false, packed.unpack(), masks::tagged(packed)),
             false => (

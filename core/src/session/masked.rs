@@ -10,7 +10,7 @@ use crate::{
     secrets::Secrets,
     wire::{
         keys::{Fingerprint, ledger_fingerprint},
-        message::{Invitation, PackedInvitation},
+        message::{Invitation, InvitationBytes, PackedInvitation},
     },
 };
 
@@ -24,13 +24,13 @@ pub(super) struct DeviceMasks {
 pub(super) type Tagged = PackedInvitation;
 
 /// [`Tagged`] of this invitation.
-pub(super) fn tagged(invitation: &PackedInvitation) -> Tagged {
-    invitation.tagged()
+pub(super) fn tagged(invitation: InvitationBytes<'_>) -> Tagged {
+    PackedInvitation::from(invitation).tagged()
 }
 
 /// The same of an invitation without a request, all of which is tagged.
-pub(super) fn tagged_whole(invitation: &PackedInvitation) -> Tagged {
-    *invitation
+pub(super) fn tagged_whole(invitation: InvitationBytes<'_>) -> Tagged {
+    invitation.into()
 }
 
 impl DeviceMasks {
@@ -76,6 +76,6 @@ impl DeviceMasks {
         model: &[f32],
     ) -> Tag {
         let key = self.key(helper, round);
-        key.tag(terms, invitation.as_slice(), model)
+        key.tag(terms, invitation.as_bytes().as_slice(), model)
     }
 }

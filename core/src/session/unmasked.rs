@@ -5,7 +5,7 @@ use crate::{
     identity::{Identity, LedgerNonce},
     mask::{Masking, Tag, Terms},
     secrets::Secrets,
-    wire::message::{Invitation, PackedInvitation},
+    wire::message::{Invitation, InvitationBytes},
 };
 
 /// No masks.
@@ -15,11 +15,11 @@ pub(super) struct DeviceMasks;
 #[derive(Clone, Copy)]
 pub(super) struct Tagged;
 
-pub(super) const fn tagged(_: &PackedInvitation) -> Tagged {
+pub(super) const fn tagged(_: InvitationBytes<'_>) -> Tagged {
     Tagged
 }
 
-pub(super) const fn tagged_whole(_: &PackedInvitation) -> Tagged {
+pub(super) const fn tagged_whole(_: InvitationBytes<'_>) -> Tagged {
     Tagged
 }
 

@@ -14,7 +14,7 @@ mod invitation;
 mod reasons;
 
 pub use chunks::{MODEL_CHUNK, UPDATE_CHUNK_BYTES, UpdatePart, model_chunks, update_chunks};
-pub use invitation::{Invitation, NetworkId, PackedInvitation, Request, Shape};
+pub use invitation::{Invitation, InvitationBytes, NetworkId, PackedInvitation, Request, Shape};
 pub use reasons::{Abort, Decline, WhyRefused};
 
 /// The session stands: what the device is.
@@ -104,7 +104,7 @@ pub enum Message<'a> {
     /// To the coordinator: the session stands.
     Ready(Ready),
     /// To the device: take part in this round.
-    Invitation(PackedInvitation),
+    Invitation(InvitationBytes<'a>),
     /// To the coordinator: yes, and send these chunks of the model.
     WantModel {
         /// Number of the first one, from 0.
@@ -241,7 +241,7 @@ impl<'a> Message<'a> {
     /// What a device reads.
     fn read_by_device(kind: u8, reader: &mut Reader<'a>) -> Option<Self> {
         let message = match kind {
-            kind::INVITATION => Self::Invitation(PackedInvitation::read(reader)?),
+            kind::INVITATION => Self::Invitation(InvitationBytes::read(reader)?),
             kind::MODEL_CHUNK => {
                 let index = reader.u16()?;
                 let bytes = reader.rest();

@@ -13,8 +13,8 @@ use smolfed_core::contrast::{ContrastRequest, Part, RECIPE_LENGTH};
 use smolfed_core::mask::Tag;
 use smolfed_core::personal::PersonalRequest;
 use smolfed_core::wire::message::{
-    Abort, Decline, Invitation, MODEL_CHUNK, Message, Request, UpdateChunk, UpdatePart, Values,
-    model_chunks,
+    Abort, Decline, Invitation, MODEL_CHUNK, Message, PackedInvitation, Request, UpdateChunk,
+    UpdatePart, Values, model_chunks,
 };
 use smolfed_core::wire::refusal::Refusal;
 
@@ -164,8 +164,9 @@ enum Stage {
 
 /// One round with one device.
 pub(super) struct Exchange {
-    device: u32,
     offer: Arc<Offer>,
+    /// How this device takes part.
+    invitation: PackedInvitation,
     /// The chunks of the model that are not the same for all devices; none if all are.
     end: Vec<f32>,
     stage: Stage,
@@ -207,7 +208,7 @@ impl Exchange {
             false => [rest, tail].concat(),
         };
         Self {
-            device,
+            invitation: (&offer.invitation_of(device)).into(),
             offer,
             end,
             stage: Stage::Invited,
@@ -534,9 +535,7 @@ impl Exchange {
     fn message(&self, reply: &Reply) -> Option<Message<'_>> {
         Some(match reply {
             Reply::Nothing | Reply::Model(_) => return None,
-            Reply::Invitation => {
-                Message::Invitation((&self.offer.invitation_of(self.device)).into())
-            }
+            Reply::Invitation => Message::Invitation(self.invitation.as_bytes()),
             Reply::WantUpdate(index) => Message::WantUpdate(*index),
             Reply::Done => Message::Done,
             Reply::Abort(reason) => Message::Abort(*reason),

@@ -222,6 +222,7 @@ impl Source for Fleet<'_> {
             Asked {
                 invitation: PackedInvitation::from(&invitation)
                     .tagged()
+                    .as_bytes()
                     .as_slice()
                     .to_vec(),
                 model: model.copied().collect(),

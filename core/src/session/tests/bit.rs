@@ -83,7 +83,8 @@ fn the_noise_of_a_bit_is_none_of_the_noise_of_its_update() {
     let device = &mut finished.conversation.device;
     for number in 0..4_000 {
         let asked = adaptive(noise(), 0.5);
-        let mut round = Round::new(number, asked, tagged(&PackedInvitation::from(&asked)), 0);
+        let packed = PackedInvitation::from(&asked);
+        let mut round = Round::new(number, asked, tagged(packed.as_bytes()), 0);
         round.stage = Stage::Covering(Covering::ZEROS);
         while !round.is_covered() {
             round.cover(device, 1);

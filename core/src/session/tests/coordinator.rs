@@ -202,7 +202,8 @@ impl Coordinator {
     }
 
     pub(super) fn invite(&mut self) {
-        self.send(&Message::Invitation((&self.invitation).into()));
+        let packed = PackedInvitation::from(&self.invitation);
+        self.send(&Message::Invitation(packed.as_bytes()));
     }
 
     pub(super) fn send(&mut self, message: &Message<'_>) {

@@ -60,7 +60,9 @@ fn tags(other: &Coordinator, nonce: &[u8; 8]) -> Vec<Tag> {
     let terms = asked.masks.unwrap().terms(&asked.grid);
     let tagged = PackedInvitation::from(asked).tagged();
     (0..asked.helpers())
-        .map(|helper| key(helper, other.round, nonce).tag(&terms, tagged.as_slice(), &other.model))
+        .map(|helper| {
+            key(helper, other.round, nonce).tag(&terms, tagged.as_bytes().as_slice(), &other.model)
+        })
         .collect()
 }
 

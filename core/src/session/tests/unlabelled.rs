@@ -412,7 +412,7 @@ proptest! {
             } else {
                 entries == COUNT as u32 && samples == 0
             };
-        let unpacked = PackedInvitation::from(&asked).unpack();
+        let unpacked = PackedInvitation::from(&asked).as_bytes().unpack();
         prop_assert_eq!(unpacked.is_some(), is_valid);
     }
 }

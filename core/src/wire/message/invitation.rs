@@ -570,19 +570,17 @@ const WITHOUT_NETWORK: usize = BYTES + REQUEST_BYTES;
 /// Bytes of an invitation, at most.
 const MAX_BYTES: usize = BYTES + NetworkId::BYTES + REQUEST_BYTES;
 
-/// An invitation as it travels: a message is a third as large with it, and so is what a device
-/// keeps on its stack while it handles any other message.
+/// The bytes of an invitation, in the frame that it travels in.
+///
+/// A device leaves them there: neither an invitation nor a copy of its bytes is on its stack while
+/// it handles another message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PackedInvitation {
-    /// Zeros behind the last byte.
-    bytes: [u8; MAX_BYTES],
-    length: u8,
-}
+pub struct InvitationBytes<'a>(&'a [u8]);
 
-impl PackedInvitation {
+impl<'a> InvitationBytes<'a> {
     /// The invitation; `None` if a value is invalid.
-    pub fn unpack(&self) -> Option<Invitation> {
-        let reader = &mut Reader(self.as_slice());
+    pub fn unpack(self) -> Option<Invitation> {
+        let reader = &mut Reader(self.0);
         let mut invitation = Invitation::read(reader, !self.has_request())?;
         if self.has_request() {
             let request = read_request(reader)?;
@@ -606,19 +604,45 @@ impl PackedInvitation {
     }
 
     /// A checksum, which tells invitations of an honest coordinator from each other.
-    pub(crate) fn checksum(&self) -> u32 {
-        crc32(self.as_slice())
+    pub(crate) fn checksum(self) -> u32 {
+        crc32(self.0)
     }
 
     /// [`Self::unpack`] by a device that does nothing but train the shared model, and does not read
     /// other requests: its flash has no code for them.
-    pub fn unpack_shared(&self) -> Option<Invitation> {
-        Invitation::read(&mut Reader(self.as_slice()), !self.has_request())
+    pub fn unpack_shared(self) -> Option<Invitation> {
+        Invitation::read(&mut Reader(self.0), !self.has_request())
     }
 
     /// Whether the invitation has a [`Request`].
-    pub const fn has_request(&self) -> bool {
-        matches!(self.length as usize, WITHOUT_NETWORK | MAX_BYTES)
+    pub const fn has_request(self) -> bool {
+        matches!(self.0.len(), WITHOUT_NETWORK | MAX_BYTES)
+    }
+
+    pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
+        const NETWORK: usize = BYTES + NetworkId::BYTES;
+        let body = reader.rest();
+        matches!(body.len(), BYTES | WITHOUT_NETWORK | NETWORK | MAX_BYTES).then_some(Self(body))
+    }
+
+    /// The bytes that travel.
+    pub const fn as_slice(self) -> &'a [u8] {
+        self.0
+    }
+}
+
+/// [`InvitationBytes`] with memory of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackedInvitation {
+    /// Zeros behind the last byte.
+    bytes: [u8; MAX_BYTES],
+    length: u8,
+}
+
+impl PackedInvitation {
+    /// The bytes that travel.
+    pub fn as_bytes(&self) -> InvitationBytes<'_> {
+        InvitationBytes(self.bytes.get(..self.length.into()).unwrap_or_default())
     }
 
     /// What the tags of a masked update cover beside [`Masking::terms`] and the model: the
@@ -627,30 +651,22 @@ impl PackedInvitation {
     #[must_use]
     pub fn tagged(mut self) -> Self {
         let last = usize::from(self.length).saturating_sub(size_of::<u32>());
-        if self.has_request() {
+        if self.as_bytes().has_request() {
             self.bytes.iter_mut().skip(last).for_each(|byte| *byte = 0);
         }
         self
     }
+}
 
-    pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        const NETWORK: usize = BYTES + NetworkId::BYTES;
-        let body = reader.rest();
-        if !matches!(body.len(), BYTES | WITHOUT_NETWORK | NETWORK | MAX_BYTES) {
-            return None;
-        }
+impl From<InvitationBytes<'_>> for PackedInvitation {
+    fn from(received: InvitationBytes<'_>) -> Self {
         let mut bytes = [0; MAX_BYTES];
-        for (byte, received) in bytes.iter_mut().zip(body) {
+        for (byte, received) in bytes.iter_mut().zip(received.0) {
             *byte = *received;
         }
         // At most the length of the array.
-        let length = body.len() as u8;
-        Some(Self { bytes, length })
-    }
-
-    /// The bytes that travel.
-    pub fn as_slice(&self) -> &[u8] {
-        self.bytes.get(..self.length.into()).unwrap_or_default()
+        let length = received.0.len() as u8;
+        Self { bytes, length }
     }
 }
 

@@ -19,7 +19,7 @@ use smolfed_core::{
         greeting::{Greeting, Welcome},
         keys::{Chain, ChainKey},
         link::{CoordinatorEnd, Link},
-        message::{Invitation, MAX_WINDOW, MODEL_CHUNK, Message, Values},
+        message::{Invitation, MAX_WINDOW, MODEL_CHUNK, Message, PackedInvitation, Values},
     },
 };
 use smolfed_firmware::{board, forgetful::Forgetful};
@@ -183,7 +183,10 @@ fn invite<M: Trainable>(
     tell(
         board,
         link,
-        (round, &Message::Invitation(invitation.into())),
+        (
+            round,
+            &Message::Invitation(PackedInvitation::from(invitation).as_bytes()),
+        ),
     );
     for (index, start) in (0..).zip((0..PARAMETERS).step_by(MODEL_CHUNK)) {
         let chunk: [f32; MODEL_CHUNK] = core::array::from_fn(|place| weight(start + place));
