@@ -187,13 +187,18 @@ pub(super) fn advance(factor: Option<i32>, global: &[i32], d: &mut [i32], local:
 /// `d ← f d`.
 #[inline(always)]
 pub(super) fn shorten(factor: i32, d: &mut [i32]) {
+    if factor == 0 {
+        // What the loop takes off a product of 0 would turn a negative displacement.
+        d.fill(0);
+    }
     for d in d {
         *d = shortened(*d, factor);
     }
 }
 
 /// `f d` towards zero, f below 1 in units of 2⁻¹⁶: never longer than the exact product, so that
-/// `Σ(f d)² ≤ f² Σd² ≤ L²` holds in integers. A negative product without a remainder loses a unit.
+/// `Σ(f d)² ≤ f² Σd² ≤ L²` holds in integers. A negative product without a remainder loses a unit;
+/// so f must not be 0 where d is negative.
 ///
 /// With d = 2¹⁶ H + L, 0 ≤ L < 2¹⁶: `H f + ⌊L f / 2¹⁶⌋` is ⌊f d / 2¹⁶⌋.
 #[inline(always)]
@@ -266,6 +271,18 @@ mod tests {
             prop_assert!(saturated == 1 || exact.abs() <= max + 40_000.0);
             prop_assert_eq!(found, squares(&d));
         }
+    }
+
+    /// A ball that is more than 2¹⁶ times as small has a factor of 0, and nothing is left.
+    #[test]
+    fn what_is_far_too_long_becomes_nothing() {
+        let ball = Ball::new(ClipNorm::new(1e-5).unwrap()).unwrap();
+        let mut d = [-2_097_153, 5, -1, 0];
+        let factor = ball.factor(squares(&d));
+        assert_eq!(factor, Some(0));
+        let mut local = [7; 4];
+        advance(factor, &[0; 4], &mut d, &mut local);
+        assert_eq!((d, local), ([0; 4], [0; 4]));
     }
 
     #[test]
