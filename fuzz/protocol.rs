@@ -11,7 +11,7 @@ use std::num::NonZeroU32;
 
 use smolfed_core::bit::BitRequest;
 use smolfed_core::model::ModelKind;
-use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::noise::Sigma;
 use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
 use smolfed_core::personal::{Personal, PersonalRequest};
 use smolfed_core::quantize::Grid;
@@ -98,7 +98,7 @@ fn shape() -> Shape {
 
 /// An invitation that the device accepts, or would but for a few fields.
 fn invitation(choice: u8) -> Invitation {
-    let noise = DiscreteGaussian::new(3 << 16, 2).expect("a valid σ");
+    let noise = Sigma::new(3 << 16, 2).expect("a valid σ");
     Invitation {
         shape: shape(),
         epochs: u32::from(choice % 4),

@@ -16,7 +16,7 @@ use smolfed_core::identity::Identity;
 use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
 use smolfed_core::mask::Tag;
 use smolfed_core::model::{Const, ModelKind, Softmax};
-use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::noise::{DiscreteGaussian, Sigma};
 use smolfed_core::params::{ClipNorm, LearningRate, NoiseMultiplier, Penalty};
 use smolfed_core::provision::{self, Record};
 use smolfed_core::quantize::Grid;
@@ -210,7 +210,7 @@ fn provision(dir: &Path, budget: u32, separation: u32) {
     std::fs::write(dir.join("device.bin"), page).unwrap();
 }
 
-fn coordinator(round: u32, noise: Option<DiscreteGaussian>) -> Coordinator {
+fn coordinator(round: u32, noise: Option<Sigma>) -> Coordinator {
     let invitation = Invitation {
         shape: Shape {
             kind: ModelKind::Softmax,
@@ -265,12 +265,12 @@ fn expected(other: &Coordinator) -> (Vec<i64>, Option<i64>) {
     let quantizer = client.quantizer(&other.invitation.grid).unwrap();
     let mut sum = client.update().map(|x| i64::from(quantizer.get(x)));
     if let Some(noise) = other.invitation.noise {
-        noise.add_to(&mut sum, &mut stream(Purpose::DeviceNoise));
+        DiscreteGaussian::of(noise).add_to(&mut sum, &mut stream(Purpose::DeviceNoise));
     }
     let bit = other.invitation.bit.map(|request| {
         let mut bit = [clip_bit(&other.invitation.grid, report.norm)];
         if let Some(noise) = request.noise {
-            noise.add_to(&mut bit, &mut stream(Purpose::DeviceBitNoise));
+            DiscreteGaussian::of(noise).add_to(&mut bit, &mut stream(Purpose::DeviceBitNoise));
         }
         bit[0]
     });
@@ -318,8 +318,8 @@ fn play(
     }
 }
 
-fn noise() -> Option<DiscreteGaussian> {
-    DiscreteGaussian::new(3 << 16, 2).ok()
+fn noise() -> Option<Sigma> {
+    Sigma::new(3 << 16, 2).ok()
 }
 
 /// Runs a round over a line that changes nothing, until its end.

@@ -7,22 +7,23 @@
 //!
 //! [`Purpose::DeviceBitNoise`]: crate::stream::Purpose::DeviceBitNoise
 
-use crate::{noise::DiscreteGaussian, quantize::Grid, wire::pack};
+use crate::{noise::Sigma, quantize::Grid, wire::pack};
 
 /// What a coordinator whose clip norm is adaptive asks for beside the update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitRequest {
-    /// The noise that the device adds to its bit (local trust); `None` if the coordinator adds it.
-    pub noise: Option<DiscreteGaussian>,
+    /// σ of the noise that the device adds to its bit (local trust); `None` if the coordinator adds
+    /// it.
+    pub noise: Option<Sigma>,
 }
 
 impl BitRequest {
     /// Bits of the bit on the line, beside an update on a grid of `grid_bits` bits.
     pub const fn width(&self, grid_bits: u32) -> u32 {
-        match &self.noise {
+        match self.noise {
             // Both −2^b and +2^b.
             None => grid_bits + 2,
-            noise => pack::width(grid_bits, noise.as_ref()),
+            noise => pack::width(grid_bits, noise),
         }
     }
 }
@@ -58,7 +59,7 @@ mod tests {
     #[test]
     fn a_bit_fits_its_width() {
         let noise = |sigma| BitRequest {
-            noise: DiscreteGaussian::new(sigma, 1).ok(),
+            noise: Sigma::new(sigma, 1).ok(),
         };
         for bits in [4, 20, 24] {
             let width = BitRequest { noise: None }.width(bits);

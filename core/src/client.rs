@@ -77,7 +77,7 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
         global: &[f32; P],
         settings: &LocalTraining,
     ) -> Trained<'_> {
-        let order = &mut participation.stream(Purpose::BatchShuffle);
+        let order = &mut participation.streams().open(Purpose::BatchShuffle);
         let is_trained = self.descend(samples, global, settings, order).is_ok();
         Trained::new(&mut self.update, &mut self.local, is_trained, participation)
     }

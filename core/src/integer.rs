@@ -62,24 +62,32 @@ pub(crate) const fn square_root(square: u64) -> u64 {
 pub(crate) struct Wide([u64; 6]);
 
 impl Wide {
-    /// The square of the product of these factors, which must fit.
+    pub(crate) const ONE: Self = Self([1, 0, 0, 0, 0, 0]);
+
+    /// Multiplies it by the squares of these factors, where it is; it must fit.
     #[inline(never)]
-    pub(crate) fn square(factors: &[u64]) -> Self {
-        let mut digits = [1, 0, 0, 0, 0, 0];
+    pub(crate) fn multiply_by_squares(&mut self, factors: &[u64]) {
         for factor in factors.iter().chain(factors) {
             let mut carry = 0;
-            for digit in &mut digits {
+            for digit in &mut self.0 {
                 // (2⁶⁴ − 1)² + 2⁶⁴ − 1 is below 2¹²⁸.
                 let wide = product(*digit, *factor) + u128::from(carry);
                 (*digit, carry) = (wide as u64, (wide >> 64) as u64);
             }
         }
-        Self(digits)
+    }
+
+    /// Subtracts the product of the squares of these factors, which must fit; whether the
+    /// difference is 0 or above. Below 0 it is meaningless.
+    #[inline(never)]
+    pub(crate) fn subtract_squares(&mut self, factors: &[u64]) -> bool {
+        let mut other = Self::ONE;
+        other.multiply_by_squares(factors);
+        self.subtract(&other)
     }
 
     /// Subtracts `other`; whether the difference is 0 or above. Below 0 it is meaningless.
-    #[inline(never)]
-    pub(crate) fn subtract(&mut self, other: &Self) -> bool {
+    fn subtract(&mut self, other: &Self) -> bool {
         let mut borrow = 0;
         for (digit, other) in self.0.iter_mut().zip(&other.0) {
             let difference = i128::from(*digit) - i128::from(*other) - borrow;
@@ -121,7 +129,11 @@ mod tests {
             a in any::<u64>(), b in any::<u64>(), spares in any::<[u8; 2]>(), digits in 0_usize..5,
         ) {
             let [a, b] = [a >> (spares[0] % 64), b >> (spares[1] % 64)];
-            let square = |x: u64| Wide::square(&[&[x][..], &[1 << 32; 4][..digits]].concat());
+            let square = |x: u64| {
+                let mut square = Wide::ONE;
+                square.multiply_by_squares(&[&[x][..], &[1 << 32; 4][..digits]].concat());
+                square
+            };
             let by_compiler = |x: u64| u128::from(x) * u128::from(x);
             let in_place = |x: u128| {
                 let mut wide = [0; 6];
@@ -139,7 +151,8 @@ mod tests {
     #[test]
     fn the_widest_square_fits() {
         // (2⁶⁴ − 1)⁶ = 2³⁸⁴ − 6 · 2³²⁰ + 15 · 2²⁵⁶ − 20 · 2¹⁹² + 15 · 2¹²⁸ − 6 · 2⁶⁴ + 1.
-        let largest = Wide::square(&[u64::MAX; 3]);
+        let mut largest = Wide::ONE;
+        largest.multiply_by_squares(&[u64::MAX; 3]);
         let max = u64::MAX;
         assert_eq!(largest, Wide([1, max - 5, 14, max - 19, 14, max - 5]));
         let minus = |mut a: Wide, b| a.subtract(&b).then_some(a);

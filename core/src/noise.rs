@@ -33,12 +33,11 @@
 //! board); a server that sees when a message arrives learns at most the duration of a whole
 //! vector. It never depends on the values to which noise is added.
 
-use core::num::NonZeroU64;
-
 use rand_core::CryptoRng;
 
 mod acceptance;
 mod coin;
+mod sigma;
 mod strip;
 
 #[cfg(test)]
@@ -46,13 +45,8 @@ mod tests;
 
 use crate::{integer::divide, params::NoiseMultiplier};
 use acceptance::Acceptance;
+pub use sigma::{DENOMINATOR_LIMIT, NUMERATOR_LIMIT, NoiseError, Sigma};
 use strip::{STRIP_LIMIT, STRIPS_PER_SIGMA, Strips};
-
-/// Largest numerator of σ, and so the largest σ: 2^52.
-pub const NUMERATOR_LIMIT: u64 = 1 << 52;
-
-/// Largest denominator of σ: 2^48.
-pub const DENOMINATOR_LIMIT: u64 = 1 << 48;
 
 /// No value is as large: 1024 strips of at most 2^49 + 1 integers stay below 2^60.
 pub const MAGNITUDE_LIMIT: i64 = 1 << 60;
@@ -65,37 +59,6 @@ const STRIP_BITS: u32 = 31;
 
 /// Units of strip 0, just below 2^31 / Σ exp(-k²/128), so that one word in 30,000 selects nothing.
 static STRIPS: Strips<STRIP_BITS> = Strips::new(204_000_000);
-
-/// What is wrong with the parameters of a [`DiscreteGaussian`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum NoiseError {
-    /// σ = 0: no noise and no privacy, which must be stated elsewhere.
-    ZeroSigma,
-    /// The denominator of σ is 0.
-    ZeroDenominator,
-    /// The numerator of σ is above [`NUMERATOR_LIMIT`].
-    NumeratorTooLarge,
-    /// The denominator of σ is above [`DENOMINATOR_LIMIT`].
-    DenominatorTooLarge,
-    /// σ is above [`I32_SIGMA_LIMIT`], too wide for 32-bit sums.
-    TooWideForI32,
-}
-
-impl core::fmt::Display for NoiseError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::ZeroSigma => "sigma is 0, but noise needs a sigma above 0",
-            Self::ZeroDenominator => "the denominator of sigma is 0",
-            Self::NumeratorTooLarge => "the numerator of sigma is above 2^52",
-            Self::DenominatorTooLarge => "the denominator of sigma is above 2^48",
-            Self::TooWideForI32 => "sigma is above 2^25, too wide for noise in 32 bits",
-        })
-    }
-}
-
-impl core::error::Error for NoiseError {}
 
 /// The discrete Gaussian N_Z(0, σ²) with σ a ratio of integers, in units of the integer grid.
 ///
@@ -137,28 +100,25 @@ impl DiscreteGaussian {
     /// [`NoiseError::ZeroDenominator`], [`NoiseError::ZeroSigma`],
     /// [`NoiseError::NumeratorTooLarge`], [`NoiseError::DenominatorTooLarge`].
     pub const fn new(numerator: u64, denominator: u64) -> Result<Self, NoiseError> {
-        let Some(positive) = NonZeroU64::new(denominator) else {
-            return Err(NoiseError::ZeroDenominator);
-        };
-        if numerator == 0 {
-            return Err(NoiseError::ZeroSigma);
+        match Sigma::new(numerator, denominator) {
+            Ok(sigma) => Ok(Self::of(sigma)),
+            Err(error) => Err(error),
         }
-        if numerator > NUMERATOR_LIMIT {
-            return Err(NoiseError::NumeratorTooLarge);
-        }
-        if denominator > DENOMINATOR_LIMIT {
-            return Err(NoiseError::DenominatorTooLarge);
-        }
-        let acceptance = Acceptance::new(numerator, positive);
+    }
+
+    /// [`Self::new`] with a σ that is within the limits.
+    #[inline(never)]
+    pub const fn of(sigma: Sigma) -> Self {
+        let acceptance = Acceptance::new(sigma);
         let biased_products = if acceptance.width >> 32 == 0 {
             divide(1, 32, acceptance.width).1 as u32
         } else {
             0
         };
-        Ok(Self {
+        Self {
             acceptance,
             biased_products,
-        })
+        }
     }
 
     /// The noise for updates on the grid `clip_norm · 2^-grid_bits` with the given noise multiplier
@@ -194,9 +154,9 @@ impl DiscreteGaussian {
         }
     }
 
-    /// σ as numerator and denominator.
-    pub const fn sigma(&self) -> (u64, u64) {
-        (self.acceptance.numerator, self.acceptance.denominator.get())
+    /// σ.
+    pub const fn sigma(&self) -> Sigma {
+        self.acceptance.sigma
     }
 
     /// One value, below [`MAGNITUDE_LIMIT`] in magnitude.
@@ -283,8 +243,15 @@ impl DiscreteGaussian {
                     return product >> 32;
                 }
             },
-            Err(_) => coin::below(u128::from(self.acceptance.width), rng) as u64,
+            Err(_) => self.wide_offset(rng),
         }
+    }
+
+    /// [`Self::offset`] where s is above 2^32: its words are on no other stack.
+    #[cold]
+    #[inline(never)]
+    fn wide_offset<R: CryptoRng>(&self, rng: &mut R) -> u64 {
+        coin::below(u128::from(self.acceptance.width), rng) as u64
     }
 }
 

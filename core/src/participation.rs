@@ -1,7 +1,11 @@
 //! A round that a device takes part in: what its ledger gives once, and where the round's
 //! randomness comes from.
 
-use crate::stream::{Purpose, Root, Stream, StreamId, shuffle};
+use crate::{
+    noise::DiscreteGaussian,
+    release::add_noise,
+    stream::{Purpose, Root, Stream, StreamId, shuffle},
+};
 
 /// One participation of a device, from [`Ledger::begin`](crate::ledger::Ledger::begin).
 ///
@@ -36,8 +40,29 @@ impl Participation {
         self.round
     }
 
-    /// The device's stream for this purpose in this round, from its beginning.
-    pub(crate) fn stream(&self, purpose: Purpose) -> Stream {
+    /// The streams of the round.
+    pub(crate) const fn streams(&self) -> Streams<'_> {
+        Streams {
+            round: self.round,
+            device: self.device,
+            root: &self.root,
+        }
+    }
+}
+
+/// The random streams of a device in a round that is recorded, under a root that stays where it is:
+/// a copy of it would be on the stack below each of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Streams<'a> {
+    pub(crate) round: u32,
+    pub(crate) device: u32,
+    pub(crate) root: &'a Root,
+}
+
+impl Streams<'_> {
+    /// The stream for this purpose, from its beginning.
+    #[inline]
+    pub(crate) fn open(&self, purpose: Purpose) -> Stream {
         self.root.open(StreamId {
             purpose,
             round: self.round,
@@ -45,19 +70,29 @@ impl Participation {
         })
     }
 
-    /// [`Self::stream`] from where `words` of it were drawn.
-    #[inline(never)]
-    pub(crate) fn stream_from(&self, purpose: Purpose, words: u64) -> Stream {
-        let mut stream = self.stream(purpose);
-        stream.skip(words);
-        stream
-    }
-
     /// A random order, from where `words` of the stream of orders were drawn; they are counted.
     #[inline(never)]
     pub(crate) fn shuffle(&self, order: &mut [u32], words: &mut u64) {
-        let mut stream = self.stream_from(Purpose::BatchShuffle, *words);
+        let mut stream = self.open(Purpose::BatchShuffle);
+        stream.skip(*words);
         shuffle(order, &mut stream);
+        *words = stream.position();
+    }
+
+    /// Adds noise to integers in two halves, from where `words` of the stream for this purpose were
+    /// drawn; they are counted.
+    #[inline(never)]
+    pub(crate) fn add_noise(
+        &self,
+        noise: &DiscreteGaussian,
+        purpose: Purpose,
+        words: &mut u64,
+        low: &mut [u32],
+        high: &mut [u32],
+    ) {
+        let mut stream = self.open(purpose);
+        stream.skip(*words);
+        add_noise(noise, &mut stream, low, high);
         *words = stream.position();
     }
 }

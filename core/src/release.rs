@@ -106,7 +106,7 @@ impl<'a> Trained<'a> {
     /// update. The round is spent.
     pub fn noise(self, grid: &Grid, multiplier: NoiseMultiplier) -> Result<Noised<'a>, NoiseError> {
         let noise = DiscreteGaussian::from_multiplier(multiplier, grid.bits())?;
-        let mut stream = self.participation.stream(Purpose::DeviceNoise);
+        let mut stream = self.participation.streams().open(Purpose::DeviceNoise);
         let integers = self.quantised(grid, Some(&noise)).0;
         add_noise(&noise, &mut stream, integers.low, integers.high);
         Ok(Noised(integers))
@@ -132,7 +132,7 @@ impl<'a> Trained<'a> {
             low,
             high,
             negated,
-            width: pack::width(grid.bits(), noise),
+            width: pack::width(grid.bits(), noise.map(DiscreteGaussian::sigma)),
         };
         (integers, repair.is_some())
     }

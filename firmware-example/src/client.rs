@@ -271,7 +271,8 @@ fn local_data<S: Sense, const D: usize>(
     windows: &mut Windows<D, WINDOWS, S::Value>,
     classes: u16,
 ) -> Result<(LocalData<'_, D, S::Value>, S), Refused> {
-    let record = record()?;
+    let mut record = record();
+    let record = record.as_mut()?;
     let data = LocalData::new::<S>(&record.samples, windows).ok_or(Refused::Samples)?;
     Ok((data, S::new(classes, record.identity.device)))
 }
@@ -294,8 +295,8 @@ where
 {
     // Used where it is: moved out, it would be on the stack twice.
     let mut record = record();
-    let record = record.as_mut().map_err(|why| *why)?;
-    let ledger = nonces::ledger(ledger, record.key.take()).map_err(|_| Refused::Ledger)?;
+    let record = record.as_mut()?;
+    let ledger = nonces::ledger(ledger, &mut record.key).map_err(|_| Refused::Ledger)?;
     board::forget_first_key();
     Session::with_store(
         record.identity.clone(),

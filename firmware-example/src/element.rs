@@ -25,7 +25,7 @@ use smolfed_core::{
 };
 use zeroize::Zeroizing;
 
-use crate::{board, refused::Refused};
+use crate::board;
 
 /// Where the board has its secrets.
 pub type Secrets = Element<Bus>;
@@ -33,13 +33,9 @@ pub type Secrets = Element<Bus>;
 /// The record of the board.
 ///
 /// # Errors
-/// [`Refused::Record`] and [`Refused::Element`]: the device must then not take part.
-pub fn record() -> Result<Record<'static, Secrets>, Refused> {
-    let record = Record::read_with(board::provisioning(), Bus);
-    record.map_err(|error| match error {
-        ProvisionError::Element => Refused::Element,
-        _ => Refused::Record,
-    })
+/// [`ProvisionError`]: the device must then not take part.
+pub fn record() -> Result<Record<'static, Secrets>, ProvisionError> {
+    Record::read_with(board::provisioning(), Bus)
 }
 
 /// The line to the element.

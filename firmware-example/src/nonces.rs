@@ -33,18 +33,19 @@ pub type Nonces = Hardware;
 /// # Errors
 /// [`LedgerError`]: the device must then not take part.
 #[cfg(not(has_random_numbers))]
-pub fn ledger<F: NorFlash>(flash: F, _: Option<Key>) -> Result<Ledger<F>, LedgerError> {
+pub fn ledger<F: NorFlash>(flash: F, _: &mut Option<Key>) -> Result<Ledger<F>, LedgerError> {
     Ledger::open(flash)
 }
 
-/// The device's ledger, which it creates at its first start with the key of its record.
+/// The device's ledger, which it creates at its first start with the key of its record, and takes
+/// that.
 ///
 /// # Errors
 /// [`LedgerError`]: the device must then not take part.
 #[cfg(has_random_numbers)]
-pub fn ledger<F: NorFlash>(flash: F, key: Option<Key>) -> Result<Ledger<F>, LedgerError> {
+pub fn ledger<F: NorFlash>(flash: F, key: &mut Option<Key>) -> Result<Ledger<F>, LedgerError> {
     let fresh = core::array::from_fn(|_| crate::board::random_byte());
-    Ledger::open_or_create(flash, fresh, key)
+    Ledger::open_or_create(flash, fresh, key.take())
 }
 
 /// The nonces of this start, counted on a separate piece of flash.

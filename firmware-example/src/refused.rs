@@ -2,6 +2,8 @@
 
 use core::ffi::CStr;
 
+use smolfed_core::provision::ProvisionError;
+
 /// Why a device does not take part. No text: it is in the flash of those boards only that say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
@@ -17,6 +19,16 @@ pub enum Refused {
     Starts,
     /// The model is too large for the protocol.
     Model,
+}
+
+impl From<&mut ProvisionError> for Refused {
+    fn from(error: &mut ProvisionError) -> Self {
+        match error {
+            #[cfg(feature = "element")]
+            ProvisionError::Element => Self::Element,
+            _ => Self::Record,
+        }
+    }
 }
 
 impl Refused {

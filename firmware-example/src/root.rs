@@ -1,8 +1,11 @@
 //! Secrets of a board without a secure element: those of its record.
 
-use smolfed_core::{provision::Record, stream::Root};
+use smolfed_core::{
+    provision::{ProvisionError, Record},
+    stream::Root,
+};
 
-use crate::{board, refused::Refused};
+use crate::board;
 
 /// Where the board has its secrets.
 pub type Secrets = Root;
@@ -10,7 +13,7 @@ pub type Secrets = Root;
 /// The record of the board.
 ///
 /// # Errors
-/// [`Refused::Record`]: the device must then not take part.
-pub fn record() -> Result<Record<'static>, Refused> {
-    Record::read(board::provisioning()).map_err(|_| Refused::Record)
+/// [`ProvisionError`]: the device must then not take part.
+pub fn record() -> Result<Record<'static>, ProvisionError> {
+    Record::read(board::provisioning())
 }

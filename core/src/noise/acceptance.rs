@@ -5,20 +5,17 @@
 //! from 32-bit multiplications decide; a word that falls between them, one in some ten millions, is
 //! decided by the ratio itself.
 
-use core::num::NonZeroU64;
-
 use rand_core::CryptoRng;
 
 use super::coin;
+use super::sigma::Sigma;
 use super::strip::{STRIP_COUNT, STRIPS_PER_SIGMA};
 use crate::integer::{divide, product};
 
 /// σ, the width of the strips, and what the bounds on γ need of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Acceptance {
-    /// σ = numerator / denominator.
-    pub(super) numerator: u64,
-    pub(super) denominator: NonZeroU64,
+    pub(super) sigma: Sigma,
     /// s, the integers in a strip: σ/8 rounded up.
     pub(super) width: u64,
     /// 8s/σ - 1, how much each strip is too wide, in units of 2^-32 of a strip; at most 1.
@@ -28,10 +25,11 @@ pub(super) struct Acceptance {
 }
 
 impl Acceptance {
-    /// For 1 <= `numerator` <= 2^52 and 1 <= `denominator` <= 2^48.
-    pub(super) const fn new(numerator: u64, denominator: NonZeroU64) -> Self {
+    /// For this σ: its numerator is at most 2^52 and its denominator at most 2^48.
+    pub(super) const fn new(sigma: Sigma) -> Self {
+        let (numerator, denominator) = sigma.ratio();
         // σ/8 = numerator/parts: an integer is `parts` parts if σ/8 is `numerator` of them.
-        let parts = denominator.get() * STRIPS_PER_SIGMA as u64;
+        let parts = denominator * STRIPS_PER_SIGMA as u64;
         let (whole, rest) = divide(numerator, 0, parts);
         let width = whole + (rest > 0) as u64;
         let excess_parts = width * parts - numerator;
@@ -47,8 +45,7 @@ impl Acceptance {
             divide(parts, 64, numerator).0
         };
         Self {
-            numerator,
-            denominator,
+            sigma,
             width,
             excess_per_strip,
             share_per_integer,
@@ -73,10 +70,17 @@ impl Acceptance {
             } else if word > min + self.slack() {
                 false
             } else {
-                let (numerator, denominator) = self.gamma(strip, offset);
-                coin::rational_from(word, numerator, denominator, rng)
+                self.is_below(word, strip, offset, rng)
             }
         })
+    }
+
+    /// The coin of probability γ, of which the first word was drawn, in exact arithmetic.
+    #[cold]
+    #[inline(never)]
+    fn is_below<R: CryptoRng>(&self, word: u32, strip: u32, offset: u64, rng: &mut R) -> bool {
+        let (numerator, denominator) = self.gamma(strip, offset);
+        coin::rational_from(word, numerator, denominator, rng)
     }
 
     /// A lower bound on 2^32·γ that is short by less than `slack`; `None` where γ may reach 1.
@@ -117,10 +121,10 @@ impl Acceptance {
     #[cold]
     #[inline(never)]
     fn gamma(&self, strip: u32, offset: u64) -> (u128, u128) {
-        let parts = self.denominator.get() * u64::from(STRIPS_PER_SIGMA);
-        let excess = self.width * parts - self.numerator;
+        let (n, denominator) = self.sigma.ratio();
+        let parts = denominator * u64::from(STRIPS_PER_SIGMA);
+        let excess = self.width * parts - n;
         let p = u64::from(strip) * excess + offset * parts;
-        let n = self.numerator;
         let numerator = product(p, p + 2 * u64::from(strip) * n);
         (numerator, product(n, u64::from(2 * STRIP_COUNT) * n))
     }
@@ -138,7 +142,7 @@ mod tests {
     /// With sigma = 8000, strip 0 and offset 500, γ = 1/512: exactly 2^23 units of 2^-32.
     #[test]
     fn a_word_between_the_bounds_is_decided_exactly() {
-        let acceptance = Acceptance::new(8000, NonZeroU64::MIN);
+        let acceptance = Acceptance::new(Sigma::new(8000, 1).unwrap());
         assert_eq!(acceptance.gamma(0, 500), (4000 * 4000, 128 * 8000 * 8000));
         let min = acceptance.gamma_min(0, 500).unwrap();
         assert!(min < 1 << 23 && min + acceptance.slack() > 1 << 23);
@@ -160,7 +164,7 @@ mod tests {
 
     #[test]
     fn exact_arithmetic_is_left_out_for_wide_sigmas() {
-        let acceptance = Acceptance::new((1 << 20) + 1, NonZeroU64::MIN);
+        let acceptance = Acceptance::new(Sigma::new((1 << 20) + 1, 1).unwrap());
         let in_table = (0..STRIP_COUNT)
             .all(|strip| acceptance.gamma_min(strip, acceptance.width / 2).is_some());
         assert!(in_table && acceptance.gamma_min(STRIP_COUNT, 0).is_none());
@@ -190,7 +194,8 @@ mod tests {
     /// is 131,009 units of 2^-32 above the lower bound.
     #[test]
     fn bounds_enclose_gamma_in_the_widest_strips() {
-        let acceptance = Acceptance::new(NUMERATOR_LIMIT - (2047 << 30) + 1, NonZeroU64::MIN);
+        let acceptance =
+            Acceptance::new(Sigma::new(NUMERATOR_LIMIT - (2047 << 30) + 1, 1).unwrap());
         assert_enclosed(&acceptance, STRIP_COUNT - 1, acceptance.width - 1);
     }
 
@@ -205,7 +210,7 @@ mod tests {
         ) {
             let numerator = (numerator >> numerator_bits).max(1);
             let denominator = (denominator >> denominator_bits).max(1);
-            let acceptance = Acceptance::new(numerator, NonZeroU64::new(denominator).unwrap());
+            let acceptance = Acceptance::new(Sigma::new(numerator, denominator).unwrap());
             let strip = if position % 4 == 0 { strip } else { strip % 64 };
             let offset = ((u128::from(position) * u128::from(acceptance.width)) >> 64) as u64;
             assert_enclosed(&acceptance, strip, offset);

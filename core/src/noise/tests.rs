@@ -60,7 +60,7 @@ fn parameters_at_the_limits_draw_values_in_range() {
     ];
     for (numerator, denominator) in corners {
         let noise = DiscreteGaussian::new(numerator, denominator).unwrap();
-        assert_eq!(noise.sigma(), (numerator, denominator));
+        assert_eq!(noise.sigma().ratio(), (numerator, denominator));
         let mut rng = stream(100);
         let limit = 10 * (numerator / denominator + 1) as i64;
         assert!((0..1000).all(|_| noise.sample(&mut rng).abs() < limit));
@@ -70,7 +70,7 @@ fn parameters_at_the_limits_draw_values_in_range() {
 #[test]
 fn parameters_are_constants_for_firmware() {
     const NOISE: Result<DiscreteGaussian, NoiseError> = DiscreteGaussian::new(11 << 20, 10);
-    assert_eq!(NOISE.unwrap().sigma(), (11 << 20, 10));
+    assert_eq!(NOISE.unwrap().sigma().ratio(), (11 << 20, 10));
 }
 
 #[test]
@@ -79,14 +79,14 @@ fn multiplier_scales_the_grid_and_is_never_rounded_down() {
         DiscreteGaussian::from_multiplier(NoiseMultiplier::from_units(units), grid_bits)
     };
     let noise = from_units(3 << 31, 20).unwrap();
-    assert_eq!(noise.sigma(), (3 << 19, 1));
+    assert_eq!(noise.sigma().ratio(), (3 << 19, 1));
     let noise = from_units(1, 0).unwrap();
-    assert_eq!(noise.sigma(), (1, 1 << 32));
+    assert_eq!(noise.sigma().ratio(), (1, 1 << 32));
     // 64 significant bits do not fit: up to the next multiple of 2^12, or to 2^64 = 2^52·2^12.
     let noise = from_units((1 << 63) + 1, 0).unwrap();
-    assert_eq!(noise.sigma(), ((1 << 51) + 1, 1 << 20));
+    assert_eq!(noise.sigma().ratio(), ((1 << 51) + 1, 1 << 20));
     let noise = from_units(u64::MAX, 0).unwrap();
-    assert_eq!(noise.sigma(), (1 << 52, 1 << 20));
+    assert_eq!(noise.sigma().ratio(), (1 << 52, 1 << 20));
     assert_eq!(from_units(0, 20), Err(NoiseError::ZeroSigma));
     for (value, grid_bits) in [(u64::MAX, 21), (1, 85), (1, u32::MAX), (1 << 63, u32::MAX)] {
         assert_eq!(
@@ -197,7 +197,7 @@ proptest! {
     fn multiplier_is_rounded_up_by_little(multiplier in 1_u64.., grid_bits in 0_u32..=20) {
         let units = NoiseMultiplier::from_units(multiplier);
         let noise = DiscreteGaussian::from_multiplier(units, grid_bits).unwrap();
-        let (numerator, denominator) = noise.sigma();
+        let (numerator, denominator) = noise.sigma().ratio();
         let asked = u128::from(multiplier) << grid_bits;
         let given = u128::from(numerator) * ((1 << 32) / u128::from(denominator));
         prop_assert!(given >= asked && given - asked <= asked >> 51);

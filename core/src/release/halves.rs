@@ -34,7 +34,7 @@ pub(crate) fn quantise(
 
 /// Adds noise of this stream to integers in two halves, modulo 2⁶⁴. A function, so that the sampler
 /// is once in the flash.
-#[inline(never)]
+#[inline]
 pub(crate) fn add_noise(
     noise: &DiscreteGaussian,
     stream: &mut Stream,

@@ -35,12 +35,12 @@ impl<'a> Trained<'a> {
         Ok(Noising {
             repair: self.round(grid),
             grid: *grid,
-            stream: self.participation.stream(Purpose::DeviceNoise),
+            stream: self.participation.streams().open(Purpose::DeviceNoise),
             integers: Integers {
                 low: patterns_mut(self.update),
                 high: patterns_mut(self.spare),
                 negated: false,
-                width: pack::width(grid.bits(), Some(&noise)),
+                width: pack::width(grid.bits(), Some(noise.sigma())),
             },
             noise,
             done: 0,

@@ -11,7 +11,7 @@ use crate::{
     identity::{Identity, LedgerNonce},
     ledger::{Budget, Ledger, LedgerError, Limits, MaxJump, Separation, tests::Ram},
     model::{Const, FixedModel, Softmax},
-    noise::DiscreteGaussian,
+    noise::{DiscreteGaussian, Sigma},
     params::{ClipNorm, LearningRate},
     progress::Progress,
     samples::SampleSlice,
@@ -245,7 +245,7 @@ fn an_update_under_noise_arrives() {
     let (mut update, mut spare) = ([0.01; 200], [0.0; 200]);
     let trained = Trained::new(&mut update, &mut spare, true, participation);
     let noised = trained.noise(&grid(), multiplier()).unwrap();
-    let width = pack::width(16, DiscreteGaussian::new(3 << 15, 1).ok().as_ref());
+    let width = pack::width(16, Sigma::new(3 << 15, 1).ok());
     assert_eq!(
         unpacked(&noised, width),
         noised.values().collect::<Vec<_>>()

@@ -55,7 +55,7 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Training<'a, '_, M, S> {
             return Progress::Done;
         };
         if !current.is_complete(settings) {
-            let shuffle = |order: &mut [u32]| participation.shuffle(order, words);
+            let shuffle = |order: &mut [u32]| participation.streams().shuffle(order, words);
             // On a device nobody reads it.
             let report = &mut Report::default();
             let advanced = local.advance(current, shuffle, work, most.max(1), report);

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     identity::Identity,
     ledger::{Ledger, LedgerError},
-    participation::Participation,
+    participation::Streams,
     personal::{PersonalRequest, store::PersonalStore},
     secrets::{Held, Secrets},
     train::Workspace,
@@ -118,14 +118,17 @@ pub(super) fn check<M: Trainable>(model: &M, memory: &Memory<'_>) -> Result<(), 
     Ok(())
 }
 
-impl<M: Trainable, F, K, V: Secrets> Device<'_, M, F, K, V> {
-    /// What the device takes part in a recorded round with.
-    pub(super) fn participation(&self, round: u32) -> Participation {
+/// The streams of a device in a round that is recorded.
+pub(super) fn streams<V: Secrets>(identity: &Identity<V>, round: u32) -> Streams<'_> {
+    Streams {
+        round,
+        device: identity.device,
         // Bound to the ledger when the session was made, or when the round was recorded.
-        let Identity { device, root } = &self.identity;
-        Participation::new(*device, root.current().clone(), round)
+        root: identity.root.current(),
     }
+}
 
+impl<M: Trainable, F, K, V: Secrets> Device<'_, M, F, K, V> {
     /// The chain key of the device.
     pub(super) const fn chain(&mut self) -> Held<'_, V> {
         self.ledger.chain_of(&mut self.identity)

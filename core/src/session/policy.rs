@@ -93,19 +93,19 @@ impl Policy {
     /// `4^b m² (d² n_b² + d_b² n²) ≤ 2⁶⁴ n² n_b²`.
     /// m < 2⁶⁴, n ≤ 2⁵², d ≤ 2⁴⁸ and b ≤ 24: each summand of the left side is below 2³⁷⁷.
     pub(super) fn accepts_noise(&self, invitation: &Invitation) -> bool {
-        let Some(noise) = &invitation.noise else {
+        let Some(sigma) = invitation.noise else {
             return self.min_noise_multiplier == NoiseMultiplier::NONE;
         };
-        let (m, (n, d)) = (self.min_noise_multiplier.units(), noise.sigma());
+        let (m, (n, d)) = (self.min_noise_multiplier.units(), sigma.ratio());
         // No bit costs what one under infinite noise would, and one without noise everything.
         let (bit_n, bit_d) = match invitation.bit.map(|bit| bit.noise) {
             None => (1, 0),
             Some(None) => (0, 1),
-            Some(Some(noise)) => noise.sigma(),
+            Some(Some(sigma)) => sigma.ratio(),
         };
         let scale = 1 << invitation.grid.bits();
-        let mut left = Wide::square(&[n, bit_n, 1 << 32]);
-        let mut pays = |(d, other_n)| left.subtract(&Wide::square(&[m, d, other_n, scale]));
-        [(d, bit_n), (bit_d, n)].into_iter().all(&mut pays)
+        let mut left = Wide::ONE;
+        left.multiply_by_squares(&[n, bit_n, 1 << 32]);
+        left.subtract_squares(&[m, d, bit_n, scale]) && left.subtract_squares(&[m, bit_d, n, scale])
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     ledger::{Budget, Limits, MaxJump, Separation, tests::Ram},
     mask::Tag,
     model::{Const, Linear, ModelKind, Softmax},
-    noise::DiscreteGaussian,
+    noise::{DiscreteGaussian, Sigma},
     params::{ClipNorm, LearningRate, NoiseMultiplier, Penalty},
     progress::Progress,
     quantize::Grid,
@@ -163,7 +163,7 @@ fn bytes_behind_an_invitation_are_refused() {
     }
 }
 
-fn invitation(noise: Option<DiscreteGaussian>) -> Invitation {
+fn invitation(noise: Option<Sigma>) -> Invitation {
     Invitation {
         shape: Shape {
             kind: ModelKind::Softmax,
@@ -187,8 +187,8 @@ fn invitation(noise: Option<DiscreteGaussian>) -> Invitation {
     }
 }
 
-fn noise() -> Option<DiscreteGaussian> {
-    DiscreteGaussian::new(3 << 20, 2).ok()
+fn noise() -> Option<Sigma> {
+    Sigma::new(3 << 20, 2).ok()
 }
 
 fn data() -> (Vec<f32>, Vec<u16>) {
@@ -202,7 +202,7 @@ fn model() -> Vec<f32> {
     (0..PARAMETERS).map(|i| (i % 7) as f32 * 0.01).collect()
 }
 
-fn coordinator(round: u32, noise: Option<DiscreteGaussian>) -> Coordinator {
+fn coordinator(round: u32, noise: Option<Sigma>) -> Coordinator {
     Coordinator::new(chain(), round, invitation(noise), model())
 }
 
@@ -234,7 +234,8 @@ fn simulated_by(root: &Root, round: u32, invitation: &Invitation) -> (Vec<i64>, 
         .unwrap();
     let mut sum = integers.map(i64::from);
     if let Some(noise) = invitation.noise {
-        noise.add_to(&mut sum, &mut stream_of(root, Purpose::DeviceNoise, round));
+        DiscreteGaussian::of(noise)
+            .add_to(&mut sum, &mut stream_of(root, Purpose::DeviceNoise, round));
     }
     (sum.to_vec(), report.norm)
 }
@@ -911,7 +912,7 @@ fn training_that_diverges_is_told_to_nobody_who_must_not_know() {
     let other = diverging(noise());
     assert_eq!(other.declined, None);
     let mut expected = vec![0; PARAMETERS];
-    let noise = noise().unwrap();
+    let noise = DiscreteGaussian::of(noise().unwrap());
     noise.add_to(&mut expected, &mut stream(Purpose::DeviceNoise, 3));
     assert_eq!(other.integers, expected);
 }

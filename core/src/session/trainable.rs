@@ -11,7 +11,7 @@ pub use unlabelled::{Parts, Unlabelled};
 use super::{memory::Memory, policy::Policy};
 use crate::{
     identity::LedgerNonce,
-    participation::Participation,
+    participation::Streams,
     personal::store::PersonalStore,
     samples::Samples,
     train::Workspace,
@@ -116,7 +116,7 @@ impl RoundParts for () {
 
 /// One part of a round, and what it may use of the device.
 pub struct LocalRound<'a, K> {
-    pub(super) participation: &'a Participation,
+    pub(super) streams: Streams<'a>,
     pub(super) invitation: &'a Invitation,
     pub(super) owner: LedgerNonce,
     pub(super) global: &'a [f32],

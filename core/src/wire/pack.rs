@@ -4,7 +4,7 @@
 //! the last byte is filled with zeros. The width w follows from public numbers alone, never from
 //! the values: the length of an update must not tell anything about it.
 
-use crate::{integer::divide, noise::DiscreteGaussian};
+use crate::{integer::divide, noise::Sigma};
 
 /// Bits of an entry of an update on a grid of b bits, with or without the device's own noise.
 ///
@@ -15,11 +15,11 @@ use crate::{integer::divide, noise::DiscreteGaussian};
 /// on a computer: that happens with probability 2·e^-72 an entry and costs no privacy.
 // Once in the flash, for updates and bits.
 #[inline(never)]
-pub const fn width(grid_bits: u32, noise: Option<&DiscreteGaussian>) -> u32 {
+pub const fn width(grid_bits: u32, noise: Option<Sigma>) -> u32 {
     match noise {
         None => grid_bits + 1,
-        Some(noise) => {
-            let (numerator, denominator) = noise.sigma();
+        Some(sigma) => {
+            let (numerator, denominator) = sigma.ratio();
             // σ < 2^53 and b ≤ 24: below 2^57. The denominator is not 0.
             let sigma = divide(numerator, 0, denominator).0 + 1;
             let largest = (1 << grid_bits) + 12 * sigma;
@@ -29,13 +29,13 @@ pub const fn width(grid_bits: u32, noise: Option<&DiscreteGaussian>) -> u32 {
 }
 
 /// Bits of an entry of a sum of `count` vectors on a grid of b bits; with noise as [`width()`].
-pub const fn width_of_sum(grid_bits: u32, count: u32, noise: Option<&DiscreteGaussian>) -> u32 {
+pub const fn width_of_sum(grid_bits: u32, count: u32, noise: Option<Sigma>) -> u32 {
     // count ≤ 2^20 and b ≤ 24: below 2^45, and 12σ below 2^57.
     let sum = (count as u64) << grid_bits;
     let noise = match noise {
         None => 0,
-        Some(noise) => {
-            let (numerator, denominator) = noise.sigma();
+        Some(sigma) => {
+            let (numerator, denominator) = sigma.ratio();
             12 * (divide(numerator, 0, denominator).0 + 1)
         }
     };

@@ -16,7 +16,7 @@ use super::{
     pack,
     refusal::{Refusal, Refusals},
 };
-use crate::{crypto::Key, noise::DiscreteGaussian};
+use crate::{crypto::Key, noise::Sigma};
 
 #[cfg(feature = "x25519")]
 mod handshake;
@@ -439,8 +439,8 @@ fn bytes_of_an_update_on_the_line() {
     };
     let central = |bits| line(pack::width(bits, None));
     let local = |bits| {
-        let noise = DiscreteGaussian::new(1_u64 << bits, 1).unwrap();
-        line(pack::width(bits, Some(&noise)))
+        let noise = Sigma::new(1_u64 << bits, 1).unwrap();
+        line(pack::width(bits, Some(noise)))
     };
     let sizes = [4, 6, 8, 10, 12, 16, 20].map(central);
     assert_eq!(sizes, [477, 675, 873, 1069, 1232, 1627, 1990]);
@@ -452,11 +452,11 @@ fn bytes_of_an_update_on_the_line() {
 #[test]
 fn widths_hold_what_they_must() {
     assert_eq!(pack::width(20, None), 21);
-    let noise = |numerator, denominator| DiscreteGaussian::new(numerator, denominator).unwrap();
+    let noise = |numerator, denominator| Sigma::new(numerator, denominator).ok();
     // 2^20 + 12 · 2^20 < 2^24, and a sign.
-    assert_eq!(pack::width(20, Some(&noise(1 << 20, 1))), 25);
-    assert_eq!(pack::width(4, Some(&noise(1, 1 << 48))), 6);
-    assert_eq!(pack::width(24, Some(&noise(1 << 52, 1))), 57);
+    assert_eq!(pack::width(20, noise(1 << 20, 1)), 25);
+    assert_eq!(pack::width(4, noise(1, 1 << 48)), 6);
+    assert_eq!(pack::width(24, noise(1 << 52, 1)), 57);
     assert_eq!(pack::capacity(0, 10), 0);
     assert_eq!(pack::pack([1].into_iter(), 58, &mut [0; 8]), None);
     assert_eq!(pack::unpack(&[0; 8], 0, &mut [0]), None);

@@ -74,7 +74,7 @@ fn start() -> Option<Device> {
         windows: Windows::new(),
         identity: record.identity.clone(),
         policy: record.policy,
-        ledger: nonces::ledger(Forgetful::new(), record.key.take()).ok()?,
+        ledger: nonces::ledger(Forgetful::new(), &mut record.key).ok()?,
     })
 }
 

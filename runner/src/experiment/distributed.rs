@@ -39,7 +39,7 @@ pub(super) fn masking(
     let largest = (most as u128 * u128::from(combination.weight())) << grid.bits();
     // σ of all parties, in steps, rounded up.
     let sigma = privacy.noise.map_or(0.0, |noise| {
-        let (numerator, denominator) = noise.sigma();
+        let (numerator, denominator) = noise.sigma().ratio();
         numerator as f64 / denominator as f64
     });
     let sigma = (sigma * f64::from(parties.count()).sqrt()).ceil() as u64 + 1;

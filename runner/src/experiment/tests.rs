@@ -318,7 +318,7 @@ fn an_adaptive_clip_norm_costs_what_the_event_says() {
         let experiment = build(settings).unwrap();
         let grid = experiment.release.encoding.grid().unwrap();
         let multiplier = |sampler: &smolfed_core::noise::DiscreteGaussian| {
-            let (numerator, denominator) = sampler.sigma();
+            let (numerator, denominator) = sampler.sigma().ratio();
             numerator as f64 / denominator as f64 / f64::from(grid.bits()).exp2()
         };
         let update = multiplier(experiment.release.mechanism.sampler().unwrap());
@@ -509,7 +509,7 @@ fn the_noise_is_never_less_than_was_asked_for() {
     for z in [1e-3, 0.3, 1.0, 7.77] {
         let text = SOUND.replace("epsilon = 8.0", &format!("noise_multiplier = {z}"));
         let experiment = build_text(&text, &[]).unwrap();
-        let (numerator, denominator) = experiment.privacy.noise.unwrap().sigma();
+        let (numerator, denominator) = experiment.privacy.noise.unwrap().sigma().ratio();
         let std = numerator as f64 / denominator as f64;
         let asked = z * f64::from(1 << 20);
         assert!(std >= asked && std < asked + 1e-2, "{std} for {asked}");

@@ -49,7 +49,7 @@ mod tests {
     fn noise(multiplier: NoiseMultiplier, bits: u32) -> (u128, u128) {
         let steps = multiplier.get() * f64::from(bits).exp2();
         let (sampler, _) = sampler("", 0.0, steps).unwrap();
-        let (numerator, denominator) = sampler.sigma();
+        let (numerator, denominator) = sampler.sigma().ratio();
         (numerator.into(), denominator.into())
     }
 

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use smolfed_core::bit::BitRequest;
+use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::personal::PersonalRequest;
 use smolfed_core::stream::Root;
 use smolfed_core::wire::message::{Invitation, PackedInvitation, Request};
@@ -142,9 +143,12 @@ impl<'a> Fleet<'a> {
                 .gradient_smoothing
                 .map(|smoothing| smoothing.factor()),
             grid: release.encoding.grid()?,
-            noise: release.device_noise().copied(),
-            bit: release.bit.map(|bit| BitRequest {
-                noise: bit.noise().copied().filter(|_| release.is_local()),
+            noise: release.device_noise().map(DiscreteGaussian::sigma),
+            bit: release.bit.map(|bit| {
+                let noise = bit.noise().filter(|_| release.is_local());
+                BitRequest {
+                    noise: noise.map(DiscreteGaussian::sigma),
+                }
             }),
             masks: match &release.masking {
                 Some(masking) => Some(masking.of_devices()?),

@@ -4,15 +4,18 @@ use core::slice;
 
 use super::{
     Round,
-    stage::{Halves, Source, Stage},
+    stage::{Source, Stage},
 };
 use crate::{
-    release::{add_noise, patterns_mut, quantise},
+    noise::DiscreteGaussian,
+    release::{patterns_mut, quantise},
     secrets::Secrets,
-    session::{device::Device, trainable::Trainable},
+    session::{
+        device::{Device, streams},
+        trainable::Trainable,
+    },
     stream::Purpose,
     train::Workspace,
-    wire::message::Invitation,
 };
 
 /// Entries that are covered while as many samples as one are trained on. Quantising an entry and
@@ -32,17 +35,21 @@ impl<D: Copy> Round<D> {
         device: &mut Device<'_, M, F, K, V>,
         most: usize,
     ) {
-        let Stage::Covering(mut covering) = self.stage else {
+        let streams = streams(&device.identity, self.number);
+        let Self {
+            invitation,
+            stage: Stage::Covering(covering),
+            negated,
+            bit,
+            ..
+        } = self
+        else {
             return;
         };
-        let Invitation {
-            grid, noise, masks, ..
-        } = &self.invitation;
-        let length = self.invitation.update_length();
+        let length = invitation.update_length();
         let start = covering.done;
         let end = start.saturating_add(most.saturating_mul(ENTRIES_OF_A_SAMPLE));
         let end = end.min(length);
-        let participation = device.participation(self.number);
         // Two halves, in the places of two parameters that training no longer needs.
         let Workspace { update, local, .. } = &mut device.memory.work;
         let (update, local) = (update.get_mut(start..end), local.get_mut(start..end));
@@ -55,11 +62,11 @@ impl<D: Copy> Round<D> {
                 Source::Update(repair) => Some(repair),
                 Source::Zeros | Source::Integers => None,
             };
-            let is_bare = noise.is_none() && masks.is_none();
-            self.negated |= quantise(repair, grid, is_bare, low, high);
+            let is_bare = covering.noise.is_none() && invitation.masks.is_none();
+            *negated |= quantise(repair, &invitation.grid, is_bare, low, high);
         }
         let mut purpose = Purpose::DeviceNoise;
-        if M::HAS_REQUESTS && self.invitation.is_matrix() {
+        if M::HAS_REQUESTS && invitation.is_matrix() {
             purpose = Purpose::CorrelationNoise;
             if end == length {
                 // Behind the matrix is the number of samples, which is public.
@@ -69,21 +76,21 @@ impl<D: Copy> Round<D> {
                 }
             }
         }
-        if let Some(noise) = noise {
-            let mut stream = participation.stream_from(purpose, covering.words);
-            add_noise(noise, &mut stream, low, high);
-            covering.words = stream.position();
+        if let Some(noise) = &covering.noise {
+            streams.add_noise(noise, purpose, &mut covering.words, low, high);
         }
         covering.done = end;
-        self.stage = Stage::Covering(covering);
         if end < length {
             return;
         }
-        let bit_noise = (self.invitation.bit.as_ref()).and_then(|bit| bit.noise.as_ref());
-        if let Some(noise) = bit_noise {
-            let Halves { low, high } = &mut self.bit;
-            let stream = &mut participation.stream(Purpose::DeviceBitNoise);
-            add_noise(noise, stream, slice::from_mut(low), slice::from_mut(high));
+        // The noise of the bit takes the place of that of the update.
+        if let Some(sigma) = invitation.bit.and_then(|bit| bit.noise) {
+            let noise = covering.noise.insert(DiscreteGaussian::of(sigma));
+            let (low, high) = (
+                slice::from_mut(&mut bit.low),
+                slice::from_mut(&mut bit.high),
+            );
+            streams.add_noise(noise, Purpose::DeviceBitNoise, &mut 0, low, high);
         }
         self.mask(device);
         (self.first, self.chunk) = (0, 0);

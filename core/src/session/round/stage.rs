@@ -1,6 +1,9 @@
 //! How far a round is.
 
-use crate::{quantize::Repair, release::halves, session::trainable::Course};
+use crate::{
+    noise::DiscreteGaussian, quantize::Repair, release::halves, session::trainable::Course,
+    wire::message::Invitation,
+};
 
 /// How far the update of a round is.
 #[derive(Clone, Copy)]
@@ -34,6 +37,8 @@ impl Halves {
 #[derive(Clone, Copy)]
 pub(in super::super) struct Covering {
     pub(super) source: Source,
+    /// That of the invitation.
+    pub(super) noise: Option<DiscreteGaussian>,
     /// Entries that are covered.
     pub(super) done: usize,
     /// Words that their noise took of its stream.
@@ -42,7 +47,7 @@ pub(in super::super) struct Covering {
 
 /// Where the integers come from.
 #[derive(Clone, Copy)]
-pub(super) enum Source {
+pub(in super::super) enum Source {
     /// No update: zeros.
     Zeros,
     /// A rounded update, with what repairs it.
@@ -52,20 +57,11 @@ pub(super) enum Source {
 }
 
 impl Covering {
-    /// Without an update.
-    pub(in super::super) const ZEROS: Self = Self::of(Source::Zeros);
-
-    /// Of integers where they are sent from.
-    pub(super) const INTEGERS: Self = Self::of(Source::Integers);
-
-    /// Of a rounded update that is repaired like this.
-    pub(in super::super) const fn update(repair: Repair) -> Self {
-        Self::of(Source::Update(repair))
-    }
-
-    const fn of(source: Source) -> Self {
+    /// Of nothing but where the integers come from, under the noise that the invitation asks for.
+    pub(in super::super) fn new(source: Source, invitation: &Invitation) -> Self {
         Self {
             source,
+            noise: invitation.noise.map(DiscreteGaussian::of),
             done: 0,
             words: 0,
         }

@@ -2,7 +2,7 @@
 
 use super::{
     Round,
-    stage::{Covering, Halves, Stage},
+    stage::{Covering, Halves, Source, Stage},
 };
 use crate::{
     bit::clip_bit,
@@ -13,7 +13,7 @@ use crate::{
     samples::Samples,
     secrets::Secrets,
     session::{
-        device::Device,
+        device::{Device, streams},
         trainable::{Learned, LocalRound, Trainable},
     },
     wire::message::Decline,
@@ -57,18 +57,19 @@ impl<D: Copy> Round<D> {
         V: Secrets,
         S: Samples<Target = M::Target>,
     {
-        self.stage = match self.learn(device, samples, most) {
+        let source = match self.learn(device, samples, most) {
             Ok(None) => return Ok(()),
-            Ok(Some(covering)) => Stage::Covering(covering),
+            Ok(Some(source)) => source,
             // Whether there are samples and whether training diverges depends on the data, and a
             // coordinator could choose a model for which it reveals something about them. What
             // covers an update hides that as well: an update of zeros.
             Err(_) if self.hides_data() => {
                 self.save_unchanged(device);
-                Stage::Covering(Covering::ZEROS)
+                Source::Zeros
             }
             Err(reason) => return Err(reason),
         };
+        self.stage = Stage::Covering(Covering::new(source, &self.invitation));
         self.leave_out_personal(device);
         Ok(())
     }
@@ -80,14 +81,14 @@ impl<D: Copy> Round<D> {
         invitation.noise.is_some() || invitation.masks.is_some() || invitation.is_silent()
     }
 
-    /// Trains and clips; what is to be covered, once training has ended.
+    /// Trains and clips; where what is to be covered comes from, once training has ended.
     #[inline(always)]
     fn learn<M, F, K, V, S>(
         &mut self,
         device: &mut Device<'_, M, F, K, V>,
         samples: &S,
         most: usize,
-    ) -> Result<Option<Covering>, Decline>
+    ) -> Result<Option<Source>, Decline>
     where
         M: Trainable<Descent = D>,
         K: PersonalStore,
@@ -103,10 +104,10 @@ impl<D: Copy> Round<D> {
         else {
             return Ok(None);
         };
-        let participation = &device.participation(*number);
+        let streams = streams(&device.identity, *number);
         let owner = *device.ledger.nonce();
         let round = LocalRound {
-            participation,
+            streams,
             invitation,
             owner,
             global: device.memory.global,
@@ -115,7 +116,7 @@ impl<D: Copy> Round<D> {
         };
         let norm = match device.model.train(samples, round, course, most)? {
             Learned::Unfinished => return Ok(None),
-            Learned::Integers => return Ok(Some(Covering::INTEGERS)),
+            Learned::Integers => return Ok(Some(Source::Integers)),
             Learned::Update { norm } => norm,
         };
         let update = &mut *device.memory.work.update;
@@ -127,7 +128,7 @@ impl<D: Copy> Round<D> {
             save(personal, &id, device).map_err(|_| Decline::Storage)?;
         }
         self.bit = Halves::of(clip_bit(&self.invitation.grid, norm));
-        Ok(Some(Covering::update(repair)))
+        Ok(Some(Source::Update(repair)))
     }
 
     /// Saves the state before as that of this round, of a device that does not say that it has no

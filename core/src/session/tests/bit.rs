@@ -5,18 +5,21 @@ use crate::{
     params::NoiseMultiplier,
     session::{
         masks::tagged,
-        round::{Round, Stage, stage::Covering},
+        round::{
+            Round, Stage,
+            stage::{Covering, Source},
+        },
     },
     wire::message::{Packed, UpdateChunk},
 };
 
 /// z_b = 2: σ_b is 1 where a bit is ±½.
-fn bit_noise() -> Option<DiscreteGaussian> {
-    DiscreteGaussian::new(2 << 20, 1).ok()
+fn bit_noise() -> Option<Sigma> {
+    Sigma::new(2 << 20, 1).ok()
 }
 
 /// An invitation with a bit, under noise of both or of neither, at this clip norm.
-pub(super) fn adaptive(noise: Option<DiscreteGaussian>, clip_norm: f32) -> Invitation {
+pub(super) fn adaptive(noise: Option<Sigma>, clip_norm: f32) -> Invitation {
     Invitation {
         grid: Grid::new(ClipNorm::new(clip_norm).unwrap(), 20).unwrap(),
         bit: Some(BitRequest {
@@ -48,7 +51,7 @@ fn an_update_brings_its_bit() {
             let mut bit = [sign * half];
             if noise.is_some() {
                 let stream = &mut stream(Purpose::DeviceBitNoise, round);
-                bit_noise().unwrap().add_to(&mut bit, stream);
+                DiscreteGaussian::of(bit_noise().unwrap()).add_to(&mut bit, stream);
             }
             assert_eq!(other.bit, Some(bit[0]), "{norm} {clip_norm}");
             signs += sign;
@@ -68,7 +71,7 @@ fn a_device_without_an_update_sends_the_noise_of_its_bit() {
     run(&mut board(policy(), ledger(), 0), &mut other, |bytes| bytes);
     let mut bit = [0];
     let stream = &mut stream(Purpose::DeviceBitNoise, 3);
-    bit_noise().unwrap().add_to(&mut bit, stream);
+    DiscreteGaussian::of(bit_noise().unwrap()).add_to(&mut bit, stream);
     assert_eq!(other.bit, Some(bit[0]));
 }
 
@@ -85,7 +88,7 @@ fn the_noise_of_a_bit_is_none_of_the_noise_of_its_update() {
         let asked = adaptive(noise(), 0.5);
         let packed = PackedInvitation::from(&asked);
         let mut round = Round::new(number, asked, tagged(packed.as_bytes()), 0);
-        round.stage = Stage::Covering(Covering::ZEROS);
+        round.stage = Stage::Covering(Covering::new(Source::Zeros, &asked));
         while !round.is_covered() {
             round.cover(device, 1);
         }
@@ -111,8 +114,8 @@ fn the_noise_of_a_bit_is_none_of_the_noise_of_its_update() {
 }
 
 /// Noise of this many steps in `denominator`.
-fn steps(numerator: u64, denominator: u64) -> DiscreteGaussian {
-    DiscreteGaussian::new(numerator, denominator).unwrap()
+fn steps(numerator: u64, denominator: u64) -> Sigma {
+    Sigma::new(numerator, denominator).unwrap()
 }
 
 fn accepts(multiplier: u64, invitation: &Invitation) -> bool {

@@ -389,7 +389,7 @@ fn a_participation_has_the_streams_of_the_element() {
     assert_eq!(failed.err(), Some(LedgerError::Element));
     assert_eq!(ledger.past().participations, 0);
     let participation = ledger.begin(3, &mut identity, &limits).unwrap();
-    let mut drawn = participation.stream(Purpose::DeviceNoise);
+    let mut drawn = participation.streams().open(Purpose::DeviceNoise);
     let mut expected = stream_of(&root(3), Purpose::DeviceNoise, 3);
     use rand_core::Rng;
     assert_eq!(

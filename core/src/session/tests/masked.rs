@@ -4,7 +4,10 @@ use super::*;
 use crate::{
     mask::{MAX_HELPERS, MAX_WIDTH, MaskRoot, Masking, RoundKey},
     personal::{Personal, PersonalRequest},
-    session::round::{Round, Stage, stage::Covering},
+    session::round::{
+        Round, Stage,
+        stage::{Covering, Source},
+    },
     wire::keys::ledger_fingerprint,
 };
 
@@ -218,7 +221,7 @@ fn an_update_at_the_bound_is_not_negated_under_masks() {
     device.memory.work.update[7] = asked.grid.clip_norm().get();
     let repair = asked.grid.round_in_place(device.memory.work.update);
     let mut round = Round::new(3, asked, (&asked).into(), 0);
-    round.stage = Stage::Covering(Covering::update(repair.unwrap()));
+    round.stage = Stage::Covering(Covering::new(Source::Update(repair.unwrap()), &asked));
     while !round.is_covered() {
         round.cover(device, 1);
     }

@@ -50,7 +50,7 @@ fn pmtl(from_previous: bool) -> Personal {
     }
 }
 
-fn asked(request: PersonalRequest, noise: Option<DiscreteGaussian>) -> Invitation {
+fn asked(request: PersonalRequest, noise: Option<Sigma>) -> Invitation {
     Invitation {
         request: Some(Request::Personal(request)),
         bit: (request.shared > 0).then_some(BitRequest { noise }),
@@ -170,7 +170,7 @@ fn simulated_personal(
         .unwrap();
     let mut sent: Vec<i64> = integers.into_iter().map(i64::from).collect();
     let mut bit = [crate::bit::clip_bit(&invitation.grid, norm)];
-    if let Some(noise) = invitation.noise {
+    if let Some(noise) = invitation.noise.map(DiscreteGaussian::of) {
         noise.add_to(&mut sent, &mut stream(Purpose::DeviceNoise, number));
         noise.add_to(&mut bit, &mut stream(Purpose::DeviceBitNoise, number));
     }
@@ -186,7 +186,7 @@ fn state_of(board: &mut Keeper, request: &PersonalRequest, round: u32) -> Option
 }
 
 /// An invitation of a device whose update counted last in this round.
-fn after(last: u32, request: PersonalRequest, noise: Option<DiscreteGaussian>) -> Invitation {
+fn after(last: u32, request: PersonalRequest, noise: Option<Sigma>) -> Invitation {
     let last = Some(last);
     asked(PersonalRequest { last, ..request }, noise)
 }
@@ -320,7 +320,7 @@ fn with_noise_of_its_own_a_device_that_diverges_keeps_its_state() {
         board.send(Answer::Hello);
         round(&mut board, &mut other);
         let mut zeros = vec![0; PARAMETERS];
-        let noise = noise().unwrap();
+        let noise = DiscreteGaussian::of(noise().unwrap());
         noise.add_to(&mut zeros, &mut stream(Purpose::DeviceNoise, 2));
         assert_eq!((other.declined, other.integers), (None, zeros));
         assert_eq!(state_of(&mut board, &request, 2), before);

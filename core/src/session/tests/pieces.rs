@@ -65,7 +65,7 @@ fn ready_with<F>(ledger: Ledger<F>, invitation: Invitation) -> (Board<Stream, F>
     (board, other)
 }
 
-fn with_bit(noise: Option<DiscreteGaussian>) -> Invitation {
+fn with_bit(noise: Option<Sigma>) -> Invitation {
     bit::adaptive(noise, 0.5)
 }
 
@@ -163,6 +163,7 @@ fn samples_that_become_more_or_fewer_are_no_update() {
             None => assert_eq!(other.declined, Some(Decline::Diverged)),
             Some(noise) => {
                 let mut zeros = vec![0; PARAMETERS];
+                let noise = DiscreteGaussian::of(noise);
                 noise.add_to(&mut zeros, &mut stream(Purpose::DeviceNoise, 3));
                 assert_eq!(other.integers, zeros);
             }

@@ -51,7 +51,7 @@ fn another_invitation_is_not_answered_with_the_update() {
     let asked = invitation(noise());
     let others = [
         Invitation {
-            noise: DiscreteGaussian::new(1 << 20, 2).ok(),
+            noise: Sigma::new(1 << 20, 2).ok(),
             ..asked
         },
         Invitation {

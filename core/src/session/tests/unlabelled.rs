@@ -64,7 +64,7 @@ fn comes_down(part: Part) -> Vec<f32> {
 
 const TRAINING: Part = Part::Training { has_others: true };
 
-fn asked(part: Part, noise: Option<DiscreteGaussian>) -> Invitation {
+fn asked(part: Part, noise: Option<Sigma>) -> Invitation {
     let is_matrix = part == Part::Matrix;
     let clip_norm = if is_matrix { 3.0 } else { 0.05 };
     let network = None;
@@ -140,7 +140,8 @@ fn matrix(number: u32, asked: &Invitation) -> Vec<i64> {
     };
     let mut sum = [0; MATRIX];
     let rng = &mut stream(Purpose::CorrelationNoise, number);
-    let noise = asked.noise.as_ref().map(|noise| (noise, rng));
+    let noise = asked.noise.map(DiscreteGaussian::of);
+    let noise = noise.as_ref().map(|noise| (noise, rng));
     let (encoder, parameters) = (encoder(), &down[..COUNT]);
     sum_into(
         &encoder,
@@ -197,7 +198,7 @@ fn update(number: u32, asked: &Invitation) -> Vec<i64> {
     asked.grid.quantize_into(&update, &mut integers).unwrap();
     let mut sum = integers.map(i64::from);
     if let Some(noise) = asked.noise {
-        noise.add_to(&mut sum, &mut stream(Purpose::DeviceNoise, number));
+        DiscreteGaussian::of(noise).add_to(&mut sum, &mut stream(Purpose::DeviceNoise, number));
     }
     sum.to_vec()
 }
@@ -315,7 +316,7 @@ fn a_device_insists_on_noise_of_its_matrices() {
     // z = 1/2, in steps of a quarter.
     let sigma = 0.5 * core::f64::consts::FRAC_1_SQRT_2 * sensitivity;
     let quarters = (4.0 * sigma).ceil() as u64;
-    let noise = |quarters| DiscreteGaussian::new(quarters, 4).ok();
+    let noise = |quarters| Sigma::new(quarters, 4).ok();
     let half = 1 << 31;
     assert_eq!(declines(least(half), noise(quarters)), None);
     assert_eq!(

@@ -127,7 +127,7 @@ where
         K: PersonalStore,
     {
         let LocalRound {
-            participation,
+            streams,
             invitation,
             global,
             work,
@@ -164,7 +164,7 @@ where
             None => local.begin(memory).map_err(|_| Decline::Diverged)?,
         };
         if !descent.is_complete(training) {
-            let shuffle = |order: &mut [u32]| participation.shuffle(order, &mut course.words);
+            let shuffle = |order: &mut [u32]| streams.shuffle(order, &mut course.words);
             let advanced = local.advance(&mut descent, shuffle, memory, most, tally);
             advanced.map_err(|_| Decline::Diverged)?;
         }

@@ -54,7 +54,7 @@ impl<M: Model> Trainable for M {
         K: PersonalStore,
     {
         let LocalRound {
-            participation,
+            streams,
             invitation,
             owner,
             global,
@@ -63,7 +63,7 @@ impl<M: Model> Trainable for M {
         } = round;
         let training = &invitation.training();
         if let Some(request) = invitation.personal().filter(|_| K::IS_PRESENT) {
-            let order = &mut participation.stream(Purpose::BatchShuffle);
+            let order = &mut streams.open(Purpose::BatchShuffle);
             let round = PersonalRound {
                 request,
                 training,
@@ -93,7 +93,7 @@ impl<M: Model> Trainable for M {
             None => local.begin(&mut work).map_err(|_| Decline::Diverged)?,
         };
         if !descent.is_complete(training) {
-            let shuffle = |order: &mut [u32]| participation.shuffle(order, &mut course.words);
+            let shuffle = |order: &mut [u32]| streams.shuffle(order, &mut course.words);
             let advanced = local.advance(&mut descent, shuffle, &mut work, most, report);
             advanced.map_err(|_| Decline::Diverged)?;
         }

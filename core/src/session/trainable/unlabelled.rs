@@ -12,7 +12,7 @@ use crate::{
         descend,
     },
     lanes,
-    noise::DiscreteGaussian,
+    noise::Sigma,
     params::NoiseMultiplier,
     personal::store::PersonalStore,
     release::{halves, patterns_mut, whole},
@@ -61,7 +61,7 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
         request: &ContrastRequest,
     ) -> Option<Augmented<'s, S, A>> {
         let augment = A::from_recipe(&self.recipe(round.global)?)?;
-        let stream = round.participation.stream(Purpose::Augmentation);
+        let stream = round.streams.open(Purpose::Augmentation);
         let pairs = request.pairs as usize;
         Some(Augmented::new(samples, augment, pairs, stream))
     }
@@ -148,7 +148,7 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
         let mut views = views.ok_or(Decline::Settings)?;
         let recipe = self.recipe(round.global).ok_or(Decline::Settings)?;
         let LocalRound {
-            participation,
+            streams,
             invitation,
             global,
             work:
@@ -190,7 +190,7 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
                 gradient: &mut *update,
             },
         };
-        let rng = &mut participation.stream(Purpose::BatchShuffle);
+        let rng = &mut streams.open(Purpose::BatchShuffle);
         descend(
             &self.encoder,
             local,
@@ -330,8 +330,7 @@ fn accepts_matrix<E: Representation>(
     if policy.min_noise_multiplier > NoiseMultiplier::NONE {
         return false;
     }
-    let sigma = invitation.noise.as_ref().map(DiscreteGaussian::sigma);
-    let (numerator, denominator) = sigma.unwrap_or((0, 1));
+    let (numerator, denominator) = invitation.noise.map_or((0, 1), Sigma::ratio);
     let multiplier = policy.min_matrix_noise_multiplier.units() as f64 / (1_u64 << 32) as f64;
     let (bits, pairs) = (invitation.grid.bits(), request.pairs as usize);
     let sensitivity = sensitivity_in_steps(bits, encoder.width(), pairs);

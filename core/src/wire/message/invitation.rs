@@ -16,7 +16,7 @@ use crate::{
     fixed_point::FeatureFormat,
     mask::Masking,
     model::{DIGEST_BYTES, Model, ModelKind, Sequential},
-    noise::DiscreteGaussian,
+    noise::Sigma,
     params::{ClipNorm, LearningRate, Penalty},
     personal::{Personal, PersonalRequest},
     quantize::Grid,
@@ -211,8 +211,9 @@ pub struct Invitation {
     pub gradient_smoothing: Option<SmoothingFactor>,
     /// Clip norm and bits of the update.
     pub grid: Grid,
-    /// The noise that the device adds (local trust); `None` if the coordinator adds it.
-    pub noise: Option<DiscreteGaussian>,
+    /// σ of the noise that the device adds (local trust), in steps of the grid; `None` if the
+    /// coordinator adds it.
+    pub noise: Option<Sigma>,
     /// Whether the device also says if its update was clipped (adaptive clip norm). Bit and update
     /// both have noise of the device, or neither has.
     pub bit: Option<BitRequest>,
@@ -276,7 +277,7 @@ impl Invitation {
 
     /// Bits of an entry of the update on the line.
     pub const fn width(&self) -> u32 {
-        let (bits, noise) = (self.grid.bits(), self.noise.as_ref());
+        let (bits, noise) = (self.grid.bits(), self.noise);
         if let Some(masks) = self.masks {
             return masks.width() as u32;
         }
@@ -374,16 +375,9 @@ impl Invitation {
         };
         let clip_norm = ClipNorm::new(reader.f32()?).ok()?;
         let grid = Grid::new(clip_norm, u32::from(reader.u8()?)).ok()?;
-        let sigma = (reader.u64()?, reader.u64()?);
-        let noise = noise_of(sigma);
+        let noise = read_noise(reader)?;
         let has_bit = reader.u8()?;
-        let bit_sigma = (reader.u64()?, reader.u64()?);
-        let bit_noise = noise_of(bit_sigma);
-        // Zeros are no noise, and nothing else is.
-        let is_valid = |sigma, is_noise| is_noise || sigma == (0, 0);
-        if !(is_valid(sigma, noise.is_some()) && is_valid(bit_sigma, bit_noise.is_some())) {
-            return None;
-        }
+        let bit_noise = read_noise(reader)?;
         // No bit has no noise, and a bit has noise if the update has it.
         match has_bit {
             0 if bit_noise.is_none() => {}
@@ -544,14 +538,17 @@ const fn number(personal: &Personal) -> (u8, f32) {
     }
 }
 
-/// The noise of σ as numerator and denominator, if there is one.
+/// σ of the noise, if there is one: zeros are no noise, and nothing else is.
 #[inline(never)]
-fn noise_of((numerator, denominator): (u64, u64)) -> Option<DiscreteGaussian> {
-    DiscreteGaussian::new(numerator, denominator).ok()
+fn read_noise(reader: &mut Reader<'_>) -> Option<Option<Sigma>> {
+    match (reader.u64()?, reader.u64()?) {
+        (0, 0) => Some(None),
+        (numerator, denominator) => Sigma::new(numerator, denominator).ok().map(Some),
+    }
 }
 
-fn write_noise(noise: Option<DiscreteGaussian>, writer: &mut Writer<'_>) {
-    let (numerator, denominator) = noise.map_or((0, 0), |noise| noise.sigma());
+fn write_noise(noise: Option<Sigma>, writer: &mut Writer<'_>) {
+    let (numerator, denominator) = noise.map_or((0, 0), Sigma::ratio);
     writer.u64(numerator).u64(denominator);
 }
 

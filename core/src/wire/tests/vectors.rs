@@ -240,7 +240,7 @@ fn check_invitation(name: &str, invitation: &Invitation) {
         assert_eq!(training.gradient_smoothing.unwrap().sigma(), 2.0);
         assert_eq!(invitation.grid.clip_norm().get(), 0.5);
         assert_eq!(invitation.grid.bits(), 20);
-        assert_eq!(invitation.noise.unwrap().sigma(), (11 << 20, 10));
+        assert_eq!(invitation.noise.unwrap().ratio(), (11 << 20, 10));
         assert_eq!(training.clipping, crate::train::Clipping::Final);
         assert_eq!(training.learning_rate.get(), 0.125);
     } else {
@@ -254,9 +254,7 @@ fn check_invitation(name: &str, invitation: &Invitation) {
         .ends_with("masked")
         .then(|| Masking::new(2, 19).unwrap());
     assert_eq!(invitation.masks, masks, "{name}");
-    let bit = invitation
-        .bit
-        .map(|bit| bit.noise.map(|noise| noise.sigma()));
+    let bit = invitation.bit.map(|bit| bit.noise.map(Sigma::ratio));
     let (expected, width) = match (name.contains("adaptive"), invitation.noise) {
         (false, _) => (None, None),
         (true, None) => (Some(None), Some(10)),
@@ -369,8 +367,8 @@ fn widths_with_noise_agree_with_an_independent_reading() {
     for case in file()["noisy_widths"].as_array().unwrap() {
         let number = |value: &Value| value.as_u64().unwrap();
         let sigma = &case["sigma"];
-        let noise = DiscreteGaussian::new(number(&sigma[0]), number(&sigma[1])).unwrap();
-        let found = pack::width(number(&case["bits"]) as u32, Some(&noise));
+        let noise = Sigma::new(number(&sigma[0]), number(&sigma[1])).ok();
+        let found = pack::width(number(&case["bits"]) as u32, noise);
         assert_eq!(u64::from(found), number(&case["width"]));
     }
 }

@@ -301,7 +301,7 @@ fn send(
 ) -> Option<()> {
     let repair = grid.round_in_place(update).ok()?;
     let mut stream = stream(Purpose::DeviceNoise);
-    let width = pack::width(BITS, Some(noise));
+    let width = pack::width(BITS, Some(noise.sigma()));
     let values = pack::capacity(width, UPDATE_CHUNK_BYTES);
     let mut packed = [0; UPDATE_CHUNK_BYTES];
     for (index, chunk) in (0..).zip(update.chunks(values)) {

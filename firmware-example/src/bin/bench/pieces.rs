@@ -4,11 +4,12 @@ use core::num::NonZeroU32;
 
 use rand_core::Rng;
 use smolfed_core::{
-    DiscreteGaussian, Grid, Identity, Ledger, NoiseMultiplier, Progress, Root,
+    Grid, Identity, Ledger, NoiseMultiplier, Progress, Root,
     crypto::Key,
     fixed_point::FeatureScale,
     ledger::{Budget, Limits, MaxJump, Separation},
     model::Const,
+    noise::Sigma,
     params::{ClipNorm, LearningRate, Penalty},
     samples::SampleSlice,
     session::{FixedPoint, Memory, Phase, Policy, Session, Trainable},
@@ -220,7 +221,7 @@ fn invitation(model: &impl Trainable) -> Option<Invitation> {
         clipping: Clipping::EveryStep,
         gradient_smoothing: None,
         grid: Grid::new(ClipNorm::new(0.3).ok()?, BITS).ok()?,
-        noise: DiscreteGaussian::new(1 << BITS, 1).ok(),
+        noise: Sigma::new(1 << BITS, 1).ok(),
         bit: None,
         masks: None,
         request: None,

@@ -58,7 +58,7 @@ fn the_noise_is_what_the_target_needs_for_one_gaussian_release() {
     // Its std in steps of the grid that is 256 times finer.
     let std = plan.noise_std();
     assert!((std / (z * strategy.sensitivity() * 0.5) - 1.0).abs() < 1e-12);
-    let (numerator, denominator) = plan.noise.unwrap().sigma();
+    let (numerator, denominator) = plan.noise.unwrap().sigma().ratio();
     let steps = numerator as f64 / denominator as f64;
     let expected = std / 0.5 * f64::from(1 << 20) * 256.0;
     assert!((steps / expected - 1.0).abs() < 1e-6 && steps >= expected * (1.0 - 1e-12));

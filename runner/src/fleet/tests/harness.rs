@@ -13,7 +13,7 @@ use smolfed_core::crypto::Key;
 use smolfed_core::identity::Identity;
 use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
 use smolfed_core::model::{BATCH_GROUP, Model, ModelKind, Softmax};
-use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::noise::{DiscreteGaussian, Sigma};
 use smolfed_core::params::{ClipNorm, LearningRate, NoiseMultiplier, Penalty};
 use smolfed_core::quantize::Grid;
 use smolfed_core::samples::{SampleSlice, Samples};
@@ -153,7 +153,7 @@ pub(super) fn shape() -> Shape {
     }
 }
 
-pub(super) fn terms(noise: Option<DiscreteGaussian>) -> Terms {
+pub(super) fn terms(noise: Option<Sigma>) -> Terms {
     Terms {
         shape: shape(),
         local_noise: noise.is_some(),
@@ -161,11 +161,11 @@ pub(super) fn terms(noise: Option<DiscreteGaussian>) -> Terms {
     }
 }
 
-pub(super) fn noise() -> Option<DiscreteGaussian> {
-    DiscreteGaussian::new(3 << 20, 2).ok()
+pub(super) fn noise() -> Option<Sigma> {
+    Sigma::new(3 << 20, 2).ok()
 }
 
-pub(super) fn offer(number: u32, noise: Option<DiscreteGaussian>) -> Arc<Offer> {
+pub(super) fn offer(number: u32, noise: Option<Sigma>) -> Arc<Offer> {
     Arc::new(Offer {
         number,
         invitation: Invitation {
@@ -198,7 +198,7 @@ pub(super) fn data() -> (Vec<f32>, Vec<u16>) {
 }
 
 /// The same of an adaptive clip norm; under noise the bit has it too.
-pub(super) fn offer_with_bit(number: u32, noise: Option<DiscreteGaussian>) -> Arc<Offer> {
+pub(super) fn offer_with_bit(number: u32, noise: Option<Sigma>) -> Arc<Offer> {
     let offer = Arc::into_inner(offer(number, noise)).unwrap();
     Arc::new(Offer {
         invitation: Invitation {
@@ -242,14 +242,14 @@ pub(super) fn expected(device: u32, offer: &Offer) -> ReceivedUpdate {
     let mut sum: Vec<i64> = integers.into_iter().map(i64::from).collect();
     if let Some(noise) = asked.noise {
         let own = &mut stream(Purpose::DeviceNoise, offer.number, device);
-        noise.add_to(&mut sum, own);
+        DiscreteGaussian::of(noise).add_to(&mut sum, own);
     }
     let mut bit = [0];
     if let Some(request) = asked.bit {
         bit = [clip_bit(&asked.grid, report.norm)];
         if let Some(noise) = request.noise {
             let own = &mut stream(Purpose::DeviceBitNoise, offer.number, device);
-            noise.add_to(&mut bit, own);
+            DiscreteGaussian::of(noise).add_to(&mut bit, own);
         }
     }
     ReceivedUpdate::from(sum).with_bit(bit[0])
@@ -265,12 +265,12 @@ pub(super) struct Harness {
 }
 
 impl Harness {
-    pub(super) fn new(noise: Option<DiscreteGaussian>) -> Self {
+    pub(super) fn new(noise: Option<Sigma>) -> Self {
         Self::with(KnownLedgers::default(), noise)
     }
 
     /// A coordinator that remembers these ledgers.
-    pub(super) fn with(ledgers: KnownLedgers, noise: Option<DiscreteGaussian>) -> Self {
+    pub(super) fn with(ledgers: KnownLedgers, noise: Option<Sigma>) -> Self {
         Self::under(terms(noise), ledgers)
     }
 

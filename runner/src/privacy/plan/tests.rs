@@ -175,7 +175,7 @@ fn built(updates: Updates<'_>) -> PrivacyPlan {
 
 /// The std of a sampler, in steps.
 fn steps(sampler: Option<DiscreteGaussian>) -> f64 {
-    let (numerator, denominator) = sampler.unwrap().sigma();
+    let (numerator, denominator) = sampler.unwrap().sigma().ratio();
     numerator as f64 / denominator as f64
 }
 

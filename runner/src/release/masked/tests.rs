@@ -423,7 +423,7 @@ fn the_noise_of_each_party_is_at_least_its_share() {
         for z in [0.7, 1.0, 1.3] {
             let each = parties.of_each(NoiseMultiplier::new(z).unwrap()).get();
             let (sampler, _) = sampler_of_std(each * 256.0).unwrap();
-            let (numerator, denominator) = sampler.sigma();
+            let (numerator, denominator) = sampler.sigma().ratio();
             let squares = u128::from(numerator).pow(2) * u128::from(parties.honest());
             let total = (z * 256.0 * denominator as f64).powi(2);
             assert!(squares as f64 >= total, "{helpers} {colluding} {z}");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::Penalty;
 use smolfed_core::wire::message::{Invitation, Request};
 
@@ -119,7 +120,7 @@ impl Elsewhere for RealMessages<'_> {
             number: self.assignment.number,
             invitation: Invitation {
                 grid: request.messages.grid,
-                noise: request.messages.noise,
+                noise: request.messages.noise.as_ref().map(DiscreteGaussian::sigma),
                 bit: None,
                 masks: None,
                 proximal: Penalty::NONE,
