@@ -257,33 +257,25 @@ impl<M: Model + ?Sized> Losses for LossesOf<'_, M> {
 )]
 pub enum ModelKind {
     /// [`Linear`].
-    Linear,
+    Linear = 1,
     /// [`Logistic`].
-    Logistic,
+    Logistic = 2,
     /// [`Softmax`].
-    Softmax,
+    Softmax = 3,
     /// [`Encoder`]. The protocol cannot describe it.
-    Encoder,
+    Encoder = 4,
     /// [`Sequential`], also as [`Fixed`].
-    Sequential,
+    Sequential = 5,
     /// [`Projection`](crate::contrast::Projection): learned without labels.
-    Projection,
+    Projection = 6,
     /// [`Sequential`], whose results are a representation: learned without labels.
-    Representation,
+    Representation = 7,
 }
 
 impl ModelKind {
     /// The number of this kind in messages; it is never reused for another.
     pub const fn code(self) -> u8 {
-        match self {
-            Self::Linear => 1,
-            Self::Logistic => 2,
-            Self::Softmax => 3,
-            Self::Encoder => 4,
-            Self::Sequential => 5,
-            Self::Projection => 6,
-            Self::Representation => 7,
-        }
+        self as u8
     }
 
     /// The kind with this number, if it can travel: an encoder's shape has a third number.

@@ -11,12 +11,22 @@ use rand_core::CryptoRng;
 
 use crate::integer::times;
 
+/// The next random word, for what is drawn rarely: on boards a call, where the generator would take
+/// 30 bytes of flash each time.
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    inline(never)
+)]
+pub(super) fn next_word<R: CryptoRng>(rng: &mut R) -> u32 {
+    rng.next_u32()
+}
+
 /// True with probability `numerator / denominator`, exactly.
 ///
 /// Needs `numerator < denominator < 2^127`. Two random bits decide on
 /// average, so this is one word but for one call in 2^32.
 pub(super) fn rational<R: CryptoRng>(numerator: u128, denominator: u128, rng: &mut R) -> bool {
-    rational_from(rng.next_u32(), numerator, denominator, rng)
+    rational_from(next_word(rng), numerator, denominator, rng)
 }
 
 /// [`rational`] whose first 32 binary digits of U were drawn before: `word`.
@@ -44,14 +54,14 @@ pub(super) fn rational_from<R: CryptoRng>(
         if remainder == 0 {
             return false;
         }
-        word = rng.next_u32();
+        word = next_word(rng);
     }
 }
 
 /// True with probability `1 / k` for k >= 1, exactly.
 pub(super) fn one_in<R: CryptoRng>(k: u32, rng: &mut R) -> bool {
     const ONE: u64 = 1 << u32::BITS;
-    let word = rng.next_u32();
+    let word = next_word(rng);
     // k·U in units of 2^-32 lies between `min`, included, and `min + k`, excluded.
     let min = u64::from(word) * u64::from(k);
     if min >= ONE {
@@ -114,7 +124,7 @@ pub(super) fn below<R: CryptoRng>(bound: u128, rng: &mut R) -> u128 {
             let taken = needed.min(u32::BITS);
             // A shift by at least one bit and at most 32.
             value = 2 * times(value, 1 << (taken - 1));
-            value |= u128::from(rng.next_u32() >> (u32::BITS - taken));
+            value |= u128::from(next_word(rng) >> (u32::BITS - taken));
             needed -= taken;
         }
         if value < bound {

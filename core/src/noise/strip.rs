@@ -146,7 +146,7 @@ impl<const BITS: u32> Strips<BITS> {
                         return None;
                     }
                     beyond += 1;
-                    word = rng.next_u32() >> (u32::BITS - BITS);
+                    word = coin::next_word(rng) >> (u32::BITS - BITS);
                 }
             }
         };

@@ -34,6 +34,9 @@ pub(super) fn tagged_whole(invitation: InvitationBytes<'_>) -> Tagged {
 }
 
 impl DeviceMasks {
+    /// Whether an update may have tags.
+    pub(super) const ARE_THERE: bool = true;
+
     /// Whether a device that insists on so many helpers may mask for this invitation.
     pub(super) const fn are_for(invitation: &Invitation, helpers: u8) -> bool {
         invitation.helpers() == helpers

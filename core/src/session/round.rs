@@ -3,7 +3,11 @@
 
 use core::slice;
 
-use super::{device::Device, masks::Tagged, trainable::Trainable};
+use super::{
+    device::Device,
+    masks::{DeviceMasks, Tagged},
+    trainable::Trainable,
+};
 use crate::{
     mask::Tag,
     release::patterns,
@@ -100,8 +104,10 @@ impl<D> Round<D> {
                     width: self.invitation.width(),
                 }
             }
-            Some(UpdatePart::Tag(helper)) => Packed::Tag(self.tag(device, helper)),
-            Some(UpdatePart::Bit) | None => Packed::Halves {
+            Some(UpdatePart::Tag(helper)) if DeviceMasks::ARE_THERE => {
+                Packed::Tag(self.tag(device, helper))
+            }
+            Some(UpdatePart::Bit | UpdatePart::Tag(_)) | None => Packed::Halves {
                 low: slice::from_ref(&self.bit.low),
                 high: slice::from_ref(&self.bit.high),
                 width: self.invitation.bit_width().unwrap_or(0),

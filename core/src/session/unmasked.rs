@@ -24,6 +24,8 @@ pub(super) const fn tagged_whole(_: InvitationBytes<'_>) -> Tagged {
 }
 
 impl DeviceMasks {
+    pub(super) const ARE_THERE: bool = false;
+
     /// A device that insists on helpers takes part in nothing.
     pub(super) const fn are_for(invitation: &Invitation, helpers: u8) -> bool {
         invitation.helpers() == 0 && helpers == 0
@@ -43,6 +45,7 @@ impl DeviceMasks {
         high.fill(0);
     }
 
+    /// Never called.
     pub(super) const fn tag(&self, _: (u32, u8), _: &Terms, _: &Tagged, _: &[f32]) -> Tag {
         [0; 16]
     }

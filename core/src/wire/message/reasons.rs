@@ -10,10 +10,12 @@ macro_rules! reasons {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+        // A variant is its code, and no board has a table of them.
+        #[repr(u8)]
         pub enum $name {
-            $($(#[$about])* $variant,)*
+            $($(#[$about])* $variant = $code,)*
             /// A reason that this version does not know.
-            Other(u8),
+            Other(u8) = 0,
         }
 
         impl $name {
