@@ -123,12 +123,7 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
             order,
             scratch,
         };
-        let local = Local {
-            model,
-            samples,
-            global,
-            settings,
-        };
+        let local = Local::new(model, samples, global, settings);
         Training::new(local, work, participation)
     }
 }

@@ -232,7 +232,8 @@ impl<F> Ledger<F> {
     /// Looks at a copy of a record, slot by slot and copy by copy.
     fn look(&mut self, search: &mut Search, bytes: &[u8; RECORD_BYTES]) -> Result<(), LedgerError> {
         let (slot, copy) = (search.next / 2, search.next % 2);
-        let is_lost = self.is_lost(slot, bytes);
+        // One that was completed and is not readable.
+        let is_lost = !self.adopt(slot, bytes) && is_whole(bytes);
         // A first record may have been begun.
         search.blank &= search.next == 0 || is_blank(bytes);
         if copy == 1 && is_lost && search.lost {
@@ -252,20 +253,19 @@ impl<F> Ledger<F> {
         }
     }
 
-    /// Whether a copy was completed and is not readable. One that is readable counts from now on,
-    /// if no newer one does.
+    /// Whether a copy is readable. Its record counts from now on, if no newer one does.
     #[inline(never)]
-    fn is_lost(&mut self, slot: u32, bytes: &[u8; RECORD_BYTES]) -> bool {
+    fn adopt(&mut self, slot: u32, bytes: &[u8; RECORD_BYTES]) -> bool {
         let mut found = Record::of(bytes);
         let Some(record) = &mut found else {
-            return is_whole(bytes);
+            return false;
         };
         if record.sequence > self.record.sequence {
             // No third place for one: what is overwritten is wiped with what was found.
             core::mem::swap(&mut self.record, record);
             self.slot = slot;
         }
-        false
+        true
     }
 
     /// What the record of a participation has in the place of the next chain key, if that is not in
@@ -301,23 +301,26 @@ impl<F> Ledger<F> {
         if self.is_in_use {
             record.chain = step.map_or_else(|| record.chain.next(), Clone::clone);
         }
-        self.append(record, append)
+        self.prepare(&mut record, append)
     }
 
     /// A record with the sequence number that follows, for the slot that does not count.
-    fn append(&self, mut record: Record, append: &mut Append) -> Result<(), LedgerError> {
+    fn prepare(&self, record: &mut Record, append: &mut Append) -> Result<(), LedgerError> {
         // 2³² − 1 records wear out any flash.
         let sequence = self.record.sequence.checked_add(1);
         record.sequence = sequence.ok_or(LedgerError::Flash)?;
-        record.write(&mut append.bytes);
+        let [written, _] = &mut append.copies;
+        record.write(written);
         append.slot = 1 - self.slot;
         Ok(())
     }
 
     /// Both copies of a record are in the flash: it counts from now on.
     fn appended(&mut self, append: &Append) -> Result<(), LedgerError> {
-        // As at a start: a record beside its bytes would be on the stack twice.
-        if self.is_lost(append.slot, &append.bytes) {
+        // From its bytes, as at a start, and not from a second copy of it.
+        let [written, _] = &append.copies;
+        self.adopt(append.slot, written);
+        if self.slot != append.slot {
             return Err(LedgerError::Flash);
         }
         self.is_in_use = false;
@@ -362,29 +365,45 @@ impl Search {
 /// A record on its way to the flash: [`flash`] and [`asynchronous`] erase its slot, write each copy
 /// and read it back.
 struct Append {
-    bytes: [u8; RECORD_BYTES],
+    /// As it is written, and as it was read back.
+    copies: [[u8; RECORD_BYTES]; 2],
     slot: u32,
 }
 
 impl Append {
     /// Nothing yet: it is filled in where it is.
     const EMPTY: Self = Self {
-        bytes: [0; RECORD_BYTES],
+        copies: [[0; RECORD_BYTES]; 2],
         slot: 0,
     };
 
     /// Whether a copy reads as it was written.
-    fn check(&self, read: &[u8; RECORD_BYTES]) -> Result<(), LedgerError> {
-        match *read == self.bytes {
+    fn check(&self) -> Result<(), LedgerError> {
+        let [written, read] = &self.copies;
+        match read == written {
             true => Ok(()),
             false => Err(LedgerError::Flash),
         }
     }
 }
 
+/// It has the chain key.
 impl Drop for Append {
     fn drop(&mut self) {
-        wipe(&mut self.bytes);
+        wipe(&mut self.copies);
+    }
+}
+
+/// The bytes of a copy that is looked at, with a chain key.
+struct CopyBytes([u8; RECORD_BYTES]);
+
+impl CopyBytes {
+    const ZEROS: Self = Self([0; RECORD_BYTES]);
+}
+
+impl Drop for CopyBytes {
+    fn drop(&mut self) {
+        wipe(&mut self.0);
     }
 }
 

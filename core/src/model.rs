@@ -68,6 +68,10 @@ pub trait Model {
     /// The largest tensor that it can have, from the types alone.
     const LARGEST_TENSOR: usize;
 
+    /// Whether [`Self::add_part`] does the scores of a sample and its gradient in two calls, where
+    /// one of both is all that is asked for: models whose `add_part` is the one that is provided.
+    const HAS_HALVES: bool = false;
+
     /// Features of a sample.
     fn feature_count(&self) -> usize;
 

@@ -1,17 +1,13 @@
 //! A round that a device takes part in: what its ledger gives once, and where the round's
 //! randomness comes from.
 
-use crate::{
-    noise::DiscreteGaussian,
-    release::add_noise,
-    stream::{Purpose, Root, Stream, StreamId, shuffle},
-};
+use crate::stream::{Purpose, Root, Stream, StreamId, shuffle};
 
 /// One participation of a device, from [`Ledger::begin`](crate::ledger::Ledger::begin).
 ///
-/// It is the only source of the device's random streams in this round, it cannot be copied, and the
-/// ledger, on flash, gives none for the same round again: so nothing is ever covered by noise that
-/// has covered something else.
+/// It is the only source of the device's random streams in this round outside of a session, which
+/// records the round itself. It cannot be copied, and the ledger, on flash, gives none for the same
+/// round again: so nothing is ever covered by noise that has covered something else.
 ///
 /// ```compile_fail
 /// # fn example(participation: smolfed_core::Participation) {
@@ -42,24 +38,29 @@ impl Participation {
 
     /// The streams of the round.
     pub(crate) const fn streams(&self) -> Streams<'_> {
-        Streams {
-            round: self.round,
-            device: self.device,
-            root: &self.root,
-        }
+        Streams::new(self.device, &self.root, self.round)
     }
 }
 
-/// The random streams of a device in a round that is recorded, under a root that stays where it is:
-/// a copy of it would be on the stack below each of them.
+/// The random streams of a device in a round. They borrow its root, which is on the stack of none
+/// that draws.
 #[derive(Clone, Copy)]
 pub(crate) struct Streams<'a> {
-    pub(crate) round: u32,
-    pub(crate) device: u32,
-    pub(crate) root: &'a Root,
+    round: u32,
+    device: u32,
+    root: &'a Root,
 }
 
-impl Streams<'_> {
+impl<'a> Streams<'a> {
+    /// Those of a round that the device's ledger has recorded, under the root of this ledger.
+    pub(crate) const fn new(device: u32, root: &'a Root, round: u32) -> Self {
+        Self {
+            round,
+            device,
+            root,
+        }
+    }
+
     /// The stream for this purpose, from its beginning.
     #[inline]
     pub(crate) fn open(&self, purpose: Purpose) -> Stream {
@@ -76,23 +77,6 @@ impl Streams<'_> {
         let mut stream = self.open(Purpose::BatchShuffle);
         stream.skip(*words);
         shuffle(order, &mut stream);
-        *words = stream.position();
-    }
-
-    /// Adds noise to integers in two halves, from where `words` of the stream for this purpose were
-    /// drawn; they are counted.
-    #[inline(never)]
-    pub(crate) fn add_noise(
-        &self,
-        noise: &DiscreteGaussian,
-        purpose: Purpose,
-        words: &mut u64,
-        low: &mut [u32],
-        high: &mut [u32],
-    ) {
-        let mut stream = self.open(purpose);
-        stream.skip(*words);
-        add_noise(noise, &mut stream, low, high);
         *words = stream.position();
     }
 }

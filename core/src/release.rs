@@ -33,7 +33,7 @@ mod noising;
 mod tests;
 mod training;
 
-pub(crate) use halves::{add_noise, halves, patterns, patterns_mut, quantise, whole};
+pub(crate) use halves::{draw_noise, halves, patterns, patterns_mut, quantise, whole};
 
 pub use noising::Noising;
 pub use training::Training;
@@ -104,37 +104,39 @@ impl<'a> Trained<'a> {
     /// # Errors
     /// [`NoiseError`] if the multiplier is 0 or too large for the grid; it does not depend on the
     /// update. The round is spent.
-    pub fn noise(self, grid: &Grid, multiplier: NoiseMultiplier) -> Result<Noised<'a>, NoiseError> {
+    pub fn noise(
+        mut self,
+        grid: &Grid,
+        multiplier: NoiseMultiplier,
+    ) -> Result<Noised<'a>, NoiseError> {
         let noise = DiscreteGaussian::from_multiplier(multiplier, grid.bits())?;
-        let mut stream = self.participation.streams().open(Purpose::DeviceNoise);
-        let integers = self.quantised(grid, Some(&noise)).0;
-        add_noise(&noise, &mut stream, integers.low, integers.high);
-        Ok(Noised(integers))
+        let repair = self.round(grid);
+        let (low, high) = (patterns_mut(self.update), patterns_mut(self.spare));
+        quantise(repair, grid, false, low, high);
+        let streams = &self.participation.streams();
+        draw_noise(streams, Purpose::DeviceNoise, &mut 0, &noise, low, high);
+        Ok(Noised(Integers {
+            low,
+            high,
+            negated: false,
+            width: pack::width(grid.bits(), Some(noise.sigma())),
+        }))
     }
 
     /// The update on `grid` without noise, for a coordinator that is trusted to add it.
     ///
     /// # Errors
     /// [`NoUpdate`]: there is none. The round is spent.
-    pub fn central(self, grid: &Grid, _: TrustCoordinator) -> Result<Central<'a>, NoUpdate> {
-        match self.quantised(grid, None) {
-            (integers, true) => Ok(Central(integers)),
-            (_, false) => Err(NoUpdate),
-        }
-    }
-
-    /// The integers in the place of the update, zeros without one, and whether there is one.
-    fn quantised(mut self, grid: &Grid, noise: Option<&DiscreteGaussian>) -> (Integers<'a>, bool) {
-        let repair = self.round(grid);
+    pub fn central(mut self, grid: &Grid, _: TrustCoordinator) -> Result<Central<'a>, NoUpdate> {
+        let repair = self.round(grid).ok_or(NoUpdate)?;
         let (low, high) = (patterns_mut(self.update), patterns_mut(self.spare));
-        let negated = quantise(repair, grid, noise.is_none(), low, high);
-        let integers = Integers {
+        let negated = quantise(Some(repair), grid, true, low, high);
+        Ok(Central(Integers {
             low,
             high,
             negated,
-            width: pack::width(grid.bits(), noise.map(DiscreteGaussian::sigma)),
-        };
-        (integers, repair.is_some())
+            width: pack::width(grid.bits(), None),
+        }))
     }
 
     /// Rounds the update where it is, if there is one.

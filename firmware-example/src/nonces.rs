@@ -45,7 +45,10 @@ pub fn ledger<F: NorFlash>(flash: F, _: &mut Option<Key>) -> Result<Ledger<F>, L
 #[cfg(has_random_numbers)]
 pub fn ledger<F: NorFlash>(flash: F, key: &mut Option<Key>) -> Result<Ledger<F>, LedgerError> {
     let fresh = core::array::from_fn(|_| crate::board::random_byte());
-    Ledger::open_or_create(flash, fresh, key.take())
+    let ledger = Ledger::open_or_create(flash, fresh, key.clone());
+    // Overwritten where it is, which `take` does not.
+    *key = None;
+    ledger
 }
 
 /// The nonces of this start, counted on a separate piece of flash.

@@ -21,6 +21,7 @@ pub enum Refused {
     Model,
 }
 
+/// Of a record that is looked at where it is: `record.as_mut()?`.
 impl From<&mut ProvisionError> for Refused {
     fn from(error: &mut ProvisionError) -> Self {
         match error {

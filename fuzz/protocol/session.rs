@@ -202,7 +202,7 @@ impl Coordinator {
         match what % 6 {
             0 => self.seal(
                 self.round,
-                &Message::Invitation(PackedInvitation::from(&invitation(choice)).as_bytes()),
+                &Message::Invitation(PackedInvitation::from(&invitation(choice)).bytes()),
             ),
             1 => {
                 let index = u16::from(choice % 4);

@@ -7,11 +7,11 @@
 use embedded_storage_async::nor_flash::NorFlash;
 
 use super::{
-    Append, Ledger, LedgerError, LedgerNonce, Limits, RECORD_BYTES, Search, check_geometry, place,
-    record::Record, slot_bytes,
+    Append, CopyBytes, Ledger, LedgerError, LedgerNonce, Limits, RECORD_BYTES, Search,
+    check_geometry, place, record::Record, slot_bytes,
 };
 use crate::{
-    crypto::Key, identity::Identity, participation::Participation, secrets::Secrets, wipe::wipe,
+    crypto::Key, identity::Identity, participation::Participation, secrets::Secrets,
     wire::keys::ChainKey,
 };
 
@@ -97,7 +97,7 @@ impl<F: NorFlash> Ledger<F> {
     ) -> Result<(), LedgerError> {
         let mut append = Append::EMPTY;
         self.next(round, limits, step, &mut append)?;
-        self.write_async(&append).await
+        self.write_async(&mut append).await
     }
 
     fn checked(flash: F) -> Result<Self, LedgerError> {
@@ -109,37 +109,35 @@ impl<F: NorFlash> Ledger<F> {
     }
 
     async fn find_async(&mut self) -> Result<bool, LedgerError> {
-        let (mut search, mut bytes) = (Search::START, [0; RECORD_BYTES]);
+        let (mut search, mut bytes) = (Search::START, CopyBytes::ZEROS);
         for copy in 0..Search::COPIES {
-            self.read_async(copy, &mut bytes).await?;
-            let looked = self.look(&mut search, &bytes);
-            wipe(&mut bytes);
-            looked?;
+            self.read_async(copy, &mut bytes.0).await?;
+            self.look(&mut search, &bytes.0)?;
         }
         self.is_found(&search)
     }
 
     async fn begin_life_async(&mut self, nonce: LedgerNonce, key: Key) -> Result<(), LedgerError> {
         let mut append = Append::EMPTY;
-        self.append(Record::first(ChainKey::new(key), nonce), &mut append)?;
-        self.write_async(&append).await
+        let mut record = Record::first(ChainKey::new(key), nonce);
+        self.prepare(&mut record, &mut append)?;
+        self.write_async(&mut append).await
     }
 
-    async fn write_async(&mut self, append: &Append) -> Result<(), LedgerError> {
+    async fn write_async(&mut self, append: &mut Append) -> Result<(), LedgerError> {
         let flash = |_| LedgerError::Flash;
         let first = 2 * append.slot;
         let start = place(first, F::ERASE_SIZE);
         let end = start + slot_bytes(F::ERASE_SIZE) as u32;
         self.flash.erase(start, end).await.map_err(flash)?;
-        let mut again = [0; RECORD_BYTES];
         for copy in [first, first + 1] {
+            let [written, read] = &mut append.copies;
             let at = place(copy, F::ERASE_SIZE);
-            let written = self.flash.write(at, &append.bytes).await;
+            let written = self.flash.write(at, written).await;
             written.map_err(flash)?;
-            self.read_async(copy, &mut again).await?;
-            append.check(&again)?;
+            self.read_async(copy, read).await?;
+            append.check()?;
         }
-        wipe(&mut again);
         self.appended(append)
     }
 

@@ -3,11 +3,11 @@
 use embedded_storage::nor_flash::NorFlash;
 
 use super::{
-    Append, Ledger, LedgerError, LedgerNonce, Limits, RECORD_BYTES, Search, check_geometry, place,
-    record::Record, slot_bytes,
+    Append, CopyBytes, Ledger, LedgerError, LedgerNonce, Limits, RECORD_BYTES, Search,
+    check_geometry, place, record::Record, slot_bytes,
 };
 use crate::{
-    crypto::Key, identity::Identity, participation::Participation, secrets::Secrets, wipe::wipe,
+    crypto::Key, identity::Identity, participation::Participation, secrets::Secrets,
     wire::keys::ChainKey,
 };
 
@@ -71,12 +71,10 @@ impl<F: NorFlash> Ledger<F> {
     /// Finds the record that counts; whether there is one. The flash stays as it is.
     #[inline(never)]
     pub(super) fn find(&mut self) -> Result<bool, LedgerError> {
-        let (mut search, mut bytes) = (Search::START, [0; RECORD_BYTES]);
+        let (mut search, mut bytes) = (Search::START, CopyBytes::ZEROS);
         for copy in 0..Search::COPIES {
-            self.read(copy, &mut bytes)?;
-            let looked = self.look(&mut search, &bytes);
-            wipe(&mut bytes);
-            looked?;
+            self.read(copy, &mut bytes.0)?;
+            self.look(&mut search, &bytes.0)?;
         }
         self.is_found(&search)
     }
@@ -127,31 +125,31 @@ impl<F: NorFlash> Ledger<F> {
     ) -> Result<(), LedgerError> {
         let mut append = Append::EMPTY;
         self.next(round, limits, step, &mut append)?;
-        self.write(&append)
+        self.write(&mut append)
     }
 
     pub(super) fn begin_life(&mut self, nonce: LedgerNonce, key: Key) -> Result<(), LedgerError> {
         let mut append = Append::EMPTY;
-        self.append(Record::first(ChainKey::new(key), nonce), &mut append)?;
-        self.write(&append)
+        let mut record = Record::first(ChainKey::new(key), nonce);
+        self.prepare(&mut record, &mut append)?;
+        self.write(&mut append)
     }
 
     /// Writes both copies of a record, which counts from then on.
     #[inline(never)]
-    fn write(&mut self, append: &Append) -> Result<(), LedgerError> {
+    fn write(&mut self, append: &mut Append) -> Result<(), LedgerError> {
         let flash = |_| LedgerError::Flash;
         let first = 2 * append.slot;
         let start = place(first, F::ERASE_SIZE);
         let end = start + slot_bytes(F::ERASE_SIZE) as u32;
         self.flash.erase(start, end).map_err(flash)?;
-        let mut again = [0; RECORD_BYTES];
         for copy in [first, first + 1] {
+            let [written, read] = &mut append.copies;
             let at = place(copy, F::ERASE_SIZE);
-            self.flash.write(at, &append.bytes).map_err(flash)?;
-            self.read(copy, &mut again)?;
-            append.check(&again)?;
+            self.flash.write(at, written).map_err(flash)?;
+            self.read(copy, read)?;
+            append.check()?;
         }
-        wipe(&mut again);
         self.appended(append)
     }
 

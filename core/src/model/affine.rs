@@ -6,7 +6,7 @@ mod scores;
 
 use super::{
     error::ModelError,
-    pass::{BatchPart, Losses, Sums, Then},
+    pass::{BatchPart, Half, Losses, Sums, Then},
     tensors::Tensors,
 };
 use crate::samples::Samples;
@@ -90,20 +90,25 @@ impl Affine {
                 });
             };
             let batch = Batch { samples, indices };
-            batch_scores(layer, &batch, residuals);
-            let bias_gradient = gradient.get_mut(weights..).unwrap_or_default();
-            let targets = (indices.iter()).map(|index| samples.target(*index as usize));
-            losses.add_in_place(residuals, targets, loss);
-            for row in residuals.chunks_exact_mut(outputs) {
-                for (residual, sum) in row.iter_mut().zip(bias_gradient.iter_mut()) {
-                    *residual *= mean;
-                    *sum = if fresh_biases {
-                        *residual
-                    } else {
-                        *sum + *residual
-                    };
+            if part.half != Half::Gradient {
+                batch_scores(layer, &batch, residuals);
+                let bias_gradient = gradient.get_mut(weights..).unwrap_or_default();
+                let targets = (indices.iter()).map(|index| samples.target(*index as usize));
+                losses.add_in_place(residuals, targets, loss);
+                for row in residuals.chunks_exact_mut(outputs) {
+                    for (residual, sum) in row.iter_mut().zip(bias_gradient.iter_mut()) {
+                        *residual *= mean;
+                        *sum = if fresh_biases {
+                            *residual
+                        } else {
+                            *sum + *residual
+                        };
+                    }
+                    fresh_biases = false;
                 }
-                fresh_biases = false;
+            }
+            if part.half == Half::Scores {
+                continue;
             }
             let sum = OuterProducts {
                 residuals,

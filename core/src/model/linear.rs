@@ -20,6 +20,7 @@ impl<D: Dim> Model for Linear<D> {
     type Tensors = Tensors<2>;
     const KIND: ModelKind = ModelKind::Linear;
     const LARGEST_TENSOR: usize = D::LARGEST;
+    const HAS_HALVES: bool = true;
 
     #[inline(always)]
     fn feature_count(&self) -> usize {

@@ -23,6 +23,7 @@ impl<D: Dim> Model for Logistic<D> {
     type Tensors = Tensors<2>;
     const KIND: ModelKind = ModelKind::Logistic;
     const LARGEST_TENSOR: usize = D::LARGEST;
+    const HAS_HALVES: bool = true;
 
     #[inline(always)]
     fn feature_count(&self) -> usize {

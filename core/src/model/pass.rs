@@ -13,6 +13,18 @@ pub struct BatchPart<'a> {
     /// Whether the gradient begins with these samples.
     pub(crate) is_first: bool,
     is_last: bool,
+    pub(super) half: Half,
+}
+
+/// What is done of some samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Half {
+    /// All of it.
+    Both,
+    /// The scores, which become residuals, and stay in the scratch memory.
+    Scores,
+    /// The gradient from these residuals.
+    Gradient,
 }
 
 impl<'a> BatchPart<'a> {
@@ -26,6 +38,23 @@ impl<'a> BatchPart<'a> {
             batch: batch.len(),
             is_first: at == 0,
             is_last: indices.len() == rest.len(),
+            half: Half::Both,
+        }
+    }
+
+    /// One sample of `batch` in two halves, the first of which has an even number: of a model that
+    /// [has halves](super::Model::HAS_HALVES).
+    #[inline(always)]
+    pub(crate) fn half(batch: &'a [u32], number: usize) -> Self {
+        let whole = Self::of(batch, number / 2, 1);
+        let is_scores = number.is_multiple_of(2);
+        Self {
+            is_last: whole.is_last && !is_scores,
+            half: match is_scores {
+                true => Half::Scores,
+                false => Half::Gradient,
+            },
+            ..whole
         }
     }
 

@@ -27,6 +27,7 @@ impl<D: Dim, C: Dim> Model for Softmax<D, C> {
     type Tensors = Tensors<2>;
     const KIND: ModelKind = ModelKind::Softmax;
     const LARGEST_TENSOR: usize = D::LARGEST.saturating_mul(C::LARGEST);
+    const HAS_HALVES: bool = true;
 
     #[inline(always)]
     fn feature_count(&self) -> usize {

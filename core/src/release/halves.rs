@@ -3,8 +3,9 @@
 
 use crate::{
     noise::DiscreteGaussian,
+    participation::Streams,
     quantize::{Grid, Repair},
-    stream::Stream,
+    stream::Purpose,
 };
 
 /// Repairs the rounded entries in `low`, and makes two halves of each; zeros of a device without an
@@ -32,19 +33,24 @@ pub(crate) fn quantise(
     negated
 }
 
-/// Adds noise of this stream to integers in two halves, modulo 2⁶⁴. A function, so that the sampler
-/// is once in the flash.
-#[inline]
-pub(crate) fn add_noise(
+/// Adds noise to integers in two halves, modulo 2⁶⁴, from where `words` of the stream for this
+/// purpose were drawn; they are counted. A function, so that the sampler is once in the flash.
+#[inline(never)]
+pub(crate) fn draw_noise(
+    streams: &Streams<'_>,
+    purpose: Purpose,
+    words: &mut u64,
     noise: &DiscreteGaussian,
-    stream: &mut Stream,
     low: &mut [u32],
     high: &mut [u32],
 ) {
+    let mut stream = streams.open(purpose);
+    stream.skip(*words);
     for (low, high) in low.iter_mut().zip(high) {
         let value = whole(*low, *high);
-        (*low, *high) = halves(value.wrapping_add(noise.sample(stream)));
+        (*low, *high) = halves(value.wrapping_add(noise.sample(&mut stream)));
     }
+    *words = stream.position();
 }
 
 /// The lower and the upper half of an integer.

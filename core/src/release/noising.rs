@@ -1,12 +1,13 @@
 //! The device's own noise, in pieces.
 
-use super::{Integers, Noised, Trained, add_noise, patterns_mut, quantise};
+use super::{Integers, Noised, Trained, draw_noise, patterns_mut, quantise};
 use crate::{
     noise::{DiscreteGaussian, NoiseError},
     params::NoiseMultiplier,
+    participation::Participation,
     progress::Progress,
     quantize::{Grid, Repair},
-    stream::{Purpose, Stream},
+    stream::Purpose,
     wire::pack,
 };
 
@@ -17,7 +18,9 @@ pub struct Noising<'a> {
     repair: Option<Repair>,
     grid: Grid,
     noise: DiscreteGaussian,
-    stream: Stream,
+    participation: Participation,
+    /// Words that were drawn from the stream of the noise.
+    words: u64,
     done: usize,
 }
 
@@ -35,7 +38,8 @@ impl<'a> Trained<'a> {
         Ok(Noising {
             repair: self.round(grid),
             grid: *grid,
-            stream: self.participation.streams().open(Purpose::DeviceNoise),
+            participation: self.participation,
+            words: 0,
             integers: Integers {
                 low: patterns_mut(self.update),
                 high: patterns_mut(self.spare),
@@ -56,14 +60,16 @@ impl<'a> Noising<'a> {
             repair,
             grid,
             noise,
-            stream,
+            participation,
+            words,
             done,
         } = self;
         let end = done.saturating_add(most.max(1)).min(integers.len());
         let low = integers.low.get_mut(*done..end).unwrap_or_default();
         let high = integers.high.get_mut(*done..end).unwrap_or_default();
         quantise(*repair, grid, false, low, high);
-        add_noise(noise, stream, low, high);
+        let streams = &participation.streams();
+        draw_noise(streams, Purpose::DeviceNoise, words, noise, low, high);
         *done = end;
         match end < integers.len() {
             true => Progress::More,

@@ -119,13 +119,9 @@ pub(super) fn check<M: Trainable>(model: &M, memory: &Memory<'_>) -> Result<(), 
 }
 
 /// The streams of a device in a round that is recorded.
-pub(super) fn streams<V: Secrets>(identity: &Identity<V>, round: u32) -> Streams<'_> {
-    Streams {
-        round,
-        device: identity.device,
-        // Bound to the ledger when the session was made, or when the round was recorded.
-        root: identity.root.current(),
-    }
+pub(super) fn streams_of<V: Secrets>(identity: &Identity<V>, round: u32) -> Streams<'_> {
+    // Bound to the ledger when the session was made, or when the round was recorded.
+    Streams::new(identity.device, identity.root.current(), round)
 }
 
 impl<M: Trainable, F, K, V: Secrets> Device<'_, M, F, K, V> {

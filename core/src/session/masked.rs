@@ -35,7 +35,7 @@ pub(super) fn tagged_whole(invitation: InvitationBytes<'_>) -> Tagged {
 
 impl DeviceMasks {
     /// Whether an update may have tags.
-    pub(super) const ARE_THERE: bool = true;
+    pub(super) const HAS_TAGS: bool = true;
 
     /// Whether a device that insists on so many helpers may mask for this invitation.
     pub(super) const fn are_for(invitation: &Invitation, helpers: u8) -> bool {
@@ -79,6 +79,6 @@ impl DeviceMasks {
         model: &[f32],
     ) -> Tag {
         let key = self.key(helper, round);
-        key.tag(terms, invitation.as_bytes().as_slice(), model)
+        key.tag(terms, invitation.bytes().as_slice(), model)
     }
 }

@@ -104,10 +104,12 @@ impl<D> Round<D> {
                     width: self.invitation.width(),
                 }
             }
-            Some(UpdatePart::Tag(helper)) if DeviceMasks::ARE_THERE => {
+            Some(UpdatePart::Tag(helper)) if DeviceMasks::HAS_TAGS => {
                 Packed::Tag(self.tag(device, helper))
             }
-            Some(UpdatePart::Bit | UpdatePart::Tag(_)) | None => Packed::Halves {
+            // Without masks a round that asks for tags was declined.
+            Some(UpdatePart::Tag(_)) => Packed::Bytes(&[]),
+            Some(UpdatePart::Bit) | None => Packed::Halves {
                 low: slice::from_ref(&self.bit.low),
                 high: slice::from_ref(&self.bit.high),
                 width: self.invitation.bit_width().unwrap_or(0),

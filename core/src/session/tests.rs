@@ -151,7 +151,7 @@ fn ledger() -> Ledger<Ram> {
 fn bytes_behind_an_invitation_are_refused() {
     let packed = PackedInvitation::from(&invitation(None));
     let mut body = [0; 82];
-    body[..70].copy_from_slice(packed.as_bytes().as_slice());
+    body[..70].copy_from_slice(packed.bytes().as_slice());
     for (length, is_valid) in [(70, true), (82, false)] {
         let to_device = crate::wire::Direction::ToDevice;
         let message = Message::parse(17, &body[..length], to_device);

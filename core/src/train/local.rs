@@ -1,5 +1,6 @@
-//! The loop of local training: shuffle, gradient, step, projection. It can stop behind any sample:
-//! [`Descent`] says where it is, and [`Local`] goes on from there.
+//! The loop of local training: shuffle, gradient, step, projection. It can stop behind any sample,
+//! and without a floating-point unit also within a step: [`Descent`] says where it is, and [`Local`]
+//! goes on from there.
 
 use core::ops::Range;
 
@@ -32,12 +33,7 @@ pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
     rng: &mut impl rand_core::Rng,
     mut work: Workspace<'_>,
 ) -> Result<TrainReport, TrainError> {
-    let local = Local {
-        model,
-        samples,
-        global,
-        settings,
-    };
+    let local = Local::new(model, samples, global, settings);
     let mut descent = local.begin(&mut work)?;
     let mut report = Report::default();
     while !descent.is_complete(settings) {
@@ -54,7 +50,16 @@ pub(crate) struct Local<'a, M, S> {
     pub(crate) samples: &'a S,
     pub(crate) global: &'a [f32],
     pub(crate) settings: &'a LocalTraining,
+    /// Whether a sample is done in two halves, if the model has them, and a step pass by pass:
+    /// [`lanes::SOFT`]. The bits do not depend on it.
+    pub(crate) splits_steps: bool,
 }
+
+/// Pieces of a step that is done pass by pass, behind the samples of its batch: smoothing, the
+/// difference a third of its entries at a time, the norm, the new parameters. With that none takes
+/// longer than the scores of a sample.
+const THIRDS: usize = 3;
+const NORM: usize = 1 + THIRDS;
 
 /// How far local training is; the rest is in the [`Workspace`].
 #[derive(Clone, Copy, Debug)]
@@ -63,10 +68,11 @@ pub struct Descent {
     count: u32,
     /// Epochs that are complete.
     epoch: u32,
-    /// The first sample of the batch, in the order of the epoch, and how many of the batch are
-    /// summed up.
+    /// The first sample of the batch, in the order of the epoch.
     batch: u32,
-    summed: u32,
+    /// What is done of the batch: samples that are summed up, or, where steps are split, halves of
+    /// samples and then passes.
+    done: u32,
     /// L2 norm of the difference before the last clipping, and what that multiplies it by.
     norm: f32,
     pending: f32,
@@ -94,7 +100,7 @@ impl Descent {
     /// Whether the next piece begins an epoch.
     #[inline(always)]
     const fn begins_epoch(&self) -> bool {
-        self.batch == 0 && self.summed == 0
+        self.batch == 0 && self.done == 0
     }
 
     /// L2 norm of the update before its last clipping.
@@ -103,7 +109,23 @@ impl Descent {
     }
 }
 
-impl<M: Model, S: Samples<Target = M::Target>> Local<'_, M, S> {
+impl<'a, M: Model, S: Samples<Target = M::Target>> Local<'a, M, S> {
+    #[inline(always)]
+    pub(crate) const fn new(
+        model: &'a M,
+        samples: &'a S,
+        global: &'a [f32],
+        settings: &'a LocalTraining,
+    ) -> Self {
+        Self {
+            model,
+            samples,
+            global,
+            settings,
+            splits_steps: lanes::SOFT,
+        }
+    }
+
     /// Checks all lengths, and begins at the global model with the samples in order.
     ///
     /// # Errors
@@ -135,14 +157,15 @@ impl<M: Model, S: Samples<Target = M::Target>> Local<'_, M, S> {
             count: count as u32,
             epoch: 0,
             batch: 0,
-            summed: 0,
+            done: 0,
             norm: 0.0,
             pending: 1.0,
         })
     }
 
     /// Sums up the gradients of up to `most` samples of a batch, and takes the batch's step with
-    /// the last one. `shuffle` brings them into the order of an epoch, where one begins.
+    /// the last one; or the next piece of a sample or of a step, where they are split. `shuffle`
+    /// brings the samples into the order of an epoch, where one begins.
     ///
     /// # Errors
     /// [`TrainError`]; the training is over.
@@ -160,6 +183,7 @@ impl<M: Model, S: Samples<Target = M::Target>> Local<'_, M, S> {
             samples,
             global,
             settings,
+            splits_steps,
         } = *self;
         self.check_lengths(work)?;
         let count = descent.count as usize;
@@ -172,37 +196,66 @@ impl<M: Model, S: Samples<Target = M::Target>> Local<'_, M, S> {
         let rest = order.get(descent.batch as usize..).unwrap_or_default();
         let size = settings.batch_size.get() as usize;
         let batch = rest.get(..size).unwrap_or(rest);
-        let part = BatchPart::of(batch, descent.summed as usize, most);
+        let done = descent.done as usize;
+        // Samples that a piece is counted in.
+        let (part, units) = match splits_steps && M::HAS_HALVES {
+            true => (BatchPart::half(batch, done), 2 * batch.len()),
+            false => {
+                let most = if splits_steps { 1 } else { most };
+                (BatchPart::of(batch, done, most), batch.len())
+            }
+        };
         // Smoothing needs the whole gradient; without vectors, there is no time to gain.
-        let is_fused = lanes::WIDE && settings.gradient_smoothing.is_none();
-        let sums = Sums {
-            gradient: &mut *update,
-            loss: &mut report.batch,
-        };
-        let squares = if is_fused {
-            let mut step = Step {
-                settings,
-                global,
-                local,
-                squares: Squares::new(),
+        let is_fused = lanes::WIDE && !splits_steps && settings.gradient_smoothing.is_none();
+        let mut squares = Squares::new();
+        if !splits_steps || done < units {
+            let sums = Sums {
+                gradient: &mut *update,
+                loss: &mut report.batch,
             };
-            model.add_part(local, samples, part, scratch, sums, &mut step)?;
-            step.squares
-        } else {
-            model.add_part(local, samples, part, scratch, sums, &mut ())?;
-            Squares::new()
-        };
-        if !part.is_last() {
-            descent.summed += part.len() as u32;
-            return Ok(());
+            if is_fused {
+                let mut step = Step {
+                    settings,
+                    global,
+                    local,
+                    squares,
+                };
+                model.add_part(local, samples, part, scratch, sums, &mut step)?;
+                squares = step.squares;
+            } else {
+                model.add_part(local, samples, part, scratch, sums, &mut ())?;
+            }
+            if splits_steps || !part.is_last() {
+                descent.done += part.len() as u32;
+                return Ok(());
+            }
         }
-        let squares = if is_fused {
-            squares.finish(update)
+        if splits_steps {
+            let pass = done - units;
+            descent.done += 1;
+            match pass {
+                0 => self.smooth(update),
+                1..NORM => {
+                    let third = update.len().div_ceil(THIRDS);
+                    let start = (pass - 1) * third;
+                    let range = start.min(update.len())..(start + third).min(update.len());
+                    differ(settings, range, global, local, update);
+                }
+                NORM => descent.norm = lanes::norm(update),
+                _ => {}
+            }
+            if pass <= NORM {
+                return Ok(());
+            }
         } else {
-            self.smooth(update);
-            descend(settings, global, local, update)
-        };
-        descent.norm = lanes::norm_from(squares, update);
+            let squares = if is_fused {
+                squares.finish(update)
+            } else {
+                self.smooth(update);
+                descend(settings, global, local, update)
+            };
+            descent.norm = lanes::norm_from(squares, update);
+        }
         if !descent.norm.is_finite() {
             return Err(TrainError::Diverged);
         }
@@ -215,7 +268,7 @@ impl<M: Model, S: Samples<Target = M::Target>> Local<'_, M, S> {
             *w = start + descent.pending * difference;
         }
         report.step(part.mean(), settings, shrink.is_some());
-        descent.summed = 0;
+        descent.done = 0;
         descent.batch += batch.len() as u32;
         if descent.batch == descent.count {
             report.epoch(descent.epoch == 0);
@@ -296,6 +349,24 @@ fn descend(settings: &LocalTraining, global: &[f32], local: &[f32], update: &mut
     lanes::rewrite(update, local, global, difference(settings))
 }
 
+/// [`descend`] on some entries, without the norm.
+#[inline(always)]
+fn differ(
+    settings: &LocalTraining,
+    range: Range<usize>,
+    global: &[f32],
+    local: &[f32],
+    update: &mut [f32],
+) {
+    let difference = difference(settings);
+    let local = local.get(range.clone()).unwrap_or_default();
+    let global = global.get(range.clone()).unwrap_or_default();
+    let entries = update.get_mut(range).unwrap_or_default();
+    for ((gradient, w), start) in entries.iter_mut().zip(local).zip(global) {
+        *gradient = difference(*gradient, *w, *start);
+    }
+}
+
 /// [`descend`], block by block while the gradient is summed up.
 struct Step<'a> {
     settings: &'a LocalTraining,
@@ -307,13 +378,7 @@ struct Step<'a> {
 impl Then for Step<'_> {
     #[inline(always)]
     fn complete(&mut self, update: &mut [f32], block: Range<usize>, complete: usize) {
-        let difference = difference(self.settings);
-        let local = self.local.get(block.clone()).unwrap_or_default();
-        let global = self.global.get(block.clone()).unwrap_or_default();
-        let entries = update.get_mut(block).unwrap_or_default();
-        for ((gradient, w), start) in entries.iter_mut().zip(local).zip(global) {
-            *gradient = difference(*gradient, *w, *start);
-        }
+        differ(self.settings, block, self.global, self.local, update);
         self.squares.advance(update, complete);
     }
 }

@@ -535,7 +535,7 @@ impl Exchange {
     fn message(&self, reply: &Reply) -> Option<Message<'_>> {
         Some(match reply {
             Reply::Nothing | Reply::Model(_) => return None,
-            Reply::Invitation => Message::Invitation(self.invitation.as_bytes()),
+            Reply::Invitation => Message::Invitation(self.invitation.bytes()),
             Reply::WantUpdate(index) => Message::WantUpdate(*index),
             Reply::Done => Message::Done,
             Reply::Abort(reason) => Message::Abort(*reason),

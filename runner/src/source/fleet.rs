@@ -226,7 +226,7 @@ impl Source for Fleet<'_> {
             Asked {
                 invitation: PackedInvitation::from(&invitation)
                     .tagged()
-                    .as_bytes()
+                    .bytes()
                     .as_slice()
                     .to_vec(),
                 model: model.copied().collect(),

@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{
     noise::DiscreteGaussian,
-    release::{patterns_mut, quantise},
+    release::{draw_noise, patterns_mut, quantise},
     secrets::Secrets,
     session::{
-        device::{Device, streams},
+        device::{Device, streams_of},
         trainable::Trainable,
     },
     stream::Purpose,
@@ -35,7 +35,7 @@ impl<D: Copy> Round<D> {
         device: &mut Device<'_, M, F, K, V>,
         most: usize,
     ) {
-        let streams = streams(&device.identity, self.number);
+        let streams = &streams_of(&device.identity, self.number);
         let Self {
             invitation,
             stage: Stage::Covering(covering),
@@ -77,7 +77,7 @@ impl<D: Copy> Round<D> {
             }
         }
         if let Some(noise) = &covering.noise {
-            streams.add_noise(noise, purpose, &mut covering.words, low, high);
+            draw_noise(streams, purpose, &mut covering.words, noise, low, high);
         }
         covering.done = end;
         if end < length {
@@ -90,7 +90,7 @@ impl<D: Copy> Round<D> {
                 slice::from_mut(&mut bit.low),
                 slice::from_mut(&mut bit.high),
             );
-            streams.add_noise(noise, Purpose::DeviceBitNoise, &mut 0, low, high);
+            draw_noise(streams, Purpose::DeviceBitNoise, &mut 0, noise, low, high);
         }
         self.mask(device);
         (self.first, self.chunk) = (0, 0);

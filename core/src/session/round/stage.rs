@@ -37,7 +37,7 @@ impl Halves {
 #[derive(Clone, Copy)]
 pub(in super::super) struct Covering {
     pub(super) source: Source,
-    /// That of the invitation.
+    /// That of the invitation; once all entries are covered, that of the bit.
     pub(super) noise: Option<DiscreteGaussian>,
     /// Entries that are covered.
     pub(super) done: usize,
@@ -57,7 +57,7 @@ pub(in super::super) enum Source {
 }
 
 impl Covering {
-    /// Of nothing but where the integers come from, under the noise that the invitation asks for.
+    /// From the first entry on, under the noise that the invitation asks for.
     pub(in super::super) fn new(source: Source, invitation: &Invitation) -> Self {
         Self {
             source,

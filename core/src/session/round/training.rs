@@ -13,7 +13,7 @@ use crate::{
     samples::Samples,
     secrets::Secrets,
     session::{
-        device::{Device, streams},
+        device::{Device, streams_of},
         trainable::{Learned, LocalRound, Trainable},
     },
     wire::message::Decline,
@@ -104,7 +104,7 @@ impl<D: Copy> Round<D> {
         else {
             return Ok(None);
         };
-        let streams = streams(&device.identity, *number);
+        let streams = streams_of(&device.identity, *number);
         let owner = *device.ledger.nonce();
         let round = LocalRound {
             streams,

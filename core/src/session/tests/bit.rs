@@ -87,7 +87,7 @@ fn the_noise_of_a_bit_is_none_of_the_noise_of_its_update() {
     for number in 0..4_000 {
         let asked = adaptive(noise(), 0.5);
         let packed = PackedInvitation::from(&asked);
-        let mut round = Round::new(number, asked, tagged(packed.as_bytes()), 0);
+        let mut round = Round::new(number, asked, tagged(packed.bytes()), 0);
         round.stage = Stage::Covering(Covering::new(Source::Zeros, &asked));
         while !round.is_covered() {
             round.cover(device, 1);

@@ -203,7 +203,7 @@ impl Coordinator {
 
     pub(super) fn invite(&mut self) {
         let packed = PackedInvitation::from(&self.invitation);
-        self.send(&Message::Invitation(packed.as_bytes()));
+        self.send(&Message::Invitation(packed.bytes()));
     }
 
     pub(super) fn send(&mut self, message: &Message<'_>) {

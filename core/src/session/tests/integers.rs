@@ -131,8 +131,8 @@ fn formats_come_back_from_the_wire() {
             let mut asked = invitation(None);
             (asked.shape.kind, asked.shape.integer) = (kind, integer);
             let packed = PackedInvitation::from(&asked);
-            assert_eq!(packed.as_bytes().unpack().unwrap().shape, asked.shape);
-            bytes.push(packed.as_bytes().as_slice()[0]);
+            assert_eq!(packed.bytes().unpack().unwrap().shape, asked.shape);
+            bytes.push(packed.bytes().as_slice()[0]);
         }
     }
     let count = bytes.len();

@@ -64,7 +64,7 @@ fn tags(other: &Coordinator, nonce: &[u8; 8]) -> Vec<Tag> {
     let tagged = PackedInvitation::from(asked).tagged();
     (0..asked.helpers())
         .map(|helper| {
-            key(helper, other.round, nonce).tag(&terms, tagged.as_bytes().as_slice(), &other.model)
+            key(helper, other.round, nonce).tag(&terms, tagged.bytes().as_slice(), &other.model)
         })
         .collect()
 }

@@ -396,10 +396,7 @@ fn requests_that_contradict_themselves_are_malformed() {
     .map(request);
     for request in valid {
         let packed = PackedInvitation::from(&asked(request, None));
-        assert_eq!(
-            packed.as_bytes().unpack().unwrap().personal(),
-            Some(&request)
-        );
+        assert_eq!(packed.bytes().unpack().unwrap().personal(), Some(&request));
     }
     let invalid = [
         PersonalRequest {
@@ -426,13 +423,13 @@ fn requests_that_contradict_themselves_are_malformed() {
     ];
     for request in invalid {
         let packed = PackedInvitation::from(&asked(request, None));
-        assert!(packed.as_bytes().unpack().is_none(), "{request:?}");
+        assert!(packed.bytes().unpack().is_none(), "{request:?}");
     }
     let pull = Penalty::NONE;
     let with_noise = asked(request(Personal::Tuned { pull }), noise());
     assert!(
         PackedInvitation::from(&with_noise)
-            .as_bytes()
+            .bytes()
             .unpack()
             .is_none()
     );

@@ -413,7 +413,7 @@ proptest! {
             } else {
                 entries == COUNT as u32 && samples == 0
             };
-        let unpacked = PackedInvitation::from(&asked).as_bytes().unpack();
+        let unpacked = PackedInvitation::from(&asked).bytes().unpack();
         prop_assert_eq!(unpacked.is_some(), is_valid);
     }
 }

@@ -167,11 +167,10 @@ where
             let shuffle = |order: &mut [u32]| streams.shuffle(order, &mut course.words);
             let advanced = local.advance(&mut descent, shuffle, memory, most, tally);
             advanced.map_err(|_| Decline::Diverged)?;
-        }
-        course.descent = Some(descent);
-        if !descent.is_complete(training) {
+            course.descent = Some(descent);
             return Ok(Learned::Unfinished);
         }
+        // A piece of its own, as long as a step.
         let finished = local.finish(&descent, memory, &mut FixedPointReport::default());
         finished.map_err(|_| Decline::Diverged)?;
         work.update.iter_mut().for_each(value_in_place);

@@ -79,12 +79,7 @@ impl<M: Model> Trainable for M {
                     PersonalError::Store => Decline::Storage,
                 });
         }
-        let local = Local {
-            model: self,
-            samples,
-            global,
-            settings: training,
-        };
+        let local = Local::new(self, samples, global, training);
         // On a device nobody reads it.
         let report = &mut Report::default();
         // Not by a closure: the compiler then knows the lengths of the memory.
@@ -96,11 +91,10 @@ impl<M: Model> Trainable for M {
             let shuffle = |order: &mut [u32]| streams.shuffle(order, &mut course.words);
             let advanced = local.advance(&mut descent, shuffle, &mut work, most, report);
             advanced.map_err(|_| Decline::Diverged)?;
-        }
-        course.descent = Some(descent);
-        if !descent.is_complete(training) {
+            course.descent = Some(descent);
             return Ok(Learned::Unfinished);
         }
+        // A piece of its own, as long as a step.
         local.finish(&descent, work.update, report);
         let norm = descent.norm();
         Ok(Learned::Update { norm })

@@ -357,12 +357,14 @@ proptest::proptest! {
     }
 }
 
-/// Trains on up to `most` samples at a time, from a stream that each epoch opens anew.
+/// Trains on up to `most` samples at a time, or splits steps, from a stream that each epoch opens
+/// anew.
 fn run_in_pieces<M: Model<Target = u16>>(
     model: &M,
     samples: &SampleSlice<'_, u16>,
     global: &[f32],
     settings: &LocalTraining,
+    splits_steps: bool,
     mut most: impl FnMut() -> usize,
 ) -> Result<(Vec<f32>, TrainReport), TrainError> {
     let (mut local, mut update) = (vec![0.0; global.len()], vec![0.0; global.len()]);
@@ -373,10 +375,8 @@ fn run_in_pieces<M: Model<Target = u16>>(
         scratch: &mut vec![0.0; model.scratch_count(1)],
     };
     let task = Local {
-        model,
-        samples,
-        global,
-        settings,
+        splits_steps,
+        ..Local::new(model, samples, global, settings)
     };
     let (mut descent, mut report) = (task.begin(&mut work)?, Report::default());
     let mut words = 0;
@@ -430,13 +430,16 @@ proptest! {
             ($model:expr) => {{
                 let model = $model;
                 let global: Vec<f32> = (0..model.parameter_count() as u32).map(number).collect();
-                let mut lengths = pieces.iter().cycle();
-                let most = || *lengths.next().unwrap();
                 let whole = run(&model, &features, &targets, &global, &settings).unwrap();
-                let parts = run_in_pieces(&model, &samples, &global, &settings, most).unwrap();
                 let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-                prop_assert_eq!(bits(&parts.0), bits(&whole.0));
-                prop_assert_eq!(parts.1, whole.1);
+                for splits in [false, true] {
+                    let mut lengths = pieces.iter().cycle();
+                    let most = || *lengths.next().unwrap();
+                    let parts = run_in_pieces(&model, &samples, &global, &settings, splits, most);
+                    let parts = parts.unwrap();
+                    prop_assert_eq!(bits(&parts.0), bits(&whole.0));
+                    prop_assert_eq!(parts.1, whole.1);
+                }
             }};
         }
         check!(Softmax::new(10_usize, 3_usize));

@@ -628,7 +628,7 @@ impl<'a> InvitationBytes<'a> {
     }
 }
 
-/// [`InvitationBytes`] with memory of their own.
+/// An owned copy of [`InvitationBytes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedInvitation {
     /// Zeros behind the last byte.
@@ -638,7 +638,7 @@ pub struct PackedInvitation {
 
 impl PackedInvitation {
     /// The bytes that travel.
-    pub fn as_bytes(&self) -> InvitationBytes<'_> {
+    pub fn bytes(&self) -> InvitationBytes<'_> {
         InvitationBytes(self.bytes.get(..self.length.into()).unwrap_or_default())
     }
 
@@ -648,7 +648,7 @@ impl PackedInvitation {
     #[must_use]
     pub fn tagged(mut self) -> Self {
         let last = usize::from(self.length).saturating_sub(size_of::<u32>());
-        if self.as_bytes().has_request() {
+        if self.bytes().has_request() {
             self.bytes.iter_mut().skip(last).for_each(|byte| *byte = 0);
         }
         self

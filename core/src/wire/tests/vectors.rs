@@ -176,7 +176,7 @@ fn check(name: &str, message: &Message<'_>) {
         Message::Refused(reason) => assert_eq!(*reason, WhyRefused::Ledger),
         Message::Invitation(packed) => {
             let invitation = packed.unpack().unwrap();
-            assert_eq!(PackedInvitation::from(&invitation).as_bytes(), *packed);
+            assert_eq!(PackedInvitation::from(&invitation).bytes(), *packed);
             check_invitation(name, &invitation);
         }
         Message::WantModel { chunk, count } => assert_eq!((*chunk, *count), (2, 16)),
