@@ -483,6 +483,37 @@ fn only_blank_flash_begins_anew() {
     assert_eq!(error, LedgerError::Corrupt, "the count is lost");
 }
 
+/// The same ledger goes on after a record that failed at any byte: no round twice, no step of the
+/// chain key left out or taken twice.
+#[test]
+fn a_ledger_whose_write_failed_records_again() {
+    for power in 0..STEPS {
+        let mut ledger = Ledger::create(Ram::<4, 64>::new(), NONCE, key()).unwrap();
+        let before = ledger.chain().clone();
+        ledger.session_begins();
+        ledger.flash.power = power;
+        assert_eq!(
+            ledger.record(3, &LIMITS),
+            Err(LedgerError::Flash),
+            "{power}"
+        );
+        assert_eq!(ledger.past(), Past::default());
+        ledger.flash.power = usize::MAX;
+        ledger.record(3, &LIMITS).unwrap();
+        let again = ledger.record(3, &LIMITS);
+        assert_eq!(again, Err(LedgerError::RoundUsed), "{power}");
+        assert!(*ledger.chain() == before.next());
+        let past = ledger.past();
+        assert_eq!((past.participations, past.next_round), (1, 4));
+
+        let mut opened = Ledger::open(ledger.into_flash()).unwrap();
+        assert_eq!(opened.past(), past);
+        assert!(*opened.chain() == before.next());
+        opened.record(4, &LIMITS).unwrap();
+        assert!(*opened.chain() == before.next(), "no session has begun");
+    }
+}
+
 /// A first record may have been begun, in the first place of the four; what is in another one is no
 /// ledger, and flash that somebody else wrote to is not taken for blank.
 #[test]

@@ -1,6 +1,6 @@
 //! The loop of local training: shuffle, gradient, step, projection. It can stop behind any sample,
-//! and without a floating-point unit also within a step: [`Descent`] says where it is, and [`Local`]
-//! goes on from there.
+//! and without a floating-point unit within a step as well. [`Descent`] says where it is, and
+//! [`Local`] goes on from there.
 
 use core::ops::Range;
 

@@ -95,14 +95,26 @@ fn features() -> Vec<f32> {
 
 /// A part of round `number`, up to its end.
 fn part(board: &mut Learner, number: u32, asked: Invitation, model: Vec<f32>) -> Coordinator {
+    part_in_pieces(board, number, asked, model, usize::MAX).0
+}
+
+/// The same with pieces of this length, and how many were not the last one.
+fn part_in_pieces(
+    board: &mut Learner,
+    number: u32,
+    asked: Invitation,
+    model: Vec<f32>,
+    most: usize,
+) -> (Coordinator, usize) {
     // The coordinator of the tests does not know the session that the device has.
     board.send(Answer::Hello);
     let mut other = Coordinator::new(chain(), number, asked, model);
     let features = features();
     let samples = SampleSlice::new(&features, &[(); SAMPLES], FEATURES).unwrap();
+    let mut pieces = 0;
     for _ in 0..200 {
         if other.done || other.declined.is_some() {
-            return other;
+            return (other, pieces);
         }
         if board.outgoing().is_empty() {
             board.timeout();
@@ -115,7 +127,9 @@ fn part(board: &mut Learner, number: u32, asked: Invitation, model: Vec<f32>) ->
         for said in core::mem::take(&mut other.outgoing) {
             board.receive(&said);
         }
-        board.train(&samples);
+        while board.train_some(&samples, most) == Progress::More {
+            pieces += 1;
+        }
     }
     panic!("no end: {board:?}");
 }
@@ -226,6 +240,20 @@ fn both_parts_of_a_round_bring_the_bits_of_the_simulator() {
             }
             assert_eq!(board.ledger().past().participations, number - 1);
         }
+    }
+}
+
+/// 21 entries of the matrix and the number of samples, in pieces of 16 and more: the noise goes on
+/// where it was, and the number has none.
+#[test]
+fn the_noise_of_a_matrix_in_pieces_is_that_of_the_whole() {
+    let asked = asked(Part::Matrix, noise());
+    for (most, noises) in [(1, 2), (2, 1)] {
+        let (board, down) = (&mut learner(policy(), ledger()), comes_down(Part::Matrix));
+        let (other, pieces) = part_in_pieces(board, 3, asked, down, most);
+        assert_eq!(other.integers, matrix(3, &asked));
+        // The record and the matrix come before, and the last piece is not counted.
+        assert_eq!(pieces, 2 + noises - 1);
     }
 }
 

@@ -446,10 +446,48 @@ fn an_invitation_to_a_bit_that_does_not_fit_its_update_is_malformed() {
     }
 }
 
+/// Zeros are no noise; no other σ outside of its range is read as none.
 #[test]
-fn reasons_that_are_unknown_keep_their_number() {
+fn an_invitation_to_noise_outside_of_its_range_is_malformed() {
+    let local = invitation_body("invitation, adaptive, local trust");
+    // Behind the σ of the update is the flag of the bit, and behind it the bit's σ and two masks.
+    let of_bit = local.len() - 18;
+    let of_update = of_bit - 17;
+    let with = |places: &[usize], numerator: u64, denominator: u64| {
+        let mut body = local.clone();
+        for place in places {
+            body[*place..][..8].copy_from_slice(&numerator.to_le_bytes());
+            body[place + 8..][..8].copy_from_slice(&denominator.to_le_bytes());
+        }
+        body
+    };
+    let outside = [(0, 1), (1, 0), ((1 << 52) + 1, 1), (1, (1 << 48) + 1)];
+    for places in [&[of_update][..], &[of_bit], &[of_update, of_bit]] {
+        for (numerator, denominator) in [(1, 1), (1 << 52, 1 << 48), (1, 1 << 48)] {
+            assert!(unpacks(&with(places, numerator, denominator)));
+        }
+        for (numerator, denominator) in outside {
+            assert!(
+                !unpacks(&with(places, numerator, denominator)),
+                "{numerator}"
+            );
+        }
+    }
+    assert!(
+        unpacks(&with(&[of_update, of_bit], 0, 0)),
+        "neither has noise"
+    );
+}
+
+#[test]
+fn reasons_keep_their_number() {
+    for code in 0..=255 {
+        assert_eq!(Decline::from_code(code).code(), code);
+        assert_eq!(Abort::from_code(code).code(), code);
+        assert_eq!(WhyRefused::from_code(code).code(), code);
+    }
     assert_eq!(Decline::from_code(200), Decline::Other(200));
-    assert_eq!(Abort::from_code(1).code(), 1);
+    assert_eq!(Decline::from_code(0), Decline::Other(0));
     let names: std::collections::BTreeSet<String> = (1..=14)
         .map(|code| format!("{}", Decline::from_code(code)))
         .collect();

@@ -33,10 +33,10 @@ use super::{
 /// A whole batch, and one of the next.
 const TRAINED_ON: usize = 11;
 
-/// The longest piece in `f32`, by its number, from the record on: the last one, with the noise of 16
-/// entries or fewer and the first frame. Where additions are calls, there is a piece for the scores
-/// of a sample, one for its gradient and several for a step, and the first is the longest: it also
-/// begins the training.
+/// The longest piece in `f32`, counted from the record: the last one, with the noise of 16 entries
+/// or fewer and the first frame. Where additions are calls, there is a piece for the scores of a
+/// sample, one for its gradient and several for a step. The first is the longest, as it also begins
+/// the training.
 #[cfg(not(all(small_ram, fast)))]
 const LONGEST: usize = if cfg!(target_abi = "eabihf") {
     TRAINED_ON + 1 + PARAMETERS.div_ceil(16)
@@ -44,8 +44,8 @@ const LONGEST: usize = if cfg!(target_abi = "eabihf") {
     1
 };
 
-/// The same in integers: the last sample with the step of its batch. The next one rounds the update,
-/// and is longer on a Cortex-M0, which divides bit by bit, and on an RV32.
+/// The same in integers: the last sample with the step of its batch. The piece behind it rounds the
+/// update. It is longer on a Cortex-M0, which divides bit by bit, and on an RV32.
 const LONGEST_INTEGER: usize = if cfg!(any(small_ram, target_arch = "riscv32")) {
     TRAINED_ON + 1
 } else {
