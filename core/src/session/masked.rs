@@ -59,14 +59,18 @@ impl DeviceMasks {
         self.root.helper(helper).round(round, &self.ledger)
     }
 
-    /// Adds the masks of all helpers to integers in two halves, modulo 2⁶⁴: what is sent are their
+    /// Adds the masks of a helper to integers in two halves, modulo 2⁶⁴: what is sent are their
     /// lowest bits.
     #[inline(never)]
-    pub(super) fn add(&self, round: u32, masking: Masking, low: &mut [u32], high: &mut [u32]) {
-        for helper in 0..masking.helpers() {
-            let mut masks = self.key(helper, round).masks(masking.width().into());
-            masks.add_to(low, high);
-        }
+    pub(super) fn add(
+        &self,
+        (round, helper): (u32, u8),
+        masking: Masking,
+        low: &mut [u32],
+        high: &mut [u32],
+    ) {
+        let mut masks = self.key(helper, round).masks(masking.width().into());
+        masks.add_to(low, high);
     }
 
     /// The tag for a helper of what the device was asked for.

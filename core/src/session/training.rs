@@ -36,8 +36,8 @@ where
     /// The first piece records the participation, which takes as long as the flash. Each of the
     /// others trains on up to `most` samples (0 counts as 1), with the local step behind the last
     /// one of a batch, or quantises entries of the update and draws their noise, as many as take
-    /// about as long. At once comes what has no pieces: the training of a personal model and of an
-    /// encoder without labels, and the masks for each helper.
+    /// about as long, or adds the masks of a helper. At once comes what has no pieces: the training of
+    /// a personal model and of an encoder without labels.
     ///
     /// What is sent is what [`Self::train`] sends, bit for bit.
     pub fn train_some<S>(&mut self, samples: &S, most: usize) -> Progress

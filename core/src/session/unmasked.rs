@@ -40,7 +40,7 @@ impl DeviceMasks {
 
     /// Never called, as the invitation is declined. If it were, no update would leave without a
     /// mask.
-    pub(super) fn add(&self, _: u32, _: Masking, low: &mut [u32], high: &mut [u32]) {
+    pub(super) fn add(&self, _: (u32, u8), _: Masking, low: &mut [u32], high: &mut [u32]) {
         low.fill(0);
         high.fill(0);
     }

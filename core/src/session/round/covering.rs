@@ -7,11 +7,13 @@ use super::{
     stage::{Source, Stage},
 };
 use crate::{
+    mask::Masking,
     noise::DiscreteGaussian,
     release::{draw_noise, patterns_mut, quantise},
     secrets::Secrets,
     session::{
         device::{Device, streams_of},
+        masks::DeviceMasks,
         trainable::Trainable,
     },
     stream::Purpose,
@@ -92,21 +94,30 @@ impl<D: Copy> Round<D> {
             );
             draw_noise(streams, Purpose::DeviceBitNoise, &mut 0, noise, low, high);
         }
-        self.mask(device);
+        if let Some(masking) = invitation.masks {
+            let helper = covering.helpers;
+            covering.helpers += 1;
+            self.mask(device, helper, masking);
+            if DeviceMasks::HAS_TAGS && helper + 1 < masking.helpers() {
+                return;
+            }
+        }
         (self.first, self.chunk) = (0, 0);
         self.stage = Stage::Covered;
     }
 
-    /// Adds the masks, if there are helpers.
-    fn mask<M: Trainable, F, K, V>(&self, device: &mut Device<'_, M, F, K, V>) {
-        let Some(masking) = self.invitation.masks else {
-            return;
-        };
+    /// Adds the masks of a helper.
+    fn mask<M: Trainable, F, K, V>(
+        &self,
+        device: &mut Device<'_, M, F, K, V>,
+        helper: u8,
+        masking: Masking,
+    ) {
         let length = self.invitation.update_length();
         let Workspace { update, local, .. } = &mut device.memory.work;
         let (update, local) = (update.get_mut(..length), local.get_mut(..length));
         let low = patterns_mut(update.unwrap_or_default());
         let high = patterns_mut(local.unwrap_or_default());
-        device.masks.add(self.number, masking, low, high);
+        device.masks.add((self.number, helper), masking, low, high);
     }
 }

@@ -43,6 +43,8 @@ pub(in super::super) struct Covering {
     pub(super) done: usize,
     /// Words that their noise took of its stream.
     pub(super) words: u64,
+    /// Helpers whose masks are added.
+    pub(super) helpers: u8,
 }
 
 /// Where the integers come from.
@@ -64,6 +66,7 @@ impl Covering {
             noise: invitation.noise.map(DiscreteGaussian::of),
             done: 0,
             words: 0,
+            helpers: 0,
         }
     }
 }

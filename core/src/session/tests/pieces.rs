@@ -47,7 +47,12 @@ fn ready(invitation: Invitation) -> (Board, Coordinator) {
 }
 
 fn ready_with<F>(ledger: Ledger<F>, invitation: Invitation) -> (Board<Stream, F>, Coordinator) {
-    let mut board = board(policy(), ledger, 0);
+    let helpers = invitation.helpers();
+    let policy = Policy {
+        helpers,
+        ..policy()
+    };
+    let mut board = board(policy, ledger, 0);
     let mut other = Coordinator::new(chain(), 3, invitation, model());
     while board.phase() != Phase::Training {
         transmit(&mut board, &mut other, &mut |bytes| bytes);
@@ -117,6 +122,31 @@ fn a_piece_has_no_more_samples_than_it_may_have() {
         // One rounds. The last piece of noise is the one that said `Done`.
         assert_eq!((trained, pieces.len() - trained), (trainings, noises));
     }
+}
+
+/// However many entries a piece may have; nothing goes out before the masks of the last one.
+#[cfg(feature = "masks")]
+#[test]
+fn a_piece_adds_the_masks_of_one_helper() {
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    let pieces = |helpers| {
+        let (mut board, _) = ready(Invitation {
+            masks: crate::mask::Masking::new(helpers, 30),
+            ..invitation(None)
+        });
+        let mut pieces = 1;
+        while board.train_some(&samples, usize::MAX) == Progress::More {
+            assert!(board.outgoing().is_empty());
+            pieces += 1;
+        }
+        assert!(!board.outgoing().is_empty());
+        pieces
+    };
+    assert_eq!(
+        [2, 3, 8].map(pieces),
+        [1, 2, 7].map(|more| pieces(1) + more)
+    );
 }
 
 /// Until the last piece nothing goes out, and of a round that is given up nothing is left.

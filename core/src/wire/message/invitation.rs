@@ -541,6 +541,7 @@ const fn number(personal: &Personal) -> (u8, f32) {
 /// σ of the noise, if there is one: zeros are no noise, and nothing else is.
 #[inline(never)]
 fn read_noise(reader: &mut Reader<'_>) -> Option<Option<Sigma>> {
+    let reader = &mut reader.part::<16>()?;
     match (reader.u64()?, reader.u64()?) {
         (0, 0) => Some(None),
         (numerator, denominator) => Sigma::new(numerator, denominator).ok().map(Some),
