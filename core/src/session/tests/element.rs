@@ -110,7 +110,7 @@ fn identity_in(chip: &Chip) -> Identity<Element<Chip>> {
     }
 }
 
-fn board_in(chip: &Chip, ledger: Ledger<Ram>, start: u32) -> Board<Stream, Ram, Element<Chip>> {
+fn board_in<F>(chip: &Chip, ledger: Ledger<F>, start: u32) -> Board<Stream, F, Element<Chip>> {
     let nonces = super::stream(Purpose::Initialisation, start);
     board_of(identity_in(chip), nonces, policy(), ledger)
 }
@@ -120,7 +120,7 @@ fn coordinator_of(chain: ChainKey, round: u32) -> Coordinator {
 }
 
 /// A turn up to training.
-fn turn_without_training(board: &mut Board<Stream, Ram, Element<Chip>>, other: &mut Coordinator) {
+fn turn_without_training<F>(board: &mut Board<Stream, F, Element<Chip>>, other: &mut Coordinator) {
     transmit(board, other, &mut |bytes| bytes);
     for said in core::mem::take(&mut other.outgoing) {
         board.receive(&said);
@@ -346,6 +346,51 @@ fn a_power_cut_loses_no_chain_key() {
         run(&mut board, &mut other, |bytes| bytes);
         assert!(is_as_simulated(&other), "cut at {power}");
         assert!(other.chain == later(recorded as usize), "cut at {power}");
+    }
+}
+
+/// The record is dropped at each of its awaits: the board goes on, or starts anew, and element and
+/// ledger agree.
+#[cfg(feature = "async")]
+#[test]
+fn a_record_that_is_dropped_loses_no_chain_key() {
+    use crate::ledger::tests::awaited::{Awaited, ENOUGH, polled};
+
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    let mut is_complete = false;
+    for polls in 0.. {
+        for restarts in [false, true] {
+            let (chip, mut flash) = (Chip::new(), new_ledger().into_flash());
+            let opened = Ledger::open_async(Awaited(&mut flash));
+            let ledger = polled(opened, ENOUGH).unwrap().unwrap();
+            let mut board = board_in(&chip, ledger, 0);
+            let mut other = coordinator_of(element_chain(), 3);
+            while board.phase() != Phase::Training {
+                turn_without_training(&mut board, &mut other);
+            }
+            is_complete = polled(board.train_some_async(&samples, 1), polls).is_some();
+            if !restarts {
+                while polled(board.train_some_async(&samples, 1), ENOUGH) == Some(Progress::More) {}
+                while !other.done {
+                    turn_without_training(&mut board, &mut other);
+                }
+                assert!(is_as_simulated(&other), "{polls}");
+            }
+            drop(board);
+            let ledger = Ledger::open(flash).unwrap();
+            let recorded = ledger.past().participations;
+            assert!(recorded == 1 || (restarts && !is_complete), "{polls}");
+            let mut board = board_in(&chip, ledger, 1);
+            let mut other = coordinator_of(other.chain, 4);
+            run(&mut board, &mut other, |bytes| bytes);
+            assert!(is_as_simulated(&other), "{polls}");
+            assert!(other.chain == later(recorded as usize), "{polls}");
+        }
+        if is_complete {
+            assert!(polls > 4, "{polls}");
+            break;
+        }
     }
 }
 
