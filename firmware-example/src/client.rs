@@ -65,7 +65,7 @@ pub fn run_regression<F: NorFlash, K: PersonalStore>(
 }
 
 /// Bytes of RAM beside the vectors and the samples: variables and the deepest call, which
-/// `docs/targets.md` has (3,300 bytes at most; with `x25519` 4,700 on RV32IMC, before rounds came
+/// `docs/targets.md` has (2,800 bytes at most; with `x25519` 4,700 on RV32IMC, before rounds came
 /// in pieces), and some to spare.
 const RESERVE: usize = if cfg!(feature = "x25519") { 11 } else { 8 } << 9;
 
