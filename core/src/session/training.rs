@@ -34,10 +34,12 @@ where
     /// and go.
     ///
     /// The first piece records the participation, which takes as long as the flash. Each of the
-    /// others trains on up to `most` samples (0 counts as 1), with the local step behind the last
-    /// one of a batch, or quantises entries of the update and draws their noise, as many as take
-    /// about as long, or adds the masks of a helper. At once comes what has no pieces: the training of
-    /// a personal model and of an encoder without labels.
+    /// others does one of these: it trains on up to `most` samples (0 counts as 1), with the local
+    /// step behind the last one of a batch; rounds the update; draws the noise of some entries, as
+    /// many as take about as long as the samples; or adds the masks of a helper. Where additions
+    /// are calls, for want of a floating-point unit, it also returns within a sample and within a
+    /// step. At once comes what has no pieces: the training of a personal model and of an encoder
+    /// without labels.
     ///
     /// What is sent is what [`Self::train`] sends, bit for bit.
     pub fn train_some<S>(&mut self, samples: &S, most: usize) -> Progress

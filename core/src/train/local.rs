@@ -179,11 +179,10 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Local<'a, M, S> {
         report: &mut Report,
     ) -> Result<(), TrainError> {
         let Self {
-            model,
             samples,
             global,
             settings,
-            splits_steps,
+            ..
         } = *self;
         self.check_lengths(work)?;
         let count = descent.count as usize;
@@ -196,65 +195,14 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Local<'a, M, S> {
         let rest = order.get(descent.batch as usize..).unwrap_or_default();
         let size = settings.batch_size.get() as usize;
         let batch = rest.get(..size).unwrap_or(rest);
-        let done = descent.done as usize;
-        // Samples that a piece is counted in.
-        let (part, units) = match splits_steps && M::HAS_HALVES {
-            true => (BatchPart::half(batch, done), 2 * batch.len()),
-            false => {
-                let most = if splits_steps { 1 } else { most };
-                (BatchPart::of(batch, done, most), batch.len())
-            }
+        let mean = BatchPart::of(batch, 0, 0).mean();
+        let memory = (&*local, &mut *update, scratch);
+        let has_difference = match self.splits_steps {
+            true => self.next_pass(descent, batch, memory, report)?,
+            false => self.next_samples(descent, batch, most, memory, report)?,
         };
-        // Smoothing needs the whole gradient; without vectors, there is no time to gain.
-        let is_fused = lanes::WIDE && !splits_steps && settings.gradient_smoothing.is_none();
-        let mut squares = Squares::new();
-        if !splits_steps || done < units {
-            let sums = Sums {
-                gradient: &mut *update,
-                loss: &mut report.batch,
-            };
-            if is_fused {
-                let mut step = Step {
-                    settings,
-                    global,
-                    local,
-                    squares,
-                };
-                model.add_part(local, samples, part, scratch, sums, &mut step)?;
-                squares = step.squares;
-            } else {
-                model.add_part(local, samples, part, scratch, sums, &mut ())?;
-            }
-            if splits_steps || !part.is_last() {
-                descent.done += part.len() as u32;
-                return Ok(());
-            }
-        }
-        if splits_steps {
-            let pass = done - units;
-            descent.done += 1;
-            match pass {
-                0 => self.smooth(update),
-                1..NORM => {
-                    let third = update.len().div_ceil(THIRDS);
-                    let start = (pass - 1) * third;
-                    let range = start.min(update.len())..(start + third).min(update.len());
-                    differ(settings, range, global, local, update);
-                }
-                NORM => descent.norm = lanes::norm(update),
-                _ => {}
-            }
-            if pass <= NORM {
-                return Ok(());
-            }
-        } else {
-            let squares = if is_fused {
-                squares.finish(update)
-            } else {
-                self.smooth(update);
-                descend(settings, global, local, update)
-            };
-            descent.norm = lanes::norm_from(squares, update);
+        if !has_difference {
+            return Ok(());
         }
         if !descent.norm.is_finite() {
             return Err(TrainError::Diverged);
@@ -267,7 +215,7 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Local<'a, M, S> {
         for ((w, start), difference) in local.iter_mut().zip(global).zip(update.iter()) {
             *w = start + descent.pending * difference;
         }
-        report.step(part.mean(), settings, shrink.is_some());
+        report.step(mean, settings, shrink.is_some());
         descent.done = 0;
         descent.batch += batch.len() as u32;
         if descent.batch == descent.count {
@@ -276,6 +224,96 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Local<'a, M, S> {
             descent.batch = 0;
         }
         Ok(())
+    }
+
+    /// Sums up the gradients of up to `most` samples of a batch. With the last one, the difference
+    /// takes the place of the gradient, and its norm is in `descent`: whether it does.
+    #[inline(always)]
+    fn next_samples(
+        &self,
+        descent: &mut Descent,
+        batch: &[u32],
+        most: usize,
+        (local, update, scratch): (&[f32], &mut [f32], &mut [f32]),
+        report: &mut Report,
+    ) -> Result<bool, TrainError> {
+        let Self {
+            model,
+            samples,
+            global,
+            settings,
+            ..
+        } = *self;
+        let part = BatchPart::of(batch, descent.done as usize, most);
+        let sums = Sums {
+            gradient: &mut *update,
+            loss: &mut report.batch,
+        };
+        // Smoothing needs the whole gradient; without vectors, there is no time to gain.
+        let squares = if lanes::WIDE && settings.gradient_smoothing.is_none() {
+            let mut step = Step {
+                settings,
+                global,
+                local,
+                squares: Squares::new(),
+            };
+            model.add_part(local, samples, part, scratch, sums, &mut step)?;
+            Some(step.squares)
+        } else {
+            model.add_part(local, samples, part, scratch, sums, &mut ())?;
+            None
+        };
+        if !part.is_last() {
+            descent.done += part.len() as u32;
+            return Ok(false);
+        }
+        let squares = match squares {
+            Some(squares) => squares.finish(update),
+            None => {
+                self.smooth(update);
+                descend(settings, global, local, update)
+            }
+        };
+        descent.norm = lanes::norm_from(squares, update);
+        Ok(true)
+    }
+
+    /// The same where steps are split: half a sample, or a pass.
+    #[inline(always)]
+    fn next_pass(
+        &self,
+        descent: &mut Descent,
+        batch: &[u32],
+        (local, update, scratch): (&[f32], &mut [f32], &mut [f32]),
+        report: &mut Report,
+    ) -> Result<bool, TrainError> {
+        let done = descent.done as usize;
+        descent.done += 1;
+        let (part, samples) = match M::HAS_HALVES {
+            true => (BatchPart::half(batch, done), 2 * batch.len()),
+            false => (BatchPart::of(batch, done, 1), batch.len()),
+        };
+        if done < samples {
+            let sums = Sums {
+                gradient: update,
+                loss: &mut report.batch,
+            };
+            let model = self.model;
+            model.add_part(local, self.samples, part, scratch, sums, &mut ())?;
+            return Ok(false);
+        }
+        match done - samples {
+            0 => self.smooth(update),
+            pass @ 1..NORM => {
+                let third = update.len().div_ceil(THIRDS);
+                let start = (pass - 1) * third;
+                let range = start.min(update.len())..(start + third).min(update.len());
+                differ(self.settings, range, self.global, local, update);
+            }
+            NORM => descent.norm = lanes::norm(update),
+            _ => return Ok(true),
+        }
+        Ok(false)
     }
 
     /// The last clipping, applied to the update itself.
