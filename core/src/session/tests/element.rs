@@ -24,10 +24,10 @@ struct State {
 }
 
 #[derive(Clone)]
-struct Chip(Rc<RefCell<State>>);
+pub(super) struct Chip(Rc<RefCell<State>>);
 
 impl Chip {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(Rc::new(RefCell::new(State {
             slots: [ROOT, KEY, [0; 32]].map(Key::from_secret),
             given: vec![],
@@ -86,12 +86,12 @@ fn root_check() -> [u8; 16] {
 }
 
 /// What the ledger has after so many steps.
-fn name(steps: u32) -> Key {
+pub(super) fn name(steps: u32) -> Key {
     let key = Key::from_secret(*later(steps as usize).secret());
     named(steps, &check(&key))
 }
 
-fn element_chain() -> ChainKey {
+pub(super) fn element_chain() -> ChainKey {
     ChainKey::with_kdf(Key::from_secret(KEY), Kdf::HkdfSha256)
 }
 
@@ -99,11 +99,11 @@ fn later(steps: usize) -> ChainKey {
     (0..steps).fold(element_chain(), |chain, _| chain.next())
 }
 
-fn new_ledger() -> Ledger<Ram> {
+pub(super) fn new_ledger() -> Ledger<Ram> {
     Ledger::create(Ram::new(), NONCE, name(0)).unwrap()
 }
 
-fn identity_in(chip: &Chip) -> Identity<Element<Chip>> {
+pub(super) fn identity_in(chip: &Chip) -> Identity<Element<Chip>> {
     Identity {
         device: 42,
         root: Element::new(chip.clone(), &root_check()).unwrap(),
@@ -134,7 +134,7 @@ fn turn_without_training<F>(board: &mut Board<Stream, F, Element<Chip>>, other: 
 }
 
 /// The root of the streams of a round.
-fn root(round: u32) -> Root {
+pub(super) fn root(round: u32) -> Root {
     let mut info = b"streams ".to_vec();
     info.extend(NONCE);
     info.extend(round.to_le_bytes());

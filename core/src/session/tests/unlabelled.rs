@@ -21,19 +21,27 @@ const SAMPLES: usize = 10;
 const PAIRS: usize = 2;
 
 type Encoder = Projection<Const<FEATURES>, Const<WIDTH>>;
-type Learner = Session<'static, Unlabelled<Encoder, Windows>, Ram, Stream>;
+type Learner<V = Root> = Session<'static, Unlabelled<Encoder, Windows>, Ram, Stream, NoStore, V>;
 
 const fn encoder() -> Encoder {
     Projection::new(Const, Const)
 }
 
 fn learner(policy: Policy, ledger: Ledger<Ram>) -> Learner {
+    learner_of(identity(), policy, ledger)
+}
+
+fn learner_of<V: Secrets>(
+    identity: Identity<V>,
+    policy: Policy,
+    ledger: Ledger<Ram>,
+) -> Learner<V> {
     let model = Unlabelled::new(encoder());
     let scratch = model.scratch_for(2 * PAIRS * SAMPLES);
     let mut memory = memory(COUNT, SAMPLES, scratch);
     memory.global = vec![0.0; model.global_count()].leak();
     let nonces = stream(Purpose::Initialisation, 0);
-    Session::new(identity(), policy, model, memory, ledger, nonces).unwrap()
+    Session::new(identity, policy, model, memory, ledger, nonces).unwrap()
 }
 
 fn recipe() -> Recipe {
@@ -95,20 +103,18 @@ fn features() -> Vec<f32> {
 
 /// A part of round `number`, up to its end.
 fn part(board: &mut Learner, number: u32, asked: Invitation, model: Vec<f32>) -> Coordinator {
-    part_in_pieces(board, number, asked, model, usize::MAX).0
+    let other = Coordinator::new(chain(), number, asked, model);
+    part_in_pieces(board, other, usize::MAX).0
 }
 
 /// The same with pieces of this length, and how many were not the last one.
-fn part_in_pieces(
-    board: &mut Learner,
-    number: u32,
-    asked: Invitation,
-    model: Vec<f32>,
+fn part_in_pieces<V: Secrets>(
+    board: &mut Learner<V>,
+    mut other: Coordinator,
     most: usize,
 ) -> (Coordinator, usize) {
     // The coordinator of the tests does not know the session that the device has.
     board.send(Answer::Hello);
-    let mut other = Coordinator::new(chain(), number, asked, model);
     let features = features();
     let samples = SampleSlice::new(&features, &[(); SAMPLES], FEATURES).unwrap();
     let mut pieces = 0;
@@ -141,10 +147,14 @@ fn takes_part(board: &mut Learner, number: u32, asked: Invitation) -> Coordinato
 
 /// The functions of `contrast` with the device's streams.
 fn matrix(number: u32, asked: &Invitation) -> Vec<i64> {
+    matrix_of(|purpose| stream(purpose, number), asked)
+}
+
+fn matrix_of(stream: impl Fn(Purpose) -> Stream, asked: &Invitation) -> Vec<i64> {
     let (features, down) = (features(), comes_down(Part::Matrix));
     let samples = SampleSlice::new(&features, &[(); SAMPLES], FEATURES).unwrap();
     let windows = Windows::from_recipe(&recipe()).unwrap();
-    let streams = stream(Purpose::Augmentation, number);
+    let streams = stream(Purpose::Augmentation);
     let views = Augmented::new(&samples, windows, PAIRS, streams);
     let memory = &mut SumMemory {
         view: &mut [0.0; FEATURES],
@@ -153,7 +163,7 @@ fn matrix(number: u32, asked: &Invitation) -> Vec<i64> {
         matrix: &mut [0.0; MATRIX],
     };
     let mut sum = [0; MATRIX];
-    let rng = &mut stream(Purpose::CorrelationNoise, number);
+    let rng = &mut stream(Purpose::CorrelationNoise);
     let noise = asked.noise.map(DiscreteGaussian::of);
     let noise = noise.as_ref().map(|noise| (noise, rng));
     let (encoder, parameters) = (encoder(), &down[..COUNT]);
@@ -171,10 +181,14 @@ fn matrix(number: u32, asked: &Invitation) -> Vec<i64> {
 }
 
 fn update(number: u32, asked: &Invitation) -> Vec<i64> {
+    update_of(|purpose| stream(purpose, number), asked)
+}
+
+fn update_of(stream: impl Fn(Purpose) -> Stream, asked: &Invitation) -> Vec<i64> {
     let (features, down) = (features(), comes_down(TRAINING));
     let samples = SampleSlice::new(&features, &[(); SAMPLES], FEATURES).unwrap();
     let windows = Windows::from_recipe(&recipe()).unwrap();
-    let streams = stream(Purpose::Augmentation, number);
+    let streams = stream(Purpose::Augmentation);
     let mut views = Augmented::new(&samples, windows, PAIRS, streams);
     let mut local = down[..COUNT].to_vec();
     let memory = &mut TrainingMemory {
@@ -194,7 +208,7 @@ fn update(number: u32, asked: &Invitation) -> Vec<i64> {
         norm_bound: Some(3.0),
     };
     let settings = ContrastTraining::from(&asked.training());
-    let rng = &mut stream(Purpose::BatchShuffle, number);
+    let rng = &mut stream(Purpose::BatchShuffle);
     descend(
         &encoder(),
         &mut local,
@@ -212,7 +226,7 @@ fn update(number: u32, asked: &Invitation) -> Vec<i64> {
     asked.grid.quantize_into(&update, &mut integers).unwrap();
     let mut sum = integers.map(i64::from);
     if let Some(noise) = asked.noise {
-        DiscreteGaussian::of(noise).add_to(&mut sum, &mut stream(Purpose::DeviceNoise, number));
+        DiscreteGaussian::of(noise).add_to(&mut sum, &mut stream(Purpose::DeviceNoise));
     }
     sum.to_vec()
 }
@@ -249,11 +263,38 @@ fn both_parts_of_a_round_bring_the_bits_of_the_simulator() {
 fn the_noise_of_a_matrix_in_pieces_is_that_of_the_whole() {
     let asked = asked(Part::Matrix, noise());
     for (most, noises) in [(1, 2), (2, 1)] {
-        let (board, down) = (&mut learner(policy(), ledger()), comes_down(Part::Matrix));
-        let (other, pieces) = part_in_pieces(board, 3, asked, down, most);
+        let mut board = learner(policy(), ledger());
+        let other = Coordinator::new(chain(), 3, asked, comes_down(Part::Matrix));
+        let (other, pieces) = part_in_pieces(&mut board, other, most);
         assert_eq!(other.integers, matrix(3, &asked));
         // The record and the matrix come before, and the last piece is not counted.
         assert_eq!(pieces, 2 + noises - 1);
+    }
+}
+
+/// Both parts draw from the root that the element gives for the round, which is overwritten between
+/// them and made again.
+#[cfg(feature = "element")]
+#[test]
+fn both_parts_of_a_round_draw_from_the_root_of_an_element() {
+    use super::element::{Chip, element_chain, identity_in, name, new_ledger, root};
+
+    for order in [[Part::Matrix, TRAINING], [TRAINING, Part::Matrix]] {
+        let chip = Chip::new();
+        let mut board = learner_of(identity_in(&chip), policy(), new_ledger());
+        for part in order {
+            let asked = asked(part, noise());
+            let other = Coordinator::new(element_chain(), 3, asked, comes_down(part));
+            let (other, _) = part_in_pieces(&mut board, other, usize::MAX);
+            let stream = |purpose| stream_of(&root(3), purpose, 3);
+            let expected = match part {
+                Part::Matrix => matrix_of(stream, &asked),
+                Part::Training { .. } => update_of(stream, &asked),
+            };
+            assert_eq!(other.integers, expected, "{part:?}");
+        }
+        assert_eq!(board.ledger().past().participations, 1);
+        assert!(*board.ledger().chain().secret() == *name(1).secret());
     }
 }
 
