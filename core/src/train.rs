@@ -18,8 +18,10 @@ use crate::{
     smooth::NarrowSmoothing,
 };
 
+mod cursor;
 mod local;
 
+pub(crate) use cursor::Cursor;
 #[cfg(any(test, feature = "hazmat"))]
 pub use local::local_update;
 #[cfg(not(any(test, feature = "hazmat")))]

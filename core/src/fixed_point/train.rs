@@ -16,7 +16,7 @@ use super::{
 use crate::{
     integer::divide,
     model::BatchPart,
-    train::{Clipping, LocalTraining, TrainError, TrainReport},
+    train::{Clipping, Cursor, LocalTraining, TrainError, TrainReport},
 };
 
 /// Working memory of local training, owned by the caller.
@@ -123,14 +123,7 @@ pub(crate) struct FixedPointLocal<'a, M, S> {
 /// How far local training is; the rest is in the [`FixedPointWork`].
 #[derive(Clone, Copy, Debug)]
 pub struct FixedPointDescent {
-    /// Samples of the training: that they stay as many is checked.
-    count: NonZeroU32,
-    /// Epochs that are complete.
-    epoch: u32,
-    /// The first sample of the batch, in the order of the epoch, and how many of the batch are
-    /// summed up.
-    batch: u32,
-    summed: u32,
+    cursor: Cursor,
     /// The largest magnitude of the global weights.
     largest: i32,
     /// Sum of squares of the displacement before the last clipping.
@@ -150,13 +143,7 @@ impl FixedPointDescent {
     /// Whether all epochs are complete.
     #[inline(always)]
     pub(crate) const fn is_complete(&self, settings: &LocalTraining) -> bool {
-        self.epoch >= settings.epochs
-    }
-
-    /// Whether the next piece begins an epoch.
-    #[inline(always)]
-    const fn begins_epoch(&self) -> bool {
-        self.batch == 0 && self.summed == 0
+        self.cursor.is_complete(settings)
     }
 
     /// L2 norm of the update before its last clipping.
@@ -182,13 +169,8 @@ where
         work: &mut FixedPointWork<'_>,
     ) -> Result<FixedPointDescent, TrainError> {
         self.check_lengths(work)?;
-        let expected = self.samples.len();
-        // No more than places in the order, which are numbered by 32 bits.
-        let count = NonZeroU32::new(expected as u32).ok_or(TrainError::NoSamples)?;
-        let found = work.order.len();
-        let Some(order) = work.order.get_mut(..expected) else {
-            return Err(TrainError::Workspace { expected, found });
-        };
+        let cursor = Cursor::begin(self.samples.len(), work.order)?;
+        let count = cursor.count();
         let largest = largest(self.global);
         if self.global.len() > MAX_PARAMETERS || largest > MAX_WEIGHT {
             return Err(TrainError::Range);
@@ -204,14 +186,8 @@ where
             *w = *start;
         }
         work.update.fill(0);
-        for (slot, index) in order.iter_mut().zip(0..) {
-            *slot = index;
-        }
         Ok(FixedPointDescent {
-            count,
-            epoch: 0,
-            batch: 0,
-            summed: 0,
+            cursor,
             largest,
             squares: 0,
         })
@@ -239,17 +215,9 @@ where
             scores,
             row,
         } = work;
-        let count = descent.count.get() as usize;
-        let order = order.get_mut(..count);
-        let order = order.filter(|_| self.samples.len() == count);
-        let order = order.ok_or(TrainError::NoSamples)?;
-        if descent.begins_epoch() {
-            shuffle(order);
-        }
-        let rest = order.get(descent.batch as usize..).unwrap_or_default();
-        let size = self.settings.batch_size.get() as usize;
-        let indices = rest.get(..size).unwrap_or(rest);
-        let part = BatchPart::of(indices, descent.summed as usize, most);
+        let (count, size) = (self.samples.len(), self.settings.batch_size);
+        let indices = (descent.cursor).batch(count, size, order, shuffle)?;
+        let part = BatchPart::of(indices, descent.cursor.done as usize, most);
         let gradients = Gradients {
             model: self.model,
             samples: self.samples,
@@ -261,7 +229,7 @@ where
         let summed = gradients.add_to(update, local, part.indices, places, memory, counts)?;
         *loss += summed;
         if !part.is_last() {
-            descent.summed += part.len() as u32;
+            descent.cursor.done += part.len() as u32;
             return Ok(());
         }
         let length = NonZeroU32::new(indices.len() as u32).unwrap_or(NonZeroU32::MIN);
@@ -276,15 +244,13 @@ where
         let clipped = u32::from(factor.is_some());
         report.clipped_steps = report.clipped_steps.saturating_add(clipped);
         report.clipping_chances = ball.map_or(0, |_| report.steps);
-        (descent.squares, descent.summed) = (squares, 0);
-        descent.batch += length.get();
-        if descent.batch == descent.count.get() {
-            report.last_loss = divide(*loss, 0, descent.count.get().into()).0;
-            if descent.epoch == 0 {
+        descent.squares = squares;
+        if let Some(ended) = descent.cursor.step(indices.len()) {
+            report.last_loss = divide(*loss, 0, descent.cursor.count().get().into()).0;
+            if ended == 0 {
                 report.first_loss = report.last_loss;
             }
-            descent.epoch += 1;
-            (descent.batch, *loss) = (0, 0);
+            *loss = 0;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 
 use core::ops::Range;
 
-use super::{Clipping, LocalTraining, TrainError, TrainReport, Workspace};
+use super::{Clipping, LocalTraining, TrainError, TrainReport, Workspace, cursor::Cursor};
 use crate::{
     clip,
     lanes::{self, Squares},
@@ -64,15 +64,7 @@ const NORM: usize = 1 + THIRDS;
 /// How far local training is; the rest is in the [`Workspace`].
 #[derive(Clone, Copy, Debug)]
 pub struct Descent {
-    /// Samples of the training: that they stay as many is checked.
-    count: u32,
-    /// Epochs that are complete.
-    epoch: u32,
-    /// The first sample of the batch, in the order of the epoch.
-    batch: u32,
-    /// What is done of the batch: samples that are summed up, or, where steps are split, halves of
-    /// samples and then passes.
-    done: u32,
+    cursor: Cursor,
     /// L2 norm of the difference before the last clipping, and what that multiplies it by.
     norm: f32,
     pending: f32,
@@ -94,13 +86,7 @@ impl Descent {
     /// Whether all epochs are complete.
     #[inline(always)]
     pub(crate) const fn is_complete(&self, settings: &LocalTraining) -> bool {
-        self.epoch >= settings.epochs
-    }
-
-    /// Whether the next piece begins an epoch.
-    #[inline(always)]
-    const fn begins_epoch(&self) -> bool {
-        self.batch == 0 && self.done == 0
+        self.cursor.is_complete(settings)
     }
 
     /// L2 norm of the update before its last clipping.
@@ -132,32 +118,15 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Local<'a, M, S> {
     /// [`TrainError::Workspace`], [`TrainError::NoSamples`].
     #[inline(always)]
     pub(crate) fn begin(&self, work: &mut Workspace<'_>) -> Result<Descent, TrainError> {
-        let count = self.samples.len();
         self.check_lengths(work)?;
-        if count == 0 {
-            return Err(TrainError::NoSamples);
-        }
-        let found = work.order.len();
-        let Some(order) = work.order.get_mut(..count) else {
-            return Err(TrainError::Workspace {
-                expected: count,
-                found,
-            });
-        };
+        let cursor = Cursor::begin(self.samples.len(), work.order)?;
         // As long as each other, which the compiler has not understood: no `copy_from_slice`.
         for (w, start) in work.local.iter_mut().zip(self.global) {
             *w = *start;
         }
         work.update.fill(0.0);
-        for (slot, index) in order.iter_mut().zip(0..) {
-            *slot = index;
-        }
         Ok(Descent {
-            // No more than places in the order, which are numbered by 32 bits.
-            count: count as u32,
-            epoch: 0,
-            batch: 0,
-            done: 0,
+            cursor,
             norm: 0.0,
             pending: 1.0,
         })
@@ -185,16 +154,9 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Local<'a, M, S> {
             ..
         } = *self;
         self.check_lengths(work)?;
-        let count = descent.count as usize;
-        let order = (work.order.get_mut(..count)).filter(|_| samples.len() == count);
-        let order = order.ok_or(TrainError::NoSamples)?;
+        let (count, size) = (samples.len(), settings.batch_size);
+        let batch = (descent.cursor).batch(count, size, work.order, shuffle)?;
         let (local, update, scratch) = (&mut *work.local, &mut *work.update, &mut *work.scratch);
-        if descent.begins_epoch() {
-            shuffle(order);
-        }
-        let rest = order.get(descent.batch as usize..).unwrap_or_default();
-        let size = settings.batch_size.get() as usize;
-        let batch = rest.get(..size).unwrap_or(rest);
         let mean = BatchPart::of(batch, 0, 0).mean();
         let memory = (&*local, &mut *update, scratch);
         let has_difference = match self.splits_steps {
@@ -216,12 +178,8 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Local<'a, M, S> {
             *w = start + descent.pending * difference;
         }
         report.step(mean, settings, shrink.is_some());
-        descent.done = 0;
-        descent.batch += batch.len() as u32;
-        if descent.batch == descent.count {
-            report.epoch(descent.epoch == 0);
-            descent.epoch += 1;
-            descent.batch = 0;
+        if let Some(ended) = descent.cursor.step(batch.len()) {
+            report.epoch(ended == 0);
         }
         Ok(())
     }
@@ -244,7 +202,7 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Local<'a, M, S> {
             settings,
             ..
         } = *self;
-        let part = BatchPart::of(batch, descent.done as usize, most);
+        let part = BatchPart::of(batch, descent.cursor.done as usize, most);
         let sums = Sums {
             gradient: &mut *update,
             loss: &mut report.batch,
@@ -264,7 +222,7 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Local<'a, M, S> {
             None
         };
         if !part.is_last() {
-            descent.done += part.len() as u32;
+            descent.cursor.done += part.len() as u32;
             return Ok(false);
         }
         let squares = match squares {
@@ -287,8 +245,8 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Local<'a, M, S> {
         (local, update, scratch): (&[f32], &mut [f32], &mut [f32]),
         report: &mut Report,
     ) -> Result<bool, TrainError> {
-        let done = descent.done as usize;
-        descent.done += 1;
+        let done = descent.cursor.done as usize;
+        descent.cursor.done += 1;
         let (part, samples) = match M::HAS_HALVES {
             true => (BatchPart::half(batch, done), 2 * batch.len()),
             false => (BatchPart::of(batch, done, 1), batch.len()),
