@@ -123,7 +123,12 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
             order,
             scratch,
         };
-        let local = Local::new(model, samples, global, settings);
+        let local: Local<'_, _, _> = Local {
+            model,
+            samples,
+            global,
+            settings,
+        };
         Training::new(local, work, participation)
     }
 }

@@ -38,7 +38,8 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Training<'a, '_, M, S> {
     }
 
     /// Trains on up to `most` samples, at least one, and takes the local step behind the last one
-    /// of a batch.
+    /// of a batch; or does the next piece of a sample or of a step, where additions are calls for
+    /// want of a floating-point unit.
     ///
     /// How often it says [`Progress::More`] depends on how many samples there are, and whether
     /// training diverged: it is for the watchdog, and not for the line.

@@ -34,8 +34,8 @@ pub(super) fn tagged_whole(invitation: InvitationBytes<'_>) -> Tagged {
 }
 
 impl DeviceMasks {
-    /// Whether an update may have tags.
-    pub(super) const HAS_TAGS: bool = true;
+    /// Whether updates may have masks, and tags.
+    pub(super) const HAS_MASKS: bool = true;
 
     /// Whether a device that insists on so many helpers may mask for this invitation.
     pub(super) const fn are_for(invitation: &Invitation, helpers: u8) -> bool {

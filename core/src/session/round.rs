@@ -104,7 +104,7 @@ impl<D> Round<D> {
                     width: self.invitation.width(),
                 }
             }
-            Some(UpdatePart::Tag(helper)) if DeviceMasks::HAS_TAGS => {
+            Some(UpdatePart::Tag(helper)) if DeviceMasks::HAS_MASKS => {
                 Packed::Tag(self.tag(device, helper))
             }
             // Without masks a round that asks for tags was declined.

@@ -37,8 +37,8 @@ where
     /// others does one of these: it trains on up to `most` samples (0 counts as 1), with the local
     /// step behind the last one of a batch; rounds the update; draws the noise of some entries, as
     /// many as take about as long as the samples; or adds the masks of a helper. Where additions
-    /// are calls, for want of a floating-point unit, it also returns within a sample and within a
-    /// step. At once comes what has no pieces: the training of a personal model and of an encoder
+    /// are calls, for want of a floating-point unit, training in `f32` also returns within a sample
+    /// and within a step. At once comes what has no pieces: the training of a personal model and of an encoder
     /// without labels.
     ///
     /// What is sent is what [`Self::train`] sends, bit for bit.

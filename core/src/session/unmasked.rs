@@ -24,7 +24,7 @@ pub(super) const fn tagged_whole(_: InvitationBytes<'_>) -> Tagged {
 }
 
 impl DeviceMasks {
-    pub(super) const HAS_TAGS: bool = false;
+    pub(super) const HAS_MASKS: bool = false;
 
     /// A device that insists on helpers takes part in nothing.
     pub(super) const fn are_for(invitation: &Invitation, helpers: u8) -> bool {

@@ -13,8 +13,7 @@ pub(crate) struct Cursor {
     epoch: u32,
     /// The first sample of the batch, in the order of the epoch.
     batch: u32,
-    /// What is done of the batch: samples that are summed up, or, where steps are split, halves of
-    /// samples and then passes.
+    /// What is done of the batch: samples that are summed up, or, where steps are split, pieces.
     pub(crate) done: u32,
 }
 

@@ -33,7 +33,12 @@ pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
     rng: &mut impl rand_core::Rng,
     mut work: Workspace<'_>,
 ) -> Result<TrainReport, TrainError> {
-    let local = Local::new(model, samples, global, settings);
+    let local: Local<'_, _, _> = Local {
+        model,
+        samples,
+        global,
+        settings,
+    };
     let mut descent = local.begin(&mut work)?;
     let mut report = Report::default();
     while !descent.is_complete(settings) {
@@ -45,21 +50,21 @@ pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
 }
 
 /// The training of a device in a round: what stays the same throughout.
-pub(crate) struct Local<'a, M, S> {
+///
+/// Where `SPLIT`, a sample is done in two halves, if the model has them, and a step pass by pass. The
+/// bits do not depend on it.
+pub(crate) struct Local<'a, M, S, const SPLIT: bool = { lanes::SOFT }> {
     pub(crate) model: &'a M,
     pub(crate) samples: &'a S,
     pub(crate) global: &'a [f32],
     pub(crate) settings: &'a LocalTraining,
-    /// Whether a sample is done in two halves, if the model has them, and a step pass by pass:
-    /// [`lanes::SOFT`]. The bits do not depend on it.
-    pub(crate) splits_steps: bool,
 }
 
-/// Pieces of a step that is done pass by pass, behind the samples of its batch: smoothing, the
-/// difference a third of its entries at a time, the norm, the new parameters. With that none takes
-/// longer than the scores of a sample.
-const THIRDS: usize = 3;
-const NORM: usize = 1 + THIRDS;
+/// Passes of a step that is split, behind the samples of its batch, by their number: the smoothing is
+/// 0, then comes the difference to the global model, a third of its entries at a time, then its norm,
+/// and last the new parameters. But for the smoothing none takes longer than a sample's scores.
+const THIRDS: Range<usize> = 1..4;
+const NORM: usize = THIRDS.end;
 
 /// How far local training is; the rest is in the [`Workspace`].
 #[derive(Clone, Copy, Debug)]
@@ -95,23 +100,7 @@ impl Descent {
     }
 }
 
-impl<'a, M: Model, S: Samples<Target = M::Target>> Local<'a, M, S> {
-    #[inline(always)]
-    pub(crate) const fn new(
-        model: &'a M,
-        samples: &'a S,
-        global: &'a [f32],
-        settings: &'a LocalTraining,
-    ) -> Self {
-        Self {
-            model,
-            samples,
-            global,
-            settings,
-            splits_steps: lanes::SOFT,
-        }
-    }
-
+impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S, SPLIT> {
     /// Checks all lengths, and begins at the global model with the samples in order.
     ///
     /// # Errors
@@ -157,9 +146,9 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Local<'a, M, S> {
         let (count, size) = (samples.len(), settings.batch_size);
         let batch = (descent.cursor).batch(count, size, work.order, shuffle)?;
         let (local, update, scratch) = (&mut *work.local, &mut *work.update, &mut *work.scratch);
-        let mean = BatchPart::of(batch, 0, 0).mean();
+        let mean = 1.0 / batch.len() as f32;
         let memory = (&*local, &mut *update, scratch);
-        let has_difference = match self.splits_steps {
+        let has_difference = match SPLIT {
             true => self.next_pass(descent, batch, memory, report)?,
             false => self.next_samples(descent, batch, most, memory, report)?,
         };
@@ -236,7 +225,8 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Local<'a, M, S> {
         Ok(true)
     }
 
-    /// The same where steps are split: half a sample, or a pass.
+    /// The next pass where steps are split: an order, half a sample, or a pass over the parameters.
+    /// Whether the new parameters are next.
     #[inline(always)]
     fn next_pass(
         &self,
@@ -247,6 +237,10 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Local<'a, M, S> {
     ) -> Result<bool, TrainError> {
         let done = descent.cursor.done as usize;
         descent.cursor.done += 1;
+        // The order of an epoch is a piece of its own.
+        let Some(done) = done.checked_sub(1) else {
+            return Ok(false);
+        };
         let (part, samples) = match M::HAS_HALVES {
             true => (BatchPart::half(batch, done), 2 * batch.len()),
             false => (BatchPart::of(batch, done, 1), batch.len()),
@@ -262,13 +256,13 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Local<'a, M, S> {
         }
         match done - samples {
             0 => self.smooth(update),
-            pass @ 1..NORM => {
-                let third = update.len().div_ceil(THIRDS);
-                let start = (pass - 1) * third;
-                let range = start.min(update.len())..(start + third).min(update.len());
-                differ(self.settings, range, self.global, local, update);
-            }
             NORM => descent.norm = lanes::norm(update),
+            pass if THIRDS.contains(&pass) => {
+                let third = update.len().div_ceil(THIRDS.len());
+                let start = (pass - THIRDS.start) * third;
+                let range = start.min(update.len())..(start + third).min(update.len());
+                difference_in_place(self.settings, range, self.global, local, update);
+            }
             _ => return Ok(true),
         }
         Ok(false)
@@ -347,7 +341,7 @@ fn descend(settings: &LocalTraining, global: &[f32], local: &[f32], update: &mut
 
 /// [`descend`] on some entries, without the norm.
 #[inline(always)]
-fn differ(
+fn difference_in_place(
     settings: &LocalTraining,
     range: Range<usize>,
     global: &[f32],
@@ -374,7 +368,7 @@ struct Step<'a> {
 impl Then for Step<'_> {
     #[inline(always)]
     fn complete(&mut self, update: &mut [f32], block: Range<usize>, complete: usize) {
-        differ(self.settings, block, self.global, self.local, update);
+        difference_in_place(self.settings, block, self.global, self.local, update);
         self.squares.advance(update, complete);
     }
 }

@@ -85,21 +85,28 @@ impl<D: Copy> Round<D> {
         if end < length {
             return;
         }
-        // The noise of the bit takes the place of that of the update.
-        if let Some(sigma) = invitation.bit.and_then(|bit| bit.noise) {
-            let noise = covering.noise.insert(DiscreteGaussian::of(sigma));
-            let (low, high) = (
-                slice::from_mut(&mut bit.low),
-                slice::from_mut(&mut bit.high),
-            );
-            draw_noise(streams, Purpose::DeviceBitNoise, &mut 0, noise, low, high);
-        }
-        if let Some(masking) = invitation.masks {
-            let helper = covering.helpers;
-            covering.helpers += 1;
-            self.mask(device, helper, masking);
-            if DeviceMasks::HAS_TAGS && helper + 1 < masking.helpers() {
-                return;
+        match invitation.masks {
+            // An invitation to masks has no bit.
+            None => {
+                if let Some(sigma) = invitation.bit.and_then(|bit| bit.noise) {
+                    // In the place of that of the update.
+                    let noise = covering.noise.insert(DiscreteGaussian::of(sigma));
+                    let (low, high) = (
+                        slice::from_mut(&mut bit.low),
+                        slice::from_mut(&mut bit.high),
+                    );
+                    draw_noise(streams, Purpose::DeviceBitNoise, &mut 0, noise, low, high);
+                }
+            }
+            // Behind the last entries, a piece for each helper.
+            Some(_) if DeviceMasks::HAS_MASKS && start < length => return,
+            Some(masking) => {
+                let helper = covering.helpers;
+                covering.helpers += 1;
+                self.mask(device, helper, masking);
+                if DeviceMasks::HAS_MASKS && helper + 1 < masking.helpers() {
+                    return;
+                }
             }
         }
         (self.first, self.chunk) = (0, 0);

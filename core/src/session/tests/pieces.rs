@@ -143,10 +143,50 @@ fn a_piece_adds_the_masks_of_one_helper() {
         assert!(!board.outgoing().is_empty());
         pieces
     };
-    assert_eq!(
-        [2, 3, 8].map(pieces),
-        [1, 2, 7].map(|more| pieces(1) + more)
-    );
+    // All entries without masks are a piece.
+    let entries = pieces(0);
+    assert_eq!([1, 2, 8].map(pieces), [1, 2, 8].map(|more| entries + more));
+}
+
+/// With entries and helpers one after the other; and of a round that ends between two helpers
+/// nothing is left.
+#[cfg(feature = "masks")]
+#[test]
+fn masks_in_pieces_are_those_of_the_whole() {
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    let asked = Invitation {
+        masks: crate::mask::Masking::new(3, 30),
+        ..invitation(None)
+    };
+    let masked = |most| {
+        let (mut board, mut other) = ready(asked);
+        let mut pieces = 0;
+        while board.train_some(&samples, most) == Progress::More {
+            pieces += 1;
+        }
+        run(&mut board, &mut other, |bytes| bytes);
+        (other.integers, other.tags, pieces)
+    };
+    let (integers, tags, pieces) = masked(usize::MAX);
+    let (by_entries, their_tags, _) = masked(1);
+    assert_eq!((by_entries, their_tags), (integers, tags));
+
+    // The last one of them would make it complete.
+    for pieces in pieces - 2..=pieces {
+        let (mut board, mut other) = ready(asked);
+        for _ in 0..pieces {
+            assert_eq!(board.train_some(&samples, usize::MAX), Progress::More);
+        }
+        other.send(&Message::Abort(Abort::Late));
+        for said in core::mem::take(&mut other.outgoing) {
+            board.receive(&said);
+        }
+        assert_eq!(board.phase(), Phase::Idle);
+        let work = &board.conversation.device.memory.work;
+        let is_zero = |vector: &[f32]| vector.iter().all(|x| x.to_bits() == 0);
+        assert!(is_zero(work.update) && is_zero(work.local));
+    }
 }
 
 /// Until the last piece nothing goes out, and of a round that is given up nothing is left.

@@ -170,7 +170,7 @@ where
             course.descent = Some(descent);
             return Ok(Learned::Unfinished);
         }
-        // A piece of its own, as long as a step.
+        // A piece of its own.
         let finished = local.finish(&descent, memory, &mut FixedPointReport::default());
         finished.map_err(|_| Decline::Diverged)?;
         work.update.iter_mut().for_each(value_in_place);

@@ -79,7 +79,12 @@ impl<M: Model> Trainable for M {
                     PersonalError::Store => Decline::Storage,
                 });
         }
-        let local = Local::new(self, samples, global, training);
+        let local: Local<'_, _, _> = Local {
+            model: self,
+            samples,
+            global,
+            settings: training,
+        };
         // On a device nobody reads it.
         let report = &mut Report::default();
         // Not by a closure: the compiler then knows the lengths of the memory.
@@ -94,7 +99,7 @@ impl<M: Model> Trainable for M {
             course.descent = Some(descent);
             return Ok(Learned::Unfinished);
         }
-        // A piece of its own, as long as a step.
+        // A piece of its own.
         local.finish(&descent, work.update, report);
         let norm = descent.norm();
         Ok(Learned::Update { norm })

@@ -357,14 +357,13 @@ proptest::proptest! {
     }
 }
 
-/// Trains on up to `most` samples at a time, or splits steps, from a stream that each epoch opens
-/// anew.
-fn run_in_pieces<M: Model<Target = u16>>(
+/// Trains on up to `most` samples at a time, or where steps are split, from a stream that each epoch
+/// opens anew.
+fn run_in_pieces<M: Model<Target = T>, T: Copy + Default, const SPLIT: bool>(
     model: &M,
-    samples: &SampleSlice<'_, u16>,
+    samples: &SampleSlice<'_, T>,
     global: &[f32],
     settings: &LocalTraining,
-    splits_steps: bool,
     mut most: impl FnMut() -> usize,
 ) -> Result<(Vec<f32>, TrainReport), TrainError> {
     let (mut local, mut update) = (vec![0.0; global.len()], vec![0.0; global.len()]);
@@ -374,9 +373,11 @@ fn run_in_pieces<M: Model<Target = u16>>(
         order: &mut vec![0; samples.len()],
         scratch: &mut vec![0.0; model.scratch_count(1)],
     };
-    let task = Local {
-        splits_steps,
-        ..Local::new(model, samples, global, settings)
+    let task = Local::<_, _, SPLIT> {
+        model,
+        samples,
+        global,
+        settings,
     };
     let (mut descent, mut report) = (task.begin(&mut work)?, Report::default());
     let mut words = 0;
@@ -425,25 +426,28 @@ proptest! {
         let number = |i: u32| (i.wrapping_mul(2_654_435_761) ^ salt) as f32 / u32::MAX as f32 - 0.5;
         let features: Vec<f32> = (0..10 * count as u32).map(number).collect();
         let targets: Vec<u16> = (0..count as u16).map(|i| i % 3).collect();
-        let samples = SampleSlice::new(&features, &targets, 10).unwrap();
+        let values: Vec<f32> = (0..count as u32).map(|i| number(i + 1_000)).collect();
         macro_rules! check {
-            ($model:expr) => {{
-                let model = $model;
+            ($model:expr, $targets:expr) => {{
+                let (model, targets) = ($model, &$targets[..]);
+                let samples = &SampleSlice::new(&features, targets, 10).unwrap();
                 let global: Vec<f32> = (0..model.parameter_count() as u32).map(number).collect();
-                let whole = run(&model, &features, &targets, &global, &settings).unwrap();
+                let whole = run(&model, &features, targets, &global, &settings).unwrap();
+                let mut lengths = pieces.iter().cycle();
+                let most = || *lengths.next().unwrap();
+                let parts = run_in_pieces::<_, _, false>(&model, samples, &global, &settings, most);
+                let split = run_in_pieces::<_, _, true>(&model, samples, &global, &settings, || 1);
                 let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-                for splits in [false, true] {
-                    let mut lengths = pieces.iter().cycle();
-                    let most = || *lengths.next().unwrap();
-                    let parts = run_in_pieces(&model, &samples, &global, &settings, splits, most);
-                    let parts = parts.unwrap();
+                for parts in [parts.unwrap(), split.unwrap()] {
                     prop_assert_eq!(bits(&parts.0), bits(&whole.0));
                     prop_assert_eq!(parts.1, whole.1);
                 }
             }};
         }
-        check!(Softmax::new(10_usize, 3_usize));
-        check!(Encoder::new(10_usize, 4_usize, 3_usize, Activation::Tanh));
-        check!(network);
+        check!(Softmax::new(10_usize, 3_usize), targets);
+        check!(Logistic::new(10_usize), targets);
+        check!(Linear::new(10_usize), values);
+        check!(Encoder::new(10_usize, 4_usize, 3_usize, Activation::Tanh), targets);
+        check!(network, targets);
     }
 }

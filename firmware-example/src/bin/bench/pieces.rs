@@ -34,14 +34,13 @@ use super::{
 const TRAINED_ON: usize = 11;
 
 /// The longest piece in `f32`, counted from the record: the last one, with the noise of 16 entries
-/// or fewer and the first frame. Where additions are calls, there is a piece for the scores of a
-/// sample, one for its gradient and several for a step. The first is the longest, as it also begins
-/// the training.
+/// or fewer and the first frame. Where additions are calls, the scores of a sample are the longest,
+/// behind the record and the order of the epoch.
 #[cfg(not(all(small_ram, fast)))]
 const LONGEST: usize = if cfg!(target_abi = "eabihf") {
     TRAINED_ON + 1 + PARAMETERS.div_ceil(16)
 } else {
-    1
+    2
 };
 
 /// The same in integers: the last sample with the step of its batch. The piece behind it rounds the
