@@ -119,6 +119,14 @@ fn counts(board: &Board, program: &Path) -> Result<Counts, Box<dyn Error>> {
             .ok_or("the bench prints names and counts")?;
         counts.insert(name.to_owned(), count.parse()?);
     }
+    // The piece that is counted is chosen by its number, as the longest in cycles: in instructions
+    // it must nearly be.
+    for (name, count) in &counts {
+        let longest = counts.get(&format!("{name}-longest")).copied();
+        if let Some(longest) = longest.filter(|longest| *longest > count + count / 10) {
+            return Err(format!("{name}: {count} instructions, and the longest {longest}").into());
+        }
+    }
     Ok(counts)
 }
 

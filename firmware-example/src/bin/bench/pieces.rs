@@ -43,9 +43,10 @@ const LONGEST: usize = if cfg!(target_abi = "eabihf") {
     2
 };
 
-/// The same in integers: the last sample with the step of its batch. The piece behind it rounds the
-/// update. It is longer on a Cortex-M0, which divides bit by bit, and on an RV32.
-const LONGEST_INTEGER: usize = if cfg!(any(small_ram, target_arch = "riscv32")) {
+/// The same in integers, by cycles: the rounding of the update. Where sums are not optimised for
+/// speed it is the piece before, with the last sample and the step of its batch; not on
+/// processors that divide bit by bit, and on RV32.
+const LONGEST_INTEGER: usize = if cfg!(any(fast, small_ram, target_arch = "riscv32")) {
     TRAINED_ON + 1
 } else {
     TRAINED_ON
