@@ -20,8 +20,8 @@ pub(crate) const WIDE: bool = cfg!(any(target_arch = "x86_64", target_arch = "aa
 /// Whether there are registers for sums one by one: 32 of a Cortex-M4F.
 pub(crate) const REGISTERS: bool = !WIDE && cfg!(any(target_abi = "eabihf", target_feature = "f"));
 
-/// Whether an addition is a call, as far as is known here: processors without a floating-point unit,
-/// where a pass over the parameters takes as long as a sample.
+/// Whether an addition is a call, as far as is known here: processors without a floating-point
+/// unit, where a pass over the parameters takes as long as a sample.
 pub(crate) const SOFT: bool = !WIDE && !REGISTERS;
 
 /// Number of interleaved partial sums.

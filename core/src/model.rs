@@ -68,9 +68,9 @@ pub trait Model {
     /// The largest tensor that it can have, from the types alone.
     const LARGEST_TENSOR: usize;
 
-    /// Whether [`Self::add_part`] can do the scores of a sample and its gradient in two calls, as the
-    /// one that is provided can. It must stay `false` where a model has one of its own, which would
-    /// count every sample twice.
+    /// Whether [`Self::add_part`] can do the scores of a sample and its gradient in two calls, as
+    /// the one that is provided can. It must stay `false` where a model has one of its own, which
+    /// would count every sample twice.
     const HAS_HALVES: bool = false;
 
     /// Features of a sample.

@@ -38,8 +38,8 @@ where
     /// step behind the last one of a batch; rounds the update; draws the noise of some entries, as
     /// many as take about as long as the samples; or adds the masks of a helper. Where additions
     /// are calls, for want of a floating-point unit, training in `f32` also returns within a sample
-    /// and within a step. At once comes what has no pieces: the training of a personal model and of an encoder
-    /// without labels.
+    /// and within a step. At once comes what has no pieces: the training of a personal model and of
+    /// an encoder without labels.
     ///
     /// What is sent is what [`Self::train`] sends, bit for bit.
     pub fn train_some<S>(&mut self, samples: &S, most: usize) -> Progress

@@ -51,8 +51,8 @@ pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
 
 /// The training of a device in a round: what stays the same throughout.
 ///
-/// Where `SPLIT`, a sample is done in two halves, if the model has them, and a step pass by pass. The
-/// bits do not depend on it.
+/// Where `SPLIT`, a sample is done in two halves, if the model has them, and a step pass by pass.
+/// The bits do not depend on it.
 pub(crate) struct Local<'a, M, S, const SPLIT: bool = { lanes::SOFT }> {
     pub(crate) model: &'a M,
     pub(crate) samples: &'a S,
@@ -60,9 +60,10 @@ pub(crate) struct Local<'a, M, S, const SPLIT: bool = { lanes::SOFT }> {
     pub(crate) settings: &'a LocalTraining,
 }
 
-/// Passes of a step that is split, behind the samples of its batch, by their number: the smoothing is
-/// 0, then comes the difference to the global model, a third of its entries at a time, then its norm,
-/// and last the new parameters. But for the smoothing none takes longer than a sample's scores.
+/// Passes of a step that is split, behind the samples of its batch, by their number: the smoothing
+/// is 0, then comes the difference to the global model, a third of its entries at a time, then its
+/// norm, and last the new parameters. But for the smoothing none takes longer than the scores of a
+/// sample.
 const THIRDS: Range<usize> = 1..4;
 const NORM: usize = THIRDS.end;
 

@@ -357,8 +357,8 @@ proptest::proptest! {
     }
 }
 
-/// Trains on up to `most` samples at a time, or where steps are split, from a stream that each epoch
-/// opens anew.
+/// Trains on up to `most` samples at a time, or where steps are split, from a stream that each
+/// epoch opens anew.
 fn run_in_pieces<M: Model<Target = T>, T: Copy + Default, const SPLIT: bool>(
     model: &M,
     samples: &SampleSlice<'_, T>,
