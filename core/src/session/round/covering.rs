@@ -89,7 +89,7 @@ impl<D: Copy> Round<D> {
             // An invitation to masks has no bit.
             None => {
                 if let Some(sigma) = invitation.bit.and_then(|bit| bit.noise) {
-                    // In the place of that of the update.
+                    // It takes the place of the update's noise.
                     let noise = covering.noise.insert(DiscreteGaussian::of(sigma));
                     let (low, high) = (
                         slice::from_mut(&mut bit.low),

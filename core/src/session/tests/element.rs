@@ -119,20 +119,6 @@ fn coordinator_of(chain: ChainKey, round: u32) -> Coordinator {
     Coordinator::new(chain, round, invitation(noise()), model())
 }
 
-/// A turn up to training.
-fn turn_without_training<F>(board: &mut Board<Stream, F, Element<Chip>>, other: &mut Coordinator) {
-    transmit(board, other, &mut |bytes| bytes);
-    for said in core::mem::take(&mut other.outgoing) {
-        board.receive(&said);
-    }
-    if board.outgoing().is_empty() && other.outgoing.is_empty() {
-        board.timeout();
-        if other.connected() {
-            other.invite();
-        }
-    }
-}
-
 /// The root of the streams of a round.
 pub(super) fn root(round: u32) -> Root {
     let mut info = b"streams ".to_vec();

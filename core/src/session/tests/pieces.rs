@@ -55,19 +55,22 @@ fn ready_with<F>(ledger: Ledger<F>, invitation: Invitation) -> (Board<Stream, F>
     let mut board = board(policy, ledger, 0);
     let mut other = Coordinator::new(chain(), 3, invitation, model());
     while board.phase() != Phase::Training {
-        transmit(&mut board, &mut other, &mut |bytes| bytes);
-        for said in core::mem::take(&mut other.outgoing) {
-            board.receive(&said);
-        }
-        if board.outgoing().is_empty() && other.outgoing.is_empty() {
-            board.timeout();
-            if other.connected() {
-                other.invite();
-            }
-        }
+        turn_without_training(&mut board, &mut other);
     }
     other.outgoing.clear();
     (board, other)
+}
+
+/// The coordinator gives the round up, and nothing of the update is left.
+fn abort(board: &mut Board, other: &mut Coordinator) {
+    other.send(&Message::Abort(Abort::Late));
+    for said in core::mem::take(&mut other.outgoing) {
+        board.receive(&said);
+    }
+    assert_eq!(board.phase(), Phase::Idle);
+    let work = &board.conversation.device.memory.work;
+    let is_zero = |vector: &[f32]| vector.iter().all(|x| x.to_bits() == 0);
+    assert!(is_zero(work.update) && is_zero(work.local));
 }
 
 fn with_bit(noise: Option<Sigma>) -> Invitation {
@@ -178,14 +181,7 @@ fn masks_in_pieces_are_those_of_the_whole() {
         for _ in 0..pieces {
             assert_eq!(board.train_some(&samples, usize::MAX), Progress::More);
         }
-        other.send(&Message::Abort(Abort::Late));
-        for said in core::mem::take(&mut other.outgoing) {
-            board.receive(&said);
-        }
-        assert_eq!(board.phase(), Phase::Idle);
-        let work = &board.conversation.device.memory.work;
-        let is_zero = |vector: &[f32]| vector.iter().all(|x| x.to_bits() == 0);
-        assert!(is_zero(work.update) && is_zero(work.local));
+        abort(&mut board, &mut other);
     }
 }
 
@@ -200,14 +196,7 @@ fn a_round_that_is_aborted_between_pieces_is_spent_and_leaves_nothing() {
             assert_eq!(board.train_some(&samples, 1), Progress::More);
             assert!(board.outgoing().is_empty());
         }
-        other.send(&Message::Abort(Abort::Late));
-        for said in core::mem::take(&mut other.outgoing) {
-            board.receive(&said);
-        }
-        assert_eq!(board.phase(), Phase::Idle);
-        let work = &board.conversation.device.memory.work;
-        let is_zero = |vector: &[f32]| vector.iter().all(|x| x.to_bits() == 0);
-        assert!(is_zero(work.update) && is_zero(work.local), "{pieces}");
+        abort(&mut board, &mut other);
         assert_eq!(board.train_some(&samples, 1), Progress::Done);
         other.invite();
         run(&mut board, &mut other, |bytes| bytes);
