@@ -203,28 +203,44 @@ impl<const BITS: u32> Strips<BITS> {
     /// one strip down, and end at strip 0, where lower = upper and they have no weight.
     fn inside_window<R: CryptoRng>(&self, k: u32, rng: &mut R) -> bool {
         for k in (1..=k).rev() {
-            let (lower, width) = self.bounds(k);
-            let (lower_before, width_before) = self.bounds(k - 1);
-            let (sum, next_term) = partial_sum(k);
-            // The four weights over width·128^8·8!, one behind the other from lower[k] on; all ends
-            // stay below 2^31·2^72.
-            let mut choice = coin::below(times(SERIES_DENOMINATOR, width), rng)
-                + times(SERIES_DENOMINATOR, lower);
-            if is_within(&mut choice, &sum, lower_before) {
-                return true;
-            }
-            if is_within(&mut choice, &next_term, lower_before) {
-                return theta(k, rng);
+            let (_, width) = self.bounds(k);
+            let choice = coin::below(times(SERIES_DENOMINATOR, width), rng);
+            match self.term(k, choice) {
+                Term::Sure => return true,
+                Term::Theta => return theta(k, rng),
+                Term::Before => {}
+                Term::ThetaBefore => {
+                    if !theta(k, rng) {
+                        return false;
+                    }
+                }
+                Term::None => return false,
             }
             // F_{k-1} is left.
-            if is_within(&mut choice, &sum, width_before) {
-                continue;
-            }
-            if !(is_within(&mut choice, &next_term, width_before) && theta(k, rng)) {
-                return false;
-            }
         }
         false
+    }
+
+    /// The term of strip k that a number below width·128^8·8! selects. A function, so that its wide
+    /// integers are not on the stack while coins are thrown.
+    #[inline(never)]
+    fn term(&self, k: u32, choice: u128) -> Term {
+        let (lower, _) = self.bounds(k);
+        let (lower_before, width_before) = self.bounds(k - 1);
+        let (sum, next_term) = partial_sum(k);
+        // The four weights, one behind the other from lower[k] on; all ends stay below 2^31·2^72.
+        let mut choice = choice + times(SERIES_DENOMINATOR, lower);
+        if is_within(&mut choice, &sum, lower_before) {
+            Term::Sure
+        } else if is_within(&mut choice, &next_term, lower_before) {
+            Term::Theta
+        } else if is_within(&mut choice, &sum, width_before) {
+            Term::Before
+        } else if is_within(&mut choice, &next_term, width_before) {
+            Term::ThetaBefore
+        } else {
+            Term::None
+        }
     }
 
     /// The sure units of strip k and the width of its window.
@@ -263,6 +279,20 @@ enum Rare {
     Window(u32),
     /// The unit of all strips beyond the table.
     Beyond,
+}
+
+/// The terms of A_k - lower[k], see [`Strips::inside_window`], by their coins.
+enum Term {
+    /// Rational.
+    Sure,
+    /// θ.
+    Theta,
+    /// F_{k-1}.
+    Before,
+    /// θ·F_{k-1}.
+    ThetaBefore,
+    /// What they leave of width\[k\].
+    None,
 }
 
 /// For y = (2k - 1)/128, 1 <= k < 64, times 128^8·8!: the sum of the first 8 terms of e^-y, which
