@@ -85,14 +85,6 @@ impl core::error::Error for QuantizeError {}
 pub struct Grid {
     clip_norm: ClipNorm,
     bits: u32,
-    /// Significand of `clip_norm`, 2²³ ≤ m < 2²⁴.
-    significand: u32,
-    /// ⌊(2⁵⁵ − 1) / significand⌋, to divide by multiplying.
-    reciprocal: u32,
-    /// The biased exponent of a number whose quotient by a step is 1/2 to 2.
-    exponent: u32,
-    /// Magnitudes whose pattern is below this are rounded to 0.
-    least: u32,
 }
 
 impl Grid {
@@ -104,24 +96,7 @@ impl Grid {
         if bits < *BITS.start() || bits > *BITS.end() {
             return Err(QuantizeError::Bits(bits));
         }
-        // `ClipNorm` is normal and positive, so the hidden bit is there and the sign is not.
-        let pattern = clip_norm.get().to_bits();
-        let significand = (pattern & SIGNIFICAND) | HIDDEN;
-        // Zero and subnormal numbers have no hidden bit. They are rounded to zero, too: that some
-        // are above a step takes a clip norm below 2^-100.
-        let least = match (pattern >> 23).checked_sub(bits) {
-            Some(exponent) if exponent > 0 => exponent << 23,
-            _ => HIDDEN,
-        };
-        Ok(Self {
-            clip_norm,
-            bits,
-            significand,
-            // Below 2³², since the significand is 2²³ at least.
-            reciprocal: divide((1 << 55) - 1, 0, significand as u64).0 as u32,
-            exponent: (pattern >> 23).wrapping_sub(bits),
-            least,
-        })
+        Ok(Self { clip_norm, bits })
     }
 
     /// The clip norm.
@@ -149,39 +124,6 @@ impl Grid {
         (sum as f64 * self.step() / divisor) as f32
     }
 
-    /// ⌊|x| / step⌋ with the sign of `x`; exact for |x| ≤ 2 · clip norm.
-    ///
-    /// In 32 bits but for one product. With m and M the significands of x and of the clip norm,
-    /// |x| / step = (m / M) · 2^shift, shift ≤ 25.
-    ///
-    /// *Estimate.* `reciprocal` is short of 2⁵⁵/M by at most 1 + 1/M, so 2⁸m · reciprocal / 2³² is
-    /// short of 2³¹·m/M by less than 1.1, and after rounding down by less than 2.1. Shifted by 31 −
-    /// shift ≥ 6 to the right that is less than 2.1/64 of a unit: the estimate is the quotient, or
-    /// one less.
-    ///
-    /// *Which.* m · 2^shift − estimate · M is therefore at least 0 and below 2M < 2²⁵. The lowest
-    /// 32 bits of both products give it, and it is M or more if the estimate is one less. ∎
-    #[inline(always)]
-    fn round_toward_zero(&self, x: f32) -> i32 {
-        let pattern = x.to_bits();
-        let magnitude = pattern & !SIGN;
-        if magnitude < self.least {
-            return 0;
-        }
-        // The masks change nothing: 0 ≤ shift ≤ 25. They spare the processor a comparison.
-        let shift = (magnitude >> 23).wrapping_sub(self.exponent) & 31;
-        // The hidden bit is the highest, above the significand that is written: 2⁸m.
-        let scaled = pattern << 8 | 1 << 31;
-        let significand = scaled >> 8;
-        let product = u64::from(scaled) * u64::from(self.reciprocal);
-        let estimate = (product >> 32) as u32 >> (31 - shift);
-        let rest = (significand << shift).wrapping_sub(estimate.wrapping_mul(self.significand));
-        let quotient = (estimate + u32::from(rest >= self.significand)) as i32;
-        // Negated without a branch, which no processor could predict: −q = !q + 1.
-        let sign = pattern as i32 >> 31;
-        (quotient ^ sign) - sign
-    }
-
     /// Checks a clipped update and returns the map from its entries to integers, which guarantees
     /// `Σq² ≤ 4^b` over the whole update.
     ///
@@ -192,16 +134,14 @@ impl Grid {
     /// come out of clipping; the device must then sit the round out.
     pub fn quantizer(&self, update: &[f32]) -> Result<Quantizer, QuantizeError> {
         self.refuse_unclipped(update.iter().map(|x| x.to_bits()))?;
+        let steps = Steps::of(self);
         let squares = update.chunks(BLOCK).fold(0, |sum: u64, block| {
             sum.saturating_add(sum_of_squares(
-                block.iter().map(|x| self.round_toward_zero(*x)),
+                block.iter().map(|x| steps.round_toward_zero(*x)),
             ))
         });
         let repair = self.repair_for(squares)?;
-        Ok(Quantizer {
-            grid: *self,
-            repair,
-        })
+        Ok(Quantizer { steps, repair })
     }
 
     /// Rounds a clipped update where it is: the patterns of its entries become those of `i32`,
@@ -212,9 +152,10 @@ impl Grid {
     pub fn round_in_place(&self, update: &mut [f32]) -> Result<Repair, QuantizeError> {
         let patterns: &mut [u32] = bytemuck::try_cast_slice_mut(update).unwrap_or_default();
         self.refuse_unclipped(patterns.iter().copied())?;
+        let steps = Steps::of(self);
         let squares = patterns.chunks_mut(BLOCK).fold(0, |sum: u64, block| {
             sum.saturating_add(sum_of_squares(block.iter_mut().map(|pattern| {
-                let rounded = self.round_toward_zero(f32::from_bits(*pattern));
+                let rounded = steps.round_toward_zero(f32::from_bits(*pattern));
                 *pattern = rounded as u32;
                 rounded
             })))
@@ -276,10 +217,11 @@ impl Grid {
         }
         self.refuse_unclipped(update.iter().map(|x| x.to_bits()))?;
         // Rounded once here, where there is room for the result.
+        let steps = Steps::of(self);
         let blocks = integers.chunks_mut(BLOCK).zip(update.chunks(BLOCK));
         let squares = blocks.fold(0, |sum: u64, (integers, update)| {
             for (q, x) in integers.iter_mut().zip(update) {
-                *q = self.round_toward_zero(*x);
+                *q = steps.round_toward_zero(*x);
             }
             sum.saturating_add(sum_of_squares(integers.iter().copied()))
         });
@@ -313,6 +255,73 @@ impl Grid {
     }
 }
 
+/// The steps of a grid, to divide by.
+#[derive(Clone, Copy, Debug)]
+struct Steps {
+    /// Significand of the clip norm, 2²³ ≤ m < 2²⁴.
+    significand: u32,
+    /// ⌊(2⁵⁵ − 1) / significand⌋, to divide by multiplying.
+    reciprocal: u32,
+    /// The biased exponent of a number whose quotient by a step is 1/2 to 2.
+    exponent: u32,
+    /// Magnitudes whose pattern is below this are rounded to 0.
+    least: u32,
+}
+
+impl Steps {
+    const fn of(grid: &Grid) -> Self {
+        // `ClipNorm` is normal and positive, so the hidden bit is there and the sign is not.
+        let pattern = grid.clip_norm.get().to_bits();
+        let significand = (pattern & SIGNIFICAND) | HIDDEN;
+        // Zero and subnormal numbers have no hidden bit. They are rounded to zero, too: that some
+        // are above a step takes a clip norm below 2^-100.
+        let least = match (pattern >> 23).checked_sub(grid.bits) {
+            Some(exponent) if exponent > 0 => exponent << 23,
+            _ => HIDDEN,
+        };
+        Self {
+            significand,
+            // Below 2³², since the significand is 2²³ at least.
+            reciprocal: divide((1 << 55) - 1, 0, significand as u64).0 as u32,
+            exponent: (pattern >> 23).wrapping_sub(grid.bits),
+            least,
+        }
+    }
+
+    /// ⌊|x| / step⌋ with the sign of `x`; exact for |x| ≤ 2 · clip norm.
+    ///
+    /// In 32 bits but for one product. With m and M the significands of x and of the clip norm,
+    /// |x| / step = (m / M) · 2^shift, shift ≤ 25.
+    ///
+    /// *Estimate.* `reciprocal` is short of 2⁵⁵/M by at most 1 + 1/M, so 2⁸m · reciprocal / 2³² is
+    /// short of 2³¹·m/M by less than 1.1, and after rounding down by less than 2.1. Shifted by 31 −
+    /// shift ≥ 6 to the right that is less than 2.1/64 of a unit: the estimate is the quotient, or
+    /// one less.
+    ///
+    /// *Which.* m · 2^shift − estimate · M is therefore at least 0 and below 2M < 2²⁵. The lowest
+    /// 32 bits of both products give it, and it is M or more if the estimate is one less. ∎
+    #[inline(always)]
+    fn round_toward_zero(&self, x: f32) -> i32 {
+        let pattern = x.to_bits();
+        let magnitude = pattern & !SIGN;
+        if magnitude < self.least {
+            return 0;
+        }
+        // The masks change nothing: 0 ≤ shift ≤ 25. They spare the processor a comparison.
+        let shift = (magnitude >> 23).wrapping_sub(self.exponent) & 31;
+        // The hidden bit is the highest, above the significand that is written: 2⁸m.
+        let scaled = pattern << 8 | 1 << 31;
+        let significand = scaled >> 8;
+        let product = u64::from(scaled) * u64::from(self.reciprocal);
+        let estimate = (product >> 32) as u32 >> (31 - shift);
+        let rest = (significand << shift).wrapping_sub(estimate.wrapping_mul(self.significand));
+        let quotient = (estimate + u32::from(rest >= self.significand)) as i32;
+        // Negated without a branch, which no processor could predict: −q = !q + 1.
+        let sign = pattern as i32 >> 31;
+        (quotient ^ sign) - sign
+    }
+}
+
 /// Σq² of at most [`BLOCK`] integers of at most 2²⁵, exact.
 #[inline(always)]
 fn sum_of_squares(integers: impl Iterator<Item = i32>) -> u64 {
@@ -325,7 +334,7 @@ fn sum_of_squares(integers: impl Iterator<Item = i32>) -> u64 {
 /// The map from the entries of one checked update to integers; see [`Grid::quantizer`].
 #[derive(Clone, Copy, Debug)]
 pub struct Quantizer {
-    grid: Grid,
+    steps: Steps,
     repair: Repair,
 }
 
@@ -351,7 +360,7 @@ impl Quantizer {
     /// The integer for one entry of the update that this quantizer was made from.
     #[inline(always)]
     pub fn get(&self, x: f32) -> i32 {
-        self.repair.apply(self.grid.round_toward_zero(x))
+        self.repair.apply(self.steps.round_toward_zero(x))
     }
 }
 
@@ -399,7 +408,7 @@ mod tests {
             let factor = 2f32.powi(scale);
             let grid = grid(clip_norm * factor, bits);
             let exact = f64::from(x * factor) / grid.step();
-            prop_assert_eq!(f64::from(grid.round_toward_zero(x * factor)), exact.trunc());
+            prop_assert_eq!(f64::from(Steps::of(&grid).round_toward_zero(x * factor)), exact.trunc());
         }
 
         /// Any clip norm and any entry of up to twice that, and what is next to points of the grid.
@@ -409,12 +418,13 @@ mod tests {
             share in 0.0_f64..2.0, spread in 0_u32..160, point in any::<i32>(),
         ) {
             let grid = grid(f32::from_bits(clip_norm), bits);
+            let steps = Steps::of(&grid);
             let largest = (2.0 * grid.clip_norm().get()).min(f32::MAX);
             let entry = (f64::from(largest) * 0.5 * share * 2f64.powi(-(spread as i32))) as f32;
             let near = (f64::from(point >> (30 - bits)) * grid.step()) as f32;
             for x in [entry, near, near.next_up(), near.next_down(), largest, 0.0] {
                 if x.abs() <= largest {
-                    let (up, down) = (grid.round_toward_zero(x), grid.round_toward_zero(-x));
+                    let (up, down) = (steps.round_toward_zero(x), steps.round_toward_zero(-x));
                     prop_assert_eq!(up, by_division(&grid, x), "{} on {:?}", x, grid);
                     prop_assert_eq!(down, by_division(&grid, -x), "{} on {:?}", -x, grid);
                 }
@@ -512,7 +522,7 @@ mod tests {
             {
                 if x.is_finite() && x.abs() <= 2.0 * clip_norm {
                     assert_eq!(
-                        grid.round_toward_zero(x),
+                        Steps::of(&grid).round_toward_zero(x),
                         by_division(&grid, x),
                         "{x} on {grid:?}"
                     );
