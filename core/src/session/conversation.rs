@@ -52,6 +52,9 @@ pub(super) enum Answer {
     Hello,
     HelloAgain,
     Decline(u32, Decline),
+    /// Whether the device takes part in the round that it is invited to, with the stack of the
+    /// invitation gone.
+    Consider,
     /// What the phase sends, from the first chunk on that may be missing.
     Go,
     /// The next chunk of the update.
@@ -297,26 +300,35 @@ where
             // A new round gives up one that is not finished: whatever was recorded stays.
             _ => self.leave_round(),
         }
-        let accepted = match has_unknown {
-            true => Err(Decline::Personal),
-            false => self.device.accept(number, invitation),
+        if has_unknown {
+            return Ok(Answer::Decline(number, Decline::Personal));
+        }
+        self.round = Some(Round::new(number, *invitation, tagged, checksum));
+        Ok(Answer::Consider)
+    }
+
+    /// Accepts the invitation, or declines.
+    #[inline(never)]
+    fn consider(&mut self) -> Answer {
+        let Some(round) = &mut self.round else {
+            return Answer::Nothing;
         };
-        if let Err(reason) = accepted {
+        let (number, invitation) = (round.number, &round.invitation);
+        if let Err(reason) = self.device.accept(number, invitation) {
+            self.round = None;
             if reason == Decline::TooFar {
                 self.refusals.count(Refusal::Round);
             }
-            return Ok(Answer::Decline(number, reason));
+            return Answer::Decline(number, reason);
         }
-        let mut round = Round::new(number, *invitation, tagged, checksum);
         if self.device.parts.has(number, invitation) {
             // The encoder came with the part before.
             let chunk = self.device.model.parameter_count() / MODEL_CHUNK;
             round.chunk = u16::try_from(chunk).unwrap_or(u16::MAX);
         }
-        self.round = Some(round);
         self.phase = Phase::Receiving;
         self.repetitions = 0;
-        Ok(Answer::Go)
+        Answer::Go
     }
 
     /// The update that is there goes out from its beginning.
@@ -344,6 +356,10 @@ where
 
     /// Puts a frame with the answer where it goes out from; none if there is nothing to send.
     pub(super) fn send(&mut self, answer: Answer, to: &mut Encoded) {
+        let answer = match answer {
+            Answer::Consider => self.consider(),
+            answer => answer,
+        };
         match answer {
             Answer::Nothing => return,
             Answer::Hello => {
@@ -351,7 +367,7 @@ where
                 return self.greet(to);
             }
             Answer::HelloAgain => return self.greet(to),
-            Answer::Ready | Answer::Decline(..) | Answer::Go | Answer::More => {}
+            _ => {}
         }
         if self.compose(answer, to).is_some()
             && let Some(link) = &self.link
@@ -388,7 +404,7 @@ where
     fn compose(&mut self, answer: Answer, to: &mut Encoded) -> Option<()> {
         let number = self.round.as_ref().map_or(0, |round| round.number);
         let (number, message) = match answer {
-            Answer::Nothing | Answer::Hello | Answer::HelloAgain => return None,
+            Answer::Nothing | Answer::Hello | Answer::HelloAgain | Answer::Consider => return None,
             Answer::Ready => {
                 let ready = Ready {
                     ledger: ledger_fingerprint(self.device.ledger.nonce()),

@@ -27,6 +27,8 @@ where
     ///
     /// # Errors
     /// Those of the stream. A frame that was not written as a whole is written again.
+    // A function also where it is called once: its buffer is not on the stack during training.
+    #[inline(never)]
     pub fn exchange<T>(&mut self, stream: &mut T) -> Result<bool, T::Error>
     where
         T: Read + ReadReady + Write,

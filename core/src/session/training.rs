@@ -36,10 +36,10 @@ where
     /// The first piece records the participation, which takes as long as the flash. Each of the
     /// others does one of these: it trains on up to `most` samples (0 counts as 1), with the local
     /// step behind the last one of a batch; rounds the update; draws the noise of some entries, as
-    /// many as take about as long as the samples; or adds the masks of a helper. Where additions
-    /// are calls, for want of a floating-point unit, training in `f32` also returns within a sample
-    /// and within a step. At once comes what has no pieces: the training of a personal model and of
-    /// an encoder without labels.
+    /// many as take about as long as the samples; draws that of the bit; or adds the masks of a
+    /// helper. Where additions are calls, for want of a floating-point unit, training in `f32` also
+    /// returns within a sample and within a step. At once comes what has no pieces: the training of
+    /// a personal model and of an encoder without labels.
     ///
     /// What is sent is what [`Self::train`] sends, bit for bit.
     pub fn train_some<S>(&mut self, samples: &S, most: usize) -> Progress
@@ -155,7 +155,9 @@ where
     K: PersonalStore,
     V: Secrets,
 {
-    /// The round begins: it is recorded, or the device declines.
+    /// The round begins: it is recorded, or the device declines. A function, so that keys and the
+    /// bytes of a record are not on the stack in the other pieces.
+    #[inline(never)]
     fn record<S: Samples<Target = M::Target>>(&mut self, samples: &S) -> Answer {
         let Some(round) = &self.round else {
             return Answer::Nothing;

@@ -31,8 +31,23 @@ impl<D: Copy> Round<D> {
     /// sent takes the place of the update, of which nothing is left.
     ///
     /// As many entries as take the time of training on `most` samples, about.
-    #[inline(never)]
     pub(in super::super) fn cover<M: Trainable<Descent = D>, F, K, V: Secrets>(
+        &mut self,
+        device: &mut Device<'_, M, F, K, V>,
+        most: usize,
+    ) {
+        match &self.stage {
+            Stage::Covering(covering) if covering.done < self.invitation.update_length() => {
+                self.cover_entries(device, most);
+            }
+            Stage::Covering(_) => self.cover_rest(device),
+            _ => {}
+        }
+    }
+
+    /// The next entries.
+    #[inline(never)]
+    fn cover_entries<M: Trainable<Descent = D>, F, K, V: Secrets>(
         &mut self,
         device: &mut Device<'_, M, F, K, V>,
         most: usize,
@@ -42,7 +57,6 @@ impl<D: Copy> Round<D> {
             invitation,
             stage: Stage::Covering(covering),
             negated,
-            bit,
             ..
         } = self
         else {
@@ -82,13 +96,25 @@ impl<D: Copy> Round<D> {
             draw_noise(streams, purpose, &mut covering.words, noise, low, high);
         }
         covering.done = end;
-        if end < length {
+    }
+
+    /// What comes behind the entries: the noise of the bit, or the masks of the next helper.
+    #[inline(never)]
+    fn cover_rest<M: Trainable, F, K, V: Secrets>(&mut self, device: &mut Device<'_, M, F, K, V>) {
+        let Self {
+            invitation,
+            stage: Stage::Covering(covering),
+            bit,
+            ..
+        } = self
+        else {
             return;
-        }
+        };
         match invitation.masks {
             // An invitation to masks has no bit.
             None => {
                 if let Some(sigma) = invitation.bit.and_then(|bit| bit.noise) {
+                    let streams = &streams_of(&device.identity, self.number);
                     // It takes the place of the update's noise.
                     let noise = covering.noise.insert(DiscreteGaussian::of(sigma));
                     let (low, high) = (
@@ -98,8 +124,6 @@ impl<D: Copy> Round<D> {
                     draw_noise(streams, Purpose::DeviceBitNoise, &mut 0, noise, low, high);
                 }
             }
-            // Behind the last entries, a piece for each helper.
-            Some(_) if DeviceMasks::HAS_MASKS && start < length => return,
             Some(masking) => {
                 let helper = covering.helpers;
                 covering.helpers += 1;

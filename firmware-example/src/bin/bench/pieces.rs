@@ -33,12 +33,11 @@ use super::{
 /// A whole batch, and one of the next.
 const TRAINED_ON: usize = 11;
 
-/// The longest piece in `f32`, counted from the record: the last one, with the noise of 16 entries
-/// or fewer and the first frame. Where additions are calls, the scores of a sample are the longest,
-/// behind the record and the order of the epoch.
+/// The longest piece in `f32`, counted from the record: the rounding of the update. Where additions
+/// are calls, the scores of a sample are the longest, behind the record and the order of the epoch.
 #[cfg(not(all(small_ram, fast)))]
 const LONGEST: usize = if cfg!(target_abi = "eabihf") {
-    TRAINED_ON + 1 + PARAMETERS.div_ceil(16)
+    TRAINED_ON + 1
 } else {
     2
 };
