@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `start` | switches on the serial line, its interrupt and the ticks |
 //! | `transmit` | puts a byte on the line, if there is room |
+//! | `resume` | lets bytes through that the interrupt had no room for |
 //! | `ticks` | tenths of a second since the start |
 //! | `sleep_unless` | waits for an interrupt, unless there is something to do |
 //! | `provisioning` | the page of the provisioning record |

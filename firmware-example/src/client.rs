@@ -7,6 +7,7 @@ use smolfed_core::{
     Progress,
     contrast::{FromRecipe, Representation},
     fixed_point::{FeatureScale, FixedPointModel},
+    ledger::{Ledger, LedgerError},
     model::{Const, FixedModel, Softmax},
     personal::store::{NoStore, PersonalStore},
     session::{FixedPoint, Memory, Session, SessionError, Trainable, Unlabelled},
@@ -65,7 +66,7 @@ pub fn run_regression<F: NorFlash, K: PersonalStore>(
 }
 
 /// Bytes of RAM beside the vectors and the samples: variables and the deepest call, which
-/// `docs/targets.md` has (2,800 bytes at most; with `x25519` 4,700 on RV32IMC, before rounds came
+/// `docs/targets.md` has (2,000 bytes at most; with `x25519` 4,700 on RV32IMC, before rounds came
 /// in pieces), and some to spare.
 const RESERVE: usize = if cfg!(feature = "x25519") { 11 } else { 8 } << 9;
 
@@ -192,11 +193,29 @@ where
         store,
     } = storage;
     let nonces = of_this_start(starts).map_err(|_| Refused::Starts)?;
+    // All where they are: moved out, they would be in RAM twice.
+    let ledger = nonces::ledger(ledger);
     let mut session = open(model, ledger, nonces, store, &mut vectors);
-    // Both where they are: moved out, they would be in RAM twice.
     let session = session.as_mut().map_err(|why| *why)?;
-
     board::start();
+    take_part(session, data, sensor, train)
+}
+
+/// The loop of a device. A function of its own, which finds all that is large by a pointer: in the
+/// frame that holds it, a Cortex-M0 keeps 150 bytes of addresses.
+#[inline(never)]
+fn take_part<M, S, const D: usize, F, K>(
+    session: &mut Device<'_, M, F, K>,
+    data: &mut LocalData<'_, D, S::Value>,
+    sensor: &mut S,
+    train: impl Fn(&mut Device<'_, M, F, K>, &LocalData<'_, D, S::Value>) -> Progress,
+) -> !
+where
+    M: Trainable,
+    S: Sense,
+    F: NorFlash,
+    K: PersonalStore,
+{
     session.timeout();
     let (mut sent_at, mut measured_at) = (0, 0);
     loop {
@@ -283,7 +302,7 @@ fn local_data<S: Sense, const D: usize>(
 #[inline(never)]
 fn open<M, const G: usize, const P: usize, const B: usize, F, K>(
     model: M,
-    ledger: F,
+    ledger: Result<Ledger<F>, LedgerError>,
     nonces: Nonces,
     store: K,
     vectors: &mut Vectors<G, P, B>,
@@ -296,14 +315,12 @@ where
     // Used where it is: moved out, it would be on the stack twice.
     let mut record = record();
     let record = record.as_mut()?;
-    let ledger = nonces::ledger(ledger, &mut record.key).map_err(|_| Refused::Ledger)?;
-    board::forget_first_key();
     Session::with_store(
         record.identity.clone(),
         record.policy,
         model,
         vectors.memory(),
-        ledger,
+        ledger.map_err(|_| Refused::Ledger)?,
         nonces,
         store,
     )

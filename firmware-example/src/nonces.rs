@@ -20,6 +20,12 @@ use smolfed_core::{
     ledger::{Ledger, LedgerError},
 };
 
+use crate::board;
+#[cfg(all(has_random_numbers, feature = "element"))]
+use crate::element::record;
+#[cfg(all(has_random_numbers, not(feature = "element")))]
+use crate::root::record;
+
 /// Where nonces come from.
 #[cfg(not(has_random_numbers))]
 pub type Nonces = Counted;
@@ -28,27 +34,39 @@ pub type Nonces = Counted;
 #[cfg(has_random_numbers)]
 pub type Nonces = Hardware;
 
-/// The device's ledger, which provisioning has written.
+/// The device's ledger, which provisioning has written. The first key of the record is then of no
+/// use, and forgotten.
 ///
 /// # Errors
 /// [`LedgerError`]: the device must then not take part.
 #[cfg(not(has_random_numbers))]
-pub fn ledger<F: NorFlash>(flash: F, _: &mut Option<Key>) -> Result<Ledger<F>, LedgerError> {
-    Ledger::open(flash)
+#[inline(never)]
+pub fn ledger<F: NorFlash>(flash: F) -> Result<Ledger<F>, LedgerError> {
+    let ledger = Ledger::open(flash)?;
+    board::forget_first_key();
+    Ok(ledger)
 }
 
-/// The device's ledger, which it creates at its first start with the key of its record, and takes
-/// that.
+/// The device's ledger, which it creates at its first start with the key of its record. That is
+/// then of no use, and forgotten.
 ///
 /// # Errors
 /// [`LedgerError`]: the device must then not take part.
 #[cfg(has_random_numbers)]
-pub fn ledger<F: NorFlash>(flash: F, key: &mut Option<Key>) -> Result<Ledger<F>, LedgerError> {
-    let fresh = core::array::from_fn(|_| crate::board::random_byte());
-    let ledger = Ledger::open_or_create(flash, fresh, key.clone());
-    // Overwritten where it is, which `take` does not.
-    *key = None;
-    ledger
+#[inline(never)]
+pub fn ledger<F: NorFlash>(flash: F) -> Result<Ledger<F>, LedgerError> {
+    let fresh = core::array::from_fn(|_| board::random_byte());
+    let ledger = Ledger::open_or_create(flash, fresh, first_key())?;
+    board::forget_first_key();
+    Ok(ledger)
+}
+
+/// The key of the record, if it has one still. A function, so that the record leaves the stack.
+#[cfg(has_random_numbers)]
+#[inline(never)]
+fn first_key() -> Option<Key> {
+    let mut record = record();
+    record.as_mut().ok()?.key.clone()
 }
 
 /// The nonces of this start, counted on a separate piece of flash.
@@ -134,7 +152,7 @@ impl rand_core::TryRng for Hardware {
     }
 
     fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Self::Error> {
-        bytes.fill_with(crate::board::random_byte);
+        bytes.fill_with(board::random_byte);
         Ok(())
     }
 }

@@ -67,14 +67,15 @@ fn main() -> ! {
 
 /// The device that the provisioning record names.
 fn start() -> Option<Device> {
-    let mut record = Record::read(board::provisioning()).ok()?;
+    let ledger = nonces::ledger(Forgetful::new()).ok()?;
+    let record = Record::read(board::provisioning()).ok()?;
     Some(Device {
         client: Client::new(Softmax::new(Const, Const)),
         global: [0.0; PARAMETERS],
         windows: Windows::new(),
         identity: record.identity.clone(),
         policy: record.policy,
-        ledger: nonces::ledger(Forgetful::new(), &mut record.key).ok()?,
+        ledger,
     })
 }
 

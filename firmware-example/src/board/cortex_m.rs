@@ -20,6 +20,12 @@ pub fn enable_interrupt(number: u8) {
     SYSTEM.at(0x100 + word).write(1 << (number % 32));
 }
 
+/// Interrupts the processor as if the device had.
+pub fn pend_interrupt(number: u8) {
+    let word = usize::from(number / 32) * 4;
+    SYSTEM.at(0x200 + word).write(1 << (number % 32));
+}
+
 /// Interrupts the processor every `cycles` cycles of its clock, at most 2²⁴ (`SysTick`).
 pub fn start_system_ticks(cycles: u32) {
     SYSTEM.at(0x14).write(cycles - 1);

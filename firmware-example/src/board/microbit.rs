@@ -30,6 +30,8 @@ const START_RECEIVING: usize = 0x000;
 const START_SENDING: usize = 0x008;
 const RECEIVED_BYTE: usize = 0x108;
 const SENT_BYTE: usize = 0x11c;
+const ENABLE_INTERRUPTS: usize = 0x304;
+const DISABLE_INTERRUPTS: usize = 0x308;
 
 static TICKS: AtomicU32 = AtomicU32::new(0);
 /// Whether a byte is being sent, as far as the main loop knows.
@@ -46,7 +48,7 @@ pub fn start() {
     UART.at(0x524).write(0x01d7_e000);
     UART.at(0x500).write(4);
     // Interrupts for received and sent bytes: the one for sending only ends a sleep.
-    UART.at(0x304).write(1 << 2 | 1 << 7);
+    UART.at(ENABLE_INTERRUPTS).write(1 << 2 | 1 << 7);
     UART.at(START_RECEIVING).write(1);
     UART.at(START_SENDING).write(1);
     enable_interrupt(UART_INTERRUPT);
@@ -68,6 +70,11 @@ pub fn transmit(byte: u8) -> bool {
         UART.at(0x51c).write(byte.into());
     }
     room
+}
+
+/// Lets bytes through that the interrupt had no room for.
+pub fn resume() {
+    UART.at(ENABLE_INTERRUPTS).write(1 << 2);
 }
 
 /// Tenths of a second since the start; begins again at 0 after 13 years.
@@ -120,6 +127,10 @@ pub(super) const LAST_INTERRUPT: u8 = TIMER_INTERRUPT;
 /// All interrupts of devices.
 pub(super) extern "C" fn on_interrupt() {
     while UART.at(RECEIVED_BYTE).read() != 0 {
+        if !RECEIVED.has_room() {
+            UART.at(DISABLE_INTERRUPTS).write(1 << 2);
+            break;
+        }
         UART.at(RECEIVED_BYTE).write(0);
         RECEIVED.put(UART.at(0x518).read() as u8);
     }

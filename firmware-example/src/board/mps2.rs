@@ -10,7 +10,7 @@ use cortex_m_rt::exception;
 
 use super::{
     TICKS_PER_SECOND,
-    cortex_m::{enable_interrupt, start_system_ticks},
+    cortex_m::{enable_interrupt, pend_interrupt, start_system_ticks},
     register::{Device, Register},
 };
 use crate::link::RECEIVED;
@@ -78,6 +78,11 @@ pub fn transmit(byte: u8) -> bool {
     room
 }
 
+/// Lets a byte through that the interrupt had no room for: the UART interrupts once for each.
+pub fn resume() {
+    pend_interrupt(map::UART_RX);
+}
+
 /// Switches on the second line, without interrupts.
 #[cfg(feature = "element")]
 pub fn start_second() {
@@ -142,7 +147,7 @@ pub(super) const LAST_INTERRUPT: u8 = map::UART_TX;
 pub(super) extern "C" fn on_interrupt() {
     // Cleared first: a byte that comes while the loop ends interrupts again.
     UART.at(INTERRUPT_CLEAR).write(0b11);
-    while UART.at(STATE).read() & RECEIVE_FULL != 0 {
+    while RECEIVED.has_room() && UART.at(STATE).read() & RECEIVE_FULL != 0 {
         RECEIVED.put(UART.at(DATA).read() as u8);
     }
 }

@@ -76,6 +76,11 @@ pub fn transmit(byte: u8) -> bool {
     room
 }
 
+/// Lets bytes through that the interrupt had no room for.
+pub fn resume() {
+    write_uart(INTERRUPT_ENABLE, 0b11);
+}
+
 /// Tenths of a second since the start; begins again at 0 after 13 years.
 pub fn ticks() -> u32 {
     TICKS.load(Ordering::Relaxed)
@@ -145,6 +150,10 @@ fn on_tick() {
 fn on_device() {
     let number = PLIC.at(CLAIM).read();
     while read_uart(LINE_STATUS) & RECEIVE_READY != 0 {
+        if !RECEIVED.has_room() {
+            write_uart(INTERRUPT_ENABLE, 0b10);
+            break;
+        }
         RECEIVED.put(read_uart(DATA));
     }
     // Reading which interrupt it is ends the one for sending.
