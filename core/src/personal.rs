@@ -17,24 +17,27 @@
 mod fisher;
 mod noisy;
 mod request;
+mod round;
+mod steps;
 pub mod store;
 
-use core::num::NonZeroU32;
+use core::{num::NonZeroU32, ops::Range};
 
 use rand_core::Rng;
 
 use crate::{
-    lanes,
     model::Model,
     params::{LearningRate, Penalty},
     samples::Samples,
     stream,
-    train::{TrainError, TrainReport},
+    train::{Report, TrainError, TrainReport},
 };
 
 pub use fisher::fisher_diagonal;
 pub use noisy::NoisySteps;
-pub use request::{MAX_RATIO, Personal, PersonalError, PersonalRequest, PersonalRound};
+pub use request::{MAX_RATIO, Personal, PersonalRequest};
+pub(crate) use round::{Before, PersonalRound, Place};
+pub(crate) use steps::Steps;
 
 /// How long a device trains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,24 +117,8 @@ pub fn descend<M: Model, S: Samples<Target = M::Target>>(
     if let Some(found) = lengths.into_iter().flatten().find(|n| *n != expected) {
         return Err(TrainError::Workspace { expected, found });
     }
-    let decay = settings.weight_decay.get();
-    steps(
-        model,
-        samples,
-        local,
-        settings,
-        rng,
-        memory,
-        |local, gradient| {
-            if let Some(anchor) = anchor {
-                pull(anchor, local, gradient);
-            }
-            for (g, w) in gradient.iter_mut().zip(local) {
-                *g += decay * w;
-            }
-            Ok(())
-        },
-    )
+    let adjust = penalties(anchor, settings);
+    steps(model, samples, local, settings, rng, memory, adjust)
 }
 
 /// DPFedMTL's local steps as the paper has them: in each, the gradient of the shared parameters,
@@ -152,11 +139,11 @@ pub fn descend_released<M: Model, S: Samples<Target = M::Target>>(
     memory: StepMemory<'_>,
     mut release: impl FnMut(&mut [f32]) -> Result<(), TrainError>,
 ) -> Result<TrainReport, TrainError> {
-    let adjust = |_: &[f32], gradient: &mut [f32]| release(gradient);
+    let adjust = |_, _: &[f32], gradient: &mut [f32]| release(gradient);
     steps(model, samples, local, settings, rng, memory, adjust)
 }
 
-/// The loop: batches, gradients, what `adjust` makes of each with the local model, steps.
+/// All steps; `adjust` makes of some entries of the model and of the gradient what a step takes.
 #[inline(always)]
 fn steps<M: Model, S: Samples<Target = M::Target>>(
     model: &M,
@@ -164,76 +151,57 @@ fn steps<M: Model, S: Samples<Target = M::Target>>(
     local: &mut [f32],
     settings: &PersonalTraining,
     rng: &mut impl Rng,
-    memory: StepMemory<'_>,
-    mut adjust: impl FnMut(&[f32], &mut [f32]) -> Result<(), TrainError>,
+    mut memory: StepMemory<'_>,
+    mut adjust: impl FnMut(Range<usize>, &[f32], &mut [f32]) -> Result<(), TrainError>,
 ) -> Result<TrainReport, TrainError> {
-    let StepMemory {
-        gradient,
-        order,
-        scratch,
-    } = memory;
-    let expected = model.parameter_count();
-    for found in [local.len(), gradient.len()] {
-        if found != expected {
-            return Err(TrainError::Workspace { expected, found });
-        }
-    }
-    let count = samples.len();
-    if count == 0 {
-        return Err(TrainError::NoSamples);
-    }
-    let found = order.len();
-    let Some(order) = order.get_mut(..count) else {
-        return Err(TrainError::Workspace {
-            expected: count,
-            found,
-        });
+    // Whole, as what is released needs the whole gradient.
+    let steps: Steps<'_, _, _, false> = Steps {
+        model,
+        samples,
+        settings,
     };
-    for (slot, index) in order.iter_mut().zip(0..) {
-        *slot = index;
+    let mut cursor = steps.begin(local, &mut memory)?;
+    let mut report = Report::default();
+    while !steps.is_complete(&cursor) {
+        let shuffle = |order: &mut [u32]| stream::shuffle(order, rng);
+        let (memory, adjust, report) = (&mut memory, &mut adjust, &mut report);
+        steps.advance(
+            &mut cursor,
+            shuffle,
+            local,
+            memory,
+            usize::MAX,
+            adjust,
+            report,
+        )?;
     }
+    steps.finish(&cursor, local, report)
+}
 
-    let rate = settings.learning_rate.get();
-    let (epochs, max_steps) = match settings.effort {
-        Effort::Epochs(epochs) => (epochs, u32::MAX),
-        Effort::Steps(steps) => (u32::MAX, steps.get()),
-    };
-    let mut report = TrainReport::default();
-    for epoch in 0..epochs {
-        if report.steps >= max_steps {
-            break;
+/// What is added to some entries of a gradient: the pull of an anchor, and the weight decay.
+#[inline(always)]
+fn penalties<'a>(
+    anchor: Option<&'a Anchor<'_>>,
+    settings: &PersonalTraining,
+) -> impl Fn(Range<usize>, &[f32], &mut [f32]) -> Result<(), TrainError> + use<'a> {
+    let decay = settings.weight_decay.get();
+    move |range, local, gradient| {
+        if let Some(anchor) = anchor {
+            pull(anchor, range, local, gradient);
         }
-        stream::shuffle(order, rng);
-        let (mut loss, mut batches) = (0.0, 0.0);
-        for batch in order.chunks(settings.batch_size.get() as usize) {
-            if report.steps >= max_steps {
-                break;
-            }
-            loss += model.loss_and_gradient(local, samples, batch, scratch, gradient)?;
-            batches += 1.0;
-            adjust(local, gradient)?;
-            for (w, g) in local.iter_mut().zip(gradient.iter()) {
-                *w -= rate * g;
-            }
-            report.steps += 1;
+        for (g, w) in gradient.iter_mut().zip(local) {
+            *g += decay * w;
         }
-        report.last_loss = loss / batches;
-        if epoch == 0 {
-            report.first_loss = report.last_loss;
-        }
-    }
-    if lanes::norm(local).is_finite() {
-        Ok(report)
-    } else {
-        Err(TrainError::Diverged)
+        Ok(())
     }
 }
 
-/// Adds `λF(w − a)` to the gradient.
+/// Adds `λF(w − a)` to some entries of a gradient.
 #[inline(always)]
-fn pull(anchor: &Anchor<'_>, local: &[f32], gradient: &mut [f32]) {
+fn pull(anchor: &Anchor<'_>, range: Range<usize>, local: &[f32], gradient: &mut [f32]) {
     let strength = anchor.strength.get();
-    let moved = local.iter().zip(anchor.at).map(|(w, a)| w - a);
+    let at = anchor.at.get(range.clone()).unwrap_or_default();
+    let moved = local.iter().zip(at).map(|(w, a)| w - a);
     match anchor.importance {
         None => {
             for (g, moved) in gradient.iter_mut().zip(moved) {
@@ -241,6 +209,7 @@ fn pull(anchor: &Anchor<'_>, local: &[f32], gradient: &mut [f32]) {
             }
         }
         Some(importance) => {
+            let importance = importance.get(range).unwrap_or_default();
             for ((g, moved), f) in gradient.iter_mut().zip(moved).zip(importance) {
                 *g += strength * (f * moved);
             }

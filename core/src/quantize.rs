@@ -269,7 +269,7 @@ struct Steps {
 }
 
 impl Steps {
-    const fn of(grid: &Grid) -> Self {
+    fn of(grid: &Grid) -> Self {
         // `ClipNorm` is normal and positive, so the hidden bit is there and the sign is not.
         let pattern = grid.clip_norm.get().to_bits();
         let significand = (pattern & SIGNIFICAND) | HIDDEN;

@@ -226,7 +226,10 @@ where
         for (index, byte) in bytes.iter().enumerate() {
             // Only a zero ends a frame.
             if let Some(raw) = self.line.receive(*byte) {
-                let answer = self.conversation.receive(raw);
+                let answer = match self.conversation.receive(raw) {
+                    Answer::Consider => self.conversation.consider(),
+                    answer => answer,
+                };
                 self.send(answer);
                 return index + 1;
             }

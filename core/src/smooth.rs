@@ -163,7 +163,7 @@ impl LaplacianSmoothing {
     fn apply_axis(&self, slab: &mut [f32], stride: NonZeroUsize) {
         match &self.narrow {
             _ if stride == NonZeroUsize::MIN => self.apply(slab),
-            Some(narrow) => grid::apply_outermost(narrow.recursion(), slab, stride),
+            Some(narrow) => grid::apply_outermost(&narrow.recursion(), slab, stride),
             None => self.wide.apply(slab, stride),
         }
     }

@@ -20,13 +20,15 @@ use crate::{
 
 mod cursor;
 mod local;
+mod report;
 
 pub(crate) use cursor::Cursor;
 #[cfg(any(test, feature = "hazmat"))]
 pub use local::local_update;
 #[cfg(not(any(test, feature = "hazmat")))]
 pub(crate) use local::local_update;
-pub(crate) use local::{Descent, Local, Report};
+pub(crate) use local::{Descent, Local};
+pub(crate) use report::Report;
 
 /// When the update is clipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use smolfed_core::{
     Progress,
     contrast::{FromRecipe, Representation},
     fixed_point::{FeatureScale, FixedPointModel},
-    ledger::{Ledger, LedgerError},
+    identity::Identity,
     model::{Const, FixedModel, Softmax},
-    personal::store::{NoStore, PersonalStore},
-    session::{FixedPoint, Memory, Session, SessionError, Trainable, Unlabelled},
+    personal::store::{BlockingStore, NoStore},
+    session::{FixedPoint, Memory, Policy, Session, SessionError, Trainable, Unlabelled},
     train::Workspace,
 };
 
@@ -57,7 +57,7 @@ pub struct Storage<F, K> {
 ///
 /// # Errors
 /// As there.
-pub fn run_regression<F: NorFlash, K: PersonalStore>(
+pub fn run_regression<F: NorFlash, K: BlockingStore>(
     storage: Storage<F, K>,
 ) -> Result<Infallible, Refused> {
     let model: Regression = Softmax::new(Const, Const);
@@ -92,7 +92,7 @@ where
     M: FixedModel<Target = u16>,
     S: Sense<Value = f32>,
     F: NorFlash,
-    K: PersonalStore,
+    K: BlockingStore,
 {
     let classes = M::OUTPUTS as u16;
     run_with::<M, S, P, P, B, D, F, K>(model, storage, classes, |session, data| {
@@ -174,7 +174,7 @@ where
     M: Trainable,
     S: Sense,
     F: NorFlash,
-    K: PersonalStore,
+    K: BlockingStore,
 {
     const {
         assert!(
@@ -193,8 +193,7 @@ where
         store,
     } = storage;
     let nonces = of_this_start(starts).map_err(|_| Refused::Starts)?;
-    // All where they are: moved out, they would be in RAM twice.
-    let ledger = nonces::ledger(ledger);
+    // Both where they are: moved out, they would be in RAM twice.
     let mut session = open(model, ledger, nonces, store, &mut vectors);
     let session = session.as_mut().map_err(|why| *why)?;
     board::start();
@@ -214,7 +213,7 @@ where
     M: Trainable,
     S: Sense,
     F: NorFlash,
-    K: PersonalStore,
+    K: BlockingStore,
 {
     session.timeout();
     let (mut sent_at, mut measured_at) = (0, 0);
@@ -296,13 +295,24 @@ fn local_data<S: Sense, const D: usize>(
     Ok((data, S::new(classes, record.identity.device)))
 }
 
+/// Who the device is, and what it agrees to. A function, so that the rest of the record leaves the
+/// stack.
+#[inline(never)]
+fn owner() -> Result<(Identity<Secrets>, Policy), Refused> {
+    // Used where it is: moved out, it would be on the stack twice.
+    let mut record = record();
+    let record = record.as_mut()?;
+    Ok((record.identity.clone(), record.policy))
+}
+
 /// A session of the device that the provisioning record names, or what is missing for one.
 ///
-/// A separate function, so that what only the start needs leaves the stack.
+/// A separate function, so that what only the start needs leaves the stack: above all the ledger's
+/// chain key, which a slot in the frame of the loop would keep.
 #[inline(never)]
 fn open<M, const G: usize, const P: usize, const B: usize, F, K>(
     model: M,
-    ledger: Result<Ledger<F>, LedgerError>,
+    ledger: F,
     nonces: Nonces,
     store: K,
     vectors: &mut Vectors<G, P, B>,
@@ -310,17 +320,17 @@ fn open<M, const G: usize, const P: usize, const B: usize, F, K>(
 where
     M: Trainable,
     F: NorFlash,
-    K: PersonalStore,
+    K: BlockingStore,
 {
-    // Used where it is: moved out, it would be on the stack twice.
-    let mut record = record();
-    let record = record.as_mut()?;
+    let ledger = nonces::ledger(ledger).map_err(|_| Refused::Ledger)?;
+    board::forget_first_key();
+    let (identity, policy) = owner()?;
     Session::with_store(
-        record.identity.clone(),
-        record.policy,
+        identity,
+        policy,
         model,
         vectors.memory(),
-        ledger.map_err(|_| Refused::Ledger)?,
+        ledger,
         nonces,
         store,
     )

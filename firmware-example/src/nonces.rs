@@ -20,6 +20,7 @@ use smolfed_core::{
     ledger::{Ledger, LedgerError},
 };
 
+#[cfg(has_random_numbers)]
 use crate::board;
 #[cfg(all(has_random_numbers, feature = "element"))]
 use crate::element::record;
@@ -34,34 +35,27 @@ pub type Nonces = Counted;
 #[cfg(has_random_numbers)]
 pub type Nonces = Hardware;
 
-/// The device's ledger, which provisioning has written. The first key of the record is then of no
-/// use, and forgotten.
+/// The device's ledger, which provisioning has written.
 ///
 /// # Errors
 /// [`LedgerError`]: the device must then not take part.
 #[cfg(not(has_random_numbers))]
-#[inline(never)]
 pub fn ledger<F: NorFlash>(flash: F) -> Result<Ledger<F>, LedgerError> {
-    let ledger = Ledger::open(flash)?;
-    board::forget_first_key();
-    Ok(ledger)
+    Ledger::open(flash)
 }
 
-/// The device's ledger, which it creates at its first start with the key of its record. That is
-/// then of no use, and forgotten.
+/// The device's ledger, which it creates at its first start with the key of its record.
 ///
 /// # Errors
 /// [`LedgerError`]: the device must then not take part.
 #[cfg(has_random_numbers)]
-#[inline(never)]
 pub fn ledger<F: NorFlash>(flash: F) -> Result<Ledger<F>, LedgerError> {
     let fresh = core::array::from_fn(|_| board::random_byte());
-    let ledger = Ledger::open_or_create(flash, fresh, first_key())?;
-    board::forget_first_key();
-    Ok(ledger)
+    Ledger::open_or_create(flash, fresh, first_key())
 }
 
-/// The key of the record, if it has one still. A function, so that the record leaves the stack.
+/// The key of the record, if it has one still. One that cannot be read has none: whoever reads the
+/// samples of the same record says why. A function, so that the record leaves the stack.
 #[cfg(has_random_numbers)]
 #[inline(never)]
 fn first_key() -> Option<Key> {

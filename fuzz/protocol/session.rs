@@ -10,7 +10,7 @@ use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
 use smolfed_core::model::Softmax;
 use smolfed_core::params::NoiseMultiplier;
 use smolfed_core::personal::store::flash::FlashStore;
-use smolfed_core::personal::store::{PersonalStore, StateId, StateKind};
+use smolfed_core::personal::store::{BlockingStore, StateId, StateKind};
 use smolfed_core::samples::SampleSlice;
 use smolfed_core::session::{Phase, Policy, Session};
 use smolfed_core::stream::{Root, Stream};

@@ -291,7 +291,7 @@ enum Term {
     Before,
     /// θ·F_{k-1}.
     ThetaBefore,
-    /// What they leave of width\[k\].
+    /// What they leave of `width[k]`.
     None,
 }
 

@@ -50,14 +50,18 @@ impl core::fmt::Display for StoreError {
 
 impl core::error::Error for StoreError {}
 
-/// Where a device keeps its personal model: two states.
+/// Where a device keeps its personal model: two states. A session trains with a [`BlockingStore`]
+/// or, with the feature `async`, with an `AsyncStore`.
 pub trait PersonalStore {
     /// Whether there is a store: without, nothing that needs one is compiled.
     const IS_PRESENT: bool = true;
 
     /// Values of a state, at most.
     fn capacity(&self) -> usize;
+}
 
+/// A store that answers when it is done.
+pub trait BlockingStore: PersonalStore {
     /// Reads a state into `to`; whether it is there, undamaged and as long as `to`. Without it,
     /// `to` may hold anything.
     ///
@@ -77,6 +81,31 @@ pub trait PersonalStore {
     ) -> Result<(), StoreError>;
 }
 
+/// A store that is awaited. A future that is dropped is a power cut.
+#[cfg(feature = "async")]
+pub trait AsyncStore: PersonalStore {
+    /// [`BlockingStore::load`].
+    ///
+    /// # Errors
+    /// As there.
+    fn load_async(
+        &mut self,
+        id: &StateId,
+        to: &mut [f32],
+    ) -> impl Future<Output = Result<bool, StoreError>>;
+
+    /// [`BlockingStore::save`].
+    ///
+    /// # Errors
+    /// As there.
+    fn save_async(
+        &mut self,
+        id: &StateId,
+        state: &[f32],
+        before: Option<&StateId>,
+    ) -> impl Future<Output = Result<(), StoreError>>;
+}
+
 /// The store of a device without a personal model.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoStore;
@@ -87,12 +116,30 @@ impl PersonalStore for NoStore {
     fn capacity(&self) -> usize {
         0
     }
+}
 
+impl BlockingStore for NoStore {
     fn load(&mut self, _: &StateId, _: &mut [f32]) -> Result<bool, StoreError> {
         Ok(false)
     }
 
     fn save(&mut self, _: &StateId, _: &[f32], _: Option<&StateId>) -> Result<(), StoreError> {
+        Err(StoreError)
+    }
+}
+
+#[cfg(feature = "async")]
+impl AsyncStore for NoStore {
+    async fn load_async(&mut self, _: &StateId, _: &mut [f32]) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn save_async(
+        &mut self,
+        _: &StateId,
+        _: &[f32],
+        _: Option<&StateId>,
+    ) -> Result<(), StoreError> {
         Err(StoreError)
     }
 }

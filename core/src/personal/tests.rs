@@ -413,7 +413,7 @@ fn the_pull_is_active_in_every_step() {
             memory.steps(),
         )
         .unwrap();
-        lanes::norm(&local)
+        crate::lanes::norm(&local)
     };
     let one = far(1, 10.0);
     assert!((far(20, 10.0) / one - 1.0).abs() < 0.05);
@@ -458,6 +458,95 @@ fn steps_are_counted_and_wrong_memory_is_refused() {
     let (local, wild) = (&mut [0.0; 3], settings(1e38, 3));
     let found = descend(&model, &samples, local, None, &wild, order, memory.steps());
     assert_eq!(found, Err(TrainError::Diverged));
+}
+
+/// In pieces of any lengths, and where samples and steps are split; whether passes or steps are
+/// counted.
+#[test]
+fn steps_in_pieces_have_the_bits_of_the_whole() {
+    fn in_pieces<M: Model<Target = u16>, const SPLIT: bool>(
+        model: &M,
+        samples: &SampleSlice<'_, u16>,
+        settings: &PersonalTraining,
+        anchor: &Anchor<'_>,
+        most: usize,
+    ) -> (Vec<f32>, TrainReport) {
+        let steps: Steps<'_, _, _, SPLIT> = Steps {
+            model,
+            samples,
+            settings,
+        };
+        let mut local = anchor.at.to_vec();
+        let mut memory = Memory::of(model, samples.len());
+        let mut cursor = steps.begin(&local, &mut memory.steps()).unwrap();
+        let mut report = Report::default();
+        let mut rng = stream(Purpose::BatchShuffle);
+        let adjust = &mut penalties(Some(anchor), settings);
+        while !steps.is_complete(&cursor) {
+            let shuffle = |order: &mut [u32]| crate::stream::shuffle(order, &mut rng);
+            let (local, memory) = (&mut local, &mut memory.steps());
+            steps
+                .advance(
+                    &mut cursor,
+                    shuffle,
+                    local,
+                    memory,
+                    most,
+                    adjust,
+                    &mut report,
+                )
+                .unwrap();
+        }
+        let report = steps.finish(&cursor, &local, report).unwrap();
+        (local, report)
+    }
+
+    let x: Vec<f32> = (0..14).map(|i| (i * i % 7) as f32 / 7.0 - 0.4).collect();
+    let y = [0, 1, 2, 0, 1, 2, 1];
+    let samples = &SampleSlice::new(&x, &y, 2).unwrap();
+    let counted = |n| Effort::Steps(NonZeroU32::new(n).unwrap());
+    macro_rules! check {
+        ($model:expr) => {
+            let model = &$model;
+            let at: Vec<f32> = (0..model.parameter_count() as u8)
+                .map(|i| f32::from(i % 5) / 5.0 - 0.4)
+                .collect();
+            let anchor = &Anchor {
+                at: &at,
+                strength: Penalty::new(0.3).unwrap(),
+                importance: Some(&vec![0.7; at.len()]),
+            };
+            for effort in [Effort::Epochs(3), counted(1), counted(4), counted(8)] {
+                let settings = &PersonalTraining {
+                    effort,
+                    batch_size: NonZeroU32::new(3).unwrap(),
+                    weight_decay: Penalty::new(0.1).unwrap(),
+                    ..settings(0.2, 1)
+                };
+                let (mut whole, mut memory) = (at.clone(), Memory::of(model, 7));
+                let order = &mut stream(Purpose::BatchShuffle);
+                let memory = memory.steps();
+                let report = descend(
+                    model,
+                    samples,
+                    &mut whole,
+                    Some(anchor),
+                    settings,
+                    order,
+                    memory,
+                )
+                .unwrap();
+                for most in 1..=4 {
+                    let parts = in_pieces::<_, false>(model, samples, settings, anchor, most);
+                    assert_eq!(parts, (whole.clone(), report), "{effort:?}, {most}");
+                }
+                let split = in_pieces::<_, true>(model, samples, settings, anchor, 1);
+                assert_eq!(split, (whole, report), "{effort:?}");
+            }
+        };
+    }
+    check!(Softmax::new(2, 3));
+    check!(Encoder::new(2_usize, 4_usize, 3_usize, Activation::Tanh));
 }
 
 /// Relu and tanh against differences of the loss.

@@ -52,8 +52,8 @@ pub(super) enum Answer {
     Hello,
     HelloAgain,
     Decline(u32, Decline),
-    /// Whether the device takes part in the round that it is invited to, with the stack of the
-    /// invitation gone.
+    /// To look at the invitation that the round has: [`Conversation::consider`]. Not at once, as the
+    /// calls that have unpacked it take their part of a board's stack.
     Consider,
     /// What the phase sends, from the first chunk on that may be missing.
     Go,
@@ -114,8 +114,11 @@ where
     /// The round is over for this device. Of an update that nothing covers yet nothing is left.
     pub(super) fn leave_round(&mut self) {
         let round = self.round.take();
-        if round.is_some_and(|round| matches!(round.stage, Stage::Training(_) | Stage::Covering(_)))
-        {
+        let has_update = |round: &Round<M::Descent>| match round.stage {
+            Stage::Training(_) | Stage::Keeping(..) | Stage::Covering(_) => true,
+            Stage::Invited | Stage::Covered => false,
+        };
+        if round.as_ref().is_some_and(has_update) {
             let work = &mut self.device.memory.work;
             work.local.fill(0.0);
             work.update.fill(0.0);
@@ -307,9 +310,9 @@ where
         Ok(Answer::Consider)
     }
 
-    /// Accepts the invitation, or declines.
+    /// Accepts the invitation of the round, or declines.
     #[inline(never)]
-    fn consider(&mut self) -> Answer {
+    pub(super) fn consider(&mut self) -> Answer {
         let Some(round) = &mut self.round else {
             return Answer::Nothing;
         };
@@ -356,18 +359,14 @@ where
 
     /// Puts a frame with the answer where it goes out from; none if there is nothing to send.
     pub(super) fn send(&mut self, answer: Answer, to: &mut Encoded) {
-        let answer = match answer {
-            Answer::Consider => self.consider(),
-            answer => answer,
-        };
         match answer {
-            Answer::Nothing => return,
+            Answer::Nothing | Answer::Consider => return,
             Answer::Hello => {
                 self.begin();
                 return self.greet(to);
             }
             Answer::HelloAgain => return self.greet(to),
-            _ => {}
+            Answer::Ready | Answer::Decline(..) | Answer::Go | Answer::More => {}
         }
         if self.compose(answer, to).is_some()
             && let Some(link) = &self.link

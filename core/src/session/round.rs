@@ -20,6 +20,7 @@ pub(super) mod stage;
 mod training;
 
 pub(super) use stage::Stage;
+pub(super) use training::Asked;
 
 use stage::Halves;
 

@@ -615,6 +615,34 @@ fn one_message_cannot_end_a_device() {
     assert_eq!((past.participations, past.next_round), (2, 202));
 }
 
+/// An invitation that the device declines ends the round whose model it receives; invited to that
+/// once more, it takes part.
+#[test]
+fn an_invitation_that_is_declined_ends_the_round_before() {
+    let mut board = board(policy(), ledger(), 0);
+    let mut other = coordinator(3, noise());
+    while board.phase() != Phase::Receiving {
+        turn_without_training(&mut board, &mut other);
+    }
+    for (round, phase) in [(u32::MAX - 1, Phase::Idle), (3, Phase::Receiving)] {
+        board.sent();
+        other.round = round;
+        other.outgoing.clear();
+        other.invite();
+        for said in core::mem::take(&mut other.outgoing) {
+            board.receive(&said);
+        }
+        assert_eq!(board.phase(), phase);
+        assert_eq!(
+            board.conversation.round.is_some(),
+            phase == Phase::Receiving
+        );
+    }
+    run(&mut board, &mut other, |bytes| bytes);
+    assert_eq!(other.integers, expected(3, &other.invitation));
+    assert_eq!(board.refusals().get(Refusal::Round), 1);
+}
+
 /// Rounds 1 and 5 are four apart; the first is free, and what is declined changes nothing.
 #[test]
 fn a_round_too_close_to_the_last_one_is_declined() {

@@ -10,9 +10,8 @@ pub use unlabelled::{Parts, Unlabelled};
 
 use super::{memory::Memory, policy::Policy};
 use crate::{
-    identity::LedgerNonce,
     participation::Streams,
-    personal::store::PersonalStore,
+    personal::{Before, PersonalRequest, Place},
     samples::Samples,
     train::Workspace,
     wire::message::{Decline, Invitation, Shape},
@@ -82,16 +81,15 @@ pub trait Trainable {
     ///
     /// # Errors
     /// Why there is nothing to send.
-    fn train<S, K>(
+    fn train<S>(
         &self,
         samples: &S,
-        round: LocalRound<'_, K>,
+        round: LocalRound<'_>,
         course: &mut Course<Self::Descent>,
         most: usize,
     ) -> Result<Learned, Decline>
     where
-        S: Samples<Target = Self::Target>,
-        K: PersonalStore;
+        S: Samples<Target = Self::Target>;
 }
 
 /// What a device remembers of a round that has several parts.
@@ -115,13 +113,13 @@ impl RoundParts for () {
 }
 
 /// One part of a round, and what it may use of the device.
-pub struct LocalRound<'a, K> {
+pub struct LocalRound<'a> {
     pub(super) streams: Streams<'a>,
     pub(super) invitation: &'a Invitation,
-    pub(super) owner: LedgerNonce,
+    /// That of the invitation, on a device with a store.
+    pub(super) personal: Option<&'a PersonalRequest>,
     pub(super) global: &'a [f32],
     pub(super) work: Workspace<'a>,
-    pub(super) store: &'a mut K,
 }
 
 /// What training leaves in the work space.
@@ -144,6 +142,10 @@ pub struct Course<D> {
     pub(super) descent: Option<D>,
     /// Words that were drawn from the stream of orders.
     pub(super) words: u64,
+    /// The personal state that the device goes on from.
+    pub(super) before: Before,
+    /// Where it is to be read to, before training goes on.
+    pub(super) wants: Option<Place>,
 }
 
 impl<D> Course<D> {
@@ -151,5 +153,7 @@ impl<D> Course<D> {
     pub(super) const START: Self = Self {
         descent: None,
         words: 0,
+        before: Before::Unknown,
+        wants: None,
     };
 }

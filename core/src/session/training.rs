@@ -5,11 +5,16 @@ use embedded_storage::nor_flash::NorFlash;
 use super::{
     Greeter, Phase, Session, Trainable,
     conversation::{Answer, Conversation},
-    round::Stage,
+    round::{Asked, Stage},
     trainable::Course,
 };
+#[cfg(feature = "async")]
+use crate::personal::store::AsyncStore;
 use crate::{
-    personal::store::PersonalStore, progress::Progress, samples::Samples, secrets::Secrets,
+    personal::store::{BlockingStore, PersonalStore, StoreError},
+    progress::Progress,
+    samples::Samples,
+    secrets::Secrets,
     wire::message::Decline,
 };
 
@@ -18,7 +23,7 @@ where
     M: Trainable,
     F: NorFlash,
     R: Greeter,
-    K: PersonalStore,
+    K: BlockingStore,
     V: Secrets,
 {
     /// Trains on `samples` and begins to send the update, or declines. Does nothing in other
@@ -35,11 +40,12 @@ where
     ///
     /// The first piece records the participation, which takes as long as the flash. Each of the
     /// others does one of these: it trains on up to `most` samples (0 counts as 1), with the local
-    /// step behind the last one of a batch; rounds the update; draws the noise of some entries, as
-    /// many as take about as long as the samples; draws that of the bit; or adds the masks of a
+    /// step behind the last one of a batch; rounds the update; reads or saves the state of a
+    /// personal model, which is flash again; draws the noise of some entries, as many as take about
+    /// as long as the samples; draws that of the bit, if there is one; or adds the masks of a
     /// helper. Where additions are calls, for want of a floating-point unit, training in `f32` also
     /// returns within a sample and within a step. At once comes what has no pieces: the training of
-    /// a personal model and of an encoder without labels.
+    /// an encoder without labels.
     ///
     /// What is sent is what [`Self::train`] sends, bit for bit.
     pub fn train_some<S>(&mut self, samples: &S, most: usize) -> Progress
@@ -48,9 +54,10 @@ where
     {
         if self.phase() == Phase::Training {
             let conversation = &mut self.conversation;
-            let answer = match conversation.is_to_begin() {
-                true => conversation.record(samples),
-                false => conversation.work(samples, most.max(1)),
+            let answer = match conversation.next() {
+                Piece::Record => conversation.record(samples),
+                Piece::Store => conversation.ask(),
+                Piece::Work => conversation.work(samples, most.max(1)),
             };
             self.send(answer);
         }
@@ -64,24 +71,26 @@ where
     M: Trainable,
     F: embedded_storage_async::nor_flash::NorFlash,
     R: Greeter,
-    K: PersonalStore,
+    K: AsyncStore,
     V: Secrets,
 {
-    /// [`Self::train_some`] of a device whose ledger is on asynchronous flash, which the first
-    /// piece awaits. The others compute, and await nothing: between two of them, yield to the
-    /// executor.
+    /// [`Self::train_some`] of a device whose ledger, and personal model, are on asynchronous flash,
+    /// which the first piece awaits, and those that read or save a state. The others compute, and
+    /// await nothing: between two of them, yield to the executor.
     ///
     /// If the future is dropped in the first piece, the next call finds the round used, or records
-    /// it; either way nothing was drawn from its streams before.
+    /// it; either way nothing was drawn from its streams before. If it is dropped in one of a
+    /// state, the next call reads or saves that state.
     pub async fn train_some_async<S>(&mut self, samples: &S, most: usize) -> Progress
     where
         S: Samples<Target = M::Target>,
     {
         if self.phase() == Phase::Training {
             let conversation = &mut self.conversation;
-            let answer = match conversation.is_to_begin() {
-                true => conversation.record_async(samples).await,
-                false => conversation.work(samples, most.max(1)),
+            let answer = match conversation.next() {
+                Piece::Record => conversation.record_async(samples).await,
+                Piece::Store => conversation.ask_async().await,
+                Piece::Work => conversation.work(samples, most.max(1)),
             };
             self.send(answer);
         }
@@ -96,10 +105,22 @@ where
     K: PersonalStore,
     V: Secrets,
 {
-    /// Whether the next piece of the round is its record.
-    fn is_to_begin(&self) -> bool {
-        let round = self.round.as_ref();
-        round.is_some_and(|round| matches!(round.stage, Stage::Invited))
+    /// What the next piece of the round does.
+    fn next(&self) -> Piece {
+        match &self.round {
+            Some(round) if matches!(round.stage, Stage::Invited) => Piece::Record,
+            Some(round) if K::IS_PRESENT && round.is_asking() => Piece::Store,
+            _ => Piece::Work,
+        }
+    }
+
+    /// What follows what the store has answered.
+    fn follows(&mut self, answer: Result<bool, StoreError>) -> Answer {
+        let Some(round) = &mut self.round else {
+            return Answer::Nothing;
+        };
+        let done = round.answered(answer, &mut self.device);
+        self.after(done)
     }
 
     /// The participation is recorded, or why not.
@@ -124,7 +145,7 @@ where
                 round.cover(&mut self.device, most);
                 Ok(())
             }
-            Stage::Invited | Stage::Covered => Ok(()),
+            Stage::Invited | Stage::Keeping(..) | Stage::Covered => Ok(()),
         };
         self.after(done)
     }
@@ -147,14 +168,37 @@ where
     }
 }
 
+/// What a piece of a round does.
+enum Piece {
+    /// It records the participation.
+    Record,
+    /// It reads or saves a personal state.
+    Store,
+    /// It computes.
+    Work,
+}
+
 impl<M, F, R, K, V> Conversation<'_, M, F, R, K, V>
 where
     M: Trainable,
     F: NorFlash,
     R: Greeter,
-    K: PersonalStore,
+    K: BlockingStore,
     V: Secrets,
 {
+    /// The store does what the round waits for.
+    fn ask(&mut self) -> Answer {
+        let asked = (self.round.as_ref()).and_then(|round| round.asks(&mut self.device));
+        let answer = match asked {
+            Some((store, Asked::Load(id, to))) => store.load(&id, to),
+            Some((store, Asked::Save(id, state, before))) => {
+                store.save(&id, state, before.as_ref()).map(|()| true)
+            }
+            None => return Answer::Nothing,
+        };
+        self.follows(answer)
+    }
+
     /// The round begins: it is recorded, or the device declines. A function, so that keys and the
     /// bytes of a record are not on the stack in the other pieces.
     #[inline(never)]
@@ -177,9 +221,23 @@ where
     M: Trainable,
     F: embedded_storage_async::nor_flash::NorFlash,
     R: Greeter,
-    K: PersonalStore,
+    K: AsyncStore,
     V: Secrets,
 {
+    /// If it is dropped, the next call asks again.
+    async fn ask_async(&mut self) -> Answer {
+        let asked = (self.round.as_ref()).and_then(|round| round.asks(&mut self.device));
+        let answer = match asked {
+            Some((store, Asked::Load(id, to))) => store.load_async(&id, to).await,
+            Some((store, Asked::Save(id, state, before))) => {
+                let saved = store.save_async(&id, state, before.as_ref()).await;
+                saved.map(|()| true)
+            }
+            None => return Answer::Nothing,
+        };
+        self.follows(answer)
+    }
+
     async fn record_async<S>(&mut self, samples: &S) -> Answer
     where
         S: Samples<Target = M::Target>,

@@ -11,12 +11,19 @@ use super::{
 
 /// Laplacian smoothing by at most [`NARROW_SIGMA`](super::NARROW_SIGMA): the same bits as
 /// [`LaplacianSmoothing`](super::LaplacianSmoothing).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(try_from = "f32", into = "f32"))]
 pub struct NarrowSmoothing {
     factor: SmoothingFactor,
-    recursion: Recursion,
+    /// None if it is computed where it is needed.
+    recursion: Option<Recursion>,
+}
+
+impl PartialEq for NarrowSmoothing {
+    fn eq(&self, other: &Self) -> bool {
+        self.factor == other.factor
+    }
 }
 
 impl NarrowSmoothing {
@@ -36,7 +43,16 @@ impl NarrowSmoothing {
     pub const fn of(factor: SmoothingFactor) -> Self {
         Self {
             factor,
-            recursion: Recursion::new(factor.get()),
+            recursion: Some(Recursion::new(factor.get())),
+        }
+    }
+
+    /// The same, for who seldom smooths: the coefficients are computed each time, which takes a
+    /// Cortex-M0 as long as some 60 elements.
+    pub(crate) const fn deferred(factor: SmoothingFactor) -> Self {
+        Self {
+            factor,
+            recursion: None,
         }
     }
 
@@ -50,8 +66,12 @@ impl NarrowSmoothing {
         self.factor.get()
     }
 
-    pub(super) const fn recursion(&self) -> &Recursion {
-        &self.recursion
+    #[inline(always)]
+    pub(super) const fn recursion(&self) -> Recursion {
+        match self.recursion {
+            Some(recursion) => recursion,
+            None => Recursion::new(self.factor.get()),
+        }
     }
 
     /// Smooths one tensor of at most `largest` elements: where the compiler knows that it is short,
@@ -59,15 +79,8 @@ impl NarrowSmoothing {
     #[inline(always)]
     pub(super) fn apply(&self, v: &mut [f32], largest: usize) {
         // The identity keeps the bits.
-        if v.len() < 2 || self.sigma() <= 0.0 {
-            return;
-        }
-        let plan = (largest > MAX_PLAIN)
-            .then(|| Plan::new(v.len(), self.recursion.reach))
-            .flatten();
-        match plan {
-            Some(plan) => segments::apply(&self.recursion, v, plan),
-            None => self.recursion.apply(v),
+        if self.sigma() > 0.0 {
+            smooth(&self.recursion(), v, largest);
         }
     }
 
@@ -84,8 +97,57 @@ impl NarrowSmoothing {
         lengths: &[usize],
         largest: usize,
     ) -> Result<(), SmoothingError> {
-        each_tensor(v, lengths, |tensor| self.apply(tensor, largest))
+        if self.sigma() <= 0.0 {
+            return each_tensor(v, lengths, |_| {});
+        }
+        let recursion = &self.recursion();
+        each_tensor(v, lengths, |tensor| smooth(recursion, tensor, largest))
     }
+
+    /// A quarter of [`Self::apply_tensors`], which all four are in their order. Long tensors have
+    /// no quarters: the first one is all of it.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline(always)]
+    pub(crate) fn apply_tensors_quarter(
+        &self,
+        v: &mut [f32],
+        lengths: &[usize],
+        largest: usize,
+        quarter: usize,
+    ) -> Result<(), SmoothingError> {
+        if self.sigma() <= 0.0 {
+            return Ok(());
+        }
+        let recursion = &self.recursion();
+        each_tensor(v, lengths, |tensor| {
+            match (plan(recursion, tensor, largest), quarter) {
+                (None, _) if tensor.len() >= 2 => recursion.apply_quarter(tensor, quarter),
+                (Some(plan), 0) => segments::apply(recursion, tensor, plan),
+                _ => {}
+            }
+        })
+    }
+}
+
+/// Smooths a tensor of at most `largest` elements by a factor above 0.
+#[inline(always)]
+fn smooth(recursion: &Recursion, v: &mut [f32], largest: usize) {
+    if v.len() < 2 {
+        return;
+    }
+    match plan(recursion, v, largest) {
+        Some(plan) => segments::apply(recursion, v, plan),
+        None => recursion.apply(v),
+    }
+}
+
+/// How a long tensor is cut.
+#[inline(always)]
+fn plan(recursion: &Recursion, v: &[f32], largest: usize) -> Option<Plan> {
+    let plan = || Plan::new(v.len(), recursion.reach);
+    (largest > MAX_PLAIN).then(plan).flatten()
 }
 
 #[cfg(test)]
@@ -110,7 +172,7 @@ mod tests {
     }
 
     fn compare(sigma: f32) {
-        let recursion = *NarrowSmoothing::new(sigma).unwrap().recursion();
+        let recursion = NarrowSmoothing::new(sigma).unwrap().recursion();
         let (decay, gain, reach) = by_f64(sigma);
         assert_eq!(
             recursion.decay.to_bits(),
@@ -160,5 +222,29 @@ mod tests {
         let above = NARROW_SIGMA.next_up();
         assert_eq!(NarrowSmoothing::new(above), Err(SmoothingError::TooLarge));
         assert!(LaplacianSmoothing::new(above).is_ok());
+    }
+
+    proptest! {
+        /// For tensors of any lengths, long ones among them.
+        #[test]
+        fn quarters_have_the_bits_of_the_whole(
+            lengths in proptest::collection::vec(prop_oneof![0_usize..40, 1_000_usize..3_000], 1..4),
+            sigma in prop_oneof![Just(0.0_f32), 0.01_f32..3.0, 3.0_f32..=NARROW_SIGMA],
+            salt in any::<u32>(),
+        ) {
+            let number = |i: u32| (i.wrapping_mul(2_654_435_761) ^ salt) as f32 / u32::MAX as f32 - 0.5;
+            let count = lengths.iter().sum::<usize>() as u32;
+            let mut whole: std::vec::Vec<f32> = (0..count).map(number).collect();
+            let mut parts = whole.clone();
+            let smoothing = NarrowSmoothing::new(sigma).unwrap();
+            let deferred = NarrowSmoothing::deferred(smoothing.factor());
+            smoothing.apply_tensors(&mut whole, &lengths, usize::MAX).unwrap();
+            for quarter in 0..4 {
+                let largest = usize::MAX;
+                deferred.apply_tensors_quarter(&mut parts, &lengths, largest, quarter).unwrap();
+            }
+            let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<std::vec::Vec<_>>();
+            prop_assert_eq!(bits(&parts), bits(&whole));
+        }
     }
 }

@@ -67,6 +67,24 @@ impl Recursion {
         self.backward(v, u);
     }
 
+    /// A quarter of [`Self::apply`], which all four are in their order: half of the forward pass, or
+    /// half of the backward one. Each goes on from the value that the one before has left.
+    pub fn apply_quarter(&self, v: &mut [f32], quarter: usize) {
+        let wrap = Wrap::new(self, v.len());
+        let start = match quarter {
+            0 => wrap.before_first(self, v.iter().copied()),
+            2 => wrap.after_last(self, v.iter().copied()),
+            _ => 0.0,
+        };
+        let (first, second) = v.split_at_mut(v.len() / 2);
+        match quarter {
+            0 => self.forward(first, start),
+            1 => self.forward(second, first.last().copied().unwrap_or(0.0)),
+            2 => self.backward(second, start),
+            _ => self.backward(first, second.first().copied().unwrap_or(0.0)),
+        };
+    }
+
     /// The forward pass from `y`, the value before the first; returns the last value.
     #[inline(always)]
     pub fn forward(&self, v: &mut [f32], mut y: f32) -> f32 {

@@ -47,6 +47,17 @@ impl Cursor {
         self.count
     }
 
+    /// Epochs that are complete.
+    pub(crate) const fn epochs(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Steps that are complete, of batches of so many samples.
+    pub(crate) fn steps(&self, size: NonZeroU32) -> u32 {
+        let batches = self.count.get().div_ceil(size.get());
+        (self.epoch.saturating_mul(batches)).saturating_add(self.batch / size)
+    }
+
     /// Whether all epochs are complete.
     #[inline(always)]
     pub(crate) const fn is_complete(&self, settings: &LocalTraining) -> bool {

@@ -4,7 +4,7 @@
 
 use core::ops::Range;
 
-use super::{Clipping, LocalTraining, TrainError, TrainReport, Workspace, cursor::Cursor};
+use super::{Clipping, Cursor, LocalTraining, Report, TrainError, TrainReport, Workspace};
 use crate::{
     clip,
     lanes::{self, Squares},
@@ -60,35 +60,34 @@ pub(crate) struct Local<'a, M, S, const SPLIT: bool = { lanes::SOFT }> {
     pub(crate) settings: &'a LocalTraining,
 }
 
-/// Passes of a step that is split, behind the samples of its batch, by their number: the smoothing
-/// is 0, then comes the difference to the global model, a third of its entries at a time, then its
-/// norm, and last the new parameters. But for the smoothing none takes longer than the scores of a
+/// Passes of a step that is split, behind the samples of its batch, by their number: the quarters of
+/// the smoothing, if there is one, then the difference to the global model, a third of its entries
+/// at a time, then its norm, and last the new parameters. None takes longer than the scores of a
 /// sample.
-const THIRDS: Range<usize> = 1..4;
+const QUARTERS: usize = 4;
+const THIRDS: Range<usize> = QUARTERS..QUARTERS + 3;
 const NORM: usize = THIRDS.end;
 
 /// How far local training is; the rest is in the [`Workspace`].
 #[derive(Clone, Copy, Debug)]
 pub struct Descent {
-    cursor: Cursor,
+    pub(crate) cursor: Cursor,
     /// L2 norm of the difference before the last clipping, and what that multiplies it by.
     norm: f32,
     pending: f32,
 }
 
-/// A [`TrainReport`], and the sums of losses for it. Where nobody reads it, the compiler leaves out
-/// all that it takes.
-#[derive(Default)]
-pub(crate) struct Report {
-    train: TrainReport,
-    /// Of the batch, as far as it is summed up.
-    batch: f32,
-    /// Of the epoch's batches, of each its mean.
-    epoch: f32,
-    batches: f32,
-}
-
 impl Descent {
+    /// At a place in the samples.
+    #[inline(always)]
+    pub(crate) const fn at(cursor: Cursor) -> Self {
+        Self {
+            cursor,
+            norm: 0.0,
+            pending: 1.0,
+        }
+    }
+
     /// Whether all epochs are complete.
     #[inline(always)]
     pub(crate) const fn is_complete(&self, settings: &LocalTraining) -> bool {
@@ -115,11 +114,7 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
             *w = *start;
         }
         work.update.fill(0.0);
-        Ok(Descent {
-            cursor,
-            norm: 0.0,
-            pending: 1.0,
-        })
+        Ok(Descent::at(cursor))
     }
 
     /// Sums up the gradients of up to `most` samples of a batch, and takes the batch's step with
@@ -167,7 +162,9 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
         for ((w, start), difference) in local.iter_mut().zip(global).zip(update.iter()) {
             *w = start + descent.pending * difference;
         }
-        report.step(mean, settings, shrink.is_some());
+        report.step(mean);
+        report.train.clipped_steps += u32::from(shrink.is_some());
+        report.train.clipping_chances += u32::from(settings.step_clip().is_some());
         if let Some(ended) = descent.cursor.step(batch.len()) {
             report.epoch(ended == 0);
         }
@@ -218,7 +215,7 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
         let squares = match squares {
             Some(squares) => squares.finish(update),
             None => {
-                self.smooth(update);
+                self.smooth(update, None);
                 descend(settings, global, local, update)
             }
         };
@@ -255,8 +252,12 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
             model.add_part(local, self.samples, part, scratch, sums, &mut ())?;
             return Ok(false);
         }
-        match done - samples {
-            0 => self.smooth(update),
+        let skipped = match self.settings.gradient_smoothing {
+            Some(_) => 0,
+            None => QUARTERS,
+        };
+        match done - samples + skipped {
+            quarter if quarter < QUARTERS => self.smooth(update, Some(quarter)),
             NORM => descent.norm = lanes::norm(update),
             pass if THIRDS.contains(&pass) => {
                 let third = update.len().div_ceil(THIRDS.len());
@@ -301,39 +302,23 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
         Ok(())
     }
 
-    /// Laplacian smoothing of a batch's gradient, if there is any.
+    /// Laplacian smoothing of a batch's gradient, if there is any, or a quarter of it.
     #[inline(always)]
-    fn smooth(&self, gradient: &mut [f32]) {
+    fn smooth(&self, gradient: &mut [f32], quarter: Option<usize>) {
         if let Some(smoothing) = self.settings.gradient_smoothing {
+            let (tensors, largest) = (self.model.tensors(), M::LARGEST_TENSOR);
+            let tensors = tensors.as_ref();
             // The tensors add up to the update, whose length was checked.
-            let tensors = self.model.tensors();
-            let _ = smoothing.apply_tensors(gradient, tensors.as_ref(), M::LARGEST_TENSOR);
+            let _ = match quarter {
+                None => smoothing.apply_tensors(gradient, tensors, largest),
+                Some(quarter) => {
+                    smoothing.apply_tensors_quarter(gradient, tensors, largest, quarter)
+                }
+            };
         }
     }
 }
 
-impl Report {
-    /// A step was taken: the batch's losses are multiplied by `mean`.
-    #[inline(always)]
-    fn step(&mut self, mean: f32, settings: &LocalTraining, was_clipped: bool) {
-        self.epoch += core::mem::take(&mut self.batch) * mean;
-        self.batches += 1.0;
-        self.train.steps += 1;
-        self.train.clipped_steps += u32::from(was_clipped);
-        self.train.clipping_chances += u32::from(settings.step_clip().is_some());
-    }
-
-    /// An epoch is complete.
-    #[inline(always)]
-    fn epoch(&mut self, is_first: bool) {
-        let mean = self.epoch / self.batches;
-        if is_first {
-            self.train.first_loss = mean;
-        }
-        self.train.last_loss = mean;
-        (self.epoch, self.batches) = (0.0, 0.0);
-    }
-}
 /// Turns the gradient in `update` into the difference `w − η·g − w^t`; returns its squared norm.
 #[inline(always)]
 fn descend(settings: &LocalTraining, global: &[f32], local: &[f32], update: &mut [f32]) -> f32 {

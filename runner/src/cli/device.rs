@@ -19,7 +19,7 @@ use getrandom::SysRng;
 use rand_core::UnwrapErr;
 use smolfed_core::contrast::{MAX_PAIRS, Projection};
 use smolfed_core::model::{BATCH_GROUP, Model};
-use smolfed_core::personal::store::PersonalStore;
+use smolfed_core::personal::store::BlockingStore;
 use smolfed_core::provision::{ProvisionError, Record, Target, TargetKind};
 use smolfed_core::samples::{SampleSlice, Samples};
 use smolfed_core::session::{Greeter, Phase, Session, Trainable, Unlabelled, X25519};
@@ -488,7 +488,7 @@ struct Line<'a> {
 
 impl Line<'_> {
     /// Takes part in rounds until the command ends.
-    async fn keep<M: Trainable, F: NorFlash, R: Greeter, K: PersonalStore>(
+    async fn keep<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
         &self,
         mut session: Session<'_, M, F, R, K>,
         samples: &impl Samples<Target = M::Target>,

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use embedded_storage::nor_flash::NorFlash;
-use smolfed_core::personal::store::PersonalStore;
+use smolfed_core::personal::store::BlockingStore;
 use smolfed_core::samples::Samples;
 use smolfed_core::session::{Greeter, Phase, Session, Trainable};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -49,7 +49,7 @@ pub enum Event {
 ///
 /// # Errors
 /// Why the connection broke.
-pub async fn exchange<M: Trainable, F: NorFlash, R: Greeter, K: PersonalStore>(
+pub async fn exchange<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
     session: &mut Session<'_, M, F, R, K>,
     samples: &impl Samples<Target = M::Target>,
     transport: &mut dyn Transport,
@@ -171,7 +171,7 @@ fn varied(pause: Duration) -> Duration {
 }
 
 /// Sends what the session has to send; returns whether there was anything.
-async fn send<M: Trainable, F: NorFlash, R: Greeter, K: PersonalStore>(
+async fn send<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
     session: &mut Session<'_, M, F, R, K>,
     transport: &mut dyn Transport,
 ) -> io::Result<bool> {

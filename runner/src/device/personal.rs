@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView, serialize};
-use smolfed_core::personal::store::{PersonalStore, StateId, StateKind, StoreError};
+use smolfed_core::personal::store::{BlockingStore, PersonalStore, StateId, StateKind, StoreError};
 
 use crate::durable::replace_private;
 
@@ -84,7 +84,9 @@ impl PersonalStore for FileStore {
     fn capacity(&self) -> usize {
         usize::MAX
     }
+}
 
+impl BlockingStore for FileStore {
     fn load(&mut self, id: &StateId, to: &mut [f32]) -> Result<bool, StoreError> {
         let Some(bytes) = self.read(id)?.filter(|bytes| bytes.len() == 4 * to.len()) else {
             return Ok(false);

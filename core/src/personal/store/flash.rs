@@ -18,8 +18,11 @@
 
 use embedded_storage::nor_flash::NorFlash;
 
-use super::{PersonalStore, StateId, StoreError};
+use super::{BlockingStore, PersonalStore, StateId, StoreError};
 use crate::wire::{bytes::Writer, crc32::crc32};
+
+#[cfg(feature = "async")]
+mod asynchronous;
 
 /// Bytes of the header, and of what is written at once: a multiple of the write size of usual
 /// flash.
@@ -33,6 +36,8 @@ const COVERED: usize = 28;
 /// A personal model on a piece of flash that it owns.
 pub struct FlashStore<F> {
     flash: F,
+    /// Bytes of a slot: whole erase blocks.
+    slot_bytes: usize,
 }
 
 /// Bytes of flash that a state of so many values takes: two slots of whole erase blocks.
@@ -41,17 +46,15 @@ pub const fn flash_bytes<F: NorFlash>(values: usize) -> u32 {
     2 * bytes.next_multiple_of(F::ERASE_SIZE) as u32
 }
 
-impl<F: NorFlash> FlashStore<F> {
-    /// The store on this flash, which may be blank.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the flash's words do not fit the format.
-    pub fn new(flash: F) -> Result<Self, StoreError> {
-        let fits = |size: usize| size > 0 && BLOCK.is_multiple_of(size);
-        match fits(F::WRITE_SIZE) && matches!(F::READ_SIZE, 1 | 2 | 4) {
-            true => Ok(Self { flash }),
-            false => Err(StoreError),
+impl<F> FlashStore<F> {
+    /// The store on flash of so many bytes, with these sizes of reads, writes and erases.
+    fn of(flash: F, capacity: usize, [read, write, erase]: [usize; 3]) -> Result<Self, StoreError> {
+        if write == 0 || !BLOCK.is_multiple_of(write) || !matches!(read, 1 | 2 | 4) {
+            return Err(StoreError);
         }
+        let half = capacity / 2;
+        let slot_bytes = half - half.checked_rem(erase).unwrap_or(half);
+        Ok(Self { flash, slot_bytes })
     }
 
     /// Gives the flash back.
@@ -59,15 +62,29 @@ impl<F: NorFlash> FlashStore<F> {
         self.flash
     }
 
-    /// Bytes of a slot: whole erase blocks.
-    fn slot_bytes(&self) -> usize {
-        let half = self.flash.capacity() / 2;
-        half - half.checked_rem(F::ERASE_SIZE).unwrap_or(half)
+    /// An offset in a slot. Both slots lie within the flash, whose offsets are 32 bits.
+    const fn at(&self, slot: u32, offset: usize) -> u32 {
+        slot * self.slot_bytes as u32 + offset as u32
     }
 
-    /// An offset in a slot. Both slots lie within the flash, whose offsets are 32 bits.
-    fn at(&self, slot: u32, offset: usize) -> u32 {
-        slot * self.slot_bytes() as u32 + offset as u32
+    /// Whether a state of so many values has room.
+    fn has_room(&self, values: usize) -> bool {
+        values <= self.capacity() && self.slot_bytes >= BLOCK
+    }
+}
+
+impl<F: NorFlash> FlashStore<F> {
+    /// The store on this flash, which may be blank.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the flash's words do not fit the format.
+    pub fn new(flash: F) -> Result<Self, StoreError> {
+        let capacity = flash.capacity();
+        Self::of(
+            flash,
+            capacity,
+            [F::READ_SIZE, F::WRITE_SIZE, F::ERASE_SIZE],
+        )
     }
 
     fn read(&mut self, slot: u32, offset: usize, to: &mut [u8]) -> Result<(), StoreError> {
@@ -82,10 +99,10 @@ impl<F: NorFlash> FlashStore<F> {
 
     /// The slot with this state, if its header is undamaged.
     fn find(&mut self, id: &StateId) -> Result<Option<(u32, Header)>, StoreError> {
-        if self.slot_bytes() < BLOCK {
+        if !self.has_room(0) {
             return Ok(None);
         }
-        for slot in [0, 1] {
+        for slot in SLOTS {
             let mut header = Header([0; BLOCK]);
             self.read(slot, 0, &mut header.0)?;
             if header.is_of(id) {
@@ -96,10 +113,32 @@ impl<F: NorFlash> FlashStore<F> {
     }
 }
 
+const SLOTS: [u32; 2] = [0, 1];
+
+/// The last bytes of a state, which do not fill a block.
+fn last_block(rest: &[u8]) -> [u8; BLOCK] {
+    let mut block = [0xff; BLOCK];
+    for (to, from) in block.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    block
+}
+
+/// The bytes of a state: whole blocks, and the rest.
+fn blocks(state: &[f32]) -> (&[u8], &[u8]) {
+    let bytes: &[u8] = bytemuck::cast_slice(state);
+    bytes.split_at(bytes.len() - bytes.len() % BLOCK)
+}
+
 /// The header of a slot.
 struct Header([u8; BLOCK]);
 
 impl Header {
+    /// That of a state, which has room: its values are fewer than 2³².
+    fn of(id: &StateId, state: &[f32]) -> Self {
+        Self::new(id, state.len() as u32, crc32(bytemuck::cast_slice(state)))
+    }
+
     fn new(id: &StateId, length: u32, checksum: u32) -> Self {
         let mut header = Self([0; BLOCK]);
         Writer::new(&mut header.0)
@@ -126,6 +165,16 @@ impl Header {
         word.map_or(0, |word| u32::from_le_bytes(*word))
     }
 
+    /// Whether the state has so many values.
+    fn has_length(&self, values: usize) -> bool {
+        self.word(16) as usize == values
+    }
+
+    /// Whether these are its bytes.
+    fn has_checksum(&self, bytes: &[u8]) -> bool {
+        crc32(bytes) == self.word(20)
+    }
+
     /// Whether the header is undamaged, and that of this state.
     fn is_of(&self, id: &StateId) -> bool {
         let expected = Self::new(id, self.word(16), self.word(20));
@@ -133,23 +182,25 @@ impl Header {
     }
 }
 
-impl<F: NorFlash> PersonalStore for FlashStore<F> {
+impl<F> PersonalStore for FlashStore<F> {
     fn capacity(&self) -> usize {
         // Values are written in whole blocks.
-        let bytes = self.slot_bytes().saturating_sub(BLOCK);
+        let bytes = self.slot_bytes.saturating_sub(BLOCK);
         (bytes - bytes % BLOCK) / size_of::<f32>()
     }
+}
 
+impl<F: NorFlash> BlockingStore for FlashStore<F> {
     fn load(&mut self, id: &StateId, to: &mut [f32]) -> Result<bool, StoreError> {
         let Some((slot, header)) = self.find(id)? else {
             return Ok(false);
         };
-        if header.word(16) as usize != to.len() || to.len() > self.capacity() {
+        if !header.has_length(to.len()) || !self.has_room(to.len()) {
             return Ok(false);
         }
         let bytes = bytemuck::cast_slice_mut(to);
         self.read(slot, BLOCK, bytes)?;
-        Ok(crc32(bytes) == header.word(20))
+        Ok(header.has_checksum(bytes))
     }
 
     fn save(
@@ -158,30 +209,23 @@ impl<F: NorFlash> PersonalStore for FlashStore<F> {
         state: &[f32],
         before: Option<&StateId>,
     ) -> Result<(), StoreError> {
-        if state.len() > self.capacity() || self.slot_bytes() < BLOCK {
+        if !self.has_room(state.len()) {
             return Err(StoreError);
         }
         let slot = match before {
             None => 0,
             Some(before) => self.find(before)?.map_or(0, |(slot, _)| 1 - slot),
         };
-        let (from, to) = (self.at(slot, 0), self.at(slot, self.slot_bytes()));
+        let (from, to) = (self.at(slot, 0), self.at(slot, self.slot_bytes));
         self.flash.erase(from, to).map_err(|_| StoreError)?;
-        let bytes: &[u8] = bytemuck::cast_slice(state);
-        let (blocks, rest) = bytes.split_at(bytes.len() - bytes.len() % BLOCK);
+        let (blocks, rest) = blocks(state);
         if !blocks.is_empty() {
             self.write(slot, BLOCK, blocks)?;
         }
         if !rest.is_empty() {
-            let mut block = [0xff; BLOCK];
-            for (to, from) in block.iter_mut().zip(rest) {
-                *to = *from;
-            }
-            self.write(slot, BLOCK + blocks.len(), &block)?;
+            self.write(slot, BLOCK + blocks.len(), &last_block(rest))?;
         }
-        // At most the capacity, which is less than 2³².
-        let header = Header::new(id, state.len() as u32, crc32(bytes));
-        self.write(slot, 0, &header.0)
+        self.write(slot, 0, &Header::of(id, state).0)
     }
 }
 
@@ -289,6 +333,46 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The same bytes; and dropped at each await it is a power cut.
+    #[cfg(feature = "async")]
+    #[test]
+    fn flash_that_is_awaited_gets_the_same_bytes() {
+        use super::super::AsyncStore;
+        use crate::ledger::tests::awaited::{Awaited, ENOUGH, polled};
+
+        let flash = || {
+            let mut flash = Ram::<4, 64>::new();
+            flash.bytes = vec![0xff; 512];
+            flash
+        };
+        let (mut store, mut awaited) = (FlashStore::new(flash()).unwrap(), flash());
+        for round in 1..5 {
+            let before = id(round - 1);
+            store
+                .save(&id(round), &state(round), Some(&before))
+                .unwrap();
+            let mut is_saved = false;
+            for polls in 1.. {
+                let whole = awaited.clone();
+                let mut other = FlashStore::new_async(Awaited(&mut awaited)).unwrap();
+                let (new, values) = (id(round), state(round));
+                let saving = other.save_async(&new, &values, Some(&before));
+                is_saved |= polled(saving, polls) == Some(Ok(()));
+                let mut to = [0.0; VALUES];
+                let loaded = polled(other.load_async(&before, &mut to), ENOUGH);
+                assert_eq!(loaded, Some(Ok(round > 1)), "{polls}");
+                let loaded = polled(other.load_async(&id(round), &mut to), ENOUGH);
+                assert_eq!(loaded, Some(Ok(is_saved)), "{polls}");
+                if is_saved {
+                    assert_eq!(to[..], values);
+                    break;
+                }
+                awaited = whole;
+            }
+        }
+        assert_eq!(awaited.bytes, store.into_flash().bytes);
     }
 
     #[test]

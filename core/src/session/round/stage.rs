@@ -12,7 +12,9 @@ pub(in super::super) enum Stage<D> {
     Invited,
     /// The participation is recorded.
     Training(Course<D>),
-    /// Training has ended: noise and masks are added.
+    /// Training has ended, and its personal state is kept before anything is sent.
+    Keeping(Source, Keep),
+    /// Noise and masks are added.
     Covering(Covering),
     /// What lies where the update was is sent, as often as it takes.
     Covered,
@@ -45,6 +47,17 @@ pub(in super::super) struct Covering {
     pub(super) words: u64,
     /// Helpers whose masks are added.
     pub(super) helpers: u8,
+}
+
+/// What is done with a personal state once training has ended.
+#[derive(Clone, Copy)]
+pub(in super::super) enum Keep {
+    /// The new one is saved.
+    New,
+    /// There is no new one: the state before is looked for.
+    Unchanged,
+    /// What was found, or zeros, is saved as that of a round.
+    As(u32),
 }
 
 /// Where the integers come from.

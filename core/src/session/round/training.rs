@@ -2,12 +2,12 @@
 
 use super::{
     Round,
-    stage::{Covering, Halves, Source, Stage},
+    stage::{Covering, Halves, Keep, Source, Stage},
 };
 use crate::{
     bit::clip_bit,
     personal::{
-        PersonalRequest,
+        Before, PersonalRequest, Place,
         store::{PersonalStore, StateId, StoreError},
     },
     samples::Samples,
@@ -57,20 +57,41 @@ impl<D: Copy> Round<D> {
         V: Secrets,
         S: Samples<Target = M::Target>,
     {
-        let source = match self.learn(device, samples, most) {
-            Ok(None) => return Ok(()),
-            Ok(Some(source)) => source,
+        match self.learn(device, samples, most).transpose() {
+            None => Ok(()),
+            Some(learned) => self.ends(learned, device),
+        }
+    }
+
+    /// Training has ended, with an update or without.
+    #[inline(always)]
+    fn ends<M: Trainable<Descent = D>, F, K: PersonalStore, V>(
+        &mut self,
+        learned: Result<Source, Decline>,
+        device: &mut Device<'_, M, F, K, V>,
+    ) -> Result<(), Decline> {
+        let source = match learned {
+            Ok(source) => source,
             // Whether there are samples and whether training diverges depends on the data, and a
             // coordinator could choose a model for which it reveals something about them. What
             // covers an update hides that as well: an update of zeros.
-            Err(_) if self.hides_data() => {
-                self.save_unchanged(device);
-                Source::Zeros
-            }
+            Err(_) if self.hides_data() => Source::Zeros,
             Err(reason) => return Err(reason),
         };
-        self.stage = Stage::Covering(Covering::new(source, &self.invitation));
-        self.leave_out_personal(device);
+        let keep = match (self.kept(device), source) {
+            (None, _) => {
+                self.cover_from(source, device);
+                return Ok(());
+            }
+            (Some(PersonalRequest { last: None, .. }), Source::Zeros) => Keep::As(NO_ROUND),
+            (Some(_), Source::Zeros) => Keep::Unchanged,
+            (Some(_), Source::Update(_) | Source::Integers) => Keep::New,
+        };
+        if matches!(source, Source::Zeros) {
+            // A state all the same: the flash takes as long as with an update.
+            device.memory.work.local.fill(0.0);
+        }
+        self.stage = Stage::Keeping(source, keep);
         Ok(())
     }
 
@@ -79,6 +100,21 @@ impl<D: Copy> Round<D> {
     const fn hides_data(&self) -> bool {
         let invitation = &self.invitation;
         invitation.noise.is_some() || invitation.masks.is_some() || invitation.is_silent()
+    }
+
+    /// What the device does with a personal model, if it has a store for one.
+    fn personal<K: PersonalStore>(&self) -> Option<&PersonalRequest> {
+        self.invitation.personal().filter(|_| K::IS_PRESENT)
+    }
+
+    /// The same, if it leads to a state.
+    fn kept<M: Trainable, F, K: PersonalStore, V>(
+        &self,
+        device: &Device<'_, M, F, K, V>,
+    ) -> Option<&PersonalRequest> {
+        let parameters = device.memory.work.local.len();
+        let leads_to_state = |request: &&PersonalRequest| request.state_length(parameters) > 0;
+        self.personal::<K>().filter(leads_to_state)
     }
 
     /// Trains and clips; where what is to be covered comes from, once training has ended.
@@ -104,15 +140,12 @@ impl<D: Copy> Round<D> {
         else {
             return Ok(None);
         };
-        let streams = streams_of(&device.identity, *number);
-        let owner = *device.ledger.nonce();
         let round = LocalRound {
-            streams,
+            streams: streams_of(&device.identity, *number),
             invitation,
-            owner,
+            personal: invitation.personal().filter(|_| K::IS_PRESENT),
             global: device.memory.global,
             work: device.memory.work.reborrow(),
-            store: &mut device.store,
         };
         let norm = match device.model.train(samples, round, course, most)? {
             Learned::Unfinished => return Ok(None),
@@ -123,44 +156,16 @@ impl<D: Copy> Round<D> {
         let update = update.get_mut(..invitation.update_length());
         let repair = invitation.grid.round_in_place(update.unwrap_or_default());
         let repair = repair.map_err(|_| Decline::Diverged)?;
-        if let Some(personal) = invitation.personal().filter(|_| K::IS_PRESENT) {
-            let id = personal.after(owner, *number);
-            save(personal, &id, device).map_err(|_| Decline::Storage)?;
-        }
         self.bit = Halves::of(clip_bit(&self.invitation.grid, norm));
         Ok(Some(Source::Update(repair)))
     }
 
-    /// Saves the state before as that of this round, of a device that does not say that it has no
-    /// update: it goes on from there. The flash takes as long as with an update.
-    fn save_unchanged<M: Trainable, F, K: PersonalStore, V>(
-        &self,
-        device: &mut Device<'_, M, F, K, V>,
-    ) {
-        let personal = self.invitation.personal();
-        let Some(request) = personal.filter(|_| K::IS_PRESENT) else {
-            return;
-        };
-        let owner = *device.ledger.nonce();
-        let local = &mut *device.memory.work.local;
-        local.fill(0.0);
-        let range = request.new_state(local.len());
-        let state = local.get_mut(range).unwrap_or_default();
-        let before = request.before(owner);
-        let has_state = before.is_some_and(|before| device.store.load(&before, state) == Ok(true));
-        let round = match has_state {
-            true => self.number,
-            // Without a state before there is none after: no invitation names this round.
-            false => u32::MAX,
-        };
-        // If it fails, the device begins anew.
-        let _ = save(request, &request.after(owner, round), device);
-    }
-
-    /// What is personal lies behind what is shared, and is not sent.
+    /// What is to be covered is there. What is personal lies behind what is shared, and is not
+    /// sent.
     #[inline(always)]
-    fn leave_out_personal<M: Trainable, F, K: PersonalStore, V>(
-        &self,
+    fn cover_from<M: Trainable, F, K: PersonalStore, V>(
+        &mut self,
+        source: Source,
         device: &mut Device<'_, M, F, K, V>,
     ) {
         if K::IS_PRESENT {
@@ -170,21 +175,99 @@ impl<D: Copy> Round<D> {
                 vector.get_mut(length..).unwrap_or_default().fill(0.0);
             }
         }
+        self.stage = Stage::Covering(Covering::new(source, &self.invitation));
+    }
+
+    /// Whether the round waits for the device's store.
+    pub(in super::super) const fn is_asking(&self) -> bool {
+        match &self.stage {
+            Stage::Training(course) => course.wants.is_some(),
+            Stage::Keeping(..) => true,
+            _ => false,
+        }
+    }
+
+    /// What the round waits for from the device's store, if it does.
+    pub(in super::super) fn asks<'d, M: Trainable, F, K: PersonalStore, V>(
+        &self,
+        device: &'d mut Device<'_, M, F, K, V>,
+    ) -> Option<(&'d mut K, Asked<'d>)> {
+        let request = self.personal::<K>()?;
+        let Device {
+            memory,
+            ledger,
+            store,
+            ..
+        } = device;
+        let (owner, work) = (*ledger.nonce(), &mut memory.work);
+        let before = request.before(owner);
+        let own = request.new_state(work.local.len());
+        let (place, save) = match &self.stage {
+            Stage::Training(course) => (course.wants?, None),
+            Stage::Keeping(_, Keep::Unchanged) => (Place::Local, None),
+            Stage::Keeping(_, Keep::New) => (Place::Local, Some(self.number)),
+            Stage::Keeping(_, Keep::As(round)) => (Place::Local, Some(*round)),
+            _ => return None,
+        };
+        let state = match place {
+            Place::Local => work.local.get_mut(own),
+            Place::Update => Some(&mut *work.update),
+        };
+        let state = state.unwrap_or_default();
+        let asked = match save {
+            None => Asked::Load(before?, state),
+            Some(round) => Asked::Save(request.after(owner, round), state, before),
+        };
+        Some((store, asked))
+    }
+
+    /// What the store has answered: whether the state was there, or that it is saved.
+    pub(in super::super) fn answered<M: Trainable<Descent = D>, F, K: PersonalStore, V>(
+        &mut self,
+        answer: Result<bool, StoreError>,
+        device: &mut Device<'_, M, F, K, V>,
+    ) -> Result<(), Decline> {
+        match (&mut self.stage, answer) {
+            (Stage::Training(course), Ok(found)) => {
+                course.wants = None;
+                course.before = match (course.before, found) {
+                    (Before::Unknown, false) => Before::Missing,
+                    (Before::Unknown, true) => Before::Found,
+                    (_, true) => Before::Again,
+                    // It has not changed in the meantime.
+                    (_, false) => return self.ends(Err(Decline::Storage), device),
+                };
+            }
+            (Stage::Keeping(_, keep @ Keep::Unchanged), found) => {
+                *keep = Keep::As(match found {
+                    Ok(true) => self.number,
+                    // Without a state before there is none after: no invitation names this round.
+                    _ => NO_ROUND,
+                });
+            }
+            (Stage::Keeping(_, Keep::New) | Stage::Training(_), Err(_)) => {
+                // As without an update, also the bit.
+                self.bit = Halves::of(0);
+                return self.ends(Err(Decline::Storage), device);
+            }
+            // If an unchanged state is not saved, the device begins anew.
+            (Stage::Keeping(source, _), _) => {
+                let source = *source;
+                self.cover_from(source, device);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 
-/// Saves the state in the local model, if the method has one.
-fn save<M: Trainable, F, K: PersonalStore, V>(
-    request: &PersonalRequest,
-    id: &StateId,
-    device: &mut Device<'_, M, F, K, V>,
-) -> Result<(), StoreError> {
-    let local = &device.memory.work.local;
-    let state = local.get(request.new_state(local.len()));
-    let state = state.unwrap_or_default();
-    let before = request.before(id.owner);
-    match state.is_empty() {
-        true => Ok(()),
-        false => device.store.save(id, state, before.as_ref()),
-    }
+/// What a device's store is asked for.
+pub(in super::super) enum Asked<'a> {
+    /// To read a state.
+    Load(StateId, &'a mut [f32]),
+    /// To save one, and to leave another one as it is.
+    Save(StateId, &'a [f32], Option<StateId>),
 }
+
+/// The round of a state that no invitation names.
+const NO_ROUND: u32 = u32::MAX;

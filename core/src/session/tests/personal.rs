@@ -1,17 +1,19 @@
 //! Devices that keep a personal model: what they send and keep is what a simulation has.
 
-use super::*;
+use super::{pieces::Counted, *};
 use crate::{
     clip::clip_l2,
     params::NoiseMultiplier,
     personal::{
         Anchor, Effort, Personal, PersonalRequest, PersonalTraining, StepMemory, descend,
-        split_step, store::flash::FlashStore,
+        split_step,
+        store::{BlockingStore, PersonalStore, flash::FlashStore},
     },
 };
 
 type Store = FlashStore<Ram>;
-type Keeper = Session<'static, Softmax<Const<FEATURES>, Const<6>>, Ram, Stream, Store>;
+type KeeperIn<F, K> = Session<'static, Softmax<Const<FEATURES>, Const<6>>, F, Stream, K>;
+type Keeper = KeeperIn<Ram, Store>;
 
 /// All weights, without the biases.
 const SHARED: u32 = (PARAMETERS - 6) as u32;
@@ -23,10 +25,14 @@ fn store() -> Store {
 }
 
 fn keeper(policy: Policy, store: Store) -> Keeper {
+    keeper_in(policy, ledger(), store)
+}
+
+fn keeper_in<F, K: PersonalStore>(policy: Policy, ledger: Ledger<F>, store: K) -> KeeperIn<F, K> {
     let model = Softmax::new(Const::<FEATURES>, Const::<6>);
     let nonces = stream(Purpose::Initialisation, 0);
     let memory = memory(PARAMETERS, 10, 6);
-    Session::with_store(identity(), policy, model, memory, ledger(), nonces, store).unwrap()
+    Session::with_store(identity(), policy, model, memory, ledger, nonces, store).unwrap()
 }
 
 fn request(personal: Personal) -> PersonalRequest {
@@ -59,12 +65,18 @@ fn asked(request: PersonalRequest, noise: Option<Sigma>) -> Invitation {
 }
 
 /// A round, up to its end or the refusal to take part.
-fn round<K: PersonalStore>(
-    board: &mut Session<'static, Softmax<Const<FEATURES>, Const<6>>, Ram, Stream, K>,
-    other: &mut Coordinator,
-) {
+fn round<K: BlockingStore>(board: &mut KeeperIn<Ram, K>, other: &mut Coordinator) {
     let (features, targets) = data();
     let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    round_with(board, other, |board| board.train(&samples));
+}
+
+/// The same, of a device that is trained like this.
+fn round_with<F, K: PersonalStore>(
+    board: &mut KeeperIn<F, K>,
+    other: &mut Coordinator,
+    mut train: impl FnMut(&mut KeeperIn<F, K>),
+) {
     for _ in 0..100 {
         board.timeout();
         while !board.outgoing().is_empty() {
@@ -83,7 +95,7 @@ fn round<K: PersonalStore>(
                 board.receive(&said);
             }
         }
-        board.train(&samples);
+        train(board);
     }
     panic!("no end: {board:?}");
 }
@@ -223,6 +235,158 @@ fn a_device_sends_and_keeps_what_a_simulation_does() {
     }
 }
 
+/// In pieces of so many samples, each of which reads no more, and in which the store has some of its
+/// own: a load or two, and a save.
+#[test]
+fn a_personal_model_in_pieces_is_that_of_the_whole() {
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    let methods = [
+        pmtl(true),
+        Personal::Offset { ratio: 0.5 },
+        Personal::Rest,
+        Personal::Tuned {
+            pull: Penalty::NONE,
+        },
+    ];
+    for (personal, most) in methods
+        .into_iter()
+        .flat_map(|x| [1, 3, 100].map(|most| (x, most)))
+    {
+        let mut request = request(personal);
+        let mut board = keeper(policy(), store());
+        let (mut chain, mut state) = (chain(), None);
+        for number in 1..=2 {
+            let noise = noise().filter(|_| request.shared > 0);
+            let asked = asked(request, noise);
+            let mut other = Coordinator::new(chain, number, asked, model());
+            board.send(Answer::Hello);
+            let counted = Counted::new(samples);
+            round_with(&mut board, &mut other, |board| {
+                let mut progress = Progress::More;
+                while progress == Progress::More {
+                    counted.reads.set(0);
+                    progress = board.train_some(&counted, most);
+                    assert!(counted.reads.get() <= most);
+                    assert!(board.outgoing().is_empty() || progress == Progress::Done);
+                }
+                // What is personal is no longer there while the update is sent.
+                let Workspace { update, local, .. } = &board.conversation.device.memory.work;
+                for vector in [update, local] {
+                    let rest = &vector[request.shared as usize..];
+                    assert!(rest.iter().all(|x| x.to_bits() == 0));
+                }
+            });
+            let (sent, bit, new) = simulated_personal(number, &asked, &model(), state.as_ref());
+            assert_eq!(other.integers, sent, "{personal:?}, {most}, round {number}");
+            assert_eq!(other.bit, (request.shared > 0).then_some(bit));
+            assert_eq!(state_of(&mut board, &request, number), Some(new.clone()));
+            (chain, state) = (other.chain, Some(new));
+            request.last = Some(number);
+        }
+    }
+}
+
+/// Between any two pieces: nothing of update and state is left in the work space, and the state
+/// before is as it was.
+#[test]
+fn a_personal_round_that_is_aborted_leaves_the_state_before() {
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    let mut is_complete = false;
+    for pieces in 1.. {
+        let mut request = request(pmtl(true));
+        let mut board = keeper(policy(), store());
+        let mut other = Coordinator::new(chain(), 1, asked(request, noise()), model());
+        round(&mut board, &mut other);
+        let before = state_of(&mut board, &request, 1);
+        request.last = Some(1);
+        let mut other = Coordinator::new(other.chain, 2, asked(request, noise()), model());
+        board.send(Answer::Hello);
+        while board.phase() != Phase::Training {
+            board.timeout();
+            other.receive(board.outgoing());
+            board.sent();
+            if board.phase() == Phase::Idle {
+                other.invite();
+            }
+            for said in core::mem::take(&mut other.outgoing) {
+                board.receive(&said);
+            }
+        }
+        for _ in 0..pieces {
+            is_complete |= board.train_some(&samples, 2) == Progress::Done;
+        }
+        if is_complete {
+            break;
+        }
+        other.send(&Message::Abort(Abort::Late));
+        for said in core::mem::take(&mut other.outgoing) {
+            board.receive(&said);
+        }
+        assert_eq!(board.phase(), Phase::Idle);
+        let work = &board.conversation.device.memory.work;
+        let is_zero = |vector: &[f32]| vector.iter().all(|x| x.to_bits() == 0);
+        assert!(is_zero(work.update) && is_zero(work.local), "{pieces}");
+        assert_eq!(state_of(&mut board, &request, 1), before, "{pieces}");
+    }
+    assert!(is_complete);
+}
+
+/// Ledger and store on flash that is awaited, and pieces whose futures are dropped at each of their
+/// awaits: the next piece asks again, and the bits are the same.
+#[cfg(feature = "async")]
+#[test]
+fn a_store_that_is_awaited_keeps_the_same() {
+    use crate::ledger::tests::awaited::{Awaited, ENOUGH, polled};
+
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    let methods = [pmtl(true), Personal::Offset { ratio: 0.5 }, Personal::Rest];
+    for (personal, polls) in methods
+        .into_iter()
+        .flat_map(|x| [1, 2, 3, 5, 6, ENOUGH].map(|polls| (x, polls)))
+    {
+        let mut flashes = (ledger().into_flash(), store().into_flash());
+        let mut request = request(personal);
+        let (mut chain, mut state) = (chain(), None);
+        for number in 1..=3 {
+            let asked = asked(request, noise());
+            let mut other = Coordinator::new(chain, number, asked, model());
+            let opened = polled(Ledger::open_async(Awaited(&mut flashes.0)), ENOUGH);
+            let store = FlashStore::new_async(Awaited(&mut flashes.1)).unwrap();
+            let mut board = keeper_in(policy(), opened.unwrap().unwrap(), store);
+            let mut has_recorded = false;
+            round_with(&mut board, &mut other, |board| {
+                let mut is_dropped = false;
+                while board.phase() == Phase::Training {
+                    // The record is not dropped, since the round would be spent. What follows is,
+                    // each piece once.
+                    let enough = !has_recorded || is_dropped;
+                    let polls = if enough { ENOUGH } else { polls };
+                    let ended = polled(board.train_some_async(&samples, 4), polls);
+                    is_dropped = ended.is_none();
+                    has_recorded = true;
+                }
+            });
+            drop(board);
+            let (sent, bit, new) = simulated_personal(number, &asked, &model(), state.as_ref());
+            assert_eq!(
+                (other.integers, other.bit),
+                (sent, Some(bit)),
+                "{personal:?}, {polls}"
+            );
+            let mut store = FlashStore::new(flashes.1.clone()).unwrap();
+            let mut kept = vec![0.0; new.len()];
+            let id = request.after(NONCE, number);
+            assert_eq!(store.load(&id, &mut kept), Ok(true));
+            assert_eq!(kept, new);
+            (chain, state) = (other.chain, Some(new));
+            request.last = Some(number);
+        }
+    }
+}
+
 /// Neither an update nor whether there is one: also by a device that insists on noise.
 #[test]
 fn fine_tuning_keeps_the_model_and_sends_nothing() {
@@ -336,6 +500,35 @@ fn a_store_that_fails_is_declined_by_name() {
     let mut other = Coordinator::new(chain(), 1, asked, model());
     round(&mut board, &mut other);
     assert_eq!(other.declined, Some(Decline::Storage));
+}
+
+/// Its answer is noise on zeros, and that of the bit is noise on what has no update.
+#[test]
+fn with_noise_of_its_own_a_device_does_not_say_that_its_store_fails() {
+    let asked = asked(request(pmtl(false)), noise());
+    let mut flash = store().into_flash();
+    flash.power = 100;
+    let mut board = keeper(policy(), FlashStore::new(flash).unwrap());
+    let mut other = Coordinator::new(chain(), 1, asked, model());
+    round(&mut board, &mut other);
+    let (mut zeros, mut bit) = (vec![0; PARAMETERS], [0]);
+    let noise = DiscreteGaussian::of(noise().unwrap());
+    noise.add_to(&mut zeros, &mut stream(Purpose::DeviceNoise, 1));
+    noise.add_to(&mut bit, &mut stream(Purpose::DeviceBitNoise, 1));
+    assert_eq!((other.declined, other.integers), (None, zeros));
+    assert_eq!(other.bit, Some(bit[0]));
+}
+
+/// A store that has lost the state of the round that is named.
+#[test]
+fn a_device_without_the_state_that_is_named_begins_anew() {
+    for personal in [pmtl(true), Personal::Offset { ratio: 0.5 }, Personal::Rest] {
+        let asked = after(7, request(personal), None);
+        let mut other = Coordinator::new(chain(), 9, asked, model());
+        round(&mut keeper(policy(), store()), &mut other);
+        let (sent, ..) = simulated_personal(9, &asked, &model(), None);
+        assert_eq!(other.integers, sent, "{personal:?}");
+    }
 }
 
 #[test]

@@ -5,15 +5,15 @@ use core::cell::Cell;
 use super::*;
 
 /// Samples that count how often one is read.
-struct Counted<S> {
+pub(super) struct Counted<S> {
     samples: S,
-    reads: Cell<usize>,
+    pub(super) reads: Cell<usize>,
     /// Samples that there are.
     length: Cell<usize>,
 }
 
 impl<S: Samples> Counted<S> {
-    fn new(samples: S) -> Self {
+    pub(super) fn new(samples: S) -> Self {
         let length = Cell::new(samples.len());
         Self {
             samples,

@@ -13,7 +13,6 @@ use crate::{
         value_in_place,
     },
     model::ModelKind,
-    personal::store::PersonalStore,
     samples::Samples,
     session::{memory::Memory, policy::Policy},
     wire::message::{Decline, Invitation, Shape},
@@ -115,16 +114,15 @@ where
     }
 
     #[inline(always)]
-    fn train<S, K>(
+    fn train<S>(
         &self,
         samples: &S,
-        round: LocalRound<'_, K>,
+        round: LocalRound<'_>,
         course: &mut Course<FixedPointDescent>,
         most: usize,
     ) -> Result<Learned, Decline>
     where
         S: Samples<Target = M::Target>,
-        K: PersonalStore,
     {
         let LocalRound {
             streams,

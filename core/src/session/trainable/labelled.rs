@@ -3,11 +3,10 @@
 use super::{Course, Learned, LocalRound, Trainable};
 use crate::{
     model::Model,
-    personal::{PersonalError, PersonalRound, store::PersonalStore},
+    personal::{PersonalRequest, PersonalRound, Steps},
     samples::Samples,
     session::{memory::Memory, policy::Policy},
-    stream::Purpose,
-    train::{Descent, Local, Report},
+    train::{Descent, Local, Report, TrainError},
     wire::message::{Decline, Invitation, Shape},
 };
 
@@ -42,43 +41,28 @@ impl<M: Model> Trainable for M {
     }
 
     #[inline(always)]
-    fn train<S, K>(
+    fn train<S>(
         &self,
         samples: &S,
-        round: LocalRound<'_, K>,
+        round: LocalRound<'_>,
         course: &mut Course<Descent>,
         most: usize,
     ) -> Result<Learned, Decline>
     where
         S: Samples<Target = M::Target>,
-        K: PersonalStore,
     {
+        if let Some(request) = round.personal {
+            let learned = personal(self, samples, request, round, course, most);
+            return learned.map_err(|_| Decline::Diverged);
+        }
         let LocalRound {
             streams,
             invitation,
-            owner,
             global,
             mut work,
-            store,
+            ..
         } = round;
         let training = &invitation.training();
-        if let Some(request) = invitation.personal().filter(|_| K::IS_PRESENT) {
-            let order = &mut streams.open(Purpose::BatchShuffle);
-            let round = PersonalRound {
-                request,
-                training,
-                global,
-                owner,
-            };
-            let report = round.train(self, samples, order, work, store);
-            let norm = report.map(|report| report.norm);
-            return norm
-                .map(|norm| Learned::Update { norm })
-                .map_err(|error| match error {
-                    PersonalError::Train(_) => Decline::Diverged,
-                    PersonalError::Store => Decline::Storage,
-                });
-        }
         let local: Local<'_, _, _> = Local {
             model: self,
             samples,
@@ -104,4 +88,55 @@ impl<M: Model> Trainable for M {
         let norm = descent.norm();
         Ok(Learned::Update { norm })
     }
+}
+
+/// [`Trainable::train`] of a personal model.
+#[inline(always)]
+fn personal<M: Model, S: Samples<Target = M::Target>>(
+    model: &M,
+    samples: &S,
+    request: &PersonalRequest,
+    round: LocalRound<'_>,
+    course: &mut Course<Descent>,
+    most: usize,
+) -> Result<Learned, TrainError> {
+    let LocalRound {
+        streams,
+        invitation,
+        global,
+        mut work,
+        ..
+    } = round;
+    let round = PersonalRound {
+        request,
+        training: &invitation.unsmoothed(),
+        global,
+    };
+    let steps = Steps {
+        model,
+        samples,
+        settings: &round.settings()?,
+    };
+    let mut cursor = match course.descent {
+        Some(descent) => descent.cursor,
+        None => {
+            course.wants = round.wants_first(course.before);
+            if course.wants.is_some() {
+                return Ok(Learned::Unfinished);
+            }
+            round.begin(&steps, course.before, &mut work)?
+        }
+    };
+    if !steps.is_complete(&cursor) {
+        let shuffle = |order: &mut [u32]| streams.shuffle(order, &mut course.words);
+        round.advance(&steps, &mut cursor, shuffle, &mut work, most)?;
+        course.descent = Some(Descent::at(cursor));
+        return Ok(Learned::Unfinished);
+    }
+    course.wants = round.wants_again(course.before);
+    if course.wants.is_some() {
+        return Ok(Learned::Unfinished);
+    }
+    let norm = round.finish(&steps, &cursor, course.before, work)?;
+    Ok(Learned::Update { norm })
 }

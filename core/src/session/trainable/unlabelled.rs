@@ -14,7 +14,6 @@ use crate::{
     lanes,
     noise::Sigma,
     params::NoiseMultiplier,
-    personal::store::PersonalStore,
     release::{halves, patterns_mut, whole},
     samples::Samples,
     session::{memory::Memory, policy::Policy},
@@ -54,10 +53,10 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
     }
 
     /// Views of the samples: the matrix and the first pass of training see the same ones.
-    fn views<'s, S: Samples, K>(
+    fn views<'s, S: Samples>(
         &self,
         samples: &'s S,
-        round: &LocalRound<'_, K>,
+        round: &LocalRound<'_>,
         request: &ContrastRequest,
     ) -> Option<Augmented<'s, S, A>> {
         let augment = A::from_recipe(&self.recipe(round.global)?)?;
@@ -80,11 +79,11 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
 
     /// The sum of the samples' matrices, and how many samples there are, in two halves.
     #[inline(never)]
-    fn matrix<S: Samples, K>(
+    fn matrix<S: Samples>(
         &self,
         samples: &S,
         request: &ContrastRequest,
-        round: LocalRound<'_, K>,
+        round: LocalRound<'_>,
     ) -> Result<(), Decline> {
         let views = self.views(samples, &round, request);
         let views = views.ok_or(Decline::Settings)?;
@@ -135,11 +134,11 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
 
     /// Trains from the encoder of the round; the update is clipped once. Its norm before.
     #[inline(never)]
-    fn update<S: Samples, K>(
+    fn update<S: Samples>(
         &self,
         samples: &S,
         request: &ContrastRequest,
-        round: LocalRound<'_, K>,
+        round: LocalRound<'_>,
     ) -> Result<f32, Decline> {
         if samples.len() < Self::MIN_SAMPLES {
             return Err(Decline::NoSamples);
@@ -294,16 +293,15 @@ impl<E: Representation, A: FromRecipe> Trainable for Unlabelled<E, A> {
     }
 
     /// At once.
-    fn train<S, K>(
+    fn train<S>(
         &self,
         samples: &S,
-        round: LocalRound<'_, K>,
+        round: LocalRound<'_>,
         _: &mut Course<()>,
         _: usize,
     ) -> Result<Learned, Decline>
     where
         S: Samples<Target = ()>,
-        K: PersonalStore,
     {
         let Some(request) = round.invitation.contrast() else {
             return Err(Decline::Shape);

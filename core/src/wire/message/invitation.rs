@@ -225,12 +225,13 @@ pub struct Invitation {
 }
 
 impl Invitation {
-    /// How to train.
+    /// How to train, a piece at a time: the coefficients of the smoothing are computed where it
+    /// is.
     pub const fn training(&self) -> LocalTraining {
         LocalTraining {
             gradient_smoothing: match self.gradient_smoothing {
                 None => None,
-                Some(factor) => Some(NarrowSmoothing::of(factor)),
+                Some(factor) => Some(NarrowSmoothing::deferred(factor)),
             },
             ..self.unsmoothed()
         }
