@@ -322,9 +322,15 @@ where
     F: NorFlash,
     K: BlockingStore,
 {
-    let ledger = nonces::ledger(ledger).map_err(|_| Refused::Ledger)?;
+    let Ok(ledger) = nonces::ledger(ledger) else {
+        return Err(Refused::Ledger);
+    };
     board::forget_first_key();
-    let (identity, policy) = owner()?;
+    #[expect(clippy::question_mark, reason = "with it, both are on the stack twice")]
+    let (identity, policy) = match owner() {
+        Ok(owner) => owner,
+        Err(why) => return Err(why),
+    };
     Session::with_store(
         identity,
         policy,

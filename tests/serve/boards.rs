@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::Ordering;
 
+use object::{Object, ObjectSection};
+
 use super::device::Device;
 use super::proxy::Proxy;
 use super::{FULL, assert_is_the_simulation, part_of, provision, wait};
 use crate::boards::{Board, CORTEX_M4F, firmware, named};
-use crate::firmware::{emulate, emulator};
+use crate::firmware::{emulate, emulator, memory};
 use crate::program::Place;
 
 /// An emulated board that ends with the test.
@@ -134,7 +136,30 @@ fn emulated_boards_break_and_restart_and_the_model_is_that_of_the_participation(
             1 => assert!(missing.len() <= 1, "{missing:?}"),
             _ => assert_eq!(missing, [""; 0], "{outcome}"),
         }
+        let number = device as usize;
+        let ledger = place.path(format!("fleet/device-{device}.ledger"));
+        let bytes = ram_beside_vectors(boards[number], &programs[number], &ledger);
+        assert!(bytes <= 2 << 10, "{}: {bytes} bytes", boards[number].name);
     }
+}
+
+/// Bytes of RAM that a client of 64 × 10 has used beside three vectors, the sensor's windows and the
+/// order of the samples: its variables, and what is no zero above them, which was stack at some
+/// time (`docs/targets.md`).
+fn ram_beside_vectors(board: &Board, program: &Path, ledger: &Path) -> usize {
+    let file = std::fs::read(program).expect("the client");
+    let file = object::File::parse(file.as_slice()).expect("an ELF file");
+    let [data, bss] = [".data", ".bss"].map(|name| {
+        let section = file.section_by_name(name);
+        section.map_or(0, |section| section.size() as usize)
+    });
+    let variables = data + bss;
+    let ram = memory(board, ledger);
+    let above = &ram[variables..];
+    let used = variables + above.len() - above.iter().take_while(|byte| **byte == 0).count();
+    let windows = usize::from(board.windows) * (64 * size_of::<f32>() + size_of::<u16>());
+    let samples = windows + size_of::<u32>() + 64 * size_of::<u32>();
+    used - 3 * 650 * size_of::<f32>() - samples
 }
 
 /// The smallest board too has room for a personal model, in its flash.

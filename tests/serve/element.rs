@@ -150,7 +150,7 @@ fn secrets_in_an_element_are_nowhere_on_the_board() {
             assert_eq!((answered, missing), (vec![0, 1], vec![]), "{out}: {device}");
         }
     };
-    for out in ["first", "second"] {
+    for (out, again) in [("first", None), ("second", Some("third"))] {
         let with_element = start(&place, board, &in_element, chip.clone());
         let plain = Running::start(&place, 1, board, &without);
         serve(out);
@@ -170,6 +170,19 @@ fn secrets_in_an_element_are_nowhere_on_the_board() {
         // The search finds what is there: the chain key of a board without an element.
         let known = chains(&without_element);
         assert!(known.iter().any(|secret| has(&ram[1], secret)), "{out}");
+        // Of two sessions without a restart in between, none but the keys that the flash has: not
+        // the one that the board had at its start.
+        if let Some(again) = again {
+            serve(again);
+            let [ram, flash] = {
+                let ledger = place.path("fleet/device-1.ledger");
+                [memory(board, &ledger), std::fs::read(&ledger).unwrap()]
+            };
+            assert!(has(&flash, &known[3]));
+            for secret in known.iter().take(2) {
+                assert!(!has(&flash, secret) && !has(&ram, secret));
+            }
+        }
         drop((with_element, plain));
         assert!(secrets.iter().all(|secret| !has(&ledger, secret)));
     }
