@@ -182,11 +182,13 @@ fn secrets_in_an_element_are_nowhere_on_the_board() {
             for secret in known.iter().take(2) {
                 assert!(!has(&flash, secret) && !has(&ram, secret));
             }
+            let ram = memory(board, &place.path("fleet/device-0.ledger"));
+            assert!(secrets.iter().all(|secret| !has(&ram, secret)));
         }
         drop((with_element, plain));
         assert!(secrets.iter().all(|secret| !has(&ledger, secret)));
     }
-    // A step in each of the two sessions: the chain key is where it was at first.
-    let [_, even, _] = *chip.0.lock().unwrap();
-    assert_eq!(even, chains(&own)[2]);
+    // A step in each of the three sessions, from slot to slot.
+    let [_, even, odd] = *chip.0.lock().unwrap();
+    assert_eq!([even, odd], [chains(&own)[2], chains(&own)[3]]);
 }

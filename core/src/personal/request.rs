@@ -35,8 +35,8 @@ pub enum Personal {
 
 /// How a device with a personal model takes part in a round.
 ///
-/// Everything else is as for all devices ([`LocalTraining`](crate::train::LocalTraining)), except that only the update is
-/// clipped, after the last step, and that there is no proximal term.
+/// Everything else is as for all devices ([`LocalTraining`](crate::train::LocalTraining)), except
+/// that only the update is clipped, after the last step, and that there is no proximal term.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PersonalRequest {
     /// What is personal.

@@ -31,7 +31,7 @@ pub(crate) enum Before {
     Unknown,
     /// There is none.
     Missing,
-    /// It was read, and training has begun with it.
+    /// It was read, and is what training begins with.
     Found,
     /// It was read once more, behind the last step.
     Again,
@@ -110,7 +110,7 @@ impl PersonalRound<'_> {
         before: Before,
         work: &mut Workspace<'_>,
     ) -> Result<Cursor, TrainError> {
-        let has_state = before == Before::Found;
+        let has_state = matches!(before, Before::Found | Before::Again);
         let kept = match self.request.personal {
             Personal::Model { .. } | Personal::Rest if has_state => {
                 self.request.new_state(self.global.len())

@@ -81,7 +81,8 @@ pub trait BlockingStore: PersonalStore {
     ) -> Result<(), StoreError>;
 }
 
-/// A store that is awaited. A future that is dropped is a power cut.
+/// A store that is awaited. A future that is dropped is a power cut. Flash that blocks becomes one
+/// in a wrapper that has the asynchronous traits, as those of HALs do.
 #[cfg(feature = "async")]
 pub trait AsyncStore: PersonalStore {
     /// [`BlockingStore::load`].

@@ -516,7 +516,13 @@ fn steps_in_pieces_have_the_bits_of_the_whole() {
                 strength: Penalty::new(0.3).unwrap(),
                 importance: Some(&vec![0.7; at.len()]),
             };
-            for effort in [Effort::Epochs(3), counted(1), counted(4), counted(8)] {
+            for effort in [
+                Effort::Epochs(0),
+                Effort::Epochs(3),
+                counted(1),
+                counted(4),
+                counted(8),
+            ] {
                 let settings = &PersonalTraining {
                     effort,
                     batch_size: NonZeroU32::new(3).unwrap(),

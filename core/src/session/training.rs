@@ -79,8 +79,8 @@ where
     /// await nothing: between two of them, yield to the executor.
     ///
     /// If the future is dropped in the first piece, the next call finds the round used, or records
-    /// it; either way nothing was drawn from its streams before. If it is dropped in one of a
-    /// state, the next call reads or saves that state.
+    /// it; either way nothing was drawn from its streams before. If it is dropped in
+    /// a piece that reads or saves a state, the next call does so.
     pub async fn train_some_async<S>(&mut self, samples: &S, most: usize) -> Progress
     where
         S: Samples<Target = M::Target>,
@@ -194,7 +194,7 @@ where
             Some((store, Asked::Save(id, state, before))) => {
                 store.save(&id, state, before.as_ref()).map(|()| true)
             }
-            None => return Answer::Nothing,
+            None => Err(StoreError),
         };
         self.follows(answer)
     }
@@ -233,7 +233,7 @@ where
                 let saved = store.save_async(&id, state, before.as_ref()).await;
                 saved.map(|()| true)
             }
-            None => return Answer::Nothing,
+            None => Err(StoreError),
         };
         self.follows(answer)
     }

@@ -47,8 +47,8 @@ impl NarrowSmoothing {
         }
     }
 
-    /// The same, for who seldom smooths: the coefficients are computed each time, which takes a
-    /// Cortex-M0 as long as some 60 elements.
+    /// The same, for callers that seldom smooth: the coefficients are computed each time, which takes
+    /// a Cortex-M0 as long as some 60 elements.
     pub(crate) const fn deferred(factor: SmoothingFactor) -> Self {
         Self {
             factor,
@@ -104,8 +104,8 @@ impl NarrowSmoothing {
         each_tensor(v, lengths, |tensor| smooth(recursion, tensor, largest))
     }
 
-    /// A quarter of [`Self::apply_tensors`], which all four are in their order. Long tensors have
-    /// no quarters: the first one is all of it.
+    /// A quarter of [`Self::apply_tensors`]: all four, in their order, are the whole. Long tensors
+    /// have no quarters: the first one is all of it.
     ///
     /// # Errors
     /// As there.
@@ -118,7 +118,7 @@ impl NarrowSmoothing {
         quarter: usize,
     ) -> Result<(), SmoothingError> {
         if self.sigma() <= 0.0 {
-            return Ok(());
+            return each_tensor(v, lengths, |_| {});
         }
         let recursion = &self.recursion();
         each_tensor(v, lengths, |tensor| {

@@ -5,6 +5,7 @@
 //! costs a microcontroller nothing and a desktop processor most of its speed; hence `segments`.
 
 use super::{positive::Positive, power::one_minus_power};
+use crate::lanes;
 
 /// Largest sigma whose recursions run in `f32`: the roundings of one pass add up to at most
 /// `2^-24 / (1 - r)`, which is 1e-6 of the largest entry here and grows as `sqrt(sigma)`.
@@ -13,8 +14,9 @@ pub const NARROW_SIGMA: f32 = 256.0;
 /// Weight at which a start value stops counting: half of the rounding error of the largest entry.
 const LOG_FORGOTTEN: f64 = 26.0 * core::f64::consts::LN_2;
 
-/// Elements that a pass handles between two looks at its loop counter.
-const UNROLL: usize = 8;
+/// Elements that a pass handles between two looks at its loop counter, which counts for nothing
+/// where additions are calls.
+const UNROLL: usize = if lanes::SOFT { 1 } else { 8 };
 
 /// Coefficients of `y = s v + r y` and `u = y + r u`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,8 +69,10 @@ impl Recursion {
         self.backward(v, u);
     }
 
-    /// A quarter of [`Self::apply`], which all four are in their order: half of the forward pass, or
-    /// half of the backward one. Each goes on from the value that the one before has left.
+    /// A quarter of [`Self::apply`]: half of the forward pass, or half of the backward one. All four,
+    /// in their order, are the whole. Each goes on from the value that the one before has left.
+    // Not in line: boards that split steps have little flash.
+    #[inline(never)]
     pub fn apply_quarter(&self, v: &mut [f32], quarter: usize) {
         let wrap = Wrap::new(self, v.len());
         let start = match quarter {

@@ -18,7 +18,7 @@ use smolfed_firmware::{
 
 /// The personal model: as much flash as a whole one takes. On a board of yours, compare it with the
 /// length of your region in a `const` assertion.
-const PERSONAL: Part = Part::STARTS.followed_by(flash_bytes::<HostFlash>(Regression::PARAMETERS));
+const PERSONAL: Part = Part::STARTS.followed_by(flash_bytes(Regression::PARAMETERS, HostFlash::ERASE_SIZE));
 
 #[entry]
 fn main() -> ! {

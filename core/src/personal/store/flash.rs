@@ -40,10 +40,11 @@ pub struct FlashStore<F> {
     slot_bytes: usize,
 }
 
-/// Bytes of flash that a state of so many values takes: two slots of whole erase blocks.
-pub const fn flash_bytes<F: NorFlash>(values: usize) -> u32 {
+/// Bytes of flash that states of so many values take: two slots of whole erase blocks, of so many
+/// bytes.
+pub const fn flash_bytes(values: usize, erase_size: usize) -> u32 {
     let bytes = (BLOCK + values * size_of::<f32>()).next_multiple_of(BLOCK);
-    2 * bytes.next_multiple_of(F::ERASE_SIZE) as u32
+    2 * bytes.next_multiple_of(erase_size) as u32
 }
 
 impl<F> FlashStore<F> {
@@ -276,8 +277,8 @@ mod tests {
     fn the_newest_state_and_the_one_before_are_there() {
         let mut store = FlashStore::new(flash()).unwrap();
         assert_eq!(store.capacity(), 56);
-        assert_eq!(flash_bytes::<Flash>(56), 512);
-        assert_eq!(flash_bytes::<Flash>(57), 768);
+        assert_eq!(flash_bytes(56, Flash::ERASE_SIZE), 512);
+        assert_eq!(flash_bytes(57, Flash::ERASE_SIZE), 768);
         assert_eq!(loaded(&mut store, &id(3)), None);
         store.save(&id(3), &state(3), None).unwrap();
         for round in 4..9 {

@@ -56,7 +56,7 @@ pub(in super::super) enum Keep {
     New,
     /// There is no new one: the state before is looked for.
     Unchanged,
-    /// What was found, or zeros, is saved as that of a round.
+    /// What was found, or zeros, or what a damaged one has left, is saved as that of a round.
     As(u32),
 }
 

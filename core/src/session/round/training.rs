@@ -85,10 +85,11 @@ impl<D: Copy> Round<D> {
             }
             (Some(PersonalRequest { last: None, .. }), Source::Zeros) => Keep::As(NO_ROUND),
             (Some(_), Source::Zeros) => Keep::Unchanged,
+            // Integers are of encoders, which have no personal model.
             (Some(_), Source::Update(_) | Source::Integers) => Keep::New,
         };
         if matches!(source, Source::Zeros) {
-            // A state all the same: the flash takes as long as with an update.
+            // A state all the same: the flash is erased and written as with an update.
             device.memory.work.local.fill(0.0);
         }
         self.stage = Stage::Keeping(source, keep);

@@ -7,7 +7,7 @@ use crate::{
     personal::{
         Anchor, Effort, Personal, PersonalRequest, PersonalTraining, StepMemory, descend,
         split_step,
-        store::{BlockingStore, PersonalStore, flash::FlashStore},
+        store::{BlockingStore, PersonalStore, StateId, StoreError, flash::FlashStore},
     },
 };
 
@@ -287,6 +287,144 @@ fn a_personal_model_in_pieces_is_that_of_the_whole() {
     }
 }
 
+/// Without steps, the update is zeros and the state stays, at once and in pieces: the state itself
+/// is never sent.
+#[test]
+fn a_round_without_epochs_sends_nothing_of_the_state() {
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    for personal in [
+        pmtl(false),
+        pmtl(true),
+        Personal::Offset { ratio: 0.5 },
+        Personal::Rest,
+    ] {
+        for most in [1, usize::MAX] {
+            let mut request = request(personal);
+            let mut board = keeper(policy(), store());
+            let first = asked(request, None);
+            let mut other = Coordinator::new(chain(), 1, first, model());
+            round(&mut board, &mut other);
+            let before = state_of(&mut board, &request, 1).unwrap();
+            request.last = Some(1);
+            let asked = Invitation {
+                epochs: 0,
+                ..asked(request, None)
+            };
+            let mut other = Coordinator::new(other.chain, 2, asked, model());
+            board.send(Answer::Hello);
+            round_with(&mut board, &mut other, |board| {
+                while board.train_some(&samples, most) == Progress::More {}
+            });
+            let (mut sent, shared) = (vec![0.0; PARAMETERS], request.shared as usize);
+            if personal == pmtl(false) {
+                // What is sent is how far the personal model is from the shared one.
+                for (sent, (own, global)) in sent.iter_mut().zip(before.iter().zip(model())) {
+                    *sent = own - global;
+                }
+                clip_l2(&mut sent, 0.5).unwrap();
+            }
+            let mut integers = vec![0; shared];
+            let grid = asked.grid;
+            grid.quantize_into(&sent[..shared], &mut integers).unwrap();
+            let integers: Vec<i64> = integers.into_iter().map(i64::from).collect();
+            assert_eq!(other.integers, integers, "{personal:?}, {most}");
+            let after = state_of(&mut board, &request, 2).unwrap();
+            assert_eq!(after, before, "{personal:?}, {most}");
+        }
+    }
+}
+
+/// A store of which one answer is another.
+struct Failing {
+    store: Store,
+    /// Calls before that.
+    left: usize,
+    answer: Result<bool, StoreError>,
+}
+
+impl Failing {
+    /// The answer to give, if it is that call's turn.
+    fn turn(&mut self) -> Option<Result<bool, StoreError>> {
+        let is_its = self.left == 0;
+        self.left = self.left.wrapping_sub(1);
+        is_its.then_some(self.answer)
+    }
+}
+
+impl PersonalStore for Failing {
+    fn capacity(&self) -> usize {
+        self.store.capacity()
+    }
+}
+
+impl BlockingStore for Failing {
+    fn load(&mut self, id: &StateId, to: &mut [f32]) -> Result<bool, StoreError> {
+        let answer = self.turn();
+        answer.unwrap_or_else(|| self.store.load(id, to))
+    }
+
+    fn save(
+        &mut self,
+        id: &StateId,
+        state: &[f32],
+        before: Option<&StateId>,
+    ) -> Result<(), StoreError> {
+        match self.turn() {
+            Some(Err(error)) => Err(error),
+            _ => self.store.save(id, state, before),
+        }
+    }
+}
+
+/// A first and a second load, and a save, that fail; and a second load that finds nothing. Without
+/// cover the device says so; under noise it sends zeros, and keeps the state before, if it can.
+#[test]
+fn whatever_a_store_fails_in_is_told_to_nobody_who_must_not_know() {
+    let (first, second, save) = (0, 1, 2);
+    for (left, answer) in [
+        (first, Err(StoreError)),
+        (second, Err(StoreError)),
+        (second, Ok(false)),
+        (save, Err(StoreError)),
+    ] {
+        for noise in [None, noise()] {
+            let mut request = request(pmtl(true));
+            let mut board = keeper(policy(), store());
+            let mut other = Coordinator::new(chain(), 1, asked(request, noise), model());
+            round(&mut board, &mut other);
+            let before = state_of(&mut board, &request, 1).unwrap();
+            request.last = Some(1);
+
+            let device = board.conversation.device;
+            let store = Failing {
+                store: device.store,
+                left,
+                answer,
+            };
+            let mut board = keeper_in(policy(), device.ledger, store);
+            let asked = asked(request, noise);
+            let mut other = Coordinator::new(other.chain, 2, asked, model());
+            round(&mut board, &mut other);
+            let mut kept = vec![0.0; PARAMETERS];
+            let id = |round| request.after(NONCE, round);
+            let store = board.store();
+            assert_eq!(store.store.load(&id(1), &mut kept), Ok(true));
+            assert_eq!(kept, before);
+            if let Some(noise) = noise.map(DiscreteGaussian::of) {
+                let mut zeros = vec![0; PARAMETERS];
+                noise.add_to(&mut zeros, &mut stream(Purpose::DeviceNoise, 2));
+                assert_eq!((other.declined, other.integers), (None, zeros));
+                assert_eq!(store.store.load(&id(2), &mut kept), Ok(true));
+                assert_eq!(kept, before);
+            } else {
+                assert_eq!(other.declined, Some(Decline::Storage));
+                assert_eq!(store.store.load(&id(2), &mut kept), Ok(false));
+            }
+        }
+    }
+}
+
 /// Between any two pieces: nothing of update and state is left in the work space, and the state
 /// before is as it was.
 #[test]
@@ -345,14 +483,21 @@ fn a_store_that_is_awaited_keeps_the_same() {
     let methods = [pmtl(true), Personal::Offset { ratio: 0.5 }, Personal::Rest];
     for (personal, polls) in methods
         .into_iter()
-        .flat_map(|x| [1, 2, 3, 5, 6, ENOUGH].map(|polls| (x, polls)))
+        .flat_map(|x| [1, 2, 3, 4, 5, 6, ENOUGH].map(|polls| (x, polls)))
     {
         let mut flashes = (ledger().into_flash(), store().into_flash());
         let mut request = request(personal);
         let (mut chain, mut state) = (chain(), None);
         for number in 1..=3 {
             let asked = asked(request, noise());
-            let mut other = Coordinator::new(chain, number, asked, model());
+            // In the last round training diverges: there is no new state, and no update.
+            let diverges = number == 3;
+            let global = if diverges {
+                vec![f32::MAX; PARAMETERS]
+            } else {
+                model()
+            };
+            let mut other = Coordinator::new(chain, number, asked, global);
             let opened = polled(Ledger::open_async(Awaited(&mut flashes.0)), ENOUGH);
             let store = FlashStore::new_async(Awaited(&mut flashes.1)).unwrap();
             let mut board = keeper_in(policy(), opened.unwrap().unwrap(), store);
@@ -370,7 +515,16 @@ fn a_store_that_is_awaited_keeps_the_same() {
                 }
             });
             drop(board);
-            let (sent, bit, new) = simulated_personal(number, &asked, &model(), state.as_ref());
+            let (sent, bit, new) = match diverges {
+                true => {
+                    let noise = DiscreteGaussian::of(asked.noise.unwrap());
+                    let (mut zeros, mut bit) = (vec![0; request.shared as usize], [0]);
+                    noise.add_to(&mut zeros, &mut stream(Purpose::DeviceNoise, number));
+                    noise.add_to(&mut bit, &mut stream(Purpose::DeviceBitNoise, number));
+                    (zeros, bit[0], state.clone().unwrap())
+                }
+                false => simulated_personal(number, &asked, &model(), state.as_ref()),
+            };
             assert_eq!(
                 (other.integers, other.bit),
                 (sent, Some(bit)),

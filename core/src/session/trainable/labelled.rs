@@ -124,7 +124,10 @@ fn personal<M: Model, S: Samples<Target = M::Target>>(
             if course.wants.is_some() {
                 return Ok(Learned::Unfinished);
             }
-            round.begin(&steps, course.before, &mut work)?
+            let cursor = round.begin(&steps, course.before, &mut work)?;
+            // Also of a training without steps: what is asked for behind it begins nothing anew.
+            course.descent = Some(Descent::at(cursor));
+            cursor
         }
     };
     if !steps.is_complete(&cursor) {
