@@ -21,13 +21,13 @@ mod round;
 mod steps;
 pub mod store;
 
-use core::{num::NonZeroU32, ops::Range};
+use core::ops::Range;
 
 use rand_core::Rng;
 
 use crate::{
     model::Model,
-    params::{LearningRate, Penalty},
+    params::Penalty,
     samples::Samples,
     stream,
     train::{Report, TrainError, TrainReport},
@@ -38,34 +38,7 @@ pub use noisy::NoisySteps;
 pub use request::{MAX_RATIO, Personal, PersonalRequest};
 pub(crate) use round::{Before, PersonalRound, Place};
 pub(crate) use steps::Steps;
-
-/// How long a device trains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(rename_all = "kebab-case")
-)]
-pub enum Effort {
-    /// So many passes over the local samples.
-    Epochs(u32),
-    /// So many mini-batches, over as many passes as that takes.
-    Steps(NonZeroU32),
-}
-
-/// Local training of a personal model.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct PersonalTraining {
-    /// How long.
-    pub effort: Effort,
-    /// Samples in a batch.
-    pub batch_size: NonZeroU32,
-    /// Step size η of this round.
-    pub learning_rate: LearningRate,
-    /// Adds `weight_decay · w` to the gradient.
-    pub weight_decay: Penalty,
-}
+pub use steps::{Effort, PersonalTraining, StepMemory};
 
 /// What pulls the model at every step: `λ/2 · Σᵢ Fᵢ (wᵢ − aᵢ)²`.
 #[derive(Clone, Copy, Debug)]
@@ -76,16 +49,6 @@ pub struct Anchor<'a> {
     pub strength: Penalty,
     /// F, for elastic weight consolidation; all 1 if there is none.
     pub importance: Option<&'a [f32]>,
-}
-
-/// Working memory of [`descend`], owned by the caller.
-pub struct StepMemory<'a> {
-    /// As long as the model.
-    pub gradient: &'a mut [f32],
-    /// Order of the local samples; at least as many entries as samples.
-    pub order: &'a mut [u32],
-    /// Scores; see [`Model::scratch_count`].
-    pub scratch: &'a mut [f32],
 }
 
 /// Mini-batch SGD in place: `w ← w − η·(g(w) + weight_decay·w + λF(w − a))`. The pull is computed

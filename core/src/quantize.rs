@@ -408,7 +408,8 @@ mod tests {
             let factor = 2f32.powi(scale);
             let grid = grid(clip_norm * factor, bits);
             let exact = f64::from(x * factor) / grid.step();
-            prop_assert_eq!(f64::from(Steps::of(&grid).round_toward_zero(x * factor)), exact.trunc());
+            let rounded = Steps::of(&grid).round_toward_zero(x * factor);
+            prop_assert_eq!(f64::from(rounded), exact.trunc());
         }
 
         /// Any clip norm and any entry of up to twice that, and what is next to points of the grid.

@@ -8,9 +8,10 @@ use embedded_io::{ErrorType, Read, ReadReady, Write};
 
 use crate::board;
 
-/// Bytes that wait at most: more than a line of 115,200 baud brings while a Cortex-M0 of 16 MHz opens
-/// the longest frame, which takes 4.3 ms, or 50 bytes. A coordinator that waits for an update is
-/// silent, so that pieces of training may take longer.
+/// Bytes that wait at most: more than a line of 115,200 baud brings while a Cortex-M0 of 16 MHz
+/// opens the longest frame, which takes 4.3 ms, or 50 bytes. A coordinator that waits for an update
+/// seldom has anything to say. What comes while a frame goes out, or while features are computed
+/// for long, may be lost, and comes again; 256 would keep a whole frame.
 const WAITING: usize = 64;
 
 /// Received bytes: the interrupt puts, the main loop takes.

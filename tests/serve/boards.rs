@@ -143,8 +143,8 @@ fn emulated_boards_break_and_restart_and_the_model_is_that_of_the_participation(
     }
 }
 
-/// Bytes of RAM that a client of 64 × 10 has used beside three vectors, the sensor's windows and the
-/// order of the samples: its variables, and what is no zero above them, which was stack at some
+/// Bytes of RAM that a client of 64 × 10 has used beside three vectors, the sensor's windows and
+/// the order of the samples: its variables, and what is no zero above them, which was stack at some
 /// time (`docs/targets.md`).
 fn ram_beside_vectors(board: &Board, program: &Path, ledger: &Path) -> usize {
     let file = std::fs::read(program).expect("the client");

@@ -1,15 +1,53 @@
 //! The loop of personal training: shuffle, gradient, what is added to it, step. It can stop behind
 //! any sample, and without a floating-point unit within a sample and within a step as well.
 
-use core::ops::Range;
+use core::{num::NonZeroU32, ops::Range};
 
-use super::{Effort, PersonalTraining, StepMemory};
 use crate::{
     lanes,
     model::{BatchPart, Model, Sums},
+    params::{LearningRate, Penalty},
     samples::Samples,
     train::{Cursor, Report, TrainError, TrainReport},
 };
+
+/// How long a device trains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
+pub enum Effort {
+    /// So many passes over the local samples.
+    Epochs(u32),
+    /// So many mini-batches, over as many passes as that takes.
+    Steps(NonZeroU32),
+}
+
+/// Local training of a personal model.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct PersonalTraining {
+    /// How long.
+    pub effort: Effort,
+    /// Samples in a batch.
+    pub batch_size: NonZeroU32,
+    /// Step size η of this round.
+    pub learning_rate: LearningRate,
+    /// Adds `weight_decay · w` to the gradient.
+    pub weight_decay: Penalty,
+}
+
+/// Working memory of [`descend`](super::descend), owned by the caller.
+pub struct StepMemory<'a> {
+    /// As long as the model.
+    pub gradient: &'a mut [f32],
+    /// Order of the local samples; at least as many entries as samples.
+    pub order: &'a mut [u32],
+    /// Scores; see [`Model::scratch_count`].
+    pub scratch: &'a mut [f32],
+}
 
 /// The steps of a device: what stays the same throughout. A [`Cursor`] says how far they are.
 ///

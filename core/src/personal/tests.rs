@@ -1,6 +1,7 @@
 //! Personal training against golden values of an independent implementation (f64), and what must
 //! hold for every device.
 
+use core::num::NonZeroU32;
 use std::{string::String, vec, vec::Vec};
 
 use serde_json::Value;
@@ -10,7 +11,7 @@ use crate::{
     clip::clip_l2,
     model::{Activation, Distilled, Encoder, Linear, Softmax, WithRow, log_probabilities},
     noise::DiscreteGaussian,
-    params::ClipNorm,
+    params::{ClipNorm, LearningRate},
     quantize::Grid,
     samples::SampleSlice,
     stream::{Purpose, Root, Stream, StreamId},
@@ -460,99 +461,75 @@ fn steps_are_counted_and_wrong_memory_is_refused() {
     assert_eq!(found, Err(TrainError::Diverged));
 }
 
+/// [`descend`] in pieces of up to `most` samples, or where samples and steps are split.
+fn descend_in_pieces<M: Model<Target = u16>, const SPLIT: bool>(
+    model: &M,
+    samples: &SampleSlice<'_, u16>,
+    settings: &PersonalTraining,
+    anchor: &Anchor<'_>,
+    most: usize,
+) -> (Vec<f32>, TrainReport) {
+    let steps: Steps<'_, _, _, SPLIT> = Steps {
+        model,
+        samples,
+        settings,
+    };
+    let (mut local, mut memory) = (anchor.at.to_vec(), Memory::of(model, samples.len()));
+    let mut memory = memory.steps();
+    let mut cursor = steps.begin(&local, &mut memory).unwrap();
+    let (mut report, mut rng) = (Report::default(), stream(Purpose::BatchShuffle));
+    let adjust = &mut penalties(Some(anchor), settings);
+    while !steps.is_complete(&cursor) {
+        let shuffle = |order: &mut [u32]| crate::stream::shuffle(order, &mut rng);
+        let (cursor, local, memory) = (&mut cursor, &mut local, &mut memory);
+        steps
+            .advance(cursor, shuffle, local, memory, most, adjust, &mut report)
+            .unwrap();
+    }
+    let report = steps.finish(&cursor, &local, report).unwrap();
+    (local, report)
+}
+
 /// In pieces of any lengths, and where samples and steps are split; whether passes or steps are
-/// counted.
+/// counted, and without any.
 #[test]
 fn steps_in_pieces_have_the_bits_of_the_whole() {
-    fn in_pieces<M: Model<Target = u16>, const SPLIT: bool>(
-        model: &M,
-        samples: &SampleSlice<'_, u16>,
-        settings: &PersonalTraining,
-        anchor: &Anchor<'_>,
-        most: usize,
-    ) -> (Vec<f32>, TrainReport) {
-        let steps: Steps<'_, _, _, SPLIT> = Steps {
-            model,
-            samples,
-            settings,
+    fn check<M: Model<Target = u16>>(model: &M) {
+        let x: Vec<f32> = (0..14).map(|i| (i * i % 7) as f32 / 7.0 - 0.4).collect();
+        let samples = &SampleSlice::new(&x, &[0, 1, 2, 0, 1, 2, 1], 2).unwrap();
+        let at = (0..model.parameter_count() as u8).map(|i| f32::from(i % 5) / 5.0 - 0.4);
+        let at: Vec<f32> = at.collect();
+        let anchor = &Anchor {
+            at: &at,
+            strength: Penalty::new(0.3).unwrap(),
+            importance: Some(&vec![0.7; at.len()]),
         };
-        let mut local = anchor.at.to_vec();
-        let mut memory = Memory::of(model, samples.len());
-        let mut cursor = steps.begin(&local, &mut memory.steps()).unwrap();
-        let mut report = Report::default();
-        let mut rng = stream(Purpose::BatchShuffle);
-        let adjust = &mut penalties(Some(anchor), settings);
-        while !steps.is_complete(&cursor) {
-            let shuffle = |order: &mut [u32]| crate::stream::shuffle(order, &mut rng);
-            let (local, memory) = (&mut local, &mut memory.steps());
-            steps
-                .advance(
-                    &mut cursor,
-                    shuffle,
-                    local,
-                    memory,
-                    most,
-                    adjust,
-                    &mut report,
-                )
-                .unwrap();
+        let counted = [1, 4, 8].map(|n| Effort::Steps(NonZeroU32::new(n).unwrap()));
+        for effort in counted.into_iter().chain([0, 3].map(Effort::Epochs)) {
+            let settings = &PersonalTraining {
+                effort,
+                batch_size: NonZeroU32::new(3).unwrap(),
+                weight_decay: Penalty::new(0.1).unwrap(),
+                ..settings(0.2, 1)
+            };
+            let (mut local, mut memory) = (at.clone(), Memory::of(model, 7));
+            let (order, memory) = (&mut stream(Purpose::BatchShuffle), memory.steps());
+            let anchored = Some(anchor);
+            let report = descend(
+                model, samples, &mut local, anchored, settings, order, memory,
+            );
+            let whole = (local, report.unwrap());
+            for most in 1..=4 {
+                let parts = descend_in_pieces::<_, false>(model, samples, settings, anchor, most);
+                assert_eq!(parts, whole, "{effort:?}, {most}");
+            }
+            let split = descend_in_pieces::<_, true>(model, samples, settings, anchor, 1);
+            assert_eq!(split, whole, "{effort:?}");
         }
-        let report = steps.finish(&cursor, &local, report).unwrap();
-        (local, report)
     }
 
-    let x: Vec<f32> = (0..14).map(|i| (i * i % 7) as f32 / 7.0 - 0.4).collect();
-    let y = [0, 1, 2, 0, 1, 2, 1];
-    let samples = &SampleSlice::new(&x, &y, 2).unwrap();
-    let counted = |n| Effort::Steps(NonZeroU32::new(n).unwrap());
-    macro_rules! check {
-        ($model:expr) => {
-            let model = &$model;
-            let at: Vec<f32> = (0..model.parameter_count() as u8)
-                .map(|i| f32::from(i % 5) / 5.0 - 0.4)
-                .collect();
-            let anchor = &Anchor {
-                at: &at,
-                strength: Penalty::new(0.3).unwrap(),
-                importance: Some(&vec![0.7; at.len()]),
-            };
-            for effort in [
-                Effort::Epochs(0),
-                Effort::Epochs(3),
-                counted(1),
-                counted(4),
-                counted(8),
-            ] {
-                let settings = &PersonalTraining {
-                    effort,
-                    batch_size: NonZeroU32::new(3).unwrap(),
-                    weight_decay: Penalty::new(0.1).unwrap(),
-                    ..settings(0.2, 1)
-                };
-                let (mut whole, mut memory) = (at.clone(), Memory::of(model, 7));
-                let order = &mut stream(Purpose::BatchShuffle);
-                let memory = memory.steps();
-                let report = descend(
-                    model,
-                    samples,
-                    &mut whole,
-                    Some(anchor),
-                    settings,
-                    order,
-                    memory,
-                )
-                .unwrap();
-                for most in 1..=4 {
-                    let parts = in_pieces::<_, false>(model, samples, settings, anchor, most);
-                    assert_eq!(parts, (whole.clone(), report), "{effort:?}, {most}");
-                }
-                let split = in_pieces::<_, true>(model, samples, settings, anchor, 1);
-                assert_eq!(split, (whole, report), "{effort:?}");
-            }
-        };
-    }
-    check!(Softmax::new(2, 3));
-    check!(Encoder::new(2_usize, 4_usize, 3_usize, Activation::Tanh));
+    check(&Softmax::new(2, 3));
+    check(&Encoder::new(2_usize, 4_usize, 3_usize, Activation::Tanh));
 }
 
 /// Relu and tanh against differences of the loss.

@@ -52,8 +52,8 @@ pub(super) enum Answer {
     Hello,
     HelloAgain,
     Decline(u32, Decline),
-    /// To look at the invitation that the round has: [`Conversation::consider`]. Not at once, as the
-    /// calls that have unpacked it take their part of a board's stack.
+    /// To look at the invitation that the round has: [`Conversation::consider`]. Not at once, as
+    /// the calls that have unpacked it take their part of a board's stack.
     Consider,
     /// What the phase sends, from the first chunk on that may be missing.
     Go,

@@ -74,9 +74,9 @@ where
     K: AsyncStore,
     V: Secrets,
 {
-    /// [`Self::train_some`] of a device whose ledger, and personal model, are on asynchronous flash,
-    /// which the first piece awaits, and those that read or save a state. The others compute, and
-    /// await nothing: between two of them, yield to the executor.
+    /// [`Self::train_some`] of a device whose ledger, and personal model, are on asynchronous
+    /// flash, which the first piece awaits, and those that read or save a state. The others
+    /// compute, and await nothing: between two of them, yield to the executor.
     ///
     /// If the future is dropped in the first piece, the next call finds the round used, or records
     /// it; either way nothing was drawn from its streams before. If it is dropped in

@@ -69,8 +69,8 @@ impl Recursion {
         self.backward(v, u);
     }
 
-    /// A quarter of [`Self::apply`]: half of the forward pass, or half of the backward one. All four,
-    /// in their order, are the whole. Each goes on from the value that the one before has left.
+    /// A quarter of [`Self::apply`]: half of the forward pass, or half of the backward one. All
+    /// four, in their order, are the whole. Each goes on from the value that the one before left.
     // Not in line: boards that split steps have little flash.
     #[inline(never)]
     pub fn apply_quarter(&self, v: &mut [f32], quarter: usize) {

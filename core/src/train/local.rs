@@ -60,10 +60,10 @@ pub(crate) struct Local<'a, M, S, const SPLIT: bool = { lanes::SOFT }> {
     pub(crate) settings: &'a LocalTraining,
 }
 
-/// Passes of a step that is split, behind the samples of its batch, by their number: the quarters of
-/// the smoothing, if there is one, then the difference to the global model, a third of its entries
-/// at a time, then its norm, and last the new parameters. None takes longer than the scores of a
-/// sample.
+/// Passes of a step that is split, behind the samples of its batch, by their number: the quarters
+/// of the smoothing, if there is one, then the difference to the global model, a third of its
+/// entries at a time, then its norm, and last the new parameters. But for a quarter of a wide
+/// smoothing, none takes longer than the scores of a sample.
 const QUARTERS: usize = 4;
 const THIRDS: Range<usize> = QUARTERS..QUARTERS + 3;
 const NORM: usize = THIRDS.end;

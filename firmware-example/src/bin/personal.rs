@@ -5,6 +5,7 @@
 
 #[cfg(target_arch = "arm")]
 use cortex_m_rt::entry;
+use embedded_storage::nor_flash::NorFlash;
 #[cfg(target_arch = "riscv32")]
 use riscv_rt::entry;
 use smolfed_core::{
@@ -18,7 +19,8 @@ use smolfed_firmware::{
 
 /// The personal model: as much flash as a whole one takes. On a board of yours, compare it with the
 /// length of your region in a `const` assertion.
-const PERSONAL: Part = Part::STARTS.followed_by(flash_bytes(Regression::PARAMETERS, HostFlash::ERASE_SIZE));
+const PERSONAL: Part =
+    Part::STARTS.followed_by(flash_bytes(Regression::PARAMETERS, HostFlash::ERASE_SIZE));
 
 #[entry]
 fn main() -> ! {

@@ -235,8 +235,8 @@ fn a_device_sends_and_keeps_what_a_simulation_does() {
     }
 }
 
-/// In pieces of so many samples, each of which reads no more, and in which the store has some of its
-/// own: a load or two, and a save.
+/// In pieces of so many samples, each of which reads no more, and in which the store has some of
+/// its own: a load or two, and a save.
 #[test]
 fn a_personal_model_in_pieces_is_that_of_the_whole() {
     let (features, targets) = data();
