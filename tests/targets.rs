@@ -66,12 +66,13 @@ fn a_cortex_m4f_needs_no_more_instructions() {
         let measured = count(name) - less.map_or(0, count);
         complaints += &check(name, recorded, measured).err().unwrap_or_default();
     }
-    // The orders of the two rounds differ.
+    // The piece that is counted is the longest in cycles: in instructions it must nearly be. The
+    // orders of the two rounds differ, too.
     for piece in ["piece", "integer-piece"] {
-        let longest = count(&format!("{piece}-longest"));
-        complaints += &check(piece, count(piece), longest)
-            .err()
-            .unwrap_or_default();
+        let (counted, longest) = (count(piece), count(&format!("{piece}-longest")));
+        if longest > counted + counted / 10 {
+            complaints += &format!("{piece}: {counted}, and the longest {longest}\n");
+        }
     }
     assert!(
         complaints.is_empty(),

@@ -43,9 +43,9 @@ const LONGEST: usize = if cfg!(target_abi = "eabihf") {
 };
 
 /// The same in integers, by cycles: the rounding of the update. Where sums are not optimised for
-/// speed it is the piece before, with the last sample and the step of its batch; not on
-/// processors that divide bit by bit, and on RV32.
-const LONGEST_INTEGER: usize = if cfg!(any(fast, small_ram, target_arch = "riscv32")) {
+/// speed it is the piece before on a Cortex-M4F and M33, with the last sample and the step of its
+/// batch.
+const LONGEST_INTEGER: usize = if cfg!(fast) || cfg!(not(target_abi = "eabihf")) {
     TRAINED_ON + 1
 } else {
     TRAINED_ON
