@@ -79,8 +79,8 @@ where
     /// compute, and await nothing: between two of them, yield to the executor.
     ///
     /// If the future is dropped in the first piece, the next call finds the round used, or records
-    /// it; either way nothing was drawn from its streams before. If it is dropped in
-    /// a piece that reads or saves a state, the next call does so.
+    /// it; either way nothing was drawn from its streams before. If it is dropped in a piece that
+    /// reads or saves a state, the next call does so.
     pub async fn train_some_async<S>(&mut self, samples: &S, most: usize) -> Progress
     where
         S: Samples<Target = M::Target>,

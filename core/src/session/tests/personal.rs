@@ -1,15 +1,20 @@
 //! Devices that keep a personal model: what they send and keep is what a simulation has.
 
-use super::{pieces::Counted, *};
+use super::{
+    pieces::{Counted, abort},
+    *,
+};
 use crate::{
     clip::clip_l2,
     params::NoiseMultiplier,
     personal::{
         Anchor, Effort, Personal, PersonalRequest, PersonalTraining, StepMemory, descend,
         split_step,
-        store::{BlockingStore, PersonalStore, StateId, StoreError, flash::FlashStore},
+        store::{BlockingStore, PersonalStore, flash::FlashStore},
     },
 };
+
+mod stores;
 
 type Store = FlashStore<Ram>;
 type KeeperIn<F, K> = Session<'static, Softmax<Const<FEATURES>, Const<6>>, F, Stream, K>;
@@ -98,6 +103,21 @@ fn round_with<F, K: PersonalStore>(
         train(board);
     }
     panic!("no end: {board:?}");
+}
+
+/// Greetings, the invitation and the model.
+fn until_training(board: &mut Keeper, other: &mut Coordinator) {
+    while board.phase() != Phase::Training {
+        board.timeout();
+        other.receive(board.outgoing());
+        board.sent();
+        if board.phase() == Phase::Idle {
+            other.invite();
+        }
+        for said in core::mem::take(&mut other.outgoing) {
+            board.receive(&said);
+        }
+    }
 }
 
 /// What a device with this state starts from.
@@ -335,96 +355,6 @@ fn a_round_without_epochs_sends_nothing_of_the_state() {
     }
 }
 
-/// A store of which one answer is another.
-struct Failing {
-    store: Store,
-    /// Calls before that.
-    left: usize,
-    answer: Result<bool, StoreError>,
-}
-
-impl Failing {
-    /// The answer to give, if it is that call's turn.
-    fn turn(&mut self) -> Option<Result<bool, StoreError>> {
-        let is_its = self.left == 0;
-        self.left = self.left.wrapping_sub(1);
-        is_its.then_some(self.answer)
-    }
-}
-
-impl PersonalStore for Failing {
-    fn capacity(&self) -> usize {
-        self.store.capacity()
-    }
-}
-
-impl BlockingStore for Failing {
-    fn load(&mut self, id: &StateId, to: &mut [f32]) -> Result<bool, StoreError> {
-        let answer = self.turn();
-        answer.unwrap_or_else(|| self.store.load(id, to))
-    }
-
-    fn save(
-        &mut self,
-        id: &StateId,
-        state: &[f32],
-        before: Option<&StateId>,
-    ) -> Result<(), StoreError> {
-        match self.turn() {
-            Some(Err(error)) => Err(error),
-            _ => self.store.save(id, state, before),
-        }
-    }
-}
-
-/// A first and a second load, and a save, that fail; and a second load that finds nothing. Without
-/// cover the device says so; under noise it sends zeros, and keeps the state before, if it can.
-#[test]
-fn whatever_a_store_fails_in_is_told_to_nobody_who_must_not_know() {
-    let (first, second, save) = (0, 1, 2);
-    for (left, answer) in [
-        (first, Err(StoreError)),
-        (second, Err(StoreError)),
-        (second, Ok(false)),
-        (save, Err(StoreError)),
-    ] {
-        for noise in [None, noise()] {
-            let mut request = request(pmtl(true));
-            let mut board = keeper(policy(), store());
-            let mut other = Coordinator::new(chain(), 1, asked(request, noise), model());
-            round(&mut board, &mut other);
-            let before = state_of(&mut board, &request, 1).unwrap();
-            request.last = Some(1);
-
-            let device = board.conversation.device;
-            let store = Failing {
-                store: device.store,
-                left,
-                answer,
-            };
-            let mut board = keeper_in(policy(), device.ledger, store);
-            let asked = asked(request, noise);
-            let mut other = Coordinator::new(other.chain, 2, asked, model());
-            round(&mut board, &mut other);
-            let mut kept = vec![0.0; PARAMETERS];
-            let id = |round| request.after(NONCE, round);
-            let store = board.store();
-            assert_eq!(store.store.load(&id(1), &mut kept), Ok(true));
-            assert_eq!(kept, before);
-            if let Some(noise) = noise.map(DiscreteGaussian::of) {
-                let mut zeros = vec![0; PARAMETERS];
-                noise.add_to(&mut zeros, &mut stream(Purpose::DeviceNoise, 2));
-                assert_eq!((other.declined, other.integers), (None, zeros));
-                assert_eq!(store.store.load(&id(2), &mut kept), Ok(true));
-                assert_eq!(kept, before);
-            } else {
-                assert_eq!(other.declined, Some(Decline::Storage));
-                assert_eq!(store.store.load(&id(2), &mut kept), Ok(false));
-            }
-        }
-    }
-}
-
 /// Between any two pieces: nothing of update and state is left in the work space, and the state
 /// before is as it was.
 #[test]
@@ -441,104 +371,17 @@ fn a_personal_round_that_is_aborted_leaves_the_state_before() {
         request.last = Some(1);
         let mut other = Coordinator::new(other.chain, 2, asked(request, noise()), model());
         board.send(Answer::Hello);
-        while board.phase() != Phase::Training {
-            board.timeout();
-            other.receive(board.outgoing());
-            board.sent();
-            if board.phase() == Phase::Idle {
-                other.invite();
-            }
-            for said in core::mem::take(&mut other.outgoing) {
-                board.receive(&said);
-            }
-        }
+        until_training(&mut board, &mut other);
         for _ in 0..pieces {
             is_complete |= board.train_some(&samples, 2) == Progress::Done;
         }
         if is_complete {
             break;
         }
-        other.send(&Message::Abort(Abort::Late));
-        for said in core::mem::take(&mut other.outgoing) {
-            board.receive(&said);
-        }
-        assert_eq!(board.phase(), Phase::Idle);
-        let work = &board.conversation.device.memory.work;
-        let is_zero = |vector: &[f32]| vector.iter().all(|x| x.to_bits() == 0);
-        assert!(is_zero(work.update) && is_zero(work.local), "{pieces}");
+        abort(&mut board, &mut other);
         assert_eq!(state_of(&mut board, &request, 1), before, "{pieces}");
     }
     assert!(is_complete);
-}
-
-/// Ledger and store on flash that is awaited, and pieces whose futures are dropped at each of their
-/// awaits: the next piece asks again, and the bits are the same.
-#[cfg(feature = "async")]
-#[test]
-fn a_store_that_is_awaited_keeps_the_same() {
-    use crate::ledger::tests::awaited::{Awaited, ENOUGH, polled};
-
-    let (features, targets) = data();
-    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
-    let methods = [pmtl(true), Personal::Offset { ratio: 0.5 }, Personal::Rest];
-    for (personal, polls) in methods
-        .into_iter()
-        .flat_map(|x| [1, 2, 3, 4, 5, 6, ENOUGH].map(|polls| (x, polls)))
-    {
-        let mut flashes = (ledger().into_flash(), store().into_flash());
-        let mut request = request(personal);
-        let (mut chain, mut state) = (chain(), None);
-        for number in 1..=3 {
-            let asked = asked(request, noise());
-            // In the last round training diverges: there is no new state, and no update.
-            let diverges = number == 3;
-            let global = if diverges {
-                vec![f32::MAX; PARAMETERS]
-            } else {
-                model()
-            };
-            let mut other = Coordinator::new(chain, number, asked, global);
-            let opened = polled(Ledger::open_async(Awaited(&mut flashes.0)), ENOUGH);
-            let store = FlashStore::new_async(Awaited(&mut flashes.1)).unwrap();
-            let mut board = keeper_in(policy(), opened.unwrap().unwrap(), store);
-            let mut has_recorded = false;
-            round_with(&mut board, &mut other, |board| {
-                let mut is_dropped = false;
-                while board.phase() == Phase::Training {
-                    // The record is not dropped, since the round would be spent. What follows is,
-                    // each piece once.
-                    let enough = !has_recorded || is_dropped;
-                    let polls = if enough { ENOUGH } else { polls };
-                    let ended = polled(board.train_some_async(&samples, 4), polls);
-                    is_dropped = ended.is_none();
-                    has_recorded = true;
-                }
-            });
-            drop(board);
-            let (sent, bit, new) = match diverges {
-                true => {
-                    let noise = DiscreteGaussian::of(asked.noise.unwrap());
-                    let (mut zeros, mut bit) = (vec![0; request.shared as usize], [0]);
-                    noise.add_to(&mut zeros, &mut stream(Purpose::DeviceNoise, number));
-                    noise.add_to(&mut bit, &mut stream(Purpose::DeviceBitNoise, number));
-                    (zeros, bit[0], state.clone().unwrap())
-                }
-                false => simulated_personal(number, &asked, &model(), state.as_ref()),
-            };
-            assert_eq!(
-                (other.integers, other.bit),
-                (sent, Some(bit)),
-                "{personal:?}, {polls}"
-            );
-            let mut store = FlashStore::new(flashes.1.clone()).unwrap();
-            let mut kept = vec![0.0; new.len()];
-            let id = request.after(NONCE, number);
-            assert_eq!(store.load(&id, &mut kept), Ok(true));
-            assert_eq!(kept, new);
-            (chain, state) = (other.chain, Some(new));
-            request.last = Some(number);
-        }
-    }
 }
 
 /// Neither an update nor whether there is one: also by a device that insists on noise.
@@ -580,19 +423,9 @@ fn a_device_goes_on_from_the_round_that_counted_last() {
         let (.., first) = simulated_personal(1, &asked(request, None), &model(), None);
         let mut other = Coordinator::new(other.chain, 2, after(1, request, None), model());
         board.send(Answer::Hello);
-        while board.phase() != Phase::Sending {
-            board.timeout();
-            other.receive(board.outgoing());
-            board.sent();
-            if board.phase() == Phase::Idle {
-                other.invite();
-            }
-            for said in core::mem::take(&mut other.outgoing) {
-                board.receive(&said);
-            }
-            let (features, targets) = data();
-            board.train(&SampleSlice::new(&features, &targets, FEATURES).unwrap());
-        }
+        until_training(&mut board, &mut other);
+        let (features, targets) = data();
+        board.train(&SampleSlice::new(&features, &targets, FEATURES).unwrap());
         let asked = after(1, request, None);
         let (.., second) = simulated_personal(2, &asked, &model(), Some(&first));
         let asked = after(counted, request, None);
@@ -642,46 +475,6 @@ fn with_noise_of_its_own_a_device_that_diverges_keeps_its_state() {
         noise.add_to(&mut zeros, &mut stream(Purpose::DeviceNoise, 2));
         assert_eq!((other.declined, other.integers), (None, zeros));
         assert_eq!(state_of(&mut board, &request, 2), before);
-    }
-}
-
-#[test]
-fn a_store_that_fails_is_declined_by_name() {
-    let asked = asked(request(pmtl(false)), None);
-    let mut flash = store().into_flash();
-    flash.power = 100;
-    let mut board = keeper(policy(), FlashStore::new(flash).unwrap());
-    let mut other = Coordinator::new(chain(), 1, asked, model());
-    round(&mut board, &mut other);
-    assert_eq!(other.declined, Some(Decline::Storage));
-}
-
-/// Its answer is noise on zeros, and that of the bit is noise on what has no update.
-#[test]
-fn with_noise_of_its_own_a_device_does_not_say_that_its_store_fails() {
-    let asked = asked(request(pmtl(false)), noise());
-    let mut flash = store().into_flash();
-    flash.power = 100;
-    let mut board = keeper(policy(), FlashStore::new(flash).unwrap());
-    let mut other = Coordinator::new(chain(), 1, asked, model());
-    round(&mut board, &mut other);
-    let (mut zeros, mut bit) = (vec![0; PARAMETERS], [0]);
-    let noise = DiscreteGaussian::of(noise().unwrap());
-    noise.add_to(&mut zeros, &mut stream(Purpose::DeviceNoise, 1));
-    noise.add_to(&mut bit, &mut stream(Purpose::DeviceBitNoise, 1));
-    assert_eq!((other.declined, other.integers), (None, zeros));
-    assert_eq!(other.bit, Some(bit[0]));
-}
-
-/// A store that has lost the state of the round that is named.
-#[test]
-fn a_device_without_the_state_that_is_named_begins_anew() {
-    for personal in [pmtl(true), Personal::Offset { ratio: 0.5 }, Personal::Rest] {
-        let asked = after(7, request(personal), None);
-        let mut other = Coordinator::new(chain(), 9, asked, model());
-        round(&mut keeper(policy(), store()), &mut other);
-        let (sent, ..) = simulated_personal(9, &asked, &model(), None);
-        assert_eq!(other.integers, sent, "{personal:?}");
     }
 }
 

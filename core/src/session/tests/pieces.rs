@@ -3,6 +3,7 @@
 use core::cell::Cell;
 
 use super::*;
+use crate::personal::store::PersonalStore;
 
 /// Samples that count how often one is read.
 pub(super) struct Counted<S> {
@@ -62,7 +63,10 @@ fn ready_with<F>(ledger: Ledger<F>, invitation: Invitation) -> (Board<Stream, F>
 }
 
 /// The coordinator gives the round up, and nothing of the update is left.
-fn abort(board: &mut Board, other: &mut Coordinator) {
+pub(super) fn abort<K: PersonalStore>(
+    board: &mut Session<'static, Softmax<Const<FEATURES>, Const<6>>, Ram, Stream, K>,
+    other: &mut Coordinator,
+) {
     other.send(&Message::Abort(Abort::Late));
     for said in core::mem::take(&mut other.outgoing) {
         board.receive(&said);
