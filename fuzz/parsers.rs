@@ -16,7 +16,8 @@ use smolfed::data::table::{self, Columns, TableFormat};
 use smolfed::data::{DataFolders, Federation, archive, idx, leaf};
 use smolfed::experiment::Experiment;
 use smolfed::privacy::ledger::Line;
-use smolfed::run::directory::{checkpoint::Checkpoint, model_file::ModelFile};
+use smolfed::run::directory::model_file::ModelFile;
+use smolfed::run_files::checkpoint::Checkpoint;
 use smolfed_accounting::params::DeltaSpec;
 
 #[path = "protocol.rs"]

@@ -27,7 +27,7 @@ pub(crate) fn experiment(data: &str) -> String {
 /// The digits of the repository, gzipped: real compressed data to spoil.
 const GZIP: &[u8] = include_bytes!(concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../runner/assets/digits/optdigits_8x8.csv.gz"
+    "/../runner/data/assets/digits/optdigits_8x8.csv.gz"
 ));
 
 /// An IDX array of bytes.

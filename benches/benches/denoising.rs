@@ -4,8 +4,8 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use smolfed::server::flattening::Flattenings;
-use smolfed::server::{Auto, ExpertSet};
+use smolfed::denoise::flattening::Flattenings;
+use smolfed::denoise::{Auto, ExpertSet};
 use smolfed::task::Task;
 use smolfed_core::model::Softmax;
 

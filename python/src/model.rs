@@ -80,7 +80,7 @@ impl Model {
 /// Those of Python.
 pub(crate) fn tensors<'py>(
     py: Python<'py>,
-    layout: &[smolfed::task::TensorLayout],
+    layout: &[smolfed::layout::TensorLayout],
     parameters: &[f32],
 ) -> PyResult<Bound<'py, PyDict>> {
     let named = PyDict::new(py);

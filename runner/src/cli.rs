@@ -35,7 +35,7 @@ mod usage;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::ranks::launch::Launch;
+use crate::launch::Launch;
 
 pub use error::CliError;
 

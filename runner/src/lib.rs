@@ -1,7 +1,8 @@
-//! Simulator and privacy accountant of smolfed: differentially private federated learning with the
-//! code that microcontrollers run ([`smolfed_core`]).
+//! Simulator, coordinator and privacy accountant of smolfed: differentially private federated
+//! learning with the code that microcontrollers run ([`smolfed_core`]).
 //!
-//! The command `smolfed` is thin over this library. A run in a few lines:
+//! The command `smolfed` is thin over this library, which gives programs the API of the crates
+//! below it under one name. A run in a few lines:
 //!
 //! ```
 //! use std::{sync::atomic::AtomicBool, time::Duration};
@@ -20,60 +21,42 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | module | what it holds |
-//! | --- | --- |
-//! | [`config`], [`experiment`] | the experiment file, and its validation for a federation |
-//! | [`data`] | sources, splits, partitions |
-//! | [`method`] | what devices train, and how updates are used: one file per method |
-//! | [`arithmetic`] | how simulated devices calculate |
-//! | [`source`] | where devices are: simulated, on other ranks, a fleet, a recorded participation |
-//! | [`ranks`] | processes that share a run, and what they exchange |
-//! | [`release`] | the privacy path, from a device's update to a released sum |
-//! | [`server`] | the server's step on what was released |
-//! | [`round`] | a round: draw, train, release, apply, evaluate |
-//! | [`run`] | a run with its directory and checkpoints |
-//! | [`runs`] | finished runs: listed, compared, exported |
-//! | [`privacy`] | plans, the ledger, statements, over [`smolfed_accounting`] |
-//! | [`audit`] | attacks on the real round |
-//! | [`fleet`], [`device`] | the coordinator of real devices, and a device as a process |
-//! | [`helper`] | a helper of a fleet as a process |
-//! | [`durable`], [`entropy`] | files that survive a crash; secret random bytes |
-//! | [`inference`] | models in use: predictions, and exports to other programs |
-//! | [`evaluation`], [`representation`] | how good models and encoders are |
-//! | [`report`], [`sweep`] | the page about a run, and many runs |
-//! | [`starter`] | an experiment file for some data |
-//! | [`spelling`] | names that were probably meant |
-//! | [`task`] | the model that is trained |
-//! | [`cli`] | the command line |
+//! | module | crate | what it holds |
+//! | --- | --- | --- |
+//! | [`data`] | [`smolfed_data`] | sources, splits, partitions |
+//! | [`release`] | [`smolfed_release`] | the privacy path, plans, statements, the ledger |
+//! | [`config`], [`experiment`] | [`smolfed_engine`] | the experiment file, and its validation for a federation |
+//! | [`method`], [`task`], [`arithmetic`] | [`smolfed_engine`] | what devices train, the model, how simulated devices calculate |
+//! | [`source`], [`server`], [`round`], [`run`] | [`smolfed_engine`] | where devices are, the server's step, a round, a run |
+//! | [`evaluation`], [`representation`], [`audit`] | [`smolfed_engine`] | how good models and encoders are; attacks on the real round |
+//! | [`fleet`] | [`smolfed_fleet`] | real devices: coordinator, helper, device, transports |
+//! | [`report`], [`runs`], [`sweep`], [`inference`] | [`smolfed_report`] | pages about runs, many runs, models in use |
+//! | [`starter`] | | an experiment file for some data |
+//! | [`cli`] | | the command line |
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
 
-pub mod arithmetic;
-pub mod audit;
+pub use smolfed_data as data;
+pub use smolfed_engine::{
+    arithmetic, attendance, audit, config, denoise, evaluation, experiment, layout, method,
+    of_linear_scores, of_task, on_samples, preprocessing, ranks, representation, round, run,
+    server, source, tables, task,
+};
+pub use smolfed_fleet as fleet;
+pub use smolfed_fleet::{device, helper};
+pub use smolfed_release as release;
+pub use smolfed_release::{durable, entropy, number};
+pub use smolfed_report::{inference, report, runs, sweep};
+
+/// Plans, the ledger and statements of [`smolfed_release`].
+pub mod privacy {
+    pub use smolfed_release::{Charge, Ledger, LedgerError, PrivacyStatement};
+    pub use smolfed_release::{ledger, origin, plan, schedule, split, statement};
+}
+
 pub mod cli;
-pub mod config;
-pub mod data;
-pub mod device;
-pub mod durable;
-pub mod entropy;
-pub mod evaluation;
-pub mod experiment;
-pub mod fleet;
-pub mod helper;
-pub mod inference;
-pub mod method;
-pub mod number;
-pub mod privacy;
-pub mod ranks;
-pub mod release;
-pub mod report;
-pub mod representation;
-pub mod round;
-pub mod run;
-pub mod runs;
-pub mod server;
-pub mod source;
-pub mod spelling;
+mod connect;
+mod launch;
+#[cfg(feature = "mpi")]
+mod mpi;
 pub mod starter;
-pub mod sweep;
-pub mod task;

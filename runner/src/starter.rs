@@ -5,12 +5,12 @@
 
 use std::fmt::Write as _;
 
-use crate::data::config::{SourceConfig, StoredSet};
-use crate::data::dataset::TaskKind;
-use crate::data::inspection::{DeviceSizes, Inspection, TargetFacts};
-use crate::data::suggestion::{Suggestion, Use};
-use crate::data::table::profile::Profile;
-use crate::data::table::{TableFormat, quoted_key};
+use smolfed_data::config::{SourceConfig, StoredSet};
+use smolfed_data::dataset::TaskKind;
+use smolfed_data::inspection::{DeviceSizes, Inspection, TargetFacts};
+use smolfed_data::suggestion::{Suggestion, Use};
+use smolfed_data::table::profile::Profile;
+use smolfed_data::table::{TableFormat, quoted_key};
 
 /// Rows of a device where the file names no devices, and bounds for their number.
 const ROWS_PER_DEVICE: usize = 10;
@@ -392,8 +392,8 @@ fn commented(sentence: &str) -> String {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::data::DataFolders;
-    use crate::data::suggestion::Choices;
+    use smolfed_data::DataFolders;
+    use smolfed_data::suggestion::Choices;
 
     /// The experiment that is written for a table.
     fn written(table: &str) -> String {

@@ -18,7 +18,7 @@ use smolfed::report;
 use smolfed::round::RoundRecord;
 use smolfed::run::directory::RunDir;
 use smolfed::run::{self, Control, Ending, RunError, RunResult};
-use smolfed::server::denoise::DenoiserKind;
+use smolfed::denoise::DenoiserKind;
 
 use super::config::load;
 use super::outcome::Outcome;

@@ -10,7 +10,7 @@ use smolfed::inference::model::TrainedModel;
 use smolfed::inference::preprocessing::Preprocessing;
 use smolfed::report::{self, ReportInput};
 use smolfed::run::{Ending, RunResult};
-use smolfed::task::TensorLayout;
+use smolfed::layout::TensorLayout;
 
 use crate::accounting::statement::{StatementParts, parts};
 use crate::error::value_error;

@@ -7,7 +7,7 @@ use numpy::PyReadonlyArrayDyn;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use smolfed::server::{OwnStep, StepView};
-use smolfed::task::TensorLayout;
+use smolfed::layout::TensorLayout;
 
 use crate::error::value_error;
 use crate::model::tensors;

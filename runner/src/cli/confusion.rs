@@ -1,7 +1,7 @@
 //! Which class was taken for which, on a terminal.
 
 use super::text::aligned;
-use crate::evaluation::assessment::ClassFigures;
+use smolfed_engine::evaluation::assessment::ClassFigures;
 
 /// Most classes whose whole matrix fits a terminal.
 const MAX_CLASSES: usize = 12;

@@ -9,11 +9,11 @@ use std::io::{self, Write};
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::data::catalogue::KNOWN_SETS;
-use crate::data::error::DataError;
-use crate::data::folders::DataFolders;
-use crate::data::inspection::Inspection;
-use crate::data::table::profile::Profile;
+use smolfed_data::catalogue::KNOWN_SETS;
+use smolfed_data::error::DataError;
+use smolfed_data::folders::DataFolders;
+use smolfed_data::inspection::Inspection;
+use smolfed_data::table::profile::Profile;
 use subject::SubjectError;
 
 /// List the data sets that are known by name, or inspect a data set.

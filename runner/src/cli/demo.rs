@@ -8,10 +8,10 @@ use rayon::prelude::*;
 
 use super::CliError;
 use super::text::wrapped;
-use crate::config::{Config, DEFAULT, Override};
-use crate::data::DataFolders;
-use crate::run::{self, Control, RunResult};
-use crate::sweep::Mean;
+use smolfed_data::DataFolders;
+use smolfed_engine::config::{Config, DEFAULT, Override};
+use smolfed_engine::run::{self, Control, RunResult};
+use smolfed_report::sweep::Mean;
 
 /// Seeds that are averaged: the split of the data, the cohorts and the noise differ in each.
 const SEEDS: i64 = 8;

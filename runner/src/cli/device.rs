@@ -31,19 +31,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::CliError;
 use super::session::stop_on_ctrl_c;
-use crate::device::client::exchange;
-use crate::device::memory::SessionMemory;
-use crate::device::personal::FileStore;
-use crate::entropy::secret;
-use crate::fleet::backoff::BackOff;
-use crate::fleet::transport::{
+use smolfed_engine::combinations::HIDDEN_LAYER;
+use smolfed_engine::method::contrastive::Variations;
+use smolfed_engine::of_task;
+use smolfed_engine::preprocessing::{self, Preprocessing};
+use smolfed_engine::task::Task;
+use smolfed_fleet::backoff::BackOff;
+use smolfed_fleet::device::client::exchange;
+use smolfed_fleet::device::memory::SessionMemory;
+use smolfed_fleet::device::personal::FileStore;
+use smolfed_fleet::transport::{
     Address, Listener, Options, Transport, TransportFiles, accept, read_options,
 };
-use crate::inference::preprocessing::{self, Preprocessing};
-use crate::method::contrastive::Variations;
-use crate::of_task;
-use crate::source::combinations::HIDDEN_LAYER;
-use crate::task::Task;
+use smolfed_release::entropy::secret;
 
 use data::{Data, FromData};
 use files::{Files, forget_key, ledger, of_folder, record as record_of, refused};

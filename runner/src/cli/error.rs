@@ -5,21 +5,21 @@ use std::process::ExitCode;
 
 use super::data::DataCommandError;
 use super::style::fail;
-use crate::audit::target::TargetError;
-use crate::config::ConfigError;
-use crate::data::DataError;
-use crate::fleet::keys::KeysError;
-use crate::fleet::watch::http::HttpError;
-use crate::helper::desk::DeskError;
-use crate::inference::error::InferenceError;
-use crate::privacy::ledger::LedgerError;
-use crate::ranks::ConnectError;
-use crate::run::RunError;
-use crate::run::error::RunDirError;
-use crate::runs::RunsError;
-use crate::source::fleet::terms::ServeError;
-use crate::sweep::SweepError;
 use smolfed_accounting::AccountingError;
+use smolfed_data::DataError;
+use smolfed_engine::audit::target::TargetError;
+use smolfed_engine::config::ConfigError;
+use smolfed_engine::ranks::ConnectError;
+use smolfed_engine::run::RunError;
+use smolfed_engine::run_files::error::RunDirError;
+use smolfed_fleet::helper::desk::DeskError;
+use smolfed_fleet::keys::KeysError;
+use smolfed_fleet::source::terms::ServeError;
+use smolfed_fleet::watch::http::HttpError;
+use smolfed_release::ledger::LedgerError;
+use smolfed_report::inference::error::InferenceError;
+use smolfed_report::runs::RunsError;
+use smolfed_report::sweep::SweepError;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]

@@ -8,8 +8,8 @@ use super::CliError;
 use super::confusion;
 use super::inference::{ModelArgs, RowArgs, write_to};
 use super::text::aligned;
-use crate::evaluation::assessment::Assessment;
-use crate::inference::assessment::assess;
+use smolfed_engine::evaluation::assessment::Assessment;
+use smolfed_report::inference::assessment::assess;
 
 /// Evaluate the model of a run on rows whose classes or values are known.
 ///

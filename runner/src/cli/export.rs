@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::CliError;
 use super::inference::{ModelArgs, check_out, is_on_terminal, write_to};
-use crate::inference::export::{c_header, npz, onnx};
+use smolfed_report::inference::export::{c_header, npz, onnx};
 
 /// Write the model of a run, with its preprocessing, for programs in other languages.
 ///

@@ -9,8 +9,8 @@ use tokio::time::sleep;
 
 use super::CliError;
 use super::session::stop_on_ctrl_c;
-use crate::fleet::gateway::Gateway;
-use crate::fleet::transport::{Address, TransportFiles, read_options};
+use smolfed_fleet::gateway::Gateway;
+use smolfed_fleet::transport::{Address, TransportFiles, read_options};
 
 /// How often the command looks whether it is to end.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

@@ -9,13 +9,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::CliError;
 use super::operation::{LogArgs, address};
-use crate::fleet::lock::lock;
-use crate::fleet::transport::{Address, Listener, Options, TransportFiles, read_options};
-use crate::fleet::watch::http::{HttpServer, HttpSettings};
-use crate::fleet::watch::log::Log;
-use crate::helper::desk::Desk;
-use crate::helper::server::Server;
-use crate::helper::watch::routes;
+use smolfed_fleet::helper::desk::Desk;
+use smolfed_fleet::helper::server::Server;
+use smolfed_fleet::helper::watch::routes;
+use smolfed_fleet::lock::lock;
+use smolfed_fleet::transport::{Address, Listener, Options, TransportFiles, read_options};
+use smolfed_fleet::watch::http::{HttpServer, HttpSettings};
+use smolfed_fleet::watch::log::Log;
 
 /// Take part in a fleet as a helper, which takes the masks off sums of updates and sees no update.
 ///

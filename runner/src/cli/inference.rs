@@ -5,10 +5,10 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use super::CliError;
-use crate::inference::error::InferenceError;
-use crate::inference::input::{Input, Options};
-use crate::inference::model::TrainedModel;
-use crate::run::directory::RunDir;
+use smolfed_engine::run::directory::RunDir;
+use smolfed_report::inference::error::InferenceError;
+use smolfed_report::inference::input::{Input, Options};
+use smolfed_report::inference::model::TrainedModel;
 
 /// A model of a run.
 #[derive(Debug, clap::Args)]

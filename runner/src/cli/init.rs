@@ -9,13 +9,13 @@ use toml::{Table, Value};
 use super::CliError;
 use super::data::DataCommandError;
 use super::data::subject::{self, Found, SubjectError, complete_devices};
-use crate::config::Config;
-use crate::data::DataFolders;
-use crate::data::catalogue::KnownSet;
-use crate::data::dataset::TaskKind;
-use crate::data::inspection::Inspection;
-use crate::data::suggestion::{Choices, Suggestion};
 use crate::starter::{self, DataSection};
+use smolfed_data::DataFolders;
+use smolfed_data::catalogue::KnownSet;
+use smolfed_data::dataset::TaskKind;
+use smolfed_data::inspection::Inspection;
+use smolfed_data::suggestion::{Choices, Suggestion};
+use smolfed_engine::config::Config;
 
 /// Write an experiment for your data to standard output: commented, and ready to run.
 ///

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use super::CliError;
 use super::signals::Signals;
-use crate::experiment::Experiment;
-use crate::fleet::coordinator::Coordinator;
-use crate::fleet::transport::Options;
-use crate::fleet::watch::http::{HttpError, HttpServer, HttpSettings};
-use crate::fleet::watch::log::{Detail, Format, Log, LogSettings};
-use crate::fleet::watch::monitor::{Plan, is_secret};
-use crate::fleet::watch::token::Token;
-use crate::run::directory::RunDir;
+use smolfed_engine::experiment::Experiment;
+use smolfed_engine::run::directory::RunDir;
+use smolfed_fleet::coordinator::Coordinator;
+use smolfed_fleet::monitor::{Plan, is_secret};
+use smolfed_fleet::transport::Options;
+use smolfed_fleet::watch::http::{HttpError, HttpServer, HttpSettings};
+use smolfed_fleet::watch::log::{Detail, Format, Log, LogSettings};
+use smolfed_fleet::watch::token::Token;
 
 /// Nothing is waited for longer than a day.
 pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);

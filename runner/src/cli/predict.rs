@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::CliError;
 use super::inference::{ModelArgs, RowArgs, check_out, write_to};
-use crate::evaluation::samples::Tally;
-use crate::inference::input::{Input, Part};
-use crate::inference::model::{Outputs, TrainedModel};
-use crate::inference::prediction::Prediction;
+use smolfed_engine::evaluation::samples::Tally;
+use smolfed_report::inference::input::{Input, Part};
+use smolfed_report::inference::model::{Outputs, TrainedModel};
+use smolfed_report::inference::prediction::Prediction;
 
 /// Predict the classes or values of new rows with the model of a run.
 ///

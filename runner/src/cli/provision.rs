@@ -11,17 +11,17 @@ use std::path::PathBuf;
 
 use super::CliError;
 use super::session::progress_bar;
-use crate::config::{Config, Override};
-use crate::data::{DataFolders, Federation};
-use crate::experiment::Experiment;
-use crate::fleet::keys::file::KeyFile;
-use crate::fleet::keys::passphrase::PassphraseSource;
-use crate::fleet::keys::stored::Stored;
-use crate::fleet::keys::vault::Vault;
-use crate::helper::store::ledger_path;
-use crate::inference::preprocessing::Preprocessing;
-use crate::run;
-use crate::source::fleet::terms::terms;
+use smolfed_data::{DataFolders, Federation};
+use smolfed_engine::config::{Config, Override};
+use smolfed_engine::experiment::Experiment;
+use smolfed_engine::preprocessing::Preprocessing;
+use smolfed_engine::run;
+use smolfed_fleet::helper::store::ledger_path;
+use smolfed_fleet::keys::file::KeyFile;
+use smolfed_fleet::keys::passphrase::PassphraseSource;
+use smolfed_fleet::keys::stored::Stored;
+use smolfed_fleet::keys::vault::Vault;
+use smolfed_fleet::source::terms::terms;
 
 pub(super) use helpers::{HelperArgs, HelperFiles};
 pub(super) use issue::{DeviceArgs, Issuer};

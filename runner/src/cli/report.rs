@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::CliError;
-use crate::report;
-use crate::run::directory::RunDir;
+use smolfed_engine::run::directory::RunDir;
+use smolfed_report::report;
 
 /// Write the report of a run, report.html, into its directory.
 ///

@@ -12,21 +12,21 @@ use super::CliError;
 use super::session::{agreed, connect, pool, progress_bar, stop_on_ctrl_c, warn_of};
 use super::style::{fail, warn};
 use super::summary::Summary;
-use crate::config::{Config, Override};
-use crate::data::{DataFolders, Federation};
-use crate::experiment::Experiment;
-use crate::privacy::origin::Origin;
-use crate::ranks::Communicator;
-use crate::report;
-use crate::round::{RoundRecord, Start};
-use crate::run::directory::RunDir;
-use crate::run::error::RunDirError;
-use crate::run::{self, Control, Ending, Run, RunError, RunResult};
-use crate::source::participation::{self, Participation};
-use crate::source::ranks::{Ranks, follow};
-use crate::source::replay::Replayed;
-use crate::source::{Simulated, Source};
 use preview::Preview;
+use smolfed_data::{DataFolders, Federation};
+use smolfed_engine::config::{Config, Override};
+use smolfed_engine::experiment::Experiment;
+use smolfed_engine::ranks::Communicator;
+use smolfed_engine::round::{RoundRecord, Start};
+use smolfed_engine::run::directory::RunDir;
+use smolfed_engine::run::{self, Control, Ending, Run, RunError, RunResult};
+use smolfed_engine::run_files::error::RunDirError;
+use smolfed_engine::source::participation::{self, Participation};
+use smolfed_engine::source::ranks::{Ranks, follow};
+use smolfed_engine::source::replay::Replayed;
+use smolfed_engine::source::{Simulated, Source};
+use smolfed_release::origin::Origin;
+use smolfed_report::report;
 
 /// Train one experiment and write its run directory.
 ///
@@ -278,7 +278,7 @@ fn record(args: &Args) -> Result<Option<Vec<Participation>>, CliError> {
         }
         (None, Some(dir)) => {
             let dir = RunDir::open(dir)?;
-            if dir.fleet()?.is_some() {
+            if dir.is_of_fleet() {
                 let path = dir.path().display();
                 return Err(CliError::Usage(format!(
                     "{path} is a run with real devices: smolfed serve --resume {path}"

@@ -8,10 +8,10 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::CliError;
 use super::text::aligned;
-use crate::runs::compare::Comparison;
-use crate::runs::export::{FORMATS, Format, format_named};
-use crate::runs::list::Listing;
-use crate::runs::{OutputFile, selection, write_new};
+use smolfed_report::runs::compare::Comparison;
+use smolfed_report::runs::export::{FORMATS, Format, format_named};
+use smolfed_report::runs::list::Listing;
+use smolfed_report::runs::{OutputFile, selection, write_new};
 
 /// List the runs in a folder, compare some, or export them to other programs.
 ///

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::CliError;
-use crate::config::Config;
+use smolfed_engine::config::Config;
 
 /// Print the JSON schema of experiment files, with which editors complete and check keys.
 ///

@@ -8,9 +8,9 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::text::aligned;
-use crate::fleet::service::Service;
-use crate::fleet::status::{Status, Table};
-use crate::fleet::watch::log::Log;
+use smolfed_fleet::service::Service;
+use smolfed_fleet::status::{Status, Table};
+use smolfed_fleet::watch::log::Log;
 
 /// The table and the progress on a terminal.
 pub(super) struct Screen {

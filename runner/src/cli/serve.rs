@@ -16,24 +16,24 @@ use super::run::{Print, conclude};
 use super::screen::{self, Screen};
 use super::session::{in_pool, warn_of};
 use super::style::warn;
-use crate::entropy::secret;
-use crate::experiment::Experiment;
-use crate::fleet::coordinator::Coordinator;
-use crate::fleet::quorum::Quorum;
-use crate::fleet::status::Table;
-use crate::privacy::ledger::Ledger;
-use crate::round::Start;
-use crate::run::directory::RunDir;
-use crate::run::fleet_file::FleetFile;
-use crate::run::{self, Control, Ending, Run, RunError, RunResult};
-use crate::source::fleet::Fleet;
-use crate::source::fleet::terms::{ServeError, check_devices, check_quorum, terms};
-use crate::source::fleet::tuning::Delivered;
-use crate::source::participation;
 pub(super) use args::Args;
 use helpers::{begin, links};
 pub(super) use setup::seed;
 use setup::{Setup, fleet_error};
+use smolfed_engine::experiment::Experiment;
+use smolfed_engine::round::Start;
+use smolfed_engine::run::directory::RunDir;
+use smolfed_engine::run::{self, Control, Ending, Run, RunError, RunResult};
+use smolfed_engine::source::participation;
+use smolfed_fleet::coordinator::Coordinator;
+use smolfed_fleet::fleet_file::FleetFile;
+use smolfed_fleet::quorum::Quorum;
+use smolfed_fleet::source::Fleet;
+use smolfed_fleet::source::terms::{ServeError, check_devices, check_quorum, terms};
+use smolfed_fleet::source::tuning::Delivered;
+use smolfed_fleet::status::Table;
+use smolfed_release::entropy::secret;
+use smolfed_release::ledger::Ledger;
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {

@@ -8,12 +8,12 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::CliError;
 use super::style::warn;
-use crate::data::Federation;
-use crate::experiment::Experiment;
-use crate::ranks::launch::Launch;
-use crate::ranks::{self, Communicator};
-use crate::run::error::RunDirError;
-use crate::source::ranks::compare;
+use crate::launch::Launch;
+use smolfed_data::Federation;
+use smolfed_engine::experiment::Experiment;
+use smolfed_engine::ranks::Communicator;
+use smolfed_engine::run_files::error::RunDirError;
+use smolfed_engine::source::ranks::compare;
 
 /// More threads than any machine has cores for take minutes to start.
 const MAX_THREADS: usize = 1024;
@@ -41,7 +41,7 @@ pub(super) fn in_pool<T: Send>(
 /// The ranks that this process was started with. Says so where a launcher started several that do
 /// not know of each other.
 pub(super) fn connect() -> Result<Box<dyn Communicator + Send>, CliError> {
-    let ranks = ranks::connect()?;
+    let ranks = crate::connect::connect()?;
     if let Some(launch) = Launch::of_this_process()
         && ranks.count() < launch.count
         && launch.rank == 0

@@ -10,8 +10,8 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::CliError;
-use crate::fleet::lock::lock;
-use crate::fleet::watch::stopping::Stopping;
+use smolfed_fleet::lock::lock;
+use smolfed_fleet::watch::stopping::Stopping;
 
 /// What SIGHUP does.
 type Reload = Box<dyn Fn() + Send>;

@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 use anstyle::Style;
 
 use super::text::{aligned, wrapped};
-use crate::arithmetic::Local;
-use crate::evaluation::assessment::FinalAssessment;
-use crate::evaluation::devices::DeviceReport;
-use crate::evaluation::devices::Which;
-use crate::evaluation::samples::Evaluation;
-use crate::experiment::Experiment;
-use crate::method::MethodName;
-use crate::number::{counted, fixed, significant};
-use crate::privacy::statement::{PrivacyStatement, Subject};
-use crate::round::SimulationOnly;
-use crate::run::RunResult;
+use smolfed_engine::arithmetic::Local;
+use smolfed_engine::evaluation::assessment::FinalAssessment;
+use smolfed_engine::evaluation::devices::DeviceReport;
+use smolfed_engine::evaluation::devices::Which;
+use smolfed_engine::evaluation::samples::Evaluation;
+use smolfed_engine::experiment::Experiment;
+use smolfed_engine::method::MethodName;
+use smolfed_engine::round::SimulationOnly;
+use smolfed_engine::run::RunResult;
+use smolfed_release::number::{counted, fixed, significant};
+use smolfed_release::statement::{PrivacyStatement, Subject};
 
 /// The result of a run, to print.
 pub(super) struct Summary {

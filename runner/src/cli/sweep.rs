@@ -9,12 +9,12 @@ use indicatif::{HumanDuration, ProgressBar};
 
 use super::CliError;
 use super::session::{agreed, connect, progress_bar, stop_on_ctrl_c};
-use crate::config::Override;
-use crate::data::DataFolders;
-use crate::ranks::Communicator;
-use crate::run::directory::RunDir;
-use crate::sweep::choice::choose;
-use crate::sweep::{self, Document, Results, RunOutcome, Summaries, Sweep, Watch};
+use smolfed_data::DataFolders;
+use smolfed_engine::config::Override;
+use smolfed_engine::ranks::Communicator;
+use smolfed_engine::run::directory::RunDir;
+use smolfed_report::sweep::choice::choose;
+use smolfed_report::sweep::{self, Document, Results, RunOutcome, Summaries, Sweep, Watch};
 
 /// Time between the steps of a spinner.
 const TICK: Duration = Duration::from_millis(100);

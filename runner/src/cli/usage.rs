@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::config::Config;
+use smolfed_engine::config::Config;
 
 /// Commands whose experiments have keys.
 const WITH_KEYS: [&str; 6] = ["run", "serve", "provision", "sweep", "audit", "data"];

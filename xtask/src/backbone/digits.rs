@@ -11,7 +11,7 @@ use flate2::read::GzDecoder;
 use crate::toolchain::root;
 
 /// From the root of the repository.
-const FILE: &str = "runner/assets/digits/optdigits_8x8.csv.gz";
+const FILE: &str = "runner/data/assets/digits/optdigits_8x8.csv.gz";
 
 /// An image and what it shows.
 pub struct Digit {

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::audit::membership::{Attack, Roc};
 use crate::cli::CliError;
 use crate::cli::session::progress_bar;
 use crate::cli::text::aligned;
-use crate::config::Config;
-use crate::data::DataFolders;
-use crate::method::MethodName;
-use crate::report;
-use crate::report::plot::{Plot, stacked_file};
-use crate::run::directory::RunDir;
-use crate::run::{self, Control};
+use smolfed_data::DataFolders;
+use smolfed_engine::config::Config;
+use smolfed_engine::membership::{Attack, Roc};
+use smolfed_engine::method::MethodName;
+use smolfed_engine::run::directory::RunDir;
+use smolfed_engine::run::{self, Control};
+use smolfed_report::report;
+use smolfed_report::report::plot::{Plot, stacked_file};
 
 /// What is attacked, and where the curves go.
 pub(super) struct Request<'a> {
@@ -153,8 +153,8 @@ fn draw(path: &Path, plot: &Plot) -> Result<(), CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Federation;
-    use crate::experiment::Experiment;
+    use smolfed_data::Federation;
+    use smolfed_engine::experiment::Experiment;
 
     /// The configuration of a run that a private selection chose can be attacked: its models with
     /// noise have that of the chosen trial.
@@ -166,7 +166,7 @@ mod tests {
             "data.device_validation=0.2",
         ];
         let changes = changes.map(|text| text.parse().unwrap());
-        let text = crate::config::DEFAULT;
+        let text = smolfed_engine::config::DEFAULT;
         let config = Config::parse(text, "the built-in experiment", &changes).unwrap();
         let folders = DataFolders::new(Vec::new());
         let federation = Federation::new(&config.data, &folders, config.seed).unwrap();

@@ -7,20 +7,20 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-use crate::config::sentence;
-use crate::config::{ConfigError, Override};
-use crate::data::archive::{self, ArchiveError};
-use crate::data::array::Array;
-use crate::data::catalogue::{KNOWN_SETS, KnownSet};
-use crate::data::config::DataConfig;
-use crate::data::folders::DataFolders;
-use crate::data::images::ImageShape;
-use crate::data::npy;
-use crate::data::suggestion::{Choices, Suggestion, SuggestionError};
-use crate::data::table::TableFormat;
-use crate::data::table::profile::Profile;
-use crate::spelling::similar;
 use crate::starter::DataSection;
+use smolfed_data::archive::{self, ArchiveError};
+use smolfed_data::array::Array;
+use smolfed_data::catalogue::{KNOWN_SETS, KnownSet};
+use smolfed_data::config::DataConfig;
+use smolfed_data::folders::DataFolders;
+use smolfed_data::images::ImageShape;
+use smolfed_data::npy;
+use smolfed_data::spelling::similar;
+use smolfed_data::suggestion::{Choices, Suggestion, SuggestionError};
+use smolfed_data::table::TableFormat;
+use smolfed_data::table::profile::Profile;
+use smolfed_engine::config::sentence;
+use smolfed_engine::config::{ConfigError, Override};
 
 /// Which data to inspect.
 #[derive(Clone, Debug, clap::Args)]

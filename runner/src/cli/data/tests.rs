@@ -70,7 +70,7 @@ fn digits_are_shown_with_a_picture_and_a_table() {
     }
     let table = text.split("[data]\n").nth(1).unwrap();
     assert!(
-        toml::from_str::<crate::data::DataConfig>(table).is_ok(),
+        toml::from_str::<smolfed_data::DataConfig>(table).is_ok(),
         "{table}"
     );
 }

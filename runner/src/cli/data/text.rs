@@ -4,11 +4,11 @@ use std::io::{self, Write};
 
 use super::super::text::aligned;
 use super::picture;
-use crate::data::inspection::{
+use smolfed_data::inspection::{
     ClassSize, DeviceSizes, Facts, Inspection, MissingValues, TargetFacts,
 };
-use crate::data::suggestion::Suggestion;
-use crate::data::table::profile::{MAX_DISTINCT, Profile};
+use smolfed_data::suggestion::Suggestion;
+use smolfed_data::table::profile::{MAX_DISTINCT, Profile};
 
 /// Most classes and columns that are listed one by one.
 const MAX_LISTED: usize = 20;

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::super::CliError;
 use super::files::refused;
-use crate::data::dataset::{Targets, TaskKind};
-use crate::data::table::{self, Columns, TableFormat};
-use crate::inference::input::{Input, Options};
-use crate::inference::preprocessing::{Preprocessing, Target};
+use smolfed_data::dataset::{Targets, TaskKind};
+use smolfed_data::table::{self, Columns, TableFormat};
+use smolfed_engine::preprocessing::{Preprocessing, Target};
+use smolfed_report::inference::input::{Input, Options};
 
 /// Samples of a file, as the model reads them.
 pub(super) struct Data {

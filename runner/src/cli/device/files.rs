@@ -10,9 +10,9 @@ use smolfed_core::provision::{KEY, MAGIC, Record, text};
 use zeroize::Zeroizing;
 
 use crate::cli::CliError;
-use crate::device::flash::FileFlash;
-use crate::durable::{is_private, replace_private};
-use crate::entropy::secret;
+use smolfed_fleet::device::flash::FileFlash;
+use smolfed_release::durable::{is_private, replace_private};
+use smolfed_release::entropy::secret;
 
 /// Longer than any line with a record.
 const MAX_INPUT: usize = 1 << 16;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use smolfed_core::session::Phase;
 use smolfed_core::wire::message::WhyRefused;
 
-use crate::device::client::Event;
-use crate::fleet::lock::lock;
+use smolfed_fleet::device::client::Event;
+use smolfed_fleet::lock::lock;
 
 /// Devices whose events are told one by one.
 const FEW: usize = 16;

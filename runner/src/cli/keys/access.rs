@@ -5,11 +5,11 @@ use std::time::SystemTime;
 
 use humantime::format_rfc3339_seconds;
 
-use crate::fleet::keys::KeysError;
-use crate::fleet::keys::edit::Edit;
-use crate::fleet::keys::lock::Holder;
-use crate::fleet::keys::passphrase::PassphraseSource;
-use crate::fleet::keys::stored::real_path;
+use smolfed_fleet::keys::KeysError;
+use smolfed_fleet::keys::edit::Edit;
+use smolfed_fleet::keys::lock::Holder;
+use smolfed_fleet::keys::passphrase::PassphraseSource;
+use smolfed_fleet::keys::stored::real_path;
 
 /// Which keys.
 #[derive(Debug, clap::Args)]

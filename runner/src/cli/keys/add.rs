@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use super::access::{KeysArgs, SignalArgs, in_ranges};
 use crate::cli::CliError;
-use crate::fleet::keys::passphrase::PassphraseSource;
-use crate::fleet::keys::stored::{Stored, real_path};
-use crate::helper::store;
+use smolfed_fleet::helper::store;
+use smolfed_fleet::keys::passphrase::PassphraseSource;
+use smolfed_fleet::keys::stored::{Stored, real_path};
 
 /// Add the devices of another keys file, which a second `smolfed provision` wrote.
 ///

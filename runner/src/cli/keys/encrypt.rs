@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use super::access::KeysArgs;
 use crate::cli::CliError;
 use crate::cli::provision::vault;
-use crate::fleet::chains::ChainKeys;
-use crate::fleet::keys::edit::Edit;
-use crate::fleet::keys::lock::Holder;
-use crate::fleet::keys::passphrase::PassphraseSource;
-use crate::fleet::keys::vault::Vault;
+use smolfed_fleet::chains::ChainKeys;
+use smolfed_fleet::keys::edit::Edit;
+use smolfed_fleet::keys::lock::Holder;
+use smolfed_fleet::keys::passphrase::PassphraseSource;
+use smolfed_fleet::keys::vault::Vault;
 
 /// Encrypt the keys under a passphrase, or give encrypted keys another one.
 ///

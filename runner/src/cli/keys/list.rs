@@ -7,9 +7,9 @@ use serde_json::json;
 use super::access::{KeysArgs, in_ranges};
 use crate::cli::CliError;
 use crate::cli::text::aligned;
-use crate::fleet::keys::file::KeyDigest;
-use crate::fleet::keys::lock::Holder;
-use crate::fleet::keys::stored::{Stored, real_path};
+use smolfed_fleet::keys::file::KeyDigest;
+use smolfed_fleet::keys::lock::Holder;
+use smolfed_fleet::keys::stored::{Stored, real_path};
 
 /// List the devices with keys, and the keys that were revoked. Shows no key.
 #[derive(Debug, clap::Args)]

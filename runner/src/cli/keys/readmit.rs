@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::access::{KeysArgs, in_ranges};
 use crate::cli::CliError;
-use crate::fleet::quarantine::Quarantine;
+use smolfed_fleet::quarantine::Quarantine;
 
 /// Readmit devices that the coordinator has put into quarantine because they stalled or lied.
 ///

@@ -4,8 +4,8 @@ use std::io::Write;
 
 use super::access::{KeysArgs, SignalArgs, in_ranges, now};
 use crate::cli::CliError;
-use crate::fleet::keys::edit;
-use crate::helper::store;
+use smolfed_fleet::helper::store;
+use smolfed_fleet::keys::edit;
 
 /// Revoke the keys of devices that were lost, stolen or cloned, or that are taken out of service.
 ///

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::access::{KeysArgs, SignalArgs, now};
 use crate::cli::CliError;
 use crate::cli::provision::{DeviceArgs, Files, HelperArgs, HelperFiles, Issuer, Output, prepare};
-use crate::fleet::keys::edit;
+use smolfed_fleet::keys::edit;
 
 /// Give a device another key, record and ledger, and revoke its old key.
 ///

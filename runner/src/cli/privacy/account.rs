@@ -9,10 +9,10 @@ use super::document::{Adaptive, Document, cost_table};
 use super::mechanism::{MechanismArgs, ParsedFlags};
 use super::verify;
 use crate::cli::CliError;
-use crate::privacy::ledger::{self, Ledger};
 use smolfed_accounting::adaptive::Odometer;
 use smolfed_accounting::comparison::Comparison;
 use smolfed_accounting::params::NoiseMultiplier;
+use smolfed_release::ledger::{self, Ledger};
 
 /// Compute the epsilon of a number of rounds, by every accountant that applies.
 ///

@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 
 use crate::cli::CliError;
 use crate::cli::text::{aligned, wrapped};
-use crate::number::{lower, upper};
-use crate::privacy::statement::{PrivacyStatement, replace_one};
-use crate::report::plot::{Plot, Point, Scale, Series, stacked_file};
 use smolfed_accounting::accountant::{Accountant, AccountingError, Estimate};
 use smolfed_accounting::adaptive::Odometer;
 use smolfed_accounting::comparison::Comparison;
 use smolfed_accounting::event::PrivacyEvent;
 use smolfed_accounting::params::ClipNorm;
 use smolfed_accounting::trade_off::TradeOff;
+use smolfed_release::number::{lower, upper};
+use smolfed_release::statement::{PrivacyStatement, replace_one};
+use smolfed_report::report::plot::{Plot, Point, Scale, Series, stacked_file};
 
 /// False-positive rates of the terminal's table.
 const FALSE_POSITIVE_RATES: [f64; 5] = [0.001, 0.01, 0.05, 0.1, 0.25];
@@ -277,7 +277,7 @@ impl Document {
             series: vec![
                 Series {
                     dashed: true,
-                    tone: crate::report::plot::Tone::Grey,
+                    tone: smolfed_report::report::plot::Tone::Grey,
                     ..curve("guessing", vec![Point::new(0.0, 1.0), Point::new(1.0, 0.0)])
                 },
                 curve(

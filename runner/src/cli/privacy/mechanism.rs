@@ -6,13 +6,13 @@ use smolfed_core::quantize::{BITS, DEFAULT_BITS};
 
 use super::correlated::{CorrelatedArgs, Setting};
 use crate::cli::CliError;
-use crate::config::SamplingScheme;
-use crate::experiment::cohort::{CohortError, CohortRule, Part};
 use smolfed_accounting::accountant::Accountant;
 use smolfed_accounting::event::{Mechanism, PrivacyEvent, PrivacyUnit, TrustModel};
 use smolfed_accounting::params::{
     ClipNorm, Delta, DeltaSpec, NoiseMultiplier, ParamError, SamplingRate,
 };
+use smolfed_engine::experiment::cohort::{CohortError, CohortRule, Part};
+use smolfed_release::SamplingScheme;
 
 /// Delta for correlated noise where neither it nor the number of devices is given.
 const DELTA_OF_FLEETS: f64 = 1e-6;

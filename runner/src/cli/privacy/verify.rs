@@ -8,15 +8,16 @@ use serde_json::{Value, json};
 use smolfed_accounting::TrustModel;
 
 use crate::cli::CliError;
-use crate::fleet::coordinator::FleetError;
-use crate::fleet::keys::passphrase::PassphraseSource;
-use crate::fleet::keys::stored::Stored;
-use crate::method::MethodName;
-use crate::privacy::origin::Origin;
-use crate::run::directory::RunDir;
-use crate::run::verify::{Verification, verify};
-use crate::source::fleet::terms::ServeError;
-use crate::source::participation;
+use smolfed_engine::method::MethodName;
+use smolfed_engine::run::directory::RunDir;
+use smolfed_engine::run::verify::{Verification, verify};
+use smolfed_engine::source::participation;
+use smolfed_fleet::coordinator::FleetError;
+use smolfed_fleet::fleet_file::FleetFile;
+use smolfed_fleet::keys::passphrase::PassphraseSource;
+use smolfed_fleet::keys::stored::Stored;
+use smolfed_fleet::source::terms::ServeError;
+use smolfed_release::origin::Origin;
 
 /// Runs the command.
 pub(super) fn run(path: &Path, json: bool, out: &mut impl Write) -> Result<(), CliError> {
@@ -42,7 +43,7 @@ pub(super) fn run(path: &Path, json: bool, out: &mut impl Write) -> Result<(), C
 
 /// Where the devices and the randomness of the run came from, as its directory has it.
 fn origin(dir: &RunDir) -> Result<Origin, CliError> {
-    if let Some(file) = dir.fleet()? {
+    if let Some(file) = dir.fleet::<FleetFile>()? {
         // Whether devices have a known seed, which is stated where they add the noise or masks,
         // stands beside their keys.
         let config = dir.config()?;

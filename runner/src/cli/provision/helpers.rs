@@ -9,12 +9,12 @@ use smolfed_core::ledger::Limits;
 use super::issue::Issued;
 use super::output::Output;
 use crate::cli::CliError;
-use crate::entropy::secret;
-use crate::experiment::Experiment;
-use crate::fleet::keys::file::{KeyDigest, Secret};
-use crate::helper::file::HelperFile;
-use crate::helper::ledger::HelperLedger;
-use crate::helper::store::ledger_path;
+use smolfed_engine::experiment::Experiment;
+use smolfed_fleet::helper::file::HelperFile;
+use smolfed_fleet::helper::ledger::HelperLedger;
+use smolfed_fleet::helper::store::ledger_path;
+use smolfed_fleet::keys::file::{KeyDigest, Secret};
+use smolfed_release::entropy::secret;
 
 /// Devices on a list, at least, unless the federation is smaller.
 const DEFAULT_MIN_COHORT: u32 = 2;

@@ -14,17 +14,17 @@ use smolfed_core::{Identity, NoiseMultiplier};
 use zeroize::Zeroizing;
 
 use crate::cli::CliError;
-use crate::config::Override;
-use crate::data::Federation;
-use crate::data::dataset::DeviceBuffer;
-use crate::device::flash::SIZE;
-use crate::device::image::new_ledger;
-use crate::entropy::secret;
-use crate::experiment::Experiment;
-use crate::fleet::keys::file::Secret;
-use crate::on_samples;
-use crate::source::fleet::tuning::fine_tuning;
-use crate::task::Task;
+use smolfed_data::Federation;
+use smolfed_data::dataset::DeviceBuffer;
+use smolfed_engine::config::Override;
+use smolfed_engine::experiment::Experiment;
+use smolfed_engine::on_samples;
+use smolfed_engine::task::Task;
+use smolfed_fleet::device::flash::SIZE;
+use smolfed_fleet::device::image::new_ledger;
+use smolfed_fleet::keys::file::Secret;
+use smolfed_fleet::source::tuning::fine_tuning;
+use smolfed_release::entropy::secret;
 
 /// What devices agree to.
 #[derive(Clone, Debug, clap::Args)]

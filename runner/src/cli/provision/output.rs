@@ -15,7 +15,7 @@ use zip::{CompressionMethod, ZipWriter};
 
 use super::issue::Issued;
 use crate::cli::CliError;
-use crate::durable::{new_private, sync_all_in, sync_folder};
+use smolfed_release::durable::{new_private, sync_all_in, sync_folder};
 
 /// Where the files go.
 pub(in crate::cli) struct Files<'a> {

@@ -8,13 +8,13 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::cli::CliError;
-use crate::data::Federation;
-use crate::experiment::Experiment;
-use crate::number::counted;
-use crate::privacy::statement::PrivacyStatement;
-use crate::round::Training;
-use crate::run::RunError;
-use crate::source::Simulated;
+use smolfed_data::Federation;
+use smolfed_engine::experiment::Experiment;
+use smolfed_engine::round::Training;
+use smolfed_engine::run::RunError;
+use smolfed_engine::source::Simulated;
+use smolfed_release::number::counted;
+use smolfed_release::statement::PrivacyStatement;
 
 /// What is known of a run before it begins.
 pub(super) struct Preview<'a> {

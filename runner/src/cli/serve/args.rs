@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cli::operation::{MAX_TIMEOUT, Operation};
-use crate::config::Override;
-use crate::fleet::helpers::WhenMissing;
-use crate::fleet::quorum::Share;
-use crate::fleet::transport::{Address, TransportFiles};
-use crate::source::fleet::over_selection::OverSelection;
+use smolfed_engine::config::Override;
+use smolfed_fleet::helpers::WhenMissing;
+use smolfed_fleet::quorum::Share;
+use smolfed_fleet::source::over_selection::OverSelection;
+use smolfed_fleet::transport::{Address, TransportFiles};
 
 /// Train one experiment with real devices, optionally alongside simulated ones.
 ///

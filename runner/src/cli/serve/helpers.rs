@@ -7,14 +7,14 @@ use std::sync::Arc;
 use smolfed_core::crypto::Key;
 
 use crate::cli::CliError;
-use crate::experiment::Experiment;
-use crate::fleet::coordinator::Endpoints;
-use crate::fleet::helpers::{Elsewhere, HelperSettings, WhenMissing};
-use crate::fleet::keys::FleetKeys;
-use crate::fleet::service::Service;
-use crate::fleet::transport::Address;
-use crate::fleet::watch::stopping::Stopping;
-use crate::release::masked::Helpers;
+use smolfed_engine::experiment::Experiment;
+use smolfed_fleet::coordinator::Endpoints;
+use smolfed_fleet::helpers::{Elsewhere, HelperSettings, WhenMissing};
+use smolfed_fleet::keys::FleetKeys;
+use smolfed_fleet::service::Service;
+use smolfed_fleet::transport::Address;
+use smolfed_fleet::watch::stopping::Stopping;
+use smolfed_release::masked::Helpers;
 
 /// The links to the helpers, for each of which there must be an address.
 pub(super) fn links(

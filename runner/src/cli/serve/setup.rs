@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use super::args::Args;
 use crate::cli::CliError;
-use crate::config::{Config, Override};
-use crate::data::DataFolders;
-use crate::data::config::SourceConfig;
-use crate::data::partition::Dealing;
-use crate::entropy::secret;
-use crate::fleet::coordinator::{Endpoints, FleetError};
-use crate::fleet::keys::FleetKeys;
-use crate::fleet::keys::passphrase::PassphraseSource;
-use crate::fleet::quorum::Share;
-use crate::fleet::transport::{Address, Options, TransportFiles, read_options};
-use crate::privacy::origin::Origin;
-use crate::run::directory::RunDir;
-use crate::run::fleet_file::FleetFile;
-use crate::source::fleet::terms::ServeError;
+use smolfed_data::DataFolders;
+use smolfed_data::config::SourceConfig;
+use smolfed_data::partition::Dealing;
+use smolfed_engine::config::{Config, Override};
+use smolfed_engine::run::directory::RunDir;
+use smolfed_fleet::coordinator::{Endpoints, FleetError};
+use smolfed_fleet::fleet_file::FleetFile;
+use smolfed_fleet::keys::FleetKeys;
+use smolfed_fleet::keys::passphrase::PassphraseSource;
+use smolfed_fleet::quorum::Share;
+use smolfed_fleet::source::terms::ServeError;
+use smolfed_fleet::transport::{Address, Options, TransportFiles, read_options};
+use smolfed_release::entropy::secret;
+use smolfed_release::origin::Origin;
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -91,7 +91,7 @@ impl Setup {
 
     pub(super) fn resumed(args: &Args, path: &Path) -> Result<Self, CliError> {
         let dir = RunDir::resume(path)?;
-        let file = dir.fleet()?.ok_or_else(|| {
+        let file: FleetFile = dir.fleet()?.ok_or_else(|| {
             let path = path.display();
             CliError::Usage(format!(
                 "{path} is a simulation: smolfed run --resume {path}"

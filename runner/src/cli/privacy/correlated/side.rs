@@ -5,12 +5,12 @@ use serde_json::{Map, Value, json};
 use crate::cli::CliError;
 use crate::cli::privacy::document::figure;
 use crate::cli::text::aligned;
-use crate::number::{significant, upper};
-use crate::report::plot::{Plot, Point, Scale, Series, Tone};
 use smolfed_accounting::accountant::Accountant;
 use smolfed_accounting::correlated::{Family, Strategy};
 use smolfed_accounting::event::{Mechanism, PrivacyEvent, Sampling};
 use smolfed_accounting::params::{Delta, NoiseMultiplier, ParamError, SamplingRate};
+use smolfed_release::number::{significant, upper};
+use smolfed_report::report::plot::{Plot, Point, Scale, Series, Tone};
 
 /// What the families are compared under.
 pub(super) struct Comparer {

@@ -1,0 +1,219 @@
+//! The data sets that can be configured, and what is known of them before a file is read.
+
+use std::path::PathBuf;
+
+use crate::array::ArrayFormat;
+use crate::classes::Classes;
+use crate::dataset::TaskKind;
+use crate::recordings::Recordings;
+use crate::table::{Columns, TableFormat};
+use crate::text::TextConfig;
+
+/// A data set that is built in or read from files.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StoredSet {
+    /// The built-in 8 × 8 digits.
+    Digits,
+    /// The folder with the four files of MNIST.
+    Mnist {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder with FEMNIST-206: images, labels and writers.
+    Femnist {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder with the binary files of CIFAR-10.
+    Cifar10 {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Any arrays of features, labels and devices.
+    Arrays(ArraysConfig),
+    /// A table.
+    Table(TableConfig),
+    /// A LEAF file.
+    Leaf(LeafConfig),
+    /// A folder of images.
+    Images(ImagesConfig),
+    /// A table of texts.
+    Text(TextConfig),
+    /// Samples that a program has in memory.
+    Memory(MemoryConfig),
+}
+
+/// Samples that a program has in memory, for
+/// [`Federation::of_samples`](crate::Federation::of_samples).
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemoryConfig {
+    /// What the targets are.
+    pub task: TaskKind,
+    /// The classes; `None` for those that the program found in its samples.
+    pub classes: Option<Classes>,
+    /// Lengths of the axes of a row that is a grid.
+    pub axes: Vec<usize>,
+    /// Largest value of a feature.
+    pub maximum: Option<f32>,
+}
+
+/// Arrays that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArraysConfig {
+    /// The format of their files.
+    pub format: ArrayFormat,
+    /// What the labels are.
+    pub task: TaskKind,
+    /// Features, one sample along the first dimension.
+    pub path: PathBuf,
+    /// A label for each sample.
+    pub label_path: PathBuf,
+    /// The natural device of each sample.
+    pub device_path: Option<PathBuf>,
+    /// Features and labels of a test part.
+    pub test: Option<(PathBuf, PathBuf)>,
+    /// The classes; `None` for as many as the largest label asks for.
+    pub classes: Option<Classes>,
+}
+
+/// A table and the meaning of its columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableConfig {
+    /// The format of its files.
+    pub format: TableFormat,
+    /// The file.
+    pub path: PathBuf,
+    /// A test part with the same header.
+    pub test_path: Option<PathBuf>,
+    /// The meaning of the columns.
+    pub columns: Columns,
+    /// How rows in the order of time become windows; `None` for rows that are samples.
+    pub recordings: Option<Recordings>,
+    /// Lengths of the axes of a row that is a grid.
+    pub axes: Vec<usize>,
+    /// Largest value of a feature.
+    pub maximum: Option<f32>,
+}
+
+/// A LEAF file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeafConfig {
+    /// The file.
+    pub path: PathBuf,
+    /// A test part.
+    pub test_path: Option<PathBuf>,
+    /// What the labels are.
+    pub task: TaskKind,
+    /// The classes; `None` for as many as the largest label asks for.
+    pub classes: Option<Classes>,
+    /// Lengths of the axes of a row that is a grid.
+    pub axes: Vec<usize>,
+    /// Largest value of a feature.
+    pub maximum: Option<f32>,
+}
+
+/// A folder of images.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImagesConfig {
+    /// The folder.
+    pub path: PathBuf,
+    /// Whether it has one folder a device, with those of classes in it.
+    pub has_devices: bool,
+    /// Size and colours.
+    pub axes: Vec<usize>,
+    /// The classes; `None` for the folders that there are.
+    pub classes: Option<Classes>,
+}
+
+impl StoredSet {
+    /// Whether the set comes with a test part of its own.
+    pub fn gives_test(&self) -> bool {
+        match self {
+            Self::Mnist { .. } | Self::Cifar10 { .. } => true,
+            Self::Digits | Self::Femnist { .. } | Self::Text(_) => false,
+            Self::Arrays(idx) => idx.test.is_some(),
+            Self::Table(table) => table.test_path.is_some(),
+            Self::Leaf(leaf) => leaf.test_path.is_some(),
+            Self::Images(_) | Self::Memory(_) => false,
+        }
+    }
+
+    /// Whether rows belong to natural devices.
+    pub fn has_devices(&self) -> bool {
+        match self {
+            Self::Digits | Self::Mnist { .. } | Self::Cifar10 { .. } => false,
+            // Whether samples in memory do is known when they are there.
+            Self::Femnist { .. } | Self::Leaf(_) | Self::Memory(_) => true,
+            Self::Text(text) => !text.device_columns.is_empty(),
+            Self::Arrays(idx) => idx.device_path.is_some(),
+            Self::Table(table) => table.columns.device.is_some(),
+            Self::Images(images) => images.has_devices,
+        }
+    }
+
+    /// Whether numbers are to be predicted, not classes.
+    pub fn is_regression(&self) -> bool {
+        match self {
+            Self::Table(table) => table.columns.is_regression(),
+            Self::Leaf(leaf) => leaf.task == TaskKind::Regression,
+            Self::Arrays(arrays) => arrays.task == TaskKind::Regression,
+            Self::Memory(memory) => memory.task == TaskKind::Regression,
+            _ => false,
+        }
+    }
+
+    /// The classes that the configuration lists.
+    pub fn classes(&self) -> Option<&Classes> {
+        match self {
+            Self::Digits
+            | Self::Mnist { .. }
+            | Self::Femnist { .. }
+            | Self::Cifar10 { .. }
+            | Self::Text(_) => None,
+            Self::Arrays(idx) => idx.classes.as_ref(),
+            Self::Table(table) => table.columns.classes.as_ref(),
+            Self::Leaf(leaf) => leaf.classes.as_ref(),
+            Self::Images(images) => images.classes.as_ref(),
+            Self::Memory(memory) => memory.classes.as_ref(),
+        }
+    }
+
+    /// Whether the classes are those that occur in the rows.
+    pub fn reads_classes(&self) -> bool {
+        let is_fixed = matches!(
+            self,
+            Self::Digits
+                | Self::Mnist { .. }
+                | Self::Femnist { .. }
+                | Self::Cifar10 { .. }
+                | Self::Text(_)
+        );
+        !is_fixed && !self.is_regression() && self.classes().is_none()
+    }
+
+    /// Every path of the set, to be found before it is read.
+    pub(crate) fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
+        match self {
+            Self::Digits | Self::Memory(_) => Vec::new(),
+            Self::Images(images) => vec![&mut images.path],
+            Self::Mnist { path } | Self::Femnist { path } | Self::Cifar10 { path } => vec![path],
+            Self::Text(text) => vec![&mut text.path],
+            Self::Arrays(idx) => {
+                let mut paths = vec![&mut idx.path, &mut idx.label_path];
+                paths.extend(&mut idx.device_path);
+                if let Some((features, labels)) = &mut idx.test {
+                    paths.extend([features, labels]);
+                }
+                paths
+            }
+            Self::Table(table) => [&mut table.path]
+                .into_iter()
+                .chain(&mut table.test_path)
+                .collect(),
+            Self::Leaf(leaf) => [&mut leaf.path]
+                .into_iter()
+                .chain(&mut leaf.test_path)
+                .collect(),
+        }
+    }
+}

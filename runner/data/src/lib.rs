@@ -1,0 +1,84 @@
+//! Data for simulated federations: where samples come from and which device holds them.
+//!
+//! | question | file |
+//! | --- | --- |
+//! | what a run sees of its data | [`federation`] |
+//! | the `[data]` table of an experiment | [`config`] |
+//! | samples in memory, views of rows | [`dataset`] |
+//! | formats, pure functions over bytes | [`archive`], [`table`], [`idx`], [`npy`], [`leaf`] |
+//! | arrays; folders of images | [`mod@array`]; [`images`] |
+//! | texts; windows of recordings; their features | [`text`]; [`recordings`]; [`window_features`] |
+//! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist`, [`cifar`] |
+//! | devices without files | [`synthetic`] |
+//! | training, validation and test parts | [`split`], [`held_out`] |
+//! | missing values; scaling | [`missing`], [`scale`], [`constants`], [`moments`] |
+//! | what became of a row, to be done to others | [`preparation`] |
+//! | classes that are known beforehand | [`classes`] |
+//! | what was read from private rows | [`reads`] |
+//! | rows to devices | [`partition`] |
+//! | where files are looked for | [`folders`] |
+//! | what is in a data set | [`inspection`] |
+//! | a `[data]` table for a file | [`suggestion`] |
+//! | errors of parsers in plain words; names that were probably meant | [`wording`]; [`spelling`] |
+//!
+//! ```
+//! use smolfed_data::{DataConfig, DataFolders, DeviceBuffer, Federation};
+//!
+//! let config: DataConfig = toml::from_str("source = \"digits\"\ndevices = 100")?;
+//! let federation = Federation::new(&config, &DataFolders::of_experiment(None), 42)?;
+//! let mut buffer = DeviceBuffer::default();
+//! let samples = federation.device(7, &mut buffer);
+//! assert_eq!(federation.device_count(), 100);
+//! assert_eq!((samples.len(), samples.features(0).len()), (14, 64));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
+
+pub mod archive;
+pub mod array;
+pub mod catalogue;
+pub mod cifar;
+pub mod classes;
+pub mod config;
+pub mod constants;
+pub mod dataset;
+pub mod digits;
+mod draw;
+pub mod error;
+pub mod federation;
+mod femnist;
+pub mod files;
+pub mod folders;
+pub mod held_out;
+pub mod idx;
+pub mod images;
+pub mod inspection;
+pub mod leaf;
+pub mod missing;
+mod mnist;
+pub mod moments;
+pub mod npy;
+pub mod partition;
+pub mod preparation;
+pub mod reads;
+#[cfg(test)]
+mod real_data;
+pub mod recordings;
+pub mod scale;
+pub mod source;
+pub mod spelling;
+pub mod split;
+pub mod suggestion;
+pub mod synthetic;
+pub mod table;
+pub mod text;
+mod vocabulary;
+pub mod window_features;
+pub mod wording;
+
+pub use config::{DataConfig, DataConfigError};
+pub use dataset::{Dataset, DatasetView, DeviceBuffer, Targets};
+pub use error::DataError;
+pub use federation::Federation;
+pub use folders::DataFolders;

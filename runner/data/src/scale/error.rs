@@ -1,0 +1,34 @@
+//! What can be wrong with scaling.
+
+use crate::constants::ConstantError;
+
+/// What can be wrong with scaling.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScaleError {
+    /// `unit` needs a largest value.
+    #[error("`scale` is \"unit\", but these data have no known largest value; give `maximum`")]
+    NoMaximum,
+    /// A private scale needs bounds.
+    #[error(
+        "`scale` is \"private\", but the values have no known bounds, without which one device's \
+         part in a mean has none either; give `bounds = {{ min = .., max = .. }}`"
+    )]
+    NoBounds,
+    /// Constants that do not fit.
+    #[error("`{key}`: {reason}")]
+    Constants {
+        /// The key.
+        key: &'static str,
+        /// What is wrong.
+        reason: ConstantError,
+    },
+    /// Scaled features pass the range of `f32`.
+    #[error("after scaling, feature {feature} of row {row} exceeds the range of f32")]
+    Overflow {
+        /// Row, from 0.
+        row: usize,
+        /// Feature, from 0.
+        feature: usize,
+    },
+}

@@ -1,0 +1,483 @@
+//! A `[data]` table for a file of which nothing is known but its columns, with the reasons.
+//!
+//! For `smolfed init` and `smolfed data inspect`: it follows from private rows, and whoever holds
+//! them reads it before any run does.
+
+use std::fmt;
+
+use super::dataset::TaskKind;
+use super::table::columns::listed;
+use super::table::profile::{CellKind, ColumnProfile, MAX_DISTINCT, Profile};
+use super::table::{MAX_NUMERIC_CLASSES, TimePart};
+use crate::spelling::similar;
+
+/// Most categories of a column that become features.
+const MAX_CATEGORIES: usize = 30;
+
+/// Most classes that are listed.
+const MAX_CLASSES: usize = 200;
+
+/// Names of columns that are taken for the label, and for that of devices. Only letters and digits
+/// count, and a final `id`, `no` or `number` does not.
+const LABELS: [&str; 5] = ["label", "labels", "class", "target", "outcome"];
+const DEVICES: [&str; 24] = [
+    "client",
+    "customer",
+    "device",
+    "driver",
+    "farm",
+    "hospital",
+    "house",
+    "household",
+    "machine",
+    "meter",
+    "node",
+    "participant",
+    "patient",
+    "person",
+    "phone",
+    "school",
+    "sensor",
+    "site",
+    "station",
+    "store",
+    "subject",
+    "user",
+    "vehicle",
+    "writer",
+];
+
+/// What the user said about a table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Choices {
+    /// The column to predict.
+    pub label: Option<String>,
+    /// The column that names the device of a row.
+    pub device_column: Option<String>,
+    /// What the label is.
+    pub task: Option<TaskKind>,
+    /// Columns to leave out.
+    pub ignore: Vec<String>,
+}
+
+/// What can become of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Use {
+    /// It is predicted.
+    Label,
+    /// It names the device.
+    Device,
+    /// A feature.
+    Number,
+    /// As many features.
+    Categories(Vec<String>),
+    /// A feature for each part.
+    Time(Vec<TimePart>),
+    /// It has no name, so it is never read.
+    Unnamed,
+    /// It is ignored, for this reason.
+    Ignored(String),
+}
+
+impl fmt::Display for Use {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Label => f.write_str("label"),
+            Self::Device => f.write_str("device"),
+            Self::Number => f.write_str("feature"),
+            Self::Categories(categories) => {
+                write!(f, "{} features, a category each", categories.len())
+            }
+            Self::Time(parts) => {
+                let parts: Vec<&str> = parts.iter().map(|part| part.name()).collect();
+                write!(f, "features: {}", parts.join(", "))
+            }
+            Self::Unnamed => f.write_str("left out: it has no name"),
+            Self::Ignored(reason) => write!(f, "left out: {reason}"),
+        }
+    }
+}
+
+/// A `[data]` table with its reasons.
+#[derive(Clone, Debug)]
+pub struct Suggestion {
+    /// What each column is used for, by name.
+    pub uses: Vec<(String, Use)>,
+    /// The column to predict.
+    pub label: String,
+    /// What the label is.
+    pub task: TaskKind,
+    /// Why.
+    pub task_reason: String,
+    /// The classes, if there are few enough to list.
+    pub classes: Option<Vec<String>>,
+    /// The column that names the device of a row.
+    pub device_column: Option<String>,
+    /// Whether that was found by its name, and not given.
+    pub device_is_guessed: bool,
+    /// Whether features are missing somewhere.
+    pub has_missing: bool,
+}
+
+/// Why there is no suggestion.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SuggestionError {
+    /// Nothing says which column is to be predicted.
+    #[error("which column is to be predicted? add `--label NAME`; the columns are {columns}")]
+    NoLabel {
+        /// The first columns.
+        columns: String,
+    },
+    /// A column that was named does not exist.
+    #[error(
+        "has no column `{column}` (`{flag}`); the columns are {columns}{}",
+        also(meant)
+    )]
+    NoColumn {
+        /// The name.
+        column: String,
+        /// Where it was named.
+        flag: &'static str,
+        /// A column with a similar name.
+        meant: Option<String>,
+        /// The first columns.
+        columns: String,
+    },
+    /// A column that is to be left out has another use.
+    #[error("`--ignore {column}`: the column is the label or names the devices; ignore others")]
+    Needed {
+        /// The column.
+        column: String,
+    },
+    /// A label that cannot be predicted.
+    #[error(
+        "the column `{column}` cannot be predicted: {reason}; another one is chosen by `--label`"
+    )]
+    Label {
+        /// The column.
+        column: String,
+        /// Why.
+        reason: String,
+    },
+    /// No column is left to predict from.
+    #[error("no feature is left: {0}")]
+    NoFeature(String),
+}
+
+fn also(meant: &Option<String>) -> String {
+    let meant = meant.as_ref();
+    meant.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+}
+
+impl Suggestion {
+    /// A table for `profile`.
+    ///
+    /// # Errors
+    /// [`SuggestionError`].
+    pub fn new(profile: &Profile, choices: &Choices) -> Result<Self, SuggestionError> {
+        let label = label(profile, choices)?;
+        let device = match &choices.device_column {
+            Some(name) => Some(named(profile, name, "--device-column")?),
+            None => guessed_device(profile, label),
+        };
+        for name in &choices.ignore {
+            let column = named(profile, name, "--ignore")?;
+            if column.name == label.name || device.is_some_and(|device| device.name == *name) {
+                let column = name.clone();
+                return Err(SuggestionError::Needed { column });
+            }
+        }
+        let (task, task_reason) = task(label, choices.task)?;
+        let classes = match task {
+            TaskKind::Classification => label.sorted_values(),
+            TaskKind::Regression => None,
+        };
+        let use_of = |column: &ColumnProfile| {
+            if column.name == label.name {
+                Use::Label
+            } else if device.is_some_and(|device| device.name == column.name) {
+                Use::Device
+            } else if choices.ignore.contains(&column.name) {
+                Use::Ignored("as you asked".into())
+            } else {
+                feature(column, profile.rows)
+            }
+        };
+        let uses = profile
+            .columns
+            .iter()
+            .map(|column| (column.name.clone(), use_of(column)));
+        let uses: Vec<(String, Use)> = uses.collect();
+        let is_feature =
+            |used: &Use| matches!(used, Use::Number | Use::Categories(_) | Use::Time(_));
+        if !uses.iter().any(|(_, used)| is_feature(used)) {
+            let reasons = uses.iter().filter_map(|(name, used)| match used {
+                Use::Ignored(reason) => Some(format!("`{name}`: {reason}")),
+                _ => None,
+            });
+            let reasons: Vec<String> = reasons.collect();
+            return Err(SuggestionError::NoFeature(reasons.join("; ")));
+        }
+        let mut used = profile.columns.iter().zip(&uses);
+        let has_missing = used.any(|(column, (_, used))| is_feature(used) && column.missing > 0);
+        Ok(Self {
+            has_missing,
+            label: label.name.clone(),
+            task,
+            task_reason,
+            classes: classes.filter(|classes| classes.len() <= MAX_CLASSES),
+            device_column: device.map(|device| device.name.clone()),
+            device_is_guessed: choices.device_column.is_none(),
+            uses,
+        })
+    }
+}
+
+/// The column that is named, or the one that has a usual name.
+fn label<'a>(
+    profile: &'a Profile,
+    choices: &Choices,
+) -> Result<&'a ColumnProfile, SuggestionError> {
+    if let Some(name) = &choices.label {
+        return named(profile, name, "--label");
+    }
+    let called = |names: &'static [&str]| {
+        let is_called =
+            move |column: &&ColumnProfile| names.contains(&plain(&column.name).as_str());
+        profile.columns.iter().filter(is_called).collect::<Vec<_>>()
+    };
+    // A `y` beside a class is rather a coordinate.
+    let found = match called(&LABELS) {
+        none if none.is_empty() => called(&["y"]),
+        found => found,
+    };
+    match found.as_slice() {
+        [only] => Ok(only),
+        _ => Err(SuggestionError::NoLabel {
+            columns: columns(profile),
+        }),
+    }
+}
+
+fn named<'a>(
+    profile: &'a Profile,
+    name: &str,
+    flag: &'static str,
+) -> Result<&'a ColumnProfile, SuggestionError> {
+    profile.column(name).ok_or_else(|| {
+        let names = profile.columns.iter().map(|column| column.name.as_str());
+        SuggestionError::NoColumn {
+            column: name.to_owned(),
+            flag,
+            meant: similar(name, names).map(str::to_owned),
+            columns: columns(profile),
+        }
+    })
+}
+
+fn columns(profile: &Profile) -> String {
+    listed(profile.columns.iter().map(|column| column.name.as_str()))
+}
+
+/// The first column that has a usual name and on average two rows or more a value.
+fn guessed_device<'a>(profile: &'a Profile, label: &ColumnProfile) -> Option<&'a ColumnProfile> {
+    let is_device = |column: &&ColumnProfile| {
+        let name = plain(&column.name);
+        let stem = ["id", "number", "no"]
+            .iter()
+            .find_map(|end| name.strip_suffix(end));
+        let is_usual =
+            DEVICES.contains(&name.as_str()) || stem.is_some_and(|x| DEVICES.contains(&x));
+        let devices = column.distinct;
+        let is_shared = devices > 1 && 2 * devices <= profile.rows;
+        is_usual && is_shared && column.missing == 0 && column.name != label.name
+    };
+    profile.columns.iter().find(is_device)
+}
+
+fn plain(name: &str) -> String {
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    letters.collect::<String>().to_ascii_lowercase()
+}
+
+/// Classes or numbers.
+fn task(
+    label: &ColumnProfile,
+    chosen: Option<TaskKind>,
+) -> Result<(TaskKind, String), SuggestionError> {
+    let refuse = |reason: String| SuggestionError::Label {
+        column: label.name.clone(),
+        reason,
+    };
+    let found = label.distinct;
+    match label.kind {
+        CellKind::Nothing => return Err(refuse("it is empty".into())),
+        CellKind::Time => return Err(refuse("it holds dates and times".into())),
+        _ if found < 2 => return Err(refuse("it has one value throughout".into())),
+        _ if label.missing > 0 => {
+            let rows = label.missing;
+            let reason = format!("it is empty in {rows} rows, which have to be left out first");
+            return Err(refuse(reason));
+        }
+        _ => {}
+    }
+    if let Some(task) = chosen {
+        return Ok((task, "as you asked".into()));
+    }
+    Ok(match (label.kind, label.is_whole) {
+        (CellKind::Number, false) => (
+            TaskKind::Regression,
+            "the labels are numbers with a fraction".into(),
+        ),
+        (CellKind::Number, true) if found > MAX_NUMERIC_CLASSES => (
+            TaskKind::Regression,
+            format!("the labels are {found} different numbers"),
+        ),
+        _ => (
+            TaskKind::Classification,
+            format!("there are {found} different labels"),
+        ),
+    })
+}
+
+/// Whether each row has another value, and the name says that it is to name the row.
+fn is_identifier(column: &ColumnProfile, rows: usize) -> bool {
+    let name = plain(&column.name);
+    let is_named = name.ends_with("id") || name == "index" || name.ends_with("uuid");
+    is_named && column.distinct >= rows.min(MAX_DISTINCT + 1)
+}
+
+/// What becomes of a column that is neither label nor device.
+fn feature(column: &ColumnProfile, rows: usize) -> Use {
+    let distinct = column.distinct;
+    match column.kind {
+        _ if column.is_unnamed() => Use::Unnamed,
+        CellKind::Nothing => Use::Ignored("it is empty".into()),
+        _ if distinct == 1 && column.missing == 0 => {
+            Use::Ignored("it has one value throughout".into())
+        }
+        _ if column.is_counter => Use::Ignored("it counts the rows".into()),
+        _ if is_identifier(column, rows) => {
+            Use::Ignored("by its name and values, it identifies rows".into())
+        }
+        CellKind::Number | CellKind::Truth => Use::Number,
+        CellKind::Time if column.has_hours => Use::Time(vec![TimePart::Hour, TimePart::Weekday]),
+        CellKind::Time => Use::Time(vec![TimePart::Day, TimePart::Weekday]),
+        CellKind::Text => {
+            if distinct <= MAX_CATEGORIES
+                && 2 * distinct <= rows
+                && let Some(categories) = column.sorted_values()
+            {
+                return Use::Categories(categories);
+            }
+            let odd = column.odd.as_ref();
+            let odd = odd.map_or(String::new(), |odd| {
+                format!(", such as `{}` among numbers ({})", odd.cell, odd.place)
+            });
+            Use::Ignored(format!("it is text with {distinct} different values{odd}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::TableFormat;
+
+    fn profile(text: &str) -> Profile {
+        Profile::new(TableFormat::Csv, text.as_bytes()).unwrap()
+    }
+
+    /// Four rows for each of two phones.
+    fn table() -> Profile {
+        let row = |i: usize| {
+            let (phone, colour) = (i % 2, ["red", "blue"][i / 2 % 2]);
+            let time = format!("2024-03-0{} 10:0{i}", 1 + i);
+            format!(
+                "{i},{i},{phone},{}.5,{colour},{time},7,word{i},{}\n",
+                i % 3,
+                i % 2
+            )
+        };
+        let rows: String = (0..8).map(row).collect();
+        profile(&format!(",id,Phone ID,x,colour,at,same,text,class\n{rows}"))
+    }
+
+    #[test]
+    fn columns_are_used_for_what_they_are() {
+        let found = Suggestion::new(&table(), &Choices::default()).unwrap();
+        let uses: Vec<&Use> = found.uses.iter().map(|(_, used)| used).collect();
+        let ignored = |reason: &str| Use::Ignored(reason.into());
+        let expected = [
+            Use::Unnamed,
+            ignored("it counts the rows"),
+            Use::Device,
+            Use::Number,
+            Use::Categories(vec!["blue".into(), "red".into()]),
+            Use::Time(vec![TimePart::Hour, TimePart::Weekday]),
+            ignored("it has one value throughout"),
+            ignored("it is text with 8 different values"),
+            Use::Label,
+        ];
+        assert_eq!(uses, expected.iter().collect::<Vec<_>>());
+        assert_eq!(found.task, TaskKind::Classification);
+        assert_eq!(found.classes.unwrap(), ["0", "1"]);
+        assert!(found.device_is_guessed && !found.has_missing);
+    }
+
+    #[test]
+    fn numbers_with_many_values_are_a_regression() {
+        let of = |rows: &str, choices: &Choices| {
+            let found = Suggestion::new(&profile(&format!("a,y\n{rows}")), choices)?;
+            Ok::<_, SuggestionError>((found.task, found.task_reason))
+        };
+        let many: String = (0..30)
+            .map(|i| format!("{},{}\n", i % 7, i * 7 % 30))
+            .collect();
+        let (task, reason) = of(&many, &Choices::default()).unwrap();
+        assert_eq!(task, TaskKind::Regression);
+        assert_eq!(reason, "the labels are 30 different numbers");
+        let (task, _) = of("1,0.5\n2,1\n", &Choices::default()).unwrap();
+        assert_eq!(task, TaskKind::Regression);
+        let classes = Choices {
+            task: Some(TaskKind::Classification),
+            ..Choices::default()
+        };
+        assert_eq!(of(&many, &classes).unwrap().0, TaskKind::Classification);
+    }
+
+    #[test]
+    fn what_cannot_be_suggested_is_asked_for() {
+        let refused = |text: &str, label: Option<&str>| {
+            let label = label.map(str::to_owned);
+            let choices = Choices {
+                label,
+                ..Choices::default()
+            };
+            Suggestion::new(&profile(text), &choices)
+                .unwrap_err()
+                .to_string()
+        };
+        for (text, label, words) in [
+            (
+                "a,b\n1,2\n",
+                None,
+                "add `--label NAME`; the columns are `a`, `b`",
+            ),
+            ("label,class\n1,2\n", None, "--label"),
+            ("a,score\n1,2\n", Some("scor"), "did you mean `score`?"),
+            ("a,y\n1,2\n1,2\n", None, "one value throughout"),
+            ("a,y\n1,2\n1,3\n1,\n", None, "empty in 1 rows"),
+            ("a,y\n1,2024-03-04\n1,2024-03-05\n", None, "dates"),
+            (
+                "a,y\n1,2\n1,3\n",
+                None,
+                "no feature is left: `a`: it has one value",
+            ),
+        ] {
+            let error = refused(text, label);
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}

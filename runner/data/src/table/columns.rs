@@ -1,0 +1,183 @@
+//! Which column means what, by the names of the header.
+
+use std::collections::{BTreeMap, HashMap};
+
+use csv::StringRecord;
+
+use super::encoding::{Encoding, FeatureColumn};
+use super::error::TableError;
+use crate::classes::Classes;
+use crate::dataset::TaskKind;
+
+/// Which columns mean what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Columns {
+    /// The column to predict.
+    pub label: String,
+    /// The column whose values are the natural devices.
+    pub device: Option<String>,
+    /// The column whose values are the recordings that rows belong to.
+    pub series: Option<String>,
+    /// Columns to leave out.
+    pub ignore: Vec<String>,
+    /// What the label is; `None` for classes, unless their names are more numbers than classes are
+    /// likely to be.
+    pub task: Option<TaskKind>,
+    /// The classes that labels can name; `None` for those that occur.
+    pub classes: Option<Classes>,
+    /// Columns of features that are more than numbers.
+    pub encodings: BTreeMap<String, Encoding>,
+}
+
+impl Columns {
+    /// Whether the label is a number to predict.
+    #[must_use]
+    pub fn is_regression(&self) -> bool {
+        self.task == Some(TaskKind::Regression)
+    }
+}
+
+/// Positions of the columns by their meaning.
+pub(super) struct Roles {
+    pub(super) label: usize,
+    pub(super) device: Option<usize>,
+    pub(super) series: Option<usize>,
+    pub(super) features: Vec<(usize, FeatureColumn)>,
+    /// Positions of the columns that have no name, and are left out.
+    pub(super) unnamed: Vec<usize>,
+}
+
+impl Roles {
+    /// `usual` says what becomes of a column of features that the configuration says nothing of.
+    pub(super) fn new(
+        header: &StringRecord,
+        columns: &Columns,
+        usual: impl Fn(usize) -> Encoding,
+    ) -> Result<Self, TableError> {
+        if header.iter().all(str::is_empty) {
+            return Err(TableError::NoHeader);
+        }
+        let unnamed: Vec<usize> = (0..header.len())
+            .filter(|&at| is_unnamed(&header[at]))
+            .collect();
+        let mut places = Places::new(header)?;
+        let label = places.take(&columns.label, "data.label")?;
+        let device = match &columns.device {
+            Some(column) => Some(places.take(column, "data.device_column")?),
+            None => None,
+        };
+        let series = match &columns.series {
+            Some(column) => Some(places.take(column, "data.series_column")?),
+            None => None,
+        };
+        for column in &columns.ignore {
+            places.take(column, "data.ignore")?;
+        }
+        let mut features = Vec::new();
+        for at in (0..header.len()).filter(|at| !places.taken[*at] && !unnamed.contains(at)) {
+            let name = header[at].to_owned();
+            let encoding = columns.encodings.get(&name);
+            let encoding = encoding.map_or_else(|| usual(at), Clone::clone);
+            features.push((at, FeatureColumn { name, encoding }));
+        }
+        for (column, encoding) in &columns.encodings {
+            let key = match encoding {
+                Encoding::Time(_) => "data.times",
+                _ => "data.categories",
+            };
+            places.take(column, key)?;
+        }
+        Ok(Self {
+            label,
+            device,
+            series,
+            features,
+            unnamed,
+        })
+    }
+}
+
+/// The columns of a header by name, each of which can be taken once.
+struct Places<'a> {
+    header: &'a StringRecord,
+    of_name: HashMap<&'a str, usize>,
+    taken: Vec<bool>,
+}
+
+impl<'a> Places<'a> {
+    fn new(header: &'a StringRecord) -> Result<Self, TableError> {
+        let mut of_name = HashMap::new();
+        for (at, name) in header.iter().enumerate() {
+            if of_name.insert(name, at).is_some() && !name.is_empty() {
+                return Err(TableError::DuplicateColumn {
+                    column: name.to_owned(),
+                });
+            }
+        }
+        Ok(Self {
+            header,
+            of_name,
+            taken: vec![false; header.len()],
+        })
+    }
+
+    fn take(&mut self, column: &str, key: &'static str) -> Result<usize, TableError> {
+        let Some(&at) = self.of_name.get(column) else {
+            return Err(no_column(self.header, column, key));
+        };
+        if std::mem::replace(&mut self.taken[at], true) {
+            return Err(TableError::ColumnTwice {
+                column: column.to_owned(),
+            });
+        }
+        Ok(at)
+    }
+}
+
+/// Where the column of this name is; `key` is the key of the configuration that names it.
+pub(super) fn place_of(
+    header: &StringRecord,
+    column: &str,
+    key: &'static str,
+) -> Result<usize, TableError> {
+    if header.iter().all(str::is_empty) {
+        return Err(TableError::NoHeader);
+    }
+    let place = header.iter().position(|name| name == column);
+    place.ok_or_else(|| no_column(header, column, key))
+}
+
+fn no_column(header: &StringRecord, column: &str, key: &'static str) -> TableError {
+    if header.iter().all(|name| name.parse::<f64>().is_ok()) {
+        return TableError::NamesMissing;
+    }
+    TableError::NoColumn {
+        column: column.to_owned(),
+        key,
+        columns: listed(header.iter()),
+    }
+}
+
+/// Whether a column has no name: pandas and R write the numbers or names of rows into one, and a
+/// separator at the end of every line makes one. `Unnamed: 0` is what pandas calls it when it reads
+/// such a file and writes it again; in Parquet it writes `__index_level_0__`.
+pub(super) fn is_unnamed(name: &str) -> bool {
+    let number = name.strip_prefix("Unnamed: ");
+    name.is_empty()
+        || name == "__index_level_0__"
+        || number.is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
+/// The first names, as an error message lists them.
+pub fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
+    const MAX_SHOWN: usize = 12;
+    let more = names.clone().count().saturating_sub(MAX_SHOWN);
+    let mut shown: Vec<String> = names
+        .take(MAX_SHOWN)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    if more > 0 {
+        shown.push(format!("and {more} more"));
+    }
+    shown.join(", ")
+}

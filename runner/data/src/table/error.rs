@@ -1,0 +1,219 @@
+//! What can be wrong with a table.
+
+use csv::StringRecord;
+
+use super::place::Place;
+
+/// What can be wrong with a table. Lines count from 1, the header included.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// No header line.
+    #[error("is empty; a header line with the names of the columns is needed")]
+    NoHeader,
+    /// The first line has numbers, of which none is the name that is looked for.
+    #[error("line 1: has numbers where the names of the columns should be; add a header line")]
+    NamesMissing,
+    /// A column name occurs twice.
+    #[error("line 1: the header names the column `{column}` twice")]
+    DuplicateColumn {
+        /// The name.
+        column: String,
+    },
+    /// A column of the configuration is not in the header.
+    #[error("has no column `{column}` (key `{key}`); the columns are {columns}")]
+    NoColumn {
+        /// The name.
+        column: String,
+        /// The configuration key that names it.
+        key: &'static str,
+        /// The first column names.
+        columns: String,
+    },
+    /// One column cannot have two meanings.
+    #[error(
+        "the column `{column}` is given two of the roles label, device, series, ignored and \
+         encoded: name another column for one of them"
+    )]
+    ColumnTwice {
+        /// The name.
+        column: String,
+    },
+    /// A row has more or fewer cells than the header.
+    #[error("{place}: has {found} cells, but the header has {expected}{advice}")]
+    Ragged {
+        /// The row.
+        place: Place,
+        /// Cells of the header.
+        expected: usize,
+        /// Cells of the row.
+        found: usize,
+        /// What may be the reason.
+        advice: &'static str,
+    },
+    /// A file of another kind.
+    #[error("{advice}")]
+    Binary {
+        /// What it is, and what to do.
+        advice: &'static str,
+    },
+    /// A feature or regression target.
+    #[error("{place}, column `{column}`: {}", reason.sentence(column, cell))]
+    Cell {
+        /// The row.
+        place: Place,
+        /// Name of the column.
+        column: String,
+        /// The cell, at most its first 40 characters.
+        cell: String,
+        /// What is wrong with it.
+        reason: CellError,
+    },
+    /// A label or device is missing.
+    #[error("{place}, column `{column}`: is empty, but every row needs a {what}")]
+    Empty {
+        /// The row.
+        place: Place,
+        /// Name of the column.
+        column: String,
+        /// Label or device.
+        what: &'static str,
+    },
+    /// A label that the configuration does not list.
+    #[error(
+        "{place}, column `{column}`: the label `{label}` is not among `data.classes` \
+         ({classes}); add it, or leave such rows out with `data.unknown_labels = \"drop\"`"
+    )]
+    UnknownLabel {
+        /// The row.
+        place: Place,
+        /// Name of the column.
+        column: String,
+        /// The label, at most its first 40 characters.
+        label: String,
+        /// The first classes.
+        classes: String,
+    },
+    /// Labels that are more likely to be measured than to be classes.
+    #[error(
+        "the labels in column `{column}` are {found} different numbers, such as {example}: to \
+         predict a number, set `data.task = \"regression\"`; if each is a class, set `data.task = \
+         \"classification\"`"
+    )]
+    NumericLabels {
+        /// Name of the column.
+        column: String,
+        /// How many there are.
+        found: usize,
+        /// One of them.
+        example: String,
+    },
+    /// The test file has another header.
+    #[error("its header differs from the training file's: found `{found}`, expected `{expected}`")]
+    OtherHeader {
+        /// Name in the training file.
+        expected: String,
+        /// Name in this file.
+        found: String,
+    },
+    /// The format's own rules.
+    #[error("{place}: {what}")]
+    Format {
+        /// The row.
+        place: Place,
+        /// What is wrong, and what would be right.
+        what: String,
+    },
+    /// The reader gave up for another reason.
+    #[error("cannot be read as a table ({0})")]
+    Other(String),
+}
+
+/// What can be wrong with the cell of a feature or regression target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CellError {
+    /// It is no number.
+    NotNumber,
+    /// It is infinite or too large for `f32`.
+    NotFinite,
+    /// It is none of the categories.
+    UnknownCategory,
+    /// It is no date and time.
+    NotTime,
+    /// Its decimal mark is not that of an earlier row.
+    MixedMarks {
+        /// The first row with the other mark.
+        other: Place,
+    },
+    /// It is a date and time where a number is expected.
+    IsTime,
+    /// It is a target, which must be a number.
+    TargetNotNumber,
+}
+
+impl CellError {
+    /// What is wrong, and what to type.
+    fn sentence(&self, column: &str, cell: &str) -> String {
+        let key = quoted_key(column);
+        match self {
+            Self::NotNumber => format!(
+                "`{cell}` is not a number; if it is one of several categories, list them as \
+                 `categories.{key} = [\"{cell}\", ..]` in `[data]`; if the column is no feature, \
+                 add it to `data.ignore` (a missing value is empty, ?, NA, N/A, NaN or null)"
+            ),
+            Self::TargetNotNumber => format!(
+                "`{cell}` is not a number, but numbers are to be predicted: for classes, set \
+                 `data.task = \"classification\"`"
+            ),
+            Self::NotFinite => format!("`{cell}` is not a finite number"),
+            Self::UnknownCategory => format!(
+                "`{cell}` is not among the categories of `data.categories.{key}`; add it, or add \
+                 the column to `data.ignore`"
+            ),
+            Self::NotTime => format!(
+                "`{cell}` is not a date and time such as 2024-03-04 10:15:30, as \
+                 `data.times.{key}` expects"
+            ),
+            Self::IsTime => format!(
+                "`{cell}` is a date and time: take parts of it as features by `times.{key} = \
+                 [\"hour\", \"weekday\"]` in `[data]`, or add the column to `data.ignore`"
+            ),
+            Self::MixedMarks { other } => format!(
+                "`{cell}` has another decimal mark than the number in {other}: write all with a \
+                 comma, or all with a point"
+            ),
+        }
+    }
+}
+
+/// A column's name as a key of TOML.
+pub fn quoted_key(name: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    match !name.is_empty() && name.chars().all(is_bare) {
+        true => name.to_owned(),
+        false => toml::Value::from(name).to_string(),
+    }
+}
+
+impl TableError {
+    /// A row with more or fewer cells than the header. A quote that is not closed makes one cell
+    /// of all that follows.
+    pub(super) fn ragged(place: Place, expected: usize, record: &StringRecord) -> Self {
+        let has_open_quote = record.iter().any(|cell| cell.contains('\n'));
+        Self::Ragged {
+            place,
+            expected,
+            found: record.len(),
+            advice: match has_open_quote {
+                true => "; a quote in this line may not be closed",
+                false => "",
+            },
+        }
+    }
+
+    /// What the reader of delimited text says. It reads text, and rows of any length.
+    pub(super) fn of_csv(error: csv::Error) -> Self {
+        Self::Other(error.to_string())
+    }
+}

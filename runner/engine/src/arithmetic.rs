@@ -1,0 +1,163 @@
+//! Arithmetics: how simulated devices calculate in local training.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `contract` | what an arithmetic is |
+//! | `direct` | `f32`: the code and the bits of boards |
+//! | `fast` | in the span of a device's samples, on desktops only |
+//! | `integer` | in integers: the code and the bits of boards without a floating-point unit |
+//! | `kept` | the Gram matrices that `fast` keeps within its memory |
+//!
+//! An arithmetic ends where an update begins to be released: privacy rests on the integer check of
+//! the update on its grid ([`smolfed_release`]), which is the same for all. A new arithmetic is a
+//! name in [`ArithmeticName`], a file here and its line in [`Local::begin`].
+
+mod contract;
+mod direct;
+mod fast;
+mod integer;
+mod integer_buffers;
+mod kept;
+pub mod steps;
+
+use smolfed_core::personal::Effort;
+
+use crate::check::{ExperimentError, contradiction};
+use crate::tables::simulation::{ArithmeticName, FeatureFormat, SimulationConfig};
+use crate::tables::train::TrainConfig;
+use crate::task::Task;
+use smolfed_data::federation::Federation;
+
+pub use contract::{Arithmetic, Buffers, Device};
+pub use integer::words;
+
+/// The arithmetic of an experiment, and what it means for its devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Local {
+    /// Which.
+    pub name: ArithmeticName,
+    /// Bytes for what is kept of devices.
+    memory: u64,
+    /// Devices that train in the span of their samples, with `fast`.
+    pub in_span: u32,
+    /// How features are stored, with `integer`.
+    format: FeatureFormat,
+    /// Features that have no place in it, of those looked at.
+    saturated: (u64, u64),
+}
+
+impl Local {
+    /// The arithmetic for devices that train this model for `effort` in a round, and whether
+    /// another model pulls theirs.
+    ///
+    /// # Errors
+    /// [`ExperimentError`] if it cannot have the model or the training.
+    pub fn new(
+        config: &SimulationConfig,
+        train: &TrainConfig,
+        federation: &Federation,
+        (task, effort, is_pulled): (&Task, Effort, bool),
+    ) -> Result<Self, ExperimentError> {
+        let local = Self {
+            name: config.arithmetic,
+            memory: config.memory.0,
+            in_span: 0,
+            format: config.integer,
+            saturated: (0, 0),
+        };
+        let refuse = |key, advice| Err(contradiction("simulation.arithmetic", key, advice));
+        if local.name != ArithmeticName::Integer && local.format != FeatureFormat::default() {
+            let advice = "only \"integer\" has such features: remove the table, or use it";
+            return refuse("simulation.integer", advice);
+        }
+        match local.name {
+            ArithmeticName::F32 => Ok(local),
+            ArithmeticName::Integer if let Some(key) = task.nonlinear_key() => {
+                refuse(key, "\"integer\" trains models of one layer: use \"f32\"")
+            }
+            ArithmeticName::Integer if train.gradient_smoothing > 0.0 => refuse(
+                "train.gradient_smoothing",
+                "\"integer\" does not smooth gradients: use \"f32\"",
+            ),
+            ArithmeticName::Integer => {
+                let Some(saturated) = integer::saturated(local.format, federation) else {
+                    let advice = "at most 7 places for \"i8\" and 15 for \"i16\"";
+                    return refuse("simulation.integer.fraction", advice);
+                };
+                Ok(Self { saturated, ..local })
+            }
+            ArithmeticName::Fast if let Some(key) = task.nonlinear_key() => {
+                refuse(key, "\"fast\" trains models of one layer: use \"f32\"")
+            }
+            ArithmeticName::Fast if train.gradient_smoothing > 0.0 => refuse(
+                "train.gradient_smoothing",
+                "smoothed gradients are no combinations of samples, which \"fast\" needs: use \
+                 \"f32\"",
+            ),
+            ArithmeticName::Fast => {
+                let way = fast::Way::new(task, effort, train.batch_size, is_pulled);
+                let devices = 0..federation.device_count();
+                let in_span = |device: &u32| way.is_span(federation.sample_count(*device));
+                let in_span = devices.filter(in_span).count() as u32;
+                Ok(Self { in_span, ..local })
+            }
+        }
+    }
+
+    /// How real devices store features, if they train in integers.
+    #[must_use]
+    pub fn feature_format(&self) -> Option<smolfed_core::fixed_point::FeatureFormat> {
+        let is_integer = self.name == ArithmeticName::Integer;
+        // The fraction was checked when this was made.
+        is_integer.then(|| integer::format(self.format)).flatten()
+    }
+
+    /// The arithmetic at work in a run, with nothing kept yet.
+    #[must_use]
+    pub fn begin(&self) -> Box<dyn Arithmetic> {
+        match self.name {
+            ArithmeticName::F32 => Box::new(direct::Direct),
+            ArithmeticName::Fast => Box::new(fast::Fast::new(self.memory)),
+            ArithmeticName::Integer => Box::new(integer::Integer::new(self.format)),
+        }
+    }
+
+    /// What a reader of the result must know, of so many devices; `None` for the bits of boards.
+    #[must_use]
+    pub fn note(&self, devices: u32) -> Option<String> {
+        if self.name == ArithmeticName::Integer {
+            let (saturated, looked_at) = self.saturated;
+            return Some(format!(
+                "\"integer\" arithmetic: {saturated} of {looked_at} features have no place in \
+                 their format and are saturated"
+            ));
+        }
+        let caution = self.name.caution()?;
+        let direct = match devices - self.in_span {
+            0 => "",
+            _ => {
+                "; the others train directly, with the bits of \"f32\", which takes fewer \
+                  operations for their numbers of samples, features and steps"
+            }
+        };
+        let (name, in_span) = (self.name.name(), self.in_span);
+        Some(format!(
+            "\"{name}\" arithmetic: {caution}; {in_span} of {devices} devices train in the span of \
+             their samples{direct}"
+        ))
+    }
+}
+
+/// What the bits of a run depend on besides its configuration, data and version: nothing, or with
+/// `fast` the width of this machine's vectors. A run that was stopped must not go on with other
+/// bits: a round that is repeated would be released twice, with the same noise.
+#[must_use]
+pub fn bits(name: ArithmeticName) -> Option<String> {
+    match name {
+        ArithmeticName::F32 | ArithmeticName::Integer => None,
+        ArithmeticName::Fast => Some(format!("fast{}", smolfed_simd::span::lanes())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

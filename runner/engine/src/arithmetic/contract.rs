@@ -1,0 +1,61 @@
+//! What an arithmetic is.
+
+use smolfed_core::stream::Stream;
+use smolfed_core::train::{LocalTraining, TrainError, TrainReport};
+use smolfed_simd::Steps;
+use smolfed_simd::span::SpanBuffers;
+
+use super::integer_buffers::IntegerBuffers;
+use crate::arithmetic::steps::StepBuffers;
+use crate::task::Task;
+use smolfed_data::dataset::DatasetView;
+
+/// Local training of the devices of a run.
+pub trait Arithmetic: Send + Sync {
+    /// Local training of the shared model, as [`smolfed_core::train::local_update`]: from the
+    /// first of `ends`, and the update is left in the second.
+    ///
+    /// # Errors
+    /// [`TrainError`], as there.
+    fn local_update(
+        &self,
+        device: &Device<'_>,
+        ends: (&[f32], &mut [f32]),
+        settings: &LocalTraining,
+        order: &mut Stream,
+        buffers: &mut Buffers,
+    ) -> Result<TrainReport, TrainError>;
+
+    /// Local steps of a personal model, as [`smolfed_core::personal::descend`].
+    ///
+    /// # Errors
+    /// [`TrainError`], as there.
+    fn descend(
+        &self,
+        device: &Device<'_>,
+        local: &mut [f32],
+        steps: Steps<'_>,
+        order: &mut Stream,
+        buffers: &mut Buffers,
+    ) -> Result<TrainReport, TrainError>;
+}
+
+/// A device that trains.
+#[derive(Clone, Copy)]
+pub struct Device<'a> {
+    /// Its number, which names its samples in a run.
+    pub number: u32,
+    /// The model.
+    pub task: &'a Task,
+    /// Its samples.
+    pub samples: &'a DatasetView<'a>,
+}
+
+/// One thread's working memory.
+#[derive(Default)]
+pub struct Buffers {
+    pub(super) local: Vec<f32>,
+    pub(super) steps: StepBuffers,
+    pub(super) span: SpanBuffers,
+    pub(super) integer: IntegerBuffers,
+}

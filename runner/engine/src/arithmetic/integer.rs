@@ -1,0 +1,227 @@
+//! `integer`: the code and the bits of boards that train in integers
+//! ([`smolfed_core::fixed_point`]).
+//!
+//! The global model, features and values to predict are rounded to their formats here, as a board
+//! has them; the update is a difference of weights and exact as `f32`.
+
+use smolfed_core::fixed_point::{
+    self, FeatureScale, FixedPointSlice, FixedPointWork, round_target, round_weight,
+    value_of_weight,
+};
+use smolfed_core::model::{Linear, Logistic, Softmax};
+use smolfed_core::stream::Stream;
+use smolfed_core::train::{LocalTraining, TrainError, TrainReport};
+use smolfed_simd::Steps;
+use smolfed_simd::fixed_point::{FixedPointKernels, RoundedFeature};
+
+use super::contract::{Arithmetic, Buffers, Device};
+use super::direct::Direct;
+use super::integer_buffers::IntegerBuffers;
+use crate::tables::simulation::{FeatureFormat, FeatureType};
+use crate::task::Task;
+use smolfed_data::dataset::{DatasetView, DeviceBuffer};
+use smolfed_data::federation::Federation;
+
+/// Devices whose features are looked at for [`saturated`], at most.
+const MAX_DEVICES: u32 = 1_000;
+
+/// How many features have no place in their format, and of how many: those of up to
+/// [`MAX_DEVICES`] devices. `None` if there is no such format.
+pub(super) fn saturated(format: FeatureFormat, federation: &Federation) -> Option<(u64, u64)> {
+    match format.features {
+        FeatureType::I8 => saturated_of::<i8>(format, federation),
+        FeatureType::I16 => saturated_of::<i16>(format, federation),
+    }
+}
+
+fn saturated_of<X: RoundedFeature>(
+    format: FeatureFormat,
+    federation: &Federation,
+) -> Option<(u64, u64)> {
+    let scale = FeatureScale::new::<X>(format.fraction).ok()?;
+    let (mut row, mut buffer) = (Vec::<X>::new(), DeviceBuffer::default());
+    let (mut saturated, mut all) = (0, 0);
+    for device in federation.some_devices(MAX_DEVICES) {
+        let samples = federation.device(device, &mut buffer);
+        for sample in 0..samples.len() {
+            let features = samples.features(sample);
+            row.resize(features.len(), X::default());
+            saturated += X::round_each(features, scale, &mut row);
+            all += features.len() as u64;
+        }
+    }
+    Some((saturated, all))
+}
+
+/// The format as the wire has it; `None` if there is no such format.
+pub(super) fn format(format: FeatureFormat) -> Option<fixed_point::FeatureFormat> {
+    let is_wide = format.features == FeatureType::I16;
+    fixed_point::FeatureFormat::new(is_wide, format.fraction).ok()
+}
+
+/// The integers of a model, as they travel: where others have numbers.
+pub fn words(model: &mut [f32]) {
+    for w in model {
+        *w = f32::from_bits(round_weight(*w).0.cast_unsigned());
+    }
+}
+
+/// Training in integers.
+pub(super) struct Integer {
+    format: FeatureFormat,
+}
+
+impl Integer {
+    pub(super) const fn new(format: FeatureFormat) -> Self {
+        Self { format }
+    }
+}
+
+impl Arithmetic for Integer {
+    fn local_update(
+        &self,
+        device: &Device<'_>,
+        ends: (&[f32], &mut [f32]),
+        settings: &LocalTraining,
+        order: &mut Stream,
+        buffers: &mut Buffers,
+    ) -> Result<TrainReport, TrainError> {
+        let memory = &mut buffers.integer;
+        let how = How {
+            fraction: self.format.fraction,
+            settings,
+            order,
+        };
+        match self.format.features {
+            FeatureType::I8 => {
+                let mut features = std::mem::take(&mut memory.narrow);
+                let report = how.train(device, ends, &mut features, memory);
+                memory.narrow = features;
+                report
+            }
+            FeatureType::I16 => {
+                let mut features = std::mem::take(&mut memory.wide);
+                let report = how.train(device, ends, &mut features, memory);
+                memory.wide = features;
+                report
+            }
+        }
+    }
+
+    /// Personal models are refused before a run: they train in `f32`.
+    fn descend(
+        &self,
+        device: &Device<'_>,
+        local: &mut [f32],
+        steps: Steps<'_>,
+        order: &mut Stream,
+        buffers: &mut Buffers,
+    ) -> Result<TrainReport, TrainError> {
+        Direct.descend(device, local, steps, order, buffers)
+    }
+}
+
+/// How to train.
+struct How<'a> {
+    fraction: u8,
+    settings: &'a LocalTraining,
+    order: &'a mut Stream,
+}
+
+impl How<'_> {
+    fn train<X: RoundedFeature>(
+        self,
+        device: &Device<'_>,
+        ends: (&[f32], &mut [f32]),
+        features: &mut Vec<X>,
+        memory: &mut IntegerBuffers,
+    ) -> Result<TrainReport, TrainError>
+    where
+        Linear<usize>: FixedPointKernels<X, FixedPointTarget = i32>,
+        Logistic<usize>: FixedPointKernels<X, FixedPointTarget = u16>,
+        Softmax<usize, usize>: FixedPointKernels<X, FixedPointTarget = u16>,
+    {
+        let Device { task, samples, .. } = *device;
+        let scale = FeatureScale::new::<X>(self.fraction).map_err(|_| TrainError::Range)?;
+        features.resize(samples.len() * samples.feature_count(), X::default());
+        let rows = features.chunks_exact_mut(samples.feature_count().max(1));
+        for (index, row) in rows.enumerate() {
+            X::round_each(samples.features(index), scale, row);
+        }
+        match task {
+            Task::Linear(model) => {
+                let mut values = std::mem::take(&mut memory.values);
+                values.clear();
+                values.extend((0..samples.len()).map(|i| round_target(samples.value(i)).0));
+                let report = self.run(model, (features, &values), samples, scale, ends, memory);
+                memory.values = values;
+                report
+            }
+            Task::Logistic(model) => {
+                let mut classes = labels(samples, memory);
+                let report = self.run(model, (features, &classes), samples, scale, ends, memory);
+                memory.classes = std::mem::take(&mut classes);
+                report
+            }
+            Task::Softmax(model) => {
+                let mut classes = labels(samples, memory);
+                let report = self.run(model, (features, &classes), samples, scale, ends, memory);
+                memory.classes = std::mem::take(&mut classes);
+                report
+            }
+            // Refused before a run.
+            Task::Encoder(_) | Task::Sequential(_) => Err(TrainError::Range),
+        }
+    }
+
+    fn run<X: RoundedFeature, M: FixedPointKernels<X>>(
+        self,
+        model: &M,
+        (features, targets): (&[X], &[M::FixedPointTarget]),
+        samples: &DatasetView<'_>,
+        scale: FeatureScale,
+        (global, update): (&[f32], &mut [f32]),
+        memory: &mut IntegerBuffers,
+    ) -> Result<TrainReport, TrainError> {
+        let count = model.parameter_count();
+        let IntegerBuffers {
+            global: weights,
+            local,
+            update: difference,
+            order,
+            scores,
+            row,
+            ..
+        } = memory;
+        weights.clear();
+        weights.extend(global.iter().map(|w| round_weight(*w).0));
+        local.resize(count, 0);
+        difference.resize(count, 0);
+        order.resize(samples.len(), 0);
+        scores.resize(model.output_count(), 0);
+        row.resize(model.feature_count(), 0);
+        let slice = FixedPointSlice::new(features, targets, samples.feature_count());
+        let slice = slice.map_err(|_| TrainError::Range)?;
+        let work = FixedPointWork {
+            local,
+            update: difference,
+            order,
+            scores,
+            row,
+        };
+        let report =
+            model.fixed_point_update(&slice, scale, weights, self.settings, self.order, work)?;
+        for (x, d) in update.iter_mut().zip(difference) {
+            *x = value_of_weight(*d);
+        }
+        Ok(report.into())
+    }
+}
+
+/// The classes of the samples.
+fn labels(samples: &DatasetView<'_>, memory: &mut IntegerBuffers) -> Vec<u16> {
+    let mut classes = std::mem::take(&mut memory.classes);
+    classes.clear();
+    classes.extend((0..samples.len()).map(|index| samples.label(index)));
+    classes
+}

@@ -1,0 +1,360 @@
+//! Which devices take part in the rounds of a run: drawn by a sampling scheme, or by a timetable
+//! where nothing is assumed of who comes but (k, b) participation.
+//!
+//! Devices may also take turns and be drawn: after the shuffle of `rotation`, which is public and
+//! of the experiment's seed alone, so that a server that restarts has the same parts, round t draws
+//! from the devices of part t modulo b in secret (`block-cyclic`).
+//!
+//! A timetable is a simulation's stand-in for devices that come when they can. It is public, like
+//! the seed that it follows from: correlated noise does not rely on it.
+//!
+//! * `rotation`: after a shuffle, device i takes part in the rounds t with t ≡ i modulo b.
+//! * `arrival`: in every round devices check in, in random order, and the first S of those that may
+//!   take part do. A device is likely to check in at a certain hour of its day and does not twelve
+//!   hours later; a round takes an hour, and the devices' time zones are spread unevenly.
+
+use std::num::NonZeroU32;
+
+use smolfed_accounting::Sampling;
+use smolfed_accounting::correlated::Participation;
+use smolfed_core::stream::{Purpose, Root, Stream, StreamId, below};
+
+use smolfed_release::admission::Admissions;
+use smolfed_release::sampling::{draw_cohort, draw_of_part};
+
+/// Rounds of a day.
+const HOURS: u32 = 24;
+/// Check-ins after which a round waits no longer, for each device that it asks for.
+const CHECK_INS: u32 = 24;
+
+/// Which devices take part in the rounds of a run.
+#[derive(Clone, Debug)]
+pub enum Attendance {
+    /// Those that the accounted sampling draws.
+    Drawn(Sampling),
+    /// Those of a timetable.
+    Scheduled(Timetable),
+    /// Those that the accounted sampling draws from the round's part of all devices.
+    InTurn {
+        /// [`Sampling::BlockCyclic`].
+        sampling: Sampling,
+        /// A cohort for each part.
+        parts: Timetable,
+    },
+}
+
+/// Cohorts that are known before the run.
+#[derive(Clone, Debug)]
+pub struct Timetable {
+    /// Ascending devices; the cohort of round t is that of t modulo their number.
+    cohorts: Vec<Vec<u32>>,
+    /// The cohort size that is divided by.
+    expected: f64,
+}
+
+impl Attendance {
+    /// The cohort of `round`, whose random streams have the name `number`, in ascending order.
+    #[must_use]
+    pub fn cohort(&self, root: &Root, round: u32, number: u32) -> Vec<u32> {
+        match self {
+            Self::Drawn(sampling) => draw_cohort(sampling, root, number),
+            Self::Scheduled(timetable) => timetable.cohort(round).to_vec(),
+            Self::InTurn { sampling, parts } => {
+                draw_of_part(sampling, parts.cohort(round), root, number)
+            }
+        }
+    }
+
+    /// The devices that take part in a round, on average or at most.
+    #[must_use]
+    pub fn expected_size(&self) -> f64 {
+        match self {
+            Self::Drawn(sampling) | Self::InTurn { sampling, .. } => sampling.expected_cohort(),
+            Self::Scheduled(timetable) => timetable.expected,
+        }
+    }
+
+    /// The devices of the largest cohort there can be.
+    #[must_use]
+    pub fn largest(&self) -> usize {
+        match self {
+            Self::Drawn(sampling) => sampling.device_count() as usize,
+            Self::Scheduled(timetable)
+            | Self::InTurn {
+                parts: timetable, ..
+            } => {
+                let sizes = timetable.cohorts.iter().map(Vec::len);
+                sizes.max().unwrap_or(0)
+            }
+        }
+    }
+
+    /// The devices of a cohort, at most; where each is drawn by itself, but for a probability of
+    /// e^-72 a round.
+    #[must_use]
+    pub fn largest_drawn(&self) -> usize {
+        match self {
+            Self::Drawn(Sampling::Uniform { cohort_size, .. }) => *cohort_size as usize,
+            Self::Drawn(sampling) | Self::InTurn { sampling, .. } => {
+                let rate = sampling.sampling_rate().unwrap_or(1.0);
+                most_of_binomial(self.largest(), rate)
+            }
+            Self::Scheduled(_) => self.largest(),
+        }
+    }
+
+    /// The first device, with its round, that would come too early or too often in a run of
+    /// `allowed`.
+    #[must_use]
+    pub fn first_breach(&self, allowed: Participation) -> Option<(u32, u32)> {
+        let rounds = 0..allowed.rounds();
+        match self {
+            // Nobody is left out of a round.
+            Self::Drawn(sampling) => {
+                let all: Vec<u32> = (0..sampling.device_count()).collect();
+                Admissions::first_breach(allowed, rounds.map(|_| all.as_slice()))
+            }
+            // A device may be drawn whenever its part has its turn.
+            Self::Scheduled(timetable)
+            | Self::InTurn {
+                parts: timetable, ..
+            } => {
+                let cohorts = rounds.map(|round| timetable.cohort(round));
+                Admissions::first_breach(allowed, cohorts)
+            }
+        }
+    }
+}
+
+impl Timetable {
+    /// The devices of a round.
+    pub(crate) fn cohort(&self, round: u32) -> &[u32] {
+        let round = (round as usize).checked_rem(self.cohorts.len());
+        let cohort = round.and_then(|round| self.cohorts.get(round));
+        cohort.map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Every device in every b-th round.
+    #[must_use]
+    pub fn rotation(device_count: u32, separation: u32, root: &Root) -> Self {
+        let mut devices: Vec<u32> = (0..device_count).collect();
+        let mut stream = stream(root, 0, 1);
+        // Fisher-Yates.
+        for last in (1..device_count).rev() {
+            let other = uniform(last + 1, &mut stream);
+            devices.swap(last as usize, other as usize);
+        }
+        let mut cohorts = vec![Vec::new(); separation as usize];
+        for (cohort, device) in (0..cohorts.len()).cycle().zip(devices) {
+            if let Some(cohort) = cohorts.get_mut(cohort) {
+                cohort.push(device);
+            }
+        }
+        cohorts.iter_mut().for_each(|cohort| cohort.sort_unstable());
+        Self {
+            cohorts,
+            expected: f64::from(device_count) / f64::from(separation),
+        }
+    }
+
+    /// Devices that come when they are available, `cohort_size` in a round at most.
+    #[must_use]
+    pub fn arrival(
+        device_count: u32,
+        cohort_size: u32,
+        allowed: Participation,
+        root: &Root,
+    ) -> Self {
+        let mut zones = stream(root, 0, 1);
+        // Two dice: most devices live in the zones around the middle.
+        let zones: Vec<u32> = (0..device_count)
+            .map(|_| uniform(HOURS / 2, &mut zones) + uniform(HOURS / 2, &mut zones))
+            .collect();
+        let mut admissions = Admissions::new(allowed);
+        let round = |round: u32| {
+            let mut stream = stream(root, round, 0);
+            let mut cohort = Vec::new();
+            for _ in 0..cohort_size.saturating_mul(CHECK_INS) {
+                if cohort.len() == cohort_size as usize {
+                    break;
+                }
+                let device = uniform(device_count, &mut stream);
+                let zone = zones.get(device as usize).copied().unwrap_or(0);
+                let is_there = uniform(HOURS / 2, &mut stream) < likelihood(round, zone);
+                if is_there && admissions.admit(round, &[device]).has(device) {
+                    cohort.push(device);
+                }
+            }
+            cohort.sort_unstable();
+            cohort
+        };
+        Self {
+            cohorts: (0..allowed.rounds()).map(round).collect(),
+            expected: f64::from(cohort_size),
+        }
+    }
+}
+
+/// The least k that n draws of probability `rate` exceed with probability at most e^-72, by the
+/// bound exp(-n KL(k/n, rate)) of Chernoff.
+fn most_of_binomial(n: usize, rate: f64) -> usize {
+    const CERTAINTY: f64 = 72.0;
+    if rate >= 1.0 {
+        return n;
+    }
+    let is_rare = |k: usize| {
+        let share = k as f64 / n as f64;
+        let rest = 1.0 - share;
+        let of_rest = if rest > 0.0 {
+            rest * (rest / (1.0 - rate)).ln()
+        } else {
+            0.0
+        };
+        share > rate && n as f64 * (share * (share / rate).ln() + of_rest) >= CERTAINTY
+    };
+    let (mut below, mut most) = (0, n);
+    while most - below > 1 {
+        let middle = below + (most - below) / 2;
+        match is_rare(middle) {
+            true => most = middle,
+            false => below = middle,
+        }
+    }
+    most
+}
+
+/// How likely a device of a time zone is available in a round, in twelfths: 12 at its best hour, 0
+/// twelve hours before and after.
+fn likelihood(round: u32, zone: u32) -> u32 {
+    let hour = (round + zone) % HOURS;
+    hour.abs_diff(HOURS / 2)
+}
+
+fn stream(root: &Root, round: u32, device: u32) -> Stream {
+    root.stream(StreamId {
+        purpose: Purpose::CohortSampling,
+        round,
+        device,
+    })
+}
+
+/// A number below `bound`; 0 if that is 0.
+fn uniform(bound: u32, stream: &mut Stream) -> u32 {
+    NonZeroU32::new(bound).map_or(0, |bound| below(bound, stream))
+}
+
+#[cfg(test)]
+mod tests {
+    use smolfed_accounting::SamplingRate;
+
+    use super::*;
+
+    fn allowed(rounds: u32, separation: u32, participations: u32) -> Participation {
+        Participation::new(rounds, separation, participations).unwrap()
+    }
+
+    fn cohorts(timetable: Timetable, rounds: u32) -> Vec<Vec<u32>> {
+        let root = Root::from_seed(99);
+        let attendance = Attendance::Scheduled(timetable);
+        let cohort = |round| attendance.cohort(&root, round, round + 1_000);
+        (0..rounds).map(cohort).collect()
+    }
+
+    #[test]
+    fn rotation_takes_every_device_in_turn() {
+        let root = Root::from_seed(5);
+        let rounds = cohorts(Timetable::rotation(23, 5, &root), 12);
+        let mut once: Vec<u32> = rounds[..5].concat();
+        once.sort_unstable();
+        assert_eq!(once, (0..23).collect::<Vec<u32>>());
+        assert_eq!((&rounds[0], &rounds[4]), (&rounds[5], &rounds[9]));
+        assert!(rounds.iter().all(|cohort| [4, 5].contains(&cohort.len())));
+        assert_ne!(rounds[0], [0, 5, 10, 15, 20], "it is shuffled");
+        let attendance = Attendance::Scheduled(Timetable::rotation(23, 5, &root));
+        assert_eq!((attendance.expected_size(), attendance.largest()), (4.6, 5));
+        assert_eq!(attendance.first_breach(allowed(12, 5, 3)), None);
+        assert!(matches!(
+            attendance.first_breach(allowed(12, 5, 2)),
+            Some((10, _))
+        ));
+        assert!(matches!(
+            attendance.first_breach(allowed(12, 6, 2)),
+            Some((5, _))
+        ));
+    }
+
+    #[test]
+    fn arrivals_keep_to_the_bound_and_follow_the_hours() {
+        let allowed = allowed(96, 7, 4);
+        let timetable = Timetable::arrival(300, 12, allowed, &Root::from_seed(5));
+        let attendance = Attendance::Scheduled(timetable.clone());
+        assert_eq!(attendance.first_breach(allowed), None);
+        assert_eq!(attendance.expected_size(), 12.0);
+        let rounds = cohorts(timetable, 96);
+        let sizes: Vec<usize> = rounds.iter().map(Vec::len).collect();
+        assert!(
+            sizes.iter().all(|size| *size <= 12) && sizes.contains(&12),
+            "{sizes:?}"
+        );
+        // 300 devices have 1,200 participations; the run needs 1,152.
+        let visits = |device| {
+            rounds
+                .iter()
+                .filter(|cohort| cohort.contains(&device))
+                .count()
+        };
+        let visits: Vec<usize> = (0..300).map(visits).collect();
+        assert!(visits.iter().all(|count| *count <= 4));
+        assert!(visits.contains(&4) && visits.iter().sum::<usize>() < 1_200);
+        assert_ne!(rounds[0], rounds[24]);
+    }
+
+    #[test]
+    fn devices_that_are_drawn_in_turn_are_of_the_rounds_part_and_come_at_its_rate() {
+        let rate = SamplingRate::new(0.3).unwrap();
+        let sampling = Sampling::block_cyclic(103, 4, rate).unwrap();
+        let parts = Timetable::rotation(103, 4, &Root::from_seed(5));
+        let attendance = Attendance::InTurn {
+            sampling,
+            parts: parts.clone(),
+        };
+        assert_eq!(attendance.largest(), 26);
+        assert!((attendance.expected_size() - 0.3 * 103.0 / 4.0).abs() < 1e-12);
+        // Whoever is drawn in every turn keeps to the bound, and takes all of it.
+        assert_eq!(attendance.first_breach(allowed(12, 4, 3)), None);
+        assert!(attendance.first_breach(allowed(12, 4, 2)).is_some());
+        assert!(attendance.first_breach(allowed(12, 5, 3)).is_some());
+        let rounds = 8_000;
+        let (root, mut drawn) = (Root::from_seed(99), [0_u32; 103]);
+        for round in 0..rounds {
+            // As with a fleet, whose rounds have other numbers.
+            let cohort = attendance.cohort(&root, round, round + 1_001);
+            assert!(cohort.is_sorted_by(|a, b| a < b));
+            for device in cohort {
+                assert!(parts.cohort(round).contains(&device), "{round}: {device}");
+                drawn[device as usize] += 1;
+            }
+        }
+        // Each is Binomial(2000, 0.3): standard deviation 20.5. Beyond 6 deviations for one of 103
+        // devices: probability below 103 · 3e-9 < 1e-6. All of them: 206,000 coins, 208.
+        assert!(drawn.iter().all(|n| n.abs_diff(600) < 123), "{drawn:?}");
+        let total: u32 = drawn.iter().sum();
+        assert!(total.abs_diff(61_800) < 1_248, "{total}");
+        let certain = SamplingRate::new(1.0).unwrap();
+        let all = Attendance::InTurn {
+            sampling: Sampling::block_cyclic(103, 4, certain).unwrap(),
+            parts: parts.clone(),
+        };
+        assert_eq!(all.cohort(&root, 6, 6), parts.cohort(2));
+    }
+
+    #[test]
+    fn everybody_comes_to_every_round_of_full_participation() {
+        let attendance = Attendance::Drawn(Sampling::unsampled(3, 9).unwrap());
+        assert_eq!(attendance.cohort(&Root::from_seed(1), 4, 4), [0, 1, 2]);
+        assert_eq!(attendance.expected_size(), 3.0);
+        assert_eq!(attendance.first_breach(allowed(9, 1, 9)), None);
+        assert!(attendance.first_breach(allowed(9, 1, 8)).is_some());
+        assert!(attendance.first_breach(allowed(9, 2, 5)).is_some());
+    }
+}

@@ -1,0 +1,59 @@
+//! Audits: lower bounds on the privacy loss, measured on the code that runs.
+//!
+//! Accountants prove an upper bound ε on the loss of a mechanism. An audit attacks the mechanism
+//! itself and proves a lower bound ε_low, which is wrong with a small probability. If ε_low exceeds
+//! the claimed ε, the claim is wrong: there is a bug in the clipping, the noise, the sampling, the
+//! streams or the accounting.
+//!
+//! | question | module |
+//! | --- | --- |
+//! | what is attacked? | [`target`], with the devices of [`canaries`] |
+//! | what does an attacker know and compute? | [`attacker`], [`statistics`] |
+//! | which canaries does he find? | [`selection`] |
+//! | what does that prove? | [`attack`], [`bounds`] |
+//! | is each part of the mechanism what is claimed? | [`direct`], with the verdicts of [`check`] |
+//! | what is released beside the updates? | [`channels`] |
+//! | and where noise is correlated over rounds? | [`correlated`] |
+//! | whose view is it, where several parties see different things? | [`view`] |
+//! | which examples were trained on? | [`membership`] |
+
+pub mod attack;
+pub mod attacker;
+pub mod bounds;
+pub mod canaries;
+pub mod channels;
+pub mod check;
+pub mod correlated;
+pub mod direct;
+mod planting;
+pub mod selection;
+pub mod statistics;
+pub mod target;
+pub mod view;
+
+use smolfed_accounting::Delta;
+
+/// How certain the lower bounds of an audit are.
+#[derive(Debug, Clone, Copy)]
+pub struct Confidence {
+    /// δ of the claim.
+    pub delta: Delta,
+    /// The probability with which any of the bounds is wrong.
+    pub error: f64,
+}
+
+/// A lower bound on ε that holds with the requested confidence.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Finding {
+    /// The attack.
+    pub test: &'static str,
+    /// What the attacker looked at.
+    pub statistic: &'static str,
+    /// The proved lower bound; 0 if nothing was learned.
+    pub epsilon_low: f64,
+    /// What the bound follows from, for example "812 of 1000 guesses right".
+    pub evidence: String,
+}
+
+#[cfg(test)]
+mod tests;

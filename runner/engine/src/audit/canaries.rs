@@ -1,0 +1,298 @@
+//! Canaries: a method whose devices send the worst update that clipping allows, each user along
+//! other coordinates.
+//!
+//! A canary is a user: all of its devices send the same. With an adaptive clip norm, some canaries
+//! are clipped and others send the longest update that is not, so that both bits occur.
+//!
+//! No update of norm L is easier to detect than ±L along one coordinate, and with different
+//! coordinates canaries do not interfere. All else is the round that `smolfed run` runs: the draw
+//! of the cohort, clipping, the grid and its checks, the exact sum, the noise, its streams, the
+//! denominator. The other devices of a cohort do not answer, which is a zero update as it is in a
+//! fleet, and costs no time.
+
+use std::ops::Range;
+
+use smolfed_core::stream::Root;
+use smolfed_core::train::{TrainError, TrainReport};
+
+use crate::attendance::Attendance;
+use crate::method::contract::{Assignment, Learner, Method, Store, Trainer};
+use crate::method::state::StateError;
+use crate::source::simulated::train_cohort;
+use crate::source::{CohortSum, Draw, Simulated, Source, SourceError};
+use crate::task::Task;
+use smolfed_data::federation::Federation;
+use smolfed_release::sum::ReleaseAt;
+use smolfed_release::{Contribution, Encoding, Fault, Outcome, PrivateSum};
+
+/// The entries of an update before it is clipped, in clip norms.
+const LENGTH: f32 = 10.0;
+/// The norm of an update that is not clipped, in clip norms: rounding does not lift it above 1.
+const INSIDE: f32 = 1.0 - 1e-6;
+
+/// What a canary sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sends {
+    /// Its update.
+    Update,
+    /// The opposite update: it does not take part (replace-one).
+    Opposite,
+    /// Its noise alone: it does not take part, as an observer of each upload sees it. A zero update
+    /// would have a bit.
+    Zero,
+    /// Nothing: it does not take part and is absent (add-remove).
+    Nothing,
+}
+
+/// A user who is a canary.
+#[derive(Clone, Debug)]
+pub struct Canary {
+    /// The devices of the user.
+    pub devices: Range<u32>,
+    /// The coordinates of their updates that are not zero.
+    pub support: Range<usize>,
+    /// What they send.
+    pub sends: Sends,
+    /// Whether their updates are clipped; the opposite update is, if they are not.
+    pub is_clipped: bool,
+}
+
+impl Canary {
+    /// Whether its update is clipped.
+    fn sends_a_clipped_update(&self) -> bool {
+        self.is_clipped != (self.sends == Sends::Opposite)
+    }
+
+    /// Writes what it sends: as long as `bound` allows, or longer.
+    pub fn write(&self, bound: f32, is_too_long: bool, update: &mut [f32]) {
+        let sign = match self.sends {
+            Sends::Update => 1.0,
+            Sends::Opposite => -1.0,
+            Sends::Zero | Sends::Nothing => 0.0,
+        };
+        let length = match is_too_long {
+            true => LENGTH,
+            false => INSIDE / (self.support.len() as f32).sqrt(),
+        };
+        update.fill(0.0);
+        let support = update.get_mut(self.support.clone()).unwrap_or_default();
+        support.fill(sign * length * bound);
+    }
+}
+
+/// The canaries of a run, in ascending order of devices.
+#[derive(Clone, Debug)]
+pub struct Canaries {
+    /// The layout of the experiment's model, which is not trained.
+    pub task: Task,
+    /// Coordinates of an update.
+    pub coordinates: usize,
+    /// The devices.
+    pub canaries: Vec<Canary>,
+    /// Whether the canaries take part in every round, drawn or not.
+    pub is_forced: bool,
+    /// Rounds from this one on have no canaries: they have taken part as often as is claimed.
+    pub joins: u32,
+    /// Whether the attacker sees each upload by itself (local trust): what is released are then
+    /// the uploads of the canaries, one after the other.
+    pub sees_uploads: bool,
+}
+
+impl Canaries {
+    fn of(&self, device: u32) -> Option<&Canary> {
+        let first = self.canaries.partition_point(|c| c.devices.end <= device);
+        let found = self.canaries.get(first);
+        found.filter(|canary| canary.devices.contains(&device))
+    }
+
+    /// The devices of all canaries, ascending.
+    fn devices(&self) -> impl Iterator<Item = u32> {
+        self.canaries.iter().flat_map(|c| c.devices.clone())
+    }
+
+    /// The cohort that was drawn, with the canaries that take part in any case and without those
+    /// that are absent.
+    fn cohort(&self, mut drawn: Vec<u32>, round: u32) -> Vec<u32> {
+        let is_late = round >= self.joins;
+        if self.is_forced && !is_late {
+            drawn.extend(self.devices());
+            drawn.sort_unstable();
+            drawn.dedup();
+        }
+        let is_absent = |canary: &Canary| is_late || canary.sends == Sends::Nothing;
+        drawn.retain(|device| !self.of(*device).is_some_and(is_absent));
+        drawn
+    }
+}
+
+impl Method for Canaries {
+    fn task(&self) -> &Task {
+        &self.task
+    }
+
+    fn shared_count(&self) -> usize {
+        match self.sees_uploads {
+            true => self.coordinates * self.devices().count(),
+            false => self.coordinates,
+        }
+    }
+
+    fn shares_a_model(&self) -> bool {
+        false
+    }
+
+    fn initial(&self, _: &Root) -> Vec<f32> {
+        vec![0.0; self.shared_count()]
+    }
+
+    fn begin<'a>(
+        &'a self,
+        _: &'a Federation,
+        _: Option<Store<'_>>,
+    ) -> Result<Box<dyn Learner + 'a>, StateError> {
+        Ok(Box::new(CanaryLearner(self)))
+    }
+}
+
+struct CanaryLearner<'a>(&'a Canaries);
+
+impl Learner for CanaryLearner<'_> {
+    fn trainer<'a>(&'a self, assignment: &'a Assignment<'a>) -> Box<dyn Trainer + 'a> {
+        Box::new(CanaryTrainer {
+            canaries: self.0,
+            assignment,
+        })
+    }
+}
+
+struct CanaryTrainer<'a> {
+    canaries: &'a Canaries,
+    assignment: &'a Assignment<'a>,
+}
+
+impl Trainer for CanaryTrainer<'_> {
+    fn train(
+        &mut self,
+        device: u32,
+        contribution: &mut Contribution<'_>,
+    ) -> Result<TrainReport, String> {
+        let Encoding::Clipped(grid) = self.assignment.release.encoding else {
+            return Err(TrainError::Diverged.to_string());
+        };
+        let sender = self.canaries.of(device);
+        let sender = sender.filter(|canary| canary.sends != Sends::Zero);
+        let canary = sender.ok_or("a canary that does not take part sends noise alone")?;
+        let is_too_long = canary.sends_a_clipped_update();
+        canary.write(grid.clip_norm().get(), is_too_long, contribution.update());
+        let mut report = TrainReport::default();
+        contribution
+            .clip(&mut report)
+            .map_err(|error| error.to_string())?;
+        Ok(report)
+    }
+}
+
+/// Simulated devices of which some are canaries.
+pub struct CanarySource<'a> {
+    federation: &'a Federation,
+    canaries: &'a Canaries,
+    fault: Fault,
+    /// The cohort of the last round, as it was drawn.
+    pub drawn: Vec<u32>,
+    /// Where each upload is seen by itself and the clip norm is adaptive, the bit of each in the
+    /// last round, with its noise, in units of one half.
+    pub bits: Vec<f64>,
+}
+
+impl<'a> CanarySource<'a> {
+    /// Before the first round.
+    #[must_use]
+    pub const fn new(federation: &'a Federation, canaries: &'a Canaries, fault: Fault) -> Self {
+        Self {
+            federation,
+            canaries,
+            fault,
+            drawn: Vec::new(),
+            bits: Vec::new(),
+        }
+    }
+
+    /// The uploads of the canaries, one after the other.
+    fn uploads(
+        &mut self,
+        assignment: &Assignment<'_>,
+        learner: &mut dyn Learner,
+        cohort: &[u32],
+    ) -> Result<PrivateSum, SourceError> {
+        let length = self.canaries.coordinates;
+        let one = Assignment {
+            global: assignment.global.get(..length).unwrap_or_default(),
+            ..*assignment
+        };
+        let at = ReleaseAt {
+            number: assignment.number,
+            learning_rate: assignment.training.learning_rate.get(),
+            cohort_size: 1,
+        };
+        let mut all = PrivateSum::zero(0);
+        self.bits.clear();
+        for device in self.canaries.devices() {
+            let is_there = cohort.binary_search(&device).is_ok();
+            let devices: &[u32] = if is_there { &[device] } else { &[] };
+            let upload = train_cohort(&one, learner, self.federation, devices)?.sum;
+            all.append(&upload);
+            // The bit alone: its noise is in it.
+            let mut bit = PrivateSum::zero(0);
+            bit.absorb(&upload);
+            let released = bit.release(assignment.release, assignment.root, &at);
+            self.bits
+                .extend(released.unclipped_excess().map(|x| 2.0 * x));
+        }
+        Ok(all)
+    }
+}
+
+impl Source for CanarySource<'_> {
+    fn draw(
+        &mut self,
+        attendance: &Attendance,
+        root: &Root,
+        round: u32,
+    ) -> Result<Option<Draw>, SourceError> {
+        let from = if self.fault == Fault::CohortKept {
+            0
+        } else {
+            round
+        };
+        let Some(draw) = Simulated(self.federation).draw(attendance, root, from)? else {
+            return Ok(None);
+        };
+        self.drawn.clone_from(&draw.cohort);
+        Ok(Some(Draw {
+            number: round,
+            cohort: self.canaries.cohort(draw.cohort, round),
+            begins_anew: false,
+        }))
+    }
+
+    fn sum(
+        &mut self,
+        assignment: &Assignment<'_>,
+        learner: &mut dyn Learner,
+        cohort: &[u32],
+    ) -> Result<CohortSum, SourceError> {
+        if self.canaries.sees_uploads {
+            return Ok(CohortSum {
+                asked: None,
+                sum: self.uploads(assignment, learner, cohort)?,
+                outcomes: Vec::new(),
+                left_out_messages: Vec::new(),
+            });
+        }
+        let canaries = |device: &&u32| self.canaries.of(**device).is_some();
+        let answering: Vec<u32> = cohort.iter().filter(canaries).copied().collect();
+        let mut sum = train_cohort(assignment, learner, self.federation, &answering)?;
+        sum.outcomes.resize(cohort.len(), Outcome::Missing);
+        Ok(sum)
+    }
+}

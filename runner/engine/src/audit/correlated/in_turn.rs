@@ -1,0 +1,158 @@
+//! Block-cyclic sampling: each participation of a device is a release of its own, of as many
+//! rounds as there are parts that take turns, and the draw hides it.
+//!
+//! With x_i = Σ_t (y_t c_t - c_t²/2) / σ² over the releases of a device's i-th turn, c a column of
+//! C, and τ the rate, the likelihood ratio of the claim is Σ_i ln(1 - τ + τ exp x_i).
+
+use smolfed_accounting::correlated::{COEFFICIENT_UNIT, Shape, Strategy};
+use smolfed_core::stream::Root;
+
+use crate::attendance::{Attendance, Timetable};
+use crate::audit::check::{Check, ERROR};
+use crate::audit::direct::tails::{Worst, heads};
+use crate::audit::planting::with_rate;
+use crate::experiment::Experiment;
+use smolfed_release::Fault;
+
+/// Coins of devices that may be drawn, in the direct test of the draw.
+const COINS: f64 = 262_144.0;
+
+/// What is claimed of the draw.
+#[derive(Clone, Debug)]
+pub(super) struct InTurn {
+    parts: Timetable,
+    /// b.
+    turns: u32,
+    /// τ.
+    rate: f64,
+    /// What a participation adds to the releases from its round on, in clip norms.
+    column: Vec<f64>,
+}
+
+impl InTurn {
+    /// That of an experiment with noise of `strategy`; `None` if its devices are not drawn in turn.
+    pub fn of(experiment: &Experiment, strategy: &Strategy) -> Option<Self> {
+        let (Attendance::InTurn { sampling, parts }, Shape::Toeplitz(toeplitz)) =
+            (&experiment.attendance, strategy.shape())
+        else {
+            return None;
+        };
+        let coefficients = toeplitz.coefficients().iter();
+        Some(Self {
+            parts: parts.clone(),
+            turns: strategy.participation().separation(),
+            rate: sampling.sampling_rate()?,
+            column: coefficients
+                .map(|m| *m as f64 / COEFFICIENT_UNIT as f64)
+                .collect(),
+        })
+    }
+
+    /// The first round in which a device may take part.
+    fn first_turn(&self, device: u32) -> usize {
+        let has_turn = |round: &u32| self.parts.cohort(*round).binary_search(&device).is_ok();
+        (0..self.turns).find(has_turn).unwrap_or(0) as usize
+    }
+
+    /// What is seen in the turns of a device, one after the other.
+    fn turns<'a>(&self, device: u32, seen: &'a [f64]) -> impl Iterator<Item = &'a [f64]> {
+        let first = self.first_turn(device);
+        let from_first = seen.get(first..).unwrap_or_default();
+        from_first.chunks(self.turns as usize)
+    }
+
+    /// The likelihood ratio of the claim for noise of `std`; what all turns together show of the
+    /// device; and what the most telling one shows.
+    pub fn scores(&self, std: f64, seen: &[f64], canary: u32) -> [f64; 3] {
+        let mut scores = [0.0, 0.0, f64::NEG_INFINITY];
+        for turn in self.turns(canary, seen) {
+            let product = turn.iter().zip(&self.column).map(|(y, c)| y * c);
+            let matched: f64 = product.sum();
+            let squares: f64 = self.column.iter().take(turn.len()).map(|c| c * c).sum();
+            let ratio = (matched - squares / 2.0) / (std * std);
+            // Without an overflow where there is hardly any noise.
+            scores[0] += match ratio > 0.0 {
+                true => ratio + (self.rate + (1.0 - self.rate) * (-ratio).exp()).ln(),
+                false => (self.rate * ratio.exp_m1()).ln_1p(),
+            };
+            scores[1] += matched;
+            scores[2] = matched.max(scores[2]);
+        }
+        scores
+    }
+
+    /// The largest norm by which device 0 moves the releases of one of its turns, or those before
+    /// its first.
+    pub fn largest_move(&self, seen: &[f64]) -> f64 {
+        let before = seen.get(..self.first_turn(0)).unwrap_or_default();
+        let turns = self.turns(0, seen).chain([before]);
+        let norms = turns.map(|turn| turn.iter().map(|x| x * x).sum::<f64>().sqrt());
+        norms.fold(0.0, f64::max)
+    }
+
+    /// Whether `experiment` draws the devices of the round's part at the rate that is claimed, and
+    /// nobody else.
+    pub fn check(&self, experiment: &Experiment, seed: u64) -> Check {
+        let rounds = experiment.config.rounds;
+        let mut worst = Worst::default();
+        let (mut inside, mut outside, mut coins) = (0.0, 0_usize, 0.0);
+        let mut of_part = vec![(0.0, 0.0); self.turns as usize];
+        let mut run = 0;
+        while coins < COINS {
+            let root = Root::from_seed(seed.wrapping_add(run));
+            run += 1;
+            for round in 0..rounds {
+                let part = self.parts.cohort(round);
+                let drawn = experiment.attendance.cohort(&root, round, round);
+                let is_inside = |device: &&u32| part.binary_search(device).is_ok();
+                let found = drawn.iter().filter(is_inside).count();
+                outside += drawn.len() - found;
+                (inside, coins) = (inside + found as f64, coins + part.len() as f64);
+                if let Some((count, of)) = of_part.get_mut((round % self.turns) as usize) {
+                    (*count, *of) = (*count + found as f64, *of + part.len() as f64);
+                }
+            }
+        }
+        worst.add(heads(coins, inside, self.rate), || {
+            format!("all parts {:.5}", inside / coins)
+        });
+        for (part, (count, of)) in of_part.into_iter().enumerate() {
+            let words = || format!("part {part} {:.5}", count / of);
+            worst.add(heads(of, count, self.rate), words);
+        }
+        Check {
+            test: "rate of the cohorts in each part",
+            is_as_claimed: !worst.fails(ERROR) && outside == 0,
+            evidence: format!(
+                "{:.5} of the devices whose turn it was, {:.5} claimed; worst: {}; {outside} \
+                 others",
+                inside / coins,
+                self.rate,
+                worst.words
+            ),
+        }
+    }
+}
+
+/// The same experiment with all devices of the round's part in every cohort.
+pub(super) fn draw_all(experiment: &mut Experiment) {
+    if let Attendance::InTurn { sampling, .. } = &mut experiment.attendance {
+        let rate = sampling.sampling_rate().unwrap_or(1.0);
+        *sampling = with_rate(sampling, 1.0 / rate);
+    }
+}
+
+/// Plants what is wrong with the draw.
+pub(super) fn plant(fault: Fault, experiment: &mut Experiment) {
+    let Attendance::InTurn { sampling, parts } = &mut experiment.attendance else {
+        return;
+    };
+    match fault {
+        Fault::SamplingRateTooLarge => *sampling = with_rate(sampling, 1.1),
+        // One part, which has every turn.
+        Fault::DeviceLetInEarly => {
+            *parts = Timetable::rotation(sampling.device_count(), 1, &Root::from_seed(0));
+        }
+        _ => {}
+    }
+}

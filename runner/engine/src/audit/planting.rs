@@ -1,0 +1,120 @@
+//! Plants wiring faults in an experiment: those that are in what the release path is given. The
+//! others are in the release path itself ([`smolfed_release::fault`]).
+
+use smolfed_accounting::{PrivacyEvent, Sampling, SamplingRate};
+use smolfed_core::noise::DiscreteGaussian;
+
+use crate::attendance::Attendance;
+use crate::experiment::Experiment;
+use crate::experiment::scaling::ScaleRelease;
+use smolfed_release::{Channel, ClipBit, Encoding, Fault, Mechanism};
+
+/// Plants what is not in the release path itself.
+pub fn plant(fault: Fault, experiment: &mut Experiment, denominator: f64) {
+    let factor = match fault {
+        Fault::NoiseDividedTwice => 1.0 / denominator,
+        Fault::NoiseTooSmall => 0.9,
+        _ => 1.0,
+    };
+    if factor < 1.0
+        && let Some(noise) = scaled_noise(experiment, factor)
+    {
+        experiment.release.mechanism = Mechanism::Independent(noise);
+    }
+    match fault {
+        Fault::RealisedDenominator => experiment.server.fixed_denominator = None,
+        Fault::SamplingRateTooLarge => {
+            experiment.attendance = Attendance::Drawn(with_rate(&experiment.sampling, 1.1));
+        }
+        Fault::NoNoiseOnBit => {
+            let grid = experiment.release.encoding.grid();
+            let bit = experiment.release.bit.zip(grid);
+            experiment.release.bit = bit.map(|(_, grid)| ClipBit::new(&grid, None));
+        }
+        _ => {}
+    }
+    experiment.release.fault = fault;
+    if let Some(scale) = &mut experiment.scale_release {
+        plant_in_moments(fault, scale);
+    }
+}
+
+/// The same for the moments of a private scale.
+fn plant_in_moments(fault: Fault, scale: &mut ScaleRelease) {
+    let multiplier = scale.side.event.mechanism.noise_multiplier().get();
+    let release = scale.release_mut();
+    match fault {
+        Fault::MomentNoiseTooSmall => {
+            if let Some(noise) = noise_of(&release.encoding, 0.9 * multiplier) {
+                release.mechanism = Mechanism::Independent(noise);
+            }
+        }
+        Fault::NoNoiseOnMoments => release.mechanism = Mechanism::None,
+        Fault::MomentNoiseReused => release.channel = Channel::Updates,
+        _ => {}
+    }
+}
+
+/// What is charged instead of `charges`.
+pub fn charged(fault: Fault, mut charges: Vec<(u32, PrivacyEvent)>) -> Vec<(u32, PrivacyEvent)> {
+    match fault {
+        Fault::EventNeverCharged => {
+            charges.pop();
+        }
+        Fault::EventChargedTwice => charges.extend(charges.last().copied()),
+        Fault::EventWithAnotherRate => {
+            for (_, event) in charges.iter_mut().filter(|(_, event)| !event.is_moments()) {
+                event.sampling = with_rate(&event.sampling, 0.9);
+            }
+        }
+        Fault::MomentsNeverCharged => charges.retain(|(_, event)| !event.is_moments()),
+        _ => {}
+    }
+    charges
+}
+
+/// The experiment's noise with another standard deviation.
+fn scaled_noise(experiment: &Experiment, factor: f64) -> Option<DiscreteGaussian> {
+    let privacy = &experiment.privacy;
+    let of_updates = privacy
+        .split
+        .map_or(privacy.party_multiplier(), |split| split.update);
+    noise_of(&experiment.release.encoding, factor * of_updates.get())
+}
+
+/// Noise of this std in clip norms.
+fn noise_of(encoding: &Encoding, multiplier: f64) -> Option<DiscreteGaussian> {
+    const DENOMINATOR: u64 = 1 << 10;
+    let steps = f64::from(encoding.grid()?.bits()).exp2();
+    let std = multiplier * steps * DENOMINATOR as f64;
+    DiscreteGaussian::new(std.ceil() as u64, DENOMINATOR).ok()
+}
+
+/// The same sampling with another rate, where devices are sampled.
+pub(super) fn with_rate(sampling: &Sampling, factor: f64) -> Sampling {
+    let other = match *sampling {
+        Sampling::Poisson {
+            device_count,
+            sampling_rate,
+            ..
+        } => SamplingRate::new((sampling_rate.get() * factor).min(1.0))
+            .and_then(|rate| Sampling::poisson(device_count, rate)),
+        Sampling::Uniform {
+            device_count,
+            cohort_size,
+            ..
+        } => {
+            let size = (f64::from(cohort_size) * factor).round() as u32;
+            Sampling::uniform(device_count, size.clamp(1, device_count))
+        }
+        Sampling::BlockCyclic {
+            device_count,
+            parts,
+            sampling_rate,
+            ..
+        } => SamplingRate::new((sampling_rate.get() * factor).min(1.0))
+            .and_then(|rate| Sampling::block_cyclic(device_count, parts, rate)),
+        other => Ok(other),
+    };
+    other.unwrap_or(*sampling)
+}

@@ -1,0 +1,364 @@
+//! What is attacked: the rounds of an experiment, with canaries in the place of its devices.
+//!
+//! The attacker sees the noisy average of every round. What follows is post-processing and cannot
+//! increase the loss.
+
+use std::sync::Arc;
+
+use smolfed_accounting::{Adjacency, Delta, PrivacyEvent, PrivacyLoss, Sampling};
+use smolfed_core::params::ClipNorm;
+use smolfed_core::stream::Root;
+
+use super::canaries::{Canaries, Canary, CanarySource, Sends};
+use super::planting::{charged, plant};
+use super::view::View;
+use crate::experiment::Experiment;
+use crate::experiment::scaling::ScaleRelease;
+use crate::method::contract::Method;
+use crate::method::state::StateError;
+use crate::round::{RoundError, Start, Training};
+use smolfed_data::federation::Federation;
+use smolfed_release::{Encoding, Fault, Mechanism};
+
+/// Why an experiment cannot be audited.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TargetError {
+    /// Without clipping or without noise there is no claim.
+    #[error(
+        "there is nothing to audit: without `privacy.clip_norm` and noise no epsilon is claimed"
+    )]
+    NothingClaimed,
+    /// Devices that release something in each local step.
+    #[error(
+        "the audit sends one update per round, but this experiment releases {releases}: set \
+         `personalise.noise` to \"each-round\""
+    )]
+    Steps {
+        /// Releases of a device in a round.
+        releases: u32,
+    },
+    /// A trial of a private selection.
+    #[error(
+        "the audit attacks one run, but `privacy.selection` makes it one of several: leave the \
+         table out"
+    )]
+    Selection,
+    /// A round broke down.
+    #[error(transparent)]
+    Round(#[from] RoundError),
+    /// The canaries could not be set up.
+    #[error(transparent)]
+    States(#[from] StateError),
+}
+
+/// What the attacker sees of one round.
+#[derive(Debug)]
+pub struct Observation<'a> {
+    /// The round.
+    pub round: u32,
+    /// The noisy average times the denominator, in clip norms of the round; under local trust the
+    /// uploads of the canaries, one after the other.
+    pub values: Vec<f64>,
+    /// The sum of the bits, in units of one half, if the clip norm is adaptive; under local trust
+    /// the bit of each upload.
+    pub bits: Vec<f64>,
+    /// The cohort that was drawn, which the attacker does not see: for tests of the draw.
+    pub drawn: &'a [u32],
+}
+
+/// The rounds of an experiment, with a fault if one is planted.
+#[derive(Debug, Clone)]
+pub struct Target<'a> {
+    experiment: Experiment,
+    federation: &'a Federation,
+    fault: Fault,
+    /// What averages are multiplied by to be sums.
+    denominator: f64,
+    /// Whose view is attacked.
+    view: View,
+}
+
+/// The noise that is claimed for each part of what a device sends in a round.
+#[derive(Clone, Copy, Debug)]
+pub struct Multipliers {
+    /// Std of the noise on an update, in clip norms.
+    pub update: f64,
+    /// Of the noise on a bit, in units of one half; `None` unless the clip norm is adaptive.
+    pub bit: Option<f64>,
+}
+
+impl<'a> Target<'a> {
+    /// The rounds of `experiment`.
+    ///
+    /// # Errors
+    /// [`TargetError::NothingClaimed`] without a clip norm or without noise.
+    pub fn new(
+        experiment: &Experiment,
+        federation: &'a Federation,
+        fault: Fault,
+    ) -> Result<Self, TargetError> {
+        let mut experiment = experiment.clone();
+        let (Encoding::Clipped(_), Mechanism::Independent(_)) =
+            (experiment.release.encoding, experiment.release.mechanism)
+        else {
+            return Err(TargetError::NothingClaimed);
+        };
+        let releases = experiment.release.timing.releases();
+        if releases != 1 {
+            return Err(TargetError::Steps { releases });
+        }
+        if experiment.trial.is_some() {
+            return Err(TargetError::Selection);
+        }
+        let expected = experiment.sampling.expected_cohort();
+        let denominator = experiment.server.fixed_denominator.unwrap_or(expected);
+        // Updates may be weighted by samples; canaries send as much as the largest weight allows.
+        experiment.release.weight_cap = None;
+        experiment.config.evaluate_every = 0;
+        let fault = fault.placed(
+            experiment.config.rounds,
+            experiment.task().tensors().as_slice(),
+        );
+        plant(fault, &mut experiment, denominator);
+        Ok(Self {
+            experiment,
+            federation,
+            fault,
+            denominator,
+            view: View::default(),
+        })
+    }
+
+    /// The same as this party sees it.
+    #[must_use]
+    pub fn seen_by(self, view: View) -> Self {
+        Self { view, ..self }
+    }
+
+    /// Whose view is attacked.
+    #[must_use]
+    pub const fn view(&self) -> View {
+        self.view
+    }
+
+    /// The experiment, with its fault.
+    #[must_use]
+    pub(super) const fn experiment(&self) -> &Experiment {
+        &self.experiment
+    }
+
+    /// Devices in the federation.
+    #[must_use]
+    pub fn device_count(&self) -> u32 {
+        self.federation.device_count()
+    }
+
+    /// Rounds of the experiment.
+    #[must_use]
+    pub const fn rounds(&self) -> u32 {
+        self.experiment.config.rounds
+    }
+
+    /// Lengths of the tensors that devices share.
+    #[must_use]
+    pub fn tensors(&self) -> Vec<usize> {
+        self.experiment.shared_tensors()
+    }
+
+    /// The same with the first `rounds` rounds alone.
+    #[must_use]
+    pub fn shortened(&self, rounds: u32) -> Self {
+        let mut short = self.clone();
+        short.experiment.config.rounds = rounds.min(self.rounds());
+        short
+    }
+
+    /// Whether the attacker sees each upload by itself.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.experiment.release.is_local()
+    }
+
+    /// Whether the attacker knows who takes part.
+    #[must_use]
+    pub fn knows_cohorts(&self) -> bool {
+        self.is_local() || self.view.knows_cohorts()
+    }
+
+    /// What is claimed about updates against the attacker: one round.
+    #[must_use]
+    pub fn event(&self) -> PrivacyEvent {
+        self.view.event(self.experiment.privacy.event)
+    }
+
+    /// What is released of a device and claimed, by round: the private scale, if there is one, and
+    /// the updates.
+    #[must_use]
+    pub fn claims(&self) -> Vec<(u32, PrivacyEvent)> {
+        let scale = self.moments().map(|moments| (0, moments.side.event));
+        let updates = (0..self.rounds()).map(|round| (round, self.event()));
+        scale.into_iter().chain(updates).collect()
+    }
+
+    /// What is charged for that, round after round, as a run writes it to its ledger.
+    #[must_use]
+    pub fn charges(&self) -> Vec<(u32, PrivacyEvent)> {
+        let kind = std::mem::discriminant(&self.event().mechanism);
+        let is_attacked = |event: &PrivacyEvent| {
+            event.is_moments() || std::mem::discriminant(&event.mechanism) == kind
+        };
+        let of_round = |round| {
+            let events = self.experiment.events_in(round).into_iter();
+            let events = events.filter(|event| event.unit == self.event().unit);
+            let events = events
+                .filter(is_attacked)
+                .map(|event| self.view.event(event));
+            events.map(move |event| (round, event))
+        };
+        charged(self.fault, (0..self.rounds()).flat_map(of_round).collect())
+    }
+
+    /// The loss that is claimed for all that is attacked; `None` where no accountant composes it.
+    #[must_use]
+    pub fn loss(&self, delta: Delta) -> Option<PrivacyLoss> {
+        let rounds = self.event().with_count(u64::from(self.rounds()));
+        let scale = self.moments().map(|moments| moments.side.event);
+        let events = scale.into_iter().chain([rounds]);
+        let exposures: Vec<_> = events.map(|event| event.exposure()).collect();
+        PrivacyLoss::compose(&exposures, delta).ok()
+    }
+
+    /// The noise of each part, which together are the noise of a claimed round: all of it is on
+    /// the update unless the clip norm is adaptive.
+    #[must_use]
+    pub fn multipliers(&self, claim: &PrivacyEvent) -> Multipliers {
+        match self.experiment.privacy.split {
+            Some(split) => Multipliers {
+                update: split.update.get(),
+                bit: Some(split.bit.get()),
+            },
+            None => Multipliers {
+                update: claim.mechanism.noise_multiplier().get(),
+                bit: None,
+            },
+        }
+    }
+
+    /// The release of the features' scale, if it is private and has noise.
+    #[must_use]
+    pub fn moments(&self) -> Option<&ScaleRelease> {
+        let release = self.experiment.scale_release.as_ref();
+        release.filter(|release| release.side.event.mechanism.noise_multiplier().get() > 0.0)
+    }
+
+    /// Steps of the grid in a clip norm.
+    #[must_use]
+    pub fn steps_per_clip_norm(&self) -> f64 {
+        let grid = self.experiment.release.encoding.grid();
+        grid.map_or(f64::MAX, |grid| f64::from(grid.bits()).exp2())
+    }
+
+    /// Devices of a user.
+    #[must_use]
+    pub fn devices_per_user(&self) -> u32 {
+        self.event().devices_per_user.get()
+    }
+
+    /// How often a device takes part at most: the largest number that is claimed for.
+    #[must_use]
+    pub fn joins(&self) -> u32 {
+        match self.experiment.sampling {
+            Sampling::Unsampled {
+                max_participations, ..
+            } => max_participations.min(self.rounds()),
+            _ => self.rounds(),
+        }
+    }
+
+    /// What a canary sends that does not take part.
+    #[must_use]
+    pub fn other_world(&self) -> Sends {
+        match self.event().adjacency() {
+            Adjacency::ReplaceOne => Sends::Opposite,
+            Adjacency::AddRemove if self.knows_cohorts() => Sends::Zero,
+            Adjacency::AddRemove => Sends::Nothing,
+        }
+    }
+
+    /// One run with these canaries; `see` is shown every round.
+    ///
+    /// `coordinates` is the length of an update.
+    ///
+    /// # Errors
+    /// [`TargetError`] if a round breaks down.
+    pub fn observe(
+        &self,
+        root: &Root,
+        coordinates: usize,
+        canaries: Vec<Canary>,
+        joins: Joining,
+        mut see: impl FnMut(&Observation<'_>),
+    ) -> Result<(), TargetError> {
+        let canaries = Canaries {
+            task: *self.experiment.task(),
+            coordinates,
+            canaries,
+            is_forced: joins == Joining::Always || self.knows_cohorts(),
+            joins: match joins {
+                Joining::Always => self.rounds(),
+                Joining::AsClaimed => self.joins(),
+            },
+            sees_uploads: self.is_local(),
+        };
+        let experiment = Experiment {
+            method: Arc::new(canaries.clone()),
+            ..self.experiment.clone()
+        };
+        let mut source = CanarySource::new(self.federation, &canaries, self.fault);
+        let start = Start {
+            global: canaries.initial(root),
+            round: 0,
+            root: root.clone(),
+        };
+        let learner = canaries.begin(self.federation, None)?;
+        let mut training = Training::new(&experiment, self.federation, learner, start);
+        while !training.is_done() {
+            let round = training.round();
+            let adaptive = training.clip_norm();
+            let fixed = || Some(experiment.release.encoding.grid()?.clip_norm());
+            let clip_norm = adaptive.or_else(fixed).map_or(1.0, ClipNorm::get);
+            let unit = self.denominator / f64::from(clip_norm);
+            let Some(released) = training.step(&mut source)?.released else {
+                continue;
+            };
+            let released = self.view.of_release(released, &experiment, root, round);
+            let average = experiment.server.average(&released);
+            let values = average.iter().map(|x| f64::from(*x) * unit).collect();
+            let bits = match self.is_local() {
+                true => source.bits.clone(),
+                false => released
+                    .unclipped_excess()
+                    .map(|x| 2.0 * x)
+                    .into_iter()
+                    .collect(),
+            };
+            see(&Observation {
+                round,
+                values,
+                bits,
+                drawn: &source.drawn,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// When canaries take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joining {
+    /// Whenever they are drawn (under local trust in every round), as often as is claimed.
+    AsClaimed,
+    /// In every round: for tests of what a device sends.
+    Always,
+}

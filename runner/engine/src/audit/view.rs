@@ -1,0 +1,109 @@
+//! Whose view is attacked under distributed trust: that of a coalition, which knows who takes part
+//! and takes its own noise off every release, or that of an outsider, who has the releases alone.
+
+use smolfed_accounting::{Parties, PrivacyEvent, TrustModel};
+use smolfed_core::stream::Root;
+
+use crate::experiment::Experiment;
+use smolfed_release::PrivacyStatement;
+use smolfed_release::Released;
+use smolfed_release::masked::Party;
+
+/// Who looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum View {
+    /// Whoever has all that is released, and under local trust each upload.
+    #[default]
+    Releases,
+    /// The coordinator, and as many helpers as may collude with it.
+    Coordinator,
+    /// Helpers, as many as may collude.
+    Helpers,
+}
+
+impl View {
+    /// The views that an audit of this experiment attacks, the strongest first.
+    #[must_use]
+    pub fn of(experiment: &Experiment) -> Vec<Self> {
+        match experiment.release.trust {
+            TrustModel::Distributed(_) => vec![Self::Coordinator, Self::Helpers, Self::Releases],
+            TrustModel::Central | TrustModel::Local => vec![Self::Releases],
+        }
+    }
+
+    /// Who that is, for readers; `None` where there is one view.
+    #[must_use]
+    pub fn name(self, trust: TrustModel) -> Option<&'static str> {
+        let TrustModel::Distributed(parties) = trust else {
+            return None;
+        };
+        Some(match (self, parties.colluding()) {
+            (Self::Releases, _) => "outsider",
+            (Self::Coordinator, 1) => "coordinator",
+            (Self::Coordinator, _) => "coordinator and helpers",
+            (Self::Helpers, 1) => "helper",
+            (Self::Helpers, _) => "helpers",
+        })
+    }
+
+    /// Whether it knows who takes part, whatever the sampling.
+    #[must_use]
+    pub const fn knows_cohorts(self) -> bool {
+        matches!(self, Self::Coordinator | Self::Helpers)
+    }
+
+    /// What is claimed against it, where `event` is what the experiment claims.
+    #[must_use]
+    pub fn event(self, event: PrivacyEvent) -> PrivacyEvent {
+        match self {
+            Self::Coordinator | Self::Helpers => event,
+            Self::Releases => event.outsiders().unwrap_or(event),
+        }
+    }
+
+    /// The ε that is claimed against it.
+    #[must_use]
+    pub fn epsilon(self, claim: &PrivacyStatement) -> f64 {
+        match (self, claim.trust) {
+            (Self::Releases, TrustModel::Distributed(_)) => {
+                claim.epsilon_outsiders.unwrap_or(f64::INFINITY)
+            }
+            _ => claim.epsilon,
+        }
+    }
+
+    /// A release as it sees it, in a simulation of `experiment` with this root.
+    #[must_use]
+    pub fn of_release(
+        self,
+        released: Released,
+        experiment: &Experiment,
+        root: &Root,
+        round: u32,
+    ) -> Released {
+        let (TrustModel::Distributed(parties), Some(policy)) =
+            (experiment.release.trust, experiment.helper_policy(0))
+        else {
+            return released;
+        };
+        let release = (&experiment.release, &policy);
+        let length = released.integer_count();
+        self.members(parties).fold(released, |released, party| {
+            released.less(&party.noise(release, root, round, length))
+        })
+    }
+
+    /// Whose noise it knows.
+    fn members(self, parties: Parties) -> impl Iterator<Item = Party> {
+        let has_coordinator = self == Self::Coordinator;
+        let helpers = match self {
+            Self::Releases => 0,
+            Self::Helpers => parties.colluding(),
+            Self::Coordinator => parties.colluding() - 1,
+        };
+        let coordinator = has_coordinator.then_some(Party::Coordinator);
+        coordinator
+            .into_iter()
+            .chain((0..helpers).map(Party::Helper))
+    }
+}

@@ -1,0 +1,264 @@
+//! The experiment file: TOML, complete with its defaults.
+//!
+//! [`Config`] is what a file says, each key of the right type and every unknown key refused. What
+//! the keys mean together, and for a federation of a certain size, is determined once by
+//! [`crate::experiment::Experiment`].
+
+mod error;
+pub mod file;
+mod overrides;
+pub mod schema;
+
+use std::path::Path;
+
+use rand_core::Rng;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use smolfed_core::stream::{Purpose, Root, StreamId};
+
+use crate::method::MethodName;
+use smolfed_data::catalogue::KnownSet;
+use smolfed_data::config::DataConfig;
+
+use smolfed_data::wording::reworded;
+
+pub use crate::check::ExperimentError;
+pub use crate::tables::*;
+pub use error::ConfigError;
+pub use overrides::Override;
+pub use smolfed_release::SamplingScheme;
+
+/// The experiment that runs when none is given.
+pub const DEFAULT: &str = include_str!("../assets/default.toml");
+
+/// A whole experiment file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Names the run directory and the report.
+    #[serde(default = "default_name")]
+    pub name: String,
+    /// The method.
+    pub method: MethodName,
+    /// Root of all random streams of the simulation.
+    #[serde(default)]
+    pub seed: u64,
+    /// Communication rounds T.
+    pub rounds: u32,
+    /// Evaluate after every so many rounds, and always after the last; 0 is the last only.
+    #[serde(default = "one")]
+    pub evaluate_every: u32,
+    /// Data and devices.
+    pub data: DataConfig,
+    /// The model.
+    #[serde(default)]
+    pub model: ModelConfig,
+    /// Cohorts.
+    #[serde(default)]
+    pub cohort: CohortConfig,
+    /// Local training.
+    #[serde(default)]
+    pub train: TrainConfig,
+    /// The server's step.
+    #[serde(default)]
+    pub server: ServerConfig,
+    /// Personal models.
+    #[serde(default)]
+    pub personalise: PersonaliseConfig,
+    /// Learning without labels.
+    #[serde(default, skip_serializing_if = "ContrastConfig::is_default")]
+    pub contrast: ContrastConfig,
+    /// Clipping, noise and accounting.
+    #[serde(default)]
+    pub privacy: PrivacyConfig,
+    /// How this machine simulates devices.
+    #[serde(default, skip_serializing_if = "SimulationConfig::is_default")]
+    pub simulation: SimulationConfig,
+}
+
+fn default_name() -> String {
+    "experiment".to_owned()
+}
+
+const fn one() -> u32 {
+    1
+}
+
+impl Config {
+    /// The seed of cohorts, training and noise. Data and devices always follow from `seed`, so that
+    /// all trials of a private selection have the same; the seed of a trial's run is drawn under
+    /// `seed`, from the stream that the trial's own seed names. Another `seed` so gives other noise
+    /// as well: with the same noise on other data, the difference of two releases would have none.
+    #[must_use]
+    pub fn run_seed(&self) -> u64 {
+        let selection = self.privacy.selection.as_ref();
+        let Some(trial) = selection.and_then(|selection| selection.seed) else {
+            return self.seed;
+        };
+        let name = StreamId {
+            purpose: Purpose::TrialSeed,
+            round: trial as u32,
+            device: (trial >> 32) as u32,
+        };
+        Root::from_seed(self.seed).stream(name).next_u64()
+    }
+
+    /// Reads a file, or takes [`DEFAULT`] when there is none, and applies overrides in order.
+    ///
+    /// # Errors
+    /// [`ConfigError`] naming the file and the key or line.
+    pub fn load(path: Option<&Path>, overrides: &[Override]) -> Result<Self, ConfigError> {
+        match path {
+            None => Self::parse(
+                &default_for(overrides),
+                "the built-in experiment",
+                overrides,
+            ),
+            Some(path) => {
+                let origin = path.display().to_string();
+                Self::parse(&file::read(path)?, &origin, overrides)
+            }
+        }
+    }
+
+    /// Parses the text of an experiment file; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// [`ConfigError`] naming the origin and the key or line.
+    pub fn parse(text: &str, origin: &str, overrides: &[Override]) -> Result<Self, ConfigError> {
+        let refuse = |error: toml::de::Error| ConfigError::Parse {
+            origin: origin.to_owned(),
+            message: sentence(&error, text),
+        };
+        if text.trim().is_empty() {
+            let origin = origin.to_owned();
+            return Err(ConfigError::Empty { origin });
+        }
+        let whole: Result<toml::Table, _> = toml::from_str(text);
+        if whole.is_ok_and(|table| table.contains_key("sweep")) {
+            let origin = origin.to_owned();
+            return Err(ConfigError::IsSweep { origin });
+        }
+        if overrides.is_empty() {
+            // Straight from the text: errors then name the line.
+            return toml::from_str(text).map_err(refuse);
+        }
+        let mut table: toml::Table = toml::from_str(text).map_err(refuse)?;
+        for item in overrides {
+            item.apply(&mut table)?;
+        }
+        table.try_into().map_err(refuse)
+    }
+
+    /// The complete file, every default written out: reading it back gives the same.
+    ///
+    /// # Errors
+    /// [`ConfigError::Parse`] if a value has no form in TOML (a path that is not UTF-8).
+    pub fn to_toml(&self) -> Result<String, ConfigError> {
+        toml::to_string(self).map_err(|error| ConfigError::Parse {
+            origin: "the complete experiment".to_owned(),
+            message: error.to_string(),
+        })
+    }
+}
+
+/// The built-in experiment; if the overrides name other data, without its `[data]`, whose scale,
+/// partition and number of devices would not apply, and with the name of that data.
+fn default_for(overrides: &[Override]) -> String {
+    let given = |key: &str| {
+        let items = overrides.iter().rev().filter(|item| item.key() == key);
+        items
+            .filter_map(Override::value)
+            .find_map(toml::Value::as_str)
+    };
+    match (given("data.source"), toml::from_str::<toml::Table>(DEFAULT)) {
+        (Some(source), Ok(mut table)) => {
+            let file = given("data.path").and_then(|path| Path::new(path).file_name()?.to_str());
+            let name = file
+                .and_then(|file| file.split('.').next())
+                .unwrap_or(source);
+            table.insert("name".to_owned(), name.into());
+            table.remove("data");
+            table.to_string()
+        }
+        _ => DEFAULT.to_owned(),
+    }
+}
+
+/// The message about an unknown key, which another table may have.
+fn with_key_elsewhere(message: String) -> String {
+    let name = message
+        .strip_prefix("unknown key `")
+        .and_then(|rest| rest.split_once('`'));
+    let Some((name, _)) = name.filter(|(_, rest)| !rest.contains("did you mean")) else {
+        return message;
+    };
+    match Config::key_named(name) {
+        Some(key) => format!("unknown key `{name}`; did you mean `{key}`?"),
+        None => message,
+    }
+}
+
+/// The message about a source that is the name of a data set, with what to type.
+fn with_known_set(message: String) -> String {
+    let name = message
+        .strip_prefix("is `")
+        .and_then(|rest| rest.split_once('`'));
+    match name.and_then(|(name, _)| KnownSet::named(name)) {
+        Some(set) => format!(
+            "{message}; `smolfed init {}` writes its [data] table",
+            set.name
+        ),
+        None => message,
+    }
+}
+
+/// The message about a method that other programs have under another name.
+fn with_known_method(message: String) -> String {
+    let name = message
+        .strip_prefix("is `")
+        .and_then(|rest| rest.split_once('`'));
+    let is_average = name.is_some_and(|(name, rest)| {
+        rest.contains("`dp-fed`")
+            && ["fedavg", "dp-fedavg"].contains(&name.to_ascii_lowercase().as_str())
+    });
+    match (is_average, message.split_once("; did you mean")) {
+        (true, Some((message, _))) => {
+            format!("{message}; did you mean `dp-fed`, which without noise is FedAvg?")
+        }
+        _ => message,
+    }
+}
+
+/// What a parser's error says, in one line: where it stands in `text`, or below which key.
+pub fn sentence(error: &toml::de::Error, text: &str) -> String {
+    let message = with_known_method(with_known_set(with_key_elsewhere(reworded(
+        error.message(),
+    ))));
+    let about = |key: &str| match message.starts_with("is ") {
+        true => format!("{key} {message}"),
+        false => format!("{key}: {message}"),
+    };
+    if let Some(before) = error.span().and_then(|span| text.get(..span.start)) {
+        let line = before.matches('\n').count() + 1;
+        let key = text
+            .lines()
+            .nth(line - 1)
+            .and_then(|line| line.split_once('='));
+        return match key {
+            Some((key, _)) if message.starts_with("is ") => {
+                format!("line {line}: {}", about(&format!("`{}`", key.trim())))
+            }
+            _ => format!("line {line}: {message}"),
+        };
+    }
+    // A table has no lines; its errors end with the key that they are about.
+    let whole = error.to_string();
+    match whole.trim_end().rsplit_once("\nin ") {
+        Some((_, key)) => about(key),
+        None => message,
+    }
+}
+
+#[cfg(test)]
+mod tests;

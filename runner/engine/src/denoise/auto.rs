@@ -1,0 +1,330 @@
+//! `denoiser = "auto"`: filters of all that was released so far, judged by what is released next.
+//!
+//! With V the sum of the server's steps, each *expert* is a filter F of V, and devices get
+//! w₀ + Σ p F(V), a mixture of the experts. The next average A comes from devices that started
+//! there, under fresh noise, and so it is an unbiased judge of the filters: with F₀ the first
+//! expert, the loss of another one is −⟨A, F(V) − F₀(V)⟩, and noise of standard deviation s on each
+//! entry of A adds s² ‖F(V) − F₀(V)‖² to its variance. The weights p are those of AdaHedge (de
+//! Rooij, van Erven, Grünwald, Koolen 2014, arXiv:1301.0534) on the losses so far with a margin of
+//! two standard deviations for F₀, so that noise alone moves little.
+//!
+//! Without evidence the model is w₀ + F₀(V), F₀ being Laplacian smoothing by 1 where all the noise
+//! that was added would make it worth its bias. Where noise is weak, one average is enough to tell
+//! whether that was right; where it is strong, evidence comes late, and mild smoothing is the
+//! better guess.
+//!
+//! All of it is computed from what was released, and costs no privacy. Biases are left as they are:
+//! they are few, and a shift of one is as likely as a shift of the others.
+//!
+//! Why not a filter of A, or the noise of V that is known: local training works against the noise
+//! that devices received, so that V has less noise than was added; and what a filter of A takes
+//! away in each round adds up, whereas noise averages out.
+
+mod blocks;
+mod experts;
+mod hedge;
+
+use rayon::prelude::*;
+use smolfed_simd::mixture;
+
+use super::flattening::Flattenings;
+use crate::layout::TensorLayout;
+use blocks::{Block, Tensors};
+pub use experts::ExpertSet;
+use experts::{Expert, Filter, Weights};
+use hedge::Hedge;
+use smolfed_release::saved::{Dtype, Saved, SavedTensor};
+
+/// Decay of the average over rounds.
+const DECAY: f32 = 0.8;
+/// Keys of a checkpoint.
+const START: &str = "auto.start";
+const MOVED: &str = "auto.moved";
+const AVERAGE: &str = "auto.average";
+const EVIDENCE: &str = "auto.evidence";
+
+/// The denoiser at work in a run.
+///
+/// Vectors are in single precision, as the model; sums over them in double precision, block by
+/// block in one order, whichever thread computes a block.
+#[derive(Clone, Debug)]
+pub struct Auto {
+    experts: Vec<Expert>,
+    /// The shared tensors.
+    tensors: Tensors,
+    /// Along what each of them is smoothed.
+    flattenings: Flattenings,
+    /// w₀.
+    start: Vec<f32>,
+    /// V.
+    moved: Vec<f32>,
+    /// V averaged over rounds, the last ones most; biases are those of V.
+    average: Vec<f32>,
+    /// Variance of the noise on each entry of V.
+    variance: f64,
+    /// F(V) of each expert that is neither V nor its average, for the next average to judge.
+    filtered: Vec<Vec<f32>>,
+    hedge: Hedge,
+    kept: Vec<f64>,
+}
+
+/// How much an expert counts after a round.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct ExpertWeight {
+    /// What it does.
+    pub expert: String,
+    /// Its share of the model, in [0, 1].
+    pub weight: f64,
+    /// By how many standard deviations of noise the releases so far rate it above the first expert.
+    #[serde(default)]
+    pub evidence: f64,
+}
+
+impl Auto {
+    /// Before the first round: the initial model, its tensors, and what is mixed.
+    #[must_use]
+    pub fn new(start: &[f32], tensors: &[TensorLayout], set: &ExpertSet) -> Self {
+        let auto = Self::of(start, tensors, set.experts());
+        let flattenings = set.flattenings();
+        Self {
+            flattenings,
+            ..auto
+        }
+    }
+
+    fn of(start: &[f32], tensors: &[TensorLayout], experts: Vec<Expert>) -> Self {
+        let zeros = vec![0.0; start.len()];
+        let filtered = experts
+            .iter()
+            .map(|expert| match expert.filter.is_stored() {
+                true => zeros.clone(),
+                false => Vec::new(),
+            });
+        Self {
+            hedge: Hedge::new(experts.len()),
+            filtered: filtered.collect(),
+            experts,
+            tensors: Tensors::new(tensors, start.len()),
+            flattenings: Flattenings::default(),
+            start: start.to_vec(),
+            moved: zeros.clone(),
+            average: zeros,
+            variance: 0.0,
+            kept: Vec::new(),
+        }
+    }
+
+    /// The model after a round that released `average`, with noise of `noise_std` on each entry.
+    pub fn step(
+        &mut self,
+        global: &mut [f32],
+        average: &[f32],
+        noise_std: f64,
+        learning_rate: f32,
+    ) {
+        self.judge(average, noise_std);
+        self.accumulate(average, learning_rate);
+        let step_std = f64::from(learning_rate) * noise_std;
+        self.variance += step_std * step_std;
+        self.filter();
+        self.mix(global);
+    }
+
+    /// The weight of each expert in the model.
+    #[must_use]
+    pub fn weights(&self) -> Vec<ExpertWeight> {
+        let judged = self.hedge.weights().iter().zip(self.hedge.evidence());
+        let named = self.experts.iter().zip(judged);
+        let named = named.map(|(expert, (weight, evidence))| ExpertWeight {
+            expert: expert.name.clone(),
+            weight: *weight,
+            evidence,
+        });
+        named.collect()
+    }
+
+    /// ‖mixture‖ / ‖V‖ of each tensor of weights after the last step; 1 where V is 0.
+    #[must_use]
+    pub fn kept(&self) -> &[f64] {
+        &self.kept
+    }
+
+    /// F(V) of expert `index`.
+    fn filtered(&self, index: usize) -> &[f32] {
+        match self.experts.get(index).map(|expert| &expert.filter) {
+            Some(Filter::None) => &self.moved,
+            Some(Filter::Average) => &self.average,
+            _ => self.filtered.get(index).map_or(&[], Vec::as_slice),
+        }
+    }
+
+    /// Lets an average judge the experts of the round before.
+    fn judge(&mut self, average: &[f32], noise_std: f64) {
+        let first = self.filtered(0);
+        let of_block = |block: &Block| {
+            let range = || block.range.clone();
+            let of_expert = |index| {
+                mixture::evidence(
+                    &average[range()],
+                    &self.filtered(index)[range()],
+                    &first[range()],
+                )
+            };
+            // The first expert's is 0.
+            (1..self.experts.len()).map(of_expert).collect()
+        };
+        let blocks: Vec<Vec<[f64; 2]>> = self.tensors.blocks().par_iter().map(of_block).collect();
+        let mut evidence = vec![[0.0; 2]; self.experts.len()];
+        for block in blocks {
+            for ([loss, variance], [gain, squares]) in evidence.iter_mut().skip(1).zip(block) {
+                *loss -= gain;
+                *variance += noise_std * noise_std * squares;
+            }
+        }
+        self.hedge.judge(&evidence);
+    }
+
+    /// Adds a step to V.
+    fn accumulate(&mut self, average: &[f32], learning_rate: f32) {
+        let moved = self.tensors.pieces(&mut self.moved);
+        let averages = self.tensors.pieces(&mut self.average);
+        let all = moved.into_par_iter().zip(averages);
+        let all = all.zip(self.tensors.blocks());
+        all.for_each(|((moved, mean), block)| {
+            // A bias is its own average.
+            let decay = if block.is_bias { 0.0 } else { DECAY };
+            let steps = &average[block.range.clone()];
+            mixture::accumulate(moved, mean, steps, learning_rate, decay);
+        });
+    }
+
+    /// Computes F(V) of each expert that is stored.
+    fn filter(&mut self) {
+        let (moved, variance) = (&self.moved, self.variance);
+        let (tensors, experts) = (&self.tensors, &self.experts);
+        let flattenings = &self.flattenings;
+        let stored = self.filtered.par_iter_mut().zip(experts);
+        let stored = stored.filter(|(_, expert)| expert.filter.is_stored());
+        stored.for_each(|(out, expert)| {
+            for (index, tensor) in tensors.tensors().iter().enumerate() {
+                let span = || tensor.span.clone();
+                let (moved, out) = (&moved[span()], &mut out[span()]);
+                if tensor.is_bias {
+                    out.copy_from_slice(moved);
+                    continue;
+                }
+                let weights = Weights {
+                    moved,
+                    variance,
+                    outputs: tensor.outputs,
+                    flattening: flattenings.of(index),
+                };
+                expert.filter.apply(&weights, out);
+            }
+        });
+    }
+
+    /// w₀ + Σ p F(V).
+    fn mix(&mut self, global: &mut [f32]) {
+        let weights = self.hedge.weights().iter().enumerate();
+        let weights: Vec<(&[f32], f32)> = weights
+            .filter(|(_, weight)| **weight > 0.0)
+            .map(|(index, weight)| (self.filtered(index), *weight as f32))
+            .collect();
+        let pieces = self.tensors.pieces(global).into_par_iter();
+        let squares = pieces.zip(self.tensors.blocks()).map(|(mixed, block)| {
+            let range = || block.range.clone();
+            mixed.fill(0.0);
+            for (filtered, weight) in &weights {
+                mixture::add_weighted(mixed, &filtered[range()], *weight);
+            }
+            let squares = [&*mixed, &self.moved[range()]].map(mixture::squares);
+            mixture::add_weighted(mixed, &self.start[range()], 1.0);
+            squares
+        });
+        let squares: Vec<[f64; 2]> = squares.collect();
+        self.kept = self.tensors.kept(&squares);
+    }
+
+    /// Adds what goes into a checkpoint.
+    pub fn save(&self, saved: &mut Saved) {
+        let mut evidence = self.hedge.state();
+        evidence.push(self.variance);
+        let evidence = SavedTensor {
+            dtype: Dtype::F64,
+            shape: vec![evidence.len()],
+            bytes: evidence.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        };
+        saved.tensors.insert(EVIDENCE.to_owned(), evidence);
+        for (name, values) in [
+            (START, &self.start),
+            (MOVED, &self.moved),
+            (AVERAGE, &self.average),
+        ] {
+            let tensor = SavedTensor {
+                dtype: Dtype::F32,
+                shape: vec![values.len()],
+                bytes: values.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            };
+            saved.tensors.insert(name.to_owned(), tensor);
+        }
+    }
+
+    /// Goes on with a checkpoint, from which it takes what is its own.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn restore(&mut self, saved: &mut Saved) -> Result<(), String> {
+        let length = self.start.len();
+        let mut take = |name: &str, dtype: Dtype, length: usize| {
+            let tensor = saved.tensors.remove(name);
+            let tensor = tensor.ok_or(format!("it has no `{name}` of the denoiser \"auto\""))?;
+            let size = dtype.bitsize() / 8;
+            match tensor.dtype == dtype && tensor.bytes.len() == length * size {
+                true => Ok(tensor.bytes),
+                false => Err(format!(
+                    "`{name}` is not what this version's denoiser \"auto\" keeps: {length} numbers \
+                     of {size} bytes"
+                )),
+            }
+        };
+        let mut single = |name: &str| {
+            let bytes = take(name, Dtype::F32, length)?;
+            let (words, _) = bytes.as_chunks::<4>();
+            finite(
+                name,
+                words.iter().map(|word| f32::from_le_bytes(*word)),
+                f32::is_finite,
+            )
+        };
+        let (start, moved, average) = (single(START)?, single(MOVED)?, single(AVERAGE)?);
+        let bytes = take(EVIDENCE, Dtype::F64, self.hedge.state().len() + 1)?;
+        let (words, _) = bytes.as_chunks::<8>();
+        let words = words.iter().map(|word| f64::from_le_bytes(*word));
+        let mut evidence = finite(EVIDENCE, words, f64::is_finite)?;
+        (self.start, self.moved, self.average) = (start, moved, average);
+        self.variance = evidence.pop().unwrap_or(0.0);
+        self.hedge.restore(&evidence);
+        self.filter();
+        Ok(())
+    }
+}
+
+/// The numbers of a checkpoint, all of which are finite.
+fn finite<T>(
+    name: &str,
+    values: impl Iterator<Item = T>,
+    is_finite: fn(T) -> bool,
+) -> Result<Vec<T>, String>
+where
+    T: Copy,
+{
+    let values: Vec<T> = values.collect();
+    match values.iter().all(|x| is_finite(*x)) {
+        true => Ok(values),
+        false => Err(format!("`{name}` has an entry that is no finite number")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

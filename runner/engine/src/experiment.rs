@@ -1,0 +1,539 @@
+//! An experiment that can run: the configuration, validated for its federation.
+//!
+//! All checks of keys against each other and against the data are called from here, except those
+//! for real devices ([`smolfed_fleet::source::terms`]).
+
+pub mod cohort;
+mod correlated;
+mod distributed;
+mod keys;
+pub mod scaling;
+pub mod trial;
+mod weighting;
+
+use smolfed_accounting::{
+    AccountingError, ClipNorm, PrivacyEvent, PrivacyUnit, Sampling, TrustModel,
+};
+use smolfed_core::params::{self, LearningRate};
+use smolfed_core::stream::Root;
+use smolfed_core::train::LocalTraining;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::attendance::Attendance;
+use crate::check::ExperimentError;
+use crate::check::contradiction;
+use crate::config::Config;
+use crate::denoise::Auto;
+use crate::layout::TensorLayout;
+use crate::method::contract::Method;
+use crate::method::setup::Setup;
+use crate::server::ServerStep;
+use crate::server::adaptive::AdaptiveClip;
+use crate::tables::cohort::Denominator;
+use crate::task::Task;
+use correlated::Correlated;
+use keys::Keys;
+use scaling::ScaleRelease;
+use smolfed_data::classes::Classes;
+use smolfed_data::config::SourceConfig;
+use smolfed_data::federation::Federation;
+use smolfed_data::partition::Dealing;
+use smolfed_data::scale::Scale;
+use smolfed_release::SamplingScheme;
+use smolfed_release::masked::{HelperPolicy, Helpers, Here};
+use smolfed_release::masking::Masking;
+use smolfed_release::origin::Origin;
+use smolfed_release::plan::{PrivacyPlan, Updates, earlier, of_unit};
+use smolfed_release::statement::PrivacyStatement;
+use smolfed_release::{Channel, ClipBit, Fault, History, Mechanism, Release, Timing, weight};
+use trial::Trial;
+
+/// An experiment that can run.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// The configuration, complete.
+    pub config: Config,
+    /// What devices train.
+    pub method: Arc<dyn Method>,
+    /// How cohorts are accounted.
+    pub sampling: Sampling,
+    /// Who takes part in a round: as is accounted.
+    pub attendance: Attendance,
+    /// Local training in the first round.
+    pub training: LocalTraining,
+    /// Factor on the learning rate from one round to the next.
+    pub learning_rate_decay: f64,
+    /// What becomes of the devices' updates.
+    pub release: Release,
+    /// Noise and accounting.
+    pub privacy: PrivacyPlan,
+    /// The release of the features' scale before the first round, if it is private.
+    pub scale_release: Option<ScaleRelease>,
+    /// The score of this trial, if the run is one of a private selection.
+    pub trial: Option<Trial>,
+    /// The server's step.
+    pub server: ServerStep,
+    /// How the clip norm changes from round to round, if it does.
+    pub adaptive: Option<AdaptiveClip>,
+    /// Where devices and randomness come from.
+    pub origin: Origin,
+}
+
+impl Experiment {
+    /// Settles a configuration for a federation.
+    ///
+    /// # Errors
+    /// [`ExperimentError`] for the first invalid key.
+    pub fn new(config: Config, federation: &Federation) -> Result<Self, ExperimentError> {
+        Self::with_spent(config, federation, &[], Origin::Simulation)
+    }
+
+    /// The same for a population on which other runs have `spent` before.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; also if what was spent leaves no room for a round.
+    pub fn with_spent(
+        config: Config,
+        federation: &Federation,
+        spent: &[PrivacyEvent],
+        origin: Origin,
+    ) -> Result<Self, ExperimentError> {
+        let method = config.method;
+        Self::build(config, federation, spent, origin, |setup| {
+            let built = method.build(setup)?;
+            match built.arithmetic().name == setup.simulation.arithmetic {
+                true => Ok(built),
+                false => Err(contradiction(
+                    "simulation.arithmetic",
+                    "method",
+                    "the devices of this method train in \"f32\" only",
+                )),
+            }
+        })
+    }
+
+    /// A simulation of a method that has no name in files, which `build` makes. The file's
+    /// `method` is ignored, and nothing was spent before.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_method(
+        config: Config,
+        federation: &Federation,
+        build: impl FnOnce(&Setup<'_>) -> Result<Box<dyn Method>, ExperimentError>,
+    ) -> Result<Self, ExperimentError> {
+        Self::build(config, federation, &[], Origin::Simulation, build)
+    }
+
+    fn build(
+        config: Config,
+        federation: &Federation,
+        spent: &[PrivacyEvent],
+        origin: Origin,
+        build: impl FnOnce(&Setup<'_>) -> Result<Box<dyn Method>, ExperimentError>,
+    ) -> Result<Self, ExperimentError> {
+        let keys = Keys::parse(&config, federation.device_count())?;
+        let (sampling, correlated) = (keys.sampling, keys.correlated.as_ref());
+        let setup = setup(&config, federation, sampling, spent, &origin);
+        let method = build(&setup)?;
+        let training = method.adapt(keys.training);
+        let scale_release = ScaleRelease::new(federation, &keys.privacy, sampling)?;
+        go_together(&*method, &keys, scale_release.is_some())?;
+        let trial = Trial::new(
+            &config,
+            federation,
+            &keys.privacy,
+            sampling,
+            &*method,
+            &origin,
+        )?;
+        let mut notes = notes(&config, spent, &origin, &*method);
+        notes.extend(scale_release.as_ref().map(ScaleRelease::note));
+        notes.extend(trial.iter().flat_map(|trial| trial.notes(config.seed)));
+        notes.extend(correlated.and_then(Correlated::note));
+        let of_scale = scale_release.iter().map(|release| &release.side);
+        let of_trial = trial.iter().map(|trial| &trial.side);
+        let side = of_scale.chain(of_trial).chain(method.side_releases());
+        let weight_cap = weighting::cap(&config, federation, &*method)?;
+        let privacy = PrivacyPlan::of_updates(Updates {
+            rounds: config.rounds,
+            keys: keys.privacy,
+            sampling,
+            strategy: correlated.map(|correlated| Arc::clone(&correlated.strategy)),
+            encoding: keys.encoding,
+            timing: method.timing(),
+            noise_scale: method.noise_scale(),
+            side: side.cloned().collect(),
+            trials: trial.as_ref().map(|trial| trial.trials),
+            spent,
+            is_ledger_shared: config.privacy.ledger.is_some(),
+            uncovered: uncovered(&config, federation),
+            notes,
+        })?;
+        let masking = distributed::masking(&keys, &privacy, &*method)?;
+        let devices = sampling.device_count();
+        let mut server = keys
+            .server
+            .step(&config, &*method, &keys.attendance, devices)?;
+        if let (Some(cap), Some(denominator)) = (weight_cap, &mut server.fixed_denominator)
+            && privacy.noise.is_none()
+        {
+            // With noise it stays as it is: the sum of the weights depends on the devices' data.
+            *denominator *= weight::mean(cap, federation.sample_counts());
+        }
+        Ok(Self {
+            sampling,
+            training,
+            learning_rate_decay: keys.learning_rate_decay,
+            release: release(&keys, &privacy, &*method, (weight_cap, masking), &origin),
+            attendance: keys.attendance,
+            privacy,
+            scale_release,
+            trial,
+            server,
+            adaptive: keys.adaptive,
+            method: Arc::from(method),
+            config,
+            origin,
+        })
+    }
+
+    /// The model.
+    #[must_use]
+    pub fn task(&self) -> &Task {
+        self.method.task()
+    }
+
+    /// The privacy events of `round`, which are charged before it; empty if it releases nothing.
+    #[must_use]
+    pub fn events_in(&self, round: u32) -> Vec<PrivacyEvent> {
+        let updates = Some(self.privacy.event).filter(|event| event.releases > 0);
+        let messages = self.method.message_events(round);
+        let scale = self.scale_release.as_ref();
+        let scale = scale.and_then(|release| release.side.event_in(round));
+        let trial = self.trial.as_ref();
+        let score = trial.and_then(|trial| trial.side.event_in(round));
+        let once = scale.into_iter().chain(score);
+        once.chain(updates).chain(messages).collect()
+    }
+
+    /// The privacy statements for the first `rounds` rounds: of the updates and, if devices send
+    /// other messages, of these. `repeated` are the events that the ledger charges once more. They
+    /// count what devices may send by the plan, and not what they sent, which depends on who took
+    /// part.
+    ///
+    /// # Errors
+    /// As [`PrivacyPlan::estimate`].
+    pub fn statements(
+        &self,
+        rounds: u32,
+        repeated: &[PrivacyEvent],
+    ) -> Result<Vec<PrivacyStatement>, AccountingError> {
+        let updates = self.privacy.with_repeated(repeated);
+        let planned = match rounds < self.config.rounds {
+            true => updates.planned_rounds(self.config.rounds)?,
+            false => rounds,
+        };
+        let mut statements = updates.statements_of(u64::from(rounds), u64::from(planned))?;
+        let [done, planned] = [rounds, planned].map(|rounds| self.method.message_rounds(rounds));
+        if let Some(messages) = self.method.message_privacy().filter(|_| done > 0) {
+            let messages = messages.with_repeated(repeated);
+            statements.extend(messages.statements_of(u64::from(done), u64::from(planned))?);
+        }
+        Ok(statements)
+    }
+
+    /// The federation with its scale: where that is private, from the devices' moments with noise
+    /// of the experiment's seed; simulations only.
+    #[must_use]
+    pub fn scaled<'a>(&self, federation: &'a Federation) -> Cow<'a, Federation> {
+        let root = Root::from_seed(self.config.run_seed());
+        let release = self.scale_release.as_ref();
+        match release.and_then(|release| release.scaled(federation, &root)) {
+            Some(scaled) => Cow::Owned(scaled),
+            None => Cow::Borrowed(federation),
+        }
+    }
+
+    /// What the mechanism keeps from round to round, before the first.
+    #[must_use]
+    pub fn history(&self) -> History {
+        let strategy = self.privacy.strategy.as_ref();
+        let strategy =
+            strategy.filter(|_| matches!(self.release.mechanism, Mechanism::Correlated(_)));
+        let bits = self.release.encoding.grid().map_or(0, |grid| grid.bits());
+        let ring = self.release.masking.map(|masking| masking.ring);
+        History::new(strategy, bits, self.method.shared_count()).of_masked(ring)
+    }
+
+    /// What each helper insists on, for cohorts of `min_cohort` devices or more; `None` without
+    /// helpers.
+    #[must_use]
+    pub fn helper_policy(&self, min_cohort: u32) -> Option<HelperPolicy> {
+        let rounds = self.config.rounds;
+        distributed::policy(self.release.masking, &self.privacy, rounds, min_cohort)
+    }
+
+    /// The helpers of a simulation, with keys and noise of its root; `None` with real devices, and
+    /// without helpers.
+    #[must_use]
+    pub fn helpers_here<'h>(&self, root: &Root) -> Option<Box<dyn Helpers + 'h>> {
+        let policy = self
+            .helper_policy(0)
+            .filter(|_| self.release.is_simulation)?;
+        let devices = self.sampling.device_count();
+        Some(Box::new(Here::new(
+            &policy,
+            devices,
+            root,
+            self.release.fault,
+        )))
+    }
+
+    /// What `denoiser = "auto"` keeps, before the first round of a model. Nothing without noise:
+    /// the model is then that of no denoiser.
+    #[must_use]
+    pub fn auto(&self, start: &[f32]) -> Option<Auto> {
+        let experts = self.server.auto.as_ref();
+        let experts = experts.filter(|_| self.privacy.has_noise())?;
+        Some(Auto::new(start, &self.shared_layout(), experts))
+    }
+
+    /// The tensors that are shared.
+    #[must_use]
+    pub fn shared_layout(&self) -> Vec<TensorLayout> {
+        let shared = self.method.shared_count();
+        let mut total = 0;
+        let is_shared = |layout: &TensorLayout| {
+            total += layout.length();
+            total <= shared
+        };
+        let layout = self.method.task().layout();
+        layout.into_iter().take_while(is_shared).collect()
+    }
+
+    /// Lengths of the tensors that are shared.
+    #[must_use]
+    pub fn shared_tensors(&self) -> Vec<usize> {
+        let layout = self.shared_layout();
+        layout.iter().map(TensorLayout::length).collect()
+    }
+
+    /// Local training in `round`: the learning rate decays from round to round.
+    #[must_use]
+    pub fn training_in(&self, round: u32) -> LocalTraining {
+        // One multiplication a round in f64, the same on every machine; `powi` is not.
+        let mut rate = f64::from(self.training.learning_rate.get());
+        for _ in 0..round {
+            rate *= self.learning_rate_decay;
+        }
+        // A decayed rate only leaves the range by vanishing; the first one then stays in force, as
+        // the smallest positive number does no harm either.
+        let smallest = f64::from(f32::MIN_POSITIVE);
+        let learning_rate =
+            LearningRate::new(rate.max(smallest) as f32).unwrap_or(self.training.learning_rate);
+        LocalTraining {
+            learning_rate,
+            ..self.training
+        }
+    }
+
+    /// Local training and release in `round`: with its clip norm, if that is adaptive.
+    #[must_use]
+    pub fn terms_in(
+        &self,
+        round: u32,
+        clip_norm: Option<params::ClipNorm>,
+    ) -> (LocalTraining, Release) {
+        let (training, release) = (self.training_in(round), self.release);
+        let Some(clip_norm) = clip_norm else {
+            return (training, release);
+        };
+        // A method that does not clip its steps says so by no clip norm.
+        let training = LocalTraining {
+            clip_norm: training.clip_norm.map(|_| clip_norm),
+            ..training
+        };
+        (training, release.at_clip_norm(clip_norm))
+    }
+}
+
+/// Refuses a method that cannot have what the keys ask for.
+fn go_together(
+    method: &dyn Method,
+    keys: &Keys,
+    has_private_scale: bool,
+) -> Result<(), ExperimentError> {
+    if keys.adaptive.is_some() {
+        can_adapt(method)?;
+    }
+    if let Some(correlated) = &keys.correlated {
+        correlated.fits(method, &keys.attendance, keys.encoding)?;
+    }
+    distributed::fits(keys, method, has_private_scale)?;
+    if has_private_scale && method.timing() == Timing::Never {
+        return Err(contradiction(
+            "`data.scale` = \"private\"",
+            "a method whose devices send nothing",
+            "give `data.scale` constants",
+        ));
+    }
+    Ok(())
+}
+
+/// What becomes of the devices' updates.
+fn release(
+    keys: &Keys,
+    privacy: &PrivacyPlan,
+    method: &dyn Method,
+    (weight_cap, masking): (Option<u32>, Option<Masking>),
+    origin: &Origin,
+) -> Release {
+    Release {
+        channel: Channel::Updates,
+        encoding: keys.encoding,
+        weight_cap,
+        mechanism: match (privacy.noise, &privacy.strategy) {
+            (None, _) => Mechanism::None,
+            (Some(noise), None) => Mechanism::Independent(noise),
+            (Some(noise), Some(_)) => Mechanism::Correlated(noise),
+        },
+        bit: match (keys.adaptive, keys.encoding.grid()) {
+            (Some(_), Some(grid)) => Some(ClipBit::new(&grid, privacy.bit_noise)),
+            _ => None,
+        },
+        trust: privacy.event.trust,
+        masking,
+        timing: method.timing(),
+        noise_std: noise_std(privacy, keys.privacy.clip_norm),
+        is_simulation: !matches!(origin, Origin::Fleet { .. }),
+        fault: Fault::None,
+    }
+}
+
+/// What is released and not covered by any ε of the experiment, a sentence each.
+fn uncovered(config: &Config, federation: &Federation) -> Vec<String> {
+    let reads = federation.reads().iter().map(|read| read.note());
+    // From outsiders, under distributed trust.
+    let hides_cohort = config.privacy.trust != TrustModel::Local
+        && matches!(
+            config.cohort.sampling,
+            SamplingScheme::Poisson | SamplingScheme::BlockCyclic
+        );
+    let is_realised = config.cohort.denominator == Denominator::Realised;
+    let size = (hides_cohort && is_realised).then(|| {
+        "The sum is divided by the number of devices drawn, as the paper prints it. That reveals \
+         the size of each cohort, which this epsilon does not cover."
+            .to_owned()
+    });
+    size.into_iter().chain(reads).collect()
+}
+
+/// Noise std of one release and one party in the first round.
+fn noise_std(privacy: &PrivacyPlan, clip_norm: Option<ClipNorm>) -> f64 {
+    let of_all = privacy.multiplier().get();
+    let share = match of_all > 0.0 {
+        true => privacy.party_multiplier().get() / of_all,
+        false => 1.0,
+    };
+    clip_norm.map_or(0.0, |clip_norm| privacy.noise_std_at(clip_norm) * share)
+}
+
+/// Refuses an adaptive clip norm for a method whose devices do not send one clipped update each.
+fn can_adapt(method: &dyn Method) -> Result<(), ExperimentError> {
+    let refuse = |second, advice| Err(contradiction("privacy.clip_norm", second, advice));
+    match method.timing() {
+        Timing::EachStep(_) => refuse(
+            "personalise.noise",
+            "the gradients of local steps all have the same clip norm: give a number instead of \
+             \"adaptive\"",
+        ),
+        Timing::Never => refuse(
+            "method",
+            "its devices send no updates whose norms an adaptive clip norm could follow: give a \
+             number, or none",
+        ),
+        Timing::EachRound if method.fixed_cohort().is_some() => refuse(
+            "method",
+            "it has one participant, and an adaptive clip norm follows the norms of many: give a \
+             number, or none",
+        ),
+        Timing::EachRound => Ok(()),
+    }
+}
+
+/// What the method is built from.
+pub(crate) fn setup<'a>(
+    config: &'a Config,
+    federation: &'a Federation,
+    sampling: Sampling,
+    spent: &'a [PrivacyEvent],
+    origin: &'a Origin,
+) -> Setup<'a> {
+    Setup {
+        name: config.method.name(),
+        rounds: config.rounds,
+        seed: config.seed,
+        data: &config.data,
+        model: &config.model,
+        cohort: &config.cohort,
+        train: &config.train,
+        server: &config.server,
+        personalise: &config.personalise,
+        contrast: &config.contrast,
+        privacy: &config.privacy,
+        simulation: &config.simulation,
+        federation,
+        sampling,
+        spent,
+        origin,
+    }
+}
+
+/// What a reader of the statement must know in addition to its numbers.
+fn notes(
+    config: &Config,
+    spent: &[PrivacyEvent],
+    origin: &Origin,
+    method: &dyn Method,
+) -> Vec<String> {
+    let mut notes = origin.notes(config.run_seed(), config.privacy.trust);
+    notes.extend(earlier(&of_unit(spent, PrivacyUnit::Device)));
+    if let Some(cap) = config.cohort.weight_cap {
+        notes.push(format!(
+            "Updates are weighted by their number of samples, with weight 1 from {cap} samples on. \
+             The noise covers the largest weight, and epsilon holds for every device. The sum is \
+             divided by the expected number of devices and not by the sum of their weights, which \
+             would reveal something about the data."
+        ));
+    }
+    notes.extend(data_notes(config));
+    notes.extend(method.notes());
+    notes
+}
+
+/// What the configuration does to rows that do not fit it, whether there are such rows or not: how
+/// many there are depends on the data, and is said to whoever has them alone.
+fn data_notes(config: &Config) -> Vec<String> {
+    let SourceConfig::Stored(stored) = &config.data.source else {
+        return Vec::new();
+    };
+    let clips = matches!(&stored.scale, Scale::Constants(scale) if scale.has_bounds());
+    let drops = stored.set.classes().is_some_and(Classes::drops_unknown);
+    let clips = clips.then_some(
+        "Features beyond the bounds of `data.scale` are clipped to them: the bounds are constants \
+         of the configuration.",
+    );
+    let drops = drops.then_some("Rows of classes that `data.classes` does not list are left out.");
+    let rows = (stored.dealing == Dealing::Rows).then_some(
+        "Each row of the data is a device by itself (`data.partition` = \"rows\"): epsilon \
+         protects one row, and not all rows of one person.",
+    );
+    let notes = [clips, drops, rows].into_iter().flatten();
+    notes.map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests;

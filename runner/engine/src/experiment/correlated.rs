@@ -1,0 +1,303 @@
+//! The keys of correlated noise, and what it cannot be combined with.
+
+use std::sync::Arc;
+
+use smolfed_accounting::correlated::{CorrelatedError, Family, Participation, Strategy};
+use smolfed_accounting::{Sampling, TrustModel};
+use smolfed_core::stream::Root;
+
+use crate::attendance::{Attendance, Timetable};
+use crate::check::{ExperimentError, contradiction, refuse};
+use crate::combinations::{Setting, refusal_of_correlated};
+use crate::config::Config;
+use crate::method::contract::Method;
+use crate::tables::cohort::CohortConfig;
+use crate::tables::privacy::{ClipNormSetting, MechanismName, PrivacyConfig};
+use smolfed_release::SamplingScheme;
+use smolfed_release::{Encoding, Timing};
+
+/// Correlated noise, as the configuration has it.
+#[derive(Clone, Debug)]
+pub(super) struct Correlated {
+    /// How sums are combined, and what that costs.
+    pub strategy: Arc<Strategy>,
+    /// The participations that were asked for, if there cannot be so many.
+    cut: Option<u32>,
+}
+
+impl Correlated {
+    /// Parses the keys; `None` for independent noise.
+    ///
+    /// # Errors
+    /// [`ExperimentError`] for the first invalid key.
+    pub fn parse(config: &Config, device_count: u32) -> Result<Option<Self>, ExperimentError> {
+        let (privacy, scheme) = (&config.privacy, config.cohort.sampling);
+        if privacy.mechanism == MechanismName::Independent {
+            return only_correlated(privacy, scheme).map(|()| None);
+        }
+        if matches!(scheme, SamplingScheme::Uniform | SamplingScheme::Poisson) {
+            return Err(refused("cohort.sampling", Setting::Sampled));
+        }
+        if privacy.trust == TrustModel::Local {
+            return Err(refused("privacy.trust", Setting::LocalTrust));
+        }
+        if privacy.clip_norm == Some(ClipNormSetting::Adaptive) {
+            return Err(refused("privacy.clip_norm", Setting::AdaptiveClipNorm));
+        }
+        let participation = participation(config)?;
+        let family = privacy.family.unwrap_or(Family::BandedOptimalMean);
+        let mut strategy = Strategy::plan(family, participation).map_err(of_key(config.rounds))?;
+        if scheme == SamplingScheme::BlockCyclic {
+            strategy = drawn_in_turn(&config.cohort, strategy, device_count)?;
+        }
+        let asked = privacy.participations;
+        Ok(Some(Self {
+            strategy: Arc::new(strategy),
+            cut: asked.filter(|asked| *asked > participation.participations()),
+        }))
+    }
+
+    /// Refuses what does not go with it: a method, a timetable, or too large a cohort.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Contradiction`], [`ExperimentError::Range`].
+    pub fn fits(
+        &self,
+        method: &dyn Method,
+        attendance: &Attendance,
+        encoding: Encoding,
+    ) -> Result<(), ExperimentError> {
+        Self::fits_method(method)?;
+        self.fits_attendance(attendance)?;
+        self.fits_size(attendance, encoding)
+    }
+
+    /// Refuses a method that does not release one update of many devices in a round.
+    fn fits_method(method: &dyn Method) -> Result<(), ExperimentError> {
+        let refuse = |key, setting| Err(refused(key, setting));
+        match method.timing() {
+            Timing::EachStep(_) => refuse("personalise.noise", Setting::EachStep),
+            Timing::Never => refuse("method", Setting::NothingSent),
+            Timing::EachRound if method.fixed_cohort().is_some() => {
+                refuse("method", Setting::OneParticipant)
+            }
+            Timing::EachRound if method.messages().is_some() => refuse("method", Setting::Matrices),
+            Timing::EachRound => Ok(()),
+        }
+    }
+
+    /// Refuses a timetable by which a device would come too early or too often.
+    fn fits_attendance(&self, attendance: &Attendance) -> Result<(), ExperimentError> {
+        let participation = self.strategy.participation();
+        let (k, b) = (participation.participations(), participation.separation());
+        if let Some((round, device)) = attendance.first_breach(participation) {
+            return Err(ExperimentError::Range {
+                key: "privacy.participations",
+                value: k.to_string(),
+                expected: format!(
+                    "larger, or `privacy.separation`, which is {b}, smaller: by `cohort.sampling`, \
+                     device {device} would take part in round {round}, too early or once too often"
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    /// Refuses cohorts whose sums could leave an `i64`.
+    pub fn fits_size(
+        &self,
+        attendance: &Attendance,
+        encoding: Encoding,
+    ) -> Result<(), ExperimentError> {
+        let Some(grid) = encoding.grid() else {
+            return Ok(());
+        };
+        let (bits, largest) = (grid.bits() as u8, attendance.largest() as u64);
+        if largest <= self.strategy.max_cohort(bits) {
+            return Ok(());
+        }
+        let fits = self.strategy.max_grid_bits(largest);
+        let fits = fits.map_or("none".to_owned(), |bits| bits.to_string());
+        Err(ExperimentError::Range {
+            key: "privacy.grid_bits",
+            value: bits.to_string(),
+            expected: format!(
+                "at most {fits} for cohorts of {largest} devices, or cohorts of at most {} devices \
+                 with {bits} bits: combinations of their sums would not fit into 64 bits",
+                self.strategy.max_cohort(bits)
+            ),
+        })
+    }
+
+    /// What a reader of the statement must know.
+    pub fn note(&self) -> Option<String> {
+        let participation = self.strategy.participation();
+        let (n, b) = (participation.rounds(), participation.separation());
+        self.cut.map(|asked| {
+            format!(
+                "`privacy.participations` is {asked}, but no more than {} of {n} rounds are {b} \
+                 rounds apart: so many are counted.",
+                participation.participations()
+            )
+        })
+    }
+}
+
+/// Refuses keys that only correlated noise has a use for.
+fn only_correlated(privacy: &PrivacyConfig, scheme: SamplingScheme) -> Result<(), ExperimentError> {
+    let keys = [
+        ("privacy.separation", privacy.separation.is_some()),
+        ("privacy.participations", privacy.participations.is_some()),
+        ("privacy.family", privacy.family.is_some()),
+    ];
+    let given = keys.into_iter().find(|(_, is_given)| *is_given);
+    if let Some((key, _)) = given {
+        let advice = "it is for `privacy.mechanism` = \"correlated\"";
+        return Err(contradiction(key, "privacy.mechanism", advice));
+    }
+    if matches!(
+        scheme,
+        SamplingScheme::Rotation | SamplingScheme::Arrival | SamplingScheme::BlockCyclic
+    ) {
+        return Err(contradiction(
+            "cohort.sampling",
+            "privacy.mechanism",
+            "devices that take turns, or come when they are available, need \"correlated\", of \
+             which \"identity\" is the `privacy.family` with independent noise",
+        ));
+    }
+    Ok(())
+}
+
+fn refused(key: &'static str, setting: Setting) -> ExperimentError {
+    let advice = refusal_of_correlated(setting);
+    contradiction(key, "privacy.mechanism", advice)
+}
+
+/// (k, b): by default as often as is possible.
+fn participation(config: &Config) -> Result<Participation, ExperimentError> {
+    let privacy = &config.privacy;
+    let separation = match (config.cohort.sampling, privacy.separation) {
+        (SamplingScheme::Full, None) => 1,
+        (_, Some(separation)) => separation,
+        (_, None) => {
+            return Err(ExperimentError::Missing {
+                key: "privacy.separation",
+                purpose: "the number of rounds after which a device may take part again",
+            });
+        }
+    };
+    let participations = privacy.participations.unwrap_or(u32::MAX);
+    Participation::new(config.rounds, separation, participations).map_err(of_key(config.rounds))
+}
+
+/// What is wrong, by the key that it is about.
+fn of_key(rounds: u32) -> impl FnOnce(CorrelatedError) -> ExperimentError {
+    move |reason| {
+        let (key, value) = match reason {
+            CorrelatedError::Separation { separation, .. } => ("privacy.separation", separation),
+            CorrelatedError::NoParticipations => ("privacy.participations", 0),
+            _ => ("rounds", rounds),
+        };
+        ExperimentError::Correlated { key, value, reason }
+    }
+}
+
+/// The strategy for devices of parts that take turns, of which the configuration says how many are
+/// drawn.
+fn drawn_in_turn(
+    cohort: &CohortConfig,
+    strategy: Strategy,
+    device_count: u32,
+) -> Result<Strategy, ExperimentError> {
+    let parts = strategy.participation().separation();
+    let Sampling::BlockCyclic { sampling_rate, .. } =
+        super::cohort::sampling(cohort, device_count, Some(parts))?
+    else {
+        return Ok(strategy);
+    };
+    let drawn = strategy.block_cyclic(sampling_rate);
+    drawn.map_err(|_| refused("privacy.family", Setting::Unbanded))
+}
+
+/// The sampling that is accounted.
+pub(super) fn sampling(
+    strategy: &Strategy,
+    device_count: u32,
+) -> Result<Sampling, ExperimentError> {
+    let sampling = strategy.sampling(device_count);
+    sampling.map_err(refuse("data.devices", device_count))
+}
+
+/// Who takes part: by the timetable that the configuration names, those of its devices that are
+/// drawn, or all devices in every round.
+pub(super) fn attendance(
+    cohort: &CohortConfig,
+    strategy: &Strategy,
+    sampling: Sampling,
+    seed: u64,
+) -> Result<Attendance, ExperimentError> {
+    let participation = strategy.participation();
+    let (devices, b) = (sampling.device_count(), participation.separation());
+    let root = Root::from_seed(seed);
+    let size = cohort_size(cohort, devices)?;
+    match (cohort.sampling, size) {
+        (SamplingScheme::Arrival, None) => Err(ExperimentError::Missing {
+            key: "cohort.cohort_size",
+            purpose: "the largest number of devices in a round; or give `cohort.sampling_rate`",
+        }),
+        (SamplingScheme::Arrival, Some((key, size))) => {
+            let most = most_arrivals(devices, participation);
+            if size == 0 || size > most {
+                return Err(ExperimentError::Range {
+                    key,
+                    value: size.to_string(),
+                    expected: format!(
+                        "from 1 to {most} devices: so many of {devices} can take part in every \
+                         round, each at most {} times and at least {b} rounds apart",
+                        participation.participations()
+                    ),
+                });
+            }
+            let timetable = Timetable::arrival(devices, size, participation, &root);
+            Ok(Attendance::Scheduled(timetable))
+        }
+        (SamplingScheme::BlockCyclic, _) => Ok(Attendance::InTurn {
+            sampling,
+            parts: Timetable::rotation(devices, b, &root),
+        }),
+        (_, Some((key, _))) => Err(contradiction(
+            "cohort.sampling",
+            key,
+            "every device takes part in every b-th round, b = `privacy.separation`",
+        )),
+        (SamplingScheme::Rotation, None) => {
+            let timetable = Timetable::rotation(devices, b, &root);
+            Ok(Attendance::Scheduled(timetable))
+        }
+        (_, None) => Ok(Attendance::Drawn(sampling)),
+    }
+}
+
+/// The largest cohort of every round: cohorts of b rounds have no device in common, and no device
+/// is in more than k.
+fn most_arrivals(devices: u32, participation: Participation) -> u32 {
+    let of_all = u64::from(devices) * u64::from(participation.participations());
+    let of_all = of_all / u64::from(participation.rounds());
+    let of_separation = devices / participation.separation();
+    of_separation.min(u32::try_from(of_all).unwrap_or(u32::MAX))
+}
+
+/// S, with the key that gives it.
+fn cohort_size(
+    cohort: &CohortConfig,
+    devices: u32,
+) -> Result<Option<(&'static str, u32)>, ExperimentError> {
+    let (size, rate) = ("cohort.cohort_size", "cohort.sampling_rate");
+    match (cohort.cohort_size, cohort.sampling_rate) {
+        (Some(_), Some(_)) => Err(contradiction(size, rate, "give one of them")),
+        (Some(devices), None) => Ok(Some((size, devices))),
+        (None, Some(share)) => Ok(Some((rate, (share * f64::from(devices)).round() as u32))),
+        (None, None) => Ok(None),
+    }
+}

@@ -1,0 +1,114 @@
+//! Masks and helpers of distributed trust: what an experiment needs for them, and what does not go
+//! with them.
+
+use smolfed_accounting::TrustModel;
+use smolfed_accounting::correlated::Strategy;
+
+use super::keys::Keys;
+use crate::check::{ExperimentError, contradiction};
+use crate::combinations::{MaskedSetting, refusal_of_masks};
+use crate::method::contract::Method;
+use smolfed_release::Timing;
+use smolfed_release::masked::{Combination, HelperPolicy};
+use smolfed_release::masking::Masking;
+use smolfed_release::masking::Ring;
+use smolfed_release::plan::PrivacyPlan;
+
+/// How the updates of a run are masked; `None` under another trust model, or if nothing is sent.
+///
+/// # Errors
+/// [`ExperimentError`] without a clip norm, for a tree, and for integers that do not fit.
+pub(super) fn masking(
+    keys: &Keys,
+    privacy: &PrivacyPlan,
+    method: &dyn Method,
+) -> Result<Option<Masking>, ExperimentError> {
+    let TrustModel::Distributed(parties) = keys.privacy.trust else {
+        return Ok(None);
+    };
+    if method.timing() == Timing::Never {
+        return Ok(None);
+    }
+    let Some(grid) = keys.encoding.grid() else {
+        return Err(ExperimentError::Missing {
+            key: "privacy.clip_norm",
+            purpose: "masked updates are integers on the grid of a clip norm",
+        });
+    };
+    let combination = Combination::of(privacy.strategy.as_deref());
+    let combination = combination.ok_or(refused("privacy.family", MaskedSetting::Tree))?;
+    let most = keys.attendance.largest_drawn();
+    let largest = (most as u128 * u128::from(combination.weight())) << grid.bits();
+    // σ of all parties, in steps, rounded up.
+    let sigma = privacy.noise.map_or(0.0, |noise| {
+        let (numerator, denominator) = noise.sigma().ratio();
+        numerator as f64 / denominator as f64
+    });
+    let sigma = (sigma * f64::from(parties.count()).sqrt()).ceil() as u64 + 1;
+    let ring = Ring::holding(largest, sigma).map_err(|reason| ExperimentError::Range {
+        key: "privacy.grid_bits",
+        value: grid.bits().to_string(),
+        expected: format!("smaller, or cohorts of fewer than {most} devices: {reason}"),
+    })?;
+    Ok(Some(Masking {
+        helpers: parties.helpers(),
+        grid_bits: grid.bits() as u8,
+        ring,
+        max_devices: u32::try_from(most).unwrap_or(u32::MAX),
+        // Below 2^57, or it would not fit.
+        largest_norm: u64::try_from(largest).unwrap_or(u64::MAX),
+    }))
+}
+
+/// Refuses what does not go with masks: a method whose devices do not send one update each of many
+/// in a round, a clip norm that changes, a private scale.
+pub(super) fn fits(
+    keys: &Keys,
+    method: &dyn Method,
+    has_private_scale: bool,
+) -> Result<(), ExperimentError> {
+    let refuse = |key, setting| Err(refused(key, setting));
+    if !matches!(keys.privacy.trust, TrustModel::Distributed(_)) {
+        return Ok(());
+    }
+    match method.timing() {
+        _ if keys.adaptive.is_some() => {
+            refuse("privacy.clip_norm", MaskedSetting::AdaptiveClipNorm)
+        }
+        _ if has_private_scale => refuse("data.scale", MaskedSetting::PrivateScale),
+        Timing::EachStep(_) => refuse("personalise.noise", MaskedSetting::EachStep),
+        _ if method.fixed_cohort().is_some() => refuse("method", MaskedSetting::OneParticipant),
+        _ if method.messages().is_some() => refuse("method", MaskedSetting::Matrices),
+        _ => Ok(()),
+    }
+}
+
+fn refused(key: &'static str, setting: MaskedSetting) -> ExperimentError {
+    contradiction(key, "privacy.trust", refusal_of_masks(setting))
+}
+
+/// What each helper of an experiment with this plan insists on, for cohorts of `min_cohort` devices
+/// or more; `None` without masks.
+pub(super) fn policy(
+    masking: Option<Masking>,
+    privacy: &PrivacyPlan,
+    rounds: u32,
+    min_cohort: u32,
+) -> Option<HelperPolicy> {
+    let masking = masking?;
+    let strategy = privacy.strategy.as_deref();
+    let sensitivity = strategy.map_or(1.0, Strategy::sensitivity);
+    let (participations, separation) = match strategy.map(Strategy::participation) {
+        None => (privacy.event.sampling.max_rounds_of_one(rounds.into()), 1),
+        Some(allowed) => (allowed.participations().into(), allowed.separation()),
+    };
+    Some(HelperPolicy {
+        helpers: masking.helpers,
+        noise_multiplier: privacy.party_multiplier().get() * sensitivity,
+        min_cohort,
+        max_rounds: rounds,
+        participations: u32::try_from(participations).unwrap_or(u32::MAX),
+        separation,
+        coefficients: Combination::of(strategy)?.coefficients().to_vec(),
+    })
+}

@@ -1,0 +1,303 @@
+//! The keys of an experiment whose values can be checked by themselves: each is parsed here, once,
+//! into the type that is used.
+
+use std::num::NonZeroU32;
+
+use smolfed_accounting::{ClipNorm, Epsilon, NoiseMultiplier, Sampling, TrustModel};
+use smolfed_core::params::{ClipNorm as CoreClipNorm, LearningRate, Penalty};
+use smolfed_core::quantize::{BITS, Grid};
+use smolfed_core::smooth::{LaplacianSmoothing, NarrowSmoothing};
+use smolfed_core::train::{Clipping, LocalTraining};
+
+use super::cohort::sampling;
+use super::correlated::{self, Correlated};
+use crate::attendance::Attendance;
+use crate::check::{ExperimentError, at_least_one, contradiction, number, out_of_range, refuse};
+use crate::config::Config;
+use crate::server::adaptive::AdaptiveClip;
+use crate::server::keys::ServerKeys;
+use crate::tables::privacy::{ClipNormSetting, PrivacyConfig};
+use crate::tables::train::ClipTime;
+use smolfed_release::Encoding;
+use smolfed_release::plan::{BitNoise, NoiseAmount, PrivacyKeys};
+
+/// The parsed keys.
+pub(super) struct Keys {
+    /// How cohorts are accounted.
+    pub sampling: Sampling,
+    /// Who takes part in a round.
+    pub attendance: Attendance,
+    /// Correlated noise, if it is that.
+    pub correlated: Option<Correlated>,
+    /// How updates become integers.
+    pub encoding: Encoding,
+    /// Local training in the first round.
+    pub training: LocalTraining,
+    /// Factor on the learning rate from one round to the next.
+    pub learning_rate_decay: f64,
+    /// Of `[server]`.
+    pub server: ServerKeys,
+    /// Of `[privacy]`.
+    pub privacy: PrivacyKeys,
+    /// How the clip norm changes, if it does.
+    pub adaptive: Option<AdaptiveClip>,
+}
+
+impl Keys {
+    /// Parses the keys for a federation of so many devices.
+    ///
+    /// # Errors
+    /// [`ExperimentError`] for the first invalid key.
+    pub fn parse(config: &Config, device_count: u32) -> Result<Self, ExperimentError> {
+        names_a_directory(&config.name)?;
+        let correlated = Correlated::parse(config, device_count)?;
+        let (sampling, attendance) = attendance(config, correlated.as_ref(), device_count)?;
+        let adaptive = adaptive(config, sampling)?;
+        let encoding = encoding(&config.privacy, adaptive.as_ref())?;
+        let (train, server) = (&config.train, &config.server);
+        at_least_one("rounds", config.rounds)?;
+        at_least_one("cohort.weight_cap", config.cohort.weight_cap.unwrap_or(1))?;
+        at_least_one("train.epochs", train.epochs)?;
+        let batch_size = NonZeroU32::new(train.batch_size)
+            .ok_or_else(|| out_of_range("train.batch_size", 0.0, "at least 1"))?;
+        let smoothing = train.gradient_smoothing;
+        let gradient_smoothing = NarrowSmoothing::new(smoothing as f32)
+            .map_err(|_| out_of_range("train.gradient_smoothing", smoothing, "from 0 to 256"))?;
+        let decay = train.learning_rate_decay;
+        if !(decay > 0.0 && decay <= 1.0) {
+            let expected = "above 0 and at most 1";
+            return Err(out_of_range("train.learning_rate_decay", decay, expected));
+        }
+        let rate = number(
+            "train.learning_rate",
+            train.learning_rate,
+            LearningRate::new,
+        )?;
+        let training = LocalTraining {
+            epochs: train.epochs,
+            batch_size,
+            learning_rate: rate,
+            weight_decay: number("train.weight_decay", train.weight_decay, Penalty::new)?,
+            proximal: number("train.proximal", train.proximal, Penalty::new)?,
+            clip_norm: encoding.grid().map(|grid| grid.clip_norm()),
+            clipping: match train.clip {
+                ClipTime::EveryStep => Clipping::EveryStep,
+                ClipTime::Final => Clipping::Final,
+            },
+            gradient_smoothing: (smoothing > 0.0).then_some(gradient_smoothing),
+        };
+        let factor = server.smoothing_factor;
+        let wanted = "a finite number, 0 or more";
+        let smoothing = LaplacianSmoothing::new(factor as f32)
+            .map_err(|_| out_of_range("server.smoothing_factor", factor, wanted))?;
+        let rate = number(
+            "server.learning_rate",
+            server.learning_rate,
+            LearningRate::new,
+        )?;
+        Ok(Self {
+            sampling,
+            attendance,
+            encoding,
+            training,
+            learning_rate_decay: decay,
+            server: ServerKeys {
+                learning_rate: rate,
+                // 0 is none.
+                smoothing: (factor > 0.0).then_some(smoothing),
+            },
+            privacy: PrivacyKeys {
+                bit_noise: adaptive
+                    .map(|_| bit_noise(&config.privacy, sampling))
+                    .transpose()?,
+                ..privacy(
+                    &config.privacy,
+                    adaptive.as_ref(),
+                    correlated.as_ref(),
+                    device_count,
+                )?
+            },
+            adaptive,
+            correlated,
+        })
+    }
+}
+
+/// How cohorts are accounted, and who takes part.
+fn attendance(
+    config: &Config,
+    correlated: Option<&Correlated>,
+    device_count: u32,
+) -> Result<(Sampling, Attendance), ExperimentError> {
+    let Some(Correlated { strategy, .. }) = correlated else {
+        let sampling = sampling(&config.cohort, device_count, None)?;
+        return Ok((sampling, Attendance::Drawn(sampling)));
+    };
+    let sampling = correlated::sampling(strategy, device_count)?;
+    let attendance = correlated::attendance(&config.cohort, strategy, sampling, config.seed)?;
+    Ok((sampling, attendance))
+}
+
+/// How the clip norm changes; `None` if it does not.
+fn adaptive(config: &Config, sampling: Sampling) -> Result<Option<AdaptiveClip>, ExperimentError> {
+    let (cohort, privacy) = (&config.cohort, &config.privacy);
+    let updates = cohort
+        .denominator
+        .expected_updates(sampling.expected_cohort());
+    match (privacy.clip_norm, &privacy.adaptive) {
+        (Some(ClipNormSetting::Adaptive), keys) => {
+            let keys = keys.clone().unwrap_or_default();
+            AdaptiveClip::new(&keys, updates).map(Some)
+        }
+        (_, Some(_)) => Err(contradiction(
+            "privacy.clip_norm",
+            "privacy.adaptive",
+            "set `privacy.clip_norm` to \"adaptive\", or leave the table out",
+        )),
+        (_, None) => Ok(None),
+    }
+}
+
+/// The noise of the bit: a twentieth of the expected cohort on the sum, as in the paper.
+fn bit_noise(privacy: &PrivacyConfig, sampling: Sampling) -> Result<BitNoise, ExperimentError> {
+    let given = privacy.adaptive.as_ref().and_then(|keys| keys.bit_noise);
+    if let Some(std) = given {
+        return match std.is_finite() && std > 0.0 {
+            true => Ok(BitNoise::Given(std)),
+            false => Err(out_of_range(
+                "privacy.adaptive.bit_noise",
+                std,
+                "a finite number above 0",
+            )),
+        };
+    }
+    let cohort = sampling.expected_cohort();
+    Ok(BitNoise::Default(match privacy.trust {
+        // The noise of all devices adds up to that.
+        TrustModel::Local => cohort.sqrt() / 20.0,
+        _ => cohort / 20.0,
+    }))
+}
+
+/// How updates become integers: on the grid of their clip norm, if there is one.
+fn encoding(
+    privacy: &PrivacyConfig,
+    adaptive: Option<&AdaptiveClip>,
+) -> Result<Encoding, ExperimentError> {
+    let clip_norm = match (adaptive, privacy.clip_norm.and_then(ClipNormSetting::fixed)) {
+        (Some(adaptive), _) => adaptive.initial,
+        (None, Some(value)) => number("privacy.clip_norm", value, CoreClipNorm::new)?,
+        (None, None) => return Ok(Encoding::Unbounded),
+    };
+    match Grid::new(clip_norm, privacy.grid_bits) {
+        Ok(grid) => Ok(Encoding::Clipped(grid)),
+        Err(_) => Err(ExperimentError::Range {
+            key: "privacy.grid_bits",
+            value: privacy.grid_bits.to_string(),
+            expected: format!("from {} to {}", BITS.start(), BITS.end()),
+        }),
+    }
+}
+
+fn privacy(
+    privacy: &PrivacyConfig,
+    adaptive: Option<&AdaptiveClip>,
+    correlated: Option<&Correlated>,
+    device_count: u32,
+) -> Result<PrivacyKeys, ExperimentError> {
+    let sensitivity = correlated.map(|of| of.strategy.sensitivity());
+    let (clip_norm, noise) = noise(privacy, adaptive, sensitivity.unwrap_or(1.0))?;
+    let delta = privacy.delta.resolve(device_count);
+    let max_epsilon = match privacy.max_epsilon {
+        None => None,
+        Some(value) => Some(Epsilon::new(value).map_err(refuse("privacy.max_epsilon", value))?),
+    };
+    Ok(PrivacyKeys {
+        delta: delta.map_err(refuse("privacy.delta", privacy.delta))?,
+        accountant: privacy.accountant,
+        trust: privacy.trust,
+        clip_norm,
+        max_epsilon,
+        noise,
+        bit_noise: None,
+        devices_per_user: privacy.devices_per_user.unwrap_or(1),
+    })
+}
+
+/// The clip norm (of the first round, if it changes), and how much noise there is, from whichever
+/// key says so. A noise std is relative to the sensitivity, in clip norms.
+fn noise(
+    privacy: &PrivacyConfig,
+    adaptive: Option<&AdaptiveClip>,
+    sensitivity: f64,
+) -> Result<(Option<ClipNorm>, NoiseAmount), ExperimentError> {
+    let (key, value) = match (adaptive, privacy.clip_norm.and_then(ClipNormSetting::fixed)) {
+        (Some(adaptive), _) => (
+            "privacy.adaptive.initial",
+            Some(f64::from(adaptive.initial.get())),
+        ),
+        (None, value) => ("privacy.clip_norm", value),
+    };
+    let parse = |value| ClipNorm::new(value).map_err(refuse(key, value));
+    let clip_norm = value.map(parse).transpose()?;
+    let twice = |first, second| {
+        let advice = "set the noise with one of them only";
+        Err(contradiction(first, second, advice))
+    };
+    let multiplier = match (privacy.epsilon, privacy.noise_multiplier, privacy.noise_std) {
+        (None, None, None) => NoiseMultiplier::NONE,
+        (Some(value), None, None) => {
+            if privacy.max_epsilon.is_some() {
+                return Err(contradiction(
+                    "privacy.epsilon",
+                    "privacy.max_epsilon",
+                    "a target is also the limit",
+                ));
+            }
+            let target = Epsilon::new(value).map_err(refuse("privacy.epsilon", value))?;
+            return Ok((clip_norm, NoiseAmount::Target(target)));
+        }
+        (None, Some(value), None) => {
+            NoiseMultiplier::new(value).map_err(refuse("privacy.noise_multiplier", value))?
+        }
+        (None, None, Some(_)) if adaptive.is_some() => {
+            return Err(contradiction(
+                "privacy.noise_std",
+                "privacy.clip_norm",
+                "the noise follows an adaptive clip norm: give `privacy.noise_multiplier` or \
+                 `privacy.epsilon`",
+            ));
+        }
+        (None, None, Some(value)) => {
+            let clip_norm = clip_norm.ok_or(NoiseAmount::NO_CLIP_NORM)?;
+            NoiseMultiplier::from_noise_std(value / sensitivity, clip_norm)
+                .map_err(refuse("privacy.noise_std", value))?
+        }
+        (Some(_), Some(_), _) => return twice("privacy.epsilon", "privacy.noise_multiplier"),
+        (Some(_), None, Some(_)) => return twice("privacy.epsilon", "privacy.noise_std"),
+        (None, Some(_), Some(_)) => return twice("privacy.noise_multiplier", "privacy.noise_std"),
+    };
+    Ok((clip_norm, NoiseAmount::Multiplier(multiplier)))
+}
+
+/// The name becomes a part of the run directory's: it must not lead elsewhere.
+fn names_a_directory(name: &str) -> Result<(), ExperimentError> {
+    /// Leaves room for the time below the 255 bytes of common file systems.
+    const MAX_BYTES: usize = 100;
+    let is_plain = |c: char| c.is_alphanumeric() || "-_. ".contains(c);
+    if name.is_empty()
+        || name.len() > MAX_BYTES
+        || name.starts_with(['.', ' '])
+        || !name.chars().all(is_plain)
+    {
+        return Err(ExperimentError::Range {
+            key: "name",
+            value: format!("{name:?}"),
+            expected: format!(
+                "1 to {MAX_BYTES} bytes of letters, digits, `-`, `_`, `.` and spaces, and must not \
+                 begin with `.` or a space"
+            ),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,241 @@
+//! The private scale of features: what it costs, and its one release, before the first round.
+//!
+//! Every device sends its moments once, over the release path of updates: quantised on a grid of
+//! bound 1, checked in integers, summed exactly, covered by the exact discrete Gaussian, by the
+//! server or by each device. The release is charged to the ledger with round 0, before anything
+//! that follows from it is written down; a run that is resumed draws the same noise for the same
+//! sum, and is charged once.
+
+use smolfed_accounting::accountant::Accountant;
+use smolfed_accounting::calibrate::Plan;
+use smolfed_accounting::event::{Adjacency, Mechanism, PrivacyEvent, Sampling};
+use smolfed_accounting::params::{Delta, Epsilon, NoiseMultiplier};
+use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::params::ClipNorm;
+use smolfed_core::quantize::{DEFAULT_BITS, Grid};
+use smolfed_core::stream::Root;
+use smolfed_core::train::TrainReport;
+
+use crate::check::{ExperimentError, refuse};
+use smolfed_data::federation::Federation;
+use smolfed_data::moments::ScaleNoise;
+use smolfed_release::plan::{NoiseAmount, PlanError, PrivacyKeys, SideReleases, sampler};
+use smolfed_release::schedule::Schedule;
+use smolfed_release::sum::ReleaseAt;
+use smolfed_release::{
+    self, Channel, Encoding, Fault, PrivateSum, Release, Released, Timing, Uploads,
+};
+
+/// The key of the noise.
+const KEY: &str = "data.scale_noise_multiplier";
+/// z of a private scale where the noise of updates is given, too, unless another is given: alone,
+/// it then costs an ε of about 0.4 at δ = 10⁻⁵.
+const DEFAULT_MULTIPLIER: f64 = 10.0;
+
+/// How the moments of devices are released.
+#[derive(Clone, Debug)]
+pub struct ScaleRelease {
+    /// What it costs, once.
+    pub side: SideReleases,
+    /// Numbers that a device sends.
+    pub length: usize,
+    release: Release,
+}
+
+impl ScaleRelease {
+    /// For a federation whose scale waits for it; `None` for others.
+    ///
+    /// # Errors
+    /// [`ExperimentError`] if no noise meets its share of the target, or the grid cannot carry it.
+    pub(super) fn new(
+        federation: &Federation,
+        keys: &PrivacyKeys,
+        sampling: Sampling,
+    ) -> Result<Option<Self>, ExperimentError> {
+        let Some(scale) = federation.private_scale() else {
+            return Ok(None);
+        };
+        let moments = Mechanism::Moments {
+            noise_multiplier: NoiseMultiplier::NONE,
+            grid_bits: DEFAULT_BITS as u8,
+        };
+        let mut event = of_all_devices(moments, federation.device_count(), keys, sampling)?;
+        let multiplier = multiplier(scale.noise, keys, event)?;
+        event = event.with_noise_multiplier(multiplier);
+        let noise = noise(KEY, multiplier)?;
+        let grid = ClipNorm::new(1.0)
+            .ok()
+            .and_then(|bound| Grid::new(bound, DEFAULT_BITS).ok());
+        Ok(grid.map(|grid| Self {
+            side: SideReleases {
+                event,
+                schedule: Schedule {
+                    from: 0,
+                    every: u32::MAX,
+                },
+                max_releases: 1,
+            },
+            length: scale.length(federation.feature_count()),
+            release: Release {
+                channel: Channel::Moments,
+                bit: None,
+                encoding: Encoding::Clipped(grid),
+                weight_cap: None,
+                mechanism: noise.map_or(
+                    smolfed_release::Mechanism::None,
+                    smolfed_release::Mechanism::Independent,
+                ),
+                trust: keys.trust,
+                masking: None,
+                timing: Timing::EachRound,
+                noise_std: multiplier.get(),
+                is_simulation: true,
+                fault: Fault::None,
+            },
+        }))
+    }
+
+    /// The note of the privacy statement.
+    pub(crate) fn note(&self) -> String {
+        format!(
+            "The features are scaled by means and standard deviations that all devices released \
+             together before the first round, from values clipped to the bounds of the \
+             configuration, with a noise multiplier of {}: epsilon includes it.",
+            smolfed_release::number::lower(self.side.event.mechanism.noise_multiplier().get(), 5)
+        )
+    }
+
+    /// The federation whose scale is that of its devices' moments, with the noise of `root`.
+    pub(super) fn scaled(&self, federation: &Federation, root: &Root) -> Option<Federation> {
+        federation.private_scale()?;
+        let released = self.moments(federation, root);
+        let devices = f64::from(federation.device_count());
+        let noise_std = released.noise_std() / devices;
+        Some(federation.scaled_by(&released.over(devices), noise_std))
+    }
+
+    /// The moments of all devices with noise.
+    fn moments(&self, federation: &Federation, root: &Root) -> Released {
+        let devices: Vec<u32> = (0..federation.device_count()).collect();
+        self.released(&devices, root, self.length, |device, moments| {
+            federation.write_moments(device, moments);
+        })
+    }
+
+    /// What `write` gives for each of these devices, with noise: moments, or what an audit sends in
+    /// their place.
+    pub(crate) fn released(
+        &self,
+        devices: &[u32],
+        root: &Root,
+        length: usize,
+        write: impl Fn(u32, &mut [f32]),
+    ) -> Released {
+        let mut uploads = Uploads::new(&self.release, root, 0, length);
+        for &device in devices {
+            // What cannot be sent counts as zero, like an update. All devices have the same weight.
+            let _ = uploads.device(device, 1, |contribution| {
+                write(device, contribution.update());
+                Ok(TrainReport::default())
+            });
+        }
+        let sum: PrivateSum = uploads.into_sum();
+        let at = ReleaseAt {
+            number: 0,
+            learning_rate: 1.0,
+            cohort_size: devices.len(),
+        };
+        sum.release(&self.release, root, &at)
+    }
+
+    /// Steps of the grid in the bound on the vector of a device.
+    pub(crate) fn steps_per_bound(&self) -> f64 {
+        self.release.encoding.step().recip()
+    }
+
+    /// How moments are released, for an audit to plant its faults.
+    pub(crate) const fn release_mut(&mut self) -> &mut Release {
+        &mut self.release
+    }
+}
+
+/// One release of all devices; its adjacency and trust are those of the updates, so that the two
+/// compose.
+pub(super) fn of_all_devices(
+    mechanism: Mechanism,
+    devices: u32,
+    keys: &PrivacyKeys,
+    sampling: Sampling,
+) -> Result<PrivacyEvent, ExperimentError> {
+    let all = match sampling.adjacency() {
+        Adjacency::AddRemove => Sampling::full(devices),
+        Adjacency::ReplaceOne => Sampling::uniform(devices, devices),
+    };
+    let all = all.map_err(refuse("data.devices", devices))?;
+    let event = PrivacyEvent {
+        trust: keys.trust,
+        ..PrivacyEvent::new(mechanism, all, 1)
+    };
+    let devices = keys.devices_per_user;
+    let event = event.with_devices_per_user(devices);
+    event.map_err(refuse("privacy.devices_per_user", devices))
+}
+
+/// z of the moments.
+fn multiplier(
+    noise: ScaleNoise,
+    keys: &PrivacyKeys,
+    event: PrivacyEvent,
+) -> Result<NoiseMultiplier, ExperimentError> {
+    let given = |value: f64| NoiseMultiplier::new(value).map_err(refuse(KEY, value));
+    match (noise, keys.noise) {
+        (ScaleNoise::Multiplier(value), _) => given(value),
+        (ScaleNoise::Share(share), NoiseAmount::Target(target)) => {
+            of_share(share, target, keys.delta, event)
+        }
+        (ScaleNoise::Share(_), NoiseAmount::Multiplier(updates)) => match updates.get() > 0.0 {
+            true => given(DEFAULT_MULTIPLIER),
+            // Nothing is promised: nothing needs noise.
+            false => Ok(NoiseMultiplier::NONE),
+        },
+    }
+}
+
+/// z of moments that cost, alone, this share of the target.
+fn of_share(
+    share: f64,
+    target: Epsilon,
+    delta: Delta,
+    event: PrivacyEvent,
+) -> Result<NoiseMultiplier, ExperimentError> {
+    if target.get().is_infinite() {
+        return Ok(NoiseMultiplier::NONE);
+    }
+    let epsilon = share * target.get();
+    let plan = Plan {
+        accountant: Accountant::tightest_for(&[event]),
+        event,
+        spent: &[],
+        target: Epsilon::new(epsilon).map_err(refuse("data.scale_share", share))?,
+        delta,
+    };
+    let found = plan.noise_multiplier();
+    let found = found.map_err(|reason| PlanError::Calibration { epsilon, reason })?;
+    Ok(found.value)
+}
+
+/// The sampler of the noise on the grid 2^-b, of which `key` gives z; none for 0.
+pub(super) fn noise(
+    key: &'static str,
+    multiplier: NoiseMultiplier,
+) -> Result<Option<DiscreteGaussian>, ExperimentError> {
+    let value = multiplier.get();
+    if value <= 0.0 {
+        return Ok(None);
+    }
+    let steps = value * f64::from(DEFAULT_BITS).exp2();
+    Ok(Some(sampler(key, value, steps)?.0))
+}
+
+#[cfg(test)]
+mod tests;

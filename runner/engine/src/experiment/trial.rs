@@ -1,0 +1,348 @@
+//! A trial of a private selection: the run is the best of a random number of runs with other
+//! settings and other noise, by a score that each of them releases (Papernot, Steinke 2022,
+//! arXiv:2110.03620). The sweep draws the trials and keeps the best alone ([`smolfed_report::sweep`]).
+//!
+//! **The score.** After the last round each device evaluates the shared model on its validation
+//! samples, and sends `2 a - 1` for its accuracy a, a number from -1 to 1: one device moves the sum
+//! by at most 1 under add-remove, where `2 a` would move it by 2, and by at most 2 if its data are
+//! replaced. A device without such samples sends 0, like one that is not there. The numbers take
+//! the release path of updates: quantised on a grid of bound 1, checked in integers, summed
+//! exactly, covered by the server's exact discrete Gaussian from its own stream. All devices send
+//! one, so that no sampling amplifies it.
+//!
+//! **What is charged.** The score is one more release of a trial, charged with its last round. The
+//! trial's events, with it, are the base mechanism of the theorems, and the ε that is calibrated,
+//! checked before each round and stated is that of the selection ([`PrivacyPlan`]). A candidate is
+//! drawn independently of the data and all candidates have the same events, so that their mixture
+//! has the divergence of each.
+//!
+//! [`PrivacyPlan`]: smolfed_release::plan::PrivacyPlan
+
+use smolfed_accounting::event::{Mechanism, Sampling, TrustModel};
+use smolfed_accounting::params::NoiseMultiplier;
+use smolfed_accounting::selection::Trials;
+use smolfed_accounting::{Accountant, PrivacyEvent};
+use smolfed_core::model::ModelError;
+use smolfed_core::params::ClipNorm;
+use smolfed_core::quantize::{DEFAULT_BITS, Grid};
+use smolfed_core::stream::Root;
+use smolfed_core::train::TrainReport;
+
+use super::scaling::{noise, of_all_devices};
+use crate::check::{ExperimentError, contradiction, out_of_range, refuse};
+use crate::config::Config;
+use crate::evaluation::samples::evaluate;
+use crate::method::contract::Method;
+use crate::tables::PrivacyConfig;
+use crate::tables::privacy::{MechanismName, SelectionConfig, TrialsName};
+use crate::tables::simulation::ArithmeticName;
+use crate::task::Task;
+use smolfed_data::dataset::DeviceBuffer;
+use smolfed_data::federation::Federation;
+use smolfed_release::number::lower;
+use smolfed_release::origin::Origin;
+use smolfed_release::plan::{PrivacyKeys, SideReleases};
+use smolfed_release::schedule::Schedule;
+use smolfed_release::sum::ReleaseAt;
+use smolfed_release::{self, Channel, Encoding, Fault, PrivateSum, Release, Timing, Uploads};
+
+/// The key of the score's noise.
+const SCORE_NOISE: &str = "privacy.selection.score_noise_multiplier";
+/// The table, as errors name it.
+const TABLE: &str = "privacy.selection";
+/// The expected numbers of trials for which the drawn law is the theorems', by the argument of
+/// [`Trials::draw`]; below, there is nothing to choose from.
+const MEANS: std::ops::RangeInclusive<f64> = 2.0..=100.0;
+/// The same of η.
+const SHAPES: std::ops::RangeInclusive<f64> = 0.0..=10.0;
+
+/// How the score of a trial is released, and how many trials there are.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The distribution of their number.
+    pub trials: Trials,
+    /// What the score costs, once.
+    pub side: SideReleases,
+    seeded: bool,
+    release: Release,
+}
+
+impl Trial {
+    /// For a configuration that says so; `None` for others.
+    ///
+    /// # Errors
+    /// [`ExperimentError`] for an invalid key, and for what a private selection does not cover.
+    pub(super) fn new(
+        config: &Config,
+        federation: &Federation,
+        keys: &PrivacyKeys,
+        sampling: Sampling,
+        method: &dyn Method,
+        origin: &Origin,
+    ) -> Result<Option<Self>, ExperimentError> {
+        let Some(selection) = &config.privacy.selection else {
+            return Ok(None);
+        };
+        let trials = trials(selection)?;
+        can_be_kept_secret(&config.privacy, keys, origin)?;
+        can_be_scored(method, federation)?;
+        if selection.seed.is_none() {
+            return Err(ExperimentError::Missing {
+                key: "privacy.selection.seed",
+                purpose: "a trial is drawn by `smolfed sweep` with `sweep.choose` = \"private\"",
+            });
+        }
+        let value = selection.score_noise_multiplier;
+        let multiplier = NoiseMultiplier::new(value).map_err(refuse(SCORE_NOISE, value))?;
+        let (Some(sampler), Some(grid)) = (noise(SCORE_NOISE, multiplier)?, grid()) else {
+            return Err(out_of_range(SCORE_NOISE, value, "above 0"));
+        };
+        let mechanism = Mechanism::Score {
+            noise_multiplier: multiplier,
+            grid_bits: DEFAULT_BITS as u8,
+        };
+        let event = of_all_devices(mechanism, federation.device_count(), keys, sampling)?;
+        Ok(Some(Self {
+            trials,
+            side: side(event, config.rounds),
+            seeded: selection.seeded,
+            release: Release {
+                channel: Channel::Score,
+                bit: None,
+                encoding: Encoding::Clipped(grid),
+                weight_cap: None,
+                mechanism: smolfed_release::Mechanism::Independent(sampler),
+                trust: TrustModel::Central,
+                masking: None,
+                timing: Timing::EachRound,
+                noise_std: multiplier.get(),
+                is_simulation: true,
+                fault: Fault::None,
+            },
+        }))
+    }
+
+    /// Notes of the privacy statement, for an experiment with this seed.
+    pub(super) fn notes(&self, seed: u64) -> [String; 2] {
+        let theorem = match self.trials {
+            Trials::NegativeBinomial { .. } => "2",
+            Trials::Poisson { .. } => "6",
+        };
+        let (mean, score) = (self.trials.mean(), &self.side.event.mechanism);
+        let covered = format!(
+            "If this run was written by a private sweep, it is the best of a random number of \
+             trials, {mean:.1} on average, by a score that each of them releases with noise of {} \
+             times the largest contribution of a device. Epsilon is that of the whole selection, \
+             score included (Papernot, Steinke 2022, Theorem {theorem}), and holds as long as the \
+             number of trials, the time they took and the other trials stay secret. A run with a \
+             seed or settings from elsewhere was not selected, and epsilon does not cover how they \
+             were chosen.",
+            lower(score.noise_multiplier().get(), 5)
+        );
+        let drawn = match self.seeded {
+            true => format!(
+                "A private sweep draws the trials of this simulation from the known seed {seed}: \
+                 anyone who knows the seed can repeat all of them. The statement holds for trials \
+                 that are drawn in secret."
+            ),
+            false => "A private sweep takes the number of trials, their settings and their seeds \
+                      from the operating system, and keeps nothing of the other trials."
+                .to_owned(),
+        };
+        [covered, drawn]
+    }
+
+    /// The noisy mean over devices of the accuracy of a model on their validation samples. A device
+    /// without any counts as one half.
+    ///
+    /// # Errors
+    /// [`ModelError`] if the model does not fit the samples.
+    pub(crate) fn score(
+        &self,
+        task: &Task,
+        parameters: &[f32],
+        federation: &Federation,
+        root: &Root,
+    ) -> Result<f64, ModelError> {
+        let arithmetic = ArithmeticName::F32;
+        let mut buffer = DeviceBuffer::default();
+        let mut accuracies = Vec::with_capacity(federation.device_count() as usize);
+        for device in 0..federation.device_count() {
+            let own = federation.device_validation(device, &mut buffer);
+            let found =
+                own.map(|samples| evaluate(task, arithmetic, parameters, samples.into(), 1.0));
+            let found = found.transpose()?.flatten();
+            accuracies.push(found.and_then(|found| found.accuracy));
+        }
+        Ok(self.release(&accuracies, root))
+    }
+
+    /// The mean of accuracies with noise; the stream of the noise is used once in a trial.
+    fn release(&self, accuracies: &[Option<f64>], root: &Root) -> f64 {
+        let at = ReleaseAt {
+            number: 0,
+            learning_rate: 1.0,
+            cohort_size: accuracies.len(),
+        };
+        let released = self.sum(accuracies, root).release(&self.release, root, &at);
+        let mean = released.over(accuracies.len() as f64);
+        0.5 + 0.5 * mean.first().map_or(0.0, |mean| f64::from(*mean))
+    }
+
+    /// The exact sum of what the devices send.
+    fn sum(&self, accuracies: &[Option<f64>], root: &Root) -> PrivateSum {
+        let mut uploads = Uploads::new(&self.release, root, 0, 1);
+        for (device, accuracy) in (0..).zip(accuracies) {
+            // What cannot be sent counts as zero, like an update.
+            let _ = uploads.device(device, 1, |contribution| {
+                let number = accuracy.map_or(0.0, |accuracy| 2.0 * accuracy - 1.0);
+                contribution.update().fill(number as f32);
+                Ok(TrainReport::default())
+            });
+        }
+        uploads.into_sum()
+    }
+}
+
+/// The grid of bound 1.
+fn grid() -> Option<Grid> {
+    let bound = ClipNorm::new(1.0).ok()?;
+    Grid::new(bound, DEFAULT_BITS).ok()
+}
+
+/// One release, in the last round.
+const fn side(event: PrivacyEvent, rounds: u32) -> SideReleases {
+    SideReleases {
+        event,
+        schedule: Schedule {
+            from: rounds.saturating_sub(1),
+            every: u32::MAX,
+        },
+        max_releases: 1,
+    }
+}
+
+/// The distribution of the number of trials.
+fn trials(selection: &SelectionConfig) -> Result<Trials, ExperimentError> {
+    const MEAN: &str = "privacy.selection.mean";
+    let (mean, shape) = (selection.mean, selection.shape.unwrap_or(0.0));
+    if !MEANS.contains(&mean) {
+        return Err(out_of_range(MEAN, mean, "from 2 to 100"));
+    }
+    if !SHAPES.contains(&shape) {
+        return Err(out_of_range(
+            "privacy.selection.shape",
+            shape,
+            "from 0 to 10",
+        ));
+    }
+    let trials = match selection.trials {
+        TrialsName::NegativeBinomial => Trials::negative_binomial_of_mean(shape, mean),
+        TrialsName::Poisson if selection.shape.is_some() => {
+            return Err(contradiction(
+                "privacy.selection.shape",
+                "privacy.selection.trials",
+                "a Poisson distribution has no shape: leave it out",
+            ));
+        }
+        TrialsName::Poisson => Trials::poisson(mean),
+    };
+    trials.map_err(refuse(MEAN, mean))
+}
+
+/// Refuses settings under which somebody learns more than the best trial, or its cost is not
+/// that of the theorems.
+fn can_be_kept_secret(
+    privacy: &PrivacyConfig,
+    keys: &PrivacyKeys,
+    origin: &Origin,
+) -> Result<(), ExperimentError> {
+    let refuse = |second, advice| Err(contradiction(TABLE, second, advice));
+    if *origin != Origin::Simulation {
+        return refuse(
+            "real devices or a recorded participation",
+            "devices see every trial that they take part in: select in a simulation",
+        );
+    }
+    if keys.trust != TrustModel::Central {
+        return refuse(
+            "privacy.trust",
+            "a server that is not trusted sees every trial, and their number: use \"central\"",
+        );
+    }
+    if privacy.ledger.is_some() {
+        return refuse(
+            "privacy.ledger",
+            "a shared ledger adds up releases, and a selection costs more than its releases: leave \
+             the ledger out",
+        );
+    }
+    if !matches!(privacy.accountant, None | Some(Accountant::Rdp)) {
+        return refuse(
+            "privacy.accountant",
+            "the theorems are about Rényi divergence: use \"rdp\", or leave the accountant out",
+        );
+    }
+    if privacy.mechanism == MechanismName::Correlated {
+        return refuse(
+            "privacy.mechanism",
+            "the cost of a selection is known for trials with independent noise: leave \
+             \"correlated\" out",
+        );
+    }
+    if privacy.max_epsilon.is_some() {
+        return refuse(
+            "privacy.max_epsilon",
+            "a trial that stops early has no score: give a target, `privacy.epsilon`",
+        );
+    }
+    if !privacy.asks_for_noise() {
+        return Err(ExperimentError::Missing {
+            key: "privacy.epsilon",
+            purpose: "a private selection is among trials that have noise",
+        });
+    }
+    Ok(())
+}
+
+/// Refuses methods and data that give no score.
+fn can_be_scored(method: &dyn Method, federation: &Federation) -> Result<(), ExperimentError> {
+    let refuse = |second, advice| Err(contradiction(TABLE, second, advice));
+    let sends_more = method.side_releases().is_some() || method.message_privacy().is_some();
+    if sends_more || !method.uses_labels() || method.fixed_cohort().is_some() {
+        return refuse(
+            "method",
+            "correlation matrices protect another unit, which the selection does not cover: choose \
+             a method that sends updates alone",
+        );
+    }
+    if !method.shares_a_model() || method.timing() == Timing::Never {
+        return refuse(
+            "method",
+            "the score is that of a shared model: choose a method that has one",
+        );
+    }
+    if method.task().predicts_values() {
+        return refuse(
+            "model.kind",
+            "the score is an accuracy, which is bounded: choose a model of classes",
+        );
+    }
+    let mut buffer = DeviceBuffer::default();
+    let mut devices = 0..federation.device_count();
+    let has_samples = devices.any(|device| {
+        let own = federation.device_validation(device, &mut buffer);
+        own.is_some_and(|samples| !samples.is_empty())
+    });
+    if !has_samples {
+        return Err(ExperimentError::Missing {
+            key: "data.device_validation",
+            purpose: "devices score the model on validation samples of their own, a share like 0.1 \
+                      (with natural devices, of `data.validation`)",
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,333 @@
+//! The interface of a method: its configuration before a run ([`Method`]), its state during the run
+//! ([`Learner`]), and the training of devices on one thread ([`Trainer`]).
+
+use std::path::Path;
+
+use smolfed_accounting::PrivacyEvent;
+use smolfed_core::contrast::{ContrastRequest, Recipe};
+use smolfed_core::model::ModelError;
+use smolfed_core::personal::PersonalRequest;
+use smolfed_core::stream::Root;
+use smolfed_core::train::{LocalTraining, TrainReport};
+use smolfed_core::wire::message::Shape;
+
+use super::elsewhere::Company;
+use super::state::{PersonalState, StateError};
+use super::tuning::FineTune;
+use crate::arithmetic::Local;
+use crate::evaluation::devices::{DeviceMeans, DeviceReport};
+use crate::of_task;
+use crate::representation::Picture;
+use crate::task::Task;
+use smolfed_data::federation::Federation;
+use smolfed_release::plan::{PrivacyPlan, SideReleases};
+use smolfed_release::saved::Saved;
+use smolfed_release::{Admitted, Contribution, Messages, Release, ReleaseDigest, Timing};
+
+/// A federated learning method, configured for an experiment: what devices train, and how their
+/// updates are used. Each method has its own file or folder.
+pub trait Method: std::fmt::Debug + Send + Sync {
+    /// The model that devices train.
+    fn task(&self) -> &Task;
+
+    /// Parameters that are shared, and travel; they come first in the model.
+    fn shared_count(&self) -> usize {
+        self.task().parameter_count()
+    }
+
+    /// Whether the shared parameters are a model by themselves, which predicts.
+    fn shares_a_model(&self) -> bool {
+        true
+    }
+
+    /// Whether training uses labels. The outputs of an encoder that is trained without labels are
+    /// not classes.
+    fn uses_labels(&self) -> bool {
+        true
+    }
+
+    /// What a device keeps between rounds, if there are personal models.
+    fn personal_state(&self) -> Option<PersonalState> {
+        None
+    }
+
+    /// What real devices are asked for beside local training, if there are personal models that
+    /// they can keep; in their first round.
+    fn personal_request(&self) -> Option<PersonalRequest> {
+        None
+    }
+
+    /// The model as the wire names it; `None` if it cannot.
+    fn shape(&self) -> Option<Shape> {
+        of_task!(self.task(), model => Shape::of(model))
+    }
+
+    /// How views of samples vary, for methods without labels.
+    fn recipe(&self) -> Option<Recipe> {
+        None
+    }
+
+    /// The most samples that a device with a message may have; 0 without messages.
+    fn max_samples(&self) -> u32 {
+        0
+    }
+
+    /// Fine-tuning on each device after the last round, and the passes over its samples.
+    fn fine_tuning(&self) -> Option<(FineTune, u32)> {
+        None
+    }
+
+    /// The shared parameters before the first round, which depend on no data.
+    fn initial(&self, root: &Root) -> Vec<f32> {
+        let mut parameters = self.task().initial(root);
+        parameters.truncate(self.shared_count());
+        parameters
+    }
+
+    /// Changes to local training that the method makes.
+    fn adapt(&self, training: LocalTraining) -> LocalTraining {
+        training
+    }
+
+    /// How its devices calculate; the bits of boards, unless it asks [`Setup`] for another
+    /// arithmetic.
+    ///
+    /// [`Setup`]: super::setup::Setup::arithmetic
+    fn arithmetic(&self) -> Local {
+        Local::default()
+    }
+
+    /// How often a device releases something in a round.
+    fn timing(&self) -> Timing {
+        Timing::EachRound
+    }
+
+    /// What a configured noise multiplier is multiplied by.
+    fn noise_scale(&self) -> f64 {
+        1.0
+    }
+
+    /// The denominator of a round, where `expected` of `devices` are drawn on average.
+    fn denominator(&self, expected: f64, _devices: f64) -> f64 {
+        expected
+    }
+
+    /// The cohort of every round, for a method that draws none.
+    fn fixed_cohort(&self) -> Option<Vec<u32>> {
+        None
+    }
+
+    /// What devices release in addition to their updates, if anything, and its privacy cost for a
+    /// whole device.
+    fn side_releases(&self) -> Option<&SideReleases> {
+        None
+    }
+
+    /// The privacy accounting of a second message, whose unit of privacy differs from that of the
+    /// update.
+    fn message_privacy(&self) -> Option<&PrivacyPlan> {
+        None
+    }
+
+    /// How these messages are released, if devices send any.
+    fn messages(&self) -> Option<&Messages> {
+        None
+    }
+
+    /// What the messages of `round` cost, beside its updates. The ledger tells the events of a
+    /// round apart by their unit and kind of mechanism.
+    fn message_events(&self, _round: u32) -> Vec<PrivacyEvent> {
+        Vec::new()
+    }
+
+    /// Rounds in which a device may send such a message, of the first `rounds`.
+    fn message_rounds(&self, _rounds: u32) -> u32 {
+        0
+    }
+
+    /// What a reader of the privacy statement must know about the method.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Starts the method on a federation, with its state in `store`.
+    ///
+    /// # Errors
+    /// [`StateError`] if the state cannot be created or restored.
+    fn begin<'a>(
+        &'a self,
+        federation: &'a Federation,
+        store: Option<Store<'_>>,
+    ) -> Result<Box<dyn Learner + 'a>, StateError>;
+}
+
+/// Where a run stores the state of its method, and the state in its last checkpoint.
+#[derive(Clone, Copy)]
+pub struct Store<'a> {
+    /// The file for the states of devices. All ranks use the same.
+    pub device_states: &'a Path,
+    /// Names the run.
+    pub run: &'a str,
+    /// The number of completed rounds, and the state saved in the checkpoint after them.
+    pub checkpoint: Option<(u32, &'a Saved)>,
+    /// Whether this is another rank than the first, which has made the file.
+    pub is_follower: bool,
+}
+
+/// What the devices of a cohort are asked to do in one round.
+#[derive(Clone, Copy)]
+pub struct Assignment<'a> {
+    /// Local training, with this round's learning rate.
+    pub training: LocalTraining,
+    /// What becomes of their updates.
+    pub release: &'a Release,
+    /// The devices whose updates may enter the sum.
+    pub admitted: &'a Admitted,
+    /// The root of all random streams.
+    pub root: &'a Root,
+    /// The shared parameters.
+    pub global: &'a [f32],
+    /// The round of the run, from 0.
+    pub round: u32,
+    /// The round number in the identifiers of random streams. It equals `round`, unless the devices
+    /// took part in earlier runs.
+    pub number: u32,
+}
+
+/// A method during a run, with the state that it keeps between rounds.
+pub trait Learner: Send + Sync {
+    /// Called before a cohort trains: allocates the states of those that train here, and exchanges
+    /// any first messages. Returns the reason for each message that was left out.
+    ///
+    /// All ranks call it with the whole cohort, of which each trains a part, and afterwards know
+    /// the same.
+    ///
+    /// # Errors
+    /// [`StateError`] ends the run.
+    fn before(
+        &mut self,
+        _: &Assignment<'_>,
+        _cohort: &[u32],
+        _company: &mut Company<'_>,
+    ) -> Result<Vec<String>, StateError> {
+        Ok(Vec::new())
+    }
+
+    /// The model as real devices receive it: as long as the whole model. Behind the shared
+    /// parameters it has what the personal ones are before the first round.
+    fn model_for_devices(&self, shared: &[f32]) -> Vec<f32> {
+        shared.to_vec()
+    }
+
+    /// What real devices that learn without labels are asked for when they train.
+    fn contrast_request(&self) -> Option<ContrastRequest> {
+        None
+    }
+
+    /// What comes behind the model for one real device.
+    fn tail_for_device(&self, _: &Assignment<'_>, _device: u32) -> Vec<f32> {
+        Vec::new()
+    }
+
+    /// A round was paid for and came to nothing; real devices may have taken part in it.
+    fn burned(&mut self, _round: u32) {}
+
+    /// A trainer for one thread.
+    fn trainer<'a>(&'a self, assignment: &'a Assignment<'a>) -> Box<dyn Trainer + 'a>;
+
+    /// Called after a cohort has trained; returns the same as [`Self::before`].
+    ///
+    /// # Errors
+    /// [`StateError`] ends the run.
+    fn after(
+        &mut self,
+        _: &Assignment<'_>,
+        _cohort: &[u32],
+        _company: &mut Company<'_>,
+    ) -> Result<Vec<String>, StateError> {
+        Ok(Vec::new())
+    }
+
+    /// Evaluates what the method learns in addition to the shared model on the common samples.
+    /// Reads private data: simulation only.
+    ///
+    /// # Errors
+    /// [`EvaluationError`].
+    fn evaluate(&self, _: &View<'_>) -> Result<Figures, EvaluationError> {
+        Ok(Figures::default())
+    }
+
+    /// The state to store in the next checkpoint. All other files on which that checkpoint depends
+    /// are on disk when this returns.
+    ///
+    /// # Errors
+    /// [`StateError`].
+    fn save(&mut self, _run: &str) -> Result<Saved, StateError> {
+        Ok(Saved::default())
+    }
+
+    /// The checkpoint after `rounds` rounds is on the disk.
+    fn committed(&mut self, _rounds: u32) {}
+
+    /// Writes the messages that devices sent beside their updates in the last round, in an order
+    /// that the round determines.
+    fn write_messages(&self, _: &mut ReleaseDigest) {}
+}
+
+/// The buffers with which one thread trains devices, one after the other.
+pub trait Trainer {
+    /// Trains a device and leaves what it sends in `contribution`.
+    ///
+    /// # Errors
+    /// Why the device is left out of the round, in a sentence; its state is then unchanged.
+    fn train(
+        &mut self,
+        device: u32,
+        contribution: &mut Contribution<'_>,
+    ) -> Result<TrainReport, String>;
+
+    /// Stores the new state of a device whose update was accepted.
+    fn keep(&mut self, _device: u32) {}
+}
+
+/// What an evaluation looks at.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// The devices.
+    pub federation: &'a Federation,
+    /// The shared parameters.
+    pub global: &'a [f32],
+    /// Local training, as in the first round.
+    pub training: &'a LocalTraining,
+    /// Names the random streams of what is trained for the evaluation.
+    pub root: &'a Root,
+    /// Whether this was the last round.
+    pub is_last: bool,
+}
+
+/// Why models could not be evaluated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EvaluationError {
+    /// The model does not fit the samples.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A device's state is damaged or cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+/// The results of an evaluation; all of them describe private data.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// Means over devices, on their own test and validation samples.
+    pub means: [Option<DeviceMeans>; 2],
+    /// The figures of each device, after the last round.
+    pub devices: Option<DeviceReport>,
+    /// Accuracy of nearest neighbours among representations, of test and validation samples.
+    pub knn_accuracy: [Option<f64>; 2],
+    /// Accuracy of a linear probe on representations.
+    pub probe_accuracy: Option<f64>,
+    /// What representations look like, after the last round.
+    pub picture: Option<Picture>,
+}

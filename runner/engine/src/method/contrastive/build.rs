@@ -1,0 +1,292 @@
+//! Learning without labels, configured before the run.
+
+use smolfed_core::contrast::Projection;
+use smolfed_core::contrast::correlation::sensitivity_in_steps;
+use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::params::ClipNorm;
+use smolfed_core::quantize::{self, Grid};
+
+use smolfed_accounting::event::{Adjacency, ROUNDING_STD, TrustModel};
+use smolfed_simd::Network;
+
+use super::augmentation;
+use super::learner::Contrastive;
+use super::privacy::{of_devices, of_matrices};
+use super::settings::{ContrastSettings, Senders, Sharing};
+use crate::check::{ExperimentError, contradiction, in_range, number, out_of_range};
+use crate::method::contract::Method;
+use crate::method::setup::Setup;
+use crate::method::supervised::{max_devices, refuse_keys_of_averaging};
+use crate::task::Task;
+use smolfed_release::Messages;
+use smolfed_release::plan::sampler;
+use smolfed_release::schedule::Schedule;
+
+/// H where none is given.
+const WIDTH: u32 = 16;
+/// The largest H: eigenvectors of larger matrices take longer than a round.
+const MAX_WIDTH: u32 = 256;
+/// The largest number of views of a sample.
+const MAX_VIEWS: u32 = 64;
+const NEIGHBOURS: u32 = 5;
+const LABELS: u32 = 10;
+/// μ over H where matrices have no noise and no bound is given: only representations four times
+/// longer than usual are clipped, and none in training.
+const LOOSE: f64 = 16.0;
+
+/// Which of the three methods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Fedsc,
+    FedavgSc,
+    CentralSc,
+}
+
+/// `fedsc`.
+pub(in crate::method) fn fedsc(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
+    Ok(Box::new(contrastive(setup, Kind::Fedsc)?))
+}
+
+/// `fedavg-sc`.
+pub(in crate::method) fn fedavg_sc(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
+    Ok(Box::new(contrastive(setup, Kind::FedavgSc)?))
+}
+
+/// `central-sc`.
+pub(in crate::method) fn central_sc(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
+    Ok(Box::new(contrastive(setup, Kind::CentralSc)?))
+}
+
+pub(super) fn contrastive(setup: &Setup<'_>, kind: Kind) -> Result<Contrastive, ExperimentError> {
+    if setup.model.init.is_some() {
+        return Err(contradiction(
+            "model.init",
+            "method",
+            "encoders that are learned without labels start from the seed",
+        ));
+    }
+    let width = in_range("contrast.width", setup.contrast.width, WIDTH, MAX_WIDTH)? as usize;
+    let (axes, features) = (setup.federation.axes(), setup.federation.feature_count());
+    let task = Task::encoder(setup.model, &axes, features, width)?;
+    refuse_keys_of_averaging(setup)?;
+    let max_devices = max_devices(setup)?;
+    let mut settings = settings(setup, &task, kind)?;
+    let mut method = Contrastive {
+        task,
+        rounds: setup.rounds,
+        max_devices,
+        notes: notes(setup, kind),
+        matrix_privacy: None,
+        side: None,
+        settings: settings.clone(),
+    };
+    if kind == Kind::Fedsc {
+        let bound = bound(setup, &mut settings, width)?;
+        let mut sharing = sharing(setup, bound)?;
+        let privacy = of_matrices(setup, sharing.max_releases, bound)?;
+        let sensitivity = sensitivity_in_steps(sharing.messages.grid.bits(), width, settings.pairs);
+        let multiplier = privacy.multiplier().get();
+        (sharing.messages.noise, sharing.messages.noise_std) = noise(multiplier, sensitivity)?;
+        method.side = Some(of_devices(setup, &privacy, &sharing)?);
+        method.matrix_privacy = Some(privacy);
+        settings.sharing = Some(sharing);
+        method.settings = settings;
+    }
+    Ok(method)
+}
+
+/// What all three methods do.
+fn settings(
+    setup: &Setup<'_>,
+    task: &Task,
+    kind: Kind,
+) -> Result<ContrastSettings, ExperimentError> {
+    let contrast = setup.contrast;
+    let (features, width) = (task.feature_count(), task.output_count());
+    let network = match task {
+        Task::Encoder(encoder) => Network::Hidden(*encoder),
+        Task::Sequential(network) => Network::Layers(*network),
+        _ if width > features => {
+            let expected = format!(
+                "at most {features}, as a linear encoder has no more directions than features; or \
+                 give `model.hidden` or `model.layers`"
+            );
+            return Err(out_of_range("contrast.width", width as f64, &expected));
+        }
+        _ => Network::Linear(Projection::new(features, width)),
+    };
+    let views = in_range("contrast.views", contrast.views, 2, MAX_VIEWS)?;
+    if !views.is_multiple_of(2) {
+        let expected = "an even number, as each view is paired with another one of its sample";
+        return Err(out_of_range("contrast.views", f64::from(views), expected));
+    }
+    if kind == Kind::CentralSc && setup.privacy.asks_for_noise() {
+        return Err(contradiction(
+            "method",
+            "privacy",
+            "\"central-sc\" has all samples in one place, which noise on an update does not \
+             protect; leave the noise out",
+        ));
+    }
+    let variations = augmentation::variations(setup)?;
+    let neighbours = in_range("contrast.neighbours", contrast.neighbours, NEIGHBOURS, 1000)?;
+    let labels = in_range("contrast.labels", contrast.labels, LABELS, u32::MAX)?;
+    Ok(ContrastSettings {
+        network,
+        variations,
+        pairs: views as usize / 2,
+        norm_bound: given_bound(setup)?.map(ClipNorm::get),
+        is_central: kind == Kind::CentralSc,
+        sharing: None,
+        neighbours: neighbours as usize,
+        labels: labels as usize,
+    })
+}
+
+/// μ, where the file gives it.
+fn given_bound(setup: &Setup<'_>) -> Result<Option<ClipNorm>, ExperimentError> {
+    let bound = |value| number("contrast.norm_bound", value, ClipNorm::new);
+    setup.contrast.norm_bound.map(bound).transpose()
+}
+
+/// μ of the matrices; where they get noise, representations are clipped to it in training, too.
+fn bound(
+    setup: &Setup<'_>,
+    settings: &mut ContrastSettings,
+    width: usize,
+) -> Result<ClipNorm, ExperimentError> {
+    let is_noisy = setup.contrast.privacy.asks_for_noise();
+    let width = width as f64;
+    let default = if is_noisy { width / 2.0 } else { LOOSE * width };
+    let bound = match given_bound(setup)? {
+        Some(bound) => bound,
+        None => number("contrast.norm_bound", default, ClipNorm::new)?,
+    };
+    if is_noisy {
+        settings.norm_bound = Some(bound.get());
+    }
+    Ok(bound)
+}
+
+/// How matrices are shared, without their noise.
+fn sharing(setup: &Setup<'_>, bound: ClipNorm) -> Result<Sharing, ExperimentError> {
+    let contrast = setup.contrast;
+    let bits = match contrast.privacy.asks_for_noise() {
+        true => quantize::DEFAULT_BITS,
+        false => *quantize::BITS.end(),
+    };
+    let grid = Grid::new(bound, bits).map_err(|reason| ExperimentError::Range {
+        key: "contrast.norm_bound",
+        value: bound.get().to_string(),
+        expected: format!("one with a grid ({reason})"),
+    })?;
+    let from = contrast.share_from.unwrap_or(0);
+    if from >= setup.rounds {
+        let expected = format!(
+            "below the {} rounds, so that matrices are shared; without them, the method is \
+             \"fedavg-sc\"",
+            setup.rounds
+        );
+        return Err(out_of_range(
+            "contrast.share_from",
+            f64::from(from),
+            &expected,
+        ));
+    }
+    let every = in_range("contrast.share_every", contrast.share_every, 1, u32::MAX)?;
+    let schedule = Schedule { from, every };
+    let all = schedule.count(setup.rounds);
+    let key = "contrast.max_releases";
+    let max_releases = in_range(key, contrast.max_releases, all, u32::MAX)?.min(all);
+    Ok(Sharing {
+        alpha: contrast.alpha.unwrap_or_default(),
+        schedule,
+        senders: match hides_cohort(setup) {
+            true => Senders::Drawn(setup.sampling),
+            false => Senders::Cohort,
+        },
+        exchange: contrast.exchange.unwrap_or_default(),
+        max_releases,
+        max_samples: max_samples(setup),
+        messages: Messages {
+            grid,
+            noise: None,
+            noise_std: 0.0,
+        },
+    })
+}
+
+/// Whether the noise on updates counts on a cohort that nobody but the server knows.
+fn hides_cohort(setup: &Setup<'_>) -> bool {
+    let rate = setup.sampling.sampling_rate();
+    let is_drawn = rate.is_some_and(|rate| rate < 1.0);
+    is_drawn && setup.privacy.asks_for_noise() && setup.privacy.trust == TrustModel::Central
+}
+
+/// Samples of the device that has most.
+fn max_samples(setup: &Setup<'_>) -> u32 {
+    setup.federation.sample_counts().max().unwrap_or(0)
+}
+
+/// The sampler of a device's noise and its std in steps, for a multiplier z relative to μ.
+///
+/// A real-valued Gaussian of std `z/√2` sensitivities is what the accountants see, √2·μ being the
+/// sensitivity under replace-one. In steps, the sensitivity is a little more than √2·2^b, by
+/// rounding; and the discrete Gaussian of std s is a rounding of a real-valued one of std √(s² −
+/// 3²)
+/// ([`continuous_multiplier`](smolfed_accounting::Mechanism::continuous_multiplier)).
+fn noise(
+    multiplier: f64,
+    sensitivity: f64,
+) -> Result<(Option<DiscreteGaussian>, f64), ExperimentError> {
+    if multiplier <= 0.0 {
+        return Ok((None, 0.0));
+    }
+    let continuous = multiplier * sensitivity * std::f64::consts::FRAC_1_SQRT_2;
+    let std = (continuous * continuous + ROUNDING_STD * ROUNDING_STD).sqrt();
+    let (sampler, std) = sampler("contrast.privacy.noise_multiplier", multiplier, std)?;
+    Ok((Some(sampler), std))
+}
+
+/// What the encoder's statement must say.
+fn notes(setup: &Setup<'_>, kind: Kind) -> Vec<String> {
+    let is_protected = setup.privacy.asks_for_noise();
+    let mut notes = Vec::new();
+    match kind {
+        Kind::CentralSc => notes.push(
+            "All samples were in one place: nothing of this is federated, and nothing protects \
+             them.",
+        ),
+        Kind::Fedsc | Kind::FedavgSc if !is_protected => notes.push(
+            "The encoder is not protected: devices send their updates without noise, as in the \
+             paper. How many samples a device has is public.",
+        ),
+        Kind::Fedsc => {
+            notes.push(
+                "This is about the encoder. A device's correlation matrices steer the updates of \
+                 all others: what they tell of a whole device is counted here, with the noise \
+                 that they have. What they tell of one example has a statement of its own.",
+            );
+            if setup.sampling.adjacency() == Adjacency::AddRemove {
+                notes.push(
+                    "Which devices send matrices is not hidden: epsilon bounds how well a \
+                     device's updates and matrices can be told from zeros.",
+                );
+            }
+            if hides_cohort(setup) {
+                notes.push(
+                    "The devices that send a matrix in a round are drawn independently of those \
+                     whose updates are summed: matrices do not reveal the cohorts, which amplify \
+                     the privacy of updates only, and every matrix counts in full.",
+                );
+            }
+        }
+        Kind::FedavgSc => {}
+    }
+    if kind == Kind::FedavgSc && setup.contrast.privacy.asks_for_noise() {
+        notes.push(
+            "Devices send no correlation matrices: `contrast.privacy` has nothing to protect.",
+        );
+    }
+    notes.into_iter().map(str::to_owned).collect()
+}

@@ -1,0 +1,171 @@
+//! What a device's correlation matrices cost.
+
+use smolfed_accounting::event::{
+    Adjacency, Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel,
+};
+use smolfed_accounting::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier};
+
+use super::settings::{MIN_SAMPLES, Sharing};
+use crate::check::{ExperimentError, contradiction, refuse};
+use crate::method::setup::Setup;
+use smolfed_data::federation::Federation;
+use smolfed_release::number::{significant, upper};
+use smolfed_release::origin::Origin;
+use smolfed_release::plan::{PrivacyPlan, SideReleases, earlier, of_unit};
+
+/// What real devices insist on.
+const OF_RECORD: &str = "A real device holds to this even if its coordinator does not: it sends no \
+                         matrix with less noise than its provisioning record asks for, where \
+                         `smolfed provision` writes this noise less a millionth, and it sends at \
+                         most as many matrices as its budget has participations.";
+
+/// δ of the matrices where none is given.
+const DEFAULT_DELTA: f64 = 1e-5;
+
+/// What a device's correlation matrices cost, of which it sends at most `max_releases`; one example
+/// is protected, against everybody. `bound` is μ.
+pub(super) fn of_matrices(
+    setup: &Setup<'_>,
+    max_releases: u32,
+    bound: smolfed_core::params::ClipNorm,
+) -> Result<PrivacyPlan, ExperimentError> {
+    let privacy = &setup.contrast.privacy;
+    let delta = privacy.delta.unwrap_or(DEFAULT_DELTA);
+    let delta = Delta::new(delta).map_err(refuse("contrast.privacy.delta", delta))?;
+    let devices = setup.federation.device_count();
+    let sampling = Sampling::unsampled(devices, max_releases);
+    let noise_multiplier = NoiseMultiplier::NONE;
+    let event = PrivacyEvent {
+        mechanism: Mechanism::CorrelationMatrix { noise_multiplier },
+        sampling: sampling.map_err(refuse("contrast.max_releases", max_releases))?,
+        trust: TrustModel::Local,
+        unit: PrivacyUnit::Example,
+        count: 1,
+        releases: 1,
+        devices_per_user: std::num::NonZeroU32::MIN,
+    };
+    let bound = ClipNorm::new(f64::from(bound.get()))
+        .map_err(refuse("contrast.norm_bound", bound.get()))?;
+    let spent = of_unit(setup.spent, PrivacyUnit::Example);
+    let mut plan = PrivacyPlan::new(event, delta, privacy.accountant, spent).with_clip_norm(bound);
+    let noise_multiplier = noise_multiplier_of(setup, &mut plan, max_releases)?;
+    plan.event = event.with_noise_multiplier(noise_multiplier);
+    plan.is_accountable(u64::from(max_releases))?;
+    let mut notes = setup.origin.notes(setup.seed, TrustModel::Local);
+    notes.extend(earlier(&plan.spent));
+    notes.extend(matrix_notes(&plan, setup.federation));
+    if matches!(setup.origin, Origin::Fleet { .. }) {
+        notes.push(OF_RECORD.to_owned());
+    }
+    plan.note(notes);
+    plan.leave_uncovered(setup.federation.reads().iter().map(|read| read.note()));
+    if setup.federation.private_scale().is_some() {
+        plan.leave_uncovered([
+            "The features are scaled by moments that protect whole devices and not examples: this \
+             epsilon does not cover them."
+                .to_owned(),
+        ]);
+    }
+    Ok(plan)
+}
+
+/// z of the matrices, from whichever key gives it.
+fn noise_multiplier_of(
+    setup: &Setup<'_>,
+    plan: &mut PrivacyPlan,
+    max_releases: u32,
+) -> Result<NoiseMultiplier, ExperimentError> {
+    let privacy = &setup.contrast.privacy;
+    match (privacy.epsilon, privacy.noise_multiplier) {
+        (Some(_), Some(_)) => Err(contradiction(
+            "contrast.privacy.epsilon",
+            "contrast.privacy.noise_multiplier",
+            "set the noise with one of them only",
+        )),
+        (None, None) => Ok(NoiseMultiplier::NONE),
+        (None, Some(value)) => {
+            NoiseMultiplier::new(value).map_err(refuse("contrast.privacy.noise_multiplier", value))
+        }
+        (Some(epsilon), None) => {
+            let target =
+                Epsilon::new(epsilon).map_err(refuse("contrast.privacy.epsilon", epsilon))?;
+            plan.for_target(target, u64::from(max_releases))
+                .map_err(|reason| ExperimentError::MatrixCalibration { epsilon, reason })
+        }
+    }
+}
+
+/// What a reader of the matrices' statement must know beside the numbers.
+fn matrix_notes(plan: &PrivacyPlan, federation: &Federation) -> Vec<String> {
+    let counts = (0..federation.device_count()).map(|device| federation.sample_count(device));
+    let senders = counts.filter(|count| *count >= MIN_SAMPLES);
+    let (min, max) = senders.fold((usize::MAX, 0), |(min, max), count| {
+        (min.min(count), max.max(count))
+    });
+    let std = |samples: usize| significant(plan.noise_std() / samples.max(1) as f64, 4);
+    let noise = match plan.multiplier().get() > 0.0 {
+        false => "The matrices carry no noise.".to_owned(),
+        true if min == max => format!(
+            "The std of the noise on a matrix is {}, as each device has {max} samples.",
+            std(max)
+        ),
+        true => format!(
+            "The std of the noise on a matrix is {} for a device of {max} samples and {} for one \
+             of {min}.",
+            std(max),
+            std(min)
+        ),
+    };
+    let mut notes = vec![
+        "This is about the correlation matrices alone and says nothing about the encoder, which \
+         has a statement of its own. How many samples a device has is public."
+            .to_owned(),
+        noise,
+    ];
+    if plan.delta.get() * max as f64 >= 1.0 {
+        notes.push(format!(
+            "Delta is {}, not below 1 in {max} samples: a mechanism that publishes one random \
+             sample of a device would pass.",
+            upper(plan.delta.get(), 4)
+        ));
+    }
+    notes
+}
+
+/// What its correlation matrices tell of a whole device. The encoder's account needs it: a device's
+/// matrices steer the updates of all others, so that the bound on its own update is not all that it
+/// does to their sum.
+///
+/// A device with n samples adds a matrix of norm at most n·μ to nothing, or replaces one by
+/// another: n times what an example does, against the same noise. `plan` is that of examples;
+/// adjacency and trust are those of the updates.
+pub(super) fn of_devices(
+    setup: &Setup<'_>,
+    plan: &PrivacyPlan,
+    sharing: &Sharing,
+) -> Result<SideReleases, ExperimentError> {
+    let devices = setup.sampling.device_count();
+    let sampling = match setup.sampling.adjacency() {
+        Adjacency::AddRemove => Sampling::full(devices),
+        Adjacency::ReplaceOne => Sampling::uniform(devices, devices),
+    };
+    let multiplier = plan.multiplier().get() / f64::from(sharing.max_samples.max(1));
+    let noise_multiplier = NoiseMultiplier::new(multiplier)
+        .map_err(refuse("contrast.privacy.noise_multiplier", multiplier))?;
+    let sampling = sampling.map_err(refuse("data.devices", devices))?;
+    let event = PrivacyEvent {
+        trust: setup.privacy.trust,
+        ..PrivacyEvent::new(
+            Mechanism::CorrelationMatrix { noise_multiplier },
+            sampling,
+            1,
+        )
+    };
+    let per_user = setup.privacy.devices_per_user.unwrap_or(1);
+    let event = event.with_devices_per_user(per_user);
+    Ok(SideReleases {
+        event: event.map_err(refuse("privacy.devices_per_user", per_user))?,
+        schedule: sharing.schedule,
+        max_releases: sharing.max_releases,
+    })
+}

@@ -1,0 +1,155 @@
+//! DPFedMTL: shared layers below a private part of each device (Wu, Chen, Wang 2020,
+//! arXiv:2011.07179, Algorithm 1).
+
+use smolfed_accounting::TrustModel;
+use smolfed_core::personal::{Personal as OnDevice, difference};
+
+use super::contract::Method;
+use super::personal::{Learned, Personal, Personalised};
+use super::setup::Setup;
+use super::state::PersonalState;
+use crate::check::{ExperimentError, contradiction};
+use crate::tables::personalise::{NoiseScale, NoiseTime, PrivatePart};
+use crate::task::Task;
+use smolfed_release::Timing;
+
+#[derive(Debug)]
+struct DpFedMtl {
+    /// Parameters that are shared; they come first.
+    shared: usize,
+    /// Whether all parameters are.
+    is_all: bool,
+    timing: Timing,
+    /// The paper's scale of the noise, where that is asked for.
+    printed_scale: Option<f64>,
+}
+
+/// `dpfedmtl`.
+pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
+    let task = setup.task()?;
+    let timing = timing(setup)?;
+    let shared = shared(setup, &task)?;
+    let method = DpFedMtl {
+        shared,
+        is_all: shared == task.parameter_count(),
+        timing,
+        printed_scale: printed_scale(setup)?,
+    };
+    Ok(Box::new(Personalised::new(setup, task, method)?))
+}
+
+/// Parameters that are shared.
+fn shared(setup: &Setup<'_>, task: &Task) -> Result<usize, ExperimentError> {
+    let private = setup.personalise.private.unwrap_or_default();
+    let tensors = task.tensors();
+    let lengths = tensors.as_slice();
+    let kept = match private {
+        PrivatePart::Head if task.nonlinear_key().is_none() => {
+            return Err(ExperimentError::Missing {
+                key: "model.hidden",
+                purpose: "the units of the layer that \"dpfedmtl\" shares below the private head \
+                          (or set `personalise.private` to \"biases\")",
+            });
+        }
+        PrivatePart::Head => 2,
+        PrivatePart::Biases => 1,
+        PrivatePart::Nothing => 0,
+    };
+    let shared = lengths.iter().rev().skip(kept).sum();
+    if shared == 0 {
+        return Err(ExperimentError::Missing {
+            key: "model.layers",
+            purpose: "parameters below the private head, which \"dpfedmtl\" could share",
+        });
+    }
+    Ok(shared)
+}
+
+/// Whether each local step is clipped and gets noise, or the update of the round.
+fn timing(setup: &Setup<'_>) -> Result<Timing, ExperimentError> {
+    if setup.personalise.noise.unwrap_or_default() == NoiseTime::EachRound {
+        return Ok(Timing::EachRound);
+    }
+    let refuse = |second, advice| Err(contradiction("personalise.noise", second, advice));
+    if setup.privacy.trust != TrustModel::Local {
+        return refuse(
+            "privacy.trust",
+            "noise in each local step is the device's own: set `privacy.trust` to \"local\"",
+        );
+    }
+    let Some(steps) = setup.personalise.local_steps else {
+        return refuse(
+            "personalise.local_steps",
+            "each step is a release, so that their number must be given",
+        );
+    };
+    if setup.privacy.clip_norm.is_none() {
+        return refuse(
+            "privacy.clip_norm",
+            "each step clips the shared gradient: give its bound",
+        );
+    }
+    Ok(Timing::EachStep(steps))
+}
+
+/// The paper's scale 2K/M of the noise, if that is asked for (docs/papers.md, D2).
+fn printed_scale(setup: &Setup<'_>) -> Result<Option<f64>, ExperimentError> {
+    if setup.personalise.noise_scale != Some(NoiseScale::AsPrinted) {
+        return Ok(None);
+    }
+    let refuse = |first, advice| Err(contradiction(first, "personalise.noise_scale", advice));
+    if setup.privacy.noise_multiplier.is_none() {
+        return refuse(
+            "privacy",
+            "the paper's scale multiplies its sigma: give `privacy.noise_multiplier`, and neither \
+             an epsilon nor a noise std",
+        );
+    }
+    if setup.privacy.trust != TrustModel::Local {
+        return refuse(
+            "privacy.trust",
+            "the paper's scale is that of device noise: set `privacy.trust` to \"local\"",
+        );
+    }
+    Ok(Some(2.0 * setup.sampling.sampling_rate().unwrap_or(1.0)))
+}
+
+impl Personal for DpFedMtl {
+    fn shared_count(&self, _: &Task) -> usize {
+        self.shared
+    }
+
+    fn state(&self) -> PersonalState {
+        PersonalState::Rest
+    }
+
+    fn shares_a_model(&self) -> bool {
+        self.is_all
+    }
+
+    fn on_device(&self) -> Option<OnDevice> {
+        Some(OnDevice::Rest)
+    }
+
+    fn conclude(&self, learned: Learned<'_>, update: &mut [f32]) -> Vec<f32> {
+        let mut local = learned.local;
+        difference(&local, learned.shared, update);
+        local.split_off(self.shared.min(local.len()))
+    }
+
+    fn timing(&self) -> Timing {
+        self.timing
+    }
+
+    fn noise_scale(&self) -> f64 {
+        self.printed_scale.unwrap_or(1.0)
+    }
+
+    fn note(&self) -> Option<&'static str> {
+        self.printed_scale.map(|_| {
+            "The noise is scaled as DPFedMTL prints it, S = 2CK/M; its mean over a cohort has \
+             sensitivity 2C/K, and one upload 2C. This epsilon is that of the noise that is really \
+             there."
+        })
+    }
+}

@@ -1,0 +1,175 @@
+//! Federated averaging: each device trains the shared model on its samples and sends the difference
+//! (DP-Fed), and the server may smooth the noisy average (DP-Fed-LS, Liang et al. 2020,
+//! arXiv:2005.00218, Algorithm 1).
+
+use smolfed_core::params::Penalty;
+use smolfed_core::personal::Effort;
+use smolfed_core::stream::{Purpose, Root, StreamId};
+use smolfed_core::train::{LocalTraining, TrainReport};
+
+use super::contract::{
+    Assignment, EvaluationError, Figures, Learner, Method, Store, Trainer, View,
+};
+use super::setup::Setup;
+use super::state::StateError;
+use super::supervised::{Models, Supervised};
+use super::tuning::FineTune;
+use crate::arithmetic::{Arithmetic, Buffers, Device, Local};
+use crate::check::{ExperimentError, contradiction};
+use crate::task::Task;
+use smolfed_data::dataset::DeviceBuffer;
+use smolfed_data::federation::Federation;
+use smolfed_release::Contribution;
+
+/// Federated averaging of a model.
+#[derive(Clone, Debug)]
+pub struct Averaging {
+    supervised: Supervised,
+    /// How devices calculate.
+    arithmetic: Local,
+    /// The proximal term that the method adds, if it does.
+    proximal: Option<Penalty>,
+}
+
+impl Averaging {
+    /// Federated averaging with a proximal term of the method's own, if it has one.
+    ///
+    /// # Errors
+    /// [`ExperimentError`] for the first invalid key.
+    pub fn new(setup: &Setup<'_>, proximal: Option<Penalty>) -> Result<Self, ExperimentError> {
+        let effort = Effort::Epochs(setup.train.epochs);
+        let task = setup.task()?;
+        Ok(Self {
+            // The proximal term pulls to the model that training starts from, not to another.
+            arithmetic: setup.arithmetic(&task, effort, false)?,
+            supervised: Supervised::new(setup, task, effort)?,
+            proximal,
+        })
+    }
+}
+
+/// `dp-fed`.
+pub(super) fn plain(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
+    if setup.server.smoothing_factor > 0.0 {
+        return Err(contradiction(
+            "method",
+            "server.smoothing_factor",
+            "use method \"dp-fed-ls\" to smooth, or a factor of 0",
+        ));
+    }
+    smoothed(setup)
+}
+
+/// `dp-fed-ls`.
+pub(super) fn smoothed(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
+    Ok(Box::new(Averaging::new(setup, None)?))
+}
+
+impl Method for Averaging {
+    fn task(&self) -> &Task {
+        &self.supervised.task
+    }
+
+    fn initial(&self, root: &Root) -> Vec<f32> {
+        self.supervised.initial_of(root)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.supervised.note().into_iter().collect()
+    }
+
+    fn adapt(&self, training: LocalTraining) -> LocalTraining {
+        LocalTraining {
+            proximal: self.proximal.unwrap_or(training.proximal),
+            ..training
+        }
+    }
+
+    fn arithmetic(&self) -> Local {
+        self.arithmetic
+    }
+
+    fn fine_tuning(&self) -> Option<(FineTune, u32)> {
+        self.supervised.fine_tuning()
+    }
+
+    fn begin<'a>(
+        &'a self,
+        federation: &'a Federation,
+        _: Option<Store<'_>>,
+    ) -> Result<Box<dyn Learner + 'a>, StateError> {
+        Ok(Box::new(AveragingLearner {
+            method: self,
+            federation,
+            arithmetic: self.arithmetic.begin(),
+        }))
+    }
+}
+
+struct AveragingLearner<'a> {
+    method: &'a Averaging,
+    federation: &'a Federation,
+    arithmetic: Box<dyn Arithmetic>,
+}
+
+impl Learner for AveragingLearner<'_> {
+    fn trainer<'a>(&'a self, assignment: &'a Assignment<'a>) -> Box<dyn Trainer + 'a> {
+        Box::new(AveragingTrainer {
+            learner: self,
+            assignment,
+            buffers: Buffers::default(),
+            samples: DeviceBuffer::default(),
+        })
+    }
+
+    /// Devices keep no models: they are evaluated after the last round only.
+    fn evaluate(&self, view: &View<'_>) -> Result<Figures, EvaluationError> {
+        if !view.is_last {
+            return Ok(Figures::default());
+        }
+        let models = Models {
+            shares_a_model: true,
+            own: None,
+        };
+        self.method.supervised.evaluate(view, models)
+    }
+}
+
+/// One thread's working memory.
+struct AveragingTrainer<'a> {
+    learner: &'a AveragingLearner<'a>,
+    assignment: &'a Assignment<'a>,
+    buffers: Buffers,
+    samples: DeviceBuffer,
+}
+
+impl Trainer for AveragingTrainer<'_> {
+    fn train(
+        &mut self,
+        device: u32,
+        contribution: &mut Contribution<'_>,
+    ) -> Result<TrainReport, String> {
+        let Assignment {
+            global, training, ..
+        } = self.assignment;
+        let order = &mut self.assignment.root.stream(StreamId {
+            purpose: Purpose::BatchShuffle,
+            round: self.assignment.number,
+            device,
+        });
+        let AveragingLearner {
+            method,
+            federation,
+            arithmetic,
+        } = self.learner;
+        let device = Device {
+            number: device,
+            task: method.task(),
+            samples: &federation.device(device, &mut self.samples),
+        };
+        let ends = (*global, contribution.update());
+        arithmetic
+            .local_update(&device, ends, training, order, &mut self.buffers)
+            .map_err(|error| error.to_string())
+    }
+}

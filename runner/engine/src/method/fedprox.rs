@@ -1,0 +1,20 @@
+//! FedProx: federated averaging in which each device is pulled back to the shared model (Li et al.
+//! 2020, arXiv:1812.06127, equation 2).
+
+use super::contract::Method;
+use super::fedavg::Averaging;
+use super::setup::Setup;
+use super::supervised::lambda;
+use crate::check::{ExperimentError, contradiction};
+
+/// `fedprox`.
+pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
+    if setup.train.proximal != 0.0 {
+        return Err(contradiction(
+            "train.proximal",
+            "personalise.lambda",
+            "with method \"fedprox\" the proximal term is `personalise.lambda`",
+        ));
+    }
+    Ok(Box::new(Averaging::new(setup, Some(lambda(setup)?))?))
+}

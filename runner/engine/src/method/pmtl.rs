@@ -1,0 +1,70 @@
+//! PMTL: a personal model on each device, pulled to a shared one (Hu, Wu, Smith 2023,
+//! arXiv:2108.12978, Algorithm 1).
+
+use smolfed_core::params::Penalty;
+use smolfed_core::personal::{Personal as OnDevice, PmtlUpdate, difference};
+
+use super::contract::Method;
+use super::personal::{Learned, Personal, Personalised};
+use super::setup::Setup;
+use super::supervised::lambda;
+use crate::check::{ExperimentError, contradiction};
+use crate::tables::cohort::Denominator;
+use crate::tables::personalise::PmtlUpdateName;
+
+#[derive(Debug)]
+struct Pmtl {
+    update: PmtlUpdate,
+    pull: Penalty,
+}
+
+/// `pmtl`.
+pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
+    let update = match setup.personalise.update.unwrap_or_default() {
+        PmtlUpdateName::FromGlobal => PmtlUpdate::FromGlobal,
+        PmtlUpdateName::AsPrinted => PmtlUpdate::AsPrinted,
+        PmtlUpdateName::MeanOverAll => PmtlUpdate::MeanOverAll,
+    };
+    let is_expected = setup.cohort.denominator == Denominator::Expected;
+    if update == PmtlUpdate::MeanOverAll && !is_expected {
+        return Err(contradiction(
+            "personalise.update",
+            "cohort.denominator",
+            "\"mean-over-all\" divides by all devices, not by those that were drawn",
+        ));
+    }
+    let pmtl = Pmtl {
+        update,
+        pull: lambda(setup)?,
+    };
+    Ok(Box::new(Personalised::new(setup, setup.task()?, pmtl)?))
+}
+
+impl Personal for Pmtl {
+    fn pull(&self) -> Option<Penalty> {
+        Some(self.pull)
+    }
+
+    fn on_device(&self) -> Option<OnDevice> {
+        Some(OnDevice::Model {
+            pull: self.pull,
+            from_previous: self.update != PmtlUpdate::FromGlobal,
+        })
+    }
+
+    fn conclude(&self, learned: Learned<'_>, update: &mut [f32]) -> Vec<f32> {
+        let from = match self.update {
+            PmtlUpdate::FromGlobal => learned.shared,
+            PmtlUpdate::AsPrinted | PmtlUpdate::MeanOverAll => learned.start,
+        };
+        difference(&learned.local, from, update);
+        learned.local
+    }
+
+    fn denominator(&self, expected: f64, devices: f64) -> f64 {
+        match self.update {
+            PmtlUpdate::MeanOverAll => devices,
+            PmtlUpdate::FromGlobal | PmtlUpdate::AsPrinted => expected,
+        }
+    }
+}

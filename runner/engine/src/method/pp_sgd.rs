@@ -1,0 +1,56 @@
+//! PP-SGD: a shared model, and an offset to it on each device (Bietti et al. 2022,
+//! arXiv:2202.05318).
+//!
+//! A device predicts with the sum of both. Whatever the model, the gradient by each is that by the
+//! sum, and so both are learned from one pass.
+
+use smolfed_core::personal::{MAX_RATIO, Personal as OnDevice, split_step};
+
+use super::contract::Method;
+use super::personal::{Learned, Personal, Personalised};
+use super::setup::Setup;
+use super::state::PersonalState;
+use crate::check::{ExperimentError, out_of_range};
+
+#[derive(Debug)]
+struct PpSgd {
+    /// How far the offset moves for each step of the shared model.
+    ratio: f32,
+}
+
+/// `pp-sgd`.
+pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
+    let task = setup.task()?;
+    let ratio = setup.personalise.ratio.unwrap_or(1.0);
+    if !(0.0..=f64::from(MAX_RATIO)).contains(&ratio) {
+        return Err(out_of_range("personalise.ratio", ratio, "from 0 to 1000"));
+    }
+    let ratio = ratio as f32;
+    Ok(Box::new(Personalised::new(setup, task, PpSgd { ratio })?))
+}
+
+impl Personal for PpSgd {
+    fn state(&self) -> PersonalState {
+        PersonalState::Offset
+    }
+
+    fn learning_rate_factor(&self) -> Option<f32> {
+        Some(1.0 + self.ratio)
+    }
+
+    fn on_device(&self) -> Option<OnDevice> {
+        Some(OnDevice::Offset { ratio: self.ratio })
+    }
+
+    fn conclude(&self, learned: Learned<'_>, update: &mut [f32]) -> Vec<f32> {
+        let Learned {
+            local,
+            shared,
+            state,
+            ..
+        } = learned;
+        let mut offset = state.unwrap_or_else(|| vec![0.0; local.len()]);
+        split_step(&local, shared, &mut offset, self.ratio, update);
+        offset
+    }
+}

@@ -1,0 +1,129 @@
+//! What a method is built from.
+
+use smolfed_accounting::{PrivacyEvent, Sampling};
+use smolfed_core::personal::Effort;
+
+use crate::arithmetic::Local;
+use crate::check::ExperimentError;
+use crate::tables::cohort::CohortConfig;
+use crate::tables::contrast::ContrastConfig;
+use crate::tables::model::{LayerConfig, ModelConfig};
+use crate::tables::personalise::PersonaliseConfig;
+use crate::tables::privacy::PrivacyConfig;
+use crate::tables::server::ServerConfig;
+use crate::tables::simulation::SimulationConfig;
+use crate::tables::train::TrainConfig;
+use crate::task::{LayersError, Task, TaskError};
+use smolfed_data::config::{DataConfig, SourceConfig};
+use smolfed_data::federation::Federation;
+use smolfed_data::scale::Scale;
+use smolfed_release::origin::Origin;
+
+/// The tables of an experiment, and what they are for.
+#[derive(Clone, Copy)]
+pub struct Setup<'a> {
+    /// The method's name in files.
+    pub name: &'static str,
+    /// T.
+    pub rounds: u32,
+    /// Root of a simulation's random streams.
+    pub seed: u64,
+    /// `[data]`.
+    pub data: &'a DataConfig,
+    /// `[model]`.
+    pub model: &'a ModelConfig,
+    /// `[cohort]`.
+    pub cohort: &'a CohortConfig,
+    /// `[train]`.
+    pub train: &'a TrainConfig,
+    /// `[server]`.
+    pub server: &'a ServerConfig,
+    /// `[personalise]`.
+    pub personalise: &'a PersonaliseConfig,
+    /// `[contrast]`.
+    pub contrast: &'a ContrastConfig,
+    /// `[privacy]`.
+    pub privacy: &'a PrivacyConfig,
+    /// `[simulation]`.
+    pub simulation: &'a SimulationConfig,
+    /// The devices.
+    pub federation: &'a Federation,
+    /// How cohorts are drawn and accounted.
+    pub sampling: Sampling,
+    /// What other runs spent before.
+    pub spent: &'a [PrivacyEvent],
+    /// Where devices and randomness come from.
+    pub origin: &'a Origin,
+}
+
+impl Setup<'_> {
+    /// The share of the rounds in which a device takes part, on average or at most.
+    #[must_use]
+    pub fn participation_rate(&self) -> f64 {
+        match self.sampling {
+            Sampling::Unsampled {
+                max_participations, ..
+            } => (f64::from(max_participations) / f64::from(self.rounds)).min(1.0),
+            sampling => sampling.expected_cohort() / f64::from(sampling.device_count()),
+        }
+    }
+
+    /// The model that predicts the labels or values of the data.
+    ///
+    /// # Errors
+    /// [`TaskError`] if it does not fit them.
+    pub fn task(&self) -> Result<Task, TaskError> {
+        let federation = self.federation;
+        let (axes, features) = (federation.axes(), federation.feature_count());
+        let task = Task::new(self.model, &axes, features, federation.class_count())?;
+        match (self.model.layers.first(), self.data.symbol_count()) {
+            (Some(LayerConfig::Embedding { vocabulary, .. }), None) => {
+                self.check_symbols(*vocabulary)?;
+            }
+            (Some(&LayerConfig::Embedding { vocabulary, .. }), Some(symbols)) => {
+                if vocabulary < symbols {
+                    return Err(LayersError::Vocabulary {
+                        vocabulary,
+                        symbols,
+                    }
+                    .into());
+                }
+            }
+            (_, Some(symbols)) => return Err(LayersError::SymbolsAsNumbers { symbols }.into()),
+            (_, None) => {}
+        }
+        Ok(task)
+    }
+
+    /// Refuses features that are no symbols before the first round, lest whether a round fails
+    /// depend on who takes part in it.
+    fn check_symbols(&self, vocabulary: u16) -> Result<(), LayersError> {
+        if let SourceConfig::Stored(stored) = &self.data.source
+            && stored.scale != Scale::None
+        {
+            return Err(LayersError::ScaledSymbols);
+        }
+        match self.federation.other_than_symbols(vocabulary) {
+            None => Ok(()),
+            Some(found) => Err(LayersError::Symbol {
+                found: found.to_string(),
+                vocabulary,
+            }),
+        }
+    }
+
+    /// The arithmetic of devices that train `task` for `effort` in a round, and whether another
+    /// model pulls theirs.
+    ///
+    /// # Errors
+    /// [`ExperimentError`] if it cannot have the model or the training.
+    pub fn arithmetic(
+        &self,
+        task: &Task,
+        effort: Effort,
+        is_pulled: bool,
+    ) -> Result<Local, ExperimentError> {
+        let work = (task, effort, is_pulled);
+        Local::new(self.simulation, self.train, self.federation, work)
+    }
+}

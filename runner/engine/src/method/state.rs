@@ -1,0 +1,94 @@
+//! What a method keeps on each device from round to round.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ranks::RankError;
+
+/// What a device keeps between rounds, as the values in `personal.states`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PersonalState {
+    /// Its model.
+    Model,
+    /// What is added to the shared model.
+    Offset,
+    /// The parameters that follow the shared ones.
+    Rest,
+}
+
+impl PersonalState {
+    /// Values of a state, for a model of `parameters` parameters of which `shared` are shared.
+    #[must_use]
+    pub const fn length(self, parameters: usize, shared: usize) -> usize {
+        match self {
+            Self::Model | Self::Offset => parameters,
+            Self::Rest => parameters - shared,
+        }
+    }
+
+    /// The model of a device with this state: what it predicts with and trains from. `initial` is
+    /// the model before the first round. A device that was never selected has what it would start
+    /// from.
+    #[must_use]
+    pub fn own_model(self, shared: &[f32], initial: &[f32], state: Option<&[f32]>) -> Vec<f32> {
+        let start = if shared.is_empty() { initial } else { shared };
+        match (self, state) {
+            (Self::Model, state) => state.unwrap_or(start).to_vec(),
+            (Self::Offset, Some(offset)) => shared.iter().zip(offset).map(|(w, o)| w + o).collect(),
+            (Self::Offset, None) => shared.to_vec(),
+            (Self::Rest, state) => {
+                let rest = initial.get(shared.len()..).unwrap_or_default();
+                [shared, state.unwrap_or(rest)].concat()
+            }
+        }
+    }
+}
+
+/// What can go wrong with the state of a method.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// Reading or writing failed.
+    #[error("the personal models {path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is cut short or was changed.
+    #[error("the personal models {path} are damaged: {reason}")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The file belongs to another run.
+    #[error("the personal models {path} belong to another run")]
+    Foreign {
+        /// The file.
+        path: String,
+    },
+    /// What the checkpoint holds does not fit the experiment.
+    #[error("{reason}")]
+    Checkpoint {
+        /// What differs.
+        reason: String,
+    },
+    /// Another rank cannot go on.
+    #[error(transparent)]
+    Rank(#[from] RankError),
+}
+
+impl StateError {
+    /// Whether the file is to blame, not the disk.
+    #[must_use]
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
+            Self::Damaged { .. } | Self::Foreign { .. } | Self::Checkpoint { .. } => true,
+            Self::Rank(_) => false,
+        }
+    }
+}

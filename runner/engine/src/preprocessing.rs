@@ -1,0 +1,286 @@
+//! `preprocessing.json`: what a model needs of a new row, beside its parameters.
+//!
+//! The format is documented in `docs/inference.md`; `raw` has its text. Every constant is the one
+//! that training used, so that a row gives the same features, bit for bit.
+//!
+//! **What the file says of the devices' rows.** Nothing that the run's privacy statement does not
+//! name. Names and order of the columns, the shape, the target's name and the model are those of
+//! the configuration and of the file's header, as in `model.safetensors`. For the rest,
+//! [`Disclosure`] says of each constant where it comes from:
+//!
+//! * *declared*: in the configuration, or by the format of the data;
+//! * *released*: made of moments that devices released under noise, which ε includes;
+//! * *measured*: computed from the devices' rows without noise. ε does not cover it, and the
+//!   statement of the run says so in the same words ([`Read::note`]).
+//!
+//! Whether a column has a fill-in of its own, or is 0 because it never changed in training, follows
+//! from the rows in the same way as its value, and is named with it. Counts of rows, of clipped and
+//! of missing values are not written, nor are names of devices.
+
+mod raw;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::Experiment;
+use crate::method::state::PersonalState;
+use crate::run_files::error::{RunDirError, damaged, io};
+use crate::task::Task;
+use smolfed_data::constants::Affine;
+use smolfed_data::federation::Federation;
+use smolfed_data::preparation::{ColumnMap, Fill};
+use smolfed_data::reads::Read;
+use smolfed_data::recordings::Recordings;
+use smolfed_data::table::encoding::{Encoding, FeatureColumn};
+use smolfed_data::text::TextColumn;
+use smolfed_data::wording::of_json;
+
+/// What a model needs of a new row.
+#[derive(Clone, Debug)]
+pub struct Preprocessing {
+    /// The model.
+    pub task: Task,
+    /// What devices keep, if there are personal models.
+    pub personal: Option<PersonalState>,
+    /// What the model's outputs are.
+    pub target: Target,
+    /// Lengths of the axes of a row that is a grid, slowest first; empty otherwise.
+    pub axes: Vec<usize>,
+    /// One column a feature, in the order of the features.
+    pub columns: Vec<Column>,
+    /// The columns of a table whose cells become the features, in order; empty where each feature
+    /// is a column of numbers.
+    pub cells: Vec<FeatureColumn>,
+    /// The column of the texts whose characters are the features, if these are texts.
+    pub text: Option<TextColumn>,
+    /// How the features are computed from windows of recordings, if they are.
+    pub window: Option<WindowColumns>,
+    /// Where the constants come from.
+    pub disclosure: Disclosure,
+}
+
+/// The columns of recordings whose windows become features.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WindowColumns {
+    /// The columns of the channels, in the order of the features.
+    pub channels: Vec<String>,
+    /// Columns at whose changes a window ends, where a table has them.
+    pub breaks: Vec<String>,
+    /// How they are cut, and what is computed.
+    pub recordings: Recordings,
+}
+
+/// A feature of the model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Its name, where the source has names.
+    pub name: Option<String>,
+    /// What becomes of its values.
+    pub map: ColumnMap,
+}
+
+/// What a model's outputs are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// Classes, by their labels; a score each, or one for two classes.
+    Classes {
+        /// The column of their labels, where it has a name.
+        column: Option<String>,
+        /// The labels in order.
+        labels: Vec<String>,
+    },
+    /// A number.
+    Value {
+        /// Its column, where it has a name.
+        column: Option<String>,
+        /// How it was scaled: the output times `std`, plus `mean`, is in its own unit.
+        scale: Affine,
+    },
+    /// A representation of the row, learned without labels.
+    Representation,
+}
+
+/// Where a constant comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Basis {
+    /// The configuration, or the format of the data.
+    Declared,
+    /// A release under noise, which ε includes.
+    Released,
+    /// The devices' rows, without noise; ε does not cover it.
+    Measured,
+}
+
+/// Where the constants come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disclosure {
+    /// Bounds, means and deviations of the columns.
+    pub scale: Basis,
+    /// What stands for missing values; absent if nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Basis>,
+    /// The list of classes; absent without classes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classes: Option<Basis>,
+    /// Mean and deviation of the target; absent without a value to predict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_scale: Option<Basis>,
+    /// The sentences of the run's privacy statement about them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl Preprocessing {
+    /// The name of the file in a run directory.
+    pub const FILE: &'static str = "preprocessing.json";
+
+    /// That of an experiment on its federation, which has its scale.
+    #[must_use]
+    pub fn new(experiment: &Experiment, federation: &Federation) -> Self {
+        let names = federation.names();
+        let preparation = federation.preparation();
+        let column = experiment.config.data.target_column().map(str::to_owned);
+        let target = match federation.class_count() {
+            _ if !experiment.method.uses_labels() => Target::Representation,
+            None => Target::Value {
+                column,
+                scale: preparation.target,
+            },
+            Some(count) => Target::Classes {
+                column,
+                labels: match names.classes.is_empty() {
+                    true => (0..count).map(|class| class.to_string()).collect(),
+                    false => names.classes,
+                },
+            },
+        };
+        let window = experiment.config.data.window_features();
+        let window = window.map(|(recordings, breaks)| WindowColumns {
+            channels: names
+                .columns
+                .iter()
+                .map(|column| column.name.clone())
+                .collect(),
+            breaks,
+            recordings: recordings.clone(),
+        });
+        let is_number = |cells: &FeatureColumn| cells.encoding == Encoding::Number;
+        let cells = match names.columns.iter().all(is_number) {
+            true => Vec::new(),
+            false => names.columns,
+        };
+        let mut names = names.features.into_iter();
+        let columns = preparation.columns.into_iter().map(|map| Column {
+            name: names.next(),
+            map,
+        });
+        let columns: Vec<Column> = columns.collect();
+        Self {
+            task: *experiment.task(),
+            personal: experiment.method.personal_state(),
+            disclosure: Disclosure::new(experiment, federation, &target, &columns),
+            target,
+            axes: federation.axes(),
+            columns,
+            cells,
+            text: experiment.config.data.text_column(),
+            window,
+        }
+    }
+
+    /// The text of the file.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        // Finite numbers and texts have a form in JSON.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it cannot be read, or is not of this format.
+    pub fn read(path: &Path) -> Result<Self, RunDirError> {
+        let text = std::fs::read_to_string(path).map_err(io("read", path))?;
+        serde_json::from_str(&text).map_err(|error| damaged(path, of_json(&error)))
+    }
+
+    /// The labels of the classes; none without classes.
+    #[must_use]
+    pub fn labels(&self) -> &[String] {
+        match &self.target {
+            Target::Classes { labels, .. } => labels,
+            Target::Value { .. } | Target::Representation => &[],
+        }
+    }
+
+    /// The column of the target, where it has a name.
+    #[must_use]
+    pub fn target_column(&self) -> Option<&str> {
+        match &self.target {
+            Target::Classes { column, .. } | Target::Value { column, .. } => column.as_deref(),
+            Target::Representation => None,
+        }
+    }
+
+    /// The columns of a table that become features, if they have names: one a feature, unless cells
+    /// become several.
+    #[must_use]
+    pub fn cells(&self) -> Option<Vec<FeatureColumn>> {
+        if !self.cells.is_empty() {
+            return Some(self.cells.clone());
+        }
+        let number = |name: &str| FeatureColumn {
+            name: name.to_owned(),
+            encoding: Encoding::Number,
+        };
+        Some(self.names()?.into_iter().map(number).collect())
+    }
+
+    /// The names of the columns, if all have one.
+    #[must_use]
+    pub fn names(&self) -> Option<Vec<&str>> {
+        let names = self.columns.iter().map(|column| column.name.as_deref());
+        names.collect()
+    }
+}
+
+impl Disclosure {
+    fn new(
+        experiment: &Experiment,
+        federation: &Federation,
+        target: &Target,
+        columns: &[Column],
+    ) -> Self {
+        let reads = federation.reads();
+        let of = |read: Read| match reads.contains(&read) {
+            true => Basis::Measured,
+            false => Basis::Declared,
+        };
+        let is_released = !federation.released_moments().is_empty();
+        let scale = match is_released {
+            true => Basis::Released,
+            false => of(Read::Scale),
+        };
+        let fills = columns.iter().filter_map(|column| match column.map {
+            ColumnMap::Number(number) => number.missing,
+            ColumnMap::Zero => None,
+        });
+        let basis_of_fill = |fill| match fill {
+            Fill::Mean => scale,
+            Fill::Value(_) => of(Read::Missing),
+        };
+        let release = experiment.scale_release.as_ref().filter(|_| is_released);
+        let notes = reads.iter().map(|read| read.note());
+        Self {
+            scale,
+            // Of several, the least public.
+            missing: fills.map(basis_of_fill).max_by_key(|basis| *basis as u8),
+            classes: matches!(target, Target::Classes { .. }).then(|| of(Read::Classes)),
+            target_scale: matches!(target, Target::Value { .. }).then(|| of(Read::TargetScale)),
+            notes: notes.chain(release.map(|release| release.note())).collect(),
+        }
+    }
+}

@@ -1,0 +1,545 @@
+//! The round loop: draw, train, release, apply, evaluate.
+//!
+//! A round depends only on the global model, on the state of the method and on the round's number,
+//! which identifies all of its random streams. A run can therefore stop after any round and resume
+//! from the model and that state with the same bits.
+
+pub mod record;
+pub mod spectrum;
+
+use std::time::Instant;
+
+use smolfed_accounting::correlated::CorrelatedError;
+use smolfed_core::model::ModelError;
+use smolfed_core::params::ClipNorm;
+use smolfed_core::stream::Root;
+
+use crate::denoise::Auto;
+use crate::evaluation::assessment::{FinalAssessment, HeldOutPart, assess};
+use crate::evaluation::devices::DeviceReport;
+use crate::evaluation::samples::{Evaluation, evaluate};
+use crate::experiment::Experiment;
+use crate::experiment::trial::Trial;
+use crate::method::contract::{Assignment, EvaluationError, Figures, Learner, View};
+use crate::method::state::StateError;
+use crate::representation::Picture;
+use crate::source::{Draw, Source, SourceError};
+use smolfed_data::federation::Federation;
+use smolfed_release::masked::{Asked, HelperError, Helpers};
+use smolfed_release::saved::Saved;
+use smolfed_release::sum::ReleaseAt;
+use smolfed_release::{History, Outcome, PrivateSum, Release, ReleaseDigest, Released, publish};
+
+pub use record::{RoundRecord, SimulationOnly};
+pub use spectrum::Spectrum;
+
+/// Why a round could not be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RoundError {
+    /// The model does not fit the data.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The devices.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// What was released is not what the mechanism releases.
+    #[error(transparent)]
+    Mechanism(#[from] CorrelatedError),
+    /// A helper that the run does not wait for.
+    #[error(transparent)]
+    Helper(#[from] HelperError),
+    /// Models could not be evaluated.
+    #[error(transparent)]
+    Evaluation(#[from] EvaluationError),
+    /// No device of a cohort could train.
+    #[error("round {round}: every device of the cohort was left out; the first because {reason}")]
+    NobodyTrained {
+        /// The round.
+        round: u32,
+        /// Why the first device was left out.
+        reason: String,
+    },
+}
+
+/// The state from which training starts or resumes.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// The global model.
+    pub global: Vec<f32>,
+    /// Rounds that are done.
+    pub round: u32,
+    /// Root of the server's random streams.
+    pub root: Root,
+}
+
+impl Start {
+    /// A simulation before its first round: the initial model of the method, all streams from the
+    /// experiment's seed.
+    #[must_use]
+    pub fn simulation(experiment: &Experiment) -> Self {
+        let root = Root::from_seed(experiment.config.run_seed());
+        Self {
+            global: experiment.method.initial(&root),
+            round: 0,
+            root,
+        }
+    }
+}
+
+/// A federation in training.
+pub struct Training<'a> {
+    experiment: &'a Experiment,
+    federation: &'a Federation,
+    learner: Box<dyn Learner + 'a>,
+    root: Root,
+    global: Vec<f32>,
+    round: u32,
+    /// L of the next round, if it is adaptive.
+    clip_norm: Option<ClipNorm>,
+    /// What the last round released of a trial's score.
+    score: Option<f64>,
+    /// What the mechanism keeps of earlier rounds.
+    history: History,
+    /// Who takes the masks off (distributed trust).
+    helpers: Option<Box<dyn Helpers + 'a>>,
+    /// What `denoiser = "auto"` keeps of earlier rounds.
+    auto: Option<Auto>,
+    spectrum: Option<Spectrum>,
+    devices: Option<DeviceReport>,
+    assessment: Option<FinalAssessment>,
+    picture: Option<Picture>,
+}
+
+/// The result of a round.
+#[derive(Clone, Debug)]
+pub struct RoundResult {
+    /// The round's record; the caller fills in ε.
+    pub record: RoundRecord,
+    /// The released sum, which is public like the model; `None` if the round produced none.
+    pub released: Option<Released>,
+}
+
+impl<'a> Training<'a> {
+    /// Training from `start`, with the global model of the earlier rounds and the method's state.
+    #[must_use]
+    pub fn new(
+        experiment: &'a Experiment,
+        federation: &'a Federation,
+        learner: Box<dyn Learner + 'a>,
+        start: Start,
+    ) -> Self {
+        Self {
+            auto: experiment.auto(&start.global),
+            experiment,
+            federation,
+            learner,
+            global: start.global,
+            round: start.round,
+            clip_norm: experiment.adaptive.map(|adaptive| adaptive.initial),
+            score: None,
+            history: experiment.history(),
+            helpers: experiment.helpers_here(&start.root),
+            root: start.root,
+            spectrum: None,
+            devices: None,
+            assessment: None,
+            picture: None,
+        }
+    }
+
+    /// Goes on with the clip norm of a checkpoint, where it is adaptive.
+    #[must_use]
+    pub fn at_clip_norm(self, clip_norm: Option<ClipNorm>) -> Self {
+        Self {
+            clip_norm: self.clip_norm.and(clip_norm).or(self.clip_norm),
+            ..self
+        }
+    }
+
+    /// Goes on with what the mechanism kept.
+    #[must_use]
+    pub fn with_history(self, history: History) -> Self {
+        Self { history, ..self }
+    }
+
+    /// Asks these helpers, in the place of those in this process.
+    #[must_use]
+    pub fn with_helpers(self, helpers: Option<Box<dyn Helpers + 'a>>) -> Self {
+        Self {
+            helpers: helpers.or(self.helpers),
+            ..self
+        }
+    }
+
+    /// Waits until a round can take place, before it is charged.
+    ///
+    /// # Errors
+    /// [`RoundError::Helper`] if helpers are missing and are not waited for.
+    pub fn ready(&mut self) -> Result<(), RoundError> {
+        match &mut self.helpers {
+            Some(helpers) => Ok(helpers.ready()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Goes on with what `denoiser = "auto"` kept.
+    #[must_use]
+    pub fn with_auto(self, auto: Option<Auto>) -> Self {
+        Self { auto, ..self }
+    }
+
+    /// A simulation before its first round, which keeps its state in memory or temporary files.
+    ///
+    /// # Errors
+    /// [`StateError`] if the states of devices cannot be stored.
+    pub fn simulation(
+        experiment: &'a Experiment,
+        federation: &'a Federation,
+    ) -> Result<Self, StateError> {
+        let learner = experiment.method.begin(federation, None)?;
+        let start = Start::simulation(experiment);
+        Ok(Self::new(experiment, federation, learner, start))
+    }
+
+    /// Runs one round with the devices of `source`. Its privacy cost must have been recorded in the
+    /// ledger before.
+    ///
+    /// # Errors
+    /// [`RoundError`]; the global model is then that of the round before.
+    pub fn step(&mut self, source: &mut dyn Source) -> Result<RoundResult, RoundError> {
+        let started = Instant::now();
+        let (experiment, round) = (self.experiment, self.round);
+        let is_last = round + 1 == experiment.config.rounds;
+        let mut record = RoundRecord::new(round, experiment.training_in(round).learning_rate);
+
+        // Draw.
+        let Some(draw) = self.draw(source)? else {
+            return Ok(self.burned(record));
+        };
+        let Draw { number, cohort, .. } = draw;
+        record.cohort = cohort.len();
+        if draw.begins_anew {
+            self.history.begin_anew();
+        }
+
+        // Train. What devices send is private, and goes into an exact sum.
+        let (training, release) = experiment.terms_in(round, self.clip_norm);
+        let admitted = release.fault.admits(self.history.admit(round, &cohort));
+        record.clip_norm = self.clip_norm.map(ClipNorm::get);
+        let assignment = Assignment {
+            training,
+            release: &release,
+            admitted: &admitted,
+            root: &self.root,
+            global: &self.global,
+            round,
+            number,
+        };
+        let trained = source.sum(&assignment, &mut *self.learner, &cohort)?;
+        if !experiment.privacy.has_noise() {
+            somebody_trained(round, &trained.outcomes)?;
+        }
+        record.simulation_only = SimulationOnly::new(&trained.outcomes, &trained.left_out_messages);
+
+        // Release: the sum is public when the noise is in it.
+        let at = ReleaseAt {
+            number,
+            learning_rate: record.learning_rate,
+            cohort_size: cohort.len(),
+        };
+        let without_noise = is_last
+            .then(|| trained.sum.simulated(&release, &at))
+            .flatten();
+        let released = self.publish(trained.sum, trained.asked, &release, &at);
+        source.settled(released.is_err())?;
+        let released = match released {
+            Ok(released) => self.history.decode(released)?,
+            Err(error) => return Ok(self.lost(error, record)),
+        };
+
+        // Apply: from here on everything is post-processing.
+        let clean =
+            without_noise.map(|sum| experiment.server.simulated_average(&sum, cohort.len()));
+        self.apply(&released, clean.as_deref(), is_last);
+        if let Some(auto) = &self.auto {
+            record.experts = auto.weights();
+            record.kept = auto.kept().to_vec();
+        }
+        record.unclipped_share = self.adapt(&released);
+        if is_last {
+            self.score = self.scored()?;
+            record.score = self.score;
+        }
+        self.round += 1;
+
+        // Evaluate.
+        let every = experiment.config.evaluate_every;
+        if is_last || (every > 0 && self.round.is_multiple_of(every)) {
+            self.evaluate(&mut record, is_last)?;
+        }
+        record.seconds = started.elapsed().as_secs_f64();
+        Ok(RoundResult {
+            record,
+            released: Some(released),
+        })
+    }
+
+    /// Makes the sum of a round public; with masks, by asking the helpers.
+    fn publish(
+        &mut self,
+        sum: PrivateSum,
+        asked: Option<Asked>,
+        release: &Release,
+        at: &ReleaseAt,
+    ) -> Result<Released, HelperError> {
+        let helpers = self.helpers.as_deref_mut();
+        let helpers = helpers.map(|helpers| helpers as &mut dyn Helpers);
+        let parties = (&mut self.history, helpers);
+        publish(sum, asked, parties, (release, &self.root), at)
+    }
+
+    /// Adds what was released to the global model; in the last round beside the average without
+    /// noise of a simulation.
+    fn apply(&mut self, released: &Released, clean: Option<&[f32]>, is_last: bool) {
+        let server = &self.experiment.server;
+        let tensors = self.experiment.shared_tensors();
+        let mut average = server.average(released);
+        let noisy = is_last.then(|| average.clone());
+        let kept = (&*tensors, self.auto.as_mut());
+        server.apply(&mut self.global, &mut average, released, kept);
+        self.spectrum = noisy.map(|noisy| {
+            let weights = tensors.first().copied().unwrap_or(0);
+            Spectrum::new(clean, &noisy, &average, weights)
+        });
+    }
+
+    /// Sets the clip norm of the next round from what was released; returns the noisy share of the
+    /// updates that were not clipped.
+    fn adapt(&mut self, released: &Released) -> Option<f64> {
+        let adaptive = self.experiment.adaptive?;
+        let share = adaptive.unclipped_share(released)?;
+        self.clip_norm = self.clip_norm.map(|now| adaptive.next(now, share));
+        Some(share)
+    }
+
+    /// Says that a round is lost for want of its helpers' answers, and goes on.
+    fn lost(&mut self, error: HelperError, record: RoundRecord) -> RoundResult {
+        let round = self.round;
+        tracing::warn!(
+            reason = "lost",
+            round,
+            private = format!("round {round} is lost: {}", error.in_private()),
+            "round {round} is lost: {error}"
+        );
+        if let Some(helpers) = &mut self.helpers {
+            helpers.lost(error);
+        }
+        self.burned(record)
+    }
+
+    /// Goes on after a round that was paid for and came to nothing. What the mechanism kept is
+    /// gone, or has a gap; and the round counts for all devices that may have taken part.
+    fn burned(&mut self, mut record: RoundRecord) -> RoundResult {
+        if self.history.is_kept() {
+            let attendance = &self.experiment.attendance;
+            let cohort = attendance.cohort(&self.root, self.round, self.round);
+            self.history.admit(self.round, &cohort);
+            self.history.begin_anew();
+        }
+        self.learner.burned(self.round);
+        self.round += 1;
+        record.burned = true;
+        RoundResult {
+            record,
+            released: None,
+        }
+    }
+
+    /// The noisy score of a trial of a private selection.
+    fn scored(&self) -> Result<Option<f64>, ModelError> {
+        let score = |trial: &Trial| {
+            let task = self.experiment.method.task();
+            trial.score(task, &self.global, self.federation, &self.root)
+        };
+        self.experiment.trial.as_ref().map(score).transpose()
+    }
+
+    fn draw(&self, source: &mut dyn Source) -> Result<Option<Draw>, SourceError> {
+        match self.experiment.method.fixed_cohort() {
+            Some(cohort) => Ok(Some(Draw {
+                number: self.round,
+                cohort,
+                begins_anew: false,
+            })),
+            None => source.draw(&self.experiment.attendance, &self.root, self.round),
+        }
+    }
+
+    /// Figures of the shared model on common samples and, of simulated devices, those of the
+    /// method.
+    fn evaluate(&mut self, record: &mut RoundRecord, is_last: bool) -> Result<(), RoundError> {
+        let target_unit = self.federation.target_scale().std();
+        let evaluated = |samples| -> Result<Option<Evaluation>, ModelError> {
+            match self.experiment.method.shares_a_model() {
+                true => evaluate(
+                    self.experiment.method.task(),
+                    self.experiment.method.arithmetic().name,
+                    &self.global,
+                    samples,
+                    target_unit,
+                ),
+                false => Ok(None),
+            }
+        };
+        record.test = evaluated(self.federation.test())?;
+        record.test_is_simulation_only =
+            record.test.is_some() && self.federation.test_belongs_to_devices();
+        let only = &mut record.simulation_only;
+        only.validation = evaluated(self.federation.validation())?;
+        if is_last && self.experiment.method.shares_a_model() {
+            self.assessment = self.assess()?;
+        }
+        if !self.experiment.release.is_simulation {
+            return Ok(());
+        }
+        let Figures {
+            means,
+            devices,
+            knn_accuracy,
+            probe_accuracy,
+            picture,
+        } = self.learner.evaluate(&View {
+            federation: self.federation,
+            global: &self.global,
+            training: &self.experiment.training,
+            root: &self.root,
+            is_last,
+        })?;
+        [only.devices, only.devices_validation] = means;
+        [only.knn_accuracy, only.validation_knn_accuracy] = knn_accuracy;
+        only.probe_accuracy = probe_accuracy;
+        if is_last {
+            (self.devices, self.picture) = (devices, picture);
+        }
+        Ok(())
+    }
+
+    /// All figures of the shared model on test samples or, without any, on validation samples.
+    fn assess(&self) -> Result<Option<FinalAssessment>, ModelError> {
+        let federation = self.federation;
+        let (part, samples) = match federation.test() {
+            none if none.is_empty() => (HeldOutPart::Validation, federation.validation()),
+            test => (HeldOutPart::Test, test),
+        };
+        let task = self.experiment.method.task();
+        let figures = assess(task, &self.global, samples, federation.target_scale())?;
+        Ok(figures.map(|figures| FinalAssessment {
+            part,
+            is_simulation_only: part == HeldOutPart::Validation
+                || federation.test_belongs_to_devices(),
+            figures,
+        }))
+    }
+
+    /// What is run.
+    #[must_use]
+    pub const fn experiment(&self) -> &'a Experiment {
+        self.experiment
+    }
+
+    /// The global model.
+    #[must_use]
+    pub fn global(&self) -> &[f32] {
+        &self.global
+    }
+
+    /// L of the next round, if it is adaptive.
+    #[must_use]
+    pub const fn clip_norm(&self) -> Option<ClipNorm> {
+        self.clip_norm
+    }
+
+    /// Adds what the mechanism keeps to a checkpoint: on the side of the server, and of helpers in
+    /// this process.
+    pub fn save_history(&self, saved: &mut Saved) {
+        let is_simulation = self.experiment.release.is_simulation;
+        self.history.save(saved, is_simulation);
+        if let Some(helpers) = &self.helpers {
+            helpers.save(saved);
+        }
+    }
+
+    /// What `denoiser = "auto"` keeps, to be saved.
+    #[must_use]
+    pub const fn auto(&self) -> Option<&Auto> {
+        self.auto.as_ref()
+    }
+
+    /// Rounds that are done; the number of the next one.
+    #[must_use]
+    pub const fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// Whether all rounds are done.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        self.round >= self.experiment.config.rounds
+    }
+
+    /// The digest of all that the last round released, and of the scale that its devices have.
+    #[must_use]
+    pub fn digest(&self, released: &Released) -> String {
+        let mut digest = ReleaseDigest::default();
+        digest.moments(self.federation.released_moments());
+        digest.score(self.score);
+        self.learner.write_messages(&mut digest);
+        digest.with_sum(released)
+    }
+
+    /// The method at work, to be saved.
+    pub fn learner_mut(&mut self) -> &mut (dyn Learner + 'a) {
+        &mut *self.learner
+    }
+
+    /// The spectrum of the last round's averaged update; known after the last round.
+    #[must_use]
+    pub const fn spectrum(&self) -> Option<&Spectrum> {
+        self.spectrum.as_ref()
+    }
+
+    /// What representations look like after the last round, if the method learns an encoder.
+    #[must_use]
+    pub const fn picture(&self) -> Option<&Picture> {
+        self.picture.as_ref()
+    }
+
+    /// The figures of each device after the last round, on its own test samples.
+    #[must_use]
+    pub const fn devices(&self) -> Option<&DeviceReport> {
+        self.devices.as_ref()
+    }
+
+    /// All figures of the shared model; known after the last round.
+    #[must_use]
+    pub const fn assessment(&self) -> Option<&FinalAssessment> {
+        self.assessment.as_ref()
+    }
+}
+
+/// Refuses a round in which every device of the cohort was left out. Whether devices can train
+/// depends on their data: with noise the round goes on, releases noise alone, and nobody can tell.
+fn somebody_trained(round: u32, outcomes: &[Outcome]) -> Result<(), RoundError> {
+    let is_left_out = |outcome: &Outcome| matches!(outcome, Outcome::LeftOut { .. });
+    match outcomes.first() {
+        Some(Outcome::LeftOut { reason }) if outcomes.iter().all(is_left_out) => {
+            let reason = reason.clone();
+            Err(RoundError::NobodyTrained { round, reason })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! What is written down about a round: one line of `metrics.jsonl`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use smolfed_core::params::LearningRate;
+
+use crate::denoise::auto::ExpertWeight;
+use crate::evaluation::devices::DeviceMeans;
+use crate::evaluation::quantiles::Quantiles;
+use crate::evaluation::samples::Evaluation;
+use crate::run_files::records::Record;
+use smolfed_release::Outcome;
+
+/// One round. All but `seconds` is the same on every machine and thread count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundRecord {
+    /// The round, from 0.
+    pub round: u32,
+    /// Devices drawn. Under Poisson sampling a deployment keeps this to itself.
+    pub cohort: usize,
+    /// ε spent after this round, proved if the schedule was fixed beforehand; `null` is infinite.
+    pub epsilon: Option<f64>,
+    /// Local learning rate.
+    pub learning_rate: f32,
+    /// L, where it changes from round to round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip_norm: Option<f32>,
+    /// Share of the updates that were not clipped, with noise, from which the next clip norm is
+    /// computed: it may be below 0 or above 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unclipped_share: Option<f64>,
+    /// The score of a trial of a private selection, after the last round: the mean accuracy over
+    /// devices on validation samples of their own, with noise, so perhaps below 0 or above 1. A
+    /// device without such samples counts as one half.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// The weights of the filters in the model after this round, with `denoiser = "auto"`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub experts: Vec<ExpertWeight>,
+    /// How long what is mixed is, of the plain sum of the steps, for each tensor of weights.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<f64>,
+    /// The model after this round on the test samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<Evaluation>,
+    /// Whether the test samples belong to the devices, as those of natural devices do: then `test`
+    /// reads private data without noise, and only a simulation can know it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub test_is_simulation_only: bool,
+    /// Whether the round was paid for and came to nothing: a coordinator broke down in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub burned: bool,
+    /// What only a simulation can know.
+    pub simulation_only: SimulationOnly,
+    /// Wall time of the round.
+    pub seconds: f64,
+}
+
+impl Record for RoundRecord {
+    fn round(&self) -> u32 {
+        self.round
+    }
+}
+
+impl RoundRecord {
+    /// A round of which nothing is known but its number and the local learning rate.
+    #[must_use]
+    pub fn new(round: u32, learning_rate: LearningRate) -> Self {
+        Self {
+            round,
+            cohort: 0,
+            epsilon: None,
+            learning_rate: learning_rate.get(),
+            clip_norm: None,
+            unclipped_share: None,
+            score: None,
+            experts: Vec::new(),
+            kept: Vec::new(),
+            test: None,
+            test_is_simulation_only: false,
+            burned: false,
+            simulation_only: SimulationOnly::default(),
+            seconds: 0.0,
+        }
+    }
+}
+
+/// Figures that read private data without noise: a federation of real devices has none of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SimulationOnly {
+    /// Devices that trained.
+    pub trained: usize,
+    /// Devices that were left out, counted by reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<String, usize>,
+    /// Mean loss over devices in their last local epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub train_loss: Option<f64>,
+    /// L2 norms of the updates before (the last) clipping.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_norm: Option<Quantiles>,
+    /// Part of the local steps (or of the final updates) that were clipped.
+    pub clipped_share: f64,
+    /// Scores, residuals and weights that `integer` arithmetic saturated.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub saturated: u64,
+    /// The model after this round on the validation samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation: Option<Evaluation>,
+    /// Means over devices of their models, on test samples of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devices: Option<DeviceMeans>,
+    /// The same on validation samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devices_validation: Option<DeviceMeans>,
+    /// Accuracy of the nearest neighbours among representations
+    /// ([`knn_accuracy`](crate::representation::knn_accuracy)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knn_accuracy: Option<f64>,
+    /// The same of validation samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation_knn_accuracy: Option<f64>,
+    /// Accuracy of a linear probe on representations
+    /// ([`probe_accuracy`](crate::representation::probe_accuracy)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe_accuracy: Option<f64>,
+}
+
+impl SimulationOnly {
+    /// Sums up the outcomes of a cohort, in its order, and why messages were left out.
+    #[must_use]
+    pub fn new(outcomes: &[Outcome], left_out_messages: &[String]) -> Self {
+        let mut left_out = BTreeMap::new();
+        for reason in left_out_messages {
+            *left_out.entry(reason.clone()).or_insert(0) += 1;
+        }
+        let (mut norms, mut loss) = (Vec::with_capacity(outcomes.len()), 0.0);
+        let mut saturated = 0;
+        // With final clipping there is one chance to clip; with projection, one a step.
+        let (mut clipped, mut chances) = (0.0, 0.0);
+        for outcome in outcomes {
+            match outcome {
+                Outcome::LeftOut { reason } => *left_out.entry(reason.clone()).or_insert(0) += 1,
+                // What real devices do stands in `participation.jsonl`.
+                Outcome::Answered | Outcome::Missing => {}
+                Outcome::Trained(report) => {
+                    norms.push(f64::from(report.norm));
+                    loss += f64::from(report.last_loss);
+                    clipped += f64::from(report.clipped_steps);
+                    chances += f64::from(report.clipping_chances);
+                    saturated += u64::from(report.saturated);
+                }
+            }
+        }
+        let trained = norms.len();
+        Self {
+            trained,
+            left_out,
+            train_loss: (trained > 0).then(|| loss / trained as f64),
+            update_norm: Quantiles::new(norms),
+            clipped_share: if chances > 0.0 {
+                clipped / chances
+            } else {
+                0.0
+            },
+            saturated,
+            validation: None,
+            devices: None,
+            devices_validation: None,
+            knn_accuracy: None,
+            validation_knn_accuracy: None,
+            probe_accuracy: None,
+        }
+    }
+}
+
+/// Whether nothing was saturated, as in all arithmetics but one.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smolfed_core::train::TrainReport;
+
+    #[test]
+    fn outcomes_are_counted_by_reason() {
+        let report = TrainReport {
+            steps: 4,
+            clipped_steps: 1,
+            clipping_chances: 4,
+            first_loss: 2.0,
+            last_loss: 1.0,
+            norm: 0.5,
+            saturated: 3,
+        };
+        let left_out = |reason: &str| Outcome::LeftOut {
+            reason: reason.to_owned(),
+        };
+        let outcomes = [left_out("a"), Outcome::Trained(report), left_out("a")];
+        let only = SimulationOnly::new(&outcomes, &["b".to_owned()]);
+        assert_eq!(only.left_out["b"], 1);
+        assert_eq!((only.trained, only.left_out["a"]), (1, 2));
+        assert_eq!((only.train_loss, only.clipped_share), (Some(1.0), 0.25));
+        assert_eq!(only.saturated, 3);
+        let nobody = SimulationOnly::new(&[], &[]);
+        assert_eq!(
+            (nobody.trained, nobody.train_loss, nobody.update_norm),
+            (0, None, None)
+        );
+    }
+}

@@ -1,0 +1,570 @@
+//! A run from its configuration to its directory: prepare, train with checkpoints, finish.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`directory`] | everything that a run leaves behind |
+//! | [`recorder`] | what is written down while it goes on |
+//! | [`budget`] | the limit on ε |
+//! | [`verify`] | whether its privacy statement is that of its ledger |
+
+pub mod budget;
+pub mod directory;
+pub mod recorder;
+pub mod verify;
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use smolfed_accounting::AccountingError;
+
+use crate::arithmetic;
+use crate::check::ExperimentError;
+use crate::config::Config;
+use crate::denoise::Auto;
+use crate::evaluation::assessment::FinalAssessment;
+use crate::evaluation::devices::DeviceReport;
+use crate::experiment::Experiment;
+use crate::membership::{Attack, Roc};
+use crate::method::contract::{EvaluationError, Learner, Store};
+use crate::method::state::StateError;
+use crate::preprocessing::Preprocessing;
+use crate::round::{RoundError, RoundRecord, RoundResult, Spectrum, Start, Training};
+use crate::run_files::checkpoint::{Checkpoint, OWN_STEP};
+use crate::run_files::error::RunDirError;
+use crate::source::{Simulated, Source, SourceError};
+use crate::task::pretrained;
+use budget::{Budget, BudgetError};
+use directory::RunDir;
+use directory::model_file::InputLayout;
+use recorder::{LedgerWriter, RunRecorder, SaveError};
+use smolfed_data::{DataError, DataFolders, Federation};
+use smolfed_release::History;
+use smolfed_release::ledger::{Ledger, LedgerError, earlier, events, has_its_own_seed, uncovered};
+use smolfed_release::masked::Helpers;
+use smolfed_release::origin::Origin;
+use smolfed_release::statement::PrivacyStatement;
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The data.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The experiment.
+    #[error(transparent)]
+    Experiment(#[from] ExperimentError),
+    /// A round.
+    #[error(transparent)]
+    Round(#[from] RoundError),
+    /// The accountant.
+    #[error(transparent)]
+    Accounting(#[from] AccountingError),
+    /// The run directory.
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+    /// The privacy ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// What devices keep.
+    #[error(transparent)]
+    States(#[from] StateError),
+    /// The limit on ε.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
+}
+
+impl From<SaveError> for RunError {
+    fn from(error: SaveError) -> Self {
+        match error {
+            SaveError::RunDir(error) => error.into(),
+            SaveError::States(error) => error.into(),
+        }
+    }
+}
+
+impl RunError {
+    /// Whether the input is to blame, not the run.
+    #[must_use]
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            Self::Data(_) | Self::Experiment(_) => true,
+            Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
+            Self::Ledger(error) => !matches!(error, LedgerError::Io { .. }),
+            Self::States(error)
+            | Self::Round(
+                RoundError::Source(SourceError::States(error))
+                | RoundError::Evaluation(EvaluationError::State(error)),
+            ) => error.is_bad_input(),
+            Self::Round(_) | Self::Accounting(_) | Self::Budget(_) => false,
+        }
+    }
+
+    /// Whether a round was refused because it costs too much.
+    const fn is_over_budget(&self) -> bool {
+        matches!(
+            self,
+            Self::Budget(BudgetError::OverBudget { .. })
+                | Self::Ledger(LedgerError::OverLimit { .. })
+        )
+    }
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum Ending {
+    /// All rounds are done.
+    Done,
+    /// It was asked to stop.
+    Interrupted,
+    /// The next round would have exceeded the limit on ε.
+    OverBudget(Box<RunError>),
+}
+
+/// What a run leaves in memory.
+#[derive(Debug)]
+pub struct RunResult {
+    /// One record a round.
+    pub records: Vec<RoundRecord>,
+    /// The global model.
+    pub model: Vec<f32>,
+    /// The privacy statements for the rounds that were run; empty before the first.
+    pub statements: Vec<PrivacyStatement>,
+    /// Spectra of the last round; `None` if it was not reached in this session.
+    pub spectrum: Option<Spectrum>,
+    /// Figures of each device's models after the last round; `None` if it was not reached in this
+    /// session, or devices have no samples of their own to test on.
+    pub devices: Option<DeviceReport>,
+    /// All figures of the shared model after the last round; `None` as for devices.
+    pub assessment: Option<FinalAssessment>,
+    /// Rounds that were charged once more in this session: the ledger does not show that they
+    /// released the same before.
+    pub repeated_rounds: Vec<u32>,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+/// How a run is watched and stopped.
+pub struct Control<'a> {
+    /// Set to stop after the round.
+    pub stop: &'a AtomicBool,
+    /// Time between checkpoints; the last round of a session always has one.
+    pub checkpoint_every: Duration,
+    /// Called after each round.
+    pub on_round: &'a mut dyn FnMut(&RoundRecord),
+}
+
+/// Reads the data, and the ledger if it is shared, and builds the experiment. Writes nothing.
+///
+/// What other runs spent before this one began counts against its target and its limit.
+///
+/// # Errors
+/// [`RunError::Data`], [`RunError::Ledger`] and [`RunError::Experiment`].
+pub fn prepare(
+    config: Config,
+    folders: &DataFolders,
+) -> Result<(Experiment, Federation), RunError> {
+    prepare_from(config, folders, Origin::Simulation)
+}
+
+/// As [`prepare`], for devices and randomness of any origin.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_from(
+    mut config: Config,
+    folders: &DataFolders,
+    origin: Origin,
+) -> Result<(Experiment, Federation), RunError> {
+    config.data = folders.anchor(config.data)?;
+    let federation = Federation::new(&config.data, folders, config.seed)?;
+    prepare_on(config, federation, folders, origin)
+}
+
+/// As [`prepare_from`], for a federation that is there: of `config.data`, with the seed `config`
+/// has.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_on(
+    mut config: Config,
+    federation: Federation,
+    folders: &DataFolders,
+    origin: Origin,
+) -> Result<(Experiment, Federation), RunError> {
+    pretrained::anchor(&mut config.model, folders).map_err(ExperimentError::from)?;
+    let (mut spent, mut flaws) = (Vec::new(), Vec::new());
+    if let Some(path) = &mut config.privacy.ledger {
+        *path = std::path::absolute(&path).map_err(|source| LedgerError::Io {
+            action: "open",
+            path: path.display().to_string(),
+            source,
+        })?;
+    }
+    if let Some(path) = config.privacy.ledger.as_ref().filter(|path| path.exists()) {
+        let (charges, run) = (Ledger::read(path)?, name(&config, &federation, &origin)?);
+        has_its_own_seed(path, &charges, &run, origin.seed(config.seed))?;
+        spent = events(earlier(&charges, &run));
+        flaws = uncovered(earlier(&charges, &run));
+    }
+    let mut experiment = Experiment::with_spent(config, &federation, &spent, origin)?;
+    experiment.privacy.leave_uncovered(flaws);
+    if experiment.release.is_simulation
+        && let Cow::Owned(scaled) = experiment.scaled(&federation)
+    {
+        return Ok((experiment, scaled));
+    }
+    Ok((experiment, federation))
+}
+
+/// The name of a run in ledgers and checkpoints: runs of one name release the same bits.
+///
+/// # Errors
+/// As [`fingerprint`].
+pub fn name(
+    config: &Config,
+    federation: &Federation,
+    origin: &Origin,
+) -> Result<String, RunDirError> {
+    let mut name = fingerprint(config, federation)?;
+    let bits = arithmetic::bits(config.simulation.arithmetic);
+    for part in [origin.id(), bits.as_deref()] {
+        name.extend(part.map(|part| format!("-{part}")));
+    }
+    Ok(name)
+}
+
+/// The name of a run in its checkpoints. The scale that devices released is made anew at every
+/// start: with another one, of another build, the run must not go on, since that would be a second
+/// release. Nor must a run with a program's own server step go on without it.
+pub fn state_name(run: &str, federation: &Federation, has_own_step: bool) -> String {
+    let mut name = run.to_owned();
+    let moments = federation.released_moments();
+    if !moments.is_empty() {
+        let bytes: Vec<u8> = moments.iter().flat_map(|x| x.to_le_bytes()).collect();
+        name.push_str(&format!("-{:08x}", crc32fast::hash(&bytes)));
+    }
+    if has_own_step {
+        name.push_str(OWN_STEP);
+    }
+    name
+}
+
+/// Names an experiment with its data and this version of smolfed.
+///
+/// # Errors
+/// [`RunDirError::Config`] if the configuration has no text form.
+pub fn fingerprint(config: &Config, federation: &Federation) -> Result<String, RunDirError> {
+    let config = crc32fast::hash(config.to_toml()?.as_bytes());
+    let data = federation.fingerprint();
+    let version = env!("CARGO_PKG_VERSION");
+    Ok(format!("{config:08x}-{data:016x}-{version}"))
+}
+
+/// Trains simulated devices to the end, from the last checkpoint in `dir` if there is one.
+///
+/// # Errors
+/// [`RunError`]; `dir` then holds the last checkpoint, from which the run can be resumed.
+pub fn execute(
+    experiment: &Experiment,
+    federation: &Federation,
+    dir: Option<&RunDir>,
+    control: Control<'_>,
+) -> Result<RunResult, RunError> {
+    let run = Run {
+        experiment,
+        federation,
+        dir,
+        start: Start::simulation(experiment),
+        helpers: None,
+    };
+    run.execute(&mut Simulated(federation), control)
+}
+
+/// A run before it begins or goes on.
+pub struct Run<'a> {
+    /// What is run.
+    pub experiment: &'a Experiment,
+    /// The devices.
+    pub federation: &'a Federation,
+    /// Where it is written down; `None` for a run that leaves nothing behind.
+    pub dir: Option<&'a RunDir>,
+    /// Where it begins; a checkpoint replaces model and round.
+    pub start: Start,
+    /// Helpers elsewhere; `None` for those in this process, or none.
+    pub helpers: Option<Box<dyn Helpers>>,
+}
+
+impl Run<'_> {
+    /// Trains the devices of any source to the end.
+    ///
+    /// # Errors
+    /// As [`execute`].
+    pub fn execute(
+        mut self,
+        source: &mut dyn Source,
+        control: Control<'_>,
+    ) -> Result<RunResult, RunError> {
+        let experiment = self.experiment;
+        let name = name(&experiment.config, self.federation, &experiment.origin)?;
+        let shared = experiment.method.shared_count();
+        let has_own_step = experiment.server.own.is_some();
+        let state = state_name(&name, self.federation, has_own_step);
+        let mut checkpoint = match self.dir {
+            Some(dir) => dir.load_checkpoint(&state, shared)?,
+            None => None,
+        };
+        let history = self.history(checkpoint.as_mut())?;
+        let helpers = self.helpers(checkpoint.as_mut())?;
+        let auto = self.auto(checkpoint.as_mut())?;
+        if let Some(Checkpoint {
+            round, parameters, ..
+        }) = &checkpoint
+        {
+            (self.start.round, self.start.global) = (*round, parameters.clone());
+        }
+        let done = self.start.round;
+        let clip_norm = checkpoint
+            .as_ref()
+            .and_then(|checkpoint| checkpoint.clip_norm);
+        let states = self.dir.map(RunDir::personal_models);
+        let store = states.as_deref().map(|device_states| Store {
+            device_states,
+            run: &state,
+            checkpoint: checkpoint.as_ref().map(|x| (x.round, &x.method)),
+            is_follower: false,
+        });
+        let learner = self.learner(store)?;
+        source.begin(store.as_ref()).map_err(RoundError::from)?;
+        let open = |dir| RunRecorder::open(dir, state.clone(), done);
+        let ledger = LedgerWriter::open(experiment, self.dir, &name, done)?;
+        let repeated = ledger.as_ref().map(LedgerWriter::repeated);
+        let repeated = repeated.unwrap_or_default();
+        let mut session = Session {
+            recorder: self.dir.map(open).transpose()?,
+            ledger,
+            budget: Budget::new(&experiment.privacy, experiment.config.rounds, &repeated),
+            repeated_rounds: Vec::new(),
+            records: self
+                .dir
+                .map(RunDir::records)
+                .transpose()?
+                .unwrap_or_default(),
+            training: Training::new(experiment, self.federation, learner, self.start.clone())
+                .at_clip_norm(clip_norm)
+                .with_history(history)
+                .with_helpers(helpers)
+                .with_auto(auto),
+        };
+        let ending = session.train(source, control)?;
+        self.finish(session, source, ending)
+    }
+
+    /// The method at work, with what the checkpoint has of its state.
+    fn learner(&self, store: Option<Store<'_>>) -> Result<Box<dyn Learner + '_>, RunError> {
+        let learner = self.experiment.method.begin(self.federation, store);
+        learner.map_err(|error| match (error, self.dir) {
+            (StateError::Checkpoint { reason }, Some(dir)) => dir.foreign_checkpoint(reason).into(),
+            (error, _) => error.into(),
+        })
+    }
+
+    /// What the mechanism kept up to the checkpoint.
+    fn history(&self, checkpoint: Option<&mut Checkpoint>) -> Result<History, RunError> {
+        let mut history = self.experiment.history();
+        if let (Some(checkpoint), Some(dir)) = (checkpoint, self.dir) {
+            let restored = history.restore(&mut checkpoint.method, checkpoint.round);
+            restored.map_err(|reason| dir.foreign_checkpoint(reason))?;
+        }
+        Ok(history)
+    }
+
+    /// Who takes the masks off, with what helpers in this process kept up to the checkpoint.
+    fn helpers(
+        &mut self,
+        checkpoint: Option<&mut Checkpoint>,
+    ) -> Result<Option<Box<dyn Helpers>>, RunError> {
+        let here = self.experiment.helpers_here(&self.start.root);
+        let mut helpers = self.helpers.take().or(here);
+        if let (Some(helpers), Some(checkpoint), Some(dir)) = (&mut helpers, checkpoint, self.dir) {
+            let restored = helpers.restore(&mut checkpoint.method);
+            restored.map_err(|reason| dir.foreign_checkpoint(reason))?;
+        }
+        Ok(helpers)
+    }
+
+    /// What `denoiser = "auto"` kept up to the checkpoint.
+    fn auto(&self, checkpoint: Option<&mut Checkpoint>) -> Result<Option<Auto>, RunError> {
+        let mut auto = self.experiment.auto(&self.start.global);
+        if let (Some(auto), Some(checkpoint), Some(dir)) = (&mut auto, checkpoint, self.dir) {
+            let restored = auto.restore(&mut checkpoint.method);
+            restored.map_err(|reason| dir.old_checkpoint(reason))?;
+        }
+        Ok(auto)
+    }
+
+    /// Saves what is left to save, and gathers the result.
+    fn finish(
+        &self,
+        mut session: Session<'_>,
+        source: &mut dyn Source,
+        ending: Ending,
+    ) -> Result<RunResult, RunError> {
+        let rounds = session.training.round();
+        let statements = match rounds {
+            0 => Vec::new(),
+            _ => {
+                let ledger = session.ledger.as_ref();
+                let repeated = ledger.map(LedgerWriter::repeated).unwrap_or_default();
+                self.experiment.statements(rounds, &repeated)?
+            }
+        };
+        if let Some(recorder) = &session.recorder {
+            recorder.dir().write_privacy(&statements)?;
+            self.write_results(recorder.dir(), &session.training)?;
+            // Last: a run that is killed before it repeats its last rounds when it is resumed, and
+            // so finds again what is known of them only while they run.
+            session.save(source)?;
+        }
+        let training = session.training;
+        Ok(RunResult {
+            records: session.records,
+            repeated_rounds: session.repeated_rounds,
+            model: training.global().to_vec(),
+            statements,
+            spectrum: training.spectrum().cloned(),
+            devices: match (training.devices(), self.dir) {
+                (Some(devices), _) => Some(devices.clone()),
+                // A run that was done already is not evaluated again.
+                (None, Some(dir)) if training.is_done() => dir.device_figures().ok(),
+                (None, _) => None,
+            },
+            assessment: match (training.assessment(), self.dir) {
+                (Some(assessment), _) => Some(assessment.clone()),
+                (None, Some(dir)) if training.is_done() => dir.assessment().ok(),
+                (None, _) => None,
+            },
+            ending,
+        })
+    }
+
+    /// Writes the model, and what is known of it.
+    fn write_results(&self, dir: &RunDir, training: &Training<'_>) -> Result<(), RunError> {
+        let (experiment, federation) = (self.experiment, self.federation);
+        let method = &experiment.method;
+        if method.shared_count() > 0 {
+            let layout = InputLayout::new(experiment, federation);
+            dir.write_model(method.task(), &layout, training.global())?;
+        }
+        // What was released is charged before anything that follows from it is written.
+        if training.round() > 0 || federation.released_moments().is_empty() {
+            dir.write_preprocessing(&Preprocessing::new(experiment, federation))?;
+        }
+        if let Some(devices) = training.devices() {
+            dir.write_device_figures(devices)?;
+        }
+        if let Some(assessment) = training.assessment() {
+            dir.write_assessment(assessment)?;
+        }
+        if let Some(picture) = training.picture() {
+            dir.write_representation(picture)?;
+        }
+        // What real devices hold is not here to be attacked.
+        if training.is_done()
+            && experiment.release.is_simulation
+            && method.shares_a_model()
+            && let Some(roc) = Roc::of_model(method.task(), training.global(), federation)
+                .map_err(RoundError::Model)?
+        {
+            let model = "this model".to_owned();
+            dir.write_membership(&[Attack { model, roc }])?;
+        }
+        if let Some(spectrum) = training.spectrum() {
+            dir.write_diagnostics(spectrum)?;
+        }
+        Ok(())
+    }
+}
+
+/// A run while it goes on.
+struct Session<'a> {
+    training: Training<'a>,
+    budget: Budget,
+    ledger: Option<LedgerWriter>,
+    repeated_rounds: Vec<u32>,
+    recorder: Option<RunRecorder<'a>>,
+    records: Vec<RoundRecord>,
+}
+
+impl Session<'_> {
+    fn train(&mut self, source: &mut dyn Source, control: Control<'_>) -> Result<Ending, RunError> {
+        let mut saved = Instant::now();
+        while !self.training.is_done() {
+            // A run that waits for helpers may be asked to stop.
+            let ready = self.training.ready();
+            if control.stop.load(Ordering::Relaxed) {
+                return Ok(Ending::Interrupted);
+            }
+            ready?;
+            let record = match self.round(source) {
+                Ok(record) => record,
+                Err(error) if error.is_over_budget() => {
+                    return Ok(Ending::OverBudget(Box::new(error)));
+                }
+                Err(error) => return Err(error),
+            };
+            if let Some(recorder) = &mut self.recorder {
+                recorder.append(&record)?;
+                if saved.elapsed() >= control.checkpoint_every && !self.training.is_done() {
+                    self.save(source)?;
+                    saved = Instant::now();
+                }
+            }
+            (control.on_round)(&record);
+            self.records.push(record);
+        }
+        Ok(Ending::Done)
+    }
+
+    /// Writes a checkpoint, if the run is written down.
+    fn save(&mut self, source: &mut dyn Source) -> Result<(), RunError> {
+        if let Some(recorder) = &self.recorder {
+            let before = source.before_checkpoint(self.training.round());
+            before.map_err(RoundError::from)?;
+            recorder.save(&mut self.training)?;
+        }
+        Ok(())
+    }
+
+    /// One round: within the budget, charged, run, and its release recorded. Nothing that it
+    /// released leaves this function before the ledger has it.
+    fn round(&mut self, source: &mut dyn Source) -> Result<RoundRecord, RunError> {
+        let round = self.training.round();
+        let mut epsilon = self.budget.before(round)?;
+        if let Some(ledger) = &mut self.ledger {
+            for event in self.training.experiment().events_in(round) {
+                ledger.charge(round, event)?;
+            }
+        }
+        let RoundResult {
+            mut record,
+            released,
+        } = self.training.step(source)?;
+        if let (Some(ledger), Some(released)) = (&mut self.ledger, released) {
+            let again = ledger.record(round, &self.training.digest(&released))?;
+            if !again.is_empty() {
+                let experiment = self.training.experiment();
+                let (rounds, repeated) = (experiment.config.rounds, ledger.repeated());
+                self.budget = Budget::new(&experiment.privacy, rounds, &repeated);
+                epsilon = self.budget.epsilon_after(round + 1)?;
+                self.repeated_rounds.push(round);
+            }
+        }
+        record.epsilon = epsilon.is_finite().then_some(epsilon);
+        Ok(record)
+    }
+}
+
+#[cfg(test)]
+mod tests;

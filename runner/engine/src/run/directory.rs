@@ -1,0 +1,571 @@
+//! The run directory: everything that a run leaves behind.
+//!
+//! | file | content |
+//! | --- | --- |
+//! | `config.toml` | the complete experiment; `smolfed run config.toml` repeats it |
+//! | `metrics.jsonl` | one object a round |
+//! | `ledger.jsonl` | what was released, a line a round ([`smolfed_release::ledger`]) |
+//! | `privacy.json` | the privacy statements |
+//! | `diagnostics.json` | spectra of the last round, for the report |
+//! | `assessment.json` | all figures of the final model on held-out samples |
+//! | `membership.json` | an attack on the model, where examples were kept back; simulation only |
+//! | `representation.json` | what the representations of an encoder look like; simulation only |
+//! | `model.safetensors` | the model |
+//! | `preprocessing.json` | what inference needs beside it ([`crate::preprocessing`]) |
+//! | `report.html` | the report, self-contained |
+//! | `personal.json` | figures of each device's models; simulation only |
+//! | `personal.states` | personal models ([`crate::method::personal::states`]); simulation only |
+//! | `checkpoint/` | the state to resume from |
+//! | `fleet.toml` | with real devices: where they are; what tells the run from others |
+//! | `participation.jsonl` | with real devices: who took part, one object per round; secret |
+//! | `devices.json` | with real devices: what came of each; secret |
+//!
+//! Whoever writes to a directory holds a lock on its `config.toml` meanwhile, which ends with the
+//! process.
+//!
+//! Files that must not be lost are written beside their place, synced and renamed: a crash or a
+//! full disk leaves the earlier ones as they were.
+
+mod look;
+pub mod model_file;
+
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::config::Config;
+use crate::evaluation::assessment::FinalAssessment;
+use crate::evaluation::devices::DeviceReport;
+use crate::membership::Attack;
+use crate::preprocessing::Preprocessing;
+use crate::representation::Picture;
+use crate::round::{RoundRecord, Spectrum};
+use crate::run_files::checkpoint::Checkpoint;
+use crate::run_files::error::{RunDirError, damaged, io, write_atomically};
+use crate::run_files::records::{self, RecordFile, RecordValues};
+use crate::source::participation::Participation;
+use crate::task::Task;
+use model_file::{InputLayout, ModelFile};
+use smolfed_data::wording::of_json;
+use smolfed_release::statement::PrivacyStatement;
+
+/// A run directory.
+#[derive(Clone, Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    /// The configuration, locked as long as this or a clone of it lives; `None` to read.
+    _lock: Option<Arc<File>>,
+}
+
+impl RunDir {
+    const CONFIG: &'static str = "config.toml";
+    const METRICS: &'static str = "metrics.jsonl";
+    const LEDGER: &'static str = "ledger.jsonl";
+    const PRIVACY: &'static str = "privacy.json";
+    const DIAGNOSTICS: &'static str = "diagnostics.json";
+    const ASSESSMENT: &'static str = "assessment.json";
+    const MEMBERSHIP: &'static str = "membership.json";
+    const DEVICE_FIGURES: &'static str = "personal.json";
+    const PERSONAL_MODELS: &'static str = "personal.states";
+    const MODEL: &'static str = "model.safetensors";
+    const REPORT: &'static str = "report.html";
+    const CHECKPOINT: &'static str = "checkpoint";
+    const FLEET: &'static str = "fleet.toml";
+    const PARTICIPATION: &'static str = "participation.jsonl";
+    const REPRESENTATION: &'static str = "representation.json";
+    const DEVICES: &'static str = "devices.json";
+    /// What runs write, and nothing else may overwrite.
+    pub const FILES: [&str; 17] = [
+        Self::CONFIG,
+        Self::METRICS,
+        Self::LEDGER,
+        Self::PRIVACY,
+        Self::DIAGNOSTICS,
+        Self::ASSESSMENT,
+        Self::MEMBERSHIP,
+        Self::DEVICE_FIGURES,
+        Self::PERSONAL_MODELS,
+        Self::MODEL,
+        Self::REPORT,
+        Self::CHECKPOINT,
+        Self::FLEET,
+        Self::PARTICIPATION,
+        Self::REPRESENTATION,
+        Self::DEVICES,
+        Preprocessing::FILE,
+    ];
+
+    /// Makes the directory of a new run and writes its configuration.
+    ///
+    /// # Errors
+    /// [`RunDirError::Exists`], `Failed` or `Taken` if there is something in it;
+    /// [`RunDirError::Io`] if it cannot be made.
+    pub fn create(path: &Path, config: &Config) -> Result<Self, RunDirError> {
+        let text = config.to_toml()?;
+        let taken = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+        if taken || path.is_file() {
+            let is_run = Self::config_path(path).is_file();
+            let is_failed = Self::is_failed(path);
+            let path = path.display().to_string();
+            return Err(match is_run {
+                true if is_failed => RunDirError::Failed { path },
+                true => RunDirError::Exists { path },
+                false => RunDirError::Taken { path },
+            });
+        }
+        fs::create_dir_all(path).map_err(io("create", path))?;
+        let dir = Self {
+            path: path.to_path_buf(),
+            _lock: None,
+        };
+        dir.write(Self::CONFIG, text.as_bytes())?;
+        dir.locked()
+    }
+
+    /// Renames the directory of a run that ended before its first checkpoint, so that a new one can
+    /// take its place; its ledger is kept. The new path, or `None` if `path` is no such directory.
+    ///
+    /// # Errors
+    /// [`RunDirError::InUse`] if the run has not ended, and what the operating system says.
+    pub fn set_aside(path: &Path) -> Result<Option<PathBuf>, RunDirError> {
+        if !Self::is_failed(path) {
+            return Ok(None);
+        }
+        let _lock = Self::resume(path)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let candidate = |number| path.with_file_name(format!("{name}-failed-{number}"));
+        let free = (1u32..).map(candidate).find(|place| !place.exists());
+        let free = free.unwrap_or_else(|| path.to_path_buf());
+        fs::rename(path, &free).map_err(io("rename", path))?;
+        Ok(Some(free))
+    }
+
+    /// Whether a run left this directory before its first checkpoint, or has none yet.
+    fn is_failed(path: &Path) -> bool {
+        Self::config_path(path).is_file() && !path.join(Self::CHECKPOINT).exists()
+    }
+
+    /// Makes the directory of a new run: `out` or, without one, `runs/<name>-<time>`.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub fn create_for(out: Option<&Path>, config: &Config) -> Result<Self, RunDirError> {
+        let out = out.map_or_else(|| default_out(&config.name), Path::to_path_buf);
+        Self::create(&out, config)
+    }
+
+    /// Where the configuration of the run in `dir` is.
+    #[must_use]
+    pub fn config_path(dir: &Path) -> PathBuf {
+        dir.join(Self::CONFIG)
+    }
+
+    /// Opens the directory of an earlier run to go on with it.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; [`RunDirError::InUse`] if another process writes to it.
+    pub fn resume(path: &Path) -> Result<Self, RunDirError> {
+        Self::open(path)?.locked()
+    }
+
+    fn locked(self) -> Result<Self, RunDirError> {
+        let path = Self::config_path(&self.path);
+        let file = File::open(&path).map_err(io("read", &path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self {
+                _lock: Some(Arc::new(file)),
+                ..self
+            }),
+            Err(TryLockError::WouldBlock) => Err(RunDirError::InUse {
+                path: self.path.display().to_string(),
+            }),
+            Err(TryLockError::Error(error)) => Err(io("lock", &path)(error)),
+        }
+    }
+
+    /// Opens the directory of an earlier run to read it.
+    ///
+    /// # Errors
+    /// [`RunDirError::NotARun`] if it holds no configuration.
+    pub fn open(path: &Path) -> Result<Self, RunDirError> {
+        if !Self::config_path(path).is_file() {
+            let path = path.display().to_string();
+            return Err(RunDirError::NotARun {
+                path,
+                file: Self::CONFIG,
+            });
+        }
+        Ok(Self {
+            path: path.to_path_buf(),
+            _lock: None,
+        })
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The complete configuration.
+    ///
+    /// # Errors
+    /// [`RunDirError::Config`] if it cannot be read.
+    pub fn config(&self) -> Result<Config, RunDirError> {
+        Ok(Config::load(Some(&self.path.join(Self::CONFIG)), &[])?)
+    }
+
+    /// The run's own privacy ledger.
+    #[must_use]
+    pub fn ledger(&self) -> PathBuf {
+        self.path.join(Self::LEDGER)
+    }
+
+    /// Opens `metrics.jsonl` to append, keeping the records of the first `rounds` rounds.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it cannot be read or written, or does not hold these rounds.
+    pub fn metrics(&self, rounds: u32) -> Result<RecordFile<RoundRecord>, RunDirError> {
+        RecordFile::open(&self.path.join(Self::METRICS), rounds)
+    }
+
+    /// The record of who took part: of real devices, or to be repeated.
+    #[must_use]
+    pub fn participation_path(&self) -> PathBuf {
+        self.path.join(Self::PARTICIPATION)
+    }
+
+    /// Keeps a copy of a record of participation, so that a repetition can be resumed.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn keep_participation(&self, path: &Path) -> Result<(), RunDirError> {
+        let bytes = fs::read(path).map_err(io("read", path))?;
+        self.write(Self::PARTICIPATION, &bytes)
+    }
+
+    /// Opens `participation.jsonl` to append, keeping the records of the first `rounds` rounds.
+    ///
+    /// # Errors
+    /// As [`Self::metrics`].
+    pub fn participation(&self, rounds: u32) -> Result<RecordFile<Participation>, RunDirError> {
+        RecordFile::open(&self.participation_path(), rounds)
+    }
+
+    /// Restricts the directory to its owner: it will say who took part.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn keep_private(&self) -> Result<(), RunDirError> {
+        use std::os::unix::fs::PermissionsExt;
+        let owner_only = fs::Permissions::from_mode(0o700);
+        fs::set_permissions(&self.path, owner_only).map_err(io("write", &self.path))
+    }
+
+    /// Writes what tells a run of real devices from others, and where its devices are.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_fleet(&self, fleet: &impl Serialize) -> Result<(), RunDirError> {
+        let text = toml::to_string(fleet)
+            .map_err(|error| damaged(&self.path.join(Self::FLEET), error.to_string()))?;
+        self.write(Self::FLEET, text.as_bytes())
+    }
+
+    /// Whether it is a run of real devices.
+    #[must_use]
+    pub fn is_of_fleet(&self) -> bool {
+        self.path.join(Self::FLEET).is_file()
+    }
+
+    /// What [`Self::write_fleet`] wrote; `None` for a simulation.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it is damaged.
+    pub fn fleet<T: DeserializeOwned>(&self) -> Result<Option<T>, RunDirError> {
+        if !self.is_of_fleet() {
+            return Ok(None);
+        }
+        let path = self.path.join(Self::FLEET);
+        let text = fs::read_to_string(&path).map_err(io("read", &path))?;
+        let fleet = toml::from_str(&text).map_err(|error| damaged(&path, error.to_string()))?;
+        Ok(Some(fleet))
+    }
+
+    /// Writes what came of each real device.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_devices(&self, devices: &impl Serialize) -> Result<(), RunDirError> {
+        self.write_json(Self::DEVICES, devices)
+    }
+
+    /// All records so far.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if they cannot be read.
+    pub fn records(&self) -> Result<Vec<RoundRecord>, RunDirError> {
+        records::read(&self.path.join(Self::METRICS))
+    }
+
+    /// The same as they stand in the file, whichever version of smolfed wrote them.
+    ///
+    /// # Errors
+    /// As [`Self::records`].
+    pub fn record_values(&self) -> Result<Vec<RecordValues>, RunDirError> {
+        records::read(&self.path.join(Self::METRICS))
+    }
+
+    /// Writes the privacy statements.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_privacy(&self, statements: &[PrivacyStatement]) -> Result<(), RunDirError> {
+        self.write_json(Self::PRIVACY, statements)
+    }
+
+    /// The privacy statements; the run's accountant first.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if they are missing or damaged.
+    pub fn privacy(&self) -> Result<Vec<PrivacyStatement>, RunDirError> {
+        self.read_json(Self::PRIVACY)
+    }
+
+    /// The same as it stands in the file, to be held against what it should be.
+    ///
+    /// # Errors
+    /// As [`Self::privacy`].
+    pub fn privacy_values(&self) -> Result<Vec<serde_json::Value>, RunDirError> {
+        self.read_json(Self::PRIVACY)
+    }
+
+    /// Writes the spectra of the last round.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_diagnostics(&self, spectrum: &Spectrum) -> Result<(), RunDirError> {
+        self.write_json(Self::DIAGNOSTICS, spectrum)
+    }
+
+    /// The spectra of the last round.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if they are missing or damaged.
+    pub fn diagnostics(&self) -> Result<Spectrum, RunDirError> {
+        self.read_json(Self::DIAGNOSTICS)
+    }
+
+    /// Where the personal models are.
+    #[must_use]
+    pub fn personal_models(&self) -> PathBuf {
+        self.path.join(Self::PERSONAL_MODELS)
+    }
+
+    /// Writes how good the models of each device are.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_device_figures(&self, devices: &DeviceReport) -> Result<(), RunDirError> {
+        self.write_json(Self::DEVICE_FIGURES, devices)
+    }
+
+    /// How good the models of each device are.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if they are missing or damaged.
+    pub fn device_figures(&self) -> Result<DeviceReport, RunDirError> {
+        self.read_json(Self::DEVICE_FIGURES)
+    }
+
+    /// Writes all figures of the final model.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_assessment(&self, assessment: &FinalAssessment) -> Result<(), RunDirError> {
+        self.write_json(Self::ASSESSMENT, assessment)
+    }
+
+    /// All figures of the final model.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if they are missing or damaged.
+    pub fn assessment(&self) -> Result<FinalAssessment, RunDirError> {
+        self.read_json(Self::ASSESSMENT)
+    }
+
+    /// Writes what the attack on membership finds, on this run's model or on several.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_membership(&self, attacks: &[Attack]) -> Result<(), RunDirError> {
+        self.write_json(Self::MEMBERSHIP, &attacks)
+    }
+
+    /// What the attack on membership finds.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it is missing or damaged.
+    pub fn membership(&self) -> Result<Vec<Attack>, RunDirError> {
+        self.read_json(Self::MEMBERSHIP)
+    }
+
+    /// Writes what the representations of an encoder look like.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_representation(&self, picture: &Picture) -> Result<(), RunDirError> {
+        self.write_json(Self::REPRESENTATION, picture)
+    }
+
+    /// What the representations of an encoder look like.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it is missing or damaged.
+    pub fn representation(&self) -> Result<Picture, RunDirError> {
+        self.read_json(Self::REPRESENTATION)
+    }
+
+    /// Writes the model.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_model(
+        &self,
+        task: &Task,
+        layout: &InputLayout,
+        parameters: &[f32],
+    ) -> Result<(), RunDirError> {
+        let bytes = model_file::encode(task, layout, parameters)
+            .map_err(|reason| damaged(&self.path.join(Self::MODEL), reason))?;
+        self.write(Self::MODEL, &bytes)
+    }
+
+    /// The model.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it is missing or damaged.
+    pub fn model(&self) -> Result<ModelFile, RunDirError> {
+        let path = self.path.join(Self::MODEL);
+        let bytes = fs::read(&path).map_err(io("read", &path))?;
+        ModelFile::decode(&bytes).map_err(|reason| damaged(&path, reason))
+    }
+
+    /// The parameters that are shared; `None` if none are, and so no model was written.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if the model is damaged.
+    pub fn shared_parameters(&self) -> Result<Option<Vec<f32>>, RunDirError> {
+        let path = self.path.join(Self::MODEL);
+        match fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            read => {
+                let bytes = read.map_err(io("read", &path))?;
+                let parameters = model_file::parameters(&bytes);
+                Ok(Some(parameters.map_err(|reason| damaged(&path, reason))?))
+            }
+        }
+    }
+
+    /// Writes what inference needs beside the model.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_preprocessing(&self, preprocessing: &Preprocessing) -> Result<(), RunDirError> {
+        self.write(Preprocessing::FILE, preprocessing.to_json().as_bytes())
+    }
+
+    /// Writes the report.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_report(&self, html: &str) -> Result<PathBuf, RunDirError> {
+        self.write(Self::REPORT, html.as_bytes())?;
+        Ok(self.path.join(Self::REPORT))
+    }
+
+    /// Saves the state after a round; the one before stays until this one is safe.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn save_checkpoint(&self, checkpoint: &Checkpoint) -> Result<(), RunDirError> {
+        checkpoint.save(&self.path.join(Self::CHECKPOINT))
+    }
+
+    /// The last checkpoint of a run with this fingerprint; `None` if it stopped before its first.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it is damaged or of other data.
+    pub fn load_checkpoint(
+        &self,
+        fingerprint: &str,
+        parameter_count: usize,
+    ) -> Result<Option<Checkpoint>, RunDirError> {
+        Checkpoint::load(
+            &self.path.join(Self::CHECKPOINT),
+            fingerprint,
+            parameter_count,
+        )
+    }
+
+    /// Rounds that are done by the last checkpoint of whichever run; 0 without one.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it is damaged.
+    pub fn rounds_saved(&self) -> Result<u32, RunDirError> {
+        Checkpoint::round_in(&self.path.join(Self::CHECKPOINT))
+    }
+
+    /// A checkpoint that does not fit the experiment.
+    #[must_use]
+    pub fn foreign_checkpoint(&self, reason: String) -> RunDirError {
+        let path = self.path.join(Self::CHECKPOINT).display().to_string();
+        RunDirError::Foreign { path, reason }
+    }
+
+    /// A checkpoint of the experiment that another version wrote.
+    #[must_use]
+    pub fn old_checkpoint(&self, reason: String) -> RunDirError {
+        let path = self.path.join(Self::CHECKPOINT).display().to_string();
+        RunDirError::Version { path, reason }
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), RunDirError> {
+        write_atomically(&self.path.join(name), bytes)
+    }
+
+    fn write_json<T: Serialize + ?Sized>(&self, name: &str, value: &T) -> Result<(), RunDirError> {
+        let text = serde_json::to_string_pretty(value)
+            .map_err(|error| damaged(&self.path.join(name), error.to_string()))?;
+        self.write(name, text.as_bytes())
+    }
+
+    fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, RunDirError> {
+        let path = self.path.join(name);
+        let text = fs::read_to_string(&path).map_err(io("read", &path))?;
+        serde_json::from_str(&text).map_err(|error| damaged(&path, of_json(&error)))
+    }
+}
+
+fn default_out(name: &str) -> PathBuf {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    // Two runs within one second get different directories.
+    let first = PathBuf::from("runs").join(format!("{name}-{}", now.as_secs()));
+    let mut out = first.clone();
+    let mut number = 2;
+    while out.exists() {
+        out = first.with_file_name(format!("{name}-{}-{number}", now.as_secs()));
+        number += 1;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! `model.safetensors`: `weights` (outputs × features) and `biases` (outputs), and under `smolfed`
+//! in its metadata, as JSON, what they mean. A model with a hidden layer has that layer's under
+//! these names, a row a hidden unit, and above it `head_weights` and `head_biases`, if they are
+//! shared. A network has `layer_1.weights`, `layer_1.biases` and so on, with the shapes that they
+//! have in PyTorch; an LSTM has `state_weights` as well.
+
+use std::collections::HashMap;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use serde::{Deserialize, Serialize};
+use smolfed_core::model::MAX_LAYERS;
+
+use crate::experiment::Experiment;
+use crate::run_files::checkpoint::{bytes_to_floats, floats_to_bytes, not_tensors};
+use crate::task::{DENSE_NAMES, LAYER_NAMES, Task, layer_tensor};
+use smolfed_data::Federation;
+use smolfed_data::dataset::Names;
+
+/// The key of our metadata. Only one: the format writes several in no fixed order, and the same
+/// model must be the same bytes.
+const METADATA: &str = "smolfed";
+
+/// How the features of a sample lie, and what features and classes are called.
+#[derive(Clone, Debug, Default)]
+pub struct InputLayout {
+    /// Lengths of the axes of a sample that is a grid, slowest first; empty otherwise.
+    pub axes: Vec<usize>,
+    /// Names of features and classes, where known.
+    pub names: Names,
+    /// Whether outputs are a representation and no scores.
+    pub is_encoder: bool,
+}
+
+/// A trained model as it stands in its file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelFile {
+    /// Rows of W, one an output, as a flat slice.
+    pub weights: Vec<f32>,
+    /// One an output; empty if they stay on the devices.
+    pub biases: Vec<f32>,
+    /// Outputs of the first of several layers, whose weights these then are.
+    pub hidden: Option<usize>,
+    /// Number of features.
+    pub features: usize,
+    /// Lengths of the axes of a sample that is a grid, slowest first; empty otherwise.
+    pub axes: Vec<usize>,
+    /// Name of each feature; empty where not known.
+    pub feature_names: Vec<String>,
+    /// Name of each class; empty where not known.
+    pub class_names: Vec<String>,
+}
+
+impl InputLayout {
+    /// That of an experiment on its federation.
+    #[must_use]
+    pub fn new(experiment: &Experiment, federation: &Federation) -> Self {
+        let is_encoder = !experiment.method.uses_labels();
+        let mut names = federation.names();
+        if is_encoder {
+            // Its outputs are no classes.
+            names.classes.clear();
+        }
+        Self {
+            axes: federation.axes(),
+            names,
+            is_encoder,
+        }
+    }
+}
+
+/// What our metadata holds.
+#[derive(Default, Serialize, Deserialize)]
+struct Meaning {
+    model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hidden: Option<usize>,
+    /// Layers of a network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    layers: Option<usize>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    axes: Vec<usize>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    feature_names: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    class_names: Vec<String>,
+}
+
+pub(super) fn encode(
+    task: &Task,
+    layout: &InputLayout,
+    parameters: &[f32],
+) -> Result<Vec<u8>, String> {
+    // Tensors that stay on the devices are not there.
+    let (mut rest, mut parts) = (parameters, Vec::new());
+    for layout in task.layout() {
+        let Some((tensor, after)) = rest.split_at_checked(layout.length()) else {
+            break;
+        };
+        parts.push((layout, floats_to_bytes(tensor)));
+        rest = after;
+    }
+    if parts.is_empty() || !rest.is_empty() {
+        return Err("the model has another number of parameters".to_owned());
+    }
+    let mut tensors = Vec::new();
+    for (layout, bytes) in &parts {
+        let view = TensorView::new(Dtype::F32, layout.shape.clone(), bytes);
+        tensors.push((&layout.name, view.map_err(|error| error.to_string())?));
+    }
+    let meaning = Meaning {
+        model: match layout.is_encoder {
+            true => "encoder".to_owned(),
+            false => task.kind().name().to_owned(),
+        },
+        hidden: task.hidden_count(),
+        layers: task.network().map(|network| network.layers().len()),
+        axes: layout.axes.clone(),
+        feature_names: layout.names.features.clone(),
+        class_names: layout.names.classes.clone(),
+    };
+    let meaning = serde_json::to_string(&meaning).map_err(|error| error.to_string())?;
+    let metadata = HashMap::from([(METADATA.to_owned(), meaning)]);
+    serialize(tensors, Some(metadata)).map_err(|error| error.to_string())
+}
+
+/// The parameters that are shared, in the order of the model.
+pub(super) fn parameters(bytes: &[u8]) -> Result<Vec<f32>, String> {
+    let tensors = SafeTensors::deserialize(bytes).map_err(not_tensors)?;
+    let mut parameters = Vec::new();
+    for name in names() {
+        if let Ok(tensor) = tensors.tensor(&name) {
+            parameters.extend(bytes_to_floats(&tensor)?);
+        }
+    }
+    Ok(parameters)
+}
+
+/// Names of tensors in the order of the parameters, of which a file has some: the last ones are not
+/// there if they stay on the devices.
+fn names() -> impl Iterator<Item = String> {
+    let of_layer = |layer| LAYER_NAMES.map(|name| layer_tensor(layer, name));
+    let dense = DENSE_NAMES.into_iter().map(str::to_owned);
+    dense.chain((1..=MAX_LAYERS).flat_map(of_layer))
+}
+
+impl ModelFile {
+    /// What the file of these parameters would hold.
+    ///
+    /// # Errors
+    /// What is wrong with them, if they are not those of the task.
+    pub fn of_model(task: &Task, layout: &InputLayout, parameters: &[f32]) -> Result<Self, String> {
+        Self::decode(&encode(task, layout, parameters)?)
+    }
+
+    /// Reads the bytes of a model's file.
+    ///
+    /// # Errors
+    /// What is wrong with them, to follow "the file is damaged: ".
+    pub fn decode(bytes: &[u8]) -> Result<Self, String> {
+        let tensors = SafeTensors::deserialize(bytes).map_err(not_tensors)?;
+        let first = names().find_map(|name| tensors.tensor(&name).ok());
+        let weights = first.ok_or("it has no `weights`")?;
+        let [outputs, row @ ..] = weights.shape() else {
+            return Err("`weights` is no matrix".to_owned());
+        };
+        let (outputs, features) = (*outputs, row.iter().product());
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(not_tensors)?;
+        let meaning = header.metadata().as_ref().and_then(|all| all.get(METADATA));
+        let meaning = match meaning {
+            // A file of another tool: the numbers are enough.
+            None => Meaning::default(),
+            Some(text) => serde_json::from_str::<Meaning>(text)
+                .map_err(|error| format!("`{METADATA}` in its metadata: {error}"))?,
+        };
+        Ok(Self {
+            weights: bytes_to_floats(&weights)?,
+            // They may stay on the devices.
+            biases: match tensors.tensor("biases") {
+                Ok(biases) => bytes_to_floats(&biases)?,
+                Err(_) => Vec::new(),
+            },
+            // The kernels of a convolution, one below the other for the channels of its input.
+            axes: match row {
+                &[channels, rows, columns] => vec![channels * rows, columns],
+                _ if meaning.layers.is_some() => Vec::new(),
+                _ => meaning.axes,
+            },
+            hidden: meaning.hidden.or(meaning.layers.map(|_| outputs)),
+            features,
+            feature_names: meaning.feature_names,
+            class_names: meaning.class_names,
+        })
+    }
+}

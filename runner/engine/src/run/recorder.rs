@@ -1,0 +1,172 @@
+//! What a run writes down while it goes on: the ledger before each round, the records and
+//! checkpoints after it.
+
+use smolfed_accounting::{PrivacyEvent, PrivacyUnit};
+
+use super::directory::RunDir;
+use crate::experiment::Experiment;
+use crate::method::state::StateError;
+use crate::round::{RoundRecord, Training};
+use crate::run_files::checkpoint::Checkpoint;
+use crate::run_files::error::RunDirError;
+use crate::run_files::records::RecordFile;
+use smolfed_release::ledger::{Charge, Ledger, LedgerError, Limit};
+
+/// The ledger while a run is charged to it.
+pub struct LedgerWriter {
+    ledger: Ledger,
+    /// A limit on ε for each unit of privacy.
+    limits: Vec<(PrivacyUnit, Limit)>,
+    run: String,
+    seed: Option<u64>,
+    has_uncovered: bool,
+    is_selected: bool,
+}
+
+impl LedgerWriter {
+    /// Opens the shared ledger, or the run's own; `None` for a run that leaves nothing behind. The
+    /// first `done` rounds must have been charged.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub fn open(
+        experiment: &Experiment,
+        dir: Option<&RunDir>,
+        run: &str,
+        done: u32,
+    ) -> Result<Option<Self>, LedgerError> {
+        let (config, privacy) = (&experiment.config, &experiment.privacy);
+        if privacy.event.releases == 0 {
+            // Nothing is released.
+            return Ok(None);
+        }
+        let own = dir.map(RunDir::ledger);
+        let Some(path) = config.privacy.ledger.clone().or(own) else {
+            return Ok(None);
+        };
+        let ledger = Ledger::open(&path)?;
+        for round in 0..done {
+            for event in experiment.events_in(round) {
+                ledger.expect(run, [round], event)?;
+            }
+        }
+        let plans = [Some(privacy), experiment.method.message_privacy()];
+        let limits = plans.into_iter().flatten().filter_map(|plan| {
+            let limit = Limit {
+                accountant: plan.accountant,
+                delta: plan.delta,
+                epsilon: plan.budget?,
+            };
+            Some((plan.event.unit, limit))
+        });
+        Ok(Some(Self {
+            ledger,
+            limits: limits.collect(),
+            run: run.to_owned(),
+            seed: experiment.origin.seed(config.run_seed()),
+            has_uncovered: privacy.has_uncovered(),
+            is_selected: experiment.trial.is_some(),
+        }))
+    }
+
+    /// Charges what a round releases, before its result is used.
+    ///
+    /// # Errors
+    /// [`LedgerError`]: the round must not be used.
+    pub fn charge(&mut self, round: u32, event: PrivacyEvent) -> Result<(), LedgerError> {
+        let charge = Charge {
+            run: self.run.clone(),
+            seed: self.seed,
+            round,
+            repetition: 0,
+            event,
+            has_digest: true,
+            has_uncovered: self.has_uncovered,
+            is_selected: self.is_selected,
+        };
+        let mut limits = self.limits.iter();
+        let limit = limits.find(|(unit, _)| *unit == event.unit);
+        self.ledger.charge(charge, limit.map(|(_, limit)| limit))
+    }
+
+    /// Records the digest of what a round released, before its result is used; returns what was
+    /// charged once more, as the ledger does not show that the round released the same before.
+    ///
+    /// # Errors
+    /// [`LedgerError`]: the result must not be used.
+    pub fn record(&mut self, round: u32, digest: &str) -> Result<Vec<PrivacyEvent>, LedgerError> {
+        self.ledger.record(&self.run, round, digest, &self.limits)
+    }
+
+    /// What the run was charged for rounds that it repeated with another release.
+    #[must_use]
+    pub fn repeated(&self) -> Vec<PrivacyEvent> {
+        self.ledger.repeated(&self.run)
+    }
+}
+
+/// The run directory while a run writes to it.
+pub struct RunRecorder<'a> {
+    dir: &'a RunDir,
+    metrics: RecordFile<RoundRecord>,
+    run: String,
+}
+
+/// Why a checkpoint could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum SaveError {
+    /// The run directory.
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+    /// What the method keeps.
+    #[error(transparent)]
+    States(#[from] StateError),
+}
+
+impl<'a> RunRecorder<'a> {
+    /// Opens the directory of the run of this name, with the records of the first `done` rounds.
+    ///
+    /// # Errors
+    /// [`RunDirError`].
+    pub fn open(dir: &'a RunDir, run: String, done: u32) -> Result<Self, RunDirError> {
+        let metrics = dir.metrics(done)?;
+        Ok(Self { dir, metrics, run })
+    }
+
+    /// The directory.
+    #[must_use]
+    pub const fn dir(&self) -> &'a RunDir {
+        self.dir
+    }
+
+    /// Writes down a round.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn append(&mut self, record: &RoundRecord) -> Result<(), RunDirError> {
+        self.metrics.append(record)
+    }
+
+    /// Saves the state; the records it counts on are on the disk first.
+    ///
+    /// # Errors
+    /// [`SaveError`].
+    pub fn save(&self, training: &mut Training<'_>) -> Result<(), SaveError> {
+        self.metrics.sync()?;
+        let mut method = training.learner_mut().save(&self.run)?;
+        training.save_history(&mut method);
+        if let Some(auto) = training.auto() {
+            auto.save(&mut method);
+        }
+        let round = training.round();
+        self.dir.save_checkpoint(&Checkpoint {
+            round,
+            parameters: training.global().to_vec(),
+            fingerprint: self.run.clone(),
+            clip_norm: training.clip_norm(),
+            method,
+        })?;
+        training.learner_mut().committed(round);
+        Ok(())
+    }
+}

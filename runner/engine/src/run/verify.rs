@@ -1,0 +1,203 @@
+//! Whether the privacy statement of a run is what its ledger and its configuration give.
+
+use std::mem::discriminant;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+use smolfed_accounting::PrivacyEvent;
+
+use super::directory::RunDir;
+use super::{RunError, name, prepare_from};
+use crate::experiment::Experiment;
+use smolfed_data::DataFolders;
+use smolfed_release::ledger::{Charge, Ledger, repeated};
+use smolfed_release::origin::Origin;
+
+/// Numbers that differ relatively by no more are the same: another machine computes others in the
+/// last places.
+const PRECISION: f64 = 1e-9;
+
+/// Keys that are compared first, as others follow from them.
+const FIRST: [&str; 3] = ["rounds", "epsilon", "delta"];
+
+/// What a run states, held against its ledger.
+#[derive(Clone, Debug)]
+pub struct Verification {
+    /// The name of the run in ledgers.
+    pub run: String,
+    /// Rounds that the ledger charges.
+    pub rounds: u32,
+    /// What is wrong with the charges, each to follow "the ledger".
+    pub faults: Vec<String>,
+    /// What is stated otherwise than it should be.
+    pub differences: Vec<Difference>,
+}
+
+impl Verification {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub const fn agrees(&self) -> bool {
+        self.faults.is_empty() && self.differences.is_empty()
+    }
+}
+
+/// A key of a statement that differs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// The statement, from 0.
+    pub statement: usize,
+    /// The key in `privacy.json`.
+    pub key: String,
+    /// Its value there; `None` if it is missing.
+    pub stated: Option<Value>,
+    /// Its value from the ledger and the configuration; `None` if there is none.
+    pub recomputed: Option<Value>,
+}
+
+/// Recomputes the privacy statements of the run in `dir`, whose devices and randomness are of
+/// `origin`, and compares.
+///
+/// # Errors
+/// [`RunError`] if the configuration, the data, the ledger or the statements cannot be read.
+pub fn verify(dir: &RunDir, origin: Origin) -> Result<Verification, RunError> {
+    let stated: Vec<Value> = dir.privacy_values()?;
+    let folders = DataFolders::of_experiment(Some(&RunDir::config_path(dir.path())));
+    let (experiment, federation) = prepare_from(dir.config()?, &folders, origin)?;
+    let run = name(&experiment.config, &federation, &experiment.origin)?;
+    let shared = experiment.config.privacy.ledger.as_deref();
+    let (charges, rounds) = match experiment.privacy.event.releases {
+        // Nothing is released, and nothing charged.
+        0 => (Vec::new(), dir.records()?.len() as u32),
+        _ => {
+            let path = shared.map_or_else(|| dir.ledger(), Path::to_path_buf);
+            let charges = Ledger::read(&path)?;
+            let rounds = rounds(&charges, &run);
+            (charges, rounds)
+        }
+    };
+    let mut faults = faults(&experiment, &charges, &run, rounds);
+    let strangers = charges.iter().filter(|charge| charge.run != run).count();
+    if shared.is_none() && strangers > 0 {
+        faults.push(format!("has {strangers} charges of other runs"));
+    }
+    let statements = match rounds {
+        0 => Vec::new(),
+        _ => experiment.statements(rounds, &repeated(&charges, &run))?,
+    };
+    let statements = statements.iter().map(serde_json::to_value);
+    let recomputed: Vec<Value> = statements.collect::<Result<_, _>>().unwrap_or_default();
+    Ok(Verification {
+        run,
+        rounds,
+        faults,
+        differences: differences(&stated, &recomputed),
+    })
+}
+
+/// The rounds of a run that are charged.
+fn rounds(charges: &[Charge], run: &str) -> u32 {
+    let own = charges.iter().filter(|charge| charge.run == run);
+    let rounds = own.map(|charge| charge.round.saturating_add(1));
+    rounds.max().unwrap_or(0)
+}
+
+/// Charges that are missing, that come twice, and that the configuration does not have.
+fn faults(experiment: &Experiment, charges: &[Charge], run: &str, rounds: u32) -> Vec<String> {
+    let own = || charges.iter().filter(|charge| charge.run == run);
+    let mut faults = Vec::new();
+    for round in 0..rounds {
+        let expected = match round < experiment.config.rounds {
+            true => experiment.events_in(round),
+            false => Vec::new(),
+        };
+        let found: Vec<&Charge> = own().filter(|charge| charge.round == round).collect();
+        let last = found.iter().map(|charge| charge.repetition).max();
+        for repetition in 0..=last.unwrap_or(0) {
+            let found = found
+                .iter()
+                .filter(|charge| charge.repetition == repetition);
+            let found: Vec<PrivacyEvent> = found.map(|charge| charge.event).collect();
+            faults.extend(fault(&expected, &found).map(|what| format!("{what} round {round}")));
+        }
+    }
+    faults
+}
+
+/// What is wrong with the charges of one release, to precede "round 3".
+fn fault(expected: &[PrivacyEvent], found: &[PrivacyEvent]) -> Option<&'static str> {
+    let kind = |event: &PrivacyEvent| (event.unit, discriminant(&event.mechanism));
+    let of_kind = |events: &[PrivacyEvent], of: &PrivacyEvent| {
+        events
+            .iter()
+            .filter(|event| kind(event) == kind(of))
+            .count()
+    };
+    if expected.iter().any(|event| of_kind(found, event) == 0) {
+        return Some("misses a charge for");
+    }
+    if found.iter().any(|event| of_kind(found, event) > 1) {
+        return Some("charges more than once, without saying that it was repeated,");
+    }
+    if found.iter().any(|event| of_kind(expected, event) == 0) {
+        return Some("has a charge that the configuration does not have for");
+    }
+    let differs = |event: &PrivacyEvent| !expected.iter().any(|other| event.is_nearly(other));
+    found
+        .iter()
+        .any(differs)
+        .then_some("has another event than the configuration gives for")
+}
+
+/// All keys that differ, statement by statement.
+fn differences(stated: &[Value], recomputed: &[Value]) -> Vec<Difference> {
+    let nothing = Value::Object(serde_json::Map::new());
+    let count = stated.len().max(recomputed.len());
+    let pairs = (0..count).map(|at| {
+        let [stated, recomputed] =
+            [stated, recomputed].map(|values| values.get(at).unwrap_or(&nothing));
+        (at, stated, recomputed)
+    });
+    pairs
+        .flat_map(|(statement, stated, recomputed)| {
+            let differing = keys(stated, recomputed).into_iter();
+            differing.filter_map(move |key| {
+                let [stated, recomputed] = [stated, recomputed].map(|value| value.get(&key));
+                let is_same = match (stated, recomputed) {
+                    (Some(stated), Some(recomputed)) => agree(stated, recomputed),
+                    _ => false,
+                };
+                (!is_same).then(|| Difference {
+                    statement,
+                    key,
+                    stated: stated.cloned(),
+                    recomputed: recomputed.cloned(),
+                })
+            })
+        })
+        .collect()
+}
+
+/// The keys of both, those first that others follow from, and the notes last.
+fn keys(stated: &Value, recomputed: &Value) -> Vec<String> {
+    let objects = [stated, recomputed]
+        .into_iter()
+        .filter_map(Value::as_object);
+    let mut keys: Vec<String> = objects.flat_map(|object| object.keys().cloned()).collect();
+    let place = |key: &String| {
+        let first = FIRST.iter().position(|name| name == key);
+        (key == "notes", first.unwrap_or(FIRST.len()), key.clone())
+    };
+    keys.sort_by_key(place);
+    keys.dedup();
+    keys
+}
+
+fn agree(stated: &Value, recomputed: &Value) -> bool {
+    match (stated.as_f64(), recomputed.as_f64()) {
+        (Some(stated), Some(recomputed)) => {
+            (stated - recomputed).abs() <= PRECISION * recomputed.abs()
+        }
+        _ => stated == recomputed,
+    }
+}

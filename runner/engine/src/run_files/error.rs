@@ -1,0 +1,123 @@
+//! What can go wrong with the files of a run.
+
+use std::path::Path;
+
+use crate::config::ConfigError;
+use smolfed_release::durable;
+
+/// What can go wrong with a run directory.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunDirError {
+    /// The directory of a new run is taken.
+    #[error("{path} already exists: choose another --out, or --resume {path}")]
+    Exists {
+        /// The directory.
+        path: String,
+    },
+    /// What is in the place of a new run is no run.
+    #[error("{path} already exists and is not a run: choose another --out")]
+    Taken {
+        /// The file or folder.
+        path: String,
+    },
+    /// The directory of a new run is that of one that failed.
+    #[error(
+        "{path} is what a run left that ended before its first checkpoint, so that it cannot be \
+         resumed: delete it, or choose another --out"
+    )]
+    Failed {
+        /// The directory.
+        path: String,
+    },
+    /// Another process writes to the directory.
+    #[error("{path} is in use: another process still writes to it; stop that one, or wait")]
+    InUse {
+        /// The directory.
+        path: String,
+    },
+    /// A directory without a run.
+    #[error(
+        "{path} is not a run directory: it has no {file}; `smolfed runs` lists those there are"
+    )]
+    NotARun {
+        /// The directory.
+        path: String,
+        /// What is missing.
+        file: &'static str,
+    },
+    /// Reading or writing failed.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// read, write or create.
+        action: &'static str,
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file of the run is damaged.
+    #[error("{path} is damaged: {reason}; restore it from a copy, or write it anew")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A checkpoint or results that belong to other data or another experiment.
+    #[error("{path} was made with other data or another experiment: {reason}")]
+    Foreign {
+        /// The file.
+        path: String,
+        /// What differs.
+        reason: String,
+    },
+    /// A checkpoint that lacks what this version keeps in one.
+    #[error(
+        "{path} was written by another version of smolfed: {reason}; run the experiment anew in \
+         another directory"
+    )]
+    Version {
+        /// The file.
+        path: String,
+        /// What is missing, or of another form.
+        reason: String,
+    },
+    /// The configuration of the run.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// [`durable::write_atomically`], with the error of a run directory.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RunDirError> {
+    durable::write_atomically(path, bytes).map_err(io("write", path))
+}
+
+/// An error about the content of a file.
+pub fn damaged(path: &Path, reason: String) -> RunDirError {
+    RunDirError::Damaged {
+        path: path.display().to_string(),
+        reason,
+    }
+}
+
+/// An error about a file.
+pub fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunDirError {
+    let path = path.display().to_string();
+    move |source| RunDirError::Io {
+        action,
+        path,
+        source,
+    }
+}
+
+/// `None` for a file that is not there.
+pub fn if_there<T>(read: Result<T, RunDirError>) -> Result<Option<T>, RunDirError> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(RunDirError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,142 @@
+//! The server's step on what was released: averaging, denoising, and the step itself. All of it is
+//! post-processing and costs no privacy.
+
+pub mod adaptive;
+pub mod keys;
+pub mod own;
+
+use smolfed_core::params::LearningRate;
+
+use crate::denoise::{Auto, Denoiser, ExpertSet};
+pub use own::{OwnStep, StepView};
+use smolfed_release::{Released, SimulatedSum};
+
+/// What the server does with the noisy sum: `w ← w + η_g · denoise(sum / denominator)`.
+#[derive(Clone, Debug)]
+pub struct ServerStep {
+    /// η_g.
+    pub learning_rate: LearningRate,
+    /// What happens to the noisy average.
+    pub denoiser: Denoiser,
+    /// What is mixed instead, where there is noise, with `denoiser = "auto"`.
+    pub auto: Option<ExpertSet>,
+    /// What a program that uses the library does instead of all that.
+    pub own: Option<OwnStep>,
+    /// What the sum is divided by; `None` for the number of devices drawn.
+    pub fixed_denominator: Option<f64>,
+}
+
+impl ServerStep {
+    /// The denominator of a round; `None` when it is the realised size and the cohort is empty.
+    #[must_use]
+    pub fn denominator(&self, cohort_size: usize) -> Option<f64> {
+        let realised = (cohort_size > 0).then_some(cohort_size as f64);
+        self.fixed_denominator.or(realised)
+    }
+
+    /// The noisy average, before denoising.
+    #[must_use]
+    pub fn average(&self, released: &Released) -> Vec<f32> {
+        match self.denominator(released.cohort_size()) {
+            Some(denominator) => released.over(denominator),
+            None => vec![0.0; released.length()],
+        }
+    }
+
+    /// The average of simulated devices without noise, for a report's diagnostics.
+    #[must_use]
+    pub fn simulated_average(&self, sum: &SimulatedSum, cohort_size: usize) -> Vec<f32> {
+        match self.denominator(cohort_size) {
+            Some(denominator) => sum.over(denominator),
+            None => vec![0.0; sum.length()],
+        }
+    }
+
+    /// Denoises an average in place and adds it to the global model, or lets `auto` do so.
+    pub fn apply(
+        &self,
+        global: &mut [f32],
+        average: &mut [f32],
+        released: &Released,
+        (tensors, auto): (&[usize], Option<&mut Auto>),
+    ) {
+        let denominator = self.denominator(released.cohort_size()).unwrap_or(1.0);
+        let noise_std = released.noise_std() / denominator;
+        if let Some(own) = &self.own {
+            own.apply(StepView {
+                global,
+                average,
+                noise_std,
+                learning_rate: self.learning_rate.get(),
+            });
+            return;
+        }
+        if let Some(auto) = auto {
+            auto.step(global, average, noise_std, self.learning_rate.get());
+            return;
+        }
+        self.denoiser.apply(average, tensors, noise_std);
+        for (parameter, change) in global.iter_mut().zip(average.iter()) {
+            *parameter += self.learning_rate.get() * change;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(fixed_denominator: Option<f64>) -> ServerStep {
+        ServerStep {
+            learning_rate: LearningRate::new(0.5).unwrap(),
+            denoiser: Denoiser::default(),
+            auto: None,
+            own: None,
+            fixed_denominator,
+        }
+    }
+
+    fn sum(integers: &[i64], cohort_size: usize) -> Released {
+        Released::for_test(integers, 0.25, cohort_size)
+    }
+
+    #[test]
+    fn the_average_divides_by_the_expected_size_whoever_came() {
+        assert_eq!(step(Some(4.0)).average(&sum(&[16, -32], 3)), [1.0, -2.0]);
+        assert_eq!(step(None).average(&sum(&[16, -32], 2)), [2.0, -4.0]);
+    }
+
+    #[test]
+    fn an_empty_cohort_changes_nothing_with_the_realised_denominator() {
+        let empty = sum(&[16, -32], 0);
+        assert_eq!(step(None).denominator(0), None);
+        assert_eq!(step(None).average(&empty), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_step_of_ones_own_takes_the_place_of_all_else() {
+        let (mut global, mut average) = ([1.0, 1.0], [2.0, -4.0]);
+        let released = sum(&[0, 0], 1);
+        let own = OwnStep::new(|step| {
+            assert!(step.learning_rate < 0.6 && step.noise_std < 1e-9);
+            for (parameter, change) in step.global.iter_mut().zip(step.average) {
+                *parameter -= *change;
+            }
+        });
+        let step = ServerStep {
+            own: Some(own),
+            ..step(Some(1.0))
+        };
+        step.apply(&mut global, &mut average, &released, (&[1, 1], None));
+        assert_eq!(global, [-1.0, 5.0]);
+    }
+
+    #[test]
+    fn the_step_is_scaled_by_the_servers_learning_rate() {
+        let (mut global, mut average) = ([1.0, 1.0], [2.0, -4.0]);
+        let tensors = [1, 1];
+        let released = sum(&[0, 0], 1);
+        step(Some(1.0)).apply(&mut global, &mut average, &released, (&tensors, None));
+        assert_eq!(global, [2.0, -1.0]);
+    }
+}

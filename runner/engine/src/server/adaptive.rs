@@ -1,0 +1,133 @@
+//! The adaptive clip norm: a geometric step towards a quantile of the norms of the updates (Andrew,
+//! Thakkar, McMahan, Ramaswamy 2021, arXiv:1905.03871, Algorithm 1 and equation 2).
+//!
+//! `L ← L · exp(−η (f − γ))`: f is the share of the cohort whose update was inside the ball of
+//! radius L, γ the share that should be. f is known with its noise only
+//! ([`Released::unclipped_excess`]), so the next clip norm is post-processing.
+
+use smolfed_core::params::ClipNorm;
+use smolfed_core::session::SETTING_LIMITS;
+
+use crate::check::{ExperimentError, number, out_of_range};
+use crate::tables::privacy::AdaptiveConfig;
+use smolfed_release::Released;
+
+/// How the clip norm changes from round to round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdaptiveClip {
+    /// L of the first round.
+    pub initial: ClipNorm,
+    quantile: f64,
+    learning_rate: f64,
+    /// How many updates are expected, which the sum of the bits is divided by.
+    updates: f64,
+}
+
+impl AdaptiveClip {
+    /// Reads the keys, for rounds in which so many updates are expected.
+    ///
+    /// # Errors
+    /// [`ExperimentError`] for the first invalid key.
+    pub fn new(config: &AdaptiveConfig, updates: f64) -> Result<Self, ExperimentError> {
+        let initial = number("privacy.adaptive.initial", config.initial, ClipNorm::new)?;
+        if !SETTING_LIMITS.contains(&initial.get()) {
+            let expected = "from 2^-30 to 2^30";
+            let (key, value) = ("privacy.adaptive.initial", config.initial);
+            return Err(out_of_range(key, value, expected));
+        }
+        let quantile = config.quantile;
+        if !(quantile > 0.0 && quantile < 1.0) {
+            let key = "privacy.adaptive.quantile";
+            return Err(out_of_range(key, quantile, "above 0 and below 1"));
+        }
+        let learning_rate = config.learning_rate;
+        if !(learning_rate > 0.0 && learning_rate <= 10.0) {
+            let key = "privacy.adaptive.learning_rate";
+            return Err(out_of_range(key, learning_rate, "above 0 and at most 10"));
+        }
+        Ok(Self {
+            initial,
+            quantile,
+            learning_rate,
+            updates,
+        })
+    }
+
+    /// The share of the cohort whose update was inside the ball, with its noise: it may be outside
+    /// 0 to 1. `None` if no bits were released.
+    #[must_use]
+    pub fn unclipped_share(&self, released: &Released) -> Option<f64> {
+        let excess = released.unclipped_excess()?;
+        Some(excess / self.updates + 0.5)
+    }
+
+    /// The clip norm of the next round: within [`SETTING_LIMITS`], which devices accept.
+    #[must_use]
+    pub fn next(&self, clip_norm: ClipNorm, unclipped_share: f64) -> ClipNorm {
+        // libm's: the same bits on every machine.
+        let factor = libm::exp(-self.learning_rate * (unclipped_share - self.quantile));
+        let (min, max) = (*SETTING_LIMITS.start(), *SETTING_LIMITS.end());
+        let next = f64::from(clip_norm.get()) * factor;
+        let next = next.clamp(f64::from(min), f64::from(max)) as f32;
+        ClipNorm::new(next).unwrap_or(clip_norm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn adaptive(quantile: f64, learning_rate: f64) -> AdaptiveClip {
+        AdaptiveClip {
+            initial: ClipNorm::new(0.1).unwrap(),
+            quantile,
+            learning_rate,
+            updates: 200.0,
+        }
+    }
+
+    /// Norms k/100 for k = 1 to 200: their quantile γ is 2γ, up to a hundredth. Without noise the
+    /// share only takes the values of a staircase, so the clip norm ends within one step of it.
+    #[test]
+    fn without_noise_it_ends_at_the_quantile_of_the_norms() {
+        let norms: Vec<f32> = (1..=200).map(|k| k as f32 / 100.0).collect();
+        for (quantile, initial) in [(0.5, 0.1), (0.5, 30.0), (0.2, 1e-3), (0.9, 0.5)] {
+            let adaptive = adaptive(quantile, 0.2);
+            let mut clip_norm = ClipNorm::new(initial).unwrap();
+            for _ in 0..400 {
+                let inside = norms.iter().filter(|norm| **norm <= clip_norm.get());
+                clip_norm = adaptive.next(clip_norm, inside.count() as f64 / 200.0);
+            }
+            let expected = 2.0 * quantile;
+            let found = f64::from(clip_norm.get());
+            assert!((found / expected - 1.0).abs() < 0.02, "{quantile}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_step_is_that_of_the_paper_and_the_share_that_of_the_bits() {
+        let adaptive = adaptive(0.5, 0.2);
+        // 150 of 200 inside: 75 − 25 halves more than outside.
+        let released = Released::for_test(&[], 1.0, 200).with_unclipped_excess(50.0);
+        assert_eq!(adaptive.unclipped_share(&released), Some(0.75));
+        let next = adaptive.next(ClipNorm::new(2.0).unwrap(), 0.75);
+        let expected = 2.0 * (-0.05_f64).exp();
+        assert!((f64::from(next.get()) - expected).abs() < 1e-6);
+        assert_eq!(
+            adaptive.unclipped_share(&Released::for_test(&[], 1.0, 200)),
+            None
+        );
+    }
+
+    #[test]
+    fn whatever_the_noise_is_devices_accept_the_next_clip_norm() {
+        let adaptive = adaptive(0.5, 10.0);
+        for share in [f64::MIN, -1e9, -3.0, 7.0, 1e9, f64::MAX] {
+            let mut clip_norm = adaptive.initial;
+            for _ in 0..3 {
+                clip_norm = adaptive.next(clip_norm, share);
+                assert!(SETTING_LIMITS.contains(&clip_norm.get()), "{share}");
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What the server does with the noisy sum, from the configuration.
+
+use smolfed_core::params::LearningRate;
+use smolfed_core::smooth::LaplacianSmoothing;
+
+use super::ServerStep;
+use crate::attendance::Attendance;
+use crate::check::{ExperimentError, contradiction};
+use crate::config::Config;
+use crate::denoise::flattening::{Flattenings, SmoothAlong};
+use crate::denoise::{Denoiser, DenoiserKind};
+use crate::method::contract::Method;
+use crate::tables::cohort::Denominator;
+use crate::tables::privacy::MechanismName;
+use crate::tables::server::ServerConfig;
+use crate::task::Task;
+
+/// The keys of `[server]` that are numbers, in the types that are used.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerKeys {
+    /// η_g.
+    pub learning_rate: LearningRate,
+    /// A_σ; `None` for no smoothing.
+    pub smoothing: Option<LaplacianSmoothing>,
+}
+
+impl ServerKeys {
+    /// The step, with its denoiser and its denominator.
+    ///
+    /// # Errors
+    /// [`ExperimentError`] for the first invalid key.
+    pub fn step(
+        self,
+        config: &Config,
+        method: &dyn Method,
+        attendance: &Attendance,
+        device_count: u32,
+    ) -> Result<ServerStep, ExperimentError> {
+        let flattenings = flattenings(&config.server, method.task())?;
+        let auto = config.server.denoiser.experts(flattenings.clone());
+        if auto.is_some() && config.privacy.mechanism == MechanismName::Correlated {
+            return Err(contradiction(
+                "server.denoiser",
+                "privacy.mechanism",
+                "\"auto\" takes the noise of each round as independent: use another denoiser",
+            ));
+        }
+        let devices = f64::from(device_count);
+        let denominator = config.cohort.denominator;
+        let expected = denominator.expected_updates(attendance.expected_size());
+        let expected = method.denominator(expected, devices);
+        Ok(ServerStep {
+            denoiser: self.denoiser(&config.server, flattenings)?,
+            auto,
+            own: None,
+            learning_rate: self.learning_rate,
+            fixed_denominator: match denominator {
+                Denominator::Expected | Denominator::Updates(_) => Some(expected),
+                Denominator::Realised => None,
+            },
+        })
+    }
+
+    fn denoiser(
+        self,
+        server: &ServerConfig,
+        flattenings: Flattenings,
+    ) -> Result<Denoiser, ExperimentError> {
+        if self.smoothing.is_some() && server.denoiser != DenoiserKind::None {
+            return Err(contradiction(
+                "server.denoiser",
+                "server.smoothing_factor",
+                "compare them in separate runs",
+            ));
+        }
+        Ok(match self.smoothing {
+            None => server.denoiser.denoiser(),
+            Some(smoothing) => Denoiser::laplacian(smoothing, flattenings),
+        })
+    }
+}
+
+/// Along what the tensors are smoothed.
+fn flattenings(server: &ServerConfig, task: &Task) -> Result<Flattenings, ExperimentError> {
+    check_axes(&server.axes, task)?;
+    let along = server.smooth_along;
+    if along == SmoothAlong::default() {
+        return Ok(Flattenings::of_samples(&server.axes));
+    }
+    if !matches!(task, Task::Sequential(_)) {
+        return Err(ExperimentError::Range {
+            key: "server.smooth_along",
+            value: format!("\"{along}\""),
+            expected:
+                "left out without `model.layers`; `server.axes` has the lengths of a sample's \
+                       axes"
+                    .to_owned(),
+        });
+    }
+    let layout = task.layout();
+    let (flattenings, advice) = match along {
+        SmoothAlong::Line(order) => {
+            let flattenings = Flattenings::ordered(&layout, order);
+            (flattenings, "no layer is a convolution with an order")
+        }
+        SmoothAlong::Image => {
+            let advice = "no layer is a convolution, or dense on an image";
+            (Flattenings::of_images(&layout), advice)
+        }
+    };
+    match flattenings.are_lines() {
+        true => Err(contradiction("server.smooth_along", "model.layers", advice)),
+        false => Ok(flattenings),
+    }
+}
+
+fn check_axes(axes: &[usize], task: &Task) -> Result<(), ExperimentError> {
+    if axes.is_empty() {
+        return Ok(());
+    }
+    if let Some(key) = task.nonlinear_key() {
+        return Err(contradiction(
+            "server.axes",
+            key,
+            "axes are for models whose weights are as long as a sample; for networks there is \
+             `server.smooth_along = \"image\"`",
+        ));
+    }
+    let cells = axes
+        .iter()
+        .try_fold(1usize, |product, axis| product.checked_mul(*axis));
+    let features = task.feature_count();
+    if cells == Some(features) {
+        return Ok(());
+    }
+    Err(ExperimentError::Range {
+        key: "server.axes",
+        value: format!("{axes:?}"),
+        expected: format!("lengths whose product is the {features} features"),
+    })
+}

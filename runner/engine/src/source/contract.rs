@@ -1,0 +1,104 @@
+//! What a source is.
+
+use smolfed_core::stream::Root;
+
+use crate::attendance::Attendance;
+use crate::method::contract::{Assignment, Learner, Store};
+use crate::method::state::StateError;
+use crate::run_files::error::RunDirError;
+use smolfed_release::masked::Asked;
+use smolfed_release::{Outcome, PrivateSum};
+
+/// Who takes part in a round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draw {
+    /// The number that names the round's random streams, on devices and on the server.
+    pub number: u32,
+    /// The devices that were drawn, ascending.
+    pub cohort: Vec<u32>,
+    /// Whether what the mechanism kept of earlier rounds was lost before this one.
+    pub begins_anew: bool,
+}
+
+/// The exact sum of what a cohort sent, and what came of each device.
+#[derive(Debug)]
+pub struct CohortSum {
+    /// Without the server's noise yet: private.
+    pub sum: PrivateSum,
+    /// Outcomes in the order of the cohort.
+    pub outcomes: Vec<Outcome>,
+    /// Why messages beside the updates were left out, a reason each, if there are any.
+    pub left_out_messages: Vec<String>,
+    /// What devices with masks were asked, as their tags cover it; `None` without masks.
+    pub asked: Option<Asked>,
+}
+
+/// Where devices are. With every source, a device that was drawn but has no update contributes zero
+/// to the sum and changes nothing else.
+pub trait Source {
+    /// Called once, before the first round of a session, with the stored state from which the run
+    /// begins or goes on; `None` for a run that leaves nothing behind.
+    ///
+    /// # Errors
+    /// [`SourceError`] if the run cannot take place.
+    fn begin(&mut self, _: Option<&Store<'_>>) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    /// Called before the checkpoint after `rounds` rounds is written: what devices keep elsewhere
+    /// is on the disk when this returns, and is not overwritten before the next checkpoint.
+    ///
+    /// # Errors
+    /// [`SourceError`]: the checkpoint must not be written.
+    fn before_checkpoint(&mut self, _rounds: u32) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    /// The cohort of a round, drawn by the accounted sampling scheme or by a timetable. `None` if
+    /// the round was already charged in the ledger but interrupted: its random streams may have
+    /// been used and must not be used for another sum.
+    ///
+    /// # Errors
+    /// [`SourceError`] if the round cannot take place.
+    fn draw(
+        &mut self,
+        attendance: &Attendance,
+        root: &Root,
+        round: u32,
+    ) -> Result<Option<Draw>, SourceError>;
+
+    /// Has the devices of a cohort train, and sums up what they send.
+    ///
+    /// # Errors
+    /// [`SourceError`] if the round cannot take place; not if devices fail.
+    fn sum(
+        &mut self,
+        assignment: &Assignment<'_>,
+        learner: &mut dyn Learner,
+        cohort: &[u32],
+    ) -> Result<CohortSum, SourceError>;
+
+    /// Called after the sum of a round was released, or came to nothing, before anything else
+    /// happens.
+    ///
+    /// # Errors
+    /// [`SourceError`] if the round cannot be recorded.
+    fn settled(&mut self, _is_lost: bool) -> Result<(), SourceError> {
+        Ok(())
+    }
+}
+
+/// Why a source has no sum.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// What devices keep.
+    #[error(transparent)]
+    States(#[from] StateError),
+    /// A fleet, such as its round numbers.
+    #[error(transparent)]
+    Fleet(Box<dyn std::error::Error + Send + Sync>),
+    /// The record of who took part could not be written.
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+}

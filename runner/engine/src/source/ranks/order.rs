@@ -1,0 +1,148 @@
+//! What rank 0 tells the other ranks to do.
+//!
+//! An order is a broadcast of JSON, and one of bytes that follow it: the parameters of a round or
+//! the checkpoint from which the run goes on.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::method::contract::Store;
+use crate::ranks::{Communicator, decode, encode};
+use crate::run_files::checkpoint::Checkpoint;
+use smolfed_release::saved::Saved;
+
+/// What rank 0 tells the other ranks to do.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Order {
+    /// Begin or go on; without a run directory, devices can keep nothing.
+    Begin(Option<Begin>),
+    /// Train a part of a cohort.
+    Round(Round),
+    /// Write to the disk what devices keep, for the checkpoint after so many rounds.
+    Save(u32),
+    /// Leave.
+    End,
+}
+
+/// From where a run begins or goes on.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Begin {
+    /// The file for the states of devices, on a folder that all ranks share.
+    pub(super) device_states: PathBuf,
+    /// Names the run.
+    pub(super) run: String,
+    /// Rounds that are done, if there is a checkpoint.
+    pub(super) rounds: Option<u32>,
+    /// What it has of the method.
+    #[serde(skip)]
+    pub(super) saved: Saved,
+}
+
+/// A round, for a rank that has the experiment and the data.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Round {
+    /// The round.
+    pub(super) round: u32,
+    /// The number that names its random streams.
+    pub(super) number: u32,
+    /// L, where updates are clipped: it may be adaptive.
+    pub(super) clip_norm: Option<f32>,
+    /// The devices whose updates may enter the sum; `None` if all may.
+    pub(super) admitted: Option<Vec<u32>>,
+    /// All devices that take part.
+    pub(super) cohort: Vec<u32>,
+    /// The shared parameters.
+    #[serde(skip)]
+    pub(super) global: Vec<f32>,
+}
+
+impl Begin {
+    /// From where rank 0 begins.
+    ///
+    /// # Errors
+    /// Why the other ranks cannot be told.
+    pub(super) fn of(store: &Store<'_>) -> Result<Self, String> {
+        let path = std::path::absolute(store.device_states);
+        Ok(Self {
+            device_states: path.map_err(|error| error.to_string())?,
+            run: store.run.to_owned(),
+            rounds: store.checkpoint.map(|(rounds, _)| rounds),
+            saved: store
+                .checkpoint
+                .map(|(_, saved)| saved.clone())
+                .unwrap_or_default(),
+        })
+    }
+
+    /// The same as another rank begins a method with it.
+    pub(super) fn store(&self) -> Store<'_> {
+        Store {
+            device_states: Path::new(&self.device_states),
+            run: &self.run,
+            checkpoint: self.rounds.map(|rounds| (rounds, &self.saved)),
+            is_follower: true,
+        }
+    }
+}
+
+impl Order {
+    /// Tells the other ranks, on rank 0.
+    pub(super) fn give(&self, ranks: &dyn Communicator) {
+        ranks.broadcast(encode(self));
+        if self.has_bytes() {
+            ranks.broadcast(self.bytes());
+        }
+    }
+
+    /// Waits for the next order of rank 0, on another.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn next(ranks: &dyn Communicator) -> Result<Self, String> {
+        let mut order: Self = decode(&ranks.broadcast(Vec::new()))?;
+        if order.has_bytes() {
+            order.fill(&ranks.broadcast(Vec::new()))?;
+        }
+        Ok(order)
+    }
+
+    const fn has_bytes(&self) -> bool {
+        matches!(self, Self::Begin(Some(_)) | Self::Round(_))
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Round(round) => {
+                let parameters = round.global.iter();
+                parameters.flat_map(|value| value.to_le_bytes()).collect()
+            }
+            // The format of checkpoints holds all that a checkpoint held.
+            Self::Begin(Some(begin)) => carrier(begin.saved.clone()).encode().unwrap_or_default(),
+            Self::Begin(None) | Self::Save(_) | Self::End => Vec::new(),
+        }
+    }
+
+    fn fill(&mut self, bytes: &[u8]) -> Result<(), String> {
+        match self {
+            Self::Round(round) => {
+                let words = bytes.as_chunks::<4>().0.iter();
+                round.global = words.map(|word| f32::from_le_bytes(*word)).collect();
+            }
+            Self::Begin(Some(begin)) => begin.saved = Checkpoint::decode(bytes)?.method,
+            Self::Begin(None) | Self::Save(_) | Self::End => {}
+        }
+        Ok(())
+    }
+}
+
+/// A checkpoint of the method alone.
+const fn carrier(method: Saved) -> Checkpoint {
+    Checkpoint {
+        round: 0,
+        parameters: Vec::new(),
+        fingerprint: String::new(),
+        clip_norm: None,
+        method,
+    }
+}

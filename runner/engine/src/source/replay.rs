@@ -1,0 +1,139 @@
+//! Simulated devices that take part as a record says: the run ends with the same model if the
+//! random streams are the same.
+
+use std::collections::BTreeMap;
+
+use smolfed_core::stream::Root;
+
+use super::contract::{CohortSum, Draw, Source, SourceError};
+use super::participation::Participation;
+use super::simulated::train_beside;
+use crate::attendance::Attendance;
+use crate::combinations::{SourceName, refusal, refusal_of_restart};
+use crate::experiment::Experiment;
+use crate::method::contract::{Assignment, Learner};
+use crate::method::elsewhere::{Elsewhere, MessageOutcome, MessageRequest};
+use smolfed_data::federation::Federation;
+use smolfed_release::Outcome;
+use smolfed_release::admission::Admissions;
+
+/// Simulated devices that take part as a record says.
+#[derive(Debug)]
+pub struct Replayed<'a> {
+    federation: &'a Federation,
+    rounds: Vec<Participation>,
+}
+
+impl<'a> Replayed<'a> {
+    /// Repeats `rounds`.
+    ///
+    /// # Errors
+    /// What is wrong: a method that cannot repeat a participation, a device that the federation
+    /// does not have, or too few rounds.
+    pub fn new(
+        federation: &'a Federation,
+        rounds: Vec<Participation>,
+        experiment: &Experiment,
+    ) -> Result<Self, String> {
+        let config = &experiment.config;
+        if let Some(reason) = refusal(SourceName::Replay, config.method) {
+            let name = config.method.name();
+            return Err(format!("\"{name}\" cannot repeat one: {reason}"));
+        }
+        let devices = federation.device_count();
+        let stranger = rounds
+            .iter()
+            .flat_map(|record| &record.cohort)
+            .find(|device| **device >= devices);
+        if let Some(device) = stranger {
+            return Err(format!(
+                "it names device {device}, but there are {devices} devices"
+            ));
+        }
+        let (found, needed) = (rounds.len(), config.rounds);
+        if found < needed as usize {
+            return Err(format!("it has {found} rounds, but `rounds` is {needed}"));
+        }
+        if let Some(strategy) = &experiment.privacy.strategy {
+            let burned = rounds
+                .iter()
+                .any(|record| record.burned || record.begins_anew);
+            if let Some(reason) = refusal_of_restart(strategy.shape()).filter(|_| burned) {
+                return Err(format!("the server of its rounds restarted: {reason}"));
+            }
+            let allowed = strategy.participation();
+            let cohorts = rounds.iter().map(|record| record.cohort.as_slice());
+            if let Some((round, device)) = Admissions::first_breach(allowed, cohorts) {
+                let (k, b) = (allowed.participations(), allowed.separation());
+                return Err(format!(
+                    "device {device} takes part in round {round}, too early or once too often for \
+                     correlated noise with `privacy.separation` {b} and at most {k} participations"
+                ));
+            }
+        }
+        Ok(Self { federation, rounds })
+    }
+
+    fn record(&self, round: u32) -> Option<&Participation> {
+        self.rounds.get(round as usize)
+    }
+}
+
+/// Devices whose messages did not come.
+struct Recorded<'a>(Option<&'a Participation>);
+
+impl Elsewhere for Recorded<'_> {
+    fn has(&self, device: u32) -> bool {
+        self.0
+            .is_some_and(|record| record.without_matrix.contains_key(&device))
+    }
+
+    fn messages(
+        &mut self,
+        _: &MessageRequest<'_>,
+        devices: &[u32],
+    ) -> BTreeMap<u32, MessageOutcome> {
+        let lost = self.0.map_or(&[][..], |record| &record.lost_matrices);
+        let outcome = |device| match lost.contains(device) {
+            true => MessageOutcome::Lost,
+            false => MessageOutcome::Absent,
+        };
+        let outcomes = devices.iter().map(|device| (*device, outcome(device)));
+        outcomes.collect()
+    }
+}
+
+impl Source for Replayed<'_> {
+    fn draw(&mut self, _: &Attendance, _: &Root, round: u32) -> Result<Option<Draw>, SourceError> {
+        let record = self.record(round).filter(|record| !record.burned);
+        Ok(record.map(|record| Draw {
+            number: record.number,
+            cohort: record.cohort.clone(),
+            begins_anew: record.begins_anew,
+        }))
+    }
+
+    fn sum(
+        &mut self,
+        assignment: &Assignment<'_>,
+        learner: &mut dyn Learner,
+        cohort: &[u32],
+    ) -> Result<CohortSum, SourceError> {
+        let record = self.record(assignment.round);
+        let is_missing = |device: &u32| record.is_some_and(|x| x.missing.contains_key(device));
+        let present: Vec<u32> = cohort.iter().copied().filter(|x| !is_missing(x)).collect();
+        let elsewhere = &mut Recorded(record);
+        let federation = self.federation;
+        let trained = train_beside(elsewhere, assignment, learner, federation, cohort, &present)?;
+        let mut outcomes = trained.outcomes.into_iter();
+        let outcome = |device| match is_missing(device) {
+            true => Some(Outcome::Missing),
+            false => outcomes.next(),
+        };
+        let outcomes = cohort.iter().filter_map(outcome).collect();
+        Ok(CohortSum {
+            outcomes,
+            ..trained
+        })
+    }
+}

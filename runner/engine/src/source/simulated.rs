@@ -1,0 +1,214 @@
+//! Devices that train in this process: the cohort of a round in parallel, over the code that boards
+//! run.
+//!
+//! Devices read the shared data through their row numbers; each worker thread has one working
+//! memory and one partial sum. Sums are integers, so their order cannot matter, and every random
+//! draw comes from the device's own stream: one thread and eight give the same bits.
+
+use rayon::prelude::*;
+use smolfed_core::stream::Root;
+
+use super::contract::{CohortSum, Draw, Source, SourceError};
+use crate::attendance::Attendance;
+use crate::method::contract::{Assignment, Learner};
+use crate::method::elsewhere::{Company, Elsewhere, Nobody};
+use crate::method::state::StateError;
+use crate::ranks::{Alone, Communicator, gather_parts, part};
+use smolfed_data::federation::Federation;
+use smolfed_release::masked::{Asked, DeviceMasks};
+use smolfed_release::{Outcome, PrivateSum, Uploads};
+
+/// Devices that train in this process.
+#[derive(Clone, Copy, Debug)]
+pub struct Simulated<'a>(pub &'a Federation);
+
+impl Source for Simulated<'_> {
+    fn draw(
+        &mut self,
+        attendance: &Attendance,
+        root: &Root,
+        round: u32,
+    ) -> Result<Option<Draw>, SourceError> {
+        Ok(Some(Draw {
+            number: round,
+            cohort: attendance.cohort(root, round, round),
+            begins_anew: false,
+        }))
+    }
+
+    fn sum(
+        &mut self,
+        assignment: &Assignment<'_>,
+        learner: &mut dyn Learner,
+        cohort: &[u32],
+    ) -> Result<CohortSum, SourceError> {
+        Ok(train_cohort(assignment, learner, self.0, cohort)?)
+    }
+}
+
+/// Has the devices of `cohort` train, on the threads of the current pool.
+///
+/// * Memory: a few vectors of parameters a thread; nothing grows with the federation.
+///
+/// # Errors
+/// [`StateError`] if what devices keep cannot be read or written.
+pub fn train_cohort(
+    assignment: &Assignment<'_>,
+    learner: &mut dyn Learner,
+    federation: &Federation,
+    cohort: &[u32],
+) -> Result<CohortSum, StateError> {
+    train_part(&Alone, assignment, learner, federation, cohort)
+}
+
+/// [`train_cohort`] with devices elsewhere that do not train, but may send messages.
+///
+/// # Errors
+/// As [`train_cohort`].
+pub fn train_beside(
+    elsewhere: &mut dyn Elsewhere,
+    assignment: &Assignment<'_>,
+    learner: &mut dyn Learner,
+    federation: &Federation,
+    cohort: &[u32],
+    here: &[u32],
+) -> Result<CohortSum, StateError> {
+    let ranks = &Alone;
+    let company = &mut Company { ranks, elsewhere };
+    let mut left_out_messages = learner.before(assignment, cohort, company)?;
+    let asked = asked(assignment);
+    let (sum, outcomes) = train_masked(assignment, asked.as_ref(), learner, federation, here);
+    left_out_messages.extend(learner.after(assignment, cohort, company)?);
+    Ok(CohortSum {
+        sum,
+        outcomes,
+        left_out_messages,
+        asked,
+    })
+}
+
+/// The same over several ranks, all of which call it with the same cohort: each trains its part,
+/// on the threads of its pool. Outcomes are those of the cohort on all of them; the sum is rank
+/// 0's.
+///
+/// # Errors
+/// As [`train_cohort`], and if another rank fails: then all do.
+pub fn train_part(
+    ranks: &dyn Communicator,
+    assignment: &Assignment<'_>,
+    learner: &mut dyn Learner,
+    federation: &Federation,
+    cohort: &[u32],
+) -> Result<CohortSum, StateError> {
+    let elsewhere = &mut Nobody;
+    let company = &mut Company { ranks, elsewhere };
+    let before = learner.before(assignment, cohort, company);
+    let devices = part(ranks, cohort, |device| federation.sample_count(device));
+    // A rank that failed has nothing to train, and says so where the others wait for it.
+    let devices = if before.is_ok() { devices } else { &[] };
+    let asked = asked(assignment);
+    let (mut sum, outcomes) =
+        train_masked(assignment, asked.as_ref(), learner, federation, devices);
+    let mut left_out_messages = Vec::new();
+    let outcomes = gather_parts(
+        ranks,
+        before.map(|reasons| {
+            left_out_messages = reasons;
+            outcomes
+        }),
+    )?;
+    sum.reduce(ranks);
+    if asked.is_some() {
+        let attendees = std::mem::take(sum.attendees_mut());
+        *sum.attendees_mut() = gather_parts(ranks, Ok::<_, StateError>(attendees))?;
+    }
+    left_out_messages.extend(learner.after(assignment, cohort, company)?);
+    Ok(CohortSum {
+        sum,
+        outcomes,
+        left_out_messages,
+        asked,
+    })
+}
+
+/// What simulated devices with masks are asked, as their tags cover it: the round and the numbers
+/// of its training that change. `None` without masks.
+fn asked(assignment: &Assignment<'_>) -> Option<Asked> {
+    assignment.release.masking.map(|_| {
+        let training = &assignment.training;
+        let numbers = [
+            assignment.number,
+            training.learning_rate.get().to_bits(),
+            training.epochs,
+            training.batch_size.get(),
+        ];
+        Asked {
+            invitation: numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            model: assignment.global.to_vec(),
+        }
+    })
+}
+
+/// Has devices train on the threads of this process, without masks.
+pub fn train_here(
+    assignment: &Assignment<'_>,
+    learner: &dyn Learner,
+    federation: &Federation,
+    devices: &[u32],
+) -> (PrivateSum, Vec<Outcome>) {
+    train_masked(assignment, None, learner, federation, devices)
+}
+
+/// Has devices train on the threads of this process, and mask their updates if they were asked to.
+fn train_masked(
+    assignment: &Assignment<'_>,
+    asked: Option<&Asked>,
+    learner: &dyn Learner,
+    federation: &Federation,
+    devices: &[u32],
+) -> (PrivateSum, Vec<Outcome>) {
+    let length = assignment.global.len();
+    let train = |devices: &[u32]| {
+        let Assignment {
+            release,
+            root,
+            number,
+            admitted,
+            ..
+        } = assignment;
+        let masks = asked.and_then(|asked| DeviceMasks::of(release, root, *number, asked));
+        let mut uploads = Uploads::new(release, root, *number, length)
+            .admitting(admitted)
+            .masking(masks);
+        let mut trainer = learner.trainer(assignment);
+        let train = |device: &u32| {
+            let samples = federation.sample_count(*device);
+            let outcome = uploads.device(*device, samples, |contribution| {
+                trainer.train(*device, contribution)
+            });
+            if outcome.is_trained() {
+                trainer.keep(*device);
+            }
+            outcome
+        };
+        let outcomes: Vec<_> = devices.iter().map(train).collect();
+        drop(trainer);
+        (uploads.into_sum(), outcomes)
+    };
+    // Four pieces a thread even out devices of different size without a sum for each device.
+    let piece = devices
+        .len()
+        .div_ceil(4 * rayon::current_num_threads())
+        .max(1);
+    let pieces: Vec<_> = devices.par_chunks(piece).map(train).collect();
+    let mut sum = PrivateSum::zero(length);
+    let mut outcomes = Vec::with_capacity(devices.len());
+    for (part, of_part) in pieces {
+        sum.absorb(&part);
+        outcomes.extend(of_part);
+    }
+    (sum, outcomes)
+}
+
+#[cfg(test)]
+mod tests;

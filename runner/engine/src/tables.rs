@@ -1,0 +1,24 @@
+//! The tables of an experiment file, typed. Methods are built from them; the file as a whole is
+//! [`crate::config`], and `[data]` is [`smolfed_data::config`].
+
+pub mod cohort;
+pub mod contrast;
+pub mod model;
+pub mod personalise;
+pub mod privacy;
+pub mod server;
+pub mod simulation;
+pub mod train;
+
+pub use cohort::{CohortConfig, Denominator, Weighting};
+pub use contrast::{AlphaName, AugmentConfig, ContrastConfig, ExchangeTime, MatrixPrivacyConfig};
+pub use model::{ActivationName, LayerConfig, ModelConfig, ModelKind, Pair};
+pub use personalise::{
+    FineTuneKind, NoiseScale, NoiseTime, PersonaliseConfig, PmtlUpdateName, PrivatePart,
+};
+pub use privacy::{
+    AdaptiveConfig, ClipNormSetting, MechanismName, PrivacyConfig, SelectionConfig, TrialsName,
+};
+pub use server::ServerConfig;
+pub use simulation::{ArithmeticName, FeatureFormat, FeatureType, SimulationConfig};
+pub use train::{ClipTime, TrainConfig};

@@ -1,0 +1,138 @@
+//! `[cohort]`: which devices take part in a round, and the weight of each update.
+
+use std::fmt;
+use std::num::NonZeroU32;
+
+use schemars::JsonSchema;
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smolfed_release::SamplingScheme;
+
+/// The schemes of an experiment, which has to say when devices that are not drawn come.
+fn of_experiments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SamplingScheme, D::Error> {
+    const NAMES: [&str; 6] = [
+        "uniform",
+        "poisson",
+        "full",
+        "rotation",
+        "arrival",
+        "block-cyclic",
+    ];
+    let text = String::deserialize(deserializer)?;
+    [
+        SamplingScheme::Uniform,
+        SamplingScheme::Poisson,
+        SamplingScheme::Full,
+        SamplingScheme::Rotation,
+        SamplingScheme::Arrival,
+        SamplingScheme::BlockCyclic,
+    ]
+    .into_iter()
+    .find(|scheme| scheme.name() == text)
+    .ok_or_else(|| D::Error::unknown_variant(&text, &NAMES))
+}
+
+/// What the sum of a round is divided by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Denominator {
+    /// The cohort size, or its expectation τN under Poisson sampling: known beforehand.
+    #[default]
+    Expected,
+    /// The number of devices drawn, as the paper prints it; under Poisson sampling that reveals it.
+    Realised,
+    /// This number, which is known beforehand as well: of the updates that are expected where more
+    /// devices are drawn.
+    Updates(NonZeroU32),
+}
+
+/// The names of denominators that are no number.
+const EXPECTED: &str = "expected";
+const REALISED: &str = "realised";
+
+impl Denominator {
+    /// The expected number of updates, where `cohort` devices are drawn on average.
+    #[must_use]
+    pub fn expected_updates(self, cohort: f64) -> f64 {
+        match self {
+            Self::Expected | Self::Realised => cohort,
+            Self::Updates(count) => count.get().into(),
+        }
+    }
+}
+
+impl Serialize for Denominator {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Expected => serializer.serialize_str(EXPECTED),
+            Self::Realised => serializer.serialize_str(REALISED),
+            Self::Updates(count) => serializer.serialize_u32(count.get()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Denominator {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Names;
+
+        impl Visitor<'_> for Names {
+            type Value = Denominator;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"expected\", \"realised\" or a number of updates from 1 on")
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<Self::Value, E> {
+                let count = u32::try_from(value).ok().and_then(NonZeroU32::new);
+                let invalid = || E::invalid_value(Unexpected::Signed(value), &self);
+                count.map(Denominator::Updates).ok_or_else(invalid)
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                match text {
+                    EXPECTED => Ok(Denominator::Expected),
+                    REALISED => Ok(Denominator::Realised),
+                    _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(Names)
+    }
+}
+
+/// `[cohort]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CohortConfig {
+    /// Which devices take part in a round.
+    #[serde(deserialize_with = "of_experiments")]
+    pub sampling: SamplingScheme,
+    /// S: devices in a round; give this or the sampling rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cohort_size: Option<u32>,
+    /// S / N: τ, but for block-cyclic sampling, where a device of the round's part is drawn with b
+    /// times that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling_rate: Option<f64>,
+    /// What the sum is divided by: "expected", "realised" or a number of updates.
+    #[schemars(with = "crate::config::schema::NumberOrText")]
+    pub denominator: Denominator,
+    /// The weight of an update in the sum: by default "samples" for encoders that learn without
+    /// labels and clip nothing, "uniform" for all else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weighting: Option<Weighting>,
+    /// The number of samples at which the weight stops growing; private updates need one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight_cap: Option<u32>,
+}
+
+/// The weight of an update in the sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weighting {
+    /// All updates have weight 1.
+    #[default]
+    Uniform,
+    /// The device's number of samples over the cap, at most 1.
+    Samples,
+}

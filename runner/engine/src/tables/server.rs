@@ -1,0 +1,42 @@
+//! `[server]`: what the server does with the noisy average.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::denoise::DenoiserKind;
+use crate::denoise::flattening::SmoothAlong;
+
+/// `[server]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerConfig {
+    /// Step size η_g on the average.
+    pub learning_rate: f64,
+    /// σ of the Laplacian smoothing; needs `method = "dp-fed-ls"`.
+    pub smoothing_factor: f64,
+    /// Smooth weights along these axes of the input instead of along one line; their product is the
+    /// number of features.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub axes: Vec<usize>,
+    /// Along what the weights of `model.layers` are smoothed: one line, in this order of a kernel's
+    /// outputs (B), inputs (C), rows (H) and columns (W), or the rows and columns of the images
+    /// that they weigh ("image").
+    #[serde(skip_serializing_if = "SmoothAlong::is_default")]
+    #[schemars(with = "String")]
+    pub smooth_along: SmoothAlong,
+    /// Another denoiser, for comparison.
+    #[schemars(with = "String")]
+    pub denoiser: DenoiserKind,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            learning_rate: 1.0,
+            smoothing_factor: 0.0,
+            axes: Vec::new(),
+            smooth_along: SmoothAlong::default(),
+            denoiser: DenoiserKind::default(),
+        }
+    }
+}

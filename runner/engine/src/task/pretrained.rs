@@ -1,0 +1,370 @@
+//! Initial parameters from a file: `model.init`.
+//!
+//! A file of the safetensors format holds tensors by name. Those that a model has and the file has
+//! not start from the seed, so that a body of layers can get a new head.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+
+use super::Task;
+use crate::layout::TensorLayout;
+use crate::tables::model::ModelConfig;
+use smolfed_data::error::DataError;
+use smolfed_data::folders::DataFolders;
+
+/// Why initial parameters cannot be taken from a file. Each text is a sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum PretrainedError {
+    /// It is nowhere.
+    #[error("`model.init`: {0}")]
+    Find(DataError),
+    /// It cannot be read.
+    #[error("`model.init`: cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is another one than that of the experiment.
+    #[error(
+        "`model.init`: {path} has changed: its checksum is {found}, and `model.init_checksum` is \
+         {expected:?}"
+    )]
+    Changed {
+        /// The file.
+        path: String,
+        /// Its checksum.
+        found: String,
+        /// That of the experiment.
+        expected: String,
+    },
+    /// It is no such file.
+    #[error("`model.init`: {path} is no safetensors file, or cut short")]
+    Format {
+        /// The file.
+        path: String,
+    },
+    /// A tensor of the file is none of the model's.
+    #[error("`model.init`: {path} has {name:?}, but the tensors of the model are {names}")]
+    Unknown {
+        /// The file.
+        path: String,
+        /// The tensor.
+        name: String,
+        /// Those of the model.
+        names: String,
+    },
+    /// It has none of the model's tensors.
+    #[error("`model.init`: {path} is empty, and the tensors of the model are {names}")]
+    Empty {
+        /// The file.
+        path: String,
+        /// Those of the model.
+        names: String,
+    },
+    /// A tensor of another shape.
+    #[error(
+        "`model.init`: {name} in {path} is of shape {found:?}, but that of the model is of shape \
+         {expected:?}: without it in the file, it starts from the seed"
+    )]
+    Shape {
+        /// The file.
+        path: String,
+        /// The tensor.
+        name: String,
+        /// Its shape in the file.
+        found: Vec<usize>,
+        /// Its shape in the model.
+        expected: Vec<usize>,
+    },
+    /// Numbers of another type.
+    #[error("`model.init`: {name} in {path} has numbers of type {found:?}: F32 is needed")]
+    Type {
+        /// The file.
+        path: String,
+        /// The tensor.
+        name: String,
+        /// Their type.
+        found: Dtype,
+    },
+    /// A number that is none.
+    #[error("`model.init`: {name} in {path} holds a parameter that is not finite")]
+    NotFinite {
+        /// The file.
+        path: String,
+        /// The tensor.
+        name: String,
+    },
+    /// A checksum of nothing.
+    #[error("`model.init_checksum` has no effect without `model.init`; remove it")]
+    ChecksumOfNothing,
+}
+
+/// Initial parameters of some tensors.
+#[derive(Clone, Debug)]
+pub struct Pretrained {
+    path: String,
+    tensors: Vec<(Range<usize>, Vec<f32>)>,
+    /// Names of the tensors that start from the seed.
+    others: Vec<String>,
+}
+
+/// Makes the path of `model.init` absolute and sets the checksum of what it holds, so that the
+/// configuration means the same parameters from any folder.
+///
+/// # Errors
+/// [`PretrainedError`] if the file is missing, or another one than the checksum says.
+pub fn anchor(model: &mut ModelConfig, folders: &DataFolders) -> Result<(), Box<PretrainedError>> {
+    settle(model, folders).map_err(Box::new)
+}
+
+fn settle(model: &mut ModelConfig, folders: &DataFolders) -> Result<(), PretrainedError> {
+    let Some(path) = &mut model.init else {
+        return match model.init_checksum {
+            None => Ok(()),
+            Some(_) => Err(PretrainedError::ChecksumOfNothing),
+        };
+    };
+    let found = folders.find(path).map_err(PretrainedError::Find)?;
+    *path = std::path::absolute(&found).map_err(read_error(&found))?;
+    let found = checksum(&read(path)?);
+    match &model.init_checksum {
+        Some(expected) if *expected != found => Err(PretrainedError::Changed {
+            path: path.display().to_string(),
+            expected: expected.clone(),
+            found,
+        }),
+        _ => {
+            model.init_checksum = Some(found);
+            Ok(())
+        }
+    }
+}
+
+impl Pretrained {
+    /// What `model.init` names, if it does, for a model.
+    ///
+    /// # Errors
+    /// [`PretrainedError`] if it does not hold tensors of this model.
+    pub fn of(model: &ModelConfig, task: &Task) -> Result<Option<Arc<Self>>, Box<PretrainedError>> {
+        let Some(path) = &model.init else {
+            return Ok(None);
+        };
+        let bytes = read(path)?;
+        let path = path.display().to_string();
+        let pretrained = Self::decode(path, &bytes, &task.layout())?;
+        Ok(Some(Arc::new(pretrained)))
+    }
+
+    fn decode(
+        path: String,
+        bytes: &[u8],
+        layout: &[TensorLayout],
+    ) -> Result<Self, PretrainedError> {
+        let file = SafeTensors::deserialize(bytes);
+        let file = file.map_err(|_| PretrainedError::Format { path: path.clone() })?;
+        let names = || {
+            let names: Vec<&str> = layout.iter().map(|tensor| tensor.name.as_str()).collect();
+            names.join(", ")
+        };
+        if file.is_empty() {
+            let names = names();
+            return Err(PretrainedError::Empty { path, names });
+        }
+        let is_known = |name: &&&str| layout.iter().any(|tensor| tensor.name == **name);
+        let mut found = file.names();
+        // The format has no order of its own.
+        found.sort_unstable();
+        if let Some(name) = found.iter().find(|name| !is_known(name)) {
+            return Err(PretrainedError::Unknown {
+                name: (*name).to_owned(),
+                names: names(),
+                path,
+            });
+        }
+        let (mut tensors, mut others, mut start) = (Vec::new(), Vec::new(), 0);
+        for tensor in layout {
+            let range = start..start + tensor.length();
+            start = range.end;
+            match file.tensor(&tensor.name) {
+                Ok(view) => tensors.push((range, values(&path, tensor, &view)?)),
+                Err(_) => others.push(tensor.name.clone()),
+            }
+        }
+        Ok(Self {
+            path,
+            tensors,
+            others,
+        })
+    }
+
+    /// Puts its tensors into a model's parameters.
+    pub fn put(&self, parameters: &mut [f32]) {
+        for (range, values) in &self.tensors {
+            if let Some(place) = parameters.get_mut(range.clone()) {
+                place.copy_from_slice(values);
+            }
+        }
+    }
+
+    /// What a reader of the privacy statement must know.
+    #[must_use]
+    pub fn note(&self) -> String {
+        let path = &self.path;
+        let others = match self.others.as_slice() {
+            [] => String::new(),
+            others => format!("; {} start from the seed", others.join(", ")),
+        };
+        format!(
+            "Training starts from the parameters in {path}{others}. Epsilon does not cover what \
+             these were made from: it must be public, or of other devices."
+        )
+    }
+}
+
+fn values(
+    path: &str,
+    layout: &TensorLayout,
+    view: &TensorView<'_>,
+) -> Result<Vec<f32>, PretrainedError> {
+    let (path, name) = (path.to_owned(), layout.name.clone());
+    if view.dtype() != Dtype::F32 {
+        let found = view.dtype();
+        return Err(PretrainedError::Type { path, name, found });
+    }
+    if view.shape() != layout.shape {
+        return Err(PretrainedError::Shape {
+            found: view.shape().to_vec(),
+            expected: layout.shape.clone(),
+            path,
+            name,
+        });
+    }
+    let (words, _) = view.data().as_chunks::<4>();
+    let values: Vec<f32> = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
+    match values.iter().all(|value| value.is_finite()) {
+        true => Ok(values),
+        false => Err(PretrainedError::NotFinite { path, name }),
+    }
+}
+
+fn read(path: &PathBuf) -> Result<Vec<u8>, PretrainedError> {
+    std::fs::read(path).map_err(read_error(path))
+}
+
+fn read_error(path: &Path) -> impl FnOnce(std::io::Error) -> PretrainedError {
+    let path = path.display().to_string();
+    |source| PretrainedError::Read { path, source }
+}
+
+/// CRC-32, as eight hexadecimal digits.
+fn checksum(bytes: &[u8]) -> String {
+    format!("{:08x}", crc32fast::hash(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use safetensors::tensor::serialize;
+
+    use super::*;
+
+    fn layout() -> Vec<TensorLayout> {
+        let tensor = |name: &str, shape: &[usize]| TensorLayout {
+            name: name.to_owned(),
+            shape: shape.to_vec(),
+            image: None,
+        };
+        vec![tensor("weights", &[2, 3]), tensor("biases", &[2])]
+    }
+
+    fn file(dtype: Dtype, tensors: &[(&str, &[usize], &[f32])]) -> Vec<u8> {
+        let tensors: Vec<_> = tensors
+            .iter()
+            .map(|(name, shape, values)| {
+                let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+                (*name, shape.to_vec(), bytes)
+            })
+            .collect();
+        let views = tensors.iter().map(|(name, shape, bytes)| {
+            let view = TensorView::new(dtype, shape.clone(), bytes).unwrap();
+            (*name, view)
+        });
+        serialize(views, None).unwrap()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Pretrained, PretrainedError> {
+        Pretrained::decode("a.safetensors".to_owned(), bytes, &layout())
+    }
+
+    const WEIGHTS: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+
+    #[test]
+    fn tensors_of_the_file_take_their_places() {
+        let both = file(
+            Dtype::F32,
+            &[
+                ("biases", &[2], &[7.0, 8.0]),
+                ("weights", &[2, 3], &WEIGHTS),
+            ],
+        );
+        let mut parameters = [0.0; 8];
+        let pretrained = decode(&both).unwrap();
+        pretrained.put(&mut parameters);
+        assert_eq!(parameters, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+        assert!(!pretrained.note().contains("seed"));
+
+        let biases = decode(&file(Dtype::F32, &[("biases", &[2], &[9.0, 9.0])])).unwrap();
+        biases.put(&mut parameters);
+        assert_eq!(parameters, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 9.0, 9.0]);
+        assert!(biases.note().contains("; weights start from the seed"));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        for (bytes, part) in [
+            (vec![1, 2, 3], "no safetensors file"),
+            (file(Dtype::F32, &[]), "is empty"),
+            (
+                file(Dtype::F32, &[("fc.weight", &[2, 3], &WEIGHTS)]),
+                "has \"fc.weight\", but the tensors of the model are weights, biases",
+            ),
+            (
+                file(Dtype::F32, &[("weights", &[3, 2], &WEIGHTS)]),
+                "is of shape [3, 2], but that of the model is of shape [2, 3]",
+            ),
+            (
+                file(Dtype::I32, &[("weights", &[2, 3], &WEIGHTS)]),
+                "of type I32: F32 is needed",
+            ),
+            (
+                file(Dtype::F32, &[("biases", &[2], &[0.0, f32::NAN])]),
+                "not finite",
+            ),
+        ] {
+            let error = decode(&bytes).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_changed_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.safetensors");
+        std::fs::write(&path, file(Dtype::F32, &[("biases", &[2], &[0.0, 1.0])])).unwrap();
+        let folders = DataFolders::new(vec![folder.path().to_path_buf()]);
+        let mut model = ModelConfig {
+            init: Some("a.safetensors".into()),
+            ..ModelConfig::default()
+        };
+        anchor(&mut model, &folders).unwrap();
+        assert_eq!(model.init.as_deref(), Some(path.as_path()));
+        anchor(&mut model, &folders).unwrap();
+        std::fs::write(&path, file(Dtype::F32, &[("biases", &[2], &[0.0, 2.0])])).unwrap();
+        let error = anchor(&mut model, &folders).unwrap_err().to_string();
+        assert!(error.contains("has changed"), "{error}");
+    }
+}

@@ -1,0 +1,584 @@
+//! One round with one device, from the invitation to the update or to the reason why there is none.
+//!
+//! The device drives: it asks for the model chunk by chunk, trains, and sends its update chunk by
+//! chunk. A repeated request gets the same answer. All that can be checked about an update is
+//! checked here, in integers, before it is added to anything.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use smolfed_core::contrast::{ContrastRequest, Part, RECIPE_LENGTH};
+use smolfed_core::mask::Tag;
+use smolfed_core::personal::PersonalRequest;
+use smolfed_core::wire::message::{
+    Abort, Decline, Invitation, MODEL_CHUNK, Message, PackedInvitation, Request, UpdateChunk,
+    UpdatePart, Values, model_chunks,
+};
+use smolfed_core::wire::refusal::Refusal;
+
+use super::quorum::Places;
+use smolfed_release::{InvalidUpdate, ReceivedUpdate};
+
+/// Pause before an unanswered invitation is repeated for the first time. Each further one is twice
+/// as long, up to [`MAX_INVITE_PAUSE`].
+const INVITE_PAUSE: Duration = Duration::from_millis(500);
+const MAX_INVITE_PAUSE: Duration = Duration::from_secs(8);
+
+/// A round as it is offered to devices.
+#[derive(Debug)]
+pub struct Offer {
+    /// The round's number, which names its random streams; never offered twice, but for another
+    /// part of the round.
+    pub number: u32,
+    /// How to take part.
+    pub invitation: Invitation,
+    /// The global model.
+    pub model: Vec<f32>,
+    /// What comes behind the model, by device. Only for methods without labels.
+    pub tails: BTreeMap<u32, Vec<f32>>,
+    /// How many updates count, if not all.
+    pub places: Option<Places>,
+    /// The last round of the run in which the update of a device counted: which personal model it
+    /// goes on from. Only for methods with personal models.
+    pub last_rounds: BTreeMap<u32, u32>,
+}
+
+impl Offer {
+    /// The invitation of a device.
+    fn invitation_of(&self, device: u32) -> Invitation {
+        let request = self.invitation.request.map(|request| match request {
+            Request::Personal(request) => Request::Personal(PersonalRequest {
+                last: self.last_rounds.get(&device).copied(),
+                ..request
+            }),
+            Request::Contrast(request) => Request::Contrast(ContrastRequest {
+                part: match request.part {
+                    Part::Matrix => Part::Matrix,
+                    Part::Training { .. } => Part::Training {
+                        has_others: self.tail(device).len() > RECIPE_LENGTH,
+                    },
+                },
+                ..request
+            }),
+        });
+        Invitation {
+            request,
+            ..self.invitation
+        }
+    }
+
+    fn tail(&self, device: u32) -> &[f32] {
+        self.tails.get(&device).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Why a device that was drawn has no update in a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// It had no session when the round ended.
+    NotConnected,
+    /// It had a session and did not answer the invitation.
+    Silent,
+    /// It had answered the invitation but not completed its update at the deadline.
+    Late,
+    /// It lost its session after the whole model was delivered, and came back without an update: it
+    /// may have trained, and does not train in the same round again.
+    SessionLost,
+    /// It declined the round.
+    Declined(Decline),
+    /// Its update exceeds the clip norm, which an honest device's cannot.
+    OutOfBound,
+    /// It had to wait for its turn to receive the model, which did not come before the round ended,
+    /// or too late.
+    NoTurn,
+    /// Its update was complete, but the round had the updates of its quorum.
+    BeyondQuorum,
+    /// It was not invited: it stalled or lied before, and nobody has readmitted it.
+    Quarantined,
+    /// The bit of its update has a third value, which an honest device's cannot have.
+    InvalidBit,
+    /// Its key was revoked, and it has no other one.
+    Revoked,
+    /// It had not completed its update, and a message under the session's key was none of the
+    /// protocol, which no line does to it.
+    Malformed,
+}
+
+impl std::fmt::Display for Absence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotConnected => f.write_str("not connected"),
+            Self::Silent => f.write_str("no answer to the invitation"),
+            Self::Late => f.write_str("too late"),
+            Self::SessionLost => f.write_str("the session was lost after the model was delivered"),
+            Self::Declined(reason) => write!(f, "declined: {reason}"),
+            Self::NoTurn => f.write_str("its turn to receive the model came late, or not at all"),
+            Self::BeyondQuorum => f.write_str("the round had the updates of its quorum"),
+            Self::Quarantined => f.write_str("in quarantine"),
+            Self::OutOfBound => f.write_str("the update exceeds its bound"),
+            Self::InvalidBit => {
+                f.write_str("the bit that says whether it was clipped is neither 2^b nor -2^b")
+            }
+            Self::Revoked => f.write_str("its key was revoked"),
+            Self::Malformed => f.write_str("a message of it was malformed"),
+        }
+    }
+}
+
+/// The result of a round with one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExchangeOutcome {
+    /// Its update, checked as far as the trust model allows.
+    Answered(ReceivedUpdate),
+    /// The integers of another message, unchecked.
+    Message(Vec<i64>),
+    /// Why there is none.
+    Missing(Absence),
+}
+
+/// How far a device has progressed.
+enum Stage {
+    /// It has not answered the invitation.
+    Invited,
+    /// It requests the model.
+    Fetching {
+        /// Whether the last chunk was sent to it.
+        delivered: bool,
+    },
+    /// It sends its update.
+    Sending {
+        integers: Vec<i64>,
+        /// The next chunk.
+        next: u16,
+        negated: bool,
+        /// The tags for helpers, as far as they have come.
+        tags: Vec<Tag>,
+    },
+    /// The update is complete.
+    Complete { answer: ExchangeOutcome, last: u16 },
+    /// There will be no update.
+    Missing(Absence),
+}
+
+/// One round with one device.
+pub(super) struct Exchange {
+    offer: Arc<Offer>,
+    /// How this device takes part.
+    invitation: PackedInvitation,
+    /// The chunks of the model that are not the same for all devices; none if all are.
+    end: Vec<f32>,
+    stage: Stage,
+    /// Whether the device waits for its turn and must not be invited yet.
+    is_held: bool,
+    /// Whether it had to, for others: how much of the round it had depends on them.
+    has_waited: bool,
+    /// When it is invited next, since it has been invited in this session.
+    due: Option<Duration>,
+    /// Invitations in this session.
+    invitations: u32,
+    /// Whether the whole model was delivered in a session that was lost: if the device has its
+    /// update, it sends that.
+    was_delivered: bool,
+    /// Whether the device sent a malformed message.
+    was_malformed: bool,
+    /// Whether the result was taken: what is received now is too late.
+    closed: bool,
+}
+
+/// The answer to a device.
+pub(super) enum Reply {
+    /// These chunks.
+    Model(Range<u16>),
+    Invitation,
+    WantUpdate(u16),
+    Done,
+    Abort(Abort),
+    Nothing,
+}
+
+impl Exchange {
+    /// A round whose device is invited at once or, if it `is_held`, after [`Self::release`].
+    pub(super) fn new(device: u32, offer: Arc<Offer>, is_held: bool) -> Self {
+        let tail = offer.tail(device);
+        let (_, rest) = offer.model.as_chunks::<MODEL_CHUNK>();
+        let end = match tail.is_empty() {
+            true => Vec::new(),
+            false => [rest, tail].concat(),
+        };
+        Self {
+            invitation: (&offer.invitation_of(device)).into(),
+            offer,
+            end,
+            stage: Stage::Invited,
+            is_held,
+            has_waited: false,
+            due: None,
+            invitations: 0,
+            was_delivered: false,
+            was_malformed: false,
+            closed: false,
+        }
+    }
+
+    /// It is the device's turn, for which it may have had to wait.
+    pub(super) const fn release(&mut self, has_waited: bool) {
+        self.is_held = false;
+        self.has_waited |= has_waited;
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        self.offer.number
+    }
+
+    /// Whether the outcome is final.
+    pub(super) const fn is_settled(&self) -> bool {
+        self.closed || matches!(self.stage, Stage::Complete { .. } | Stage::Missing(_))
+    }
+
+    /// Whether the device may be invited: it is its turn, it has not answered, and the round is not
+    /// closed.
+    pub(super) const fn is_open(&self) -> bool {
+        !self.closed && !self.is_held && matches!(self.stage, Stage::Invited)
+    }
+
+    /// Whether the device occupies the line: it was invited and has not received the whole model.
+    pub(super) const fn is_in_flight(&self) -> bool {
+        let is_before_training = matches!(
+            self.stage,
+            Stage::Invited | Stage::Fetching { delivered: false }
+        );
+        !self.closed && !self.is_held && is_before_training
+    }
+
+    /// When the next invitation is due, if there is to be one.
+    pub(super) fn due(&self) -> Option<Duration> {
+        self.is_open().then(|| self.due.unwrap_or_default())
+    }
+
+    /// Whether an invitation is due, which then counts as sent. `jitter` (any number) spreads the
+    /// repetitions of several devices, so that they do not collide again.
+    pub(super) fn take_due(&mut self, now: Duration, jitter: u32) -> bool {
+        let is_due = self.due().is_some_and(|due| due <= now);
+        if is_due {
+            let pause = INVITE_PAUSE.saturating_mul(1 << self.invitations.min(8));
+            let pause = pause.min(MAX_INVITE_PAUSE);
+            // A quarter more at most.
+            let spread = pause / 4 * (jitter % 256) / 256;
+            self.due = Some(now + pause + spread);
+            self.invitations += 1;
+        }
+        is_due
+    }
+
+    /// How far the device has progressed, in a word or two.
+    pub(super) const fn state(&self) -> &'static str {
+        match &self.stage {
+            Stage::Invited if self.is_held => "waiting for its turn",
+            Stage::Invited if self.was_delivered => "invited again",
+            Stage::Invited => "invited",
+            Stage::Fetching { delivered: false } => "fetching the model",
+            Stage::Fetching { delivered: true } => "training",
+            Stage::Sending { .. } => "sending",
+            Stage::Complete { .. } => "done",
+            Stage::Missing(_) => "missing",
+        }
+    }
+
+    /// The device has opened a new session, which has no part in the round yet.
+    ///
+    /// It is invited again. One that has trained sends the update that it has, from its beginning;
+    /// one that has lost it finds the round in its ledger, and declines.
+    pub(super) fn session_lost(&mut self) {
+        (self.due, self.invitations) = (None, 0);
+        match self.stage {
+            Stage::Fetching { delivered } => {
+                self.was_delivered |= delivered;
+                self.stage = Stage::Invited;
+            }
+            Stage::Sending { .. } => {
+                self.was_delivered = true;
+                self.stage = Stage::Invited;
+            }
+            Stage::Invited | Stage::Complete { .. } | Stage::Missing(_) => {}
+        }
+    }
+
+    /// Ends the round for this device, at the latest at its deadline.
+    pub(super) fn close(&mut self, has_session: bool) -> ExchangeOutcome {
+        self.closed = true;
+        let late = match self.has_quorum() {
+            true => Absence::BeyondQuorum,
+            false => Absence::Late,
+        };
+        match &mut self.stage {
+            Stage::Complete { answer, .. } => std::mem::replace(answer, taken()),
+            Stage::Missing(absence) => ExchangeOutcome::Missing(*absence),
+            _ if self.was_malformed => self.miss(Absence::Malformed),
+            Stage::Invited if self.was_delivered => self.miss(Absence::SessionLost),
+            Stage::Invited if !has_session => self.miss(Absence::NotConnected),
+            Stage::Invited if late == Absence::BeyondQuorum => self.miss(late),
+            Stage::Invited | Stage::Fetching { .. } | Stage::Sending { .. }
+                if (self.is_held || self.has_waited) && late == Absence::Late =>
+            {
+                self.miss(Absence::NoTurn)
+            }
+            Stage::Invited => self.miss(Absence::Silent),
+            Stage::Fetching { .. } | Stage::Sending { .. } => self.miss(late),
+        }
+    }
+
+    /// The device sent an authentic message that is malformed. It may still complete its update.
+    pub(super) const fn malformed(&mut self) {
+        self.was_malformed = true;
+    }
+
+    /// Whether the round ended because enough others had answered.
+    fn has_quorum(&self) -> bool {
+        let places = self.offer.places.as_ref();
+        places.is_some_and(Places::are_taken)
+    }
+
+    fn miss(&mut self, absence: Absence) -> ExchangeOutcome {
+        self.stage = Stage::Missing(absence);
+        ExchangeOutcome::Missing(absence)
+    }
+
+    /// The answer to a message of the device about this round.
+    pub(super) fn receive(&mut self, message: &Message<'_>) -> Result<Reply, Refusal> {
+        if let Stage::Missing(absence) = self.stage {
+            return Ok(match (message, absence) {
+                (Message::Decline(_), _) => Reply::Nothing,
+                (_, Absence::OutOfBound | Absence::InvalidBit) => Reply::Abort(Abort::OutOfBound),
+                _ => Reply::Abort(Abort::Late),
+            });
+        }
+        if self.is_held {
+            // Of another part of the round: it has not been invited to this one.
+            return Err(Refusal::Unexpected);
+        }
+        match message {
+            Message::WantModel { chunk, count } => self.want_model(*chunk, *count),
+            Message::UpdateChunk(chunk) => self.update_chunk(chunk),
+            Message::Decline(reason) => match self.stage {
+                Stage::Invited if self.was_delivered && *reason == Decline::RoundUsed => {
+                    self.miss(Absence::SessionLost);
+                    Ok(Reply::Nothing)
+                }
+                Stage::Invited | Stage::Fetching { .. } => {
+                    self.miss(Absence::Declined(*reason));
+                    Ok(Reply::Nothing)
+                }
+                _ => Err(Refusal::Unexpected),
+            },
+            _ => Err(Refusal::Unexpected),
+        }
+    }
+
+    /// Values that the device receives.
+    fn received_length(&self) -> usize {
+        let (chunks, rest) = self.offer.model.as_chunks::<MODEL_CHUNK>();
+        chunks.as_flattened().len() + rest.len().max(self.end.len())
+    }
+
+    fn want_model(&mut self, index: u16, count: u8) -> Result<Reply, Refusal> {
+        let chunks = model_chunks(self.received_length());
+        if usize::from(index) >= chunks {
+            return Err(Refusal::Body);
+        }
+        let end = index.saturating_add(count.into());
+        // Fewer at the end of the model.
+        let end = u16::try_from(chunks).map_or(end, |chunks| end.min(chunks));
+        let is_last = usize::from(end) == chunks;
+        match &mut self.stage {
+            Stage::Invited => self.stage = Stage::Fetching { delivered: is_last },
+            Stage::Fetching { delivered } => *delivered |= is_last,
+            _ => return Err(Refusal::Unexpected),
+        }
+        Ok(Reply::Model(index..end))
+    }
+
+    fn update_chunk(&mut self, chunk: &UpdateChunk<'_>) -> Result<Reply, Refusal> {
+        if let Stage::Complete { last, .. } = self.stage {
+            // The device has not received `Done`.
+            return match chunk {
+                chunk if chunk.index == last => Ok(Reply::Done),
+                // Sent once more, with the last one behind it.
+                chunk if chunk.more => Ok(Reply::Nothing),
+                _ => Err(Refusal::Unexpected),
+            };
+        }
+        let may_begin = match self.stage {
+            Stage::Fetching { delivered } => delivered,
+            Stage::Invited => self.was_delivered,
+            _ => false,
+        };
+        if may_begin {
+            self.stage = Stage::Sending {
+                integers: vec![0; self.offer.invitation.update_length()],
+                next: 0,
+                negated: chunk.negated,
+                tags: Vec::new(),
+            };
+        }
+        let invitation = &self.offer.invitation;
+        let chunks = invitation.update_chunks();
+        let Stage::Sending {
+            integers,
+            next,
+            negated,
+            tags,
+        } = &mut self.stage
+        else {
+            return Err(Refusal::Unexpected);
+        };
+        let wanted = |next| match chunk.more {
+            true => Reply::Nothing,
+            false => Reply::WantUpdate(next),
+        };
+        if chunk.index != *next {
+            // Repeated, or one before it was lost: only the last of those that were sent is
+            // answered.
+            return Ok(wanted(*next));
+        }
+        if chunk.negated != *negated {
+            return Err(Refusal::Body);
+        }
+        let mut bit = None;
+        match place(invitation, integers, chunk)? {
+            Placed::Entries => {}
+            Placed::Bit(found) => bit = Some(found),
+            Placed::Tag(tag) => tags.push(tag),
+        }
+        if usize::from(chunk.index) + 1 < chunks {
+            *next += 1;
+            return Ok(wanted(*next));
+        }
+        let (integers, negated) = (std::mem::take(integers), *negated);
+        let behind = (bit, std::mem::take(tags));
+        Ok(self.complete(integers, negated, behind, chunk.index))
+    }
+
+    /// All of the update is there: checks it, and finds out whether it counts.
+    fn complete(
+        &mut self,
+        integers: Vec<i64>,
+        negated: bool,
+        (bit, tags): (Option<i64>, Vec<Tag>),
+        last: u16,
+    ) -> Reply {
+        let Invitation {
+            grid, noise, masks, ..
+        } = &self.offer.invitation;
+        if self.offer.invitation.is_matrix() {
+            // Whoever asked for it knows what it can be.
+            let answer = ExchangeOutcome::Message(integers);
+            self.stage = Stage::Complete { answer, last };
+            return Reply::Done;
+        }
+        // Under masks, too, all values are possible.
+        let is_covered = noise.is_some() || masks.is_some();
+        let checked = ReceivedUpdate::check(grid, integers, negated, bit, is_covered);
+        let places = self.offer.places.as_ref();
+        let (stage, reply) = match checked {
+            // Numbered now, not when the round is closed: see `quorum`.
+            Ok(_) if places.is_some_and(|places| !places.take()) => {
+                let late = Reply::Abort(Abort::Late);
+                (Stage::Missing(Absence::BeyondQuorum), late)
+            }
+            Ok(update) => {
+                let answer = ExchangeOutcome::Answered(update.with_tags(tags));
+                (Stage::Complete { answer, last }, Reply::Done)
+            }
+            Err(invalid) => {
+                let absence = match invalid {
+                    InvalidUpdate::OutOfBound => Absence::OutOfBound,
+                    InvalidUpdate::Bit => Absence::InvalidBit,
+                };
+                (Stage::Missing(absence), Reply::Abort(Abort::OutOfBound))
+            }
+        };
+        self.stage = stage;
+        reply
+    }
+
+    /// The messages for a reply, one by one.
+    pub(super) fn messages(&self, reply: Reply) -> impl Iterator<Item = Message<'_>> {
+        // All but chunks of the model are one message.
+        let (reply, chunks) = match reply {
+            Reply::Model(chunks) => (None, chunks),
+            reply => (Some(reply), 0..0),
+        };
+        let one = reply.and_then(|reply| self.message(&reply));
+        one.into_iter()
+            .chain(chunks.filter_map(|chunk| self.chunk(chunk)))
+    }
+
+    /// A chunk of the model.
+    fn chunk(&self, index: u16) -> Option<Message<'_>> {
+        let (chunks, rest) = self.offer.model.as_chunks::<MODEL_CHUNK>();
+        let end = match self.end.is_empty() {
+            true => rest,
+            false => &self.end,
+        };
+        let chunk = match chunks.get(usize::from(index)) {
+            Some(chunk) => chunk,
+            None => end
+                .chunks(MODEL_CHUNK)
+                .nth(usize::from(index) - chunks.len())?,
+        };
+        let values = Values::Floats(chunk);
+        Some(Message::ModelChunk { index, values })
+    }
+
+    fn message(&self, reply: &Reply) -> Option<Message<'_>> {
+        Some(match reply {
+            Reply::Nothing | Reply::Model(_) => return None,
+            Reply::Invitation => Message::Invitation(self.invitation.bytes()),
+            Reply::WantUpdate(index) => Message::WantUpdate(*index),
+            Reply::Done => Message::Done,
+            Reply::Abort(reason) => Message::Abort(*reason),
+        })
+    }
+}
+
+/// What is left of an answer that was taken.
+const fn taken() -> ExchangeOutcome {
+    ExchangeOutcome::Missing(Absence::Late)
+}
+
+/// What a chunk had.
+enum Placed {
+    /// Entries, which are where they belong.
+    Entries,
+    /// The bit.
+    Bit(i64),
+    /// The tag for the next helper.
+    Tag(Tag),
+}
+
+/// Puts the values of a chunk where they belong, if they are entries of the update: the bit and the
+/// tags come behind the last one.
+fn place(
+    invitation: &Invitation,
+    integers: &mut [i64],
+    chunk: &UpdateChunk<'_>,
+) -> Result<Placed, Refusal> {
+    let part = invitation.update_part(chunk.index.into());
+    match part.ok_or(Refusal::Body)? {
+        UpdatePart::Entries(range) => {
+            let place = integers.get_mut(range).ok_or(Refusal::Body)?;
+            let unpacked = chunk.packed.unpack(invitation.width(), place);
+            unpacked.ok_or(Refusal::Body)?;
+            Ok(Placed::Entries)
+        }
+        UpdatePart::Bit => {
+            let (width, mut bit) = (invitation.bit_width().ok_or(Refusal::Body)?, 0);
+            let place = std::slice::from_mut(&mut bit);
+            chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
+            Ok(Placed::Bit(bit))
+        }
+        UpdatePart::Tag(_) => chunk.packed.tag().map(Placed::Tag).ok_or(Refusal::Body),
+    }
+}

@@ -1,0 +1,22 @@
+//! `smolfed helper`: a party of a fleet that knows the masks of devices and sees no update.
+//!
+//! What a helper checks and answers is `release::masked`; here is the process around it: its files,
+//! and [`crate::helper_link`] is the link over which one coordinator asks.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`file`](mod@file) | the keys of a helper |
+//! | [`ledger`] | what it has answered, on disk before the answer leaves |
+//! | [`store`] | both on disk |
+//! | [`desk`] | one answer a round, which is recorded before it leaves |
+//! | [`seat`] | one coordinator at a time |
+//! | [`server`] | connections |
+//! | [`watch`] | metrics and health |
+
+pub mod desk;
+pub mod file;
+pub mod ledger;
+pub mod seat;
+pub mod server;
+pub mod store;
+pub mod watch;

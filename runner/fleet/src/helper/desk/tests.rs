@@ -1,0 +1,213 @@
+use std::collections::BTreeSet;
+
+use smolfed_core::mask::Terms;
+use zeroize::Zeroizing;
+
+use super::*;
+use smolfed_release::durable::create_private;
+use smolfed_release::masked::Listed;
+
+const LEDGER: [u8; 8] = *b"ledger 1";
+const TERMS: Terms = Terms {
+    grid_bits: 8,
+    width: 19,
+    helpers: 1,
+};
+
+fn file() -> HelperFile {
+    let keys = (0..4).map(|device| (device, Zeroizing::new([device as u8 + 1; 32])));
+    HelperFile {
+        helper: 0,
+        link: Zeroizing::new([0xcd; 32]),
+        noise_seed: Some(7),
+        policy: HelperPolicy {
+            helpers: 1,
+            noise_multiplier: 1.0,
+            min_cohort: 2,
+            max_rounds: 5,
+            participations: 5,
+            separation: 1,
+            coefficients: Vec::new(),
+        },
+        keys: keys.collect(),
+        revoked: BTreeSet::new(),
+    }
+}
+
+/// A helper's folder.
+struct Place {
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    fn new(file: &HelperFile) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Self { dir };
+        create_private(&place.path(), file.to_toml().as_bytes()).unwrap();
+        create_private(
+            &ledger_path(&place.path()),
+            &HelperLedger::begin(digests(file)),
+        )
+        .unwrap();
+        place
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().join("helper-0.toml")
+    }
+
+    fn open(&self) -> Desk {
+        Desk::open(&self.path(), None).unwrap()
+    }
+
+    fn ledger(&self) -> String {
+        std::fs::read_to_string(ledger_path(&self.path())).unwrap()
+    }
+}
+
+fn request(file: &HelperFile, round: u32, devices: &[u32]) -> HelperRequest {
+    let (invitation, model) = (vec![1, 2, 3], vec![0.5, -0.25]);
+    let listed = devices.iter().map(|device| {
+        let key = MaskKey::from_secret(*file.keys[device]).round(round, &LEDGER);
+        Listed {
+            device: *device,
+            ledger: LEDGER,
+            tag: key.tag(&TERMS, &invitation, &model),
+        }
+    });
+    HelperRequest {
+        round,
+        terms: TERMS,
+        devices: listed.collect(),
+        invitation,
+        model,
+        entries: 2,
+        earlier: Vec::new(),
+    }
+}
+
+fn refusal(reply: Reply) -> HelperRefusal {
+    match reply {
+        Reply::Refusal(refusal) => refusal,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_restarted_helper_remembers_what_it_has_answered() {
+    let file = file();
+    let place = Place::new(&file);
+    let first = request(&file, 0, &[0, 1, 2]);
+    let mut desk = place.open();
+    let answer = desk.answer(&first);
+    assert!(matches!(answer, Reply::Answer(..)));
+    assert_eq!(desk.answer(&first), answer, "the same once more");
+    assert_eq!((desk.tally().answered, desk.tally().repeated), (1, 1));
+    drop(desk);
+    // The noise of the round is gone, or known: either way there is no second answer.
+    let mut desk = place.open();
+    assert_eq!(desk.state().last, Some(0));
+    assert_eq!(desk.state().rounds_left, 4);
+    for request in [first, request(&file, 0, &[0, 1])] {
+        let found = refusal(desk.answer(&request));
+        assert_eq!(found, HelperRefusal::Answered { round: 0 });
+    }
+    let answer = desk.answer(&request(&file, 1, &[0, 1]));
+    assert!(matches!(answer, Reply::Answer(..)));
+    assert_eq!(
+        desk.tally().refused,
+        BTreeMap::from([("answered".to_owned(), 2)])
+    );
+}
+
+/// The order matters: an answer that is out without a record would be given again after a restart.
+#[test]
+fn an_answer_leaves_once_its_record_is_on_the_disk() {
+    let file = file();
+    let place = Place::new(&file);
+    let mut desk = place.open();
+    let before = place.ledger();
+    desk.answer(&request(&file, 0, &[0, 1]));
+    assert!(place.ledger().len() > before.len());
+    // A disk that is full: no answer leaves, and nothing was answered.
+    desk.ledger.fill_up();
+    assert_eq!(desk.answer(&request(&file, 1, &[0, 1])), Reply::Failed);
+    assert_eq!((desk.state().last, desk.tally().failed), (Some(0), 1));
+    drop(desk);
+    let mut desk = place.open();
+    let answer = desk.answer(&request(&file, 1, &[0, 1]));
+    assert!(matches!(answer, Reply::Answer(..)));
+}
+
+#[test]
+fn lists_of_devices_that_do_not_belong_are_refused() {
+    let file = file();
+    let place = Place::new(&file);
+    let mut desk = place.open();
+    let mut others = file.clone();
+    others.keys.insert(9, Zeroizing::new([9; 32]));
+    let found = refusal(desk.answer(&request(&others, 0, &[0, 9])));
+    assert_eq!(found, HelperRefusal::Unknown { device: 9 });
+    let found = refusal(desk.answer(&request(&file, 0, &[1, 1])));
+    assert_eq!(found, HelperRefusal::Repeated { device: 1 });
+    let found = refusal(desk.answer(&request(&file, 0, &[1])));
+    assert_eq!(found, HelperRefusal::SmallCohort { found: 1, least: 2 });
+    let mut forged = request(&file, 0, &[0, 1]);
+    forged.devices[1].tag[3] ^= 1;
+    let found = refusal(desk.answer(&forged));
+    assert_eq!(found, HelperRefusal::Tag { device: 1 });
+    // None of this used the round up.
+    let answer = desk.answer(&request(&file, 0, &[0, 1]));
+    assert!(matches!(answer, Reply::Answer(..)));
+}
+
+#[test]
+fn revoked_devices_are_refused_and_those_with_another_key_begin_anew() {
+    let mut file = file();
+    let place = Place::new(&file);
+    let mut desk = place.open();
+    desk.answer(&request(&file, 0, &[0, 1, 2, 3]));
+    // Device 1 is revoked, and device 2 gets another key and so another ledger.
+    let (_, replaced) = store::edit(&place.path(), |file| {
+        file.revoke(1)?;
+        let mut other = file.clone();
+        other.keys = BTreeMap::from([(2, Zeroizing::new([99; 32]))]);
+        file.add(&other)
+    })
+    .unwrap();
+    assert_eq!(replaced, BTreeSet::from([2]));
+    assert_eq!(desk.reload().unwrap(), 3);
+    let found = refusal(desk.answer(&request(&file, 1, &[0, 1])));
+    assert_eq!(found, HelperRefusal::Revoked { device: 1 });
+    let found = refusal(desk.answer(&request(&file, 1, &[0, 2])));
+    assert_eq!(found, HelperRefusal::Tag { device: 2 });
+    file.keys.insert(2, Zeroizing::new([99; 32]));
+    let mut of_new = request(&file, 1, &[0, 2]);
+    let key = MaskKey::from_secret([99; 32]).round(1, b"ledger 2");
+    of_new.devices[1].ledger = *b"ledger 2";
+    of_new.devices[1].tag = key.tag(&TERMS, &of_new.invitation, &of_new.model);
+    assert!(matches!(desk.answer(&of_new), Reply::Answer(..)));
+    // And after a restart; device 0 is the same as before.
+    drop(desk);
+    let mut desk = place.open();
+    let mut later = request(&file, 2, &[0, 3]);
+    later.devices[0].ledger = *b"ledger 2";
+    let key = MaskKey::from_secret(*file.keys[&0]).round(2, b"ledger 2");
+    later.devices[0].tag = key.tag(&TERMS, &later.invitation, &later.model);
+    let found = refusal(desk.answer(&later));
+    assert_eq!(found, HelperRefusal::ChangedLedger { device: 0 });
+}
+
+#[test]
+fn a_helper_s_files_are_of_one_process() {
+    let place = Place::new(&file());
+    let desk = place.open();
+    let error = Desk::open(&place.path(), None).unwrap_err().to_string();
+    assert!(error.contains("is in use by another helper"), "{error}");
+    drop(desk);
+    // The operator may insist on more than the file, and not on less.
+    for (asked, found) in [(Some(7), 7), (Some(1), 2), (None, 2)] {
+        let desk = Desk::open(&place.path(), asked).unwrap();
+        assert_eq!(desk.state().min_cohort, found);
+    }
+}

@@ -1,0 +1,75 @@
+//! One coordinator at a time. A coordinator whose connection broke comes back, and takes the place
+//! of its earlier connection; another one is refused until that connection is closed.
+
+use std::sync::Mutex;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::helper_link::Process;
+use crate::lock::lock;
+
+#[derive(Debug)]
+struct Taken {
+    process: Process,
+    ends: CancellationToken,
+}
+
+/// The seat of the coordinator.
+#[derive(Debug, Default)]
+pub struct Seat(Mutex<Option<Taken>>);
+
+impl Seat {
+    /// Takes the seat for a connection of `process`; `None` if another one has it. The connection
+    /// ends when the token is cancelled.
+    #[must_use]
+    pub fn take(&self, process: Process) -> Option<CancellationToken> {
+        let mut seat = lock(&self.0);
+        if let Some(taken) = &*seat {
+            if taken.process != process {
+                return None;
+            }
+            taken.ends.cancel();
+        }
+        let ends = CancellationToken::new();
+        *seat = Some(Taken {
+            process,
+            ends: ends.clone(),
+        });
+        Some(ends)
+    }
+
+    /// The connection with this token is closed.
+    pub fn leave(&self, ends: &CancellationToken) {
+        let mut seat = lock(&self.0);
+        // Unless a later connection has the seat.
+        if !ends.is_cancelled() {
+            *seat = None;
+        }
+    }
+
+    /// Whether a coordinator is connected.
+    #[must_use]
+    pub fn is_taken(&self) -> bool {
+        lock(&self.0).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_coordinator_comes_back_and_another_one_waits() {
+        let seat = Seat::default();
+        let first = seat.take([1; 16]).unwrap();
+        assert!(seat.take([2; 16]).is_none());
+        let again = seat.take([1; 16]).unwrap();
+        assert!(first.is_cancelled() && !again.is_cancelled());
+        // The first connection notices later that it is over.
+        seat.leave(&first);
+        assert!(seat.take([2; 16]).is_none() && seat.is_taken());
+        seat.leave(&again);
+        assert!(!seat.is_taken());
+        assert!(seat.take([2; 16]).is_some());
+    }
+}

@@ -1,0 +1,167 @@
+//! Connections to a helper: a task each, few of them, and the questions of one coordinator.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::desk::Desk;
+use super::seat::Seat;
+use crate::helper_link::link::{Link, LinkError, LinkKey, ephemeral};
+use crate::helper_link::message::{Question, Reply};
+use crate::lock::lock;
+use crate::transport::{Accepted, Listener, accept};
+
+/// Connections at the same time: one coordinator, its next one, and strangers.
+const MAX_CONNECTIONS: usize = 32;
+
+/// How long a connection may take for its handshake and first message.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a message may take to be sent.
+const SEND_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long nothing is accepted after the system has refused a connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What connections share.
+#[derive(Debug)]
+pub struct Server {
+    desk: Mutex<Desk>,
+    link: LinkKey,
+    seat: Seat,
+    places: Arc<Semaphore>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Server {
+    /// A helper without connections.
+    #[must_use]
+    pub fn new(desk: Desk) -> Arc<Self> {
+        Arc::new(Self {
+            link: desk.link().clone(),
+            desk: Mutex::new(desk),
+            seat: Seat::default(),
+            places: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        })
+    }
+
+    /// The helper at work.
+    #[must_use]
+    pub const fn desk(&self) -> &Mutex<Desk> {
+        &self.desk
+    }
+
+    /// Whether a coordinator is connected.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.seat.is_taken()
+    }
+
+    /// Accepts connections until the helper stops.
+    pub async fn accept(self: Arc<Self>, mut listener: Box<dyn Listener>) {
+        loop {
+            // The semaphore is never closed.
+            let place = Arc::clone(&self.places).acquire_owned().await.ok();
+            let accepted = tokio::select! {
+                () = self.stop.cancelled() => return,
+                accepted = accept(&mut *listener) => accepted,
+            };
+            match accepted {
+                Ok(accepted) => {
+                    let server = Arc::clone(&self);
+                    self.tasks.spawn(async move {
+                        server.serve(accepted).await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    let sentence = format!("a connection could not be accepted: {error}");
+                    tracing::warn!(reason = "accept", "{sentence}");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Accepts no connection any more, and waits until the answers in progress have left.
+    pub async fn stop(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// A connection, to its end.
+    async fn serve(&self, accepted: Accepted) {
+        let greeted = async {
+            let stream = accepted.opening.await?;
+            let mut link = Link::answer(stream, &self.link, ephemeral()?).await?;
+            let first = link.receive().await?;
+            Ok::<_, LinkError>((link, first))
+        };
+        let greeted = tokio::select! {
+            () = self.stop.cancelled() => return,
+            greeted = timeout(HELLO_TIMEOUT, greeted) => greeted,
+        };
+        let (mut link, process) = match greeted {
+            Ok(Ok((link, first))) => match Question::parse(&first) {
+                Ok(Question::Hello(process)) => (link, process),
+                _ => return refused("the first message is no hello"),
+            },
+            Ok(Err(error)) => return refused(&error.to_string()),
+            Err(_) => return refused("nothing was sent"),
+        };
+        let Some(ends) = self.seat.take(process) else {
+            refused("another coordinator is connected");
+            let _ = timeout(SEND_TIMEOUT, link.send(&Reply::Busy.to_bytes())).await;
+            return;
+        };
+        tracing::info!(reason = "connected", "the coordinator is connected");
+        let why = self.talk(&mut link, &ends).await;
+        self.seat.leave(&ends);
+        let why = why.err().map_or_else(
+            || "the helper stops, or it has connected again".to_owned(),
+            |error| error.to_string(),
+        );
+        tracing::info!(reason = "disconnected", "the coordinator is gone: {why}");
+    }
+
+    /// Answers questions until the connection ends, or is to end. A question that has come is
+    /// answered before.
+    async fn talk(&self, link: &mut Link, ends: &CancellationToken) -> Result<(), LinkError> {
+        let mut reply = self.state();
+        loop {
+            let bytes = reply.to_bytes();
+            let sent = timeout(SEND_TIMEOUT, link.send(&bytes)).await;
+            sent.map_err(|_| std::io::Error::from(std::io::ErrorKind::TimedOut))??;
+            let question = tokio::select! {
+                () = self.stop.cancelled() => return Ok(()),
+                () = ends.cancelled() => return Ok(()),
+                question = link.receive() => question?,
+            };
+            reply = match Question::parse(&question) {
+                Ok(Question::Ask) => self.state(),
+                Ok(Question::Request(request)) => {
+                    // Seconds of arithmetic for a large model; other connections go on.
+                    tokio::task::block_in_place(|| lock(&self.desk).answer(&request))
+                }
+                Ok(Question::Hello(_)) | Err(_) => return Err(LinkError::Message),
+            };
+        }
+    }
+
+    fn state(&self) -> Reply {
+        Reply::State(lock(&self.desk).state())
+    }
+}
+
+/// Says that a connection was not that of the coordinator.
+fn refused(why: &str) {
+    tracing::warn!(reason = "connection", "a connection was refused: {why}");
+}

@@ -1,0 +1,93 @@
+//! `/metrics` and `/healthz` of a helper. All figures are public: none follows from which devices
+//! take part.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
+
+use super::server::Server;
+use crate::lock::lock;
+use crate::watch::metrics::{CONTENT_TYPE, by_reason, gauge};
+
+/// The paths of a helper.
+pub fn routes(server: Arc<Server>) -> Router {
+    Router::new()
+        .route("/healthz", get(async || "ok\n"))
+        .route("/metrics", get(prometheus))
+        .with_state(server)
+}
+
+async fn prometheus(State(server): State<Arc<Server>>) -> Response {
+    // An answer takes the desk for seconds: others wait elsewhere than on the event loop.
+    let text = tokio::task::block_in_place(|| text(&server));
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response()
+}
+
+/// The figures in OpenMetrics text.
+fn text(server: &Server) -> String {
+    let connected = f64::from(u8::from(server.is_connected()));
+    let (state, tally) = {
+        let desk = lock(server.desk());
+        (desk.state(), desk.tally().clone())
+    };
+    let mut metrics = Registry::with_prefix("smolfed_helper");
+    for (name, help, value) in [
+        (
+            "connected",
+            "1 while a coordinator is connected",
+            Some(connected),
+        ),
+        (
+            "devices",
+            "Devices with mask keys",
+            Some(state.devices.into()),
+        ),
+        (
+            "rounds_left",
+            "Rounds that would be answered yet",
+            Some(state.rounds_left.into()),
+        ),
+        (
+            "last_round",
+            "The last round that was answered",
+            state.last.map(f64::from),
+        ),
+    ] {
+        gauge(&mut metrics, name, help, value);
+    }
+    for (name, help, value) in [
+        ("answers", "Answers that were recorded", tally.answered),
+        (
+            "answers_repeated",
+            "Answers that were given again",
+            tally.repeated,
+        ),
+        (
+            "answers_unrecorded",
+            "Answers that could not be recorded, and were not given",
+            tally.failed,
+        ),
+    ] {
+        let counter: Counter = Counter::default();
+        counter.inc_by(value);
+        metrics.register(name, help, counter);
+    }
+    let refused = tally.refused.iter().map(|(reason, count)| (reason, *count));
+    by_reason(
+        &mut metrics,
+        "refusals",
+        "Questions that were refused",
+        refused,
+    );
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = encode(&mut text, &metrics);
+    text
+}

@@ -1,0 +1,75 @@
+//! Real devices for smolfed: the coordinator with its sessions over serial lines and sockets, round
+//! by round, the helpers of masked sums, and a device as a process.
+//!
+//! Nothing that a device sends is trusted beyond the checks it passed. A late, dead or dishonest
+//! device costs only its own update and at most the time-out, and does not affect the others. Refused
+//! frames are counted by reason.
+//!
+//! The coordinator:
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`source`] | real devices among simulated ones, as a source of the round loop |
+//! | [`exchange`] | one round with one device: model out, update in, the check of its bound |
+//! | [`peer`] | one device: greeting, sessions, its part in the round; frames in, frames out |
+//! | [`registry`] | all devices |
+//! | [`connection`] | one connection: bytes in, bytes out, and which device it belongs to |
+//! | [`handshakes`] | handshakes with X25519, and how many |
+//! | [`admission`] | which connections stay open |
+//! | [`service`] | the event loop: a task for each connection |
+//! | `turns` | one round in progress: who is awaited, and whose turn it is |
+//! | [`quorum`] | rounds that end when a share of the cohort has answered |
+//! | [`quarantine`] | devices that are no longer invited |
+//! | [`coordinator`] | rounds with the devices of a cohort |
+//! | [`helpers`] | the helpers that take masks off sums, elsewhere |
+//! | [`ledgers`] | the ledger of each device, as it was first seen |
+//! | [`chains`] | the chain key of each device, and where in the chain it greets |
+//! | [`fleet_file`] | `fleet.toml` of a run directory |
+//! | [`monitor`], [`status`] | the figures of a run while it goes on; the table of devices |
+//! | [`watch`] | tools of an operator: stopping, events, the live page |
+//!
+//! Processes around it, and the parts that several of them use:
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`device`] | a device as a process: flash in a file, memory, connection |
+//! | [`helper`] | a helper as a process: its files, one answer a round |
+//! | [`helper_link`] | the encrypted connection between coordinator and helper |
+//! | [`gateway`] | carrying bytes between boards and a coordinator that they cannot reach |
+//! | [`transport`] | addresses; serial lines, TCP, TLS, MQTT brokers, Unix sockets |
+//! | [`backoff`] | growing pauses between attempts to connect |
+//! | [`keys`] | the keys of a fleet, and the round numbers that it has used |
+//! | [`lock`] | taking a lock |
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
+
+pub mod admission;
+pub mod backoff;
+pub mod chains;
+pub mod connection;
+pub mod coordinator;
+pub mod device;
+pub mod exchange;
+pub mod fleet_file;
+pub mod gateway;
+pub mod handshakes;
+pub mod helper;
+pub mod helper_link;
+pub mod helpers;
+pub mod keys;
+pub mod ledgers;
+pub mod lock;
+pub mod monitor;
+pub mod peer;
+pub mod quarantine;
+pub mod quorum;
+pub mod registry;
+pub mod service;
+pub mod source;
+pub mod status;
+pub mod transport;
+mod turns;
+pub mod watch;
+
+#[cfg(test)]
+mod tests;

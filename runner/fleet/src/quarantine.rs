@@ -1,0 +1,331 @@
+//! Devices that are no longer invited, because they stalled or lied: `<keys>.quarantine`.
+//!
+//! A device that is drawn and in quarantine is missing, like one that is not connected: a zero
+//! update, which changes neither the denominator nor the accounting.
+//!
+//! # Privacy
+//! Whether a device is in quarantine must depend on what it did itself, and on nothing that others
+//! did: otherwise the data of one device would decide whose updates are in later sums. With a
+//! quorum that is not so for devices that are late, since whether a round waits for them depends on
+//! how fast the others are. So they get no strikes then, nor in a round that was stopped early, nor
+//! where a device had to wait for its turn to receive the model.
+//!
+//! A helper's word is enough to exclude a device from masked rounds. It sees no update, and the
+//! statement against the parties holds for every choice of who takes part.
+//!
+//! An operator readmits a device by taking it out of the file, with `smolfed keys readmit` or an
+//! editor: the coordinator reads it at the beginning of each round.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::exchange::{Absence, ExchangeOutcome};
+use super::keys::error::{KeysError, beside, content, io};
+use smolfed_release::durable::write_atomically;
+
+const HEADER: &str = "# Devices that are no longer invited, and why. `smolfed keys readmit NUMBER` \
+                      or deleting\n# an entry readmits a device from the next round on.\n";
+
+/// A device in quarantine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// The device.
+    pub number: u32,
+    /// The round number since which it is not invited.
+    pub since: u32,
+    /// Why.
+    pub reason: String,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entries {
+    #[serde(default)]
+    device: Vec<Entry>,
+}
+
+/// The devices in quarantine, and the strikes of the others.
+#[derive(Debug)]
+pub struct Quarantine {
+    path: PathBuf,
+    entries: BTreeMap<u32, Entry>,
+    /// Rounds in a row that a device let pass without an answer.
+    strikes: BTreeMap<u32, u32>,
+    /// Strikes after which a device is put into quarantine; 0 for never.
+    limit: u32,
+    /// Devices whose entries are not in the file yet.
+    unsaved: BTreeSet<u32>,
+}
+
+impl Quarantine {
+    /// Reads the file that belongs to a file of keys; one that is not there has no devices.
+    ///
+    /// # Errors
+    /// [`KeysError::Io`], [`KeysError::Content`].
+    pub fn open(keys: &Path, limit: u32) -> Result<Self, KeysError> {
+        let mut quarantine = Self {
+            path: beside(keys, ".quarantine"),
+            entries: BTreeMap::new(),
+            strikes: BTreeMap::new(),
+            limit,
+            unsaved: BTreeSet::new(),
+        };
+        quarantine.refresh()?;
+        Ok(quarantine)
+    }
+
+    /// Reads the file again: an operator may have readmitted devices. Entries that could not be
+    /// written stay.
+    ///
+    /// # Errors
+    /// [`KeysError::Io`], [`KeysError::Content`]; what was known stays.
+    pub fn refresh(&mut self) -> Result<(), KeysError> {
+        let text = match fs::read_to_string(&self.path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            read => read.map_err(io("read", &self.path))?,
+        };
+        let entries: Entries = toml::from_str(&text)
+            .map_err(|error| content(&self.path)(error.message().replace('\n', " ")))?;
+        let by_number = |entry: Entry| (entry.number, entry);
+        self.entries
+            .retain(|device, _| self.unsaved.contains(device));
+        self.entries
+            .extend(entries.device.into_iter().map(by_number));
+        Ok(())
+    }
+
+    /// Whether the device is not to be invited.
+    #[must_use]
+    pub fn has(&self, device: u32) -> bool {
+        self.entries.contains_key(&device)
+    }
+
+    /// The devices in quarantine, by number.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    /// Takes note of what a device did in a round, which gives strikes or not; returns whether it
+    /// is in quarantine from now on.
+    pub fn note(
+        &mut self,
+        device: u32,
+        round: u32,
+        gives_strikes: bool,
+        outcome: &ExchangeOutcome,
+    ) -> bool {
+        let verdict = match outcome {
+            ExchangeOutcome::Answered(_) => Verdict::Fine,
+            // Whether its update comes is another question.
+            ExchangeOutcome::Message(_) => Verdict::NothingKnown,
+            ExchangeOutcome::Missing(absence) => judge(*absence),
+        };
+        match verdict {
+            _ if self.limit == 0 => return false,
+            Verdict::Fine => {
+                self.strikes.remove(&device);
+                return false;
+            }
+            Verdict::NothingKnown => return false,
+            Verdict::Strike if !gives_strikes => return false,
+            Verdict::Strike | Verdict::Fault => {
+                let strikes = self.strikes.entry(device).or_default();
+                *strikes += 1;
+                if *strikes < self.limit {
+                    return false;
+                }
+            }
+            Verdict::Lie => {}
+        }
+        let reason = match outcome {
+            ExchangeOutcome::Missing(absence) => absence.to_string(),
+            ExchangeOutcome::Answered(_) | ExchangeOutcome::Message(_) => String::new(),
+        };
+        self.exclude(device, round, reason)
+    }
+
+    /// Puts a device into quarantine for what it did in a round; returns whether it is there from
+    /// now on, and not if none is.
+    pub fn exclude(&mut self, device: u32, round: u32, reason: String) -> bool {
+        if self.limit == 0 {
+            return false;
+        }
+        self.strikes.remove(&device);
+        let entry = Entry {
+            number: device,
+            since: round.saturating_add(1),
+            reason,
+        };
+        self.entries.insert(device, entry);
+        self.unsaved.insert(device);
+        true
+    }
+
+    /// Readmits a device; whether it was in quarantine.
+    pub fn readmit(&mut self, device: u32) -> bool {
+        self.entries.remove(&device).is_some()
+    }
+
+    /// Whether the file is to be written.
+    #[must_use]
+    pub fn is_unsaved(&self) -> bool {
+        !self.unsaved.is_empty()
+    }
+
+    /// Writes the file.
+    ///
+    /// # Errors
+    /// [`KeysError::Io`].
+    pub fn save(&mut self) -> Result<(), KeysError> {
+        let entries = Entries {
+            device: self.entries.values().cloned().collect(),
+        };
+        let text =
+            toml::to_string(&entries).map_err(|error| content(&self.path)(error.to_string()))?;
+        let text = format!("{HEADER}{text}");
+        write_atomically(&self.path, text.as_bytes()).map_err(io("write", &self.path))?;
+        self.unsaved.clear();
+        Ok(())
+    }
+}
+
+/// Says that a device was put into quarantine.
+pub(super) fn report(device: u32) {
+    tracing::warn!(
+        reason = "quarantine",
+        private = format!("device {device} is in quarantine"),
+        "a device is in quarantine and no longer invited: `smolfed keys readmit` lists and readmits"
+    );
+}
+
+/// What a round says about a device.
+enum Verdict {
+    /// It did its part, or said why not.
+    Fine,
+    /// It may not be its fault.
+    NothingKnown,
+    /// It was there and did not answer in time.
+    Strike,
+    /// It sent what the protocol does not have, whatever others did.
+    Fault,
+    /// It sent what no honest device sends.
+    Lie,
+}
+
+const fn judge(absence: Absence) -> Verdict {
+    match absence {
+        Absence::Declined(_) => Verdict::Fine,
+        Absence::NotConnected
+        | Absence::SessionLost
+        | Absence::NoTurn
+        | Absence::BeyondQuorum
+        | Absence::Quarantined
+        | Absence::Revoked => Verdict::NothingKnown,
+        Absence::Silent | Absence::Late => Verdict::Strike,
+        Absence::Malformed => Verdict::Fault,
+        Absence::OutOfBound | Absence::InvalidBit => Verdict::Lie,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smolfed_core::wire::message::Decline;
+
+    use super::*;
+
+    fn missing(absence: Absence) -> ExchangeOutcome {
+        ExchangeOutcome::Missing(absence)
+    }
+
+    #[test]
+    fn strikes_in_a_row_count_and_lies_count_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = dir.path().join("keys.toml");
+        let mut quarantine = Quarantine::open(&keys, 3).unwrap();
+        let answered = ExchangeOutcome::Answered(Vec::new().into());
+        for (round, outcome) in [
+            (0, missing(Absence::Late)),
+            (1, missing(Absence::Silent)),
+            (2, answered),
+            (3, missing(Absence::Late)),
+            (4, missing(Absence::NotConnected)),
+            (5, missing(Absence::Late)),
+            (6, missing(Absence::Declined(Decline::Work))),
+            (7, missing(Absence::Late)),
+            (8, missing(Absence::Late)),
+        ] {
+            assert!(!quarantine.note(4, round, true, &outcome), "round {round}");
+        }
+        assert!(quarantine.note(4, 9, true, &missing(Absence::Late)));
+        assert!(quarantine.note(5, 9, false, &missing(Absence::OutOfBound)));
+        assert!(quarantine.has(4) && quarantine.has(5) && !quarantine.has(6));
+        quarantine.save().unwrap();
+        // After a restart too, until somebody readmits it.
+        let mut again = Quarantine::open(&keys, 3).unwrap();
+        let reasons: Vec<_> = again.entries().map(|entry| entry.reason.as_str()).collect();
+        assert_eq!(reasons, ["too late", "the update exceeds its bound"]);
+        assert!(again.readmit(4) && !again.readmit(4));
+        again.save().unwrap();
+        quarantine.refresh().unwrap();
+        assert!(!quarantine.has(4) && quarantine.has(5));
+    }
+
+    /// What is malformed is the device's own fault, with a quorum too.
+    #[test]
+    fn malformed_messages_give_strikes_whatever_others_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut quarantine = Quarantine::open(&dir.path().join("keys.toml"), 2).unwrap();
+        assert!(!quarantine.note(4, 0, false, &missing(Absence::Malformed)));
+        assert!(quarantine.note(4, 1, false, &missing(Absence::Malformed)));
+    }
+
+    /// How fast others are decides who is late then, and must not decide who is in later sums.
+    #[test]
+    fn late_devices_get_no_strikes_with_a_quorum() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut quarantine = Quarantine::open(&dir.path().join("keys.toml"), 2).unwrap();
+        for round in 0..9 {
+            assert!(!quarantine.note(4, round, false, &missing(Absence::Late)));
+            assert!(!quarantine.note(5, round, false, &missing(Absence::Silent)));
+            assert!(!quarantine.note(6, round, true, &missing(Absence::NoTurn)));
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_not_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("gone");
+        let mut quarantine = Quarantine::open(&folder.join("keys.toml"), 2).unwrap();
+        assert!(quarantine.note(4, 0, true, &missing(Absence::OutOfBound)));
+        assert!(quarantine.save().is_err());
+        quarantine.refresh().unwrap();
+        assert!(quarantine.has(4) && quarantine.is_unsaved());
+        fs::create_dir(&folder).unwrap();
+        quarantine.save().unwrap();
+        quarantine.refresh().unwrap();
+        assert!(quarantine.has(4) && !quarantine.is_unsaved());
+    }
+
+    #[test]
+    fn without_a_limit_nobody_is_put_into_quarantine() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut quarantine = Quarantine::open(&dir.path().join("keys.toml"), 0).unwrap();
+        assert!(!quarantine.note(4, 0, true, &missing(Absence::OutOfBound)));
+    }
+
+    #[test]
+    fn a_damaged_file_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = dir.path().join("keys.toml");
+        fs::write(dir.path().join("keys.toml.quarantine"), "[[device]]\n").unwrap();
+        let error = Quarantine::open(&keys, 3).unwrap_err().to_string();
+        assert!(
+            error.contains("keys.toml.quarantine: missing field"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,468 @@
+//! The event loop: a task for each connection. A connection that breaks or blocks does not affect
+//! the others.
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind};
+use std::net::IpAddr;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use smolfed_core::wire::VERSION;
+use smolfed_core::wire::greeting::Versions;
+use smolfed_core::wire::refusal::Refusals;
+use tokio::io::{AsyncWriteExt, ReadBuf};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::admission::{Admission, Verdict};
+use super::backoff::BackOff;
+use super::connection::Connection;
+use super::lock::lock;
+use super::peer::ConnectionId;
+use super::registry::Registry;
+use super::transport::{Accepted, Address, Connecting, Listener, Options, Transport, accept};
+use crate::monitor::Monitor;
+
+/// How long an accepted connection may stay without a session, from the moment on in which it was
+/// accepted: a handshake and a greeting take a few round trips.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a frame may take to be written: a serial line of 9,600 baud needs 0.3 s for one.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Bytes that are read from a connection before they are answered. Nothing more is read until the
+/// answers are written, which bounds the output buffer: an answer has at most 256 bytes, and the
+/// frame that it answers at least 31.
+const READ_BYTES: usize = 4096;
+
+/// Bytes of answers that a connection keeps room for while it has nothing to send.
+const KEPT_BYTES: usize = 1024;
+
+/// Refused frames of nobody after which an accepted connection without a session is closed.
+const MAX_REFUSED: u32 = 256;
+
+/// How long nothing is accepted after the system has refused a connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Far away: a timer that never fires.
+const NEVER: Duration = Duration::from_secs(86_400);
+
+/// What the tasks of a coordinator share.
+pub struct Service {
+    registry: Registry,
+    admission: Mutex<Admission>,
+    /// How the task of each connection is woken.
+    wakers: Mutex<HashMap<u64, Arc<Waker>>>,
+    stop: CancellationToken,
+    /// Whether the keys are to be read again.
+    is_reload_requested: AtomicBool,
+    started: Instant,
+    next_connection: AtomicU64,
+    /// Whether it was reported that a connection was rejected.
+    is_full: AtomicBool,
+    /// Refused frames that no device is known to have sent.
+    unattributed: Mutex<Refusals>,
+    monitor: Monitor,
+}
+
+/// Wakes the task of a connection.
+#[derive(Default)]
+struct Waker {
+    notify: Notify,
+    /// Whether the connection is to be closed, because another one has its place.
+    is_displaced: AtomicBool,
+}
+
+/// A connection with what its task knows of it.
+struct Served {
+    connection: Connection,
+    id: ConnectionId,
+    waker: Arc<Waker>,
+    /// Its source, if it was accepted.
+    accepted: Option<Option<IpAddr>>,
+    has_session: bool,
+    /// When it had a session last, or was opened.
+    last_session: Duration,
+    refused: u32,
+}
+
+impl Service {
+    /// A coordinator without connections, with places for so many of those that are accepted.
+    #[must_use]
+    pub fn new(registry: Registry, max_connections: usize) -> Self {
+        Self {
+            registry,
+            admission: Mutex::new(Admission::new(max_connections)),
+            wakers: Mutex::default(),
+            stop: CancellationToken::new(),
+            is_reload_requested: AtomicBool::new(false),
+            started: Instant::now(),
+            next_connection: AtomicU64::new(0),
+            is_full: AtomicBool::new(false),
+            unattributed: Mutex::new(Refusals::new()),
+            monitor: Monitor::default(),
+        }
+    }
+
+    /// The devices.
+    #[must_use]
+    pub const fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The figures of the run.
+    #[must_use]
+    pub const fn monitor(&self) -> &Monitor {
+        &self.monitor
+    }
+
+    /// Refused frames that no device is known to have sent, by reason.
+    pub fn unattributed(&self) -> Refusals {
+        *lock(&self.unattributed)
+    }
+
+    /// Time since the coordinator started.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Has the coordinator read its keys again, in the round that runs or before the next one.
+    pub fn request_reload(&self) {
+        self.is_reload_requested.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn take_reload(&self) -> bool {
+        self.is_reload_requested.swap(false, Ordering::Relaxed)
+    }
+
+    /// Tells all tasks to end.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Has a connection send what is due.
+    pub fn wake(&self, connection: ConnectionId) {
+        let waker = lock(&self.wakers).get(&connection.0).cloned();
+        if let Some(waker) = waker {
+            waker.notify.notify_one();
+        }
+    }
+
+    /// Opens a connection and serves it until it is lost, stays without a session, or the
+    /// coordinator stops. `accepted` is the source of one that was accepted.
+    async fn serve(
+        &self,
+        opening: Connecting<'_>,
+        id: ConnectionId,
+        accepted: Option<Option<IpAddr>>,
+    ) -> io::Result<()> {
+        let waker = Arc::new(Waker::default());
+        lock(&self.wakers).insert(id.0, Arc::clone(&waker));
+        let mut served = Served {
+            connection: Connection::new(id),
+            id,
+            waker,
+            accepted,
+            has_session: false,
+            last_session: self.now(),
+            refused: 0,
+        };
+        let result = match self.open(&served, opening).await {
+            Ok(Some(mut transport)) => self.exchange(&mut served, &mut *transport).await,
+            Ok(None) => Ok(()),
+            Err(error) => {
+                if error.kind() == ErrorKind::InvalidData {
+                    tracing::warn!(reason = "handshake", "a connection was not opened: {error}");
+                }
+                Err(error)
+            }
+        };
+        served.connection.lost(&self.registry);
+        lock(&self.wakers).remove(&id.0);
+        if let Some(source) = accepted {
+            lock(&self.admission).close(id, source, served.has_session);
+        }
+        result
+    }
+
+    /// The handshake of a connection, if its transport has one: `None` if the coordinator stops or
+    /// another connection gets its place meanwhile.
+    async fn open(
+        &self,
+        served: &Served,
+        opening: Connecting<'_>,
+    ) -> io::Result<Option<Box<dyn Transport>>> {
+        tokio::select! {
+            opened = timeout(SESSION_TIMEOUT, opening) => {
+                opened.map_err(|_| io::Error::from(ErrorKind::TimedOut))?.map(Some)
+            }
+            () = self.stop.cancelled() => Ok(None),
+            // Nothing else wakes it before it is open.
+            () = served.waker.notify.notified() => Ok(None),
+        }
+    }
+
+    async fn exchange(&self, served: &mut Served, transport: &mut dyn Transport) -> io::Result<()> {
+        let mut out = Vec::new();
+        let waker = Arc::clone(&served.waker);
+        let mut timer = pin!(sleep(Duration::ZERO));
+        let mut due = Duration::ZERO;
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return Ok(()),
+                read = self.receive(served, transport, &mut out) => read?,
+                () = waker.notify.notified() => {}
+                () = &mut timer => {}
+            }
+            self.follow(served)?;
+            served.connection.poll(self.now(), &mut out);
+            if !out.is_empty() {
+                let write = async {
+                    transport.write_all(&out).await?;
+                    transport.flush().await
+                };
+                let written = timeout(WRITE_TIMEOUT, write).await;
+                written.map_err(|_| io::Error::from(ErrorKind::TimedOut))??;
+                out.clear();
+                out.shrink_to(KEPT_BYTES);
+            }
+            let next = self.next_due(served);
+            // A timer that is moved needs a lock: most frames leave it where it is.
+            if next != due || timer.is_elapsed() {
+                due = next;
+                timer.as_mut().reset(self.started + due);
+            }
+        }
+    }
+
+    /// Waits for bytes, and answers them. They are read to the stack, so that a connection needs no
+    /// buffer while it is silent.
+    async fn receive(
+        &self,
+        served: &mut Served,
+        transport: &mut dyn Transport,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        std::future::poll_fn(|context| {
+            let mut bytes = [0; READ_BYTES];
+            let mut buffer = ReadBuf::new(&mut bytes);
+            ready!(Pin::new(&mut *transport).poll_read(context, &mut buffer))?;
+            let bytes = buffer.filled();
+            if bytes.is_empty() {
+                return Poll::Ready(Err(ErrorKind::UnexpectedEof.into()));
+            }
+            let now = self.now();
+            served.connection.receive(bytes, &self.registry, now, out);
+            Poll::Ready(Ok(()))
+        })
+        .await
+    }
+
+    /// Keeps account of a connection after something has happened on it.
+    fn follow(&self, served: &mut Served) -> io::Result<()> {
+        let refusals = served.connection.take_refusals();
+        if refusals.total() > 0 {
+            served.refused = served.refused.saturating_add(refusals.total());
+            lock(&self.unattributed).add(&refusals);
+        }
+        if served.connection.take_refused() {
+            for event in self.registry.ledgers().take_events() {
+                // The sentence names the device.
+                tracing::warn!(
+                    reason = "ledger or key",
+                    private = event,
+                    "a device is refused: its ledger or its key is not the one that is known; \
+                     `--log-file` and devices.json say which one"
+                );
+            }
+        }
+        if let Some(device) = served.connection.take_alarm() {
+            tracing::warn!(
+                reason = "two sessions",
+                private = format!("device {device}: sessions replace each other"),
+                "sessions of a device on several connections replace each other: another board has \
+                 its key, or its line breaks again and again; `--log-file` says which device"
+            );
+        }
+        if let Some((device, versions)) = served.connection.take_incompatible() {
+            report_incompatible(device, versions);
+        }
+        let has_session = served.connection.has_session();
+        if has_session {
+            served.last_session = self.now();
+        }
+        let Some(source) = served.accepted else {
+            return Ok(());
+        };
+        if served.waker.is_displaced.load(Ordering::Relaxed) {
+            return Err(ErrorKind::ConnectionAborted.into());
+        }
+        if has_session != served.has_session {
+            let mut admission = lock(&self.admission);
+            if !has_session {
+                admission.waits(served.id, source);
+            } else if !admission.settles(served.id, source) {
+                // Another connection got its place at this moment.
+                return Err(ErrorKind::ConnectionAborted.into());
+            }
+            (served.has_session, served.refused) = (has_session, 0);
+        }
+        let idle = self.now().saturating_sub(served.last_session);
+        if !has_session && (idle > SESSION_TIMEOUT || served.refused > MAX_REFUSED) {
+            return Err(io::Error::new(ErrorKind::TimedOut, "no session was opened"));
+        }
+        Ok(())
+    }
+
+    /// When the task of a connection has something to do though nothing happens.
+    fn next_due(&self, served: &Served) -> Duration {
+        let due = served.connection.due().unwrap_or(NEVER);
+        if served.accepted.is_some() && !served.has_session {
+            // A little later than the limit, which is then exceeded.
+            let limit = served.last_session + SESSION_TIMEOUT + Duration::from_millis(1);
+            return due.min(limit);
+        }
+        due
+    }
+
+    fn next_id(&self) -> ConnectionId {
+        ConnectionId(self.next_connection.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Keeps a connection to `address` until the coordinator stops.
+    pub async fn dial(self: Arc<Self>, address: Address, options: Options) {
+        let mut back_off = BackOff::new();
+        let mut is_reported = false;
+        while !self.stop.is_cancelled() {
+            let connected = tokio::select! {
+                () = self.stop.cancelled() => return,
+                connected = address.connect(&options) => connected,
+            };
+            let error = match connected {
+                Ok(transport) => {
+                    tracing::info!(reason = "connected", %address, "{address}: connected");
+                    (back_off, is_reported) = (BackOff::new(), false);
+                    let opened: Connecting<'_> = Box::pin(std::future::ready(Ok(transport)));
+                    match self.serve(opened, self.next_id(), None).await {
+                        Ok(()) => return,
+                        Err(error) => error,
+                    }
+                }
+                Err(error) => error,
+            };
+            if !is_reported {
+                let why = address.why(&error);
+                tracing::warn!(reason = "not connected", %address, "{address}: {why}; retrying");
+                is_reported = true;
+            }
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = sleep(back_off.next_pause()) => {}
+            }
+        }
+    }
+
+    /// Accepts connections until the coordinator stops; `spawn` starts the task of one.
+    pub async fn accept(
+        self: Arc<Self>,
+        mut listener: Box<dyn Listener>,
+        spawn: impl Fn(Pin<Box<dyn Future<Output = ()> + Send>>),
+    ) {
+        loop {
+            let accepted = tokio::select! {
+                () = self.stop.cancelled() => return,
+                accepted = accept(&mut *listener) => accepted,
+            };
+            match accepted {
+                Ok(accepted) => {
+                    if let Some(task) = Arc::clone(&self).admit(accepted) {
+                        spawn(task);
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(
+                        reason = "accept",
+                        "a connection could not be accepted: {error}"
+                    );
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// The task of an accepted connection, if there is a place for it.
+    fn admit(
+        self: Arc<Self>,
+        accepted: Accepted,
+    ) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let (id, source) = (self.next_id(), accepted.source);
+        let verdict = lock(&self.admission).admit(id, source);
+        match verdict {
+            Verdict::Admitted => self.is_full.store(false, Ordering::Relaxed),
+            Verdict::Replaces(displaced) => {
+                self.report_full("one that has no session gives way to each new one");
+                let waker = lock(&self.wakers).get(&displaced.0).cloned();
+                if let Some(waker) = waker {
+                    waker.is_displaced.store(true, Ordering::Relaxed);
+                    waker.notify.notify_one();
+                }
+            }
+            Verdict::Full => {
+                self.report_full("new ones are rejected; `--max-connections` is the limit");
+                return None;
+            }
+        }
+        let opening = accepted.opening;
+        Some(Box::pin(async move {
+            // Devices may disconnect at any time: that is not reported.
+            let _ = self.serve(opening, id, Some(source)).await;
+        }))
+    }
+
+    /// Reports once that there are no places: a flood of connections must not flood the log.
+    fn report_full(&self, what: &str) {
+        if !self.is_full.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                reason = "full",
+                "as many connections are open as may be: {what}"
+            );
+        }
+    }
+}
+
+/// Says what has to be updated: the device's Hello was authentic.
+fn report_incompatible(device: u32, versions: Versions) {
+    let Versions { lowest, highest } = versions;
+    let theirs = match lowest == highest {
+        true => format!("version {lowest}"),
+        false => format!("versions {lowest} to {highest}"),
+    };
+    let older = match highest < VERSION {
+        true => "the device",
+        false => "the coordinator",
+    };
+    let sentence = |who: &str| {
+        format!(
+            "{who} speaks {theirs} of the protocol; this coordinator speaks version {VERSION}: \
+             update {older}"
+        )
+    };
+    tracing::warn!(
+        reason = "version",
+        private = sentence(&format!("device {device}")),
+        "{}",
+        sentence("a device")
+    );
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let open = lock(&self.admission).open();
+        write!(f, "Service({open} accepted connections)")
+    }
+}

@@ -1,0 +1,457 @@
+//! Real devices among simulated ones: the coordinator as a source of the round loop.
+//!
+//! The devices named in the keys file are real: their data stay on them, and their updates are
+//! checked as far as possible. All others are simulated. The sum is exact in either case.
+
+mod messages;
+pub mod over_selection;
+pub mod terms;
+pub mod tuning;
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use smolfed_core::bit::BitRequest;
+use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::personal::PersonalRequest;
+use smolfed_core::stream::Root;
+use smolfed_core::wire::message::{Invitation, PackedInvitation, Request};
+
+use crate::coordinator::Coordinator;
+use crate::exchange::{ExchangeOutcome, Offer};
+use crate::peer::Terms;
+use crate::quorum::{Places, Quorum};
+use messages::RealMessages;
+use smolfed_data::federation::Federation;
+use smolfed_engine::arithmetic::words;
+use smolfed_engine::attendance::Attendance;
+use smolfed_engine::method::contract::{Assignment, Learner};
+use smolfed_engine::run_files::records::RecordFile;
+use smolfed_engine::source::contract::{CohortSum, Draw, Source, SourceError};
+use smolfed_engine::source::participation::{Participation, last_rounds};
+use smolfed_engine::source::simulated::{train_cohort, train_here};
+use smolfed_release::admission::REASON;
+use smolfed_release::masked::{Asked, Attendee};
+use smolfed_release::{Admitted, Outcome, PrivateSum, ReceivedUpdate};
+
+/// Real devices among simulated ones.
+#[derive(Debug)]
+pub struct Fleet<'a> {
+    fleet: Coordinator,
+    federation: &'a Federation,
+    terms: Terms,
+    first_number: u32,
+    /// Rounds below were paid for by an earlier process, whatever came of them.
+    paid: u32,
+    participation: RecordFile<Participation>,
+    /// Whether this process goes on with a run, and has not had a round yet.
+    is_resumed: bool,
+    /// How many updates end a round, if not those of its whole cohort.
+    quorum: Option<Quorum>,
+    /// What devices with personal models are asked for, in this run.
+    personal: Option<PersonalRequest>,
+    /// The last round number in which each device answered.
+    last_rounds: BTreeMap<u32, u32>,
+    /// The round whose sum is not released yet.
+    pending: Option<Participation>,
+}
+
+impl<'a> Fleet<'a> {
+    /// A fleet at work for a run whose first `paid` rounds were paid for.
+    #[must_use]
+    pub const fn new(
+        fleet: Coordinator,
+        federation: &'a Federation,
+        terms: Terms,
+        (first_number, paid): (u32, u32),
+        participation: RecordFile<Participation>,
+    ) -> Self {
+        Self {
+            fleet,
+            federation,
+            terms,
+            first_number,
+            paid,
+            participation,
+            is_resumed: false,
+            quorum: None,
+            personal: None,
+            last_rounds: BTreeMap::new(),
+            pending: None,
+        }
+    }
+
+    /// The same for a method with personal models, [`Method::personal_request`], after rounds with
+    /// this record.
+    ///
+    /// [`Method::personal_request`]: smolfed_engine::method::contract::Method::personal_request
+    #[must_use]
+    pub fn with_personal(
+        self,
+        personal: Option<PersonalRequest>,
+        rounds: &[Participation],
+    ) -> Self {
+        Self {
+            personal,
+            last_rounds: last_rounds(rounds),
+            ..self
+        }
+    }
+
+    /// The same where a round ends when so many of its cohort have answered;
+    /// [`terms::check_quorum`] says whether the accounting allows it.
+    #[must_use]
+    pub fn with_quorum(self, quorum: Option<Quorum>) -> Self {
+        Self { quorum, ..self }
+    }
+
+    /// The same where another process had the first `rounds` rounds.
+    #[must_use]
+    pub fn resumed_after(self, rounds: u32) -> Self {
+        Self {
+            is_resumed: rounds > 0,
+            ..self
+        }
+    }
+
+    /// The fleet.
+    #[must_use]
+    pub const fn fleet(&self) -> &Coordinator {
+        &self.fleet
+    }
+
+    fn record(&mut self, record: &Participation) -> Result<(), SourceError> {
+        self.participation.append(record)?;
+        self.participation.sync()?;
+        Ok(())
+    }
+
+    /// The invitation of a round; `None` without a clip norm, which [`terms::terms`] has seen to.
+    fn invitation(&self, assignment: &Assignment<'_>, learner: &dyn Learner) -> Option<Invitation> {
+        let Assignment {
+            training, release, ..
+        } = assignment;
+        Some(Invitation {
+            shape: self.terms.shape,
+            epochs: training.epochs,
+            batch_size: training.batch_size,
+            learning_rate: training.learning_rate,
+            weight_decay: training.weight_decay,
+            proximal: training.proximal,
+            clipping: training.clipping,
+            gradient_smoothing: training
+                .gradient_smoothing
+                .map(|smoothing| smoothing.factor()),
+            grid: release.encoding.grid()?,
+            noise: release.device_noise().map(DiscreteGaussian::sigma),
+            bit: release.bit.map(|bit| {
+                let noise = bit.noise().filter(|_| release.is_local());
+                BitRequest {
+                    noise: noise.map(DiscreteGaussian::sigma),
+                }
+            }),
+            masks: match &release.masking {
+                Some(masking) => Some(masking.of_devices()?),
+                None => None,
+            },
+            request: match self.personal {
+                Some(personal) => Some(Request::Personal(personal)),
+                None => learner.contrast_request().map(Request::Contrast),
+            },
+        })
+    }
+}
+
+impl Source for Fleet<'_> {
+    fn draw(
+        &mut self,
+        attendance: &Attendance,
+        root: &Root,
+        round: u32,
+    ) -> Result<Option<Draw>, SourceError> {
+        let number = self.first_number.saturating_add(round);
+        if round < self.paid {
+            self.record(&Participation {
+                round,
+                number,
+                burned: true,
+                ..Participation::default()
+            })?;
+            return Ok(None);
+        }
+        let cohort = attendance.cohort(root, round, number);
+        Ok(Some(Draw {
+            number,
+            cohort,
+            // This process has nothing to forget.
+            begins_anew: false,
+        }))
+    }
+
+    fn sum(
+        &mut self,
+        assignment: &Assignment<'_>,
+        learner: &mut dyn Learner,
+        cohort: &[u32],
+    ) -> Result<CohortSum, SourceError> {
+        let federation = self.federation;
+        let Some(invitation) = self.invitation(assignment, learner) else {
+            return Ok(train_cohort(assignment, learner, federation, cohort)?);
+        };
+        let mut record = Participation {
+            round: assignment.round,
+            number: assignment.number,
+            // With independent noise, nothing was lost.
+            begins_anew: self.is_resumed && *assignment.admitted != Admitted::All,
+            cohort: cohort.to_vec(),
+            ..Participation::default()
+        };
+        let before = RealMessages::new(&mut self.fleet, &invitation, assignment, &mut record);
+        let mut left_out_messages =
+            before.exchange(|company| learner.before(assignment, cohort, company))?;
+        let is_real = |device: &u32| self.fleet.has(*device);
+        let simulated: Vec<u32> = cohort.iter().copied().filter(|x| !is_real(x)).collect();
+        // Nobody is asked too early; the device would decline.
+        let is_asked = |device: &u32| assignment.admitted.has(*device);
+        let asked: Vec<u32> = cohort.iter().copied().filter(is_asked).collect();
+        let offer = Offer {
+            places: self.quorum.map(|quorum| {
+                let simulated = u32::try_from(simulated.len()).unwrap_or(u32::MAX);
+                Places::new(quorum.of(cohort.len()).saturating_sub(simulated))
+            }),
+            ..self.offer(assignment, learner, invitation, &asked)
+        };
+        let asked_for = assignment.release.masking.map(|_| {
+            let model = offer.model.iter().take(invitation.shape.parameters());
+            Asked {
+                invitation: PackedInvitation::from(&invitation)
+                    .tagged()
+                    .bytes()
+                    .as_slice()
+                    .to_vec(),
+                model: model.copied().collect(),
+            }
+        });
+        let (answers, (mut sum, outcomes)) = self.fleet.round(offer, &asked, || {
+            train_here(assignment, learner, federation, &simulated)
+        })?;
+        let after = RealMessages::new(&mut self.fleet, &invitation, assignment, &mut record);
+        left_out_messages
+            .extend(after.exchange(|company| learner.after(assignment, cohort, company))?);
+        let of_real = self.add(assignment, answers, &mut sum, &mut record);
+        let mut outcomes = outcomes.into_iter();
+        let of_device = |device| of_real.get(device).cloned().or_else(|| outcomes.next());
+        let outcomes = cohort.iter().filter_map(of_device).collect();
+        tell_missing(&record);
+        self.pending = Some(record);
+        self.is_resumed = false;
+        Ok(CohortSum {
+            sum,
+            outcomes,
+            left_out_messages,
+            asked: asked_for,
+        })
+    }
+
+    /// Records who took part. Of a round that came to nothing nobody did: no device goes on from
+    /// the personal model that it made in it.
+    fn settled(&mut self, is_lost: bool) -> Result<(), SourceError> {
+        let Some(record) = self.pending.take() else {
+            return Ok(());
+        };
+        if is_lost {
+            return self.record(&Participation {
+                round: record.round,
+                number: record.number,
+                burned: true,
+                ..Participation::default()
+            });
+        }
+        for device in &record.answered {
+            self.last_rounds.insert(*device, record.number);
+        }
+        self.record(&record)
+    }
+}
+
+impl Fleet<'_> {
+    /// What real devices are asked for when they train, without a quorum.
+    fn offer(
+        &self,
+        assignment: &Assignment<'_>,
+        learner: &dyn Learner,
+        invitation: Invitation,
+        asked: &[u32],
+    ) -> Offer {
+        let has_tails = invitation.contrast().is_some();
+        let is_real = |device: &&u32| has_tails && self.fleet.has(**device);
+        let tail = |device: &u32| (*device, learner.tail_for_device(assignment, *device));
+        let mut model = learner.model_for_devices(assignment.global);
+        if invitation.shape.integer.is_some() {
+            words(&mut model);
+        }
+        Offer {
+            number: assignment.number,
+            invitation,
+            model,
+            tails: asked.par_iter().filter(is_real).map(tail).collect(),
+            last_rounds: match self.personal {
+                Some(_) => self.last_rounds.clone(),
+                None => BTreeMap::new(),
+            },
+            places: None,
+        }
+    }
+
+    /// Adds what real devices have sent, and records who has; what became of each of the cohort.
+    fn add(
+        &self,
+        assignment: &Assignment<'_>,
+        mut answers: BTreeMap<u32, ExchangeOutcome>,
+        sum: &mut PrivateSum,
+        record: &mut Participation,
+    ) -> BTreeMap<u32, Outcome> {
+        let mut outcomes = BTreeMap::new();
+        for device in record.cohort.clone() {
+            let outcome = match answers.remove(&device) {
+                None if self.fleet.has(device) => {
+                    let reason = REASON.to_owned();
+                    record.missing.insert(device, reason.clone());
+                    Outcome::LeftOut { reason }
+                }
+                None => continue,
+                Some(ExchangeOutcome::Answered(update)) => {
+                    self.add_one(assignment, device, &update, sum);
+                    record.answered.push(device);
+                    Outcome::Answered
+                }
+                // No other message was asked for.
+                Some(ExchangeOutcome::Message(_)) => Outcome::Missing,
+                Some(ExchangeOutcome::Missing(absence)) => {
+                    record.missing.insert(device, absence.to_string());
+                    Outcome::Missing
+                }
+            };
+            outcomes.insert(device, outcome);
+        }
+        outcomes
+    }
+}
+
+impl Fleet<'_> {
+    /// Adds the update of a device, in clear or masked.
+    fn add_one(
+        &self,
+        assignment: &Assignment<'_>,
+        device: u32,
+        update: &ReceivedUpdate,
+        sum: &mut PrivateSum,
+    ) {
+        let admitted = assignment.admitted;
+        if assignment.release.masking.is_none() {
+            sum.add_received(device, update, admitted);
+            return;
+        }
+        let attendee = Attendee {
+            device,
+            // That of the session: another one is refused.
+            ledger: self.fleet.ledger_of(device).unwrap_or_default(),
+            tags: update.tags().to_vec(),
+        };
+        sum.add_masked(attendee, update, admitted);
+    }
+}
+
+/// Tells who is missing in a round, an event a reason. The sentence that names devices is private:
+/// who takes part is not covered by the privacy statement.
+fn tell_missing(record: &Participation) {
+    for Missing {
+        reason,
+        count,
+        private,
+    } in missing(record)
+    {
+        let round = record.round;
+        tracing::info!(
+            reason = reason.as_str(),
+            round,
+            count,
+            private,
+            "round {round}: {count} missing: {reason}"
+        );
+    }
+}
+
+/// Devices that are missing for one reason.
+struct Missing {
+    reason: String,
+    count: usize,
+    /// The sentence that names them.
+    private: String,
+}
+
+/// Who is missing in a round: one entry a reason, however many devices there are.
+fn missing(record: &Participation) -> Vec<Missing> {
+    let of_matrix = record.without_matrix.iter();
+    let of_matrix = of_matrix.map(|(device, reason)| (device, format!("no matrix: {reason}")));
+    let of_update = record.missing.iter();
+    let of_update = of_update.map(|(device, reason)| (device, reason.clone()));
+    let mut by_reason: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for (device, reason) in of_matrix.chain(of_update) {
+        by_reason.entry(reason).or_default().push(*device);
+    }
+    let reasons = by_reason.into_iter();
+    reasons
+        .map(|(reason, devices)| of_reason(record.round, reason, &devices))
+        .collect()
+}
+
+fn of_reason(round: u32, reason: String, devices: &[u32]) -> Missing {
+    /// Devices that are named.
+    const NAMED: usize = 5;
+    let named: Vec<String> = devices.iter().take(NAMED).map(u32::to_string).collect();
+    let named = named.join(", ");
+    let count = devices.len();
+    let private = match count {
+        1 => format!("round {round}: device {named}: {reason}"),
+        2..=NAMED => format!("round {round}: devices {named}: {reason}"),
+        count => format!("round {round}: {count} devices, {named} and others: {reason}"),
+    };
+    Missing {
+        reason,
+        count,
+        private,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mass_outage_is_one_line() {
+        let mut record = Participation {
+            round: 3,
+            ..Participation::default()
+        };
+        let mut miss = |devices: std::ops::Range<u32>, reason: &str| {
+            record
+                .missing
+                .extend(devices.map(|device| (device, reason.to_owned())));
+        };
+        miss(0..900, "not connected");
+        miss(900..902, "too late");
+        miss(902..903, "no answer to the invitation");
+        record.without_matrix.insert(7, "too late".to_owned());
+        let private = missing(&record).into_iter().map(|missing| missing.private);
+        assert_eq!(
+            private.collect::<Vec<_>>(),
+            [
+                "round 3: device 902: no answer to the invitation",
+                "round 3: device 7: no matrix: too late",
+                "round 3: 900 devices, 0, 1, 2, 3, 4 and others: not connected",
+                "round 3: devices 900, 901: too late",
+            ]
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! What real devices send beside their updates: a part of the round of its own.
+
+use std::collections::BTreeMap;
+
+use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::params::Penalty;
+use smolfed_core::wire::message::{Invitation, Request};
+
+use crate::coordinator::Coordinator;
+use crate::exchange::{Absence, ExchangeOutcome, Offer};
+use crate::keys::KeysError;
+use smolfed_engine::method::contract::Assignment;
+use smolfed_engine::method::elsewhere::{Company, Elsewhere, MessageOutcome, MessageRequest};
+use smolfed_engine::method::state::StateError;
+use smolfed_engine::ranks::Alone;
+use smolfed_engine::source::contract::SourceError;
+use smolfed_engine::source::participation::Participation;
+use smolfed_release::Message;
+
+/// Real devices that send messages in a round, and the record of who has not.
+pub(super) struct RealMessages<'a> {
+    fleet: &'a mut Coordinator,
+    invitation: &'a Invitation,
+    assignment: &'a Assignment<'a>,
+    record: &'a mut Participation,
+    /// Why no device was asked.
+    failure: Option<KeysError>,
+}
+
+impl<'a> RealMessages<'a> {
+    /// Messages of a round whose devices are invited to train like this.
+    pub(super) const fn new(
+        fleet: &'a mut Coordinator,
+        invitation: &'a Invitation,
+        assignment: &'a Assignment<'a>,
+        record: &'a mut Participation,
+    ) -> Self {
+        Self {
+            fleet,
+            invitation,
+            assignment,
+            record,
+            failure: None,
+        }
+    }
+
+    /// Has a method exchange messages with the real devices among others.
+    pub(super) fn exchange<T>(
+        mut self,
+        exchange: impl FnOnce(&mut Company<'_>) -> Result<T, StateError>,
+    ) -> Result<T, SourceError> {
+        let result = exchange(&mut Company {
+            ranks: &Alone,
+            elsewhere: &mut self,
+        });
+        match self.failure {
+            Some(failure) => Err(failure.into()),
+            None => Ok(result?),
+        }
+    }
+
+    /// What becomes of an outcome; whose message did not come, or cannot be, is recorded.
+    fn outcome(
+        &mut self,
+        request: &MessageRequest<'_>,
+        device: u32,
+        outcome: ExchangeOutcome,
+    ) -> MessageOutcome {
+        let absence = match outcome {
+            ExchangeOutcome::Message(integers) => match checked(request, integers) {
+                Some(sent) => return sent,
+                None => Absence::OutOfBound,
+            },
+            ExchangeOutcome::Missing(absence) => absence,
+            // No update was asked for.
+            ExchangeOutcome::Answered(_) => Absence::OutOfBound,
+        };
+        self.record
+            .without_matrix
+            .insert(device, absence.to_string());
+        match absence {
+            Absence::NotConnected
+            | Absence::Silent
+            | Absence::Declined(_)
+            | Absence::Quarantined => MessageOutcome::Absent,
+            // The message of a device whose key was revoked in the meantime may have come.
+            _ => {
+                self.record.lost_matrices.push(device);
+                MessageOutcome::Lost
+            }
+        }
+    }
+}
+
+/// A message that so many samples can have given; the number of samples is behind it.
+fn checked(request: &MessageRequest<'_>, mut integers: Vec<i64>) -> Option<MessageOutcome> {
+    let samples = u32::try_from(integers.pop()?).ok()?;
+    let message = Message::received(integers);
+    let can_be = samples >= request.min_samples
+        && samples <= request.contrast.max_samples
+        && request.messages.is_plausible(&message, samples);
+    can_be.then_some(MessageOutcome::Sent { samples, message })
+}
+
+impl Elsewhere for RealMessages<'_> {
+    fn has(&self, device: u32) -> bool {
+        self.fleet.has(device)
+    }
+
+    fn messages(
+        &mut self,
+        request: &MessageRequest<'_>,
+        devices: &[u32],
+    ) -> BTreeMap<u32, MessageOutcome> {
+        let tails = devices
+            .iter()
+            .map(|device| (*device, request.tail.clone()))
+            .collect();
+        let offer = Offer {
+            number: self.assignment.number,
+            invitation: Invitation {
+                grid: request.messages.grid,
+                noise: request.messages.noise.as_ref().map(DiscreteGaussian::sigma),
+                bit: None,
+                masks: None,
+                proximal: Penalty::NONE,
+                gradient_smoothing: None,
+                request: Some(Request::Contrast(request.contrast)),
+                ..*self.invitation
+            },
+            model: self.assignment.global.to_vec(),
+            tails,
+            places: None,
+            last_rounds: BTreeMap::new(),
+        };
+        match self.fleet.round(offer, devices, || ()) {
+            Ok((outcomes, ())) => outcomes
+                .into_iter()
+                .map(|(device, outcome)| (device, self.outcome(request, device, outcome)))
+                .collect(),
+            Err(failure) => {
+                self.failure = Some(failure);
+                BTreeMap::new()
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! What a federation asks of real devices, and whether an experiment can ask it.
+
+use smolfed_accounting::event::{Adjacency, PrivacyEvent};
+use smolfed_core::contrast::{ContrastRequest, MAX_SAMPLES, Recipe};
+use smolfed_core::params::{ClipNorm, Penalty};
+use smolfed_core::session::SETTING_LIMITS;
+use smolfed_core::train::LocalTraining;
+use smolfed_core::wire::message::{Shape, update_chunks};
+
+use crate::coordinator::FleetError;
+use crate::keys::FleetKeys;
+use crate::peer::Terms;
+use crate::source::over_selection::OverSelectionError;
+use crate::source::tuning::fine_tuning;
+use smolfed_data::federation::Federation;
+use smolfed_engine::combinations::{
+    HIDDEN_LAYER, SourceName, refusal, refusal_of_arithmetic, refusal_of_private_scale,
+    refusal_of_restart,
+};
+use smolfed_engine::experiment::Experiment;
+use smolfed_engine::method::tuning::FineTune;
+use smolfed_release::{Encoding, Timing};
+
+/// Why steps cannot be released one by one.
+const STEPS: &str = "real devices release one update in a round: use \"each-round\"";
+
+/// Why devices that count their participations for the accounting cannot fine-tune.
+const PARTICIPATIONS: &str = "fine-tuning is one participation more than the accounting counts on";
+
+/// Why other objectives of fine-tuning cannot be asked for.
+const OBJECTIVES: &str = "real devices know \"plain\" and \"mean-regularised\"";
+
+/// Why devices that insist on their own noise send no matrices.
+const MATRICES: &str = "real devices that add noise to their updates send no correlation matrix, \
+                        whose noise hides one example and not the device: use \"central\", or \
+                        method \"fedavg-sc\"";
+
+/// Why a large matrix of a small encoder cannot be sent.
+const ROOM: &str = "real devices send a matrix from the memory of the update";
+
+/// Why variations cannot be sent.
+const RECIPE: &str = "real devices know shifts and sizes up to 65,535 values";
+
+/// Why a sum of so many samples cannot be sent.
+const SAMPLES: &str = "the matrices of real devices are sums of up to 1,048,576 samples";
+
+/// Why an experiment cannot be run with real devices.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Updates without a bound have no form on the wire.
+    #[error(
+        "`privacy.clip_norm` is missing: real devices send their updates on the grid of a clip norm"
+    )]
+    NoClipNorm,
+    /// A number that every device declines.
+    #[error("`{key}` is {value}: real devices accept numbers from 2^-30 to 2^30")]
+    Setting {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        value: f32,
+    },
+    /// A method, model or setting that the protocol does not support.
+    #[error("{what} is supported only in simulations: {reason}")]
+    SimulationOnly {
+        /// Which.
+        what: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A model that the wire cannot carry.
+    #[error(
+        "the model has {features} features and {outputs} scores: a device can have up to 65,535 of \
+         each, and an update of up to 65,535 chunks"
+    )]
+    TooLarge {
+        /// Features.
+        features: usize,
+        /// Scores.
+        outputs: usize,
+    },
+    /// A key for a device that the federation does not have.
+    #[error("the keys name device {device}, but the federation has devices 0 to {last}")]
+    NoSuchDevice {
+        /// The device.
+        device: u32,
+        /// The last device of the federation.
+        last: u32,
+    },
+    /// The numbers of real and simulated devices do not add up.
+    #[error(
+        "the federation has {devices} devices, {real} of which have keys: `--simulated {rest}` \
+         simulates the others, and `--simulated 0` makes it a federation of {real}"
+    )]
+    Count {
+        /// Devices of the federation.
+        devices: u32,
+        /// Devices with keys.
+        real: u32,
+        /// The difference.
+        rest: u32,
+    },
+    /// A quorum that the accounting does not cover.
+    #[error("`--quorum`: {reason}; leave it out, or {instead}")]
+    Quorum {
+        /// Why.
+        reason: &'static str,
+        /// What is possible.
+        instead: &'static str,
+    },
+    /// Over-selection that does not fit the experiment.
+    #[error(transparent)]
+    OverSelection(#[from] OverSelectionError),
+    /// The fleet.
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+}
+
+impl ServeError {
+    /// Whether the input is to blame, not the run.
+    #[must_use]
+    pub const fn is_bad_input(&self) -> bool {
+        !matches!(
+            self,
+            Self::Fleet(FleetError::Listen { .. } | FleetError::Entropy(_) | FleetError::Thread(_))
+        )
+    }
+}
+
+/// Checks that the devices with keys and the simulated ones are those of the federation.
+///
+/// # Errors
+/// [`ServeError::NoSuchDevice`], [`ServeError::Count`].
+pub fn check_devices(
+    federation: &Federation,
+    keys: &FleetKeys,
+    simulated: u32,
+) -> Result<(), ServeError> {
+    let devices = federation.device_count();
+    let real = keys.members().len() as u32;
+    if let Some(device) = keys.members().iter().find(|device| **device >= devices) {
+        return Err(ServeError::NoSuchDevice {
+            device: *device,
+            last: devices.saturating_sub(1),
+        });
+    }
+    if real.checked_add(simulated) != Some(devices) {
+        return Err(ServeError::Count {
+            devices,
+            real,
+            rest: devices.saturating_sub(real),
+        });
+    }
+    Ok(())
+}
+
+/// What the federation asks of its devices.
+///
+/// # Errors
+/// [`ServeError::NoClipNorm`], [`ServeError::Setting`], [`ServeError::TooLarge`],
+/// [`ServeError::SimulationOnly`].
+pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
+    let Encoding::Clipped(grid) = experiment.release.encoding else {
+        return Err(ServeError::NoClipNorm);
+    };
+    let last = experiment.config.rounds.saturating_sub(1);
+    for round in [0, last] {
+        check_settings(experiment, &experiment.training_in(round), grid.clip_norm())?;
+    }
+    let simulation_only = |what: String, reason| Err(ServeError::SimulationOnly { what, reason });
+    let method = experiment.config.method;
+    if let Some(reason) = refusal(SourceName::Fleet, method) {
+        return simulation_only(format!("method \"{}\"", method.name()), reason);
+    }
+    if let Timing::EachStep(_) = experiment.method.timing() {
+        return simulation_only("`personalise.noise` = \"each-step\"".to_owned(), STEPS);
+    }
+    if let Some((objective, _)) = experiment.method.fine_tuning() {
+        if experiment.method.personal_request().is_some() {
+            let what = format!("`personalise.fine_tune` with method \"{}\"", method.name());
+            return simulation_only(
+                what,
+                "real devices keep one model, which is the personal one",
+            );
+        }
+        if experiment.privacy.strategy.is_some() {
+            let what = "`personalise.fine_tune` with correlated noise".to_owned();
+            return simulation_only(what, PARTICIPATIONS);
+        }
+        if let FineTune::SymmetrisedKl(_) | FineTune::Ewc(_) = objective {
+            let what = "`personalise.fine_tune` = \"symmetrised-kl\" or \"ewc\"".to_owned();
+            return simulation_only(what, OBJECTIVES);
+        }
+    }
+    let arithmetic = experiment.method.arithmetic().name;
+    if let Some(reason) = refusal_of_arithmetic(SourceName::Fleet, arithmetic) {
+        let what = format!("`simulation.arithmetic` = \"{}\"", arithmetic.name());
+        return simulation_only(what, reason);
+    }
+    if let (Some(_), Some(reason)) = (
+        &experiment.scale_release,
+        refusal_of_private_scale(SourceName::Fleet),
+    ) {
+        return simulation_only("`data.scale` = \"private\"".to_owned(), reason);
+    }
+    let strategy = experiment.privacy.strategy.as_ref();
+    if let Some(reason) = strategy.and_then(|strategy| refusal_of_restart(strategy.shape())) {
+        return simulation_only("`privacy.family` = \"tree\"".to_owned(), reason);
+    }
+    if experiment.release.weight_cap.is_some() {
+        let what = "`cohort.weighting` by \"samples\"".to_owned();
+        return simulation_only(what, "real devices do not disclose their number of samples");
+    }
+    if experiment.task().hidden_count().is_some() {
+        return simulation_only("`model.hidden`".to_owned(), HIDDEN_LAYER);
+    }
+    if let Some((what, reason)) = refusal_without_labels(experiment) {
+        return simulation_only(what.to_owned(), reason);
+    }
+    let shape = shape(experiment).ok_or(ServeError::TooLarge {
+        features: experiment.task().feature_count(),
+        outputs: experiment.task().output_count(),
+    })?;
+    let privacy = &experiment.privacy;
+    Ok(Terms {
+        shape,
+        local_noise: privacy.is_local() && privacy.noise.is_some(),
+        // The coordinator's operator says it.
+        handshake: false,
+    })
+}
+
+/// Whether the accounting covers rounds that end when a share of the cohort has answered; see
+/// [`crate::quorum`].
+///
+/// # Errors
+/// [`ServeError::Quorum`].
+pub fn check_quorum(experiment: &Experiment) -> Result<(), ServeError> {
+    let refuse = |reason, instead| Err(ServeError::Quorum { reason, instead });
+    if experiment.privacy.is_local() {
+        return Ok(());
+    }
+    if experiment.privacy.strategy.is_some() {
+        return refuse(
+            "with correlated noise a device that answers early would displace another one in every \
+             round it takes part in, which its sensitivity does not count",
+            "use independent noise",
+        );
+    }
+    let events = experiment.events_in(0);
+    let is_covered = |event: &PrivacyEvent| event.adjacency() == Adjacency::ReplaceOne;
+    if !events.iter().all(is_covered) {
+        return refuse(
+            "a device that answers early displaces another one, and the sum moves by up to twice \
+             the clip norm, where add-remove adjacency counts it once",
+            "use `cohort.sampling` = \"uniform\", or local trust",
+        );
+    }
+    Ok(())
+}
+
+/// Refuses what devices decline: the learning rate falls from the first round to the last.
+fn check_settings(
+    experiment: &Experiment,
+    training: &LocalTraining,
+    clip_norm: ClipNorm,
+) -> Result<(), ServeError> {
+    let request = experiment.method.personal_request();
+    let pull = request.and_then(|request| request.pull());
+    let tuning = fine_tuning(experiment);
+    let pull = pull.map_or(0.0, Penalty::get);
+    let positive = [
+        ("privacy.clip_norm", clip_norm.get()),
+        ("train.learning_rate", training.learning_rate.get()),
+    ];
+    let penalties = [
+        ("train.weight_decay", training.weight_decay.get()),
+        ("train.proximal", training.proximal.get()),
+        ("personalise.lambda", pull),
+        (
+            "personalise.fine_tune_lambda",
+            tuning.map_or(0.0, |(pull, _)| pull.get()),
+        ),
+    ];
+    let is_below = |(_, value): &(_, f32)| value < SETTING_LIMITS.start();
+    let is_above = |(_, value): &(_, f32)| value > SETTING_LIMITS.end();
+    let too_small = positive.into_iter().find(is_below);
+    let declined = too_small.or_else(|| positive.into_iter().chain(penalties).find(is_above));
+    match declined {
+        None => Ok(()),
+        Some((key, value)) => Err(ServeError::Setting { key, value }),
+    }
+}
+
+/// What of a method without labels real devices do not do, and why.
+fn refusal_without_labels(experiment: &Experiment) -> Option<(&'static str, &'static str)> {
+    let method = &experiment.method;
+    let is_unknown = |recipe: Recipe| Recipe::read(&recipe.values()).is_none();
+    let has_room =
+        |shape: Shape| shape.parameters() >= ContrastRequest::matrix_entries(shape.outputs.into());
+    if method.messages().is_some() && !method.shape().is_none_or(has_room) {
+        Some((
+            "an encoder with fewer parameters than a matrix has entries",
+            ROOM,
+        ))
+    } else if method.messages().is_some() && experiment.privacy.is_local() {
+        Some(("`privacy.trust` = \"local\" with matrices", MATRICES))
+    } else if method.recipe().is_some_and(is_unknown) {
+        Some(("`contrast.augment`", RECIPE))
+    } else if method.max_samples() > MAX_SAMPLES {
+        Some(("a device with so many samples", SAMPLES))
+    } else {
+        None
+    }
+}
+
+/// The model as the wire names it, if it can be carried.
+fn shape(experiment: &Experiment) -> Option<Shape> {
+    let shape = experiment.method.shape()?;
+    // The widest update has values of 57 bits.
+    u16::try_from(update_chunks(shape.parameters(), 57)).ok()?;
+    let integer = experiment.method.arithmetic().feature_format();
+    Some(Shape { integer, ..shape })
+}

@@ -1,0 +1,59 @@
+//! Devices that come back on another connection.
+
+use smolfed_core::wire::message::{Message, Packed, UpdateChunk};
+use smolfed_core::wire::refusal::Refusal;
+
+use super::harness::*;
+use super::scripted::*;
+use crate::exchange::{Absence, ExchangeOutcome};
+use crate::peer::ConnectionId;
+
+/// The kind of an invitation (docs/protocol.md).
+const INVITATION: u8 = 17;
+
+/// `Done` was lost with the connection, and the next round has begun: what the device repeats is
+/// refused, but shows where it is, and it is invited there.
+#[test]
+fn a_device_that_repeats_a_chunk_of_an_earlier_round_is_invited() {
+    let mut harness = Harness::new(None);
+    harness.peer(0).offer(offer(1, None));
+    let mut device = ScriptedDevice::new(&mut harness, 0);
+    device.fetch(&mut harness, 1);
+    harness.peer(0).close().unwrap();
+    harness.reconnect();
+    harness.peer(0).hold(offer(2, None));
+    harness.registry.changes(STEP);
+    let chunk = Message::UpdateChunk(UpdateChunk {
+        index: 0,
+        negated: false,
+        more: false,
+        packed: Packed::Bytes(&[0; 221]),
+    });
+    device.send(&mut harness, 1, &chunk);
+    assert_eq!(harness.peer(0).refusals().get(Refusal::Round), 1);
+    // Whoever gives turns is told, and the invitation goes to this connection.
+    assert!(harness.registry.changes(STEP).contains(&0));
+    let released = harness.peer(0).release(false);
+    assert_eq!(released, Some(ConnectionId(harness.connections)));
+    let invited = harness.receive(&[]);
+    assert_eq!(device.kinds(&invited), [INVITATION]);
+}
+
+/// How much of a round a device has that had to wait depends on the others: it is no straggler.
+#[test]
+fn a_device_that_had_to_wait_for_its_turn_is_not_late() {
+    for (turn, expected) in [
+        (Some(false), Absence::Silent),
+        (Some(true), Absence::NoTurn),
+        (None, Absence::NoTurn),
+    ] {
+        let mut harness = Harness::new(None);
+        harness.peer(0).hold(offer(1, None));
+        let _device = ScriptedDevice::new(&mut harness, 0);
+        if let Some(has_waited) = turn {
+            harness.peer(0).release(has_waited);
+        }
+        let outcome = harness.peer(0).close().unwrap();
+        assert_eq!(outcome, ExchangeOutcome::Missing(expected), "{turn:?}");
+    }
+}

@@ -1,0 +1,133 @@
+//! The certificate and private key with which this side proves itself, from PEM files.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use tokio_rustls::rustls::pki_types::pem::{Error as PemError, PemObject};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
+use tokio_rustls::rustls::sign::CertifiedKey;
+use tokio_rustls::rustls::{Error, ServerConfig};
+
+use super::super::files::{OptionsError, read, wrong};
+use super::provider::provider;
+use crate::lock::lock;
+
+const CERTIFICATE: &str = "--tls-certificate";
+const KEY: &str = "--tls-key";
+
+/// A certificate that can be renewed while it is in use.
+pub struct Certificate {
+    certificate: PathBuf,
+    key: PathBuf,
+    current: Mutex<Arc<CertifiedKey>>,
+}
+
+impl Certificate {
+    /// Reads a certificate and its key.
+    ///
+    /// # Errors
+    /// [`OptionsError`], also if they do not belong together.
+    pub fn read(certificate: &Path, key: &Path) -> Result<Self, OptionsError> {
+        Ok(Self {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+            current: Mutex::new(Arc::new(certified(certificate, key)?)),
+        })
+    }
+
+    /// Reads both files again. The next handshake uses what was read; connections stay open.
+    ///
+    /// # Errors
+    /// [`OptionsError`]; the certificate of before stays.
+    pub fn reload(&self) -> Result<(), OptionsError> {
+        let renewed = certified(&self.certificate, &self.key)?;
+        *lock(&self.current) = Arc::new(renewed);
+        Ok(())
+    }
+}
+
+impl ResolvesServerCert for Certificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&lock(&self.current)))
+    }
+}
+
+/// Shows where the files are, and nothing of the key.
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (certificate, key) = (self.certificate.display(), self.key.display());
+        write!(f, "Certificate({certificate}, {key})")
+    }
+}
+
+/// How a side that has a certificate accepts connections. Peers need none: keys of the fleet say
+/// who they are.
+pub(super) fn config(certificate: &Arc<Certificate>) -> io::Result<Arc<ServerConfig>> {
+    let resolver: Arc<dyn ResolvesServerCert> = Arc::<Certificate>::clone(certificate);
+    let config = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_no_client_auth()
+        .with_cert_resolver(resolver);
+    Ok(Arc::new(config))
+}
+
+fn certified(certificate: &Path, key: &Path) -> Result<CertifiedKey, OptionsError> {
+    let chain = certificates(CERTIFICATE, certificate)?;
+    let private = private_key(key)?;
+    CertifiedKey::from_der(chain, private, &provider()).map_err(|error| match error {
+        Error::InconsistentKeys(_) => wrong(
+            KEY,
+            key,
+            format!(
+                "it does not belong to the certificate {}",
+                certificate.display()
+            ),
+        ),
+        Error::InvalidCertificate(_) => {
+            wrong(CERTIFICATE, certificate, "the first certificate is damaged")
+        }
+        _ => wrong(
+            KEY,
+            key,
+            "expected a key for RSA, ECDSA (P-256, P-384) or Ed25519",
+        ),
+    })
+}
+
+/// All certificates of a PEM file, of which there is one at least.
+pub(super) fn certificates(
+    flag: &'static str,
+    path: &Path,
+) -> Result<Vec<CertificateDer<'static>>, OptionsError> {
+    let bytes = read(flag, path)?;
+    let found: Result<Vec<_>, PemError> = CertificateDer::pem_slice_iter(&bytes).collect();
+    let found = found.map_err(|_| wrong(flag, path, "it is damaged: not PEM throughout"))?;
+    if found.is_empty() {
+        let expected = "expected a PEM file, in which `-----BEGIN CERTIFICATE-----` begins a \
+                        certificate";
+        return Err(wrong(flag, path, expected));
+    }
+    Ok(found)
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, OptionsError> {
+    let bytes = zeroize::Zeroizing::new(read(KEY, path)?);
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| {
+        let is_encrypted = bytes.windows(9).any(|part| part == b"ENCRYPTED");
+        let what = match error {
+            PemError::NoItemsFound if is_encrypted => {
+                "it is encrypted, and nobody types its passphrase: decrypt it with `openssl pkey`, \
+                 into a file that its owner alone may read"
+            }
+            PemError::NoItemsFound => {
+                "expected a PEM file, in which `-----BEGIN PRIVATE KEY-----` begins the key"
+            }
+            _ => "it is damaged: not PEM throughout",
+        };
+        wrong(KEY, path, what)
+    })
+}

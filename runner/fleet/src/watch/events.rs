@@ -1,0 +1,82 @@
+//! `/events`: the figures as server-sent events, once a second where they have changed.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures_util::stream::{Stream, unfold};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::visits::Visits;
+use crate::monitor::Access;
+
+/// How often figures are sent.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// A stream to one page.
+struct ToPage {
+    visits: Arc<Visits>,
+    access: Access,
+    ticks: Interval,
+    /// Whether the curve was sent.
+    has_history: bool,
+    /// The figures that were sent last.
+    sent: String,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// The curve so far, then the figures.
+pub(super) fn stream(
+    visits: Arc<Visits>,
+    access: Access,
+    permit: OwnedSemaphorePermit,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let mut ticks = interval(INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let page = ToPage {
+        visits,
+        access,
+        ticks,
+        has_history: false,
+        sent: String::new(),
+        _permit: permit,
+    };
+    let events = unfold(page, async |mut page| {
+        let event = page.next().await;
+        Some((Ok(event), page))
+    });
+    Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(10)))
+}
+
+impl ToPage {
+    async fn next(&mut self) -> Event {
+        if !self.has_history {
+            self.has_history = true;
+            return event(
+                "history",
+                &to_json(&self.visits.service().monitor().history()),
+            );
+        }
+        loop {
+            self.ticks.tick().await;
+            let figures = self.visits.figures(self.access);
+            let text = to_json(&figures);
+            if text != self.sent {
+                let event = event("figures", &text);
+                self.sent = text;
+                return event;
+            }
+        }
+    }
+}
+
+fn event(kind: &str, json: &str) -> Event {
+    Event::default().event(kind).data(json)
+}
+
+/// Numbers and sentences always have a text.
+fn to_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}

@@ -1,0 +1,80 @@
+use super::*;
+
+fn shared() -> Shared {
+    let nonces = smolfed_core::stream::Root::from_seed(1).stream(smolfed_core::stream::StreamId {
+        purpose: smolfed_core::stream::Purpose::SessionNonces,
+        round: 0,
+        device: 0,
+    });
+    let registry = crate::registry::Registry::new(
+        std::collections::BTreeMap::new(),
+        crate::ledgers::KnownLedgers::default(),
+        nonces,
+    );
+    Shared {
+        visits: Arc::new(Visits::new(Arc::new(Service::new(registry, 1)))),
+        token: None,
+        streams: Arc::new(tokio::sync::Semaphore::new(1)),
+    }
+}
+
+#[test]
+fn other_machines_need_a_token() {
+    let bind_as = |address: &str, is_public| {
+        HttpServer::bind(HttpSettings {
+            address: address.parse().unwrap(),
+            names: Vec::new(),
+            token: None,
+            is_public,
+        })
+    };
+    let bind = |address| bind_as(address, false);
+    bind_as("0.0.0.0:0", true).unwrap();
+    let error = bind("0.0.0.0:0").unwrap_err();
+    assert!(
+        error.is_bad_input() && error.to_string().contains("--http-token-file"),
+        "{error}"
+    );
+    let first = bind("127.0.0.1:0").unwrap();
+    let taken = bind(&first.address().to_string()).unwrap_err();
+    assert!(
+        !taken.is_bad_input() && taken.to_string().contains("choose another"),
+        "{taken}"
+    );
+}
+
+#[test]
+fn figures_of_participation_need_a_token_where_cohorts_are_secret() {
+    use crate::monitor::{Plan, is_secret};
+    use smolfed_release::SamplingScheme;
+    for (sampling, is_public) in [
+        (SamplingScheme::Uniform, false),
+        (SamplingScheme::Poisson, false),
+        (SamplingScheme::BlockCyclic, false),
+        (SamplingScheme::Full, true),
+        (SamplingScheme::Rotation, true),
+    ] {
+        let shared = shared();
+        let service = shared.visits.service();
+        let plan = Plan {
+            is_cohort_secret: is_secret(sampling),
+            ..Plan::default()
+        };
+        service.monitor().run_begins(plan, &[]);
+        service.monitor().round_begins(17);
+        let text = |access| metrics::text(&shared.visits.figures(access));
+        assert!(text(Access::Operator).contains("smolfed_round_awaited 17"));
+        let public = text(Access::Public);
+        assert_eq!(public.contains("17"), is_public, "{public}");
+        assert_eq!(public.contains("updates"), is_public, "{public}");
+        assert!(public.contains("smolfed_rounds_done 0"), "{public}");
+        assert!(public.ends_with("# EOF\n"), "{public}");
+    }
+}
+
+/// A supervisor reads the status, the container's health check the line.
+#[test]
+fn a_stuck_round_is_not_healthy() {
+    assert_eq!(health_of(false).status(), StatusCode::OK);
+    assert_eq!(health_of(true).status(), StatusCode::SERVICE_UNAVAILABLE);
+}

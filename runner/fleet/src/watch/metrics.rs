@@ -1,0 +1,129 @@
+//! `/metrics`: the figures as Prometheus reads them. docs/operating.md says what each means.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::monitor::{Attendance, Figures, HelperFigures};
+
+/// The type of [`text`].
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+type Number = Gauge<f64, AtomicU64>;
+
+/// Reasons are sentences of this program, a few dozen: none comes from a device.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Reason {
+    reason: String,
+}
+
+/// The figures in OpenMetrics text.
+#[must_use]
+pub fn text(figures: &Figures) -> String {
+    let mut metrics = Registry::with_prefix("smolfed");
+    of_run(&mut metrics, figures);
+    if let Some(helpers) = &figures.helpers {
+        of_helpers(&mut metrics, helpers);
+    }
+    if let Some(attendance) = &figures.attendance {
+        of_attendance(&mut metrics, attendance);
+    }
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = encode(&mut text, &metrics);
+    text
+}
+
+#[rustfmt::skip]
+fn of_run(metrics: &mut Registry, figures: &Figures) {
+    let latest = figures.latest;
+    let stopping = f64::from(u8::from(figures.state == "stopping"));
+    let (accuracy, rmse) = (latest.and_then(|x| x.accuracy), latest.and_then(|x| x.rmse));
+    for (name, help, value) in [
+        ("rounds_planned", "Rounds of the run", Some(figures.rounds.into())),
+        ("rounds_done", "Rounds that are done", Some(figures.done.into())),
+        ("rounds_burned", "Rounds that came to nothing", Some(figures.burned.into())),
+        ("stopping", "1 once the run was asked to stop", Some(stopping)),
+        ("epsilon_spent", "Epsilon after the last round", figures.epsilon),
+        ("epsilon_planned", "Epsilon after all rounds", figures.epsilon_planned),
+        ("epsilon_limit", "Epsilon that no round may exceed", figures.epsilon_limit),
+        ("delta", "Delta of every epsilon", figures.delta),
+        ("test_accuracy", "Accuracy on public test samples", accuracy),
+        ("test_rmse", "Root mean squared error on public test samples", rmse),
+        ("devices", "Devices with keys", Some(figures.devices as f64)),
+        ("devices_connected", "Devices with a session", Some(figures.connected as f64)),
+    ] {
+        gauge(metrics, name, help, value);
+    }
+    let strangers = figures.strangers.iter();
+    let strangers = strangers.map(|(reason, count)| (reason, u64::from(*count)));
+    by_reason(metrics, "stranger_frames_refused", "Refused frames of nobody", strangers);
+}
+
+#[rustfmt::skip]
+fn of_attendance(metrics: &mut Registry, attendance: &Attendance) {
+    let Attendance { current, last, total, updates_per_second, refused } = attendance;
+    for (name, help, value) in [
+        ("updates_expected", "Real devices that were drawn", total.drawn),
+        ("updates_received", "Updates that were received", total.answered),
+    ] {
+        let counter: Counter = Counter::default();
+        counter.inc_by(value);
+        metrics.register(name, help, counter);
+    }
+    let awaited = current.as_ref().map(|current| current.awaited as f64);
+    for (name, help, value) in [
+        ("round_awaited", "Devices that the round waits for", awaited),
+        ("round_seconds", "Duration of the last round", last.as_ref().map(|last| last.seconds)),
+        ("updates_per_second", "Updates a second in the last round", *updates_per_second),
+    ] {
+        gauge(metrics, name, help, value);
+    }
+    for (name, help, counts) in [
+        ("updates_missing", "Drawn devices that did not answer", &total.missing),
+        ("device_frames_refused", "Refused frames in the names of devices", refused),
+    ] {
+        by_reason(metrics, name, help, counts.iter().map(|(reason, count)| (reason, *count)));
+    }
+}
+
+#[rustfmt::skip]
+fn of_helpers(metrics: &mut Registry, helpers: &HelperFigures) {
+    for (name, help, value) in [
+        ("helpers", "Helpers of the federation", helpers.count),
+        ("helpers_connected", "Helpers that answered when they were last asked", helpers.connected),
+    ] {
+        gauge(metrics, name, help, Some(value as f64));
+    }
+    let lost = helpers.lost.iter().map(|(reason, count)| (reason, *count));
+    by_reason(metrics, "helper_rounds_lost", "Rounds without the answer of a helper", lost);
+}
+
+/// A number, if there is one.
+pub fn gauge(metrics: &mut Registry, name: &str, help: &str, value: Option<f64>) {
+    if let Some(value) = value {
+        let gauge = Number::default();
+        gauge.set(value);
+        metrics.register(name, help, gauge);
+    }
+}
+
+/// A counter for each reason.
+pub fn by_reason<'a>(
+    metrics: &mut Registry,
+    name: &str,
+    help: &str,
+    counts: impl Iterator<Item = (&'a String, u64)>,
+) {
+    let family = Family::<Reason, Counter>::default();
+    for (reason, count) in counts {
+        let reason = reason.clone();
+        family.get_or_create(&Reason { reason }).inc_by(count);
+    }
+    metrics.register(name, help, family);
+}

@@ -1,0 +1,244 @@
+//! Wiring faults that `smolfed audit --fault` plants, to see that the audit notices them. No run
+//! can have one: an experiment sets [`Fault::None`], and only an audit's target changes it. Without
+//! the cargo feature `faults`, which no released program has, none has any effect on the release.
+//! docs/privacy-testing.md has the test that each of them fails.
+
+use std::ops::Range;
+
+use super::admission::Admitted;
+
+/// Coordinates that share a noise stream of the server: the block that a fault leaves out is the
+/// second.
+const BLOCK: Range<usize> = 4096..8192;
+/// The device whose noise a fault leaves out.
+const DEVICE: u32 = 1;
+
+/// A fault planted to test whether the audit detects it. Only audits have one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Fault {
+    /// None: the code as it is.
+    #[default]
+    None,
+    /// The noise is divided by the cohort size, and the noisy sum is then divided by it again.
+    NoiseDividedTwice,
+    /// The standard deviation of the noise is a tenth smaller than is claimed.
+    NoiseTooSmall,
+    /// All rounds draw the same noise.
+    NoiseStreamReused,
+    /// The second round draws the noise of the first.
+    NoiseSharedByTwoRounds,
+    /// A round in the middle of the run has no noise.
+    NoNoiseInOneRound,
+    /// The last round has no noise.
+    NoNoiseInLastRound,
+    /// The coordinates from 4,096 to 8,191 have no noise.
+    NoNoiseInOneBlock,
+    /// One device adds no noise to what it sends (local trust).
+    NoNoiseAtOneDevice,
+    /// Updates are neither clipped nor checked; the canary's is ten times too long.
+    ClipSkipped,
+    /// The last tensor of a model is neither clipped nor checked.
+    ClipSkippedForOneTensor,
+    /// Coordinates from 512 on are neither clipped nor checked.
+    ClipSkippedFrom512,
+    /// The sum is divided by the number of devices drawn.
+    RealisedDenominator,
+    /// The cohort of the first round takes part in every round.
+    CohortKept,
+    /// Devices are drawn at a rate that is a tenth larger than is claimed.
+    SamplingRateTooLarge,
+    /// The last round is not charged.
+    EventNeverCharged,
+    /// The last round is charged twice: the claim is larger than need be, and holds.
+    EventChargedTwice,
+    /// Rounds are charged with a sampling rate that is a tenth too small.
+    EventWithAnotherRate,
+    /// The noise on correlation matrices is a tenth smaller than is claimed.
+    MatrixNoiseTooSmall,
+    /// The noise on the moments of a private scale is a tenth smaller than is claimed.
+    MomentNoiseTooSmall,
+    /// The moments of a private scale have no noise.
+    NoNoiseOnMoments,
+    /// The moments of a private scale have the noise of the first round's updates.
+    MomentNoiseReused,
+    /// The moments of a private scale are not charged.
+    MomentsNeverCharged,
+    /// The bit of adaptive clipping has no noise.
+    NoNoiseOnBit,
+    /// The bit of adaptive clipping has the noise of the first coordinate of the updates (central
+    /// trust).
+    BitNoiseReused,
+    /// Devices send their bit as 0 or 1 instead of as -1/2 or 1/2.
+    WholeBit,
+    /// The coefficients by which sums of rounds are combined are larger than is accounted
+    /// (correlated noise).
+    OtherCoefficients,
+    /// Devices take part in every round (correlated noise).
+    DeviceLetInEarly,
+    /// All rounds have the same masks (distributed trust).
+    MaskReused,
+    /// Helpers add no noise (distributed trust).
+    NoHelperNoise,
+    /// Helpers answer twice in a round, for other lists (distributed trust).
+    OneAnswerTooMany,
+    /// Helpers answer for devices that did not take part (distributed trust).
+    AttendanceForged,
+    /// No noise in the round of this number.
+    #[value(skip)]
+    NoNoiseIn(u32),
+    /// No clipping and no check from this coordinate on.
+    #[value(skip)]
+    NoClipFrom(usize),
+}
+
+impl Fault {
+    /// Whether this crate was compiled with faults. Otherwise nothing can switch noise off.
+    pub const ARE_COMPILED: bool = cfg!(any(test, feature = "faults"));
+
+    /// The fault itself where faults are compiled, and none elsewhere.
+    const fn compiled(self) -> Self {
+        if Self::ARE_COMPILED { self } else { Self::None }
+    }
+
+    /// The name on the command line.
+    #[must_use]
+    pub fn name(self) -> String {
+        let value = clap::ValueEnum::to_possible_value(&self);
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// The same fault, placed in a run of `rounds` rounds on tensors of these lengths.
+    #[must_use]
+    pub fn placed(self, rounds: u32, tensors: &[usize]) -> Self {
+        match self {
+            Self::NoNoiseInOneRound => Self::NoNoiseIn(rounds / 2),
+            Self::NoNoiseInLastRound => Self::NoNoiseIn(rounds.saturating_sub(1)),
+            Self::ClipSkipped => Self::NoClipFrom(0),
+            Self::ClipSkippedFrom512 => Self::NoClipFrom(512),
+            Self::ClipSkippedForOneTensor => {
+                let before = tensors.split_last().map_or(&[][..], |(_, before)| before);
+                Self::NoClipFrom(before.iter().sum())
+            }
+            _ => self,
+        }
+    }
+
+    /// The number that names the noise streams of a round.
+    pub(super) const fn noise_number(self, number: u32) -> u32 {
+        match (self.compiled(), number) {
+            (Self::NoiseStreamReused, _) | (Self::NoiseSharedByTwoRounds, 1) => 0,
+            _ => number,
+        }
+    }
+
+    /// The round that names the masks of another one.
+    pub(super) const fn mask_round(self, round: u32) -> u32 {
+        match self.compiled() {
+            Self::MaskReused => 0,
+            _ => round,
+        }
+    }
+
+    /// Whether helpers add no noise.
+    pub(super) const fn is_helper_silent(self) -> bool {
+        matches!(self.compiled(), Self::NoHelperNoise)
+    }
+
+    /// Whether helpers answer as often as they are asked.
+    pub(super) const fn answers_again(self) -> bool {
+        matches!(self.compiled(), Self::OneAnswerTooMany)
+    }
+
+    /// Whether helpers do not look at the tags of devices.
+    pub(super) const fn trusts_tags(self) -> bool {
+        matches!(self.compiled(), Self::AttendanceForged)
+    }
+
+    /// The devices that are admitted to a round, where `admitted` are those that should be.
+    #[must_use]
+    pub fn admits(self, admitted: Admitted) -> Admitted {
+        match self.compiled() {
+            Self::DeviceLetInEarly => Admitted::All,
+            _ => admitted,
+        }
+    }
+
+    /// Has the server add its noise of round `number`.
+    pub(super) fn cover(self, sum: &mut [i64], number: u32, add_noise: impl FnOnce(&mut [i64])) {
+        match self.compiled() {
+            Self::NoNoiseIn(round) if round == number => {}
+            Self::NoNoiseInOneBlock => {
+                let block = BLOCK.start.min(sum.len())..BLOCK.end.min(sum.len());
+                let clean = sum[block.clone()].to_vec();
+                add_noise(sum);
+                sum[block].copy_from_slice(&clean);
+            }
+            _ => add_noise(sum),
+        }
+    }
+
+    /// The block that names the noise stream of the bits, where it is `block` without a fault.
+    pub(super) const fn bit_block(self, block: u32) -> u32 {
+        match self.compiled() {
+            Self::BitNoiseReused => 0,
+            _ => block,
+        }
+    }
+
+    /// What a device sends whose bit is this half.
+    pub(super) const fn bit(self, half: i64) -> i64 {
+        match self.compiled() {
+            Self::WholeBit => half + half.abs(),
+            _ => half,
+        }
+    }
+
+    /// Whether a device adds its noise in round `number`.
+    pub(super) fn has_noise_at(self, device: u32, number: u32) -> bool {
+        match self.compiled() {
+            Self::NoNoiseAtOneDevice => device != DEVICE,
+            Self::NoNoiseIn(round) => round != number,
+            _ => true,
+        }
+    }
+
+    /// Coordinates of an update of `length` that are clipped and checked, the first ones.
+    pub(super) fn bounded(self, length: usize) -> usize {
+        match self.compiled() {
+            Self::NoClipFrom(coordinate) => coordinate.min(length),
+            _ => length,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use super::*;
+
+    /// Each planted fault, and the tests and verdicts that it fails.
+    const TABLE: &str = include_str!("../../../docs/privacy-testing.md");
+
+    #[test]
+    fn the_table_has_every_fault() {
+        for fault in Fault::value_variants() {
+            let row = format!("| `{}` |", fault.name());
+            let is_there = *fault == Fault::None || TABLE.contains(&row);
+            assert!(is_there, "{}", fault.name());
+        }
+    }
+
+    #[test]
+    fn nothing_is_planted_in_an_honest_release() {
+        let none = Fault::None.placed(40, &[3, 4]);
+        assert_eq!(none, Fault::None);
+        assert_eq!((none.noise_number(7), none.bounded(650)), (7, 650));
+        assert!(none.has_noise_at(DEVICE, 39));
+        assert_eq!((none.bit_block(9), none.bit(-4)), (9, -4));
+        assert!(!Fault::NoNoiseAtOneDevice.has_noise_at(DEVICE, 39));
+        let mut sum = vec![0; 9_000];
+        none.cover(&mut sum, 39, |sum| sum.fill(1));
+        assert!(sum.iter().all(|q| *q == 1));
+    }
+}

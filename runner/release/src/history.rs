@@ -1,0 +1,411 @@
+//! Correlated noise: what is released are combinations of the sums of several rounds, each with
+//! fresh noise, and the sum of a round is estimated from all of them.
+//!
+//! With X_t the exact sum of round t in steps of the grid, and m_j the coefficients of a
+//! [`Strategy`] in units of 1/256, round t releases `Y_t = Σ_j m_j X_{t-j} + Z_t` on a grid 256
+//! times finer, Z_t an exact discrete Gaussian (of the tree: 256 times the sum of each node that
+//! the round completes, and noise). `x̂_t = (Y_t - Σ_{j>=1} m_j x̂_{t-j}) / m_0` is
+//! post-processing.
+//!
+//! ```text
+//! private   PrivateSum X_t -> combine -> PrivateSum Σ m_j X_{t-j} -> release (+ Z_t)
+//! public    Released Y_t -> decode -> Released with the estimate x̂_t
+//! ```
+//!
+//! Why this is private: [`smolfed_accounting::correlated`]. What that counts on is here:
+//!
+//! * **The combination** is exact. Entries of X_t are clamped to what `S 2^g` allows before they
+//!   enter the history, so that nothing can leave an `i64`. No honest sum changes, and clamping
+//!   moves no two sums further apart, so that the sensitivity holds for any other.
+//! * **Noise** is fresh: all vectors of a round are one vector when [`PrivateSum::release`] covers
+//!   it, block by block with the streams (ServerNoise, t, 0), (ServerNoise, t, 1), .., none of
+//!   which is used twice.
+//! * **A history that begins anew**, as after a restart, lacks the sums of earlier rounds. Columns
+//!   of C lose entries, and none grows: the noise covers what is released. (A tree's nodes stay
+//!   where they are in the run, or it could lose that; so a tree does not begin anew.)
+//! * **Masked sums** are combined modulo 2^w, and so are the sums of their masks by each helper:
+//!   the combination of a sum with its masks is the combination of both. What is kept is then
+//!   uniform to whoever has no mask, and nothing is clamped.
+//! * **Devices** are admitted by [`Admissions`].
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use smolfed_accounting::correlated::{
+    COEFFICIENT_UNIT, CorrelatedError, Decoder, Shape, Strategy, Toeplitz, Tree,
+};
+use zeroize::Zeroizing;
+
+use crate::admission::{Admissions, Admitted};
+use crate::masked::combination::combined;
+use crate::masking::Ring;
+use crate::saved::{Dtype, Saved, SavedTensor};
+use crate::sum::{PrivateSum, Released};
+
+/// The names in checkpoints.
+const SUMS: &str = "mechanism.sums";
+const DECODER: &str = "mechanism.decoder";
+const ROUNDS: &str = "mechanism.rounds";
+
+/// What a mechanism keeps from round to round: nothing, where noise is independent.
+#[derive(Debug)]
+pub struct History(Option<Rounds>);
+
+/// The rounds of a run so far.
+struct Rounds {
+    strategy: Arc<Strategy>,
+    /// Entries of a sum.
+    length: usize,
+    /// The largest magnitude of an entry of a sum.
+    limit: i64,
+    /// Where masked sums are added up, whose entries have no magnitude.
+    ring: Option<Ring>,
+    admissions: Admissions,
+    /// Rounds since the history began.
+    count: u32,
+    /// Toeplitz: the exact sums of the last rounds, the latest first. Tree: the exact sum of what
+    /// each height's open node has seen. Private.
+    sums: VecDeque<Zeroizing<Vec<i64>>>,
+    /// What was released so far: public.
+    decoder: Decoder,
+    spread: Spread,
+}
+
+impl std::fmt::Debug for Rounds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (sums, length) = (self.sums.len(), self.length);
+        write!(f, "{sums} sums of {length} integers")
+    }
+}
+
+impl History {
+    /// Before the first round, for sums of `length` parameters on a grid of `grid_bits` bits.
+    #[must_use]
+    pub fn new(strategy: Option<&Arc<Strategy>>, grid_bits: u32, length: usize) -> Self {
+        Self(strategy.map(|strategy| Rounds {
+            length,
+            limit: limit(strategy, grid_bits),
+            ring: None,
+            admissions: Admissions::new(strategy.participation()),
+            count: 0,
+            sums: VecDeque::new(),
+            decoder: Decoder::new(strategy, length),
+            spread: Spread::new(strategy),
+            strategy: Arc::clone(strategy),
+        }))
+    }
+
+    /// The same for masked sums: what is kept is modulo 2^w, and uniform to whoever has no mask.
+    #[must_use]
+    pub fn of_masked(self, ring: Option<Ring>) -> Self {
+        Self(self.0.map(|rounds| Rounds { ring, ..rounds }))
+    }
+
+    /// The earlier rounds that a combination in round `number` has, the latest first. A history
+    /// without a gap is the last rounds: after any other it begins anew.
+    #[must_use]
+    pub fn earlier(&self, number: u32) -> Vec<u32> {
+        let kept = self.0.as_ref().map_or(0, Rounds::kept);
+        (1..)
+            .map_while(|i| number.checked_sub(i))
+            .take(kept)
+            .collect()
+    }
+
+    /// Admits those devices of a cohort that may take part in `round`, which counts for them.
+    pub fn admit(&mut self, round: u32, cohort: &[u32]) -> Admitted {
+        match &mut self.0 {
+            None => Admitted::All,
+            Some(rounds) => rounds.admissions.admit(round, cohort),
+        }
+    }
+
+    /// Whether anything is kept.
+    #[must_use]
+    pub const fn is_kept(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Forgets the sums and what was estimated from them, and not who took part.
+    pub fn begin_anew(&mut self) {
+        if let Some(rounds) = &mut self.0 {
+            rounds.count = 0;
+            rounds.sums.clear();
+            rounds.decoder = Decoder::new(&rounds.strategy, rounds.length);
+            rounds.spread = Spread::new(&rounds.strategy);
+        }
+    }
+
+    /// What the next round releases of its sum and of earlier ones, without noise yet: private.
+    #[must_use]
+    pub fn combine(&mut self, sum: PrivateSum) -> PrivateSum {
+        match &mut self.0 {
+            None => sum,
+            Some(rounds) => rounds.combine(sum),
+        }
+    }
+
+    /// Estimates the sum of the round from what it and earlier ones released: post-processing.
+    ///
+    /// # Errors
+    /// [`CorrelatedError::Released`] for a release of another length.
+    pub fn decode(&mut self, released: Released) -> Result<Released, CorrelatedError> {
+        match &mut self.0 {
+            None => Ok(released),
+            Some(rounds) => rounds.decode(released),
+        }
+    }
+
+    /// Adds what goes into a checkpoint: who took part and, of simulated devices only, the private
+    /// sums and the estimates. With real devices the sums are as secret as the noise and never
+    /// leave the memory.
+    pub fn save(&self, saved: &mut Saved, is_simulation: bool) {
+        let Some(rounds) = &self.0 else {
+            return;
+        };
+        rounds.admissions.save(saved);
+        if is_simulation {
+            rounds.save(saved);
+        }
+    }
+
+    /// Goes on with a checkpoint after `round` rounds, from which it takes what is its own.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn restore(&mut self, saved: &mut Saved, round: u32) -> Result<(), String> {
+        let Some(rounds) = &mut self.0 else {
+            return Ok(());
+        };
+        rounds.admissions.restore(saved)?;
+        rounds.restore(saved, round)
+    }
+}
+
+/// The largest magnitude of an entry of a sum, with which no release leaves an `i64`.
+fn limit(strategy: &Strategy, grid_bits: u32) -> i64 {
+    let cohort = u8::try_from(grid_bits).map_or(0, |bits| strategy.max_cohort(bits));
+    let largest = u128::from(cohort) << grid_bits.min(63);
+    i64::try_from(largest).unwrap_or(i64::MAX)
+}
+
+impl Rounds {
+    fn combine(&mut self, mut sum: PrivateSum) -> PrivateSum {
+        let (limit, ring) = (self.limit, self.ring);
+        let entries = sum.integers_mut().iter_mut();
+        entries.for_each(|x| {
+            *x = match ring {
+                None => (*x).clamp(-limit, limit),
+                Some(ring) => ring.reduce(*x),
+            }
+        });
+        let strategy = Arc::clone(&self.strategy);
+        let combined = match strategy.shape() {
+            Shape::Toeplitz(toeplitz) => self.combination(toeplitz, sum.integers_mut()),
+            Shape::Tree(tree) => self.nodes(*tree, sum.integers_mut()),
+        };
+        self.count += 1;
+        sum.combined(combined, COEFFICIENT_UNIT)
+    }
+
+    /// Σ m_j X_{t-j}.
+    fn combination(&mut self, toeplitz: &Toeplitz, latest: &mut [i64]) -> Vec<i64> {
+        let coefficients = toeplitz.coefficients();
+        self.sums.truncate(coefficients.len() - 1);
+        self.sums.push_front(Zeroizing::new(latest.to_vec()));
+        let sums: Vec<&[i64]> = self.sums.iter().map(|sum| sum.as_slice()).collect();
+        combined(coefficients, &sums, latest.len())
+    }
+
+    /// 256 times the sums of the nodes that the round completes, one after the other by height.
+    fn nodes(&mut self, tree: Tree, latest: &mut [i64]) -> Vec<i64> {
+        let empty = || Zeroizing::new(vec![0; latest.len()]);
+        self.sums.resize_with(tree.heights() as usize, empty);
+        for node in &mut self.sums {
+            node.iter_mut().zip(&*latest).for_each(|(sum, x)| *sum += x);
+        }
+        let completed = tree.completed(self.count) as usize;
+        let mut combined = Vec::with_capacity(completed * latest.len());
+        for node in self.sums.iter_mut().take(completed) {
+            combined.extend(node.iter().map(|x| COEFFICIENT_UNIT * x));
+            node.fill(0);
+        }
+        combined
+    }
+
+    fn decode(&mut self, released: Released) -> Result<Released, CorrelatedError> {
+        let values = released.values();
+        let vectors = values.chunks(self.length.max(1)).map(<[f64]>::to_vec);
+        let estimate = self.decoder.decode(vectors.collect())?;
+        let ratio = self.spread.next()?;
+        Ok(released.estimated(estimate, ratio))
+    }
+
+    fn save(&self, saved: &mut Saved) {
+        let entries = self.sums.iter().flat_map(|sum| sum.iter());
+        let sums = SavedTensor {
+            dtype: Dtype::I64,
+            shape: vec![self.sums.len(), self.length],
+            bytes: entries.flat_map(|x| x.to_le_bytes()).collect(),
+        };
+        // Numbers in short text that is read as the same number: it always has a JSON form.
+        let bytes = serde_json::to_vec(&self.decoder).unwrap_or_default();
+        let decoder = SavedTensor {
+            dtype: Dtype::U8,
+            shape: vec![bytes.len()],
+            bytes,
+        };
+        saved.tensors.insert(SUMS.to_owned(), sums);
+        saved.tensors.insert(DECODER.to_owned(), decoder);
+        let rounds = self.count.to_string();
+        saved.entries.insert(ROUNDS.to_owned(), rounds);
+    }
+
+    /// Goes on with the sums of a checkpoint after `round` rounds, or from an empty history where
+    /// it has none.
+    fn restore(&mut self, saved: &mut Saved, round: u32) -> Result<(), String> {
+        let Some(rounds) = saved.entries.remove(ROUNDS) else {
+            return match self.strategy.shape() {
+                Shape::Toeplitz(_) => Ok(()),
+                // Its nodes would begin anew in mid-run, which the sensitivity does not cover.
+                Shape::Tree(_) => Err(format!("it has no `{ROUNDS}`")),
+            };
+        };
+        let rounds: u32 = rounds
+            .parse()
+            .map_err(|_| format!("`{ROUNDS}` is no number"))?;
+        // Fewer, if the history has begun anew, which that of a tree does not.
+        let is_possible = match self.strategy.shape() {
+            Shape::Toeplitz(_) => rounds <= round,
+            Shape::Tree(_) => rounds == round,
+        };
+        if !is_possible {
+            return Err(format!("`{ROUNDS}` is {rounds} after {round} rounds"));
+        }
+        let mut tensor = |name| {
+            let found = saved.tensors.remove(name);
+            found.ok_or_else(|| format!("it has no `{name}`"))
+        };
+        let (sums, decoder) = (tensor(SUMS)?, tensor(DECODER)?);
+        let (words, rest) = sums.bytes.as_chunks::<8>();
+        let words: Vec<i64> = words.iter().map(|word| i64::from_le_bytes(*word)).collect();
+        let is_whole = rest.is_empty()
+            && sums.dtype == Dtype::I64
+            && words.len() == self.kept_after(rounds) * self.length
+            && self.are_inside(&words);
+        if !is_whole {
+            return Err(format!("`{SUMS}` does not hold the sums of rounds"));
+        }
+        let decoder: Decoder = serde_json::from_slice(&decoder.bytes)
+            .map_err(|error| format!("`{DECODER}` is not readable: {error}"))?;
+        if !decoder.continues(&self.strategy, self.length, rounds) {
+            return Err(format!("`{DECODER}` is not that of {rounds} rounds"));
+        }
+        self.decoder = decoder;
+        let vectors = words.chunks(self.length.max(1));
+        self.sums = vectors.map(|sum| Zeroizing::new(sum.to_vec())).collect();
+        self.count = rounds;
+        for _ in 0..rounds {
+            self.spread.next().map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+impl Rounds {
+    /// Earlier sums in the next combination.
+    fn kept(&self) -> usize {
+        match self.strategy.shape() {
+            Shape::Toeplitz(toeplitz) => {
+                let earlier = toeplitz.coefficients().len() - 1;
+                earlier.min(self.count as usize)
+            }
+            // The nodes of a tree are not the last rounds, and never masked.
+            Shape::Tree(_) => 0,
+        }
+    }
+
+    /// How many sums are kept after so many rounds.
+    fn kept_after(&self, rounds: u32) -> usize {
+        match self.strategy.shape() {
+            Shape::Toeplitz(toeplitz) => toeplitz.coefficients().len().min(rounds as usize),
+            Shape::Tree(tree) if rounds > 0 => tree.heights() as usize,
+            Shape::Tree(_) => 0,
+        }
+    }
+
+    /// Whether no entry is larger than that of an exact sum, or of as many as a node of the tree
+    /// adds up.
+    fn are_inside(&self, sums: &[i64]) -> bool {
+        if let Some(ring) = self.ring {
+            return sums.iter().all(|x| ring.reduce(*x) == *x);
+        }
+        let is_tree = matches!(self.strategy.shape(), Shape::Tree(_));
+        let mut sums = (0u32..).zip(sums.chunks(self.length.max(1)));
+        sums.all(|(height, sum)| {
+            let rounds = if is_tree { 1i64 << height.min(62) } else { 1 };
+            let largest = self.limit.saturating_mul(rounds);
+            sum.iter().all(|x| (-largest..=largest).contains(x))
+        })
+    }
+}
+
+/// The std of the noise in each round's estimate, where that in a release is 1.
+#[derive(Debug)]
+struct Spread {
+    tree: Option<Tree>,
+    round: u32,
+    /// Decodes 1, 0, 0, ..: the coefficients of C⁻¹.
+    impulse: Decoder,
+    /// Their squares, added up.
+    variance: f64,
+}
+
+impl Spread {
+    fn new(strategy: &Strategy) -> Self {
+        Self {
+            tree: match strategy.shape() {
+                Shape::Tree(tree) => Some(*tree),
+                Shape::Toeplitz(_) => None,
+            },
+            round: 0,
+            impulse: Decoder::new(strategy, 1),
+            variance: 0.0,
+        }
+    }
+
+    /// That of the next round.
+    fn next(&mut self) -> Result<f64, CorrelatedError> {
+        let round = self.round;
+        self.round += 1;
+        if let Some(tree) = self.tree {
+            return Ok(spread_of_tree(tree, round).sqrt());
+        }
+        let impulse = if round == 0 { 1.0 } else { 0.0 };
+        for weight in self.impulse.decode(vec![vec![impulse]])? {
+            self.variance += weight * weight;
+        }
+        Ok(self.variance.sqrt())
+    }
+}
+
+/// The variance of the difference of two successive prefix sums.
+///
+/// Round t completes the node of height h, whose estimate takes the place of those of its left
+/// descendants L_{h-1}, .., L_0: `w_h own_h + (1 - w_h) (L_{h-1} + R_{h-1}) - Σ L_i`, and R_{h-1}
+/// the same one level below, down to the leaf. The terms are independent: `own` and the leaf with
+/// variance 1, L_i with the variance of its estimate, which is its `w_i`.
+fn spread_of_tree(tree: Tree, round: u32) -> f64 {
+    let height = tree.completed(round) - 1;
+    let (mut variance, mut weight) = (0.0, 1.0);
+    for level in (1..=height).rev() {
+        let own = tree.own_weight(level);
+        variance += (weight * own) * (weight * own);
+        weight *= 1.0 - own;
+        variance += (weight - 1.0) * (weight - 1.0) * tree.own_weight(level - 1);
+    }
+    variance + weight * weight
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! The lines of a ledger: what a round costs, before it is released, and the digest of what it
+//! released. A line is a JSON object whose last member is the CRC-32 of the JSON without it.
+
+use serde::{Deserialize, Serialize};
+use smolfed_accounting::event::{PrivacyEvent, Sampling};
+
+/// What stands before the checksum of a line.
+const CHECKSUM: &str = ",\"crc32\":\"";
+
+/// One release of one round of one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Charge {
+    /// Names the run: its configuration, data and version.
+    pub run: String,
+    /// The seed of a simulation's random streams; `None` for secret randomness, which no two runs
+    /// share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// The round, from 0.
+    pub round: u32,
+    /// How often the round was charged before, since it was repeated and released something else.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repetition: u32,
+    /// What the round releases; its count is 1.
+    pub event: PrivacyEvent,
+    /// Whether the digest of the release follows in a line of its own. Earlier versions of smolfed
+    /// wrote none, so that nobody knows what their rounds released.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_digest: bool,
+    /// Whether the run also released something that no charge covers: it read private rows without
+    /// noise, for example.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_uncovered: bool,
+    /// Whether the run is the best of several trials, of which the charges are those of one: its
+    /// statement has the cost of the selection.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_selected: bool,
+}
+
+/// What a round released, once it is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DigestRecord {
+    /// The run.
+    pub run: String,
+    /// The round, from 0.
+    pub round: u32,
+    /// Which of its charges this belongs to.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repetition: u32,
+    /// Of all that the round released ([`ReleaseDigest`](crate::ReleaseDigest)).
+    pub digest: String,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Line {
+    /// What a round costs.
+    Charge(Charge),
+    /// What it released.
+    Digest(DigestRecord),
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Line {
+    /// One line of a ledger, without its end.
+    ///
+    /// # Errors
+    /// What is wrong with it, to follow "damaged: ".
+    pub fn parse(line: &[u8]) -> Result<Self, String> {
+        let text = std::str::from_utf8(line).map_err(|error| error.to_string())?;
+        let (body, sum) = text
+            .rsplit_once(CHECKSUM)
+            .and_then(|(body, rest)| Some((body, rest.strip_suffix("\"}")?)))
+            .ok_or("it does not end in a checksum")?;
+        let body = format!("{body}}}");
+        let expected = format!("{:08x}", crc32fast::hash(body.as_bytes()));
+        if sum != expected {
+            return Err(format!("its checksum is {sum}, but should be {expected}"));
+        }
+        match serde_json::from_str(&body) {
+            Ok(digest) => Ok(Self::Digest(digest)),
+            Err(_) => serde_json::from_str(&body)
+                .map(Self::Charge)
+                .map_err(|error| error.to_string()),
+        }
+    }
+
+    /// The line with its end.
+    #[must_use]
+    pub fn text(&self) -> String {
+        // Numbers and short names: they always have a JSON form.
+        let mut text = serde_json::to_string(self).unwrap_or_default();
+        let sum = crc32fast::hash(text.as_bytes());
+        text.pop();
+        format!("{text}{CHECKSUM}{sum:08x}\"}}\n")
+    }
+}
+
+/// Why no figure for these charges is proved, a sentence each: some of what was released is not
+/// covered by any of them.
+#[must_use]
+pub fn uncovered<'a>(charges: impl IntoIterator<Item = &'a Charge> + Clone) -> Vec<String> {
+    let any = |what: fn(&Charge) -> bool| charges.clone().into_iter().any(what);
+    let repeated = any(|charge| charge.repetition > 0).then_some(
+        "Some rounds were repeated, and the ledger does not show that they released the same as \
+         before: each counts twice, which covers both releases only if their noise is independent.",
+    );
+    let uncovered = any(|charge| charge.has_uncovered).then_some(
+        "A run of this ledger released something that no charge covers: its statement names it.",
+    );
+    let selected = any(|charge| charge.is_selected).then_some(
+        "A run of this ledger is the best of several private trials, and its charges are those of \
+         one trial: its statement has the cost of the selection, which is larger.",
+    );
+    repeated
+        .into_iter()
+        .chain(uncovered)
+        .chain(selected)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The charges of other runs from before `run` began.
+pub fn earlier<'a>(charges: &'a [Charge], run: &str) -> impl Iterator<Item = &'a Charge> + Clone {
+    let first = charges.iter().position(|charge| charge.run == run);
+    charges
+        .get(..first.unwrap_or(charges.len()))
+        .unwrap_or_default()
+        .iter()
+}
+
+/// The events of charges: the rounds of one run and kind are one event, so that a bound on its
+/// participations counts once; in rounds that were repeated a device may take part once more. Kinds
+/// without such a bound are merged across runs.
+///
+/// Where parts of the population take turns, that bound is on successive rounds: those of a run
+/// are, and those that were repeated need not be, and are counted one by one.
+pub fn events<'a>(charges: impl IntoIterator<Item = &'a Charge>) -> Vec<PrivacyEvent> {
+    let mut events: Vec<(Option<(&str, u32)>, PrivacyEvent)> = Vec::new();
+    for charge in charges {
+        let takes_turns = matches!(charge.event.sampling, Sampling::BlockCyclic { .. });
+        let is_bounded = takes_turns || matches!(charge.event.sampling, Sampling::Unsampled { .. });
+        let run = is_bounded.then_some((charge.run.as_str(), charge.repetition));
+        let is_alone = takes_turns && charge.repetition > 0;
+        let is_same = |(of, event): &&mut (Option<(&str, u32)>, PrivacyEvent)| {
+            *of == run && !is_alone && event.with_count(1) == charge.event.with_count(1)
+        };
+        match events.iter_mut().find(is_same) {
+            Some((_, event)) => event.count = event.count.saturating_add(charge.event.count),
+            None => events.push((run, charge.event)),
+        }
+    }
+    // A statement names the mechanism of the last event, which is never that of moments or a score.
+    events.sort_by_key(|(_, event)| !(event.is_moments() || event.is_score()));
+    events.into_iter().map(|(_, event)| event).collect()
+}

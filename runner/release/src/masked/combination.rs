@@ -1,0 +1,97 @@
+//! How the sums of several rounds are combined: with correlated noise Σ_j m_j X_{t-j}, otherwise
+//! the sum of the round alone. Both sides of a masked sum do the same, modulo 2^w.
+
+use rayon::prelude::*;
+use smolfed_accounting::correlated::{COEFFICIENT_UNIT, Shape, Strategy};
+
+/// Entries that are combined together, so that they stay in the processor's first cache.
+pub(crate) const BLOCK: usize = 1024;
+
+/// The coefficients by which sums are combined, that of the latest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Combination {
+    coefficients: Vec<i64>,
+    fineness: i64,
+}
+
+impl Combination {
+    /// The sum of each round by itself: independent noise.
+    #[must_use]
+    pub fn single() -> Self {
+        Self {
+            coefficients: vec![1],
+            fineness: 1,
+        }
+    }
+
+    /// These coefficients in units of 1/256; of none, [`Self::single`].
+    #[must_use]
+    pub fn of_coefficients(coefficients: &[i64]) -> Self {
+        match coefficients {
+            [] => Self::single(),
+            _ => Self {
+                coefficients: coefficients.to_vec(),
+                fineness: COEFFICIENT_UNIT,
+            },
+        }
+    }
+
+    /// That of a strategy, of none [`Self::single`]; `None` for a tree, whose nodes are no
+    /// combinations of the last rounds.
+    #[must_use]
+    pub fn of(strategy: Option<&Strategy>) -> Option<Self> {
+        match strategy.map(Strategy::shape) {
+            None => Some(Self::single()),
+            Some(Shape::Toeplitz(toeplitz)) => Some(Self::of_coefficients(toeplitz.coefficients())),
+            Some(Shape::Tree(_)) => None,
+        }
+    }
+
+    /// The coefficients in units of 1/256, none if noise is independent.
+    #[must_use]
+    pub fn coefficients(&self) -> &[i64] {
+        match self.fineness {
+            1 => &[],
+            _ => &self.coefficients,
+        }
+    }
+
+    /// How many times finer a combination is than the grid of the updates.
+    #[must_use]
+    pub const fn fineness(&self) -> i64 {
+        self.fineness
+    }
+
+    /// Σ |m_j|: the largest factor between an entry of a sum and of a combination.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        self.coefficients.iter().map(|m| m.unsigned_abs()).sum()
+    }
+
+    /// Earlier rounds in a combination, at most.
+    #[must_use]
+    pub const fn earlier(&self) -> usize {
+        self.coefficients.len() - 1
+    }
+
+    /// Σ_j m_j x_j of vectors of `length` entries, the latest first, modulo 2⁶⁴.
+    #[must_use]
+    pub fn of_sums(&self, sums: &[&[i64]], length: usize) -> Vec<i64> {
+        combined(&self.coefficients, sums, length)
+    }
+}
+
+/// Σ_j m_j x_j of vectors of `length` entries, modulo 2⁶⁴.
+#[must_use]
+pub(crate) fn combined(coefficients: &[i64], sums: &[&[i64]], length: usize) -> Vec<i64> {
+    let mut combined = vec![0_i64; length];
+    let blocks = combined.par_chunks_mut(BLOCK).enumerate();
+    blocks.for_each(|(block, entries)| {
+        for (m, sum) in coefficients.iter().zip(sums) {
+            let sum = sum.get(block * BLOCK..).unwrap_or_default();
+            let pairs = entries.iter_mut().zip(sum);
+            pairs.for_each(|(y, x)| *y = y.wrapping_add(m.wrapping_mul(*x)));
+        }
+    });
+    combined
+}

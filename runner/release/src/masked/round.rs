@@ -1,0 +1,171 @@
+//! The coordinator's side of a masked sum: it asks the helpers, wherever they are, and takes their
+//! answers off.
+
+use std::collections::BTreeMap;
+
+use smolfed_core::mask::{MaskRoot, Terms};
+use smolfed_core::stream::Root;
+
+use super::device::{Asked, devices_root, helper_root};
+use super::party::HelperParty;
+use super::policy::HelperPolicy;
+use super::request::{Attendee, HelperAnswer, HelperRequest, Listed};
+use crate::Fault;
+use crate::masked::error::HelperError;
+use crate::saved::{Dtype, Saved, SavedTensor};
+
+/// What the coordinator knows of a round whose masks are to be taken off.
+#[derive(Clone, Debug)]
+pub struct MaskedRound {
+    /// The number that names the masks of the round.
+    pub number: u32,
+    /// Grid, width and number of helpers.
+    pub terms: Terms,
+    /// What devices were asked.
+    pub asked: Asked,
+    /// Entries of an update.
+    pub entries: u32,
+    /// The devices whose masked updates are in the sum, in ascending order.
+    pub attendees: Vec<Attendee>,
+    /// The earlier rounds whose sums are combined with that of this one, the latest first.
+    pub earlier: Vec<u32>,
+}
+
+impl MaskedRound {
+    /// The question to one helper.
+    #[must_use]
+    pub fn request(&self, helper: u8) -> HelperRequest {
+        let listed = |attendee: &Attendee| Listed {
+            device: attendee.device,
+            ledger: attendee.ledger,
+            // Without a tag the helper refuses.
+            tag: attendee
+                .tags
+                .get(usize::from(helper))
+                .copied()
+                .unwrap_or_default(),
+        };
+        HelperRequest {
+            round: self.number,
+            terms: self.terms,
+            invitation: self.asked.invitation.clone(),
+            model: self.asked.model.clone(),
+            entries: self.entries,
+            devices: self.attendees.iter().map(listed).collect(),
+            earlier: self.earlier.clone(),
+        }
+    }
+}
+
+/// The helpers of a run, in this process or elsewhere.
+pub trait Helpers: Send {
+    /// Called before a round is charged: returns when all helpers can be asked, if that is waited
+    /// for, or when the run is to stop.
+    ///
+    /// # Errors
+    /// [`HelperError`] ends the run before the round.
+    fn ready(&mut self) -> Result<(), HelperError> {
+        Ok(())
+    }
+
+    /// Asks all helpers; one answer each, by the helper's number.
+    ///
+    /// # Errors
+    /// [`HelperError`]: the round has come to nothing.
+    fn unmask(&mut self, round: &MaskedRound) -> Result<Vec<HelperAnswer>, HelperError>;
+
+    /// A round came to nothing, for this reason.
+    fn lost(&mut self, _: HelperError) {}
+
+    /// Adds to a checkpoint what helpers in this process keep.
+    fn save(&self, _: &mut Saved) {}
+
+    /// Goes on with what [`Self::save`] wrote.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn restore(&mut self, _: &mut Saved) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// The helpers of a simulation, in this process.
+#[derive(Debug)]
+pub struct Here(Vec<HelperParty>);
+
+/// The names in checkpoints: the sums of masks of helper `.J`, and their rounds.
+const SUMS: &str = "helper.sums";
+const ROUNDS: &str = "helper.rounds";
+
+impl Here {
+    /// All helpers of a simulation of so many devices, with keys and noise of its root.
+    #[must_use]
+    pub fn new(policy: &HelperPolicy, devices: u32, root: &Root, fault: Fault) -> Self {
+        let secret = devices_root(root);
+        let party = |helper: u8| {
+            let key = |device| (device, MaskRoot::new(&secret, device).helper(helper));
+            let keys: BTreeMap<_, _> = (0..devices).map(key).collect();
+            HelperParty::new(helper, policy.clone(), keys, helper_root(root, helper))
+                .with_fault(fault)
+        };
+        Self((0..policy.helpers).map(party).collect())
+    }
+}
+
+impl Helpers for Here {
+    fn unmask(&mut self, round: &MaskedRound) -> Result<Vec<HelperAnswer>, HelperError> {
+        let ask = |party: &mut HelperParty| {
+            let helper = party.number();
+            let refused = |refusal| HelperError::Refused { helper, refusal };
+            party.answer(&round.request(helper)).map_err(refused)
+        };
+        self.0.iter_mut().map(ask).collect()
+    }
+
+    fn save(&self, saved: &mut Saved) {
+        for party in &self.0 {
+            let length = party.sums().next().map_or(0, |(_, sum)| sum.len());
+            let entries = party.sums().flat_map(|(_, sum)| sum);
+            let rounds: Vec<u32> = party.sums().map(|(round, _)| round).collect();
+            let sums = SavedTensor {
+                dtype: Dtype::I64,
+                shape: vec![rounds.len(), length],
+                bytes: entries.flat_map(|x| x.to_le_bytes()).collect(),
+            };
+            let rounds = SavedTensor {
+                dtype: Dtype::U32,
+                shape: vec![rounds.len()],
+                bytes: rounds.into_iter().flat_map(u32::to_le_bytes).collect(),
+            };
+            let number = party.number();
+            saved.tensors.insert(format!("{SUMS}.{number}"), sums);
+            saved.tensors.insert(format!("{ROUNDS}.{number}"), rounds);
+        }
+    }
+
+    fn restore(&mut self, saved: &mut Saved) -> Result<(), String> {
+        for party in &mut self.0 {
+            let number = party.number();
+            let mut tensor = |name: &str| {
+                let name = format!("{name}.{number}");
+                let found = saved.tensors.remove(&name);
+                found.ok_or_else(|| format!("it has no `{name}`"))
+            };
+            let (sums, rounds) = (tensor(SUMS)?, tensor(ROUNDS)?);
+            let (words, rest) = rounds.bytes.as_chunks::<4>();
+            let rounds: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
+            let (words, odd) = sums.bytes.as_chunks::<8>();
+            let words: Vec<i64> = words.iter().map(|word| i64::from_le_bytes(*word)).collect();
+            let length = words.len().checked_div(rounds.len()).unwrap_or(0);
+            let is_whole = rest.is_empty() && odd.is_empty();
+            if !is_whole || length * rounds.len() != words.len() {
+                return Err(format!(
+                    "`{SUMS}.{number}` does not hold the sums of rounds"
+                ));
+            }
+            let vectors = words.chunks(length.max(1)).map(<[i64]>::to_vec);
+            party.restore(rounds.into_iter().zip(vectors).collect());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! How the updates of a run are masked, and what an honest sum of them can be.
+
+pub mod ring;
+
+use smolfed_core::mask::Terms;
+
+pub use ring::Ring;
+
+/// More devices than the integers have room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{found} devices sent an update, and the integers have room for those of {most}")]
+pub struct Crowd {
+    /// Devices.
+    pub found: usize,
+    /// Largest number.
+    pub most: usize,
+}
+
+/// How the updates of a run are masked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Masking {
+    /// Helpers, from 1 to [`MAX_HELPERS`](smolfed_core::mask::MAX_HELPERS).
+    pub helpers: u8,
+    /// b.
+    pub grid_bits: u8,
+    /// Where entries are added up.
+    pub ring: Ring,
+    /// The largest number of devices in a round.
+    pub max_devices: u32,
+    /// The largest norm of a sum, or of a combination of sums, that honest devices can have, in
+    /// steps of the grid of what is released.
+    pub largest_norm: u64,
+}
+
+impl Masking {
+    /// What every tag covers.
+    #[must_use]
+    pub const fn terms(&self) -> Terms {
+        Terms {
+            grid_bits: self.grid_bits,
+            width: self.ring.width(),
+            helpers: self.helpers,
+        }
+    }
+
+    /// The same, as real devices are invited to it; `None` for a ring that the protocol does not
+    /// know, which there is none of.
+    #[must_use]
+    pub const fn of_devices(&self) -> Option<smolfed_core::mask::Masking> {
+        smolfed_core::mask::Masking::new(self.helpers, self.ring.width())
+    }
+
+    /// Whether the sum of so many updates fits.
+    ///
+    /// # Errors
+    /// [`Crowd`].
+    pub fn has_room_for(&self, found: usize) -> Result<(), Crowd> {
+        let most = self.max_devices as usize;
+        match found <= most {
+            true => Ok(()),
+            false => Err(Crowd { found, most }),
+        }
+    }
+
+    /// Whether integers can be those of an honest sum with noise of std `noise_std` in all, in
+    /// steps: their norm is at most `largest_norm + σ √(d + 2 √(72 d) + 144)`.
+    ///
+    /// A sum of discrete Gaussians is sub-Gaussian with their variances added up, so that honest
+    /// noise is longer with probability at most e^-72 (Hsu, Kakade, Zhang 2012, "A tail inequality
+    /// for quadratic forms of subgaussian random vectors", Theorem 1). The answer of a helper that
+    /// does not belong to the sum leaves uniform integers, whose norm is about 2^w √(d / 12): at
+    /// least √(d / 3) times the largest norm and at least 6.9 √d times σ, since w leaves room for
+    /// 12 σ. So they are found from some 20 entries on; an offset that a helper chooses is not.
+    #[must_use]
+    pub fn is_plausible(&self, integers: &[i64], noise_std: f64) -> bool {
+        /// -ln of the probability of a false alarm.
+        const CERTAINTY: f64 = 72.0;
+        let d = integers.len() as f64;
+        let noise = noise_std * (d + 2.0 * (CERTAINTY * d).sqrt() + 2.0 * CERTAINTY).sqrt();
+        // At most 2^56 each.
+        let norm = integers
+            .iter()
+            .map(|x| (*x as f64) * (*x as f64))
+            .sum::<f64>();
+        norm.sqrt() <= self.largest_norm as f64 + noise
+    }
+}

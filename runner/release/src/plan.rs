@@ -1,0 +1,726 @@
+//! Noise and accounting of a run, configured before it starts.
+
+pub mod error;
+
+use std::sync::Arc;
+
+use smolfed_accounting::accountant::{Accountant, AccountingError, Estimate};
+use smolfed_accounting::calibrate::{CalibrationError, Plan};
+use smolfed_accounting::correlated::Strategy;
+use smolfed_accounting::distributed::MIN_NOISE_STEPS;
+use smolfed_accounting::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
+use smolfed_accounting::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier};
+use smolfed_accounting::selection::{Selection, Trials};
+use smolfed_core::noise::DiscreteGaussian;
+
+use super::schedule::Schedule;
+use super::split::Split;
+use super::statement::PrivacyStatement;
+use crate::mechanism::sampler_of_std;
+use crate::{Encoding, Timing};
+pub use error::PlanError;
+use error::refuse;
+
+/// Noise and accounting of what a run releases, configured before it starts.
+#[derive(Clone, Debug)]
+pub struct PrivacyPlan {
+    /// What one round really does; its `count` is 1.
+    pub event: PrivacyEvent,
+    /// δ.
+    pub delta: Delta,
+    /// The accountant.
+    pub accountant: Accountant,
+    /// ε that no round may exceed, what other runs spent before included.
+    pub budget: Option<Epsilon>,
+    /// What other runs on the same population had spent before this one.
+    pub spent: Vec<PrivacyEvent>,
+    /// The sampler of the noise, in steps of the grid; `None` for no noise.
+    pub noise: Option<DiscreteGaussian>,
+    /// How sums of rounds are combined before noise is added, where it is correlated.
+    pub strategy: Option<Arc<Strategy>>,
+    /// The noise of an adaptive clip norm's two parts; `None` for a fixed clip norm, and without
+    /// noise.
+    pub split: Option<Split>,
+    /// The sampler of the noise on the bit of adaptive clipping.
+    pub bit_noise: Option<DiscreteGaussian>,
+    /// What else a device releases in some rounds, and what that costs the same unit.
+    side: Vec<SideReleases>,
+    /// How many runs like this one there are, of which it is the best: then every ε is that of the
+    /// whole selection.
+    trials: Option<Trials>,
+    /// What is released and not covered, like means of the devices' rows without noise, a sentence
+    /// each: then no ε is an upper bound.
+    uncovered: Vec<String>,
+    /// L; `None` if there is none, or if it changes from round to round.
+    clip_norm: Option<ClipNorm>,
+    /// Whether other runs on the same population came before, in view of which this one may have
+    /// been configured.
+    follows_others: bool,
+    /// Rounds that were repeated, and may have released something else under the same noise.
+    repeated: u64,
+    notes: Vec<String>,
+}
+
+/// The keys of `[privacy]`, in the types that are used.
+#[derive(Clone, Copy, Debug)]
+pub struct PrivacyKeys {
+    /// δ.
+    pub delta: Delta,
+    /// The accountant, if one is given.
+    pub accountant: Option<Accountant>,
+    /// Who adds the noise.
+    pub trust: TrustModel,
+    /// L, in `f64`: accounting does not round it to the `f32` of devices.
+    pub clip_norm: Option<ClipNorm>,
+    /// ε that no round may exceed, where the noise is given.
+    pub max_epsilon: Option<Epsilon>,
+    /// How much noise there is.
+    pub noise: NoiseAmount,
+    /// k: devices of one user, as configured.
+    pub devices_per_user: u32,
+    /// The noise of the bit of adaptive clipping, if the clip norm is adaptive.
+    pub bit_noise: Option<BitNoise>,
+}
+
+/// σ_b: the noise std of the bit of adaptive clipping.
+#[derive(Clone, Copy, Debug)]
+pub enum BitNoise {
+    /// As the configuration has it.
+    Given(f64),
+    /// At least this, and at least 2z: the bit then takes no more than a sixteenth of 1/z², and the
+    /// noise of the updates grows by 3.3 % at most.
+    Default(f64),
+}
+
+impl BitNoise {
+    /// The split of a total noise multiplier z above 0.
+    fn split(self, total: NoiseMultiplier) -> Result<Split, PlanError> {
+        let z = total.get();
+        let std = match self {
+            Self::Given(std) => std,
+            Self::Default(std) => std.max(2.0 * z),
+        };
+        Split::new(total, std).ok_or_else(|| PlanError::Range {
+            key: "privacy.adaptive.bit_noise",
+            value: std.to_string(),
+            expected: format!(
+                "above {}, half of the noise multiplier: the number that says whether an update \
+                 was clipped would cost more than the whole round may",
+                z / 2.0
+            ),
+        })
+    }
+}
+
+/// How much noise there is.
+#[derive(Clone, Copy, Debug)]
+pub enum NoiseAmount {
+    /// As much as a target ε needs; the target is also the budget.
+    Target(Epsilon),
+    /// So much.
+    Multiplier(NoiseMultiplier),
+}
+
+impl NoiseAmount {
+    /// The refusal of noise on updates that are not clipped.
+    pub const NO_CLIP_NORM: PlanError = PlanError::Missing {
+        key: "privacy.clip_norm",
+        purpose: "noise protects only updates that are clipped",
+    };
+}
+
+/// Updates that are to be released.
+pub struct Updates<'a> {
+    /// T.
+    pub rounds: u32,
+    /// Of `[privacy]`.
+    pub keys: PrivacyKeys,
+    /// How devices are drawn.
+    pub sampling: Sampling,
+    /// How sums of rounds are combined before noise is added, where it is correlated.
+    pub strategy: Option<Arc<Strategy>>,
+    /// How updates become integers.
+    pub encoding: Encoding,
+    /// How often a device releases something in a round.
+    pub timing: Timing,
+    /// What a configured noise multiplier is multiplied by.
+    pub noise_scale: f64,
+    /// What else devices release.
+    pub side: Vec<SideReleases>,
+    /// The distribution of the number of trials, if the run is the best of several.
+    pub trials: Option<Trials>,
+    /// What other runs spent before.
+    pub spent: &'a [PrivacyEvent],
+    /// Whether other runs may share the ledger.
+    pub is_ledger_shared: bool,
+    /// What is released and not covered, a sentence each.
+    pub uncovered: Vec<String>,
+    /// What a reader of the statement must know in addition to its numbers.
+    pub notes: Vec<String>,
+}
+
+/// What a device releases in addition to its updates, in some rounds and a limited number of times.
+#[derive(Clone, Debug)]
+pub struct SideReleases {
+    /// What one of them costs; its `count` is 1.
+    pub event: PrivacyEvent,
+    /// The rounds of them.
+    pub schedule: Schedule,
+    /// The largest number of them of one device.
+    pub max_releases: u32,
+}
+
+impl SideReleases {
+    /// Those of the first `rounds` rounds; `None` if there are none.
+    fn events(&self, rounds: u64) -> Option<PrivacyEvent> {
+        let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
+        let count = self.schedule.count(rounds).min(self.max_releases);
+        (count > 0).then(|| self.event.with_count(u64::from(count)))
+    }
+
+    /// That of one round: every device counts as if it released something whenever that is due,
+    /// up to the largest number of its releases.
+    #[must_use]
+    pub fn event_in(&self, round: u32) -> Option<PrivacyEvent> {
+        let is_counted = self.schedule.count(round) < self.max_releases;
+        (self.schedule.is_in(round) && is_counted).then_some(self.event)
+    }
+}
+
+impl PrivacyPlan {
+    /// Noise and accounting of updates.
+    ///
+    /// # Errors
+    /// [`PlanError`] for the first invalid key.
+    pub fn of_updates(updates: Updates<'_>) -> Result<Self, PlanError> {
+        let keys = updates.keys;
+        let event = PrivacyEvent {
+            trust: keys.trust,
+            releases: updates.timing.releases(),
+            ..updates.event_without_noise()?
+        };
+        let devices = keys.devices_per_user;
+        let event = event.with_devices_per_user(devices);
+        let event = event.map_err(refuse("privacy.devices_per_user", devices))?;
+        let spent = of_unit(updates.spent, PrivacyUnit::Device);
+        let accountant = keys.accountant.or_else(|| updates.exact_accountant());
+        let mut plan = Self::new(event, keys.delta, accountant, spent);
+        plan.clip_norm = keys.clip_norm;
+        plan.budget = keys.max_epsilon;
+        plan.side = updates.side;
+        plan.trials = updates.trials;
+        if plan.trials.is_some() {
+            // The theorems are about Rényi divergence.
+            plan.accountant = Accountant::Rdp;
+        }
+        plan.notes = updates.notes;
+        plan.uncovered = updates.uncovered;
+        // Without a grid there is no noise to correlate.
+        let strategy = updates
+            .strategy
+            .filter(|_| updates.encoding.grid().is_some());
+        plan.strategy = strategy;
+        let noise_multiplier = plan.noise_multiplier(keys.noise, updates.rounds)?;
+        if event.releases == 0 {
+            // Nothing is released: nothing needs noise.
+            return Ok(plan);
+        }
+        let value = noise_multiplier.get() * updates.noise_scale;
+        let noise_multiplier =
+            NoiseMultiplier::new(value).map_err(|reason| PlanError::Privacy {
+                key: "privacy.noise_multiplier",
+                value: value.to_string(),
+                reason,
+            })?;
+        plan.event.mechanism = plan.event.mechanism.with_noise_multiplier(noise_multiplier);
+        if let Encoding::Clipped(grid) = updates.encoding {
+            plan.cover(keys.bit_noise, grid.bits())?;
+        }
+        plan.is_accountable(u64::from(updates.rounds))?;
+        Ok(plan)
+    }
+
+    /// The samplers of the noise: all of it on the update, or, if the clip norm is adaptive, split
+    /// between the update and its bit. The event keeps the total, which is what both cost together.
+    fn cover(&mut self, bit: Option<BitNoise>, bits: u32) -> Result<(), PlanError> {
+        let total = self.multiplier();
+        let Some(bit) = bit else {
+            let of_one = self.party_multiplier();
+            self.noise = match &self.strategy {
+                None => grid_noise(of_one, bits)?,
+                Some(strategy) => combination_noise(strategy, of_one, bits)?,
+            };
+            return self.fits_grid(bits);
+        };
+        self.clip_norm = None;
+        if total.get() > 0.0 {
+            let split = bit.split(total)?;
+            self.noise = grid_noise(split.update, bits)?;
+            self.bit_noise = grid_noise(split.bit, bits)?;
+            self.notes.push(
+                "The clip norm changes from round to round: with its update each device sends \
+                 whether it was clipped, under noise of its own, and the noise multiplier is that \
+                 of both together."
+                    .to_owned(),
+            );
+            self.split = Some(split);
+        }
+        Ok(())
+    }
+
+    /// Refuses a grid that is too coarse for the sum of several parties' noise.
+    fn fits_grid(&self, bits: u32) -> Result<(), PlanError> {
+        let of_one = self
+            .event
+            .mechanism
+            .with_noise_multiplier(self.party_multiplier());
+        let steps = of_one.noise_steps().unwrap_or(f64::INFINITY);
+        let least = f64::from(MIN_NOISE_STEPS);
+        let is_distributed = matches!(self.event.trust, TrustModel::Distributed(_));
+        if !is_distributed || !self.has_noise() || steps >= least {
+            return Ok(());
+        }
+        let more = (least / steps).log2().ceil();
+        Err(PlanError::Range {
+            key: "privacy.grid_bits",
+            value: bits.to_string(),
+            expected: format!(
+                "at least {}: the noise of each party must be {least} steps of the grid or more, \
+                 so that the noise of several adds up",
+                f64::from(bits) + more
+            ),
+        })
+    }
+
+    /// The noise multiplier of each party that adds noise: z, or less where several add up to it.
+    #[must_use]
+    pub fn party_multiplier(&self) -> NoiseMultiplier {
+        match self.event.trust {
+            TrustModel::Central | TrustModel::Local => self.multiplier(),
+            TrustModel::Distributed(parties) => parties.of_each(self.multiplier()),
+        }
+    }
+
+    /// A plan without noise for releases of which `event` is one; by the tightest accountant if
+    /// none is given.
+    #[must_use]
+    pub fn new(
+        event: PrivacyEvent,
+        delta: Delta,
+        accountant: Option<Accountant>,
+        spent: Vec<PrivacyEvent>,
+    ) -> Self {
+        Self {
+            event,
+            delta,
+            accountant: accountant.unwrap_or_else(|| Accountant::tightest_for(&[event])),
+            budget: None,
+            follows_others: !spent.is_empty(),
+            spent,
+            noise: None,
+            strategy: None,
+            split: None,
+            bit_noise: None,
+            side: Vec::new(),
+            trials: None,
+            uncovered: Vec::new(),
+            clip_norm: None,
+            repeated: 0,
+            notes: Vec::new(),
+        }
+    }
+
+    /// The same for what is clipped to `bound`.
+    #[must_use]
+    pub fn with_clip_norm(self, bound: ClipNorm) -> Self {
+        Self {
+            clip_norm: Some(bound),
+            ..self
+        }
+    }
+
+    /// Adds what a reader of the statement must know.
+    pub fn note(&mut self, notes: impl IntoIterator<Item = String>) {
+        self.notes.extend(notes);
+    }
+
+    /// Adds what is released and not covered, a sentence each: no ε of this plan is an upper bound
+    /// then.
+    pub fn leave_uncovered(&mut self, uncovered: impl IntoIterator<Item = String>) {
+        self.uncovered.extend(uncovered);
+    }
+
+    /// Whether something is released that is not covered.
+    #[must_use]
+    pub const fn has_uncovered(&self) -> bool {
+        !self.uncovered.is_empty()
+    }
+
+    /// Refuses what the accountant has no figure for. The last of `count` releases costs most, so
+    /// that a run is refused before it starts.
+    ///
+    /// # Errors
+    /// [`PlanError::Accounting`].
+    pub fn is_accountable(&self, count: u64) -> Result<(), PlanError> {
+        match self.estimate(count) {
+            Ok(_) => Ok(()),
+            Err(reason) => Err(PlanError::Accounting {
+                accountant: self.accountant.name(),
+                reason,
+            }),
+        }
+    }
+
+    /// The smallest z that keeps `count` rounds within a target ε, which becomes the budget.
+    ///
+    /// # Errors
+    /// [`CalibrationError`] if there is none.
+    pub fn for_target(
+        &mut self,
+        target: Epsilon,
+        count: u64,
+    ) -> Result<NoiseMultiplier, CalibrationError> {
+        if target.get().is_infinite() {
+            return Ok(NoiseMultiplier::NONE);
+        }
+        self.budget = Some(target);
+        let plan = Plan {
+            accountant: self.accountant,
+            event: self.event.with_count(count),
+            spent: &self.before(count),
+            target,
+            delta: self.delta,
+        };
+        let found = match self.trials {
+            None => plan.noise_multiplier(),
+            Some(trials) => plan.noise_multiplier_of_trials(trials),
+        };
+        Ok(found?.value)
+    }
+
+    /// z of updates; sets the budget.
+    fn noise_multiplier(
+        &mut self,
+        noise: NoiseAmount,
+        rounds: u32,
+    ) -> Result<NoiseMultiplier, PlanError> {
+        let is_none = match noise {
+            NoiseAmount::Multiplier(multiplier) => multiplier.get() <= 0.0,
+            NoiseAmount::Target(target) => target.get().is_infinite() || self.event.releases == 0,
+        };
+        if is_none {
+            return Ok(NoiseMultiplier::NONE);
+        }
+        if self.clip_norm.is_none() {
+            return Err(NoiseAmount::NO_CLIP_NORM);
+        }
+        let target = match noise {
+            NoiseAmount::Multiplier(multiplier) => return Ok(multiplier),
+            NoiseAmount::Target(target) => target,
+        };
+        let is_matrix = |side: &SideReleases| side.event.is_matrix();
+        let (epsilon, has_side) = (target.get(), self.side.iter().any(is_matrix));
+        self.for_target(target, u64::from(rounds))
+            .map_err(|reason| match has_side {
+                true => PlanError::MatricesOverBudget { epsilon, reason },
+                false => PlanError::Calibration { epsilon, reason },
+            })
+    }
+
+    /// z: noise std over clip norm.
+    #[must_use]
+    pub const fn multiplier(&self) -> NoiseMultiplier {
+        self.event.mechanism.noise_multiplier()
+    }
+
+    /// Whether what is released has noise.
+    #[must_use]
+    pub fn has_noise(&self) -> bool {
+        self.multiplier().get() > 0.0
+    }
+
+    /// Noise std ν on the sum (on each update with local trust, on each release with correlated
+    /// noise), in units of the parameters; 0 if the clip norm changes from round to round.
+    #[must_use]
+    pub fn noise_std(&self) -> f64 {
+        self.clip_norm
+            .map_or(0.0, |clip_norm| self.noise_std_at(clip_norm))
+    }
+
+    /// The same in a round with this clip norm.
+    #[must_use]
+    pub fn noise_std_at(&self, clip_norm: ClipNorm) -> f64 {
+        let of_updates = self.split.map_or(self.multiplier(), |split| split.update);
+        let sensitivity = self
+            .strategy
+            .as_ref()
+            .map(|strategy| strategy.sensitivity());
+        of_updates.noise_std(clip_norm) * sensitivity.unwrap_or(1.0)
+    }
+
+    /// Whether devices add the noise themselves.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.event.trust == TrustModel::Local
+    }
+
+    /// What else the budget counts: other runs, and what devices release in addition to the updates
+    /// of so many rounds.
+    fn before(&self, rounds: u64) -> Vec<PrivacyEvent> {
+        let side = self.side.iter().filter_map(|side| side.events(rounds));
+        self.spent.iter().copied().chain(side).collect()
+    }
+
+    /// Everything that the budget counts after `rounds` rounds; this run's event is the last.
+    fn events(&self, rounds: u64) -> Vec<PrivacyEvent> {
+        let mut events = self.before(rounds);
+        events.push(self.event.with_count(rounds));
+        events
+    }
+
+    /// What `rounds` rounds cost by the accountant of this run, together with what was spent
+    /// before.
+    ///
+    /// # Errors
+    /// [`AccountingError`] if it has no figure; not for up to the planned number of rounds.
+    pub fn estimate(&self, rounds: u64) -> Result<Estimate, AccountingError> {
+        self.estimate_of(self.accountant, &self.events(rounds))
+    }
+
+    /// What these events cost: as those of every trial, if there are several.
+    fn estimate_of(
+        &self,
+        accountant: Accountant,
+        events: &[PrivacyEvent],
+    ) -> Result<Estimate, AccountingError> {
+        match self.trials {
+            None => accountant.epsilon(events, self.delta),
+            Some(trials) => {
+                let trial = events.to_vec();
+                Selection { trials, trial }.estimate(self.delta)
+            }
+        }
+    }
+
+    /// Everything that is accounted for after `rounds` rounds, of one trial if there are several;
+    /// the updates are last.
+    #[must_use]
+    pub fn events_of(&self, rounds: u32) -> Vec<PrivacyEvent> {
+        self.events(u64::from(rounds))
+    }
+
+    /// The number of rounds that the plan comes to, of `rounds` configured ones: those before the
+    /// first that would exceed the budget. No data enter it.
+    ///
+    /// # Errors
+    /// As [`Self::estimate`].
+    pub fn planned_rounds(&self, rounds: u32) -> Result<u32, AccountingError> {
+        let Some(budget) = self.budget else {
+            return Ok(rounds);
+        };
+        let fits = |rounds: u32| -> Result<bool, AccountingError> {
+            Ok(self.estimate(u64::from(rounds))?.epsilon <= budget.get())
+        };
+        if fits(rounds)? {
+            return Ok(rounds);
+        }
+        let (mut within, mut beyond) = (0, rounds);
+        while beyond - within > 1 {
+            let middle = within + (beyond - within) / 2;
+            match fits(middle)? {
+                true => within = middle,
+                false => beyond = middle,
+            }
+        }
+        Ok(within)
+    }
+
+    /// The same plan after these events of the run were charged once more, as the ledger does not
+    /// show that their repetitions released the same. ε counts them twice, which is right if the
+    /// noise of both releases is independent. The streams of a simulation follow from its seed, so
+    /// it may be the same noise, of which the difference of the releases has none: the statements
+    /// of this plan are no proof.
+    #[must_use]
+    pub fn with_repeated(&self, repeated: &[PrivacyEvent]) -> Self {
+        let mut plan = self.clone();
+        let repeated = of_unit(repeated, self.event.unit);
+        let is_own = |event: &&PrivacyEvent| {
+            let is_once = event.is_moments() || event.is_score();
+            event.is_matrix() == self.event.is_matrix() && !is_once
+        };
+        let rounds: u64 = repeated.iter().filter(is_own).map(|e| e.count).sum();
+        if rounds > 0 {
+            plan.note([format!(
+                "{rounds} of the rounds were repeated, and the ledger does not show that they \
+                 released the same as before: each counts twice. That covers both releases only \
+                 if their noise is independent; two releases under the same noise reveal their \
+                 difference exactly."
+            )]);
+        }
+        plan.repeated += rounds;
+        plan.spent.extend(repeated);
+        plan.accountant = plan.accountant.composing(&plan.events(1));
+        plan
+    }
+
+    /// The statements for `rounds` rounds, which were all that was planned: the accountant's own
+    /// and, if that is no upper bound, the sound one as well.
+    ///
+    /// # Errors
+    /// As [`Self::estimate`].
+    pub fn statements(&self, rounds: u64) -> Result<Vec<PrivacyStatement>, AccountingError> {
+        self.statements_of(rounds, rounds)
+    }
+
+    /// The same where only `done` of the `planned` rounds were run.
+    ///
+    /// # Errors
+    /// As [`Self::estimate`].
+    pub fn statements_of(
+        &self,
+        done: u64,
+        planned: u64,
+    ) -> Result<Vec<PrivacyStatement>, AccountingError> {
+        let (events, all) = (self.events(done), self.events(planned));
+        let mut accountants = vec![self.accountant];
+        if !self.estimate(done)?.is_upper_bound() {
+            accountants.push(Accountant::tightest_for(&events));
+        }
+        let mut statements = Vec::new();
+        for accountant in accountants {
+            let estimate = self.estimate_of(accountant, &events)?;
+            let made = PrivacyStatement::new(&estimate, &events, self.clip_norm);
+            let Some(mut statement) = made else { continue };
+            if let Some(trials) = self.trials {
+                statement = statement.of_selection(trials, &estimate, &events);
+            }
+            // Without noise there is no ε that could be a bound or none.
+            let is_finite = statement.epsilon.is_finite();
+            let uncovered = self.uncovered.iter().filter(|_| is_finite);
+            let uncovered: Vec<String> = uncovered.cloned().collect();
+            if self.repeated > 0 || !uncovered.is_empty() {
+                statement = statement.without_proof();
+            }
+            // With correlated noise and no sampling all rounds are one release, whose cost is a
+            // bound for any number of them, even one that depends on what was released (a filter:
+            // the shifts of the rounds that are not run are zero).
+            let is_one_release = self.event.is_one_release();
+            if done < planned && statement.epsilon.is_finite() && !is_one_release {
+                let estimate = self.estimate_of(accountant, &all)?;
+                statement = statement.stopped_before(&estimate, &all);
+            }
+            if self.follows_others && statement.epsilon.is_finite() {
+                statement = statement.after_other_runs();
+            }
+            statement.noise_split = self.split.map(Into::into);
+            statement.notes.splice(0..0, uncovered);
+            statement.notes.extend(self.notes.iter().cloned());
+            statements.push(statement);
+        }
+        Ok(statements)
+    }
+}
+
+/// The events that protect this unit: the other unit is accounted for separately.
+#[must_use]
+pub fn of_unit(events: &[PrivacyEvent], unit: PrivacyUnit) -> Vec<PrivacyEvent> {
+    let of_unit = events.iter().filter(|event| event.unit == unit);
+    of_unit.copied().collect()
+}
+
+impl Updates<'_> {
+    /// The accountant of one Gaussian release, which a run with correlated noise and no sampling is
+    /// if nothing else is counted with it.
+    fn exact_accountant(&self) -> Option<Accountant> {
+        let is_alone = self.side.is_empty() && self.spent.is_empty() && !self.is_ledger_shared;
+        let strategy = self.strategy.as_ref();
+        let is_unsampled = strategy.is_some_and(|strategy| strategy.sampling_rate().is_none());
+        let is_one_release = is_unsampled && self.encoding.grid().is_some();
+        (is_one_release && is_alone).then_some(Accountant::AnalyticGaussian)
+    }
+
+    /// What one round costs, but for its noise and its trust model.
+    fn event_without_noise(&self) -> Result<PrivacyEvent, PlanError> {
+        let noise_multiplier = NoiseMultiplier::NONE;
+        let mechanism = match (self.encoding, &self.strategy) {
+            (Encoding::Clipped(grid), Some(strategy)) => {
+                let (bits, devices) = (grid.bits() as u8, self.sampling.device_count());
+                let event = PrivacyEvent::correlated(strategy, noise_multiplier, bits, devices);
+                return match event {
+                    // Its rounds are charged one by one, and together are one release, or one in b.
+                    Ok(event) => Ok(event.with_count(1)),
+                    Err(reason) => Err(refuse("data.devices", devices)(reason)),
+                };
+            }
+            (Encoding::Clipped(grid), None) => Mechanism::DiscreteGaussian {
+                noise_multiplier,
+                grid_bits: grid.bits() as u8,
+            },
+            // Never with noise: that needs a clip norm.
+            (Encoding::Unbounded, _) => Mechanism::Gaussian { noise_multiplier },
+        };
+        Ok(PrivacyEvent::new(mechanism, self.sampling, 1))
+    }
+}
+
+/// The sampler of std `z · 2^bits` steps, never less.
+fn grid_noise(
+    noise_multiplier: NoiseMultiplier,
+    bits: u32,
+) -> Result<Option<DiscreteGaussian>, PlanError> {
+    let value = noise_multiplier.get();
+    if value <= 0.0 {
+        return Ok(None);
+    }
+    let steps = value * f64::from(bits).exp2();
+    Ok(Some(sampler("privacy.noise_multiplier", value, steps)?.0))
+}
+
+/// The sampler of std `z s 2^bits 256` steps of the finer grid, never less.
+fn combination_noise(
+    strategy: &Strategy,
+    noise_multiplier: NoiseMultiplier,
+    bits: u32,
+) -> Result<Option<DiscreteGaussian>, PlanError> {
+    let value = noise_multiplier.get();
+    if value <= 0.0 {
+        return Ok(None);
+    }
+    let steps = strategy.noise_steps(noise_multiplier, bits as u8);
+    Ok(Some(sampler("privacy.noise_multiplier", value, steps)?.0))
+}
+
+/// The sampler of a std in grid steps and its std, which is rounded up; `value` of `key` asks for
+/// it.
+///
+/// # Errors
+/// [`PlanError::Range`] if the grid cannot carry it.
+pub fn sampler(
+    key: &'static str,
+    value: f64,
+    std: f64,
+) -> Result<(DiscreteGaussian, f64), PlanError> {
+    sampler_of_std(std).map_err(|reason| PlanError::Range {
+        key,
+        value: value.to_string(),
+        expected: format!("representable on the grid ({reason})"),
+    })
+}
+
+/// The note on what other runs spent before.
+#[must_use]
+pub fn earlier(spent: &[PrivacyEvent]) -> Option<String> {
+    let rounds = spent
+        .iter()
+        .filter(|event| !event.is_moments() && !event.is_score());
+    let earlier: u64 = rounds.map(|event| event.count).sum();
+    (earlier > 0).then(|| {
+        format!(
+            "{earlier} of the rounds belong to other runs, which the shared ledger recorded before \
+             this run began: the statement covers theirs and those of this run together."
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

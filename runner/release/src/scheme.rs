@@ -1,0 +1,70 @@
+//! How the devices of a round are drawn, as a statement names it.
+
+use std::fmt;
+
+use clap::ValueEnum;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use smolfed_accounting::Sampling;
+
+/// How the devices of a round are drawn.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum SamplingScheme {
+    /// A cohort of fixed size, without replacement; accounted under replace-one.
+    #[default]
+    Uniform,
+    /// Each device independently, with the same probability; accounted under add-remove.
+    Poisson,
+    /// All devices in every round; accounted under add-remove.
+    Full,
+    /// Devices take part when they are available: no amplification; accounted under add-remove.
+    Unsampled,
+    /// Every device in every b-th round, b the separation of correlated noise: experiments only,
+    /// accounted as unsampled.
+    #[value(skip)]
+    Rotation,
+    /// Devices come when they are available, at most so often and so far apart as correlated noise
+    /// allows: experiments only, accounted as unsampled.
+    #[value(skip)]
+    Arrival,
+    /// With correlated noise: as many parts of the population as its separation take turns, and
+    /// each device of the round's part is drawn independently; accounted under add-remove.
+    BlockCyclic,
+}
+
+impl SamplingScheme {
+    /// The name in files and on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Poisson => "poisson",
+            Self::Full => "full",
+            Self::Unsampled => "unsampled",
+            Self::Rotation => "rotation",
+            Self::Arrival => "arrival",
+            Self::BlockCyclic => "block-cyclic",
+        }
+    }
+}
+
+impl fmt::Display for SamplingScheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl From<Sampling> for SamplingScheme {
+    fn from(sampling: Sampling) -> Self {
+        match sampling {
+            Sampling::Uniform { .. } => Self::Uniform,
+            Sampling::Poisson { .. } => Self::Poisson,
+            Sampling::Full { .. } => Self::Full,
+            Sampling::Unsampled { .. } => Self::Unsampled,
+            Sampling::BlockCyclic { .. } => Self::BlockCyclic,
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What a run releases and how, configured before it starts.
+
+use smolfed_accounting::TrustModel;
+use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::params::ClipNorm;
+use smolfed_core::quantize::Grid;
+use smolfed_core::stream::Purpose;
+
+use super::bit::ClipBit;
+use super::encoding::Encoding;
+use super::fault::Fault;
+use super::mechanism::Mechanism;
+use crate::masking::Masking;
+
+/// How often a device releases something in a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timing {
+    /// Never: each device trains by itself.
+    Never,
+    /// Once, its update.
+    #[default]
+    EachRound,
+    /// In each of so many local steps, its gradient.
+    EachStep(u32),
+}
+
+impl Timing {
+    /// Releases of a device in a round.
+    #[must_use]
+    pub const fn releases(self) -> u32 {
+        match self {
+            Self::Never => 0,
+            Self::EachRound => 1,
+            Self::EachStep(steps) => steps,
+        }
+    }
+}
+
+/// What is released. Each has its own random streams, so that no noise covers two releases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Channel {
+    /// The updates of a round.
+    #[default]
+    Updates,
+    /// The moments of the devices' features, before the first round.
+    Moments,
+    /// The score of a trial, after the last round.
+    Score,
+}
+
+impl Channel {
+    /// Names the streams of the server's noise.
+    pub(super) const fn server_noise(self) -> Purpose {
+        match self {
+            Self::Updates => Purpose::ServerNoise,
+            Self::Moments => Purpose::ServerMomentNoise,
+            Self::Score => Purpose::ServerScoreNoise,
+        }
+    }
+
+    /// Names the streams of the devices' noise.
+    pub(super) const fn device_noise(self) -> Purpose {
+        match self {
+            Self::Updates => Purpose::DeviceNoise,
+            Self::Moments => Purpose::DeviceMomentNoise,
+            // Never drawn: trials are refused under local trust.
+            Self::Score => Purpose::ServerScoreNoise,
+        }
+    }
+}
+
+/// What a run releases and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Release {
+    /// What is released.
+    pub channel: Channel,
+    /// How updates become integers.
+    pub encoding: Encoding,
+    /// Samples from which on an update has weight 1; `None` if all count the same.
+    pub weight_cap: Option<u32>,
+    /// How noise covers a release.
+    pub mechanism: Mechanism,
+    /// Whether an update was clipped, which devices send beside it if the clip norm is adaptive.
+    pub bit: Option<ClipBit>,
+    /// Who adds the noise.
+    pub trust: TrustModel,
+    /// How updates are masked (distributed trust).
+    pub masking: Option<Masking>,
+    /// How often a device releases something.
+    pub timing: Timing,
+    /// Noise std of one release and one party that adds noise, in units of what is released (of the
+    /// clip norm).
+    pub noise_std: f64,
+    /// Whether the sum may be looked at without noise: simulated devices only.
+    pub is_simulation: bool,
+    /// A planted fault; none but in an audit.
+    pub fault: Fault,
+}
+
+impl Release {
+    /// Whether devices add the noise themselves.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.trust == TrustModel::Local
+    }
+
+    /// How the updates of simulated devices are masked. Those among real devices are not: their
+    /// updates are in the coordinator's process, and count for no helper's cohort.
+    pub(super) fn masking_here(&self) -> Option<Masking> {
+        self.masking.filter(|_| self.is_simulation)
+    }
+
+    /// The noise that each device adds to what it sends (local trust).
+    #[must_use]
+    pub fn device_noise(&self) -> Option<&DiscreteGaussian> {
+        self.mechanism.sampler().filter(|_| self.is_local())
+    }
+
+    /// The release of a round with this clip norm: the noise multipliers are the same, so that the
+    /// noise follows. Nothing changes where updates are not clipped.
+    #[must_use]
+    pub fn at_clip_norm(self, clip_norm: ClipNorm) -> Self {
+        let Some(grid) = self.encoding.grid() else {
+            return self;
+        };
+        let ratio = f64::from(clip_norm.get()) / f64::from(grid.clip_norm().get());
+        match Grid::new(clip_norm, grid.bits()) {
+            Ok(grid) => Self {
+                encoding: Encoding::Clipped(grid),
+                noise_std: self.noise_std * ratio,
+                ..self
+            },
+            Err(_) => self,
+        }
+    }
+
+    /// One step of the integers of a round with this local learning rate, in units of the
+    /// parameters: what devices release in each local step are gradients.
+    #[must_use]
+    pub fn step(&self, learning_rate: f32) -> f64 {
+        match self.timing {
+            Timing::EachStep(_) => self.encoding.step() * f64::from(learning_rate),
+            Timing::EachRound | Timing::Never => self.encoding.step(),
+        }
+    }
+
+    /// Std of the noise on the sum of such a round, in units of the parameters: from so many
+    /// devices with noise of their own, from the server, or from it and its helpers.
+    #[must_use]
+    pub fn noise_std_of_sum(&self, learning_rate: f32, cohort_size: usize) -> f64 {
+        let sources = match self.trust {
+            TrustModel::Central => 1.0,
+            TrustModel::Local => cohort_size as f64,
+            TrustModel::Distributed(parties) => f64::from(parties.count()),
+        };
+        let releases = sources * f64::from(self.timing.releases());
+        // What is released in each step are gradients.
+        let unit = self.step(learning_rate) / self.encoding.step();
+        self.noise_std * releases.sqrt() * unit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smolfed_accounting::Parties;
+
+    use super::*;
+
+    /// Steps of 1/4, with noise of std 3 in each release.
+    fn release(trust: TrustModel, timing: Timing) -> Release {
+        let grid = Grid::new(ClipNorm::new(16.0).unwrap(), 6).unwrap();
+        Release {
+            channel: Channel::Updates,
+            encoding: Encoding::Clipped(grid),
+            weight_cap: None,
+            mechanism: Mechanism::None,
+            bit: None,
+            trust,
+            masking: None,
+            timing,
+            noise_std: 3.0,
+            is_simulation: true,
+            fault: Fault::None,
+        }
+    }
+
+    #[test]
+    fn noise_and_grid_follow_the_clip_norm() {
+        let before = release(TrustModel::Central, Timing::EachRound);
+        let after = before.at_clip_norm(ClipNorm::new(8.0).unwrap());
+        assert_eq!((before.noise_std, before.step(0.5)), (3.0, 0.25));
+        assert_eq!((after.noise_std, after.step(0.5)), (1.5, 0.125));
+        assert_eq!(after.encoding.grid().unwrap().bits(), 6);
+    }
+
+    /// Independent noise adds up by its variance: of four devices under local trust, and of nine
+    /// local steps of each. What is released in a step is a gradient, which moves the model by the
+    /// learning rate.
+    #[test]
+    fn noise_adds_up_over_devices_and_local_steps() {
+        use {Timing::*, TrustModel::*};
+        for (trust, timing, step, std) in [
+            (Central, EachRound, 0.25, 3.0),
+            (Local, EachRound, 0.25, 6.0),
+            (Local, EachStep(9), 0.125, 9.0),
+            (Local, Never, 0.25, 0.0),
+            (
+                Distributed(Parties::new(3, 2).unwrap()),
+                EachRound,
+                0.25,
+                6.0,
+            ),
+        ] {
+            let release = release(trust, timing);
+            let found = (release.step(0.5), release.noise_std_of_sum(0.5, 4));
+            assert_eq!(found, (step, std), "{timing:?}");
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! The statement in plain words.
+
+use std::fmt::Write;
+
+use smolfed_accounting::Parties;
+
+use crate::SamplingScheme;
+use crate::number::{lower, upper};
+
+use super::{Adjacency, EstimateKind, PrivacyStatement, PrivacyUnit, Subject, TrustModel};
+
+impl PrivacyStatement {
+    /// The statement as a few sentences for a reader who knows no formulas.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let is_nothing_released = self.releases_per_round == Some(0) && self.rounds > 0;
+        let mut sentences = vec![self.figure()];
+        if !is_nothing_released {
+            // No bound on an attack covers what has no proof.
+            if !self.is_without_proof() {
+                sentences.push(self.meaning());
+                sentences.extend(self.outsiders());
+                sentences.extend(self.replacement());
+            }
+            sentences.push(self.assumptions());
+        }
+        sentences.extend(self.notes.iter().cloned());
+        sentences.join(" ")
+    }
+
+    /// ε, δ, what they protect, from whom, and what the figure is worth, in one line. The
+    /// conditions and notes are in [`Self::in_words`] alone.
+    #[must_use]
+    pub fn in_one_line(&self) -> String {
+        let about = match self.subject {
+            Subject::Updates => "",
+            Subject::CorrelationMatrices => "correlation matrices: ",
+        };
+        let unit = self.protected();
+        let trust = match self.trust {
+            _ if self.subject == Subject::CorrelationMatrices => "the server is not trusted",
+            TrustModel::Central => "the server is trusted",
+            TrustModel::Local => "the server is not trusted",
+            TrustModel::Distributed(_) => "no party sees an update",
+        };
+        let delta = upper(self.delta.get(), 4);
+        let (accountant, adjacency) = (&self.accountant, self.adjacency.name());
+        let basis = format!("`{accountant}`, {adjacency}");
+        let figure = match self.epsilon.is_infinite() {
+            true => format!("no finite epsilon holds at delta = {delta} for one {unit}"),
+            false => format!(
+                "epsilon = {} at delta = {delta} for one {unit}, {}",
+                upper(self.epsilon, 5),
+                self.worth()
+            ),
+        };
+        format!("{about}{figure}, {trust} ({basis})")
+    }
+
+    /// What is protected: the thing of which one is hidden.
+    pub fn protected(&self) -> String {
+        match (self.unit, self.devices_per_user) {
+            (PrivacyUnit::Device, None) => "device".to_owned(),
+            (PrivacyUnit::Device, Some(devices)) => {
+                format!("user with up to {devices} devices")
+            }
+            (PrivacyUnit::Example, _) => "example".to_owned(),
+        }
+    }
+
+    /// Whether a figure that a theorem proves bounds only a part of what was released: private rows
+    /// were read, or rounds repeated under the same noise, and a note says which.
+    pub fn is_without_proof(&self) -> bool {
+        let is_proved = self.is_upper_bound || self.is_bound_of_schedule();
+        self.kind == EstimateKind::UpperBound && !is_proved
+    }
+
+    /// ε, δ, adjacency, and what the figure is worth.
+    fn figure(&self) -> String {
+        let Self {
+            delta, accountant, ..
+        } = self;
+        let adjacency = self.adjacency.name();
+        let worth = self.worth();
+        let about = match self.subject {
+            Subject::Updates => "",
+            Subject::CorrelationMatrices => "Correlation matrices: ",
+        };
+        if self.epsilon.is_infinite() {
+            return format!(
+                "{about}No finite epsilon holds at delta = {} (`{accountant}`, {adjacency}).",
+                upper(delta.get(), 4)
+            );
+        }
+        let mut text = format!(
+            "{about}epsilon = {} at delta = {}, {worth} (`{accountant}`, {adjacency}",
+            upper(self.epsilon, 5),
+            upper(delta.get(), 4)
+        );
+        if let Some(low) = self.epsilon_low {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "; the true value is at least {}", lower(low, 5));
+        }
+        text.push_str(").");
+        if let Some(planned) = self.rounds_planned {
+            // Writing to a String cannot fail.
+            let _ = write!(text, " {}", self.plan(planned));
+        }
+        text
+    }
+
+    /// What the whole plan costs, of a run that was stopped before.
+    fn plan(&self, planned: u64) -> String {
+        let rounds = self.rounds;
+        let stopped = format!(
+            "The run stopped after {rounds} of {planned} planned rounds, and what made it stop may \
+             depend on the data."
+        );
+        match self.epsilon_planned.filter(|_| self.is_bound_of_schedule()) {
+            Some(epsilon) => format!(
+                "{stopped} Proved in any case is the epsilon of all planned rounds, {}.",
+                upper(epsilon, 5)
+            ),
+            None => stopped,
+        }
+    }
+
+    /// What an attacker can and cannot do.
+    fn meaning(&self) -> String {
+        let seen = match self.trust {
+            _ if self.subject == Subject::CorrelationMatrices => {
+                "Someone who sees every correlation matrix, the server included,"
+            }
+            TrustModel::Central => "Someone who sees every released model",
+            TrustModel::Local => "Someone who sees every upload, the server included,",
+            TrustModel::Distributed(parties) if parties.colluding() > 1 => {
+                "A coalition of the coordinator and helpers, who see who takes part and all that \
+                 is released,"
+            }
+            TrustModel::Distributed(_) => {
+                "The coordinator, or a helper, who sees who takes part and all that is released"
+            }
+        };
+        let unit = self.protected();
+        let question = match self.adjacency {
+            Adjacency::AddRemove if self.compares_with_zeros() => {
+                format!("whether one {unit} sent its update or zeros")
+            }
+            Adjacency::AddRemove => format!("whether one {unit} took part"),
+            Adjacency::ReplaceOne if self.unit == PrivacyUnit::Example => {
+                "which of two given examples a device used".to_owned()
+            }
+            Adjacency::ReplaceOne if self.devices_per_user.is_some() => {
+                format!("which of two given versions of the data of one {unit} was used")
+            }
+            Adjacency::ReplaceOne => {
+                format!("which of two given versions of one {unit}'s data was used")
+            }
+        };
+        if self.epsilon.is_infinite() {
+            return format!("{seen} may be able to tell {question} with certainty.");
+        }
+        let (advantage, hits) = (
+            percent_up(self.advantage),
+            percent_up(self.hit_rate_at_1_percent),
+        );
+        let rates = "true-positive minus false-positive rate";
+        match self.is_upper_bound {
+            true => format!(
+                "{seen} and knows all other data can tell {question} with advantage at most \
+                 {advantage:.1} % ({rates}); at a false-positive rate of 1 %, the true-positive \
+                 rate is at most {hits:.1} %."
+            ),
+            // What follows from a figure that is not proved is not proved either.
+            false => format!(
+                "By this figure, someone who knows all other data could tell {question} with an \
+                 advantage of about {advantage:.1} % ({rates}), and with a true-positive rate of \
+                 about {hits:.1} % at a false-positive rate of 1 %: neither is a bound."
+            ),
+        }
+    }
+
+    /// What holds against whoever is no party.
+    fn outsiders(&self) -> Option<String> {
+        Some(format!(
+            "Against everybody else, who sees the released models alone and thus the noise of all \
+             parties, epsilon is {}.",
+            upper(self.epsilon_outsiders?, 5)
+        ))
+    }
+
+    /// What it costs to replace the data of one device, where ε compares with zeros.
+    fn replacement(&self) -> Option<String> {
+        if let TrustModel::Distributed(_) = self.trust {
+            return Some(format!(
+                "Where a device's data are replaced by other data, and not its update by zeros, \
+                 that has up to twice the sensitivity, and its epsilon is {} (`pld`, replace-one).",
+                upper(self.epsilon_replace_one?, 5)
+            ));
+        }
+        Some(format!(
+            "Local differential privacy usually hides which of two given versions of its data a \
+             device used: that has up to twice the sensitivity, and its epsilon is {} (`pld`, \
+             replace-one).",
+            upper(self.epsilon_replace_one?, 5)
+        ))
+    }
+
+    /// Under which assumptions.
+    fn assumptions(&self) -> String {
+        if self.subject == Subject::CorrelationMatrices {
+            return self.assumptions_of_matrices();
+        }
+        if let (Some(sensitivity), Some(separation)) = (self.sensitivity, self.separation) {
+            return self.assumptions_of_correlated_noise(sensitivity, separation);
+        }
+        let noise = match self.trust {
+            TrustModel::Central => "the noise on the sum",
+            TrustModel::Distributed(parties) if parties.honest() == 1 => "each party's noise",
+            TrustModel::Distributed(_) => "the noise of all who do not collude, together,",
+            TrustModel::Local => "each device's noise",
+        };
+        let amount = match self.noise_split {
+            None => format!("{} times the clip norm", lower(self.noise_multiplier, 5)),
+            Some(split) => format!(
+                "{} times the clip norm of the round, and {} on the number that says how many \
+                 updates were clipped",
+                lower(split.update, 5),
+                lower(split.bit_std, 5)
+            ),
+        };
+        format!(
+            "This holds if {}; {}; and the standard deviation of {noise} is {amount}.",
+            self.participation(),
+            self.trusted(),
+        )
+    }
+
+    /// Which devices take part, and how often they release something.
+    fn participation(&self) -> String {
+        let rate = self.sampling_rate.unwrap_or(1.0);
+        let (devices, rounds) = (self.devices, self.rounds);
+        let every_round = match rounds {
+            1 => "the only round".to_owned(),
+            _ => format!("each of {rounds} rounds"),
+        };
+        let secrecy = match self.trust {
+            TrustModel::Central => ", in secret",
+            TrustModel::Distributed(_) => {
+                " (the coordinator and the helpers see the cohort, so against them sampling does \
+                 not amplify privacy, and each round counts in full)"
+            }
+            TrustModel::Local => {
+                " (the server sees the cohort, so sampling does not amplify privacy, and each \
+                 round counts in full)"
+            }
+        };
+        let mut text = match self.sampling {
+            SamplingScheme::Uniform => format!(
+                "{every_round} draws a cohort of fixed size, the fraction {rate} of \
+                 {devices} devices, uniformly without replacement{secrecy}"
+            ),
+            SamplingScheme::Poisson => format!(
+                "in {every_round}, each of {devices} devices is drawn independently with \
+                 probability {rate}{secrecy}"
+            ),
+            SamplingScheme::BlockCyclic => {
+                let parts = self
+                    .separation
+                    .map_or(String::new(), |parts| parts.to_string());
+                format!(
+                    "the {devices} devices are split into {parts} parts, which are fixed \
+                     beforehand, may be public and take turns; in {every_round}, each device of \
+                     the round's part is drawn independently with probability {rate}{secrecy}, so \
+                     that nobody learns who was drawn"
+                )
+            }
+            SamplingScheme::Full => {
+                format!("all {devices} devices take part in {every_round}")
+            }
+            SamplingScheme::Unsampled | SamplingScheme::Rotation | SamplingScheme::Arrival => {
+                format!(
+                    "no device takes part in more than {} of {rounds} rounds; when it takes part \
+                 need not be random, but must not depend on its data",
+                    self.max_participations.map_or(rounds, u64::from)
+                )
+            }
+        };
+        // Writing to a String cannot fail.
+        if let Some(releases) = self.releases_per_round {
+            let _ = write!(
+                text,
+                ", and a device makes {releases} releases in a round, all of which are counted"
+            );
+        }
+        text
+    }
+
+    /// Who is trusted with what.
+    fn trusted(&self) -> String {
+        match self.trust {
+            TrustModel::Central => {
+                "the server is trusted to add the noise and to keep the updates \
+                 and the cohorts secret"
+                    .to_owned()
+            }
+            TrustModel::Local => {
+                "each device adds all of its own noise and trusts no other party".to_owned()
+            }
+            TrustModel::Distributed(parties) => trusted_parties(parties),
+        }
+    }
+
+    /// Of noise that is correlated over rounds: nothing is assumed of who takes part, or that the
+    /// devices of parts that take turns are drawn.
+    fn assumptions_of_correlated_noise(&self, sensitivity: f64, separation: u32) -> String {
+        let times = match self.max_participations {
+            None | Some(1) => "once".to_owned(),
+            Some(participations) => {
+                format!("{participations} times and at least {separation} rounds apart")
+            }
+        };
+        let (who, of_what) = match self.sampling {
+            SamplingScheme::BlockCyclic => {
+                let participation = self.participation();
+                (
+                    format!("if {participation}"),
+                    "sensitivity to one round of a device",
+                )
+            }
+            _ => {
+                let rounds = self.rounds;
+                let who = format!(
+                    "for all {rounds} rounds, whoever takes part, in any order, at most {times}, \
+                     which the server enforces, and each device that is provisioned so"
+                );
+                (who, "sensitivity")
+            }
+        };
+        format!(
+            "This holds {who}; if {}; and if the standard deviation of the noise on each release \
+             is {} times the {of_what}, which is {} times the clip norm. A server that restarts \
+             and has lost the sums of earlier rounds does not change it: the noise begins anew.",
+            self.trusted(),
+            lower(self.noise_multiplier, 5),
+            upper(sensitivity, 5),
+        )
+    }
+
+    /// Of correlation matrices, to which a device adds its own noise.
+    fn assumptions_of_matrices(&self) -> String {
+        let releases = match self.max_participations {
+            Some(max) => u64::from(max).min(self.rounds),
+            None => self.rounds,
+        };
+        let noun = if releases == 1 { "matrix" } else { "matrices" };
+        format!(
+            "This holds if a device sends at most {releases} {noun} in this run; each device adds \
+             all of its own noise and trusts no other party; the standard deviation of the noise \
+             on the sum over a device's examples is {} times the largest norm of one example's \
+             matrix; and the encoder of each round is public: what the encoders themselves reveal \
+             about the examples they learned from is not covered.",
+            lower(self.noise_multiplier, 5)
+        )
+    }
+}
+
+/// What is assumed of a coordinator and its helpers.
+fn trusted_parties(parties: Parties) -> String {
+    let colluding = match (parties.helpers(), parties.colluding()) {
+        (1, _) => "the coordinator and the helper do not collude".to_owned(),
+        (_, 1) => "no two of the coordinator and the helpers collude".to_owned(),
+        (helpers, colluding) => format!(
+            "of the coordinator and the {helpers} helpers, no more than {colluding} collude"
+        ),
+    };
+    format!(
+        "{colluding}; no helper can read what devices send to the coordinator; and each of them \
+         adds its noise, and keeps the noise and the mask keys or masked updates to itself"
+    )
+}
+
+/// A share in percent, rounded up to a tenth, so that the words never promise more than is proved.
+fn percent_up(share: f64) -> f64 {
+    (share * 1000.0).ceil().min(1000.0) / 10.0
+}

@@ -1,0 +1,393 @@
+//! The path as a whole: nothing gets around a check, and every fault that can be planted shows.
+
+use proptest::{collection::vec, prelude::*};
+use smolfed_accounting::TrustModel;
+use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::params::ClipNorm;
+use smolfed_core::quantize::Grid;
+use smolfed_core::stream::Root;
+use smolfed_core::train::TrainReport;
+
+use super::sum::ReleaseAt;
+use super::*;
+use crate::communicator::threads;
+
+const LENGTH: usize = 6;
+const CLIP_NORM: f32 = 0.5;
+
+fn grid() -> Grid {
+    Grid::new(ClipNorm::new(CLIP_NORM).unwrap(), 20).unwrap()
+}
+
+/// Clipped updates with noise of 2²⁰ steps, added by the server.
+fn central() -> Release {
+    Release {
+        channel: Channel::Updates,
+        encoding: Encoding::Clipped(grid()),
+        weight_cap: None,
+        mechanism: Mechanism::Independent(DiscreteGaussian::new(1 << 20, 1).unwrap()),
+        bit: None,
+        trust: TrustModel::Central,
+        masking: None,
+        timing: Timing::EachRound,
+        noise_std: f64::from(CLIP_NORM),
+        is_simulation: true,
+        fault: Fault::None,
+    }
+}
+
+fn at(number: u32) -> ReleaseAt {
+    ReleaseAt {
+        number,
+        learning_rate: 0.1,
+        cohort_size: 1,
+    }
+}
+
+/// What a device adds to the sum with this update.
+fn upload_of(release: &Release, device: u32, update: &[f32]) -> Vec<i64> {
+    let root = Root::from_seed(5);
+    let mut uploads = Uploads::new(release, &root, 3, update.len());
+    uploads.device(device, 1, |contribution| {
+        contribution.update().copy_from_slice(update);
+        Ok(TrainReport::default())
+    });
+    uploads.into_sum().integers().to_vec()
+}
+
+/// What one device adds to the sum with this update; clipped by the path if it is told to.
+fn upload(release: &Release, update: &[f32], samples: usize, clips: bool) -> (Vec<i64>, Outcome) {
+    let root = Root::from_seed(5);
+    let mut uploads = Uploads::new(release, &root, 3, update.len());
+    let outcome = uploads.device(7, samples, |contribution| {
+        contribution.update().copy_from_slice(update);
+        let mut report = TrainReport::default();
+        if clips {
+            contribution.clip(&mut report).map_err(|e| e.to_string())?;
+        }
+        Ok(report)
+    });
+    (uploads.into_sum().integers().to_vec(), outcome)
+}
+
+fn squares(integers: &[i64]) -> u128 {
+    integers
+        .iter()
+        .map(|q| u128::from(q.unsigned_abs()).pow(2))
+        .sum()
+}
+
+fn released(release: &Release, number: u32) -> Vec<f32> {
+    let root = Root::from_seed(5);
+    let sum = PrivateSum::zero(LENGTH);
+    sum.release(release, &root, &at(number)).over(1.0)
+}
+
+proptest! {
+    /// Whatever a method leaves in its contribution, clipped or not, finite or not, what reaches
+    /// the sum obeys `Σq² ≤ 4^b`.
+    #[test]
+    fn no_contribution_exceeds_the_bound(
+        update in vec(prop_oneof![any::<f32>(), -1f32..1.0], LENGTH),
+        samples in 0usize..100,
+        cap in prop::option::of(1u32..50),
+        clips in any::<bool>(),
+    ) {
+        let release = Release { weight_cap: cap, mechanism: Mechanism::None, ..central() };
+        let (sum, outcome) = upload(&release, &update, samples, clips);
+        prop_assert!(squares(&sum) <= u128::from(grid().bound()), "{outcome:?}");
+        if !outcome.is_trained() {
+            prop_assert!(sum.iter().all(|q| *q == 0));
+        }
+    }
+}
+
+#[test]
+fn an_update_beyond_the_ball_is_left_out_unless_it_is_clipped() {
+    let long = [CLIP_NORM; LENGTH];
+    let release = central();
+    // Inside the cube but outside the ball: the integers are scaled back to the bound.
+    assert!(squares(&upload(&release, &long, 1, false).0) <= u128::from(grid().bound()));
+    let longer = [3.0 * CLIP_NORM; LENGTH];
+    let (sum, outcome) = upload(&release, &longer, 1, false);
+    assert!(!outcome.is_trained() && sum.iter().all(|q| *q == 0));
+    let (sum, outcome) = upload(&release, &longer, 1, true);
+    assert!(outcome.is_trained());
+    let norm = (squares(&sum) as f64).sqrt() * grid().step();
+    assert!((norm / f64::from(CLIP_NORM) - 1.0).abs() < 1e-4, "{norm}");
+    // The planted fault lets it through.
+    let faulty = Release {
+        fault: Fault::ClipSkipped.placed(1, &[LENGTH]),
+        ..release
+    };
+    let (sum, _) = upload(&faulty, &longer, 1, true);
+    assert!(squares(&sum) > u128::from(grid().bound()));
+}
+
+#[test]
+fn nothing_of_a_device_that_may_not_take_part_enters_the_sum() {
+    let (admitted, root) = (Admitted::Only(vec![7]), Root::from_seed(5));
+    let release = central();
+    let mut uploads = Uploads::new(&release, &root, 3, LENGTH).admitting(&admitted);
+    let mut send = |device| {
+        uploads.device(device, 1, |contribution| {
+            contribution.update().fill(0.1);
+            Ok(TrainReport::default())
+        })
+    };
+    assert!(send(7).is_trained());
+    assert!(matches!(send(8), Outcome::LeftOut { reason } if reason.contains("too recently")));
+    let mut sum = uploads.into_sum();
+    assert_eq!(sum.integers(), upload(&release, &[0.1; LENGTH], 1, false).0);
+    let received = ReceivedUpdate::from(vec![5; LENGTH]);
+    let before = sum.integers().to_vec();
+    sum.add_received(8, &received, &admitted);
+    assert_eq!(sum.integers(), before);
+    sum.add_received(7, &received, &admitted);
+    assert_ne!(sum.integers(), before);
+}
+
+#[test]
+fn the_server_adds_its_noise_once_and_anew_in_each_round() {
+    let release = central();
+    let first = released(&release, 0);
+    assert_eq!(first, released(&release, 0));
+    assert_ne!(first, released(&release, 1));
+    assert!(first.iter().any(|x| *x != 0.0));
+    let reused = Release {
+        fault: Fault::NoiseStreamReused,
+        ..release
+    };
+    assert_eq!(released(&reused, 1), released(&release, 0));
+    // Under local trust the noise is in the uploads already, and comes from each device.
+    let local = Release {
+        trust: TrustModel::Local,
+        ..release
+    };
+    assert_eq!(released(&local, 0), [0.0; LENGTH]);
+    let (with_noise, _) = upload(&local, &[0.0; LENGTH], 1, false);
+    assert!(with_noise.iter().any(|q| *q != 0));
+    let (without, _) = upload(&release, &[0.0; LENGTH], 1, false);
+    assert_eq!(without, [0; LENGTH]);
+}
+
+/// 4,000 draws of std 2²⁰ steps: the relative error of their std has itself a std of 1.1 %; six of
+/// them are exceeded with a probability below 2e-9.
+#[test]
+fn a_release_has_the_noise_that_it_says() {
+    let release = central();
+    let root = Root::from_seed(8);
+    let length = 4_000;
+    let released = PrivateSum::zero(length).release(&release, &root, &at(0));
+    let squares = released.over(1.0).into_iter().map(|x| f64::from(x).powi(2));
+    let found = (squares.sum::<f64>() / length as f64).sqrt();
+    let said = released.noise_std();
+    assert!((found / said - 1.0).abs() < 0.067, "{found} {said}");
+}
+
+#[test]
+fn what_is_private_prints_no_values_and_is_shown_without_noise_in_simulations_only() {
+    let release = central();
+    let sum = PrivateSum::zero(3);
+    assert_eq!(format!("{sum:?}"), "PrivateSum of 3 integers");
+    assert!(sum.simulated(&release, &at(0)).is_some());
+    let fleet = Release {
+        is_simulation: false,
+        ..release
+    };
+    let local = Release {
+        trust: TrustModel::Local,
+        ..release
+    };
+    assert!(sum.simulated(&fleet, &at(0)).is_none());
+    assert!(sum.simulated(&local, &at(0)).is_none());
+}
+
+/// What one device adds to the sum of the bits.
+fn bit_sent(release: &Release, device: u32, norm: Option<f32>) -> i64 {
+    let root = Root::from_seed(5);
+    let mut uploads = Uploads::new(release, &root, 3, LENGTH);
+    let _ = uploads.device(device, 1, |contribution| {
+        contribution.update().fill(0.0);
+        let norm = norm.ok_or("it cannot train")?;
+        Ok(TrainReport {
+            norm,
+            ..TrainReport::default()
+        })
+    });
+    uploads.into_sum().bits()
+}
+
+#[test]
+fn a_bit_is_a_half_up_to_the_clip_norm_and_minus_a_half_beyond_it() {
+    let release = Release {
+        bit: Some(ClipBit::new(&grid(), None)),
+        ..central()
+    };
+    let half = 1 << 20;
+    for (norm, expected) in [
+        (Some(0.0), half),
+        (Some(CLIP_NORM), half),
+        (Some(CLIP_NORM.next_up()), -half),
+        (Some(f32::NAN), -half),
+        (Some(f32::INFINITY), -half),
+        (None, 0),
+    ] {
+        assert_eq!(bit_sent(&release, 7, norm), expected, "{norm:?}");
+    }
+    // Without an adaptive clip norm nothing is sent and nothing is released.
+    assert_eq!(bit_sent(&central(), 7, Some(0.0)), 0);
+    let released = PrivateSum::zero(1).release(&central(), &Root::from_seed(5), &at(0));
+    assert_eq!(released.unclipped_excess(), None);
+}
+
+/// Mean square and mean product of two samples.
+fn moments(a: &[f64], b: &[f64]) -> [f64; 3] {
+    let mean =
+        |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>() / x.len() as f64;
+    [mean(a, a), mean(b, b), mean(a, b)]
+}
+
+/// 4,000 draws in units of the std that is claimed: a mean square has itself a std of 0.022, a mean
+/// product one of 0.016. Six of them are exceeded with a probability below 2e-9 each.
+#[track_caller]
+fn are_two_noises(a: &[f64], b: &[f64]) {
+    let [first, second, product] = moments(a, b);
+    assert!((first - 1.0).abs() < 0.134, "{first}");
+    assert!((second - 1.0).abs() < 0.134, "{second}");
+    assert!(product.abs() < 0.095, "{product}");
+}
+
+#[test]
+fn the_bit_has_noise_of_its_own_under_either_trust_model() {
+    let noise = DiscreteGaussian::new(3 << 20, 1).unwrap();
+    let release = Release {
+        bit: Some(ClipBit::new(&grid(), Some(noise))),
+        ..central()
+    };
+    // σ_b is half of the noise multiplier, 3: the bit's clip norm is a half.
+    let (update_std, bit_std) = (f64::from(CLIP_NORM), 1.5);
+    let root = Root::from_seed(6);
+    let draw = |number| {
+        let released = PrivateSum::zero(1).release(&release, &root, &at(number));
+        let update = f64::from(released.over(1.0)[0]) / update_std;
+        (update, released.unclipped_excess().unwrap() / bit_std)
+    };
+    let (updates, bits): (Vec<f64>, Vec<f64>) = (0..4_000).map(draw).unzip();
+    are_two_noises(&updates, &bits);
+    // A device adds noise whether it has a bit or not, and the server adds none.
+    let local = Release {
+        trust: TrustModel::Local,
+        ..release
+    };
+    let released = PrivateSum::zero(1).release(&local, &root, &at(0));
+    assert_eq!(released.unclipped_excess(), Some(0.0));
+    let half = (1 << 20) as f64;
+    let alone = |device| bit_sent(&local, device, None) as f64 / (2.0 * half * bit_std);
+    let beside = |device| bit_sent(&local, device, Some(1.0)) as f64 + half;
+    let alone: Vec<f64> = (0..4_000).map(alone).collect();
+    let beside: Vec<f64> = (4_000..8_000)
+        .map(|device| beside(device) / (2.0 * half * bit_std))
+        .collect();
+    are_two_noises(&alone, &beside);
+    // Who sent both by itself is seen with both: the noise of one is none of the other's.
+    let nothing = [0.0; 1];
+    let update = |device| upload_of(&local, device, &nothing)[0] as f64 / half;
+    let updates: Vec<f64> = (0..4_000).map(update).collect();
+    are_two_noises(&updates, &alone);
+}
+
+#[test]
+fn what_devices_sent_is_in_the_sum_with_its_bits() {
+    let mut sum = PrivateSum::zero(2);
+    let received = [(vec![5, -7], 64), (vec![1, 1], -64), (vec![0, 2], 64)];
+    for (device, (integers, bit)) in (0..).zip(received) {
+        let update = ReceivedUpdate::from(integers).with_bit(bit);
+        sum.add_received(device, &update, &Admitted::All);
+    }
+    assert_eq!((sum.integers(), sum.bits()), (&[6, -4][..], 64));
+}
+
+#[test]
+fn sums_of_parts_are_added_or_put_side_by_side_with_their_bits() {
+    let part = |integers: [i64; 2], bit| {
+        let mut sum = PrivateSum::zero(2);
+        let update = ReceivedUpdate::from(integers.to_vec()).with_bit(bit);
+        sum.add_received(0, &update, &Admitted::All);
+        sum
+    };
+    let (first, second) = (part([5, -7], 64), part([1, 3], -32));
+    let mut total = part([0, 0], 0);
+    total.absorb(&first);
+    total.absorb(&second);
+    assert_eq!((total.integers(), total.bits()), (&[6, -4][..], 32));
+    let mut all = PrivateSum::zero(0);
+    all.append(&first);
+    all.append(&second);
+    assert_eq!((all.integers(), all.bits()), (&[5, -7, 1, 3][..], 32));
+}
+
+/// The model moves against the gradients that local steps release.
+#[test]
+fn what_local_steps_release_is_subtracted() {
+    let release = Release {
+        timing: Timing::EachStep(2),
+        mechanism: Mechanism::None,
+        ..central()
+    };
+    let root = Root::from_seed(5);
+    let mut uploads = Uploads::new(&release, &root, 3, 2);
+    let outcome = uploads.device(7, 1, |contribution| {
+        let steps = contribution.steps().ok_or("no steps")?;
+        for mut gradient in [[0.25, 0.0], [0.125, -0.25]] {
+            let released = steps.release(&mut gradient);
+            released.map_err(|error| error.to_string())?;
+        }
+        Ok(TrainReport::default())
+    });
+    assert!(outcome.is_trained(), "{outcome:?}");
+    // In steps of 2^-21.
+    assert_eq!(uploads.into_sum().integers(), [-(3 << 18), 1 << 19]);
+}
+
+#[test]
+fn only_rank_0_has_the_sum_of_all_ranks() {
+    let found = threads::run(3, |ranks| {
+        let mut sum = PrivateSum::zero(2);
+        let update = ReceivedUpdate::from(vec![5, -7]).with_bit(64);
+        sum.add_received(0, &update, &Admitted::All);
+        sum.reduce(ranks);
+        (sum.integers().to_vec(), sum.bits())
+    });
+    let nothing = (vec![0, 0], 0);
+    assert_eq!(found, [(vec![15, -21], 192), nothing.clone(), nothing]);
+}
+
+/// A mean is in units of the parameters, and the estimate of a sum takes the place of what it was
+/// estimated from.
+#[test]
+fn what_is_read_of_a_sum_is_in_units_of_the_parameters() {
+    let step = grid().step();
+    let mut sum = PrivateSum::zero(3);
+    let received = ReceivedUpdate::from(vec![1 << 20, -(1 << 18), 3]);
+    assert_eq!(received.length(), 3);
+    sum.add_received(0, &received, &Admitted::All);
+    let simulated = sum.simulated(&central(), &at(0)).unwrap();
+    assert_eq!(simulated.length(), 3);
+    let expected = [0.125, -0.03125, (0.75 * step) as f32];
+    assert_eq!(simulated.over(4.0), expected);
+    let quiet = Release {
+        mechanism: Mechanism::None,
+        ..central()
+    };
+    let at = ReleaseAt {
+        cohort_size: 7,
+        ..at(0)
+    };
+    let released = sum.release(&quiet, &Root::from_seed(5), &at);
+    assert_eq!(released.over(4.0), expected);
+    assert_eq!((released.length(), released.cohort_size()), (3, 7));
+    let estimated = released.estimated(vec![6.0, -1.0], 2.0);
+    assert_eq!(estimated.over(4.0), [1.5, -0.25]);
+    assert_eq!((estimated.length(), estimated.noise_std()), (2, 1.0));
+}

@@ -1,0 +1,19 @@
+//! Models in use: from a run directory to predictions, and to other programs.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`preprocessing`] | `preprocessing.json`: what a model needs of a row, beside its parameters |
+//! | [`model`] | the trained model of a run, or of one of its devices |
+//! | [`input`] | new rows, from tables, IDX and LEAF files |
+//! | [`prediction`] | from rows to classes, values and representations |
+//! | [`assessment`] | how good a model is on rows whose targets are known |
+//! | [`export`] | models as C, ONNX and NPZ |
+//! | [`error`] | what can go wrong |
+
+pub mod assessment;
+pub mod error;
+pub mod export;
+pub mod input;
+pub mod model;
+pub mod prediction;
+mod rows;

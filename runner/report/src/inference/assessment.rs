@@ -1,0 +1,35 @@
+//! How good a model is on rows whose targets are known, which come in parts.
+
+use super::error::InferenceError;
+use super::input::Input;
+use super::model::{Outputs, TrainedModel};
+use smolfed_data::constants::Affine;
+use smolfed_engine::evaluation::assessment::{Assessment, Assessor};
+use smolfed_engine::evaluation::samples::Tally;
+
+/// Evaluates a model on all rows of a file.
+///
+/// # Errors
+/// [`InferenceError`] for a file without rows, for a row that cannot be read, and for a model
+/// without labels.
+pub fn assess(model: &TrainedModel, input: &mut Input<'_>) -> Result<Assessment, InferenceError> {
+    let scale = match model.outputs() {
+        Outputs::Representation => {
+            // A hidden layer has a sentence of its own.
+            model.parameters()?;
+            return Err(InferenceError::NoPrediction(
+                "the model is an encoder that was learned without labels: its outputs are no \
+                 classes to be evaluated; `smolfed predict` gives the representations",
+            ));
+        }
+        Outputs::Value(scale) => scale,
+        Outputs::Logit(_) | Outputs::Logits(_) => Affine::IDENTITY,
+    };
+    let mut assessor = Assessor::new(model.task(), scale);
+    while let Some(part) = input.next(Tally::PART)? {
+        assessor.add(part.samples(), model.scores(part.samples())?);
+    }
+    assessor.finish().ok_or_else(|| InferenceError::Empty {
+        origin: input.origin().to_owned(),
+    })
+}

@@ -1,0 +1,204 @@
+//! What can go wrong when a model is used: one sentence, with what would be right.
+
+use smolfed_core::model::ModelError;
+
+use smolfed_data::error::DataError;
+use smolfed_engine::method::state::StateError;
+use smolfed_engine::run_files::error::RunDirError;
+
+/// What can go wrong when a model is used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InferenceError {
+    /// The run directory.
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+    /// The personal models.
+    #[error(transparent)]
+    States(#[from] StateError),
+    /// The file with new rows.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// Parameters that do not fit; they have been checked.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A run of an earlier version.
+    #[error(
+        "{path} has no preprocessing.json, as it was written by an earlier version of smolfed, or \
+         its first round is not done; `smolfed run {path}/config.toml` repeats it"
+    )]
+    NoPreprocessing {
+        /// The run directory.
+        path: String,
+    },
+    /// Nothing is shared.
+    #[error(
+        "{path} has no shared model: {reason}; `--device K` uses the personal model of device K"
+    )]
+    NotShared {
+        /// The run directory.
+        path: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// Some of the parameters are personal.
+    #[error(
+        "the run has no shared model that predicts: {found} of {expected} parameters are shared, \
+         and each device keeps the others"
+    )]
+    NotWhole {
+        /// Shared parameters.
+        found: usize,
+        /// Parameters of the model.
+        expected: usize,
+    },
+    /// No personal models.
+    #[error(
+        "`--device {device}`: {path} has no personal models, as its method shares one model with \
+         all devices; leave `--device` out"
+    )]
+    NotPersonal {
+        /// The run directory.
+        path: String,
+        /// The device.
+        device: u32,
+    },
+    /// A device without a state.
+    #[error(
+        "`--device {device}`: {path} has no personal model of it; it has those of {count} devices \
+         that took part{example}"
+    )]
+    NoDevice {
+        /// The run directory.
+        path: String,
+        /// The device.
+        device: u32,
+        /// Devices with personal models.
+        count: usize,
+        /// The first of them.
+        example: String,
+    },
+    /// Features that the file does not have.
+    #[error("{origin}: the model reads {missing}, which the file does not have; it has {columns}")]
+    MissingColumns {
+        /// The file.
+        origin: String,
+        /// The columns that are missing.
+        missing: String,
+        /// The columns that are there.
+        columns: String,
+    },
+    /// A column that an option names.
+    #[error("{origin}: there is no column `{column}` (`{option}`); the columns are {columns}")]
+    NoColumn {
+        /// The file.
+        origin: String,
+        /// The column.
+        column: String,
+        /// The option.
+        option: &'static str,
+        /// The columns that are there.
+        columns: String,
+    },
+    /// Another number of features, where they have no names.
+    #[error("{origin}: has {found} features a row, but the model reads {expected}{hint}")]
+    FeatureCount {
+        /// The file.
+        origin: String,
+        /// Features of the model.
+        expected: usize,
+        /// Features of the file.
+        found: usize,
+        /// What may help.
+        hint: &'static str,
+    },
+    /// A missing value that nothing stands for.
+    #[error(
+        "{origin}: {place} is empty, and nothing stands for it, since no value was missing in \
+         training; fill it in, or train with a constant `data.missing`"
+    )]
+    NoFill {
+        /// The file.
+        origin: String,
+        /// The line and the column.
+        place: String,
+    },
+    /// A value that is too large for its scale.
+    #[error("{origin}: {place} is too large for the scale of the model")]
+    TooLarge {
+        /// The file.
+        origin: String,
+        /// The line and the column.
+        place: String,
+    },
+    /// A label that is no class of the model.
+    #[error("{origin}: {place} is `{label}`, which is none of the model's classes: {classes}")]
+    Label {
+        /// The file.
+        origin: String,
+        /// The line and the column.
+        place: String,
+        /// The label.
+        label: String,
+        /// The first classes.
+        classes: String,
+    },
+    /// Rows without targets cannot be evaluated.
+    #[error("{origin}: rows need their targets to be evaluated: {advice}")]
+    NoTargets {
+        /// The file.
+        origin: String,
+        /// How to give them.
+        advice: &'static str,
+    },
+    /// An option of another format.
+    #[error("{origin}: `{option}` is for {meant}")]
+    Option {
+        /// The file.
+        origin: String,
+        /// The option.
+        option: &'static str,
+        /// For what.
+        meant: &'static str,
+    },
+    /// Several arrays in an archive.
+    #[error("{origin}: holds the arrays {names}: name one, as in `{origin}/{example}`")]
+    Arrays {
+        /// The archive.
+        origin: String,
+        /// Its arrays.
+        names: String,
+        /// The first of them.
+        example: String,
+    },
+    /// A folder for a model that reads no images.
+    #[error(
+        "{origin}: is a folder, but the model was not trained on images; give a file with its \
+         features"
+    )]
+    NoImages {
+        /// The folder.
+        origin: String,
+    },
+    /// A model without predictions.
+    #[error("{0}")]
+    NoPrediction(&'static str),
+    /// A file without rows.
+    #[error("{origin}: has no row")]
+    Empty {
+        /// The file.
+        origin: String,
+    },
+}
+
+impl InferenceError {
+    /// Whether the input is to blame, not the disk.
+    #[must_use]
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
+            Self::States(error) => error.is_bad_input(),
+            _ => true,
+        }
+    }
+}

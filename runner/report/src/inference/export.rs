@@ -1,0 +1,108 @@
+//! A trained model with its preprocessing, for programs in other languages.
+//!
+//! All formats do the same: a missing value (NaN) is replaced, the value is clipped to
+//! `min..=max`, and `(value − mean) / std` goes into the layers. Constants and that quotient are
+//! `f64`, as in training, and everything after them is `f32`. Sums are added up in another order
+//! than here, so that results agree within rounding. A scale of two maps (`then` in
+//! preprocessing.json) becomes one, within rounding, too.
+
+pub mod c_header;
+pub mod npz;
+pub mod onnx;
+
+use super::model::TrainedModel;
+use smolfed_data::preparation::{ColumnMap, Fill};
+use smolfed_engine::tables::model::ActivationName;
+
+/// The constants of the columns, in their order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Constants {
+    /// What stands for a missing value; NaN if nothing does.
+    pub(crate) missing: Vec<f64>,
+    /// Smallest values; −∞ without a bound.
+    pub(crate) min: Vec<f64>,
+    /// Largest values; ∞ without a bound.
+    pub(crate) max: Vec<f64>,
+    /// What is subtracted.
+    pub(crate) mean: Vec<f64>,
+    /// What is divided by.
+    pub(crate) std: Vec<f64>,
+}
+
+impl Constants {
+    pub(crate) fn of(model: &TrainedModel) -> Self {
+        let mut constants = Self::default();
+        for column in &model.preprocessing.columns {
+            let [missing, min, max, mean, std] = constants_of(&column.map);
+            constants.missing.push(missing);
+            constants.min.push(min);
+            constants.max.push(max);
+            constants.mean.push(mean);
+            constants.std.push(std);
+        }
+        constants
+    }
+
+    /// Whether something stands for missing values of some column.
+    pub(crate) fn fills(&self) -> bool {
+        self.missing.iter().any(|value| !value.is_nan())
+    }
+
+    /// Whether values of some column are clipped.
+    pub(crate) fn clips(&self) -> bool {
+        self.min.iter().chain(&self.max).any(|x| x.is_finite())
+    }
+
+    /// Whether values of some column are scaled.
+    pub(crate) fn scales(&self) -> bool {
+        let is = |values: &[f64], constant: f64| {
+            let bits = constant.to_bits();
+            values.iter().all(|value| value.to_bits() == bits)
+        };
+        !(is(&self.mean, 0.0) && is(&self.std, 1.0))
+    }
+}
+
+/// `missing`, `min`, `max`, `mean` and `std` of a column.
+fn constants_of(map: &ColumnMap) -> [f64; 5] {
+    let ColumnMap::Number(number) = map else {
+        // Whatever is there, even an infinity, is clipped to 0.
+        return [0.0, 0.0, 0.0, 0.0, 1.0];
+    };
+    let affine = number.map.affine;
+    let (mean, std) = match number.then {
+        None => (affine.mean(), affine.std()),
+        Some(then) => (
+            affine.mean() + affine.std() * then.mean(),
+            affine.std() * then.std(),
+        ),
+    };
+    // Values are f32, and so are the bounds that they are clipped to.
+    let bounds = number
+        .map
+        .bounds
+        .map(|bounds| bounds.map(|x| f64::from(x as f32)));
+    let [min, max] = bounds.unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
+    let missing = match number.missing {
+        None => f64::NAN,
+        Some(Fill::Mean) => mean,
+        Some(Fill::Value(value)) => value.into(),
+    };
+    [missing, min, max, mean, std]
+}
+
+/// The names of a layer's tensors, as in `model.safetensors`.
+const fn tensor_names(layer: usize) -> [&'static str; 2] {
+    match layer {
+        0 => ["weights", "biases"],
+        _ => ["head_weights", "head_biases"],
+    }
+}
+
+/// The name of an activation.
+const fn activation_name(activation: ActivationName) -> &'static str {
+    match activation {
+        ActivationName::Tanh => "tanh",
+        ActivationName::Relu => "relu",
+    }
+}

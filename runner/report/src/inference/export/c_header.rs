@@ -1,0 +1,356 @@
+//! A header for C99 (and C++) with the model and its preprocessing, which needs nothing but the
+//! mathematics of the standard library and no memory but one number for each unit.
+
+use std::fmt::Write;
+
+use super::{Constants, tensor_names};
+use crate::inference::model::{Layer, Outputs, TrainedModel};
+use smolfed_engine::preprocessing::WindowColumns;
+use smolfed_engine::tables::model::ActivationName;
+
+/// Numbers in a line of an array.
+const PER_LINE: usize = 6;
+
+/// The text of the header.
+#[must_use]
+pub fn encode(model: &TrainedModel) -> String {
+    let mut header = Header {
+        text: String::new(),
+        constants: Constants::of(model),
+    };
+    header.begin(model);
+    header.columns();
+    for (at, layer) in model.layers().iter().enumerate() {
+        header.layer(at, *layer);
+    }
+    header.predict(model);
+    header.text += "\n#endif\n";
+    header.text
+}
+
+/// The text so far.
+struct Header {
+    text: String,
+    constants: Constants,
+}
+
+impl Header {
+    /// Sizes, and what features and classes are called.
+    fn begin(&mut self, model: &TrainedModel) {
+        let layers = model.layers();
+        let features = model.preprocessing.columns.len();
+        self.text += "/* A model trained with smolfed, and what it needs of a row: \
+                      docs/inference.md.\n   Written by `smolfed export --format c-header`. */\n\
+                      #ifndef SMOLFED_MODEL_H\n#define SMOLFED_MODEL_H\n\n\
+                      #include <math.h>\n#include <stddef.h>\n\n";
+        self.line(&format!("#define SMOLFED_FEATURES {features}"));
+        if let [hidden, _] = layers.as_slice() {
+            self.line(&format!("#define SMOLFED_HIDDEN {}", hidden.outputs()));
+        }
+        let outputs = layers.last().map_or(0, Layer::outputs);
+        self.line(&format!("#define SMOLFED_OUTPUTS {outputs}"));
+        if let Some(window) = &model.preprocessing.window {
+            self.window(window);
+        }
+        if let Some(names) = model.preprocessing.names() {
+            self.line("\n/* The features, in this order. */");
+            self.names("smolfed_feature_names", "SMOLFED_FEATURES", &names);
+        }
+        if let Outputs::Logit(labels) | Outputs::Logits(labels) = model.outputs() {
+            let names: Vec<&str> = labels.iter().map(String::as_str).collect();
+            self.line(&format!("\n#define SMOLFED_CLASSES {}", names.len()));
+            self.names("smolfed_class_names", "SMOLFED_CLASSES", &names);
+        }
+        self.text.push('\n');
+    }
+
+    /// Where features come from that are no columns of the data.
+    fn window(&mut self, window: &WindowColumns) {
+        let Some(features) = &window.recordings.features else {
+            return;
+        };
+        let (recipe, kind) = match features.counts() {
+            None => (features.recipe(), "features_into"),
+            Some(_) => (features.recipe(), "counts_into"),
+        };
+        let _ = write!(
+            self.text,
+            "\n/* The features are not computed here, but from windows of {} samples of\n   \
+             {} channels, as smolfed_core::window::Recipe::{kind} computes them: docs/data.md. */\n\
+             #define SMOLFED_CHANNELS {}\n#define SMOLFED_WINDOW {}\n",
+            recipe.length(),
+            window.channels.len(),
+            window.channels.len(),
+            recipe.length(),
+        );
+        let names: Vec<&str> = window.channels.iter().map(String::as_str).collect();
+        self.names("smolfed_channel_names", "SMOLFED_CHANNELS", &names);
+    }
+
+    /// The constants of the columns, and what becomes of a feature.
+    fn columns(&mut self) {
+        let Constants {
+            missing,
+            min,
+            max,
+            mean,
+            std,
+        } = self.constants.clone();
+        let mut steps = String::new();
+        if self.constants.fills() {
+            let missing = self.doubles("missing", &missing);
+            let _ = writeln!(
+                steps,
+                "    if (isnan(x)) {{\n        x = {missing};\n    }}"
+            );
+        }
+        if self.constants.clips() {
+            let (min, max) = (self.doubles("min", &min), self.doubles("max", &max));
+            for (bound, sign) in [(min, '<'), (max, '>')] {
+                let _ = writeln!(
+                    steps,
+                    "    if (x {sign} {bound}) {{\n        x = {bound};\n    }}"
+                );
+            }
+        }
+        if self.constants.scales() {
+            let (mean, std) = (self.doubles("mean", &mean), self.doubles("std", &std));
+            let _ = writeln!(steps, "    x = (x - {mean}) / {std};");
+        }
+        let _ = write!(
+            self.text,
+            "\n/* What the model reads of feature i; NaN is a missing value. */\n\
+             static inline float smolfed_prepare(const float *features, size_t i)\n{{\n    \
+             double x = features[i];\n{steps}    return (float)x;\n}}\n\n"
+        );
+    }
+
+    /// Constants of the columns: one number if all are the same. Returns how column i reads it.
+    fn doubles(&mut self, name: &str, values: &[f64]) -> String {
+        let first = values.first().copied().unwrap_or(0.0);
+        if values
+            .iter()
+            .all(|value| value.to_bits() == first.to_bits())
+        {
+            self.line(&format!(
+                "#define SMOLFED_{} {}",
+                name.to_uppercase(),
+                double(first)
+            ));
+            return format!("SMOLFED_{}", name.to_uppercase());
+        }
+        let numbers: Vec<String> = values.iter().copied().map(double).collect();
+        self.array(
+            &format!("double smolfed_{name}[SMOLFED_FEATURES]"),
+            &numbers,
+        );
+        format!("smolfed_{name}[i]")
+    }
+
+    fn layer(&mut self, at: usize, layer: Layer<'_>) {
+        for (name, values) in tensor_names(at).iter().zip([layer.weights, layer.biases]) {
+            let numbers: Vec<String> = values.iter().copied().map(float).collect();
+            self.array(&format!("float smolfed_{name}[{}]", values.len()), &numbers);
+        }
+    }
+
+    /// The function for users.
+    fn predict(&mut self, model: &TrainedModel) {
+        let (about, signature, conclusion) = match model.outputs() {
+            Outputs::Value(scale) => (
+                "The predicted value, in its own unit.".to_owned(),
+                "float smolfed_predict(const float *features)",
+                format!(
+                    "    return (float)(outputs[0] * {} + {});\n",
+                    double(scale.std()),
+                    double(scale.mean())
+                ),
+            ),
+            Outputs::Representation => (
+                "Writes the representation, SMOLFED_OUTPUTS numbers.".to_owned(),
+                "void smolfed_predict(const float *features, float *outputs)",
+                String::new(),
+            ),
+            Outputs::Logit(_) => (of_classes(), CLASSIFIER, LOGIT.to_owned()),
+            Outputs::Logits(_) => (of_classes(), CLASSIFIER, LOGITS.to_owned()),
+        };
+        let layers = model.layers();
+        let own = match model.outputs() {
+            Outputs::Representation => "",
+            _ => "    float outputs[SMOLFED_OUTPUTS];\n",
+        };
+        let body = match layers.as_slice() {
+            [only] => first_layer("outputs", "SMOLFED_OUTPUTS", only),
+            [hidden, _] => format!(
+                "    float hidden[SMOLFED_HIDDEN];\n{}{SECOND_LAYER}",
+                first_layer("hidden", "SMOLFED_HIDDEN", hidden)
+            ),
+            _ => String::new(),
+        };
+        let _ = write!(
+            self.text,
+            "\n/* {about}\n   `features` are SMOLFED_FEATURES numbers as in the data; NaN is a \
+             missing value. */\nstatic inline {signature}\n{{\n{own}{body}{conclusion}}}\n"
+        );
+    }
+
+    fn names(&mut self, name: &str, length: &str, names: &[&str]) {
+        let quoted: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+        let lines = quoted.join(",\n    ");
+        self.line(&format!(
+            "static const char *const {name}[{length}] = {{\n    {lines}}};"
+        ));
+    }
+
+    fn array(&mut self, declaration: &str, numbers: &[String]) {
+        let lines: Vec<String> = numbers
+            .chunks(PER_LINE)
+            .map(|line| line.join(", "))
+            .collect();
+        self.line(&format!(
+            "static const {declaration} = {{\n    {}}};",
+            lines.join(",\n    ")
+        ));
+    }
+
+    fn line(&mut self, line: &str) {
+        self.text += line;
+        self.text.push('\n');
+    }
+}
+
+const CLASSIFIER: &str = "int smolfed_predict(const float *features, float *probabilities)";
+
+fn of_classes() -> String {
+    "The number of the predicted class. Writes SMOLFED_CLASSES probabilities, unless\n   \
+     `probabilities` is NULL."
+        .to_owned()
+}
+
+/// Sums in the order of the features, so that no row of prepared features is kept.
+fn first_layer(sums: &str, length: &str, layer: &Layer<'_>) -> String {
+    let activated = match layer.activation {
+        None => String::new(),
+        Some(activation) => {
+            let value = match activation {
+                ActivationName::Tanh => format!("tanhf({sums}[k])"),
+                // NaN stays.
+                ActivationName::Relu => format!("{sums}[k] < 0.0f ? 0.0f : {sums}[k]"),
+            };
+            format!(
+                "    for (size_t k = 0; k < {length}; k++) {{
+        {sums}[k] = {value};
+    }}
+"
+            )
+        }
+    };
+    format!(
+        "    for (size_t k = 0; k < {length}; k++) {{
+        {sums}[k] = smolfed_biases[k];
+    }}
+    for (size_t i = 0; i < SMOLFED_FEATURES; i++) {{
+        const float x = smolfed_prepare(features, i);
+        for (size_t k = 0; k < {length}; k++) {{
+            {sums}[k] += smolfed_weights[k * SMOLFED_FEATURES + i] * x;
+        }}
+    }}
+{activated}"
+    )
+}
+
+const SECOND_LAYER: &str = "\
+    for (size_t k = 0; k < SMOLFED_OUTPUTS; k++) {
+        outputs[k] = smolfed_head_biases[k];
+        for (size_t i = 0; i < SMOLFED_HIDDEN; i++) {
+            outputs[k] += smolfed_head_weights[k * SMOLFED_HIDDEN + i] * hidden[i];
+        }
+    }
+";
+
+const LOGIT: &str = "    if (probabilities != NULL) {
+        probabilities[1] = 1.0f / (1.0f + expf(-outputs[0]));
+        probabilities[0] = 1.0f - probabilities[1];
+    }
+    return outputs[0] > 0.0f;
+";
+
+const LOGITS: &str = "    int best = 0;
+    for (int k = 1; k < SMOLFED_CLASSES; k++) {
+        if (outputs[k] > outputs[best]) {
+            best = k;
+        }
+    }
+    if (probabilities != NULL) {
+        float sum = 0.0f;
+        for (size_t k = 0; k < SMOLFED_CLASSES; k++) {
+            probabilities[k] = expf(outputs[k] - outputs[best]);
+            sum += probabilities[k];
+        }
+        for (size_t k = 0; k < SMOLFED_CLASSES; k++) {
+            probabilities[k] /= sum;
+        }
+    }
+    return best;
+";
+
+/// The shortest text that is read as the same number.
+fn float(value: f32) -> String {
+    format!("{value:e}f")
+}
+
+fn double(value: f64) -> String {
+    if value.is_nan() {
+        "(double)NAN".to_owned()
+    } else if value.is_infinite() {
+        let sign = if value < 0.0 { "-" } else { "" };
+        format!("{sign}(double)INFINITY")
+    } else if value < 0.0 {
+        format!("({value:e})")
+    } else {
+        format!("{value:e}")
+    }
+}
+
+/// A string literal, with all but plain ASCII as octal escapes: they end after three digits, where
+/// hexadecimal ones would go on. A question mark could begin a trigraph.
+fn quoted(text: &str) -> String {
+    let mut literal = "\"".to_owned();
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' | b'?' => {
+                literal.push('\\');
+                literal.push(byte.into());
+            }
+            b' '..=b'~' => literal.push(byte.into()),
+            _ => {
+                let _ = write!(literal, "\\{byte:03o}");
+            }
+        }
+    }
+    literal.push('"');
+    literal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_the_same_numbers() {
+        for value in [0.1f32, -3.0, 1e-40, f32::MAX] {
+            let text = float(value);
+            assert_eq!(text.trim_end_matches('f').parse(), Ok(value), "{text}");
+        }
+        assert_eq!(double(1.0), "1e0");
+        assert_eq!(double(-0.5), "(-5e-1)");
+        assert_eq!(double(f64::NEG_INFINITY), "-(double)INFINITY");
+    }
+
+    #[test]
+    fn names_are_literals_whatever_they_hold() {
+        assert_eq!(quoted("a b"), "\"a b\"");
+        assert_eq!(quoted("\"\\??/"), "\"\\\"\\\\\\?\\?/\"");
+        assert_eq!(quoted("é1\n"), "\"\\303\\2511\\012\"");
+    }
+}

@@ -1,0 +1,250 @@
+//! Rows of a table: columns by their names in any order, or in order where there are no names.
+
+use std::collections::{HashMap, HashSet};
+
+use csv::StringRecord;
+
+use super::rows::{Options, Rows, prepare, unknown};
+use crate::inference::error::InferenceError;
+use smolfed_data::error::DataError;
+use smolfed_data::table::encoding::FeatureColumn;
+use smolfed_data::table::reader::{Cells, Reader, Row};
+use smolfed_data::table::{TableError, TableFormat, listed};
+use smolfed_engine::preprocessing::{Preprocessing, Target};
+
+/// A table that is read row by row.
+pub(super) struct Table<'a> {
+    rows: Reader,
+    /// The columns that become features, and where they are; numbers if they have no names.
+    cells: Vec<(usize, FeatureColumn)>,
+    /// The column of the targets, if they were asked for.
+    target: Option<usize>,
+    /// The column that names rows.
+    id: Option<usize>,
+    /// The number of each class by its label.
+    classes: HashMap<&'a str, usize>,
+    /// Rows that have been read.
+    done: u64,
+}
+
+impl<'a> Table<'a> {
+    pub(super) fn new(
+        bytes: &[u8],
+        origin: &str,
+        preprocessing: &'a Preprocessing,
+        options: Options<'a>,
+    ) -> Result<Self, InferenceError> {
+        let rows = open(bytes, origin, options)?;
+        let header = rows.header();
+        let (id, label) = roles(header, origin, preprocessing, options)?;
+        let cells = match (preprocessing.cells(), options.has_header) {
+            (Some(cells), true) => {
+                let names: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
+                let places = by_name(&names, header, origin)?;
+                places.into_iter().zip(cells).collect()
+            }
+            (cells, _) => {
+                let cells = cells
+                    .unwrap_or_else(|| vec![FeatureColumn::default(); preprocessing.columns.len()]);
+                let places = in_order(cells.len(), header, origin, [id, label])?;
+                places.into_iter().zip(cells).collect()
+            }
+        };
+        Ok(Self {
+            rows,
+            cells,
+            target: label.filter(|_| options.has_targets),
+            id,
+            classes: classes(preprocessing),
+            done: 0,
+        })
+    }
+
+    /// The next rows.
+    pub(super) fn next(
+        &mut self,
+        count: usize,
+        origin: &str,
+        preprocessing: &Preprocessing,
+    ) -> Result<Rows, InferenceError> {
+        let mut rows = Rows::default();
+        let (mut values, mut missing) = (Vec::new(), Vec::new());
+        while rows.ids.len() < count {
+            let row = self.rows.next_row().map_err(DataError::of(origin))?;
+            let Some((row, mut numbers)) = row else { break };
+            self.done += 1;
+            values.clear();
+            missing.clear();
+            for (at, column) in &self.cells {
+                let first = values.len();
+                numbers
+                    .features(&row, (*at, column), &mut values, &mut missing)
+                    .map_err(DataError::of(origin))?;
+                let place = || format!("{}, column `{}`", row.place(), row.column(*at));
+                for (feature, value) in (first..).zip(&values[first..]) {
+                    let is_missing = missing.binary_search(&feature).is_ok();
+                    let value = (!is_missing).then_some(*value);
+                    let value = prepare(preprocessing, feature, value, (origin, place))?;
+                    rows.features.push(value);
+                }
+            }
+            rows.targets.push(match self.target {
+                Some(at) => {
+                    let of_row = (&row, &mut numbers, at);
+                    read(preprocessing, &self.classes, origin, of_row)?
+                }
+                None => 0.0,
+            });
+            rows.ids.push(match self.id {
+                Some(at) => row
+                    .text(at, "name")
+                    .map_err(DataError::of(origin))?
+                    .to_owned(),
+                None => self.done.to_string(),
+            });
+        }
+        Ok(rows)
+    }
+}
+
+/// A table with its header.
+pub(super) fn open(
+    bytes: &[u8],
+    origin: &str,
+    options: Options<'_>,
+) -> Result<Reader, InferenceError> {
+    if options.labels.is_some() {
+        return Err(InferenceError::Option {
+            origin: origin.to_owned(),
+            option: "--labels",
+            meant: "IDX files; in a table, `--label` names the column",
+        });
+    }
+    let rows = match options.has_header {
+        true => Reader::new(TableFormat::of(bytes), bytes),
+        false => Reader::without_header(bytes),
+    };
+    let rows = rows.map_err(DataError::of(origin))?;
+    match rows.header().iter().all(str::is_empty) {
+        true => Err(InferenceError::Empty {
+            origin: origin.to_owned(),
+        }),
+        false => Ok(rows),
+    }
+}
+
+/// The column that names rows, and that of the targets, if there are such.
+pub(super) fn roles(
+    header: &StringRecord,
+    origin: &str,
+    preprocessing: &Preprocessing,
+    options: Options<'_>,
+) -> Result<(Option<usize>, Option<usize>), InferenceError> {
+    let find = |column: &str, option| {
+        let at = header.iter().position(|name| name == column);
+        at.ok_or_else(|| InferenceError::NoColumn {
+            origin: origin.to_owned(),
+            column: column.to_owned(),
+            option,
+            columns: listed(header.iter()),
+        })
+    };
+    let id = options.id.map(|id| find(id, "--id")).transpose()?;
+    let named = options.label.map(|label| find(label, "--label"));
+    let label = match (named.transpose()?, preprocessing.target_column()) {
+        (Some(at), _) => Some(at),
+        (None, Some(column)) if options.has_header => header.iter().position(|name| name == column),
+        (None, _) => None,
+    };
+    match options.has_targets && label.is_none() {
+        true => Err(InferenceError::NoTargets {
+            origin: origin.to_owned(),
+            advice: "name their column with `--label`",
+        }),
+        false => Ok((id, label)),
+    }
+}
+
+/// The number of each class by its label.
+pub(super) fn classes(preprocessing: &Preprocessing) -> HashMap<&str, usize> {
+    let labels = preprocessing.labels().iter().enumerate();
+    labels
+        .map(|(class, label)| (label.as_str(), class))
+        .collect()
+}
+
+/// A target as the model has it.
+pub(super) fn read(
+    preprocessing: &Preprocessing,
+    classes: &HashMap<&str, usize>,
+    origin: &str,
+    (row, numbers, at): (&Row<'_>, &mut Cells<'_>, usize),
+) -> Result<f32, InferenceError> {
+    match &preprocessing.target {
+        Target::Classes { .. } => {
+            let label = row.text(at, "label").map_err(DataError::of(origin))?;
+            match classes.get(label) {
+                // Below 2¹⁶.
+                Some(class) => Ok(*class as f32),
+                None => {
+                    let place = format!("{}, column `{}`", row.place(), row.column(at));
+                    Err(unknown(preprocessing, origin, place, label))
+                }
+            }
+        }
+        Target::Value { scale, .. } => {
+            let value = numbers.target(row, at).map_err(DataError::of(origin))?;
+            Ok(scale.apply(value))
+        }
+        Target::Representation => Ok(0.0),
+    }
+}
+
+/// The columns with these names.
+pub(super) fn by_name(
+    names: &[&str],
+    header: &StringRecord,
+    origin: &str,
+) -> Result<Vec<usize>, InferenceError> {
+    let mut places = HashMap::new();
+    let mut twice = HashSet::new();
+    for (at, name) in header.iter().enumerate() {
+        if places.insert(name, at).is_some() {
+            twice.insert(name);
+        }
+    }
+    // Of columns that the model does not read, it does not matter.
+    if let Some(name) = names.iter().find(|name| twice.contains(*name)) {
+        let column = (*name).to_owned();
+        return Err(DataError::of(origin)(TableError::DuplicateColumn { column }).into());
+    }
+    let missing = names.iter().filter(|name| !places.contains_key(*name));
+    match missing.clone().next() {
+        None => Ok(names.iter().map(|name| places[name]).collect()),
+        Some(_) => Err(InferenceError::MissingColumns {
+            origin: origin.to_owned(),
+            missing: listed(missing.copied()),
+            columns: listed(header.iter()),
+        }),
+    }
+}
+
+/// All columns but these, which must be as many as there are features.
+fn in_order(
+    expected: usize,
+    header: &StringRecord,
+    origin: &str,
+    others: [Option<usize>; 2],
+) -> Result<Vec<usize>, InferenceError> {
+    let columns = 0..header.len();
+    let places: Vec<usize> = columns.filter(|at| !others.contains(&Some(*at))).collect();
+    match places.len() == expected {
+        true => Ok(places),
+        false => Err(InferenceError::FeatureCount {
+            origin: origin.to_owned(),
+            expected,
+            found: places.len(),
+            hint: ", in this order; `--label` and `--id` name columns that are none",
+        }),
+    }
+}

@@ -1,0 +1,238 @@
+//! A trained model: the parameters of a run, or of one of its devices, with what they need of a new
+//! row.
+
+use std::fmt;
+use std::path::Path;
+
+use smolfed_data::constants::Affine;
+use smolfed_engine::method::personal::states::States;
+use smolfed_engine::method::state::PersonalState;
+use smolfed_engine::run::directory::RunDir;
+use smolfed_engine::run_files::error::damaged;
+use smolfed_engine::tables::model::{ActivationName, ModelKind};
+use smolfed_engine::task::Task;
+
+use super::error::InferenceError;
+use smolfed_engine::preprocessing::{Preprocessing, Target};
+
+/// A trained model.
+#[derive(Clone)]
+pub struct TrainedModel {
+    /// What it needs of a row.
+    pub preprocessing: Preprocessing,
+    /// All parameters of the task or, of layers that are shared below personal heads, those of the
+    /// hidden layer.
+    parameters: Vec<f32>,
+}
+
+/// A layer: `activation(Wx + b)`.
+#[derive(Clone, Copy)]
+pub struct Layer<'a> {
+    /// Rows of W, one an output, as a flat slice.
+    pub weights: &'a [f32],
+    /// One an output.
+    pub biases: &'a [f32],
+    /// What is done to each sum; nothing in the last layer.
+    pub activation: Option<ActivationName>,
+}
+
+impl Layer<'_> {
+    /// Numbers that it gives.
+    #[must_use]
+    pub const fn outputs(&self) -> usize {
+        self.biases.len()
+    }
+
+    /// Numbers that it reads.
+    #[must_use]
+    pub const fn inputs(&self) -> usize {
+        self.weights.len() / self.biases.len()
+    }
+}
+
+/// What the outputs of the last layer are.
+#[derive(Clone, Copy, Debug)]
+pub enum Outputs<'a> {
+    /// A scaled value.
+    Value(Affine),
+    /// The logit of the second of two classes.
+    Logit(&'a [String]),
+    /// A logit of each class.
+    Logits(&'a [String]),
+    /// A representation.
+    Representation,
+}
+
+/// Shape only: a personal model never reaches a log.
+impl fmt::Debug for TrainedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TrainedModel({} parameters)", self.parameters.len())
+    }
+}
+
+impl TrainedModel {
+    /// The shared model of a run, or the personal one of a device.
+    ///
+    /// # Errors
+    /// [`InferenceError`] if there is no such model, or files are missing or damaged.
+    pub fn open(path: &Path, device: Option<u32>) -> Result<Self, InferenceError> {
+        let dir = RunDir::open(path)?;
+        let file = path.join(Preprocessing::FILE);
+        if !file.is_file() {
+            let path = path.display().to_string();
+            return Err(InferenceError::NoPreprocessing { path });
+        }
+        let preprocessing = Preprocessing::read(&file)?;
+        let not_shared = |reason| InferenceError::NotShared {
+            path: path.display().to_string(),
+            reason,
+        };
+        let shared = dir.shared_parameters()?;
+        let parameters = match device {
+            Some(device) => personal(&dir, &preprocessing, &shared.unwrap_or_default(), device)?,
+            None => shared.ok_or_else(|| not_shared("each device trains a model by itself"))?,
+        };
+        let model = Self {
+            parameters: with_biases(parameters, &preprocessing),
+            preprocessing,
+        };
+        let count = model.task().parameter_count();
+        let is_head_personal = model.preprocessing.personal == Some(PersonalState::Rest);
+        match model.parameters.len() {
+            found if found == count || model.is_hidden_layer() => Ok(model),
+            found if found < count && is_head_personal => {
+                Err(not_shared("a part of the parameters stays on each device"))
+            }
+            found => {
+                let reason = format!("it has {found} parameters, where the model has {count}");
+                Err(damaged(&dir.path().join("model.safetensors"), reason).into())
+            }
+        }
+    }
+
+    /// The shared model of a run that is in memory.
+    ///
+    /// # Errors
+    /// [`InferenceError::NotWhole`] if devices keep some of the parameters to themselves.
+    pub fn of_run(
+        preprocessing: Preprocessing,
+        parameters: Vec<f32>,
+    ) -> Result<Self, InferenceError> {
+        let model = Self {
+            parameters: with_biases(parameters, &preprocessing),
+            preprocessing,
+        };
+        let (found, expected) = (model.parameters.len(), model.task().parameter_count());
+        match found == expected {
+            true => Ok(model),
+            false => Err(InferenceError::NotWhole { found, expected }),
+        }
+    }
+
+    /// The model that it is, or of which it is the hidden layer.
+    #[must_use]
+    pub fn task(&self) -> &Task {
+        &self.preprocessing.task
+    }
+
+    /// All parameters, if it is a whole model.
+    ///
+    /// # Errors
+    /// [`InferenceError::NoPrediction`] for a hidden layer by itself.
+    pub fn parameters(&self) -> Result<&[f32], InferenceError> {
+        match self.is_hidden_layer() {
+            true => Err(InferenceError::NoPrediction(
+                "the layer that the devices share predicts nothing by itself, as the head above it \
+                 stays on each device; `--device K` uses the head of device K",
+            )),
+            false => Ok(&self.parameters),
+        }
+    }
+
+    /// Whether it is the hidden layer alone, below heads that stay on the devices.
+    #[must_use]
+    pub fn is_hidden_layer(&self) -> bool {
+        let tensors = self.task().tensors();
+        let lengths = tensors.as_slice();
+        let is_personal = self.preprocessing.personal == Some(PersonalState::Rest);
+        let hidden: usize = lengths.iter().take(2).sum();
+        is_personal && lengths.len() == 4 && self.parameters.len() == hidden
+    }
+
+    /// The layers, from the features on.
+    #[must_use]
+    pub fn layers(&self) -> Vec<Layer<'_>> {
+        let tensors = self.task().tensors();
+        let mut rest = self.parameters.as_slice();
+        let mut layers = Vec::new();
+        for lengths in tensors.as_slice().chunks_exact(2) {
+            let Some((weights, after)) = rest.split_at_checked(lengths[0]) else {
+                break;
+            };
+            let Some((biases, after)) = after.split_at_checked(lengths[1]) else {
+                break;
+            };
+            let activation = self.task().activation().filter(|_| layers.is_empty());
+            layers.push(Layer {
+                weights,
+                biases,
+                activation,
+            });
+            rest = after;
+        }
+        layers
+    }
+
+    /// What the last layer gives.
+    #[must_use]
+    pub fn outputs(&self) -> Outputs<'_> {
+        match &self.preprocessing.target {
+            _ if self.is_hidden_layer() => Outputs::Representation,
+            Target::Representation => Outputs::Representation,
+            Target::Value { scale, .. } => Outputs::Value(*scale),
+            Target::Classes { labels, .. } if self.task().kind() == ModelKind::Logistic => {
+                Outputs::Logit(labels)
+            }
+            Target::Classes { labels, .. } => Outputs::Logits(labels),
+        }
+    }
+}
+
+/// The parameters of an encoder that is a linear map with the biases of its layout, which are 0;
+/// those of any other model as they are.
+fn with_biases(mut parameters: Vec<f32>, preprocessing: &Preprocessing) -> Vec<f32> {
+    let (task, target) = (&preprocessing.task, &preprocessing.target);
+    let is_linear = *target == Target::Representation && task.nonlinear_key().is_none();
+    if is_linear && task.tensors().as_slice().first() == Some(&parameters.len()) {
+        parameters.resize(task.parameter_count(), 0.0);
+    }
+    parameters
+}
+
+/// The parameters of a device's own model.
+fn personal(
+    dir: &RunDir,
+    preprocessing: &Preprocessing,
+    shared: &[f32],
+    device: u32,
+) -> Result<Vec<f32>, InferenceError> {
+    let path = dir.path().display().to_string();
+    let Some(kind) = preprocessing.personal else {
+        return Err(InferenceError::NotPersonal { path, device });
+    };
+    let states = States::inspect(&dir.personal_models(), dir.rounds_saved()?)?;
+    let Some(state) = states.read(device)? else {
+        let mut devices = states.devices();
+        devices.sort_unstable();
+        return Err(InferenceError::NoDevice {
+            path,
+            device,
+            count: devices.len(),
+            example: match devices.first() {
+                Some(first) => format!(", such as device {first}"),
+                None => String::new(),
+            },
+        });
+    };
+    Ok(kind.own_model(shared, &[], Some(&state)))
+}

@@ -1,0 +1,90 @@
+//! From prepared rows to what a reader wants: a class with probabilities, a value in its own unit,
+//! or a representation. The scores are those of the evaluation of a run.
+
+use smolfed_core::math::sigmoid;
+use smolfed_core::model::Model;
+
+use super::error::InferenceError;
+use super::model::{Outputs, TrainedModel};
+use smolfed_data::dataset::DatasetView;
+use smolfed_engine::evaluation::samples::scores;
+use smolfed_engine::task::Task;
+
+/// What the model says of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Prediction {
+    /// A class.
+    Class {
+        /// Its number.
+        class: usize,
+        /// The probability of each class.
+        probabilities: Vec<f32>,
+    },
+    /// A value in its own unit.
+    Value(f64),
+    /// A representation.
+    Representation(Vec<f32>),
+}
+
+impl TrainedModel {
+    /// The scores of samples, as many numbers each as the model has outputs.
+    ///
+    /// # Errors
+    /// [`InferenceError::NoPrediction`] for a hidden layer by itself.
+    pub fn scores(&self, samples: DatasetView<'_>) -> Result<Vec<f32>, InferenceError> {
+        Ok(scores(self.task(), self.parameters()?, samples)?)
+    }
+
+    /// What scores mean, sample by sample.
+    pub fn predictions(&self, scores: &[f32]) -> impl Iterator<Item = Prediction> {
+        let rows = scores.chunks_exact(self.task().output_count());
+        rows.map(|row| match self.outputs() {
+            Outputs::Value(scale) => Prediction::Value(scale.undo(row[0])),
+            Outputs::Representation => Prediction::Representation(row.to_vec()),
+            Outputs::Logit(_) | Outputs::Logits(_) => Prediction::Class {
+                class: self.task().class(row),
+                probabilities: probabilities(self.task(), row),
+            },
+        })
+    }
+}
+
+/// The probability of each class: the derivatives of the loss by the scores, for a target that is
+/// none of the classes.
+fn probabilities(task: &Task, scores: &[f32]) -> Vec<f32> {
+    const NO_CLASS: u16 = u16::MAX;
+    let mut scores = scores.to_vec();
+    match task {
+        Task::Linear(_) => 0.0,
+        Task::Logistic(_) => {
+            let second = sigmoid(scores.first().copied().unwrap_or(0.0));
+            return vec![1.0 - second, second];
+        }
+        Task::Softmax(model) => model.loss_in_place(&mut scores, NO_CLASS),
+        Task::Encoder(model) => model.loss_in_place(&mut scores, NO_CLASS),
+        Task::Sequential(model) => model.loss_in_place(&mut scores, NO_CLASS),
+    };
+    scores
+}
+
+#[cfg(test)]
+mod tests {
+    use smolfed_core::model::{Logistic, Softmax};
+
+    use super::*;
+
+    #[test]
+    fn probabilities_are_positive_and_sum_to_one() {
+        let task = Task::Softmax(Softmax::new(1, 3));
+        let found = probabilities(&task, &[0.0, 1000.0, 1000.0]);
+        assert_eq!(found, [0.0, 0.5, 0.5]);
+        assert_eq!(task.class(&[0.0, 7.0, 7.0]), 1);
+        let found = probabilities(&task, &[0.0, 0.0, 2f32.ln()]);
+        for (found, expected) in found.iter().zip([0.25, 0.25, 0.5]) {
+            assert!((found - expected).abs() < 1e-6, "{found}");
+        }
+        let task = Task::Logistic(Logistic::new(1));
+        assert_eq!(probabilities(&task, &[0.0]), [0.5, 0.5]);
+        assert_eq!(task.class(&[0.1]), 1);
+    }
+}

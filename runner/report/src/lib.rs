@@ -1,0 +1,16 @@
+//! What becomes of runs: the report of one, many runs in a sweep, comparisons and exports, and
+//! models in use.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`inference`] | predictions, and exports of models to other programs |
+//! | [`report`] | the HTML page about a run and its plots |
+//! | [`sweep`] | grids of experiments, and private selection among them |
+//! | [`runs`] | finished runs: listed, compared, exported |
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
+
+pub mod inference;
+pub mod report;
+pub mod runs;
+pub mod sweep;

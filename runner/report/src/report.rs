@@ -1,0 +1,83 @@
+//! The report of a run, `report.html`: one self-contained page that reads without a script, a
+//! network or an explanation, in light, dark and print.
+//!
+//! [`render`] is a pure function of what the run directory holds: the same run gives the same page.
+//! Figures that read private data without noise are marked "simulation only". Plots come from
+//! [`plot`], which sweeps and trade-off curves share.
+
+mod accounts;
+mod assessment;
+pub mod comparison;
+mod correlated;
+mod curves;
+mod devices;
+mod experts;
+mod frequencies;
+mod headline;
+pub mod html;
+mod input;
+#[cfg(test)]
+mod markup;
+mod membership;
+mod page;
+pub mod plot;
+mod png;
+mod repeat;
+mod representation;
+mod rounds;
+mod weights;
+
+use std::path::PathBuf;
+
+use smolfed_engine::run::directory::RunDir;
+use smolfed_engine::run_files::error::RunDirError;
+
+pub use input::ReportInput;
+pub use membership::roc_plot;
+
+/// Writes or rewrites the report of a run directory; returns its path.
+///
+/// # Errors
+/// [`RunDirError`] if the run cannot be read or the report cannot be written.
+pub fn write(dir: &RunDir) -> Result<PathBuf, RunDirError> {
+    dir.write_report(&render(&ReportInput::read(dir)?))
+}
+
+/// The page. All text from outside is escaped; nothing is fetched when it is read.
+#[must_use]
+pub fn render(input: &ReportInput) -> String {
+    let updates = page::grid(&curves::updates(input));
+    let attack = membership::figure_of(input)
+        .map(|figure| page::section("What the model gives away", &page::grid(&[figure])));
+    let content = [
+        headline::headline(input),
+        curves::learning(input),
+        representation::section_of(input),
+        devices::section_of(input),
+        assessment::section_of(input),
+        rounds::table_of(input),
+        accounts::section_of(input),
+        page::section(
+            "What devices sent",
+            &if updates.is_empty() {
+                page::paragraph("No device sent an update.")
+            } else {
+                updates
+            },
+        ),
+        attack.unwrap_or_default(),
+        frequencies::section_of(input),
+        weights::section_of(input),
+        rounds::left_out(input),
+        repeat::section_of(input),
+        format!(
+            "<footer><p>{} {}</p></footer>\n",
+            page::BADGE,
+            html::escape(page::BADGE_MEANING)
+        ),
+    ];
+    page::document(&input.config.name, &content.concat())
+}
+
+#[cfg(test)]
+mod tests;

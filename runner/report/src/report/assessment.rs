@@ -1,0 +1,138 @@
+//! The final model on held-out samples: its figures beside those of predicting always the same, and
+//! which class was taken for which.
+
+use std::fmt::Write;
+
+use super::html::escape;
+use super::input::ReportInput;
+use super::page::{Column, Figure, grid, section, table};
+use smolfed_engine::evaluation::assessment::{ClassFigures, FinalAssessment};
+use smolfed_release::number::{fixed, grouped};
+
+/// Most classes whose whole matrix is shown.
+const MAX_CLASSES: usize = 26;
+/// Wrong predictions that are listed beyond that.
+const MAX_CONFUSIONS: usize = 12;
+/// Tint of a cell with all samples of its class, in percent.
+const FULL_TINT: f64 = 60.0;
+
+/// The section; empty for a run that did not end, or without a shared model.
+pub(super) fn section_of(input: &ReportInput) -> String {
+    let Some(assessment) = &input.assessment else {
+        return String::new();
+    };
+    let names = input.model.as_ref().map(|model| &*model.class_names);
+    let mut cards = vec![figures(assessment)];
+    if let Some(classes) = &assessment.figures.classes {
+        cards.push(confusion(assessment, classes, names.unwrap_or_default()));
+    }
+    let heading = format!("The final model on {} samples", assessment.part.name());
+    section(&heading, &grid(&cards))
+}
+
+fn figures(assessment: &FinalAssessment) -> String {
+    let rows = assessment.figures.in_words().into_iter();
+    let rows: Vec<_> = rows
+        .map(|(name, value)| vec![name.to_owned(), value])
+        .collect();
+    let head = [("figure", Column::Words), ("value", Column::Number)];
+    let caption = match (&assessment.figures.values, &assessment.figures.classes) {
+        (Some(_), _) => {
+            "R² is the share of the variance that is explained; a model that is worse than \
+             predicting always the mean of these samples has less than 0."
+        }
+        (None, Some(_)) => {
+            "Macro F1 is the mean of the F1 scores of all classes, each counting the same, so that \
+             rare classes count as much as frequent ones."
+        }
+        (None, None) => "",
+    };
+    let caption = format!("{} samples. {caption}", grouped(assessment.figures.rows));
+    let figure = Figure {
+        title: "The figures",
+        caption: &caption,
+        simulation_only: assessment.is_simulation_only,
+        ..Figure::default()
+    };
+    figure.around(&table("figures", &head, &rows))
+}
+
+fn confusion(assessment: &FinalAssessment, classes: &ClassFigures, names: &[String]) -> String {
+    let name = |class: usize| names.get(class).cloned().unwrap_or(class.to_string());
+    let is_whole = classes.confusion.len() <= MAX_CLASSES;
+    let (title, caption, content) = match is_whole {
+        true => (
+            "Which class was taken for which?",
+            "A row has the samples of a class, a column those that were predicted as it; the \
+             diagonal is right. The darker, the larger the share of the class.",
+            matrix(classes, name),
+        ),
+        false => (
+            "What is confused most often?",
+            "The wrong predictions that occur most often.",
+            most_frequent(classes, name),
+        ),
+    };
+    let figure = Figure {
+        title,
+        caption,
+        simulation_only: assessment.is_simulation_only,
+        ..Figure::default()
+    };
+    figure.around(&content)
+}
+
+fn matrix(classes: &ClassFigures, name: impl Fn(usize) -> String) -> String {
+    let count = classes.confusion.len();
+    let mut text =
+        "<div class=\"scroll\"><table class=\"confusion\">\n<thead><tr><td></td>".to_owned();
+    for class in 0..count {
+        let _ = write!(text, "<th scope=\"col\">{}</th>", escape(&name(class)));
+    }
+    text.push_str("</tr></thead>\n<tbody>\n");
+    for (class, row) in classes.confusion.iter().enumerate() {
+        let all: u64 = row.iter().sum();
+        let _ = write!(text, "<tr><th scope=\"row\">{}</th>", escape(&name(class)));
+        for cell in row {
+            let tint = FULL_TINT * *cell as f64 / all.max(1) as f64;
+            let _ = match cell {
+                0 => write!(text, "<td>·</td>"),
+                _ => write!(
+                    text,
+                    "<td style=\"background:color-mix(in srgb,var(--blue) {}%,transparent)\">{}\
+                     </td>",
+                    fixed(tint, 1),
+                    grouped(*cell)
+                ),
+            };
+        }
+        text.push_str("</tr>\n");
+    }
+    text.push_str("</tbody></table></div>\n");
+    text
+}
+
+fn most_frequent(classes: &ClassFigures, name: impl Fn(usize) -> String) -> String {
+    let confusions = classes.confusions();
+    let rows: Vec<_> = confusions
+        .iter()
+        .take(MAX_CONFUSIONS)
+        .map(|(class, predicted, count)| {
+            let all: u64 = classes.confusion[*class].iter().sum();
+            let share = 100.0 * *count as f64 / all as f64;
+            vec![
+                name(*class),
+                name(*predicted),
+                grouped(*count),
+                format!("{} %", fixed(share, 1)),
+            ]
+        })
+        .collect();
+    let head = [
+        ("class", Column::Words),
+        ("predicted as", Column::Words),
+        ("samples", Column::Number),
+        ("of the class", Column::Number),
+    ];
+    table("figures", &head, &rows)
+}

@@ -1,0 +1,355 @@
+//! Curves over rounds: quality of the model and of its representations, ε, update norms.
+
+use super::experts;
+use super::input::ReportInput;
+use super::page::{Figure, grid, paragraph, section};
+use super::plot::{Band, Plot, Point, Rule, Scale, Series, Span, Tone};
+use smolfed_engine::evaluation::quantiles::Quantiles;
+use smolfed_engine::evaluation::samples::Evaluation;
+use smolfed_engine::round::RoundRecord;
+use smolfed_engine::tables::{ClipNormSetting, ClipTime};
+use smolfed_release::number::{fixed, significant, upper};
+
+/// How well the model does, and how that is written.
+struct Measure {
+    title: &'static str,
+    axis: &'static str,
+    get: fn(&Evaluation) -> Option<f64>,
+    words: fn(f64) -> String,
+}
+
+const ACCURACY: Measure = Measure {
+    title: "Accuracy",
+    axis: "accuracy, %",
+    get: |evaluation| evaluation.accuracy.map(|share| 100.0 * share),
+    words: |percent| format!("{} %", fixed(percent, 2)),
+};
+const RMSE: Measure = Measure {
+    title: "Root mean squared error",
+    axis: "rmse, in units of the target",
+    get: |evaluation| evaluation.rmse,
+    words: |rmse| significant(rmse, 4),
+};
+const LOSS: Measure = Measure {
+    title: "Loss",
+    axis: "mean loss",
+    get: |evaluation| Some(evaluation.loss),
+    words: |loss| significant(loss, 4),
+};
+
+/// Accuracy (or rmse) and loss over rounds.
+pub(super) fn learning(input: &ReportInput) -> String {
+    let records = &input.records;
+    let mut figures: Vec<String> = [ACCURACY, RMSE]
+        .iter()
+        .filter_map(|measure| quality(records, measure, None))
+        .collect();
+    figures.extend(probe_accuracy(records));
+    let train = curve(records, |record| record.simulation_only.train_loss);
+    let train = Series {
+        label: "training".to_owned(),
+        end: train.last().map_or(String::new(), |p| (LOSS.words)(p.y)),
+        points: train,
+        tone: Tone::Purple,
+        dashed: true,
+    };
+    figures.extend(quality(records, &LOSS, Some(train)));
+    figures.extend(experts::figures_of(input));
+    let content = if figures.is_empty() {
+        paragraph("The model was never evaluated, and no device trained.")
+    } else {
+        grid(&figures)
+    };
+    section("Learning", &content)
+}
+
+/// One measure on test and validation samples; `None` without a single value.
+fn quality(records: &[RoundRecord], measure: &Measure, more: Option<Series>) -> Option<String> {
+    let part = |label: &str, tone, dashed, of: fn(&RoundRecord) -> Option<Evaluation>| {
+        let points = curve(records, |record| of(record).and_then(|e| (measure.get)(&e)));
+        Series {
+            label: label.to_owned(),
+            end: points
+                .last()
+                .map_or(String::new(), |p| (measure.words)(p.y)),
+            points,
+            tone,
+            dashed,
+        }
+    };
+    let validation = part("validation", Tone::Orange, true, |record| {
+        record.simulation_only.validation
+    });
+    let on_devices = records.iter().any(|record| record.test_is_simulation_only);
+    let test = part("test", Tone::Blue, on_devices, |record| record.test);
+    let mut series: Vec<Series> = more.into_iter().collect();
+    series.extend([validation, test]);
+    series.retain(|series| !series.points.is_empty());
+    if series.is_empty() {
+        return None;
+    }
+    let private: Vec<&str> = series
+        .iter()
+        .rev()
+        .filter(|series| series.dashed)
+        .map(|series| series.label.as_str())
+        .collect();
+    let caption = match private.as_slice() {
+        [] => "On samples held out for testing, which no device trains on.".to_owned(),
+        names => format!(
+            "Dashed: on private samples of devices ({}), so in a simulation only.{}",
+            names.join(" and "),
+            if names.contains(&"training") {
+                " The training loss is the cohort's mean over its last local epoch."
+            } else {
+                ""
+            }
+        ),
+    };
+    let figure = Figure {
+        title: measure.title,
+        caption: &caption,
+        simulation_only: !private.is_empty(),
+        caption_beside: false,
+    };
+    Some(figure.of(Plot {
+        x_label: "round".to_owned(),
+        y_label: measure.axis.to_owned(),
+        x_scale: Scale::Whole,
+        x_reach: extent(records),
+        series,
+        ..Plot::default()
+    }))
+}
+
+/// Accuracy of nearest neighbours and of the probe over rounds.
+fn probe_accuracy(records: &[RoundRecord]) -> Option<String> {
+    type Get = fn(&RoundRecord) -> Option<f64>;
+    let measures: [(&str, Tone, Get); 2] = [
+        ("linear probe", Tone::Orange, |record| {
+            record.simulation_only.probe_accuracy
+        }),
+        ("neighbours", Tone::Blue, |record| {
+            record.simulation_only.knn_accuracy
+        }),
+    ];
+    let series = measures.into_iter().filter_map(|(label, tone, get)| {
+        let points = curve(records, |record| get(record).map(|share| 100.0 * share));
+        Some(Series {
+            label: label.to_owned(),
+            end: format!("{} %", fixed(points.last()?.y, 2)),
+            points,
+            tone,
+            dashed: false,
+        })
+    });
+    let series: Vec<Series> = series.collect();
+    if series.is_empty() {
+        return None;
+    }
+    let figure = Figure {
+        title: "Accuracy on frozen representations",
+        caption: "Accuracy on held-out samples, predicted from representations alone: by the \
+                  nearest neighbours among training samples, and by a linear model trained on \
+                  these. The encoder itself has seen no label.",
+        simulation_only: true,
+        ..Figure::default()
+    };
+    Some(figure.of(Plot {
+        x_label: "round".to_owned(),
+        y_label: "accuracy, %".to_owned(),
+        x_scale: Scale::Whole,
+        x_reach: extent(records),
+        series,
+        ..Plot::default()
+    }))
+}
+
+/// ε over rounds; `None` where it is infinite.
+pub(super) fn epsilon(input: &ReportInput) -> Option<String> {
+    let points = curve(&input.records, |record| record.epsilon);
+    let last = points.last()?;
+    let privacy = &input.config.privacy;
+    let limit = privacy.epsilon.or(privacy.max_epsilon);
+    let statement = input.statements.first();
+    let is_bound = statement.is_some_and(|of| of.is_upper_bound || of.is_bound_of_schedule());
+    let spent = match is_bound {
+        true => {
+            "What all rounds up to this one have spent together: a bound if the schedule was fixed \
+             beforehand."
+        }
+        false => "What all rounds up to this one have spent together.",
+    };
+    let caption = match limit {
+        Some(_) => format!("{spent} No round starts that would exceed the limit."),
+        None => spent.to_owned(),
+    };
+    let figure = Figure {
+        title: "Privacy spent",
+        caption: &caption,
+        ..Figure::default()
+    };
+    Some(
+        figure.of(Plot {
+            x_label: "round".to_owned(),
+            y_label: "epsilon".to_owned(),
+            x_scale: Scale::Whole,
+            x_reach: extent(&input.records),
+            y_reach: vec![0.0],
+            rules: limit
+                .map(|limit| Rule {
+                    label: format!("limit {}", significant(limit, 4)),
+                    y: limit,
+                })
+                .into_iter()
+                .collect(),
+            series: vec![Series {
+                label: "spent".to_owned(),
+                end: upper(last.y, 4),
+                points,
+                ..Series::default()
+            }],
+            ..Plot::default()
+        }),
+    )
+}
+
+/// Update norms and the share of clipped steps over rounds.
+pub(super) fn updates(input: &ReportInput) -> Vec<String> {
+    [norms(input), clipped(input)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn norms(input: &ReportInput) -> Option<String> {
+    let points = curve(&input.records, |record| {
+        record.simulation_only.update_norm.map(|norm| norm.median)
+    });
+    let last = points.last()?;
+    let band = |low: fn(&Quantiles) -> f64, high: fn(&Quantiles) -> f64| Band {
+        spans: input
+            .records
+            .iter()
+            .filter_map(|record| {
+                let norm = record.simulation_only.update_norm?;
+                Some(Span {
+                    x: number(record),
+                    low: low(&norm),
+                    high: high(&norm),
+                })
+            })
+            .collect(),
+        tone: Tone::Blue,
+    };
+    let figure = Figure {
+        title: "Norms of the updates",
+        caption: "L2 norms before the last clipping: the median of the cohort, the middle 80 % \
+                  (dark band) and the whole range (light band).",
+        simulation_only: true,
+        caption_beside: false,
+    };
+    let constant = input
+        .config
+        .privacy
+        .clip_norm
+        .and_then(ClipNormSetting::fixed);
+    let of_rounds = curve(&input.records, |record| record.clip_norm.map(f64::from));
+    let adaptive = of_rounds.last().map(|last| Series {
+        label: "clip norm".to_owned(),
+        end: significant(last.y, 3),
+        points: of_rounds.clone(),
+        tone: Tone::Green,
+        ..Series::default()
+    });
+    Some(
+        figure.of(Plot {
+            x_label: "round".to_owned(),
+            y_label: "L2 norm".to_owned(),
+            x_scale: Scale::Whole,
+            x_reach: extent(&input.records),
+            y_reach: vec![0.0],
+            bands: vec![band(|q| q.min, |q| q.max), band(|q| q.p10, |q| q.p90)],
+            rules: constant
+                .map(|clip_norm| Rule {
+                    label: format!("clip norm {}", significant(clip_norm, 3)),
+                    y: clip_norm,
+                })
+                .into_iter()
+                .collect(),
+            series: [Series {
+                label: "median".to_owned(),
+                end: significant(last.y, 3),
+                points,
+                ..Series::default()
+            }]
+            .into_iter()
+            .chain(adaptive)
+            .collect(),
+            ..Plot::default()
+        }),
+    )
+}
+
+fn clipped(input: &ReportInput) -> Option<String> {
+    input.config.privacy.clip_norm?;
+    let points = curve(&input.records, |record| {
+        Some(100.0 * record.simulation_only.clipped_share)
+    });
+    let last = points.last()?;
+    let (axis, caption) = match input.config.train.clip {
+        ClipTime::EveryStep => (
+            "clipped local steps, %",
+            "Share of local steps that left the ball around the global model and were projected.",
+        ),
+        ClipTime::Final => (
+            "clipped updates, %",
+            "Share of the cohort's updates whose norm was above the clip norm.",
+        ),
+    };
+    let figure = Figure {
+        title: "Clipping",
+        caption,
+        simulation_only: true,
+        caption_beside: false,
+    };
+    Some(figure.of(Plot {
+        x_label: "round".to_owned(),
+        y_label: axis.to_owned(),
+        x_scale: Scale::Whole,
+        x_reach: extent(&input.records),
+        y_reach: vec![0.0],
+        series: vec![Series {
+            label: String::new(),
+            end: format!("{} %", fixed(last.y, 1)),
+            points,
+            ..Series::default()
+        }],
+        ..Plot::default()
+    }))
+}
+
+/// First and last round: all curves share their horizontal axis.
+fn extent(records: &[RoundRecord]) -> Vec<f64> {
+    [records.first(), records.last()]
+        .into_iter()
+        .flatten()
+        .map(number)
+        .collect()
+}
+
+/// The number of a round for readers, from 1.
+fn number(record: &RoundRecord) -> f64 {
+    f64::from(record.round) + 1.0
+}
+
+/// One value a round where there is one.
+pub(super) fn curve(
+    records: &[RoundRecord],
+    get: impl Fn(&RoundRecord) -> Option<f64>,
+) -> Vec<Point> {
+    records
+        .iter()
+        .filter_map(|record| Some(Point::new(number(record), get(record)?)))
+        .collect()
+}

@@ -1,0 +1,262 @@
+//! The top of the page: what ran, how good it is, what it spent.
+
+use super::html::escape;
+use super::input::ReportInput;
+use super::page::{BADGE, paragraph, section};
+use smolfed_accounting::TrustModel;
+use smolfed_engine::evaluation::devices::{DeviceReport, Which};
+use smolfed_engine::method::MethodName;
+use smolfed_engine::round::RoundRecord;
+use smolfed_release::SamplingScheme;
+use smolfed_release::number::{counted, fixed, grouped, significant, upper};
+use smolfed_release::statement::{PrivacyStatement, Subject};
+
+/// Name, method, the figures that count, and the privacy statement in words.
+pub(super) fn headline(input: &ReportInput) -> String {
+    let config = &input.config;
+    let mut text = format!(
+        "<header>\n<p class=\"kicker\">smolfed report</p>\n<h1>{}</h1>\n\
+         <p class=\"lead\">{}</p>\n</header>\n",
+        escape(&config.name),
+        escape(&method(input))
+    );
+    let done = input.records.len();
+    if done < config.rounds as usize {
+        text.push_str(&format!(
+            "<p class=\"notice\">This run stopped after {done} of {} rounds. \
+             <code>smolfed run --resume</code> with this directory continues it, unless the next \
+             round would exceed its limit on ε.</p>\n",
+            config.rounds
+        ));
+    }
+    let arithmetic = config.simulation.arithmetic;
+    if let Some(caution) = arithmetic.caution() {
+        text.push_str(&format!(
+            "<p class=\"notice\">Devices trained in <code>{}</code> arithmetic: {caution}. The \
+             results are those of <code>f32</code> up to rounding, and the privacy statement does \
+             not depend on it.</p>\n",
+            arithmetic.name()
+        ));
+    }
+    let tiles = [quality(input), epsilon(input), cohort(input)];
+    text.push_str(&format!(
+        "<div class=\"tiles\">\n{}</div>\n",
+        tiles.concat()
+    ));
+    let words = match input.statements.first() {
+        // The first on each subject; the others are in the section on what was spent.
+        Some(first) => {
+            let of_matrices = input.statements.iter().find(|s| s.subject != first.subject);
+            let statements = [Some(first), of_matrices].into_iter().flatten();
+            let words = statements.map(|statement| paragraph(&statement.in_words()));
+            words.collect()
+        }
+        None => {
+            paragraph("There is no privacy statement: it is written when the run ends or stops.")
+        }
+    };
+    let is_sound = input.statements.first().is_some_and(is_guarantee);
+    let content = format!(
+        "<div class=\"card statement{}\">{words}</div>\n",
+        if is_sound { "" } else { " open" },
+    );
+    text + &section("The privacy statement", &content)
+}
+
+fn method(input: &ReportInput) -> String {
+    let config = &input.config;
+    let mut words = config.method.title().to_owned();
+    let factor = config.server.smoothing_factor;
+    if config.method == MethodName::DpFedLs {
+        words.push_str(", factor ");
+        words.push_str(&significant(factor, 4));
+    } else if factor > 0.0 {
+        words.push_str(", with Laplacian smoothing, factor ");
+        words.push_str(&significant(factor, 4));
+    }
+    if let Some(denoiser) = config.server.denoiser.words() {
+        words.push_str(", with ");
+        words.push_str(denoiser);
+    }
+    if config.privacy.trust == TrustModel::Local {
+        words.push_str(", each device adding its own noise");
+    }
+    if let TrustModel::Distributed(_) = config.privacy.trust {
+        words.push_str(", each update masked");
+    }
+    words
+}
+
+/// A figure with its name and what belongs to it; `more` is markup.
+fn tile(name: &str, value: &str, more: &str) -> String {
+    format!(
+        "<div class=\"card tile\"><span class=\"name\">{}</span>\
+         <span class=\"value\">{}</span><span class=\"more\">{more}</span></div>\n",
+        escape(name),
+        escape(value)
+    )
+}
+
+/// What representations are worth, for an encoder that has no accuracy of its own.
+fn encoder_quality(input: &ReportInput) -> String {
+    let newest_first = input.records.iter().rev();
+    let figure = |record: &RoundRecord| Some((record.round, record.simulation_only.knn_accuracy?));
+    match newest_first.filter_map(figure).next() {
+        Some((round, accuracy)) => tile(
+            "Accuracy of the nearest neighbours",
+            &format!("{} %", fixed(100.0 * accuracy, 2)),
+            &format!("after round {} {BADGE}", round + 1),
+        ),
+        None => tile("Quality", "–", "the model was not evaluated"),
+    }
+}
+
+/// The figure by which the method is judged: that of the models that devices would use.
+fn quality(input: &ReportInput) -> String {
+    let of_devices = input.devices.as_ref();
+    match of_devices.and_then(own_models) {
+        Some(tile) => tile,
+        None => shared_quality(input),
+    }
+}
+
+/// The models of the devices, where the method gives each its own.
+fn own_models(report: &DeviceReport) -> Option<String> {
+    let which = [Which::Tuned, Which::Own].into_iter();
+    let (which, spread) = which
+        .filter_map(|which| Some((which, report.spread(which)?)))
+        .next()?;
+    let words = |figure: f64| match report.is_error {
+        true => significant(figure, 4),
+        false => format!("{} %", fixed(100.0 * figure, 2)),
+    };
+    let others = [Which::Shared, Which::Alone]
+        .into_iter()
+        .filter_map(|other| {
+            let mean = report.spread(other)?.mean;
+            Some(format!("{} {}", report.words(other), words(mean)))
+        });
+    let others: Vec<String> = others.collect();
+    let beside = match others.as_slice() {
+        [] => String::new(),
+        others => format!("; {}", others.join(", ")),
+    };
+    let name = match report.is_error {
+        true => "RMSE on a device",
+        false => "Accuracy on a device",
+    };
+    let more = format!(
+        "{}, mean over {} devices{} {BADGE}",
+        report.words(which),
+        grouped(report.devices.len() as u64),
+        escape(&beside)
+    );
+    Some(tile(name, &words(spread.mean), &more))
+}
+
+/// The shared model.
+fn shared_quality(input: &ReportInput) -> String {
+    let newest_first = || input.records.iter().rev();
+    let test = newest_first().find_map(|record| Some((record, record.test?)));
+    let validation =
+        newest_first().find_map(|record| Some((record.round, record.simulation_only.validation?)));
+    let (part, note, round, evaluation) = match (test, validation) {
+        (Some((record, test)), _) => {
+            let note = match record.test_is_simulation_only {
+                true => BADGE,
+                false => "",
+            };
+            ("Test", note, record.round, test)
+        }
+        (None, Some((round, validation))) => ("Validation", BADGE, round, validation),
+        (None, None) => return encoder_quality(input),
+    };
+    let (name, value) = match (evaluation.accuracy, evaluation.rmse) {
+        (Some(accuracy), _) => ("accuracy", format!("{} %", fixed(100.0 * accuracy, 2))),
+        (None, Some(rmse)) => ("rmse", significant(rmse, 4)),
+        (None, None) => ("loss", significant(evaluation.loss, 4)),
+    };
+    let loss = significant(evaluation.loss, 4);
+    let rounds = grouped(u64::from(round) + 1);
+    let more = format!("after round {rounds}, loss {loss} {note}");
+    tile(&format!("{part} {name}"), &value, more.trim_end())
+}
+
+fn epsilon(input: &ReportInput) -> String {
+    let name = "Privacy spent";
+    // What protects nothing is in the statement below; the card has what protects something.
+    let finite = input.statements.iter().find(|s| s.epsilon.is_finite());
+    let Some(statement) = finite.or(input.statements.first()) else {
+        let last = input.records.last();
+        let value = last.map_or("–".to_owned(), |record| {
+            format!("ε {}", upper(record.epsilon.unwrap_or(f64::INFINITY), 4))
+        });
+        return tile(name, &value, "so far; the statement is not written yet");
+    };
+    let delta = significant(statement.delta.get(), 3);
+    if statement.epsilon.is_infinite() {
+        return tile(
+            name,
+            "ε ∞",
+            &format!("at δ = {delta}: no privacy guarantee at all"),
+        );
+    }
+    let planned = statement
+        .epsilon_planned
+        .filter(|_| statement.is_bound_of_schedule());
+    let worth = match planned {
+        Some(planned) => &format!(
+            "{}, {} for the whole plan",
+            statement.worth(),
+            upper(planned, 4)
+        ),
+        None => statement.worth(),
+    };
+    let of_matrices = statement.subject == Subject::CorrelationMatrices;
+    let (name, unprotected) = match (of_matrices, input.statements.first()) {
+        (true, Some(first)) if first.epsilon.is_infinite() => {
+            ("Privacy of the matrices", "; the encoder is not protected")
+        }
+        (true, _) => ("Privacy of the matrices", ""),
+        (false, _) => (name, ""),
+    };
+    let more = format!(
+        "at δ = {delta} for one {}: {worth} (<code>{}</code>, {}){unprotected}",
+        statement.protected(),
+        escape(statement.accountant.name()),
+        statement.adjacency.name()
+    );
+    tile(name, &format!("ε {}", upper(statement.epsilon, 4)), &more)
+}
+
+fn cohort(input: &ReportInput) -> String {
+    let config = &input.config;
+    let scheme = match config.cohort.sampling {
+        SamplingScheme::Uniform => "a fixed number, drawn at random",
+        SamplingScheme::Poisson => "each one by chance (Poisson)",
+        SamplingScheme::Full => "all of them in every round",
+        SamplingScheme::Unsampled | SamplingScheme::Arrival => "those that are available",
+        SamplingScheme::Rotation => "all of them in turn",
+        SamplingScheme::BlockCyclic => "in turn, each one by chance (block-cyclic)",
+    };
+    let devices = input.statements.first().map(|statement| statement.devices);
+    let drawn = input.records.iter().map(|record| record.cohort as u64);
+    let mean = drawn.clone().sum::<u64>() as f64 / input.records.len().max(1) as f64;
+    let size = match config.cohort.sampling {
+        SamplingScheme::Poisson | SamplingScheme::BlockCyclic => fixed(mean, 1),
+        _ => grouped(drawn.max().unwrap_or(0)),
+    };
+    let value = match devices {
+        Some(devices) => format!("{size} of {}", grouped(u64::from(devices))),
+        None => size,
+    };
+    let rounds = counted(input.records.len() as u64, "round");
+    let seconds: f64 = input.records.iter().map(|record| record.seconds).sum();
+    let more = format!("{scheme}; {rounds} in {} s", significant(seconds, 3));
+    tile("Devices a round", &value, &more)
+}
+
+/// Whether an ε is proved and finite.
+fn is_guarantee(statement: &PrivacyStatement) -> bool {
+    statement.is_upper_bound && statement.epsilon.is_finite()
+}

@@ -1,0 +1,221 @@
+//! Several runs side by side: their figures, their curves, and what differs in their settings.
+
+use serde_json::{Map, Value, json};
+
+use super::error::RunsError;
+use super::figures::{self, EPSILON, MARK, MARK_MEANING, Quality, Round, names};
+use super::record::Run;
+use super::selection::Selected;
+use super::settings::{self, Difference, Settings};
+use super::spent::{self, Notes};
+use crate::report::comparison::{self, Panel};
+use crate::report::plot::{Point, Series, Tone};
+use smolfed_release::number::{significant, upper};
+
+/// Curves on one plot that colours and dashes tell apart.
+const MAX_CURVES: usize = 12;
+/// Of these, those whose lines are not dashed.
+const MAX_COLOURS: usize = 6;
+
+/// Several runs side by side.
+#[derive(Clone, Copy, Debug)]
+pub struct Comparison<'a> {
+    runs: &'a [Selected],
+}
+
+/// The rows of a table, the first being its head.
+pub type Rows = Vec<Vec<String>>;
+
+impl<'a> Comparison<'a> {
+    /// Of these runs.
+    #[must_use]
+    pub const fn new(runs: &'a [Selected]) -> Self {
+        Self { runs }
+    }
+
+    /// The figures, each with its value after the last round and its best, and the lines below.
+    #[must_use]
+    pub fn figures(&self) -> (Rows, Vec<String>) {
+        let mut notes = Notes::default();
+        let delta = |run: &Run| {
+            let first = run.statements.first();
+            first.map_or("–".to_owned(), |s| upper(s.delta.get(), 4))
+        };
+        let mut rows = vec![
+            self.head("figure"),
+            self.row("method", |run| run.config.method.name().to_owned()),
+            self.row("state", |run| run.state.name().to_owned()),
+            self.row("rounds", |run| {
+                format!("{}/{}", run.rounds.len(), run.config.rounds)
+            }),
+            self.row("epsilon", |run| spent::words(run, &mut notes)),
+            self.row("delta", delta),
+            self.row("seconds", |run| significant(run.seconds(), 3)),
+        ];
+        for name in self.judging() {
+            let shown = |run: &Run, value: Option<(u32, f64)>| {
+                let quality = Quality::of(name, &run.rounds);
+                let words = quality.zip(value).map(|(q, (_, value))| q.words(value));
+                words.unwrap_or_else(|| "–".to_owned())
+            };
+            let last = |run: &Run| shown(run, figures::last(name, &run.rounds));
+            let mark = if self.is_simulation_only(name) {
+                MARK
+            } else {
+                ""
+            };
+            rows.push(self.row(&format!("{name}{mark}"), last));
+            rows.push(self.row(&format!("{name}{mark}, best"), |run| {
+                let best = best(name, &run.rounds);
+                let after = best.map_or(String::new(), |(done, _)| format!(" (round {done})"));
+                shown(run, best) + &after
+            }));
+        }
+        let mut lines = notes.lines();
+        if rows.iter().any(|row| row[0].ends_with(MARK)) {
+            lines.insert(0, MARK_MEANING.to_owned());
+        }
+        (rows, lines)
+    }
+
+    /// The keys of the configurations that differ, with a column for each run.
+    #[must_use]
+    pub fn differences(&self) -> Rows {
+        let mut rows = vec![self.head("key")];
+        for (key, values) in self.different() {
+            let words = values
+                .iter()
+                .map(|v| v.map_or("–".to_owned(), settings::words));
+            rows.push(std::iter::once(key.to_owned()).chain(words).collect());
+        }
+        rows
+    }
+
+    /// One JSON document.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let runs = self.runs.iter().map(|Selected { label, run }| {
+            let statement = run.statements.first();
+            let figures = names(&run.rounds).into_iter().filter_map(|name| {
+                let (rounds, last) = figures::last(name, &run.rounds)?;
+                let mut figure = json!({"final": last, "after_rounds": rounds});
+                if let Some((rounds, best)) = best(name, &run.rounds) {
+                    figure["best"] = json!(best);
+                    figure["best_after_rounds"] = json!(rounds);
+                }
+                Some((name.to_owned(), figure))
+            });
+            json!({
+                "run": run.path,
+                "label": label,
+                "name": run.config.name,
+                "method": run.config.method.name(),
+                "rounds": run.rounds.len(),
+                "rounds_planned": run.config.rounds,
+                "state": run.state.name(),
+                // Infinite where no finite one holds: null.
+                "epsilon": statement.map(|s| s.epsilon),
+                "delta": statement.map(|s| s.delta),
+                "privacy": run.statements,
+                "seconds": run.seconds(),
+                "figures": figures.collect::<Map<_, _>>(),
+            })
+        });
+        let differences = self.different().into_iter();
+        let differences = differences.map(|(key, values)| (key.to_owned(), json!(values)));
+        json!({
+            "runs": runs.collect::<Vec<_>>(),
+            "differences": differences.collect::<Map<_, _>>(),
+        })
+    }
+
+    /// A page with the figures and the curves.
+    ///
+    /// # Errors
+    /// [`RunsError::TooManyCurves`].
+    pub fn to_html(&self) -> Result<String, RunsError> {
+        if self.runs.len() > MAX_CURVES {
+            return Err(RunsError::TooManyCurves {
+                runs: self.runs.len(),
+                max: MAX_CURVES,
+            });
+        }
+        let (figures, notes) = self.figures();
+        let panels = self.judging().into_iter().chain([EPSILON]);
+        let panels = panels.map(|name| self.panel(name));
+        let words = |run: &Run| run.statements.iter().map(|s| s.in_words()).collect();
+        Ok(comparison::render(&comparison::Comparison {
+            names: self.runs.iter().map(|of| of.label.clone()).collect(),
+            figures,
+            notes,
+            differences: self.differences(),
+            panels: panels.filter(|panel| !panel.series.is_empty()).collect(),
+            statements: (self.runs.iter())
+                .map(|of| (of.label.clone(), words(&of.run)))
+                .collect(),
+        }))
+    }
+
+    fn head(&self, first: &str) -> Vec<String> {
+        let labels = self.runs.iter().map(|of| of.label.clone());
+        std::iter::once(first.to_owned()).chain(labels).collect()
+    }
+
+    fn row(&self, name: &str, cell: impl FnMut(&Run) -> String) -> Vec<String> {
+        let cells = self.runs.iter().map(|of| &of.run).map(cell);
+        std::iter::once(name.to_owned()).chain(cells).collect()
+    }
+
+    /// The figures that judge a model, of any run.
+    fn judging(&self) -> Vec<&'a str> {
+        let rounds = self.runs.iter().flat_map(|of| &of.run.rounds);
+        let mut names = names(rounds);
+        names.retain(|name| Quality::of(name, &[]).is_some());
+        names
+    }
+
+    fn different(&self) -> Vec<Difference<'a>> {
+        let settings: Vec<&Settings> = self.runs.iter().map(|of| &of.run.settings).collect();
+        settings::differences(&settings)
+    }
+
+    /// Whether a figure reads private data without noise, in any run.
+    fn is_simulation_only(&self, name: &str) -> bool {
+        let mut runs = self.runs.iter();
+        runs.any(|of| figures::is_simulation_only(name, &of.run.rounds))
+    }
+
+    /// A figure of all runs over rounds.
+    fn panel(&self, name: &str) -> Panel {
+        let all = || self.runs.iter().map(|of| of.run.rounds.as_slice());
+        let quality = all().find_map(|rounds| Quality::of(name, rounds));
+        let is_share = quality.is_some_and(|quality| quality.is_share);
+        let series = self.runs.iter().enumerate().filter_map(|(index, of)| {
+            let unit = if is_share { 100.0 } else { 1.0 };
+            let values = of.run.rounds.iter().filter_map(|round| {
+                let value = round.get(name).filter(|value| value.is_finite())?;
+                Some((value, Point::new(f64::from(round.done()), unit * value)))
+            });
+            let (values, points): (Vec<f64>, Vec<Point>) = values.unzip();
+            let last = *values.last()?;
+            Some(Series {
+                label: of.label.clone(),
+                end: quality.map_or_else(|| upper(last, 4), |quality| quality.words(last)),
+                points,
+                tone: Tone::nth(index),
+                dashed: index >= MAX_COLOURS,
+            })
+        });
+        let series = series.collect();
+        Panel {
+            title: name.to_owned(),
+            axis: format!("{name}{}", if is_share { ", %" } else { "" }),
+            simulation_only: self.is_simulation_only(name),
+            series,
+        }
+    }
+}
+
+fn best(name: &str, rounds: &[Round]) -> Option<(u32, f64)> {
+    Quality::of(name, rounds)?.best(name, rounds)
+}

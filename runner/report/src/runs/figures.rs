@@ -1,0 +1,248 @@
+//! Figures of rounds by their dotted names, such as `test.accuracy`, and which of them judge a
+//! model.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use smolfed_engine::run_files::records::RecordValues;
+use smolfed_release::number::{fixed, significant};
+
+/// The wall time of a round.
+pub const SECONDS: &str = "seconds";
+/// ε after a round; infinite where none holds.
+pub const EPSILON: &str = "epsilon";
+/// What only a simulation knows stands below it.
+const SIMULATION_ONLY: &str = "simulation_only.";
+
+/// What marks a figure in a table that reads private data without noise.
+pub(super) const MARK: &str = "*";
+pub(super) const MARK_MEANING: &str =
+    "* simulation only: on private samples of devices, without noise";
+
+/// The figures of one round.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Round {
+    /// The round, from 0.
+    pub round: u32,
+    /// Every number by its dotted name; 1 for what is true, and what is not finite left out but for
+    /// an infinite ε.
+    pub figures: BTreeMap<String, f64>,
+}
+
+impl Round {
+    /// Rounds that are done after this one.
+    #[must_use]
+    pub const fn done(&self) -> u32 {
+        self.round.saturating_add(1)
+    }
+
+    /// A figure, if the round has it.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.figures.get(name).copied()
+    }
+}
+
+impl From<RecordValues> for Round {
+    fn from(record: RecordValues) -> Self {
+        let mut figures = BTreeMap::new();
+        for (name, value) in &record.values {
+            match (name.as_str(), value) {
+                // JSON has no infinity.
+                (EPSILON, Value::Null) => {
+                    figures.insert(name.clone(), f64::INFINITY);
+                }
+                _ => add(&mut figures, name.clone(), value),
+            }
+        }
+        Self {
+            round: record.round,
+            figures,
+        }
+    }
+}
+
+/// Adds a value, or all values in it.
+fn add(figures: &mut BTreeMap<String, f64>, name: String, value: &Value) {
+    match value {
+        Value::Object(inner) => {
+            for (key, value) in inner {
+                add(figures, format!("{name}.{key}"), value);
+            }
+        }
+        Value::Array(inner) => {
+            for (index, value) in inner.iter().enumerate() {
+                add(figures, format!("{name}.{index}"), value);
+            }
+        }
+        Value::Bool(is_true) => {
+            figures.insert(name, f64::from(u8::from(*is_true)));
+        }
+        Value::Number(number) => figures.extend(number.as_f64().map(|number| (name, number))),
+        Value::String(_) | Value::Null => {}
+    }
+}
+
+/// The names of all figures of some rounds, those that a federation of real devices has first.
+pub fn names<'a>(rounds: impl IntoIterator<Item = &'a Round>) -> Vec<&'a str> {
+    let names = rounds.into_iter().flat_map(|round| round.figures.keys());
+    let sorted: BTreeSet<(bool, &str)> = names
+        .map(|name| (name.starts_with(SIMULATION_ONLY), name.as_str()))
+        .collect();
+    sorted.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Whether a figure of some rounds reads private data without noise.
+#[must_use]
+pub fn is_simulation_only(name: &str, rounds: &[Round]) -> bool {
+    let is_flagged = || {
+        let mut rounds = rounds.iter();
+        rounds.any(|round| round.get("test_is_simulation_only").is_some())
+    };
+    name.starts_with(SIMULATION_ONLY) || (name.starts_with("test.") && is_flagged())
+}
+
+/// A figure that judges a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quality {
+    /// Whether less is better.
+    pub is_error: bool,
+    /// Whether it is a part of 1, to be shown in percent.
+    pub is_share: bool,
+}
+
+impl Quality {
+    const SHARE: Self = Self {
+        is_error: false,
+        is_share: true,
+    };
+    const ERROR: Self = Self {
+        is_error: true,
+        is_share: false,
+    };
+
+    /// What a figure of these rounds is, by the last word of its name; `None` for one that is
+    /// neither good nor bad, such as a norm.
+    #[must_use]
+    pub fn of(name: &str, rounds: &[Round]) -> Option<Self> {
+        let (parent, last) = name.rsplit_once('.').unwrap_or(("", name));
+        match last.rsplit('_').next().unwrap_or(last) {
+            "accuracy" | "f1" => Some(Self::SHARE),
+            "r2" => Some(Self {
+                is_error: false,
+                is_share: false,
+            }),
+            "rmse" | "mae" | "loss" => Some(Self::ERROR),
+            "shared" | "own" | "tuned" | "alone" => {
+                let flag = format!("{parent}.is_error");
+                let mut rounds = rounds.iter();
+                Some(match rounds.any(|round| round.get(&flag).is_some()) {
+                    true => Self::ERROR,
+                    false => Self::SHARE,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// A value as a table shows it: shares in percent.
+    #[must_use]
+    pub fn words(self, value: f64) -> String {
+        match self.is_share {
+            true => format!("{} %", fixed(100.0 * value, 2)),
+            false => significant(value, 4),
+        }
+    }
+
+    /// The best value, with the rounds that were done when it was first reached.
+    #[must_use]
+    pub fn best(self, name: &str, rounds: &[Round]) -> Option<(u32, f64)> {
+        let values = rounds.iter().filter_map(|r| Some((r.done(), r.get(name)?)));
+        values.reduce(|best, next| {
+            let is_better = match self.is_error {
+                true => next.1 < best.1,
+                false => next.1 > best.1,
+            };
+            if is_better { next } else { best }
+        })
+    }
+}
+
+/// The value after the last round that has it, with the rounds that were done.
+#[must_use]
+pub fn last(name: &str, rounds: &[Round]) -> Option<(u32, f64)> {
+    let mut newest_first = rounds.iter().rev();
+    newest_first.find_map(|round| Some((round.done(), round.get(name)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(line: &str) -> Round {
+        serde_json::from_str::<RecordValues>(line).unwrap().into()
+    }
+
+    #[test]
+    fn every_number_has_a_dotted_name() {
+        let round = round(
+            r#"{"round":3,"epsilon":null,"test":{"loss":0.5,"accuracy":null},"kept":[2,0.5],
+                "experts":[{"expert":"none","weight":0.25}],"burned":true,"seconds":1e-3}"#,
+        );
+        assert_eq!(round.done(), 4);
+        let figures: Vec<_> = round
+            .figures
+            .iter()
+            .map(|(n, x)| (n.as_str(), *x))
+            .collect();
+        let expected = [
+            ("burned", 1.0),
+            ("epsilon", f64::INFINITY),
+            ("experts.0.weight", 0.25),
+            ("kept.0", 2.0),
+            ("kept.1", 0.5),
+            ("seconds", 1e-3),
+            ("test.loss", 0.5),
+        ];
+        assert_eq!(figures, expected);
+    }
+
+    #[test]
+    fn figures_of_simulations_come_last() {
+        let rounds = [
+            round(r#"{"round":0,"simulation_only":{"train_loss":1},"test":{"loss":2}}"#),
+            round(r#"{"round":1,"epsilon":1,"test":{"loss":2},"test_is_simulation_only":true}"#),
+        ];
+        let found = names(&rounds);
+        let expected = ["epsilon", "test.loss", "test_is_simulation_only"];
+        assert_eq!(found[..3], expected);
+        assert_eq!(found[3..], ["simulation_only.train_loss"]);
+        assert!(is_simulation_only(
+            "simulation_only.train_loss",
+            &rounds[..1]
+        ));
+        assert!(!is_simulation_only("test.loss", &rounds[..1]));
+        assert!(is_simulation_only("test.loss", &rounds));
+    }
+
+    #[test]
+    fn the_best_is_the_largest_accuracy_and_the_smallest_error() {
+        let line = |number: u32, accuracy: f64, own: f64| {
+            round(&format!(
+                r#"{{"round":{number},"test":{{"accuracy":{accuracy}}},
+                    "simulation_only":{{"devices":{{"is_error":true,"own":{own}}}}}}}"#
+            ))
+        };
+        let rounds = [line(0, 0.5, 2.0), line(1, 0.75, 3.0), line(2, 0.75, 1.5)];
+        let best = |name: &str| Quality::of(name, &rounds).unwrap().best(name, &rounds);
+        assert_eq!(best("test.accuracy"), Some((2, 0.75)));
+        assert_eq!(best("simulation_only.devices.own"), Some((3, 1.5)));
+        assert_eq!(last("test.accuracy", &rounds), Some((3, 0.75)));
+        assert_eq!(last("test.rmse", &rounds), None);
+        assert_eq!(Quality::of("simulation_only.clipped_share", &rounds), None);
+        assert_eq!(Quality::of("test.macro_f1", &[]), Some(Quality::SHARE));
+        assert_eq!(Quality::SHARE.words(0.5), "50.00 %");
+        assert_eq!(Quality::ERROR.words(0.5), "0.5");
+    }
+}

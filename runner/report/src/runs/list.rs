@@ -1,0 +1,317 @@
+//! The runs and sweeps below a folder, one a row.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use humantime::format_rfc3339_seconds;
+use serde_json::{Value, json};
+
+use super::error::RunsError;
+use super::figures::{self, MARK, MARK_MEANING, Quality, Round};
+use super::find::{self, Kind};
+use super::record::Run;
+use super::settings::{self, Settings};
+use super::spent::{self, Notes};
+use crate::sweep::{Metric, Results, RunRecord};
+use smolfed_engine::run_files::error::RunDirError;
+use smolfed_release::number::{counted, fixed};
+
+/// The figure that a method is judged by: the first that a run has. Those of encoders without
+/// labels come first, then personal models, then the model that they share.
+const HEADLINES: [(&str, &str); 14] = [
+    ("simulation_only.knn_accuracy", "nearest neighbours"),
+    ("simulation_only.probe_accuracy", "linear probe"),
+    ("simulation_only.devices.tuned", "fine-tuned models"),
+    ("simulation_only.devices.own", "own models"),
+    ("test.accuracy", "test accuracy"),
+    ("test.rmse", "test RMSE"),
+    ("simulation_only.validation.accuracy", "validation accuracy"),
+    ("simulation_only.validation.rmse", "validation RMSE"),
+    ("simulation_only.devices.shared", "shared model on devices"),
+    ("simulation_only.devices.alone", "trained alone"),
+    ("test.loss", "test loss"),
+    ("simulation_only.validation.loss", "validation loss"),
+    (
+        "simulation_only.devices_validation.own",
+        "own models, validation",
+    ),
+    ("simulation_only.train_loss", "training loss"),
+];
+
+/// The runs and sweeps below a folder, the last written last.
+#[derive(Debug)]
+pub struct Listing {
+    folder: PathBuf,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Row {
+    path: PathBuf,
+    /// `None` for a folder that cannot be read.
+    written: Option<SystemTime>,
+    entry: Entry,
+}
+
+#[derive(Debug)]
+enum Entry {
+    Run(Box<Run>),
+    Sweep(SweepRow),
+    Broken(String),
+}
+
+/// A sweep, whose runs are too many for rows of their own.
+#[derive(Debug)]
+struct SweepRow {
+    runs: usize,
+    /// The figure that its runs have, and its range over them.
+    figure: Option<(Metric, f64, f64)>,
+}
+
+impl SweepRow {
+    fn new(records: &[RunRecord]) -> Self {
+        let values = |metric: Metric| records.iter().filter_map(move |r| r.figure(metric));
+        let figure = Metric::ALL.into_iter().find_map(|metric| {
+            let low = values(metric).reduce(f64::min)?;
+            Some((metric, low, values(metric).reduce(f64::max)?))
+        });
+        Self {
+            runs: records.len(),
+            figure,
+        }
+    }
+
+    fn words(&self) -> String {
+        let Some((metric, low, high)) = self.figure else {
+            return String::new();
+        };
+        let [low, high] = [low, high].map(|value| fixed(metric.shown(value), metric.digits()));
+        format!("{} {low} to {high}", metric.title())
+    }
+}
+
+/// The figure that a run is judged by.
+struct Headline {
+    name: &'static str,
+    words: &'static str,
+    quality: Quality,
+    rounds: u32,
+    value: f64,
+    is_simulation_only: bool,
+}
+
+impl Headline {
+    fn of(rounds: &[Round]) -> Option<Self> {
+        HEADLINES.iter().find_map(|(name, words)| {
+            let (done, value) = figures::last(name, rounds)?;
+            Some(Self {
+                name,
+                words,
+                quality: Quality::of(name, rounds)?,
+                rounds: done,
+                value,
+                is_simulation_only: figures::is_simulation_only(name, rounds),
+            })
+        })
+    }
+}
+
+impl Listing {
+    /// Reads all runs at or below `folder`; one that is damaged becomes a row that says why.
+    ///
+    /// # Errors
+    /// [`RunsError::NoFolder`].
+    pub fn of(folder: &Path) -> Result<Self, RunsError> {
+        if !folder.is_dir() {
+            let path = folder.display().to_string();
+            return Err(RunsError::NoFolder { path });
+        }
+        let mut rows: Vec<Row> = find::below(folder)
+            .into_iter()
+            .map(|(path, kind)| Row::new(path, kind))
+            .collect();
+        // Stable: what was written at the same time stays in the order of the paths.
+        rows.sort_by_key(|row| row.written);
+        Ok(Self {
+            folder: folder.to_path_buf(),
+            rows,
+        })
+    }
+
+    /// Whether there is nothing to list.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The rows of a table, the first being its head, and the lines below it.
+    #[must_use]
+    pub fn table(&self) -> (Vec<Vec<String>>, Vec<String>) {
+        let head = [
+            "run",
+            "name",
+            "method",
+            "data",
+            "rounds",
+            "figure",
+            "epsilon",
+            "written (UTC)",
+            "state",
+        ];
+        let mut notes = Notes::default();
+        let mut rows = vec![head.map(str::to_owned).to_vec()];
+        rows.extend(self.rows.iter().map(|row| row.cells(&mut notes)));
+        let mut lines = notes.lines();
+        if rows.iter().any(|row| row[5].ends_with(MARK)) {
+            lines.insert(0, MARK_MEANING.to_owned());
+        }
+        (rows, lines)
+    }
+
+    /// One JSON document.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let rows = self.rows.iter().map(|row| {
+            let mut document = match &row.entry {
+                Entry::Run(run) => run_json(run),
+                Entry::Sweep(sweep) => json!({
+                    "state": "sweep",
+                    "runs": sweep.runs,
+                    "figure": sweep.figure.map(|(metric, low, high)| {
+                        json!({"name": metric, "min": low, "max": high})
+                    }),
+                }),
+                Entry::Broken(reason) => json!({"state": "broken", "reason": reason}),
+            };
+            document["run"] = json!(row.path);
+            let written = row
+                .written
+                .map(|time| format_rfc3339_seconds(time).to_string());
+            document["written"] = json!(written);
+            document
+        });
+        json!({"folder": self.folder, "runs": rows.collect::<Vec<_>>()})
+    }
+}
+
+impl Row {
+    fn new(path: PathBuf, kind: Kind) -> Self {
+        let entry = match kind {
+            Kind::Run => Run::open(&path).map(|run| Entry::Run(Box::new(run))),
+            Kind::Sweep => Results::read(&path).map(|r| Entry::Sweep(SweepRow::new(&r))),
+            Kind::Unreadable(error) => Err(error),
+        };
+        let changed = || {
+            path.metadata()
+                .and_then(|metadata| metadata.modified())
+                .ok()
+        };
+        let (entry, written) = match entry {
+            Ok(Entry::Run(run)) => {
+                let written = run.written;
+                (Entry::Run(run), Some(written))
+            }
+            Ok(entry) => (entry, changed()),
+            Err(error) => (Entry::Broken(one_line(&error)), changed()),
+        };
+        Self {
+            path,
+            written,
+            entry,
+        }
+    }
+
+    /// Its cells, in the order of the head.
+    fn cells(&self, notes: &mut Notes) -> Vec<String> {
+        let written = self.written.map_or(String::new(), |time| {
+            let text = format_rfc3339_seconds(time).to_string();
+            text.get(..16).unwrap_or(&text).replace('T', " ")
+        });
+        let [name, method, data, rounds, figure, epsilon, state] = match &self.entry {
+            Entry::Run(run) => run_cells(run, notes),
+            Entry::Sweep(sweep) => [
+                String::new(),
+                String::new(),
+                String::new(),
+                String::new(),
+                sweep.words(),
+                "in table.md".to_owned(),
+                format!("sweep of {}", counted(sweep.runs as u64, "run")),
+            ],
+            Entry::Broken(reason) => {
+                let mut cells = [const { String::new() }; 7];
+                cells[6] = format!("broken: {reason}");
+                cells
+            }
+        };
+        let run = self.path.display().to_string();
+        [
+            run, name, method, data, rounds, figure, epsilon, written, state,
+        ]
+        .to_vec()
+    }
+}
+
+fn one_line(error: &RunDirError) -> String {
+    error.to_string().replace('\n', " ")
+}
+
+/// Name, method, data, rounds, figure, ε and state.
+fn run_cells(run: &Run, notes: &mut Notes) -> [String; 7] {
+    let figure = Headline::of(&run.rounds).map_or("–".to_owned(), |found| {
+        let mark = if found.is_simulation_only { MARK } else { "" };
+        format!("{} {}{mark}", found.words, found.quality.words(found.value))
+    });
+    [
+        run.config.name.clone(),
+        run.config.method.name().to_owned(),
+        data(&run.settings),
+        format!("{}/{}", run.rounds.len(), run.config.rounds),
+        figure,
+        spent::words(run, notes),
+        run.state.name().to_owned(),
+    ]
+}
+
+fn run_json(run: &Run) -> Value {
+    let statement = run.statements.first();
+    let epsilon = match statement {
+        Some(statement) => Some(statement.epsilon),
+        None => figures::last(figures::EPSILON, &run.rounds).map(|(_, epsilon)| epsilon),
+    };
+    let figure = Headline::of(&run.rounds).map(|found| {
+        json!({
+            "name": found.name,
+            "words": found.words,
+            "value": found.value,
+            "rounds": found.rounds,
+            "simulation_only": found.is_simulation_only,
+        })
+    });
+    json!({
+        "name": run.config.name,
+        "method": run.config.method.name(),
+        "data": data(&run.settings),
+        "rounds": run.rounds.len(),
+        "rounds_planned": run.config.rounds,
+        "figure": figure,
+        // Infinite where no finite one holds: null.
+        "epsilon": epsilon,
+        "delta": statement.map(|statement| statement.delta),
+        "privacy": run.statements,
+        "seconds": run.seconds(),
+        "state": run.state.name(),
+    })
+}
+
+/// The source of the data, and the name of its file or folder.
+fn data(settings: &Settings) -> String {
+    let text = |key: &str| settings.get(key).map(settings::words);
+    let path = text("data.path");
+    let file = path.as_deref().map(Path::new).and_then(Path::file_name);
+    let source = text("data.source").unwrap_or_default();
+    match file.map(|file| file.to_string_lossy()) {
+        Some(file) if file != source => format!("{source} {file}"),
+        _ => source,
+    }
+}

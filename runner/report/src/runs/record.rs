@@ -1,0 +1,127 @@
+//! One run, as far as it has come.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::figures::{self, Round};
+use super::settings::{self, Settings};
+use smolfed_engine::config::Config;
+use smolfed_engine::run::directory::RunDir;
+use smolfed_engine::run_files::error::{RunDirError, if_there};
+use smolfed_release::statement::PrivacyStatement;
+
+/// Whether a run is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// All of its rounds are done, and its privacy statement is written.
+    Complete,
+    /// A process writes to it.
+    Running,
+    /// It stopped, was stopped or broke off.
+    Unfinished,
+}
+
+impl State {
+    /// The word in tables and in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Running => "running",
+            Self::Unfinished => "unfinished",
+        }
+    }
+}
+
+/// What a run directory holds of the course of its run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The directory, as it was given.
+    pub path: PathBuf,
+    /// The complete configuration.
+    pub config: Config,
+    /// The same by dotted keys.
+    pub settings: Settings,
+    /// Its rounds, in order.
+    pub rounds: Vec<Round>,
+    /// The privacy statements, the run's accountant first; empty while there are rounds that they
+    /// do not cover.
+    pub statements: Vec<PrivacyStatement>,
+    /// Whether it is done.
+    pub state: State,
+    /// When its last round was written down.
+    pub written: SystemTime,
+}
+
+impl Run {
+    /// Reads a run directory; what a broken run has not written yet is absent.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if there is no run, or a file is damaged or cannot be read.
+    pub fn open(path: &Path) -> Result<Self, RunDirError> {
+        let dir = RunDir::open(path)?;
+        let config = dir.config()?;
+        let is_running = dir.is_in_use()?;
+        let rounds: Vec<Round> = dir.record_values()?.into_iter().map(Round::from).collect();
+        let statements = if_there(dir.privacy())?;
+        let state = match (&statements, is_running) {
+            (_, true) => State::Running,
+            (Some(_), false) if rounds.len() >= config.rounds as usize => State::Complete,
+            _ => State::Unfinished,
+        };
+        // Before a run was resumed, it may have stopped and stated what it had spent until then.
+        let covers_all = |statements: &Vec<PrivacyStatement>| match state {
+            State::Complete => true,
+            State::Running => false,
+            State::Unfinished => {
+                let first = statements.first();
+                first.is_some_and(|first| first.rounds >= rounds.len() as u64)
+            }
+        };
+        Ok(Self {
+            path: path.to_path_buf(),
+            settings: settings::of(&config)?,
+            statements: statements.filter(covers_all).unwrap_or_default(),
+            config,
+            rounds,
+            state,
+            written: dir.written()?,
+        })
+    }
+
+    /// Wall time of all rounds, in seconds.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        let seconds = self.rounds.iter().map(|r| r.get(figures::SECONDS));
+        seconds.map(Option::unwrap_or_default).sum()
+    }
+
+    /// About when the first round ended; see [`Self::times`].
+    #[must_use]
+    pub fn started(&self) -> SystemTime {
+        self.times().first().map_or(self.written, |time| *time)
+    }
+
+    /// When each round ended: the last one when it was written down, those before it earlier by the
+    /// seconds that rounds took. A pause of a resumed run is left out.
+    #[must_use]
+    pub fn times(&self) -> Vec<SystemTime> {
+        let mut time = self.written;
+        let mut times = Vec::with_capacity(self.rounds.len());
+        for round in self.rounds.iter().rev() {
+            times.push(time);
+            let seconds = round.get(figures::SECONDS).unwrap_or_default();
+            let took = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+            time = time.checked_sub(took).unwrap_or(time);
+        }
+        times.reverse();
+        times
+    }
+}
+
+/// Time since 1970; zero before.
+#[must_use]
+pub fn since_epoch(time: SystemTime) -> Duration {
+    time.duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+}

@@ -1,0 +1,50 @@
+//! All runs of a sweep, led by this process: its own workers and those of other ranks, if any.
+
+use std::num::NonZeroUsize;
+
+use super::SweepError;
+use super::federations::Federations;
+use super::file::Sweep;
+use super::ranks::{answer, propose};
+use super::results::Results;
+use super::workers::{Desk, RunOutcome, Watch, jobs, missing, work};
+use smolfed_data::DataFolders;
+use smolfed_engine::ranks::Communicator;
+
+/// Does every run of `sweep` that `results` does not hold, on so many threads of this rank, and on
+/// those of the others if there are more.
+///
+/// # Errors
+/// [`SweepError::Data`] if data cannot be read, [`SweepError::Files`] if a result cannot be
+/// written, [`SweepError::Rank`] if another rank fails; what was done until then is in `results`. A
+/// run that cannot be done is no error.
+pub fn execute(
+    sweep: &Sweep,
+    results: &mut Results,
+    folders: &DataFolders,
+    (ranks, threads): (&dyn Communicator, NonZeroUsize),
+    watch: &Watch<'_>,
+) -> Result<RunOutcome, SweepError> {
+    let mut federations = Federations::new(folders);
+    let jobs = missing(sweep, results)
+        .and_then(|runs| jobs(sweep, &runs, results.dir(), &mut federations));
+    // The others wait for it, whatever it is.
+    let (jobs, begun) = match jobs {
+        Ok(jobs) => (jobs, Ok(())),
+        Err(error) => (Vec::new(), Err(error)),
+    };
+    propose(ranks, &jobs);
+    if begun.is_ok() {
+        (watch.on_start)(jobs.len());
+    }
+    let desk = Desk::new(&jobs, &federations, results, watch);
+    std::thread::scope(|scope| {
+        let others = scope.spawn(|| answer(&desk, ranks));
+        let own = work(sweep, &jobs, &federations, &desk, threads);
+        let others = others
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        begun.and(own).and(others)
+    })?;
+    Ok(desk.outcome())
+}

@@ -1,0 +1,535 @@
+//! The sweep file: an experiment and its table `[sweep]`, read and checked once.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::SweepError;
+use super::grid::{self, Cell, Dimension, Level};
+use super::layout::Layout;
+use super::metric::Metric;
+use smolfed_engine::config::file::read;
+use smolfed_engine::config::{Config, ConfigError, Override, sentence};
+
+/// More runs than anybody means to start.
+const MAX_RUNS: usize = 1_000_000;
+
+/// `[sweep]` as it is written.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RawSweep {
+    seeds: RawSeeds,
+    metric: Option<Metric>,
+    also: Vec<Metric>,
+    rows: Option<String>,
+    columns: Option<String>,
+    compare_with: Option<String>,
+    choose: RawChoose,
+    choose_by: Option<Metric>,
+    private: RawPrivate,
+    cumulative: bool,
+    evaluate_every: u32,
+    grid: Table,
+    variants: Vec<RawVariant>,
+}
+
+impl Default for RawSweep {
+    fn default() -> Self {
+        Self {
+            seeds: RawSeeds::Count(1),
+            metric: None,
+            also: Vec::new(),
+            rows: None,
+            columns: None,
+            compare_with: None,
+            choose: RawChoose::Keys(Vec::new()),
+            choose_by: None,
+            private: RawPrivate::default(),
+            cumulative: false,
+            evaluate_every: 0,
+            grid: Table::new(),
+            variants: Vec::new(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a number of seeds or a list of seeds")]
+enum RawSeeds {
+    Count(u32),
+    List(Vec<u64>),
+}
+
+/// Keys to be chosen by validation, or how else settings are chosen.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a list of keys, or \"private\"")]
+enum RawChoose {
+    Keys(Vec<String>),
+    How(How),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum How {
+    Private,
+}
+
+/// `[sweep.private]`: the candidates of private selections.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RawPrivate {
+    grid: Table,
+    variants: Vec<RawVariant>,
+}
+
+impl RawPrivate {
+    fn is_empty(&self) -> bool {
+        self.grid.is_empty() && self.variants.is_empty()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawVariant {
+    label: String,
+    #[serde(default)]
+    set: Table,
+}
+
+/// A sweep that can be expanded: cells times seeds.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// The name of the experiment.
+    pub name: String,
+    /// Names the experiment below the sweep: results are only continued under the same name.
+    pub fingerprint: String,
+    /// The seeds, at least one, all different.
+    pub seeds: Vec<u64>,
+    /// What the table shows; `None` for the first figure there is.
+    pub metric: Option<Metric>,
+    /// Further figures, where the table has no columns of its own.
+    pub also: Vec<Metric>,
+    /// What changes from cell to cell.
+    pub dimensions: Vec<Dimension>,
+    /// Every combination.
+    pub cells: Vec<Cell>,
+    /// Dimensions of which only the best level is shown, by their index.
+    pub choose: Vec<usize>,
+    /// The figure by which it is the best; `None` if there is nothing to choose.
+    pub choose_by: Option<Metric>,
+    /// Settings of which each run draws some at random, trial by trial, and keeps the best: every
+    /// run is a private selection. `None` if runs are single.
+    pub candidates: Option<Vec<Cell>>,
+    /// Whether each variant has the settings of those before it, too.
+    pub is_cumulative: bool,
+    pub(super) layout: Layout,
+    base: Table,
+    evaluate_every: u32,
+}
+
+impl Sweep {
+    /// Reads a sweep file and applies overrides in order; `seeds` replaces `sweep.seeds`.
+    ///
+    /// # Errors
+    /// [`SweepError`] naming the file and the key or line.
+    pub fn load(
+        path: &Path,
+        overrides: &[Override],
+        seeds: Option<u32>,
+    ) -> Result<Self, SweepError> {
+        let origin = path.display().to_string();
+        let text = read(path)?;
+        Self::parse(&text, &origin, overrides, seeds)
+    }
+
+    /// Parses the text of a sweep file; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn parse(
+        text: &str,
+        origin: &str,
+        overrides: &[Override],
+        seeds: Option<u32>,
+    ) -> Result<Self, SweepError> {
+        let mut base: Table =
+            toml::from_str(text).map_err(|error| refused(origin, &error, text))?;
+        for item in overrides {
+            item.apply(&mut base)?;
+        }
+        let refuse = |key: &str, reason: String| SweepError::Table {
+            origin: origin.to_owned(),
+            key: key.to_owned(),
+            reason,
+        };
+        let table = base.remove("sweep").ok_or_else(|| SweepError::NoSweep {
+            origin: origin.to_owned(),
+        })?;
+        let fingerprint = fingerprint(&base, table.get("private"));
+        let raw: RawSweep = table
+            .try_into()
+            .map_err(|error| refused(&format!("{origin}: [sweep]"), &error, ""))?;
+        let of_cells = dimensions("sweep", &raw.grid, &raw.variants, raw.cumulative);
+        let dimensions = of_cells.map_err(|(key, reason)| refuse(&key, reason))?;
+        let candidates = candidates(&raw, &dimensions);
+        let candidates = candidates.map_err(|(key, reason)| refuse(&key, reason))?;
+        if candidates.is_some() {
+            figures_of_selections(&raw).map_err(|(key, reason)| refuse(&key, reason))?;
+        }
+        let choose = chosen(&raw, &dimensions).map_err(|(key, reason)| refuse(key, reason))?;
+        let is_shown = |(index, _): &(usize, &Dimension)| !choose.contains(index);
+        let shown = dimensions.iter().enumerate().filter(is_shown);
+        let shown: Vec<Dimension> = shown.map(|(_, dimension)| dimension.clone()).collect();
+        let layout = Layout::new(&shown, raw.rows.as_deref(), raw.columns.as_deref())
+            .and_then(|layout| layout.comparing_with(&shown, raw.compare_with.as_deref()));
+        let layout = layout.map_err(|(key, reason)| refuse(key, reason))?;
+        if layout.columns.is_some() && !raw.also.is_empty() {
+            let reason =
+                "further figures need a table of rows alone: leave `sweep.columns` out".to_owned();
+            return Err(refuse("sweep.also", reason));
+        }
+        let raw_seeds = seeds.map_or(raw.seeds, RawSeeds::Count);
+        let seeds = numbers(raw_seeds, &base).map_err(|reason| refuse("sweep.seeds", reason))?;
+        let levels = dimensions.iter().map(|dimension| dimension.levels.len());
+        let runs = levels.fold(seeds.len(), usize::saturating_mul);
+        if runs > MAX_RUNS {
+            let reason =
+                format!("makes more than {MAX_RUNS} runs: start with fewer values or seeds");
+            return Err(refuse("sweep", reason));
+        }
+        let sweep = Self {
+            name: String::new(),
+            fingerprint,
+            seeds,
+            metric: raw.metric,
+            also: raw.also,
+            cells: grid::cells(&dimensions),
+            dimensions,
+            choose_by: raw.choose_by.filter(|_| !choose.is_empty()),
+            choose,
+            candidates,
+            is_cumulative: raw.cumulative,
+            layout,
+            base,
+            evaluate_every: raw.evaluate_every,
+        };
+        // Whatever can be seen without the data is seen before the first run.
+        if sweep.has_ledger()? {
+            let reason = "belongs to single runs: a sweep compares settings under the same seeds, \
+                          whose noise is the same, and no ledger can add that up";
+            return Err(refuse("privacy.ledger", reason.to_owned()));
+        }
+        let name = sweep.config(&sweep.cells[0], 0)?.name;
+        Ok(Self { name, ..sweep })
+    }
+
+    /// Whether a cell keeps a ledger.
+    fn has_ledger(&self) -> Result<bool, SweepError> {
+        for cell in &self.cells {
+            if self.config(cell, 0)?.privacy.ledger.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The experiment of a candidate of a cell under one seed, as a trial that is yet to be drawn.
+    ///
+    /// # Errors
+    /// As [`Self::config`].
+    pub fn candidate(
+        &self,
+        cell: &Cell,
+        candidate: &Cell,
+        seed: u64,
+    ) -> Result<Config, SweepError> {
+        let settings = cell.settings.iter().chain(&candidate.settings);
+        let together = Cell {
+            levels: Vec::new(),
+            settings: settings.cloned().collect(),
+        };
+        let mut config = self.config(&together, seed)?;
+        config.privacy.selection.get_or_insert_default();
+        Ok(config)
+    }
+
+    /// The experiment of a cell under one seed.
+    ///
+    /// # Errors
+    /// [`SweepError::Setting`] if a key is unknown or of the wrong type; not after
+    /// [`Self::parse`].
+    pub fn config(&self, cell: &Cell, seed: u64) -> Result<Config, SweepError> {
+        let setting = |reason| SweepError::Setting {
+            settings: cell.describe(),
+            reason,
+        };
+        let table = cell.apply(&self.base).map_err(setting)?;
+        let config: Result<Config, toml::de::Error> = table.try_into();
+        let config = config.map_err(|error| setting(refused("the experiment", &error, "")))?;
+        Ok(Config {
+            seed,
+            evaluate_every: self.evaluate_every,
+            ..config
+        })
+    }
+
+    /// The folder of the run that a private selection chose, in that of the results.
+    #[must_use]
+    pub fn chosen_name(&self, cell: usize, seed: u64) -> String {
+        match self.cells.len() * self.seeds.len() {
+            1 => "chosen".to_owned(),
+            _ => format!("chosen-{}-{seed}", cell + 1),
+        }
+    }
+
+    /// The `[data]` table as it is written, in one line.
+    #[must_use]
+    pub fn data_in_words(&self) -> String {
+        let Some(Value::Table(data)) = self.base.get("data") else {
+            return String::new();
+        };
+        let pairs = data.iter().map(|(key, value)| format!("{key} = {value}"));
+        pairs.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A text or table that is not what it should be.
+fn refused(origin: &str, error: &toml::de::Error, text: &str) -> ConfigError {
+    ConfigError::Parse {
+        origin: origin.to_owned(),
+        message: sentence(error, text),
+    }
+}
+
+/// A key and what is wrong with it.
+type Wrong = (String, String);
+
+/// The dimensions that are chosen by validation.
+fn chosen(raw: &RawSweep, dimensions: &[Dimension]) -> Result<Vec<usize>, (&'static str, String)> {
+    let keys = match &raw.choose {
+        RawChoose::Keys(keys) => keys.as_slice(),
+        RawChoose::How(How::Private) => &[],
+    };
+    match (keys.is_empty(), raw.choose_by) {
+        (true, Some(_)) => {
+            let reason = "has no effect without `sweep.choose`, a list of keys to tune";
+            return Err(("sweep.choose_by", reason.to_owned()));
+        }
+        (false, None) => {
+            let reason = "needs `sweep.choose_by`, for example \"device_validation_accuracy\"";
+            return Err(("sweep.choose", reason.to_owned()));
+        }
+        _ => {}
+    }
+    let place = |name: &String| {
+        let found = dimensions
+            .iter()
+            .position(|dimension| dimension.name == *name);
+        found.ok_or_else(|| {
+            (
+                "sweep.choose",
+                format!("has \"{name}\", which the grid has not"),
+            )
+        })
+    };
+    keys.iter().map(place).collect()
+}
+
+/// Every combination of what private selections draw from.
+fn candidates(raw: &RawSweep, cells: &[Dimension]) -> Result<Option<Vec<Cell>>, Wrong> {
+    const TABLE: &str = "sweep.private";
+    match (&raw.choose, raw.private.is_empty()) {
+        (RawChoose::Keys(_), true) => return Ok(None),
+        (RawChoose::Keys(_), false) => {
+            let reason = "has no effect without `sweep.choose` = \"private\"".to_owned();
+            return Err((TABLE.to_owned(), reason));
+        }
+        (RawChoose::How(How::Private), true) => {
+            let reason = "needs candidates: give `sweep.private.grid`, for example \
+                          \"privacy.clip_norm\" = [0.1, 0.3, 1]"
+                .to_owned();
+            return Err(("sweep.choose".to_owned(), reason));
+        }
+        (RawChoose::How(How::Private), false) => {}
+    }
+    let drawn = dimensions(TABLE, &raw.private.grid, &raw.private.variants, false)?;
+    let keys = |dimensions: &[Dimension]| -> Vec<String> {
+        let levels = dimensions.iter().flat_map(|dimension| &dimension.levels);
+        let settings = levels.flat_map(|level| &level.settings);
+        settings.map(|(key, _)| key.clone()).collect()
+    };
+    let of_cells = keys(cells);
+    for key in keys(&drawn) {
+        let reason = if of_cells.iter().any(|other| overlap(&key, other)) {
+            "is set by the grid or a variant of the sweep as well: leave it to one of them"
+        } else if overlap(&key, "data") {
+            "cannot be selected: all trials are on the same data"
+        } else if overlap(&key, "privacy.selection") {
+            "cannot be selected: it is part of the selection"
+        } else {
+            continue;
+        };
+        return Err((format!("{TABLE}: {key}"), reason.to_owned()));
+    }
+    let drawn = grid::cells(&drawn);
+    match u32::try_from(drawn.len()) {
+        Ok(count) if count as usize <= MAX_RUNS => Ok(Some(drawn)),
+        _ => Err((
+            TABLE.to_owned(),
+            format!("has more than {MAX_RUNS} candidates"),
+        )),
+    }
+}
+
+/// Refuses figures that private selections do not have: the score is such a figure with noise, and
+/// without noise it would be released besides.
+fn figures_of_selections(raw: &RawSweep) -> Result<(), Wrong> {
+    let metrics = raw.metric.iter().map(|metric| ("sweep.metric", metric));
+    let also = raw.also.iter().map(|metric| ("sweep.also", metric));
+    match metrics
+        .chain(also)
+        .find(|(_, metric)| !metric.is_of_test_samples())
+    {
+        None => Ok(()),
+        Some((key, metric)) => Err((
+            key.to_owned(),
+            format!(
+                "has \"{metric}\", which no noise covers: a private selection shows \
+                 test_accuracy, test_rmse or test_loss"
+            ),
+        )),
+    }
+}
+
+/// Whether one of two dotted keys is the other, or a table that it is in.
+fn overlap(one: &str, other: &str) -> bool {
+    let mut pairs = one.split('.').zip(other.split('.'));
+    pairs.all(|(one, other)| one == other)
+}
+
+/// The variants first, then the grid in the order of the file, of the table `at`.
+fn dimensions(
+    at: &str,
+    grid: &Table,
+    raw_variants: &[RawVariant],
+    is_cumulative: bool,
+) -> Result<Vec<Dimension>, Wrong> {
+    let mut dimensions = Vec::new();
+    if !raw_variants.is_empty() {
+        dimensions.push(variants(at, raw_variants, is_cumulative)?);
+    } else if is_cumulative {
+        let reason = "adds up variants, but there are none".to_owned();
+        return Err((format!("{at}.cumulative"), reason));
+    }
+    for (key, value) in dotted(grid) {
+        let wrong = |reason: &str| (format!("{at}.grid.{key}"), reason.to_owned());
+        let Value::Array(values) = value else {
+            return Err(wrong("is one value: give a list, like [1, 2]"));
+        };
+        if values.is_empty() {
+            return Err(wrong("is empty: give at least one value"));
+        }
+        let taken = dimensions.iter().flat_map(|d: &Dimension| &d.levels);
+        if taken
+            .flat_map(|l| &l.settings)
+            .any(|(other, _)| *other == key)
+        {
+            return Err(wrong(
+                "is set by a variant as well: leave it to one of them",
+            ));
+        }
+        let dimension = Dimension::of_key(&key, &values);
+        unique(&dimension).map_err(|label| wrong(&format!("has {label} twice")))?;
+        dimensions.push(dimension);
+    }
+    let keys = dimensions.iter().flat_map(|d| &d.levels);
+    let mut keys = keys.flat_map(|level| &level.settings).map(|(key, _)| key);
+    match keys.find(|key| *key == "seed" || *key == "name" || *key == "evaluate_every") {
+        None => Ok(dimensions),
+        Some(key) => Err((key.clone(), "cannot be swept: see `sweep.seeds`".to_owned())),
+    }
+}
+
+fn variants(at: &str, raw: &[RawVariant], is_cumulative: bool) -> Result<Dimension, Wrong> {
+    let mut sum = Vec::new();
+    let levels = raw.iter().map(|variant| {
+        let own: Vec<(String, Value)> = dotted(&variant.set);
+        if is_cumulative {
+            sum.extend(own.iter().cloned());
+        }
+        Level {
+            label: variant.label.clone(),
+            settings: if is_cumulative { sum.clone() } else { own },
+        }
+    });
+    let dimension = Dimension {
+        name: Dimension::VARIANTS.to_owned(),
+        levels: levels.collect(),
+    };
+    unique(&dimension).map_err(|label| {
+        (
+            format!("{at}.variants"),
+            format!("has the label {label} twice"),
+        )
+    })?;
+    Ok(dimension)
+}
+
+/// Tables must name their rows apart.
+fn unique(dimension: &Dimension) -> Result<(), String> {
+    let labels: Vec<&String> = dimension.levels.iter().map(|level| &level.label).collect();
+    let twice = (1..labels.len()).find(|index| labels[..*index].contains(&labels[*index]));
+    twice.map_or(Ok(()), |index| Err(labels[index].clone()))
+}
+
+/// Keys with dots and their values. `"a.b" = ..` and `a.b = ..` mean the same, although TOML
+/// makes tables of the second; under a quoted key with a dot, a table is a value.
+fn dotted(table: &Table) -> Vec<(String, Value)> {
+    let mut pairs = Vec::new();
+    for (key, value) in table {
+        match value {
+            Value::Table(inner) if !key.contains('.') => {
+                let inner = dotted(inner).into_iter();
+                pairs.extend(inner.map(|(rest, value)| (format!("{key}.{rest}"), value)));
+            }
+            other => pairs.push((key.clone(), other.clone())),
+        }
+    }
+    pairs
+}
+
+/// The seeds; a number of them counts up from the experiment's own.
+fn numbers(seeds: RawSeeds, base: &Table) -> Result<Vec<u64>, String> {
+    let first = base.get("seed").and_then(Value::as_integer).unwrap_or(0);
+    let first = u64::try_from(first).unwrap_or(0);
+    let seeds: Vec<u64> = match seeds {
+        RawSeeds::Count(count) => (first..).take((count as usize).min(MAX_RUNS + 1)).collect(),
+        RawSeeds::List(seeds) => seeds,
+    };
+    let mut known = HashSet::new();
+    match seeds.iter().find(|seed| !known.insert(**seed)) {
+        Some(seed) => Err(format!("has {seed} twice")),
+        None if seeds.is_empty() => Err("names no seed: give at least one".to_owned()),
+        None => Ok(seeds),
+    }
+}
+
+/// A name for what all runs share, the same for any order of its keys.
+fn fingerprint(base: &Table, candidates: Option<&Value>) -> String {
+    let mut base = base.clone();
+    base.extend(candidates.map(|candidates| ("sweep.private".to_owned(), candidates.clone())));
+    for key in ["name", "seed", "evaluate_every"] {
+        base.remove(key);
+    }
+    // JSON sorts its keys.
+    let text = serde_json::to_string(&serde_json::to_value(&base).unwrap_or_default());
+    format!(
+        "{:08x}",
+        crc32fast::hash(text.unwrap_or_default().as_bytes())
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! A small sweep for the tests of this folder.
+
+use super::file::Sweep;
+use super::metric::Metric;
+use super::results::{Figures, Results, RunRecord};
+use super::summary::Summaries;
+use super::workers::{Refusal, Run};
+use smolfed_accounting::accountant::{Accountant, Estimate, EstimateKind};
+use smolfed_accounting::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
+use smolfed_accounting::params::{ClipNorm, Delta, NoiseMultiplier};
+use smolfed_release::statement::PrivacyStatement;
+
+/// Few devices and rounds on the built-in digits.
+pub(super) const EXPERIMENT: &str = r#"
+name = "small"
+method = "dp-fed-ls"
+seed = 5
+rounds = 2
+[data]
+source = "digits"
+devices = 40
+samples_per_device = 5
+test = 0.2
+[cohort]
+cohort_size = 10
+[train]
+epochs = 1
+batch_size = 5
+[privacy]
+clip_norm = 0.5
+noise_multiplier = 1.0
+"#;
+
+/// [`EXPERIMENT`] with a `[sweep]`.
+pub(super) fn sweep(table: &str) -> Sweep {
+    let text = format!("{EXPERIMENT}{table}");
+    Sweep::parse(&text, "small.toml", &[], None).unwrap()
+}
+
+/// A result of a cell as if it had been run: an accuracy, with ε as published and as proved.
+pub(super) fn record(sweep: &Sweep, cell: usize, seed: u64, accuracy: f64) -> RunRecord {
+    let event = PrivacyEvent {
+        mechanism: Mechanism::Gaussian {
+            noise_multiplier: NoiseMultiplier::new(2.0).unwrap(),
+        },
+        sampling: Sampling::uniform(40, 10).unwrap(),
+        trust: TrustModel::Central,
+        unit: PrivacyUnit::Device,
+        count: 2,
+        releases: 1,
+        devices_per_user: std::num::NonZeroU32::MIN,
+    };
+    let statement = |accountant, kind, epsilon| {
+        let estimate = Estimate {
+            epsilon,
+            delta: Delta::new(1e-3).unwrap(),
+            kind,
+            epsilon_low: None,
+            accountant,
+            notes: vec!["Common to all.".to_owned(), format!("Only of seed {seed}.")],
+        };
+        PrivacyStatement::new(&estimate, &[event], Some(ClipNorm::new(0.5).unwrap())).unwrap()
+    };
+    RunRecord {
+        experiment: sweep.fingerprint.clone(),
+        settings: sweep.cells[cell].to_json(),
+        seed,
+        devices: 40,
+        evaluations: vec![Figures {
+            rounds: 2,
+            figures: [(Metric::TestAccuracy, accuracy)].into(),
+        }],
+        privacy: vec![
+            statement(Accountant::Theorem1, EstimateKind::AsPublished, 6.0),
+            statement(Accountant::Rdp, EstimateKind::UpperBound, 4.5),
+        ],
+        seconds: 0.5,
+    }
+}
+
+/// The cells of a sweep with these accuracies by cell and seed; none means refused.
+pub(super) fn summaries(sweep: &Sweep, accuracies: &[&[Option<f64>]]) -> Summaries {
+    let dir = tempfile::tempdir().unwrap();
+    let mut results = Results::fresh(dir.path());
+    let mut refusals = Vec::new();
+    for (cell, accuracies) in accuracies.iter().enumerate() {
+        for (&seed, accuracy) in sweep.seeds.iter().zip(*accuracies) {
+            match accuracy {
+                Some(accuracy) => results.add(record(sweep, cell, seed, *accuracy)).unwrap(),
+                None => refusals.push(Refusal {
+                    run: Run { cell, seed },
+                    reason: "infeasible: too little noise".to_owned(),
+                }),
+            }
+        }
+    }
+    Summaries::new(sweep, &results, &refusals).unwrap()
+}

@@ -1,0 +1,217 @@
+//! Private selection: the best of a random number of trials, by a score that each of them releases
+//! with noise. Only the best leaves this file (Papernot, Steinke 2022, arXiv:2110.03620,
+//! Algorithm 1 with repeated draws).
+//!
+//! 1. K is drawn from its distribution, and each of the K trials is a candidate, drawn uniformly,
+//!    with a seed of its own. All of it comes from one secret stream, before the first trial: it
+//!    depends on no data, and K is never cut off. All K trials are run.
+//! 2. A trial runs in memory. It releases its model and its score ([`smolfed_engine::experiment::trial`]);
+//!    of the others, nothing is kept, written or counted aloud.
+//! 3. The trial of the largest score is run again, with the same bits, into its run directory. Of
+//!    equal scores the first counts: since trials are exchangeable, that is a tie broken at random,
+//!    as if each trial released a number that is uniform and independent beside its score.
+//! 4. A trial that breaks down has no score, and loses against every other.
+//!
+//! The stream's secret is on the disk until the result is recorded, so that an interrupted
+//! selection can be repeated with the same trials ([`secret`]).
+//!
+//! Poisson numbers may be 0: then the initial model of the first candidate is the result, which
+//! depends on no data.
+
+pub(super) mod secret;
+
+use std::fs;
+use std::num::NonZeroU32;
+use std::path::Path;
+
+use rand_core::Rng;
+use smolfed_core::stream::{Purpose, Root, StreamId, below};
+
+use super::metric::Metric;
+use super::results::Figures;
+use super::single::{Trained, run_to_the_end};
+use crate::report;
+use smolfed_data::Federation;
+use smolfed_engine::config::Config;
+use smolfed_engine::evaluation::samples::evaluate;
+use smolfed_engine::experiment::Experiment;
+use smolfed_engine::round::{RoundRecord, Start};
+use smolfed_engine::run::directory::RunDir;
+use smolfed_engine::run_files::error::io;
+
+/// A trial: a candidate by its number, and the seed of its cohorts, noise and score.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Trial {
+    candidate: usize,
+    seed: u64,
+}
+
+/// Runs a private selection among `candidates` and writes the chosen run into `out`; the reason, if
+/// there is no result.
+pub(super) fn select(
+    candidates: &[Config],
+    federation: &Federation,
+    out: &Path,
+) -> Result<Trained, String> {
+    let experiments = experiments(candidates, federation)?;
+    let Some(first) = experiments.first() else {
+        return Err("there are no candidates".to_owned());
+    };
+    let selection = first.config.privacy.selection.as_ref();
+    let seeded = selection.is_some_and(|selection| selection.seeded);
+    // Where the secret is, an interrupted selection has begun to write what it chose.
+    let is_interrupted = !seeded && secret::path(out).exists();
+    if out.exists() && !is_interrupted {
+        return Err(format!(
+            "{} is there already: choose another --out; a second selection costs epsilon again",
+            out.display()
+        ));
+    }
+    let root = match seeded {
+        true => Root::from_seed(first.config.seed),
+        false => secret::root(out, candidates)?,
+    };
+    let trials = draw(first, experiments.len(), &root);
+    if trials.is_empty() {
+        return untrained(first, federation);
+    }
+    let chosen = best(&trials, |trial| {
+        let experiment = of_trial(&experiments[trial.candidate], *trial);
+        let result = run_to_the_end(&experiment, federation, None).ok()?;
+        result.records.last()?.score
+    });
+    let (trial, score) = chosen.ok_or("no trial ended with a score")?;
+    write(&experiments[trial.candidate], trial, score, federation, out)
+}
+
+/// The candidates, each ready to run; refused unless all cost the same.
+fn experiments(candidates: &[Config], federation: &Federation) -> Result<Vec<Experiment>, String> {
+    let experiment = |config: &Config| {
+        let placeholder = Trial {
+            candidate: 0,
+            seed: 0,
+        };
+        let experiment = Experiment::new(with_seed(config, placeholder), federation);
+        experiment.map_err(|error| error.to_string())
+    };
+    let experiments: Vec<Experiment> = candidates
+        .iter()
+        .map(experiment)
+        .collect::<Result<_, _>>()?;
+    // The whole table of the selection: there is one number of trials, so that every candidate has
+    // to state the distribution that it is drawn from, and whether it is drawn in secret.
+    let cost = |experiment: &Experiment| {
+        let events = experiment.privacy.events_of(experiment.config.rounds);
+        let selection = experiment.config.privacy.selection.clone();
+        (events, experiment.privacy.delta, selection)
+    };
+    // Otherwise the mixture of the candidates costs more, at each order, than the largest of them
+    // at its best order.
+    let mut pairs = experiments.iter().zip(experiments.iter().skip(1));
+    match pairs.all(|(one, other)| cost(one) == cost(other)) {
+        true => Ok(experiments),
+        false => Err(
+            "the candidates of `sweep.private` differ in rounds, cohorts, noise, delta or \
+             `privacy.selection`, and so in what the selection costs: compare them in selections \
+             of their own, by `sweep.grid`"
+                .to_owned(),
+        ),
+    }
+}
+
+fn with_seed(config: &Config, trial: Trial) -> Config {
+    let mut config = config.clone();
+    config.privacy.selection.get_or_insert_default().seed = Some(trial.seed);
+    config
+}
+
+/// A candidate with the randomness of a trial.
+fn of_trial(candidate: &Experiment, trial: Trial) -> Experiment {
+    Experiment {
+        config: with_seed(&candidate.config, trial),
+        ..candidate.clone()
+    }
+}
+
+/// Draws the number of trials and what each of them is.
+fn draw(experiment: &Experiment, candidates: usize, root: &Root) -> Vec<Trial> {
+    /// Seeds of 63 bits, which TOML can write.
+    const SEED_SHIFT: u32 = 1;
+    let mut stream = root.stream(StreamId {
+        purpose: Purpose::Trials,
+        round: 0,
+        device: 0,
+    });
+    let trials = experiment.trial.as_ref().map(|trial| trial.trials);
+    let candidates = u32::try_from(candidates).ok().and_then(NonZeroU32::new);
+    let (Some(trials), Some(candidates)) = (trials, candidates) else {
+        return Vec::new();
+    };
+    let count = trials.draw(|| stream.next_u64());
+    let trial = |_| Trial {
+        candidate: below(candidates, &mut stream) as usize,
+        seed: stream.next_u64() >> SEED_SHIFT,
+    };
+    (0..count).map(trial).collect()
+}
+
+/// The trial with the largest score, the first of equal ones.
+fn best(trials: &[Trial], mut score: impl FnMut(&Trial) -> Option<f64>) -> Option<(Trial, f64)> {
+    let mut best: Option<(Trial, f64)> = None;
+    for trial in trials {
+        if let Some(score) = score(trial)
+            && best.is_none_or(|(_, known)| score > known)
+        {
+            best = Some((*trial, score));
+        }
+    }
+    best
+}
+
+/// Runs the chosen trial once more, into its run directory.
+fn write(
+    candidate: &Experiment,
+    trial: Trial,
+    score: f64,
+    federation: &Federation,
+    out: &Path,
+) -> Result<Trained, String> {
+    let config = with_seed(&candidate.config, trial);
+    // Built anew, so that its statement names its own seed.
+    let experiment = Experiment::new(config, federation).map_err(|error| error.to_string())?;
+    if out.exists() {
+        // By the interrupted selection: this one makes the same trials, and so writes the same.
+        fs::remove_dir_all(out).map_err(|error| io("delete", out)(error).to_string())?;
+    }
+    let dir = RunDir::create(out, &experiment.config).map_err(|error| error.to_string())?;
+    let result = run_to_the_end(&experiment, federation, Some(&dir))?;
+    if result.records.last().and_then(|record| record.score) != Some(score) {
+        return Err("the chosen trial did not release the same when it was run again".to_owned());
+    }
+    report::write(&dir).map_err(|error| error.to_string())?;
+    Ok(Trained::new(result, 0.0).of_selection())
+}
+
+/// The result of no trial: the initial model, which depends on no data.
+fn untrained(experiment: &Experiment, federation: &Federation) -> Result<Trained, String> {
+    let start = Start::simulation(experiment);
+    let task = experiment.method.task();
+    let unit = federation.target_scale().std();
+    let arithmetic = experiment.method.arithmetic().name;
+    let test = evaluate(task, arithmetic, &start.global, federation.test(), unit);
+    let mut record = RoundRecord::new(0, experiment.training.learning_rate);
+    record.test = test.map_err(|error| error.to_string())?;
+    let statements = experiment.statements(experiment.config.rounds, &[]);
+    let trained = Trained {
+        evaluations: vec![Figures {
+            rounds: 0,
+            figures: Metric::of_round(&record),
+        }],
+        privacy: statements.map_err(|error| error.to_string())?,
+        seconds: 0.0,
+    };
+    Ok(trained.of_selection())
+}
+
+#[cfg(test)]
+mod tests;

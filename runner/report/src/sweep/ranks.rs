@@ -1,0 +1,139 @@
+//! The runs of a sweep over several ranks: rank 0 deals whole runs to workers of all ranks, one at
+//! a time, so that a slow run holds up no other, and writes down their results.
+//!
+//! ```text
+//! rank 0   propose: the runs that are missing -> answer each report by the next run
+//! others   (broadcast) the same list          -> report what came of a run, do the next
+//! ```
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use super::SweepError;
+use super::federations::Federations;
+use super::file::Sweep;
+use super::workers::{Dealer, Desk, Done, Job, Run, jobs, work};
+use smolfed_data::DataFolders;
+use smolfed_engine::ranks::{Communicator, RankError, decode, encode};
+
+/// What a rank tells rank 0.
+#[derive(Serialize, Deserialize)]
+enum Report {
+    /// A worker is ready for a run, and what came of its last one.
+    Ready(Option<(usize, Done)>),
+    /// It cannot go on.
+    Failed(String),
+    /// None of its workers asks any more; it needs no answer.
+    Left,
+}
+
+/// Tells the other ranks what there is to do: nothing, if rank 0 itself cannot begin.
+pub(super) fn propose(ranks: &dyn Communicator, jobs: &[Job]) {
+    let runs: Vec<Run> = jobs.iter().map(|job| job.run).collect();
+    ranks.broadcast(encode(&runs));
+}
+
+/// Answers the workers of the other ranks until all have left.
+///
+/// # Errors
+/// [`SweepError`] of the first rank that failed, or if a result cannot be kept.
+pub(super) fn answer(desk: &Desk<'_, '_>, ranks: &dyn Communicator) -> Result<(), SweepError> {
+    let mut outcome = Ok(());
+    let mut working = ranks.count() - 1;
+    while working > 0 {
+        let (rank, report) = ranks.receive();
+        let report = decode(&report).unwrap_or_else(Report::Failed);
+        let next = match report {
+            Report::Left => {
+                working -= 1;
+                continue;
+            }
+            Report::Ready(done) => desk.next_elsewhere(done),
+            Report::Failed(reason) => Err(RankError { rank, reason }.into()),
+        };
+        let next = next.unwrap_or_else(|error| {
+            desk.stop(&error);
+            outcome = std::mem::replace(&mut outcome, Ok(())).and(Err(error));
+            None
+        });
+        ranks.send(rank, encode(&next));
+    }
+    outcome
+}
+
+/// Does the runs that rank 0 deals to this rank, on so many threads, until there are no more.
+///
+/// What goes wrong is told to rank 0, which ends the sweep.
+///
+/// # Errors
+/// [`SweepError`], of this rank.
+pub fn help(
+    sweep: &Sweep,
+    folders: &DataFolders,
+    (ranks, threads): (&dyn Communicator, NonZeroUsize),
+) -> Result<(), SweepError> {
+    let runs: Vec<Run> = decode(&ranks.broadcast(Vec::new())).unwrap_or_default();
+    let mut federations = Federations::new(folders);
+    // Only rank 0 writes results.
+    let jobs = jobs(sweep, &runs, Path::new(""), &mut federations);
+    let helped = match jobs {
+        Err(error) => {
+            tell_failure(ranks, &error);
+            Err(error)
+        }
+        Ok(jobs) => {
+            let line = Line {
+                ranks,
+                jobs: &jobs,
+                federations: &federations,
+                last: Mutex::new(0),
+            };
+            work(sweep, &jobs, &federations, &line, threads)
+        }
+    };
+    ranks.send(0, encode(&Report::Left));
+    helped
+}
+
+/// Tells rank 0 that this rank cannot go on, and waits until it knows.
+fn tell_failure(ranks: &dyn Communicator, error: &SweepError) {
+    ranks.send(0, encode(&Report::Failed(error.to_string())));
+    ranks.receive();
+}
+
+/// The line to rank 0, for one worker after the other.
+struct Line<'a> {
+    ranks: &'a dyn Communicator,
+    jobs: &'a [Job],
+    federations: &'a Federations<'a>,
+    /// Runs up to this number are done or another rank's.
+    last: Mutex<usize>,
+}
+
+impl Dealer for Line<'_> {
+    fn next(&self, done: Option<(usize, Done)>) -> Result<Option<usize>, SweepError> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        self.ranks.send(0, encode(&Report::Ready(done)));
+        let (rank, answer) = self.ranks.receive();
+        let next: Option<usize> = decode(&answer).map_err(|reason| RankError { rank, reason })?;
+        // Data that only runs of other ranks need must not stay in memory.
+        let upto = next.unwrap_or(self.jobs.len());
+        for job in self.jobs.get(*last..upto).unwrap_or_default() {
+            self.federations.skip(job.federation);
+        }
+        *last = next.map_or(upto, |next| next + 1);
+        Ok(next)
+    }
+
+    /// Rank 0 stops the others.
+    fn stop(&self, error: &SweepError) {
+        let _turn = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        tell_failure(self.ranks, error);
+    }
+}
+
+#[cfg(test)]
+mod tests;

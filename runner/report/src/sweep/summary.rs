@@ -1,0 +1,261 @@
+//! From runs to cells: mean and standard error over the seeds, and what the privacy costs.
+
+use std::collections::BTreeMap;
+
+use super::SweepError;
+use super::file::Sweep;
+use super::metric::Metric;
+use super::results::{Results, RunRecord};
+use super::workers::Refusal;
+use smolfed_release::statement::{PrivacyStatement, Subject};
+
+/// A mean and how far it may be off.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mean {
+    /// The mean.
+    pub mean: f64,
+    /// The standard error of the mean; `None` for a single value.
+    pub standard_error: Option<f64>,
+}
+
+impl Mean {
+    /// The mean of `values`; `None` without values.
+    #[must_use]
+    pub fn new(values: &[f64]) -> Option<Self> {
+        if values.is_empty() {
+            return None;
+        }
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values
+            .iter()
+            .map(|value| (value - mean) * (value - mean))
+            .sum();
+        Some(Self {
+            mean,
+            standard_error: (count > 1.0).then(|| (squares / (count - 1.0) / count).sqrt()),
+        })
+    }
+}
+
+/// All runs of one cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellSummary {
+    /// The label of each dimension's level.
+    pub labels: Vec<String>,
+    /// The metric by seed.
+    pub values: BTreeMap<u64, f64>,
+    /// Over the seeds; `None` if there is no value.
+    pub mean: Option<Mean>,
+    /// The same for each further figure.
+    pub also: Vec<Option<Mean>>,
+    /// Why runs have no value, by seed.
+    pub refusals: BTreeMap<u64, String>,
+    /// The privacy statements of the first seed, the runs' own accountant first; empty if nothing
+    /// was run.
+    pub privacy: Vec<PrivacyStatement>,
+    /// What must be known with ε: the notes of the runs' own accountant that all seeds share.
+    pub notes: Vec<String>,
+    /// Wall time of all runs together.
+    pub seconds: f64,
+}
+
+impl CellSummary {
+    /// The mean difference to `other` over the seeds that both have: what is common to a seed
+    /// cancels.
+    #[must_use]
+    pub fn gain_over(&self, other: &Self) -> Option<Mean> {
+        let difference = |(seed, value): (&u64, &f64)| Some(value - other.values.get(seed)?);
+        let differences: Vec<f64> = self.values.iter().filter_map(difference).collect();
+        Mean::new(&differences)
+    }
+
+    /// ε by the runs' own accountant.
+    #[must_use]
+    pub fn statement(&self) -> Option<&PrivacyStatement> {
+        self.privacy.first()
+    }
+
+    /// ε of correlation matrices, if devices sent some.
+    #[must_use]
+    pub fn matrix_statement(&self) -> Option<&PrivacyStatement> {
+        let is_it = |s: &&PrivacyStatement| s.subject == Subject::CorrelationMatrices;
+        self.privacy.iter().find(is_it)
+    }
+
+    /// The statement whose ε is proved.
+    #[must_use]
+    pub fn sound_statement(&self) -> Option<&PrivacyStatement> {
+        let is_it = |s: &&PrivacyStatement| s.subject == Subject::Updates && s.is_upper_bound;
+        self.privacy.iter().find(is_it)
+    }
+}
+
+/// All cells, in the order of [`Sweep::cells`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summaries {
+    /// What the values are.
+    pub metric: Metric,
+    /// The cells.
+    pub cells: Vec<CellSummary>,
+    /// Devices of the first run.
+    pub devices: u32,
+}
+
+impl Summaries {
+    /// Sums up what is there.
+    ///
+    /// # Errors
+    /// [`SweepError::NothingRuns`] if no run has a result; [`SweepError::Metric`] if no run has
+    /// the metric that the sweep asks for.
+    pub fn new(sweep: &Sweep, results: &Results, refusals: &[Refusal]) -> Result<Self, SweepError> {
+        let records = || {
+            let of_cell = |cell| {
+                sweep
+                    .seeds
+                    .iter()
+                    .filter_map(move |seed| results.get(cell, *seed))
+            };
+            sweep.cells.iter().flat_map(of_cell)
+        };
+        let Some(first) = records().next() else {
+            let reason = refusals.first().map(|refusal| refusal.reason.clone());
+            let reason = reason.unwrap_or_else(|| "none was started".to_owned());
+            return Err(SweepError::NothingRuns { reason });
+        };
+        let is_known = |metric: &Metric| records().any(|run| run.figure(*metric).is_some());
+        let known: Vec<Metric> = Metric::ALL.into_iter().filter(is_known).collect();
+        let metric = match (sweep.metric, known.first()) {
+            (Some(metric), _) if known.contains(&metric) => metric,
+            (None, Some(metric)) => *metric,
+            (metric, _) => {
+                let names: Vec<_> = known.iter().map(|metric| metric.name()).collect();
+                return Err(SweepError::Metric {
+                    metric: metric.unwrap_or(Metric::TestAccuracy),
+                    known: if names.is_empty() {
+                        "no finite figure; are there test or validation samples?".to_owned()
+                    } else {
+                        names.join(", ")
+                    },
+                });
+            }
+        };
+        let cells = 0..sweep.cells.len();
+        let cells = cells.map(|number| cell(sweep, results, refusals, metric, number));
+        Ok(Self {
+            metric,
+            cells: cells.collect(),
+            devices: first.devices,
+        })
+    }
+}
+
+fn cell(
+    sweep: &Sweep,
+    results: &Results,
+    refusals: &[Refusal],
+    metric: Metric,
+    number: usize,
+) -> CellSummary {
+    let cell = &sweep.cells[number];
+    let labels = sweep.dimensions.iter().zip(&cell.levels);
+    let mut summary = CellSummary {
+        labels: labels
+            .map(|(dimension, level)| dimension.levels[*level].label.clone())
+            .collect(),
+        values: BTreeMap::new(),
+        mean: None,
+        also: Vec::new(),
+        refusals: refusals
+            .iter()
+            .filter(|refusal| refusal.run.cell == number)
+            .map(|refusal| (refusal.run.seed, refusal.reason.clone()))
+            .collect(),
+        privacy: Vec::new(),
+        notes: Vec::new(),
+        seconds: 0.0,
+    };
+    let records = sweep
+        .seeds
+        .iter()
+        .filter_map(|seed| results.get(cell, *seed));
+    for RunRecord {
+        privacy, seconds, ..
+    } in records.clone()
+    {
+        summary.seconds += seconds;
+        let notes = privacy.first().map_or(&[][..], |own| &own.notes);
+        if summary.privacy.is_empty() {
+            summary.privacy.clone_from(privacy);
+            summary.notes = notes.to_vec();
+        }
+        keep_costliest_matrices(&mut summary.privacy, privacy);
+        summary.notes.retain(|note| notes.contains(note));
+    }
+    summary.also = (sweep.also.iter())
+        .map(|metric| {
+            let values = records.clone().filter_map(|record| record.figure(*metric));
+            Mean::new(&values.collect::<Vec<f64>>())
+        })
+        .collect();
+    for record in records {
+        match record.figure(metric) {
+            Some(value) => {
+                summary.values.insert(record.seed, value);
+            }
+            None => {
+                let reason = format!("it ended without a finite {metric}");
+                summary.refusals.insert(record.seed, reason);
+            }
+        }
+    }
+    let values: Vec<f64> = summary.values.values().copied().collect();
+    summary.mean = Mean::new(&values);
+    summary
+}
+
+/// How many matrices a device sends depends on the draw of cohorts, and so on the seed: a cell
+/// shows the largest ε.
+fn keep_costliest_matrices(kept: &mut [PrivacyStatement], found: &[PrivacyStatement]) {
+    for (kept, found) in kept.iter_mut().zip(found) {
+        let is_matrix = found.subject == Subject::CorrelationMatrices;
+        if is_matrix && found.epsilon > kept.epsilon {
+            kept.clone_from(found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standard_errors_are_those_of_the_mean() {
+        let mean = Mean::new(&[1.0, 2.0, 3.0, 4.0]).unwrap();
+        // Sample variance 5/3, over 4 values.
+        assert!((mean.mean - 2.5).abs() < 1e-12);
+        assert!((mean.standard_error.unwrap() - (5.0f64 / 12.0).sqrt()).abs() < 1e-12);
+        assert_eq!(Mean::new(&[1.0]).unwrap().standard_error, None);
+        assert_eq!(Mean::new(&[]), None);
+    }
+
+    #[test]
+    fn gains_are_paired_by_seed() {
+        let summary = |values: &[(u64, f64)]| CellSummary {
+            labels: Vec::new(),
+            values: values.iter().copied().collect(),
+            mean: None,
+            also: Vec::new(),
+            refusals: BTreeMap::new(),
+            privacy: Vec::new(),
+            notes: Vec::new(),
+            seconds: 0.0,
+        };
+        let before = summary(&[(1, 0.5), (2, 0.9), (3, 0.1)]);
+        let after = summary(&[(1, 0.75), (2, 1.15), (4, 0.0)]);
+        let gain = after.gain_over(&before).unwrap();
+        assert!((gain.mean - 0.25).abs() < 1e-12);
+        assert!(gain.standard_error.unwrap() < 1e-12);
+        assert_eq!(after.gain_over(&summary(&[(9, 1.0)])), None);
+    }
+}
