@@ -6,6 +6,9 @@ use std::path::Path;
 
 mod citations;
 mod finding;
+#[cfg(test)]
+mod fixture;
+mod graph;
 mod imports;
 mod lines;
 mod links;
@@ -13,9 +16,13 @@ mod modules;
 mod names;
 mod pages;
 mod repository;
+mod siblings;
+mod sources;
 mod targets;
 
+use modules::Modules;
 use repository::Repository;
+use sources::Sources;
 
 /// Checks the repository and prints what is wrong with it.
 ///
@@ -24,12 +31,21 @@ use repository::Repository;
 pub fn run() -> Result<(), Box<dyn Error>> {
     let repository = Repository::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))?;
     let pages = pages::read(&repository)?;
-    let mut findings = imports::cycles(&repository.root, &targets::of(&repository)?)?;
+    let targets = targets::of(&repository)?;
+    let sources = Sources::read(&targets)?;
+    let crates = targets.iter().map(|root| Modules::of(root, &sources));
+    let crates = crates.collect::<Result<Vec<_>, _>>()?;
+    let mut findings = imports::cycles(&repository.root, &crates);
+    findings.extend(siblings::cycles(&repository.root, &crates));
     findings.extend(lines::check(&repository)?);
     findings.extend(links::check(&repository, &pages));
     findings.extend(citations::check(&repository, &pages)?);
     if findings.is_empty() {
-        println!("structure: {} files checked", repository.files.len());
+        println!(
+            "structure: {} files, {} crates checked",
+            repository.files.len(),
+            crates.len()
+        );
         return Ok(());
     }
     for finding in &findings {

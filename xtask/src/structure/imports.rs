@@ -3,93 +3,74 @@
 //! What a module declares (`mod`) or re-exports of the modules below it is no import, and a
 //! re-exported item counts for the file that defines it. Code that only tests see does not count.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::error::Error;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::finding::Finding;
-use super::modules::{Modules, Target};
+use super::graph;
+use super::modules::Modules;
 
 /// For each pair of files, the first line of the importing one that needs the other, and the path.
 type Imports = BTreeMap<(PathBuf, PathBuf), (usize, String)>;
 
-/// The cycles of all targets, given by their root files.
-///
-/// # Errors
-/// A file cannot be read or parsed.
-pub fn cycles(root: &Path, targets: &[PathBuf]) -> Result<Vec<Finding>, Box<dyn Error>> {
+/// The cycles of the files of all crates.
+pub fn cycles(root: &Path, crates: &[Modules<'_>]) -> Vec<Finding> {
     let mut imports = Imports::new();
-    for target in targets {
-        collect(&Modules::read(target)?, &mut imports);
+    for modules in crates {
+        collect(modules, &mut imports);
     }
-    Ok(components(&imports)
+    components(&imports)
         .iter()
         .filter_map(|files| describe(root, files, &imports))
-        .collect())
+        .collect()
 }
 
-fn collect(modules: &Modules, imports: &mut Imports) {
-    for (index, module) in modules.iter() {
-        let mut add = |path: &[String], line: usize, re_export: bool| {
-            let Some(Target::Item(other)) = modules.resolve(index, path) else {
-                return;
-            };
-            let file = modules.file(other);
-            if file != module.file && !(re_export && modules.is_below(other, index)) {
-                imports
-                    .entry((module.file.clone(), file.to_path_buf()))
-                    .or_insert_with(|| (line, path.join("::")));
-            }
-        };
-        for import in &module.imports {
-            add(&import.path, import.line, import.public);
+fn collect(modules: &Modules<'_>, imports: &mut Imports) {
+    for found in modules.references() {
+        let (file, other) = (modules.file(found.from), modules.file(found.to));
+        let re_export = found.public && modules.ancestry(found.to).any(|above| above == found.from);
+        if file == other || re_export {
+            continue;
         }
-        for (path, line) in &module.paths {
-            add(path, *line, false);
-        }
+        let import = || (found.line, found.path.join("::"));
+        imports
+            .entry((file.to_path_buf(), other.to_path_buf()))
+            .and_modify(|first| {
+                if found.line < first.0 {
+                    *first = import();
+                }
+            })
+            .or_insert_with(import);
     }
 }
 
-/// Strongly connected components of more than one file.
-fn components(imports: &Imports) -> Vec<BTreeSet<&Path>> {
-    let mut next: BTreeMap<&Path, Vec<&Path>> = BTreeMap::new();
-    for (from, to) in imports.keys() {
-        next.entry(from).or_default().push(to);
-    }
-    let reached: BTreeMap<&Path, BTreeSet<&Path>> = next
+/// The files, sorted, of each strongly connected component of more than one.
+fn components(imports: &Imports) -> Vec<Vec<&Path>> {
+    let mut files: Vec<&Path> = imports
         .keys()
-        .map(|&file| (file, reachable(file, &next)))
+        .flat_map(|(from, to)| [from.as_path(), to.as_path()])
         .collect();
-    let mut found = BTreeSet::new();
-    for (&file, others) in &reached {
-        let mutual = |other: &&Path| reached.get(other).is_some_and(|back| back.contains(file));
-        let component: BTreeSet<&Path> = others.iter().copied().filter(mutual).collect();
-        if component.len() > 1 {
-            found.insert(component);
+    files.sort_unstable();
+    files.dedup();
+    let mut imported = vec![Vec::new(); files.len()];
+    for (from, to) in imports.keys() {
+        let number = |file: &PathBuf| files.binary_search(&file.as_path());
+        if let (Ok(from), Ok(to)) = (number(from), number(to)) {
+            imported[from].push(to);
         }
     }
-    found.into_iter().collect()
-}
-
-fn reachable<'a>(start: &'a Path, next: &BTreeMap<&'a Path, Vec<&'a Path>>) -> BTreeSet<&'a Path> {
-    let mut found = BTreeSet::new();
-    let mut open = vec![start];
-    while let Some(file) = open.pop() {
-        for &other in next.get(file).into_iter().flatten() {
-            if found.insert(other) {
-                open.push(other);
-            }
-        }
-    }
+    let found = graph::components(&imported).into_iter();
     found
+        .map(|component| component.into_iter().map(|file| files[file]).collect())
+        .collect()
 }
 
-fn describe(root: &Path, files: &BTreeSet<&Path>, imports: &Imports) -> Option<Finding> {
+fn describe(root: &Path, files: &[&Path], imports: &Imports) -> Option<Finding> {
     let name = |path: &Path| path.strip_prefix(root).unwrap_or(path).to_path_buf();
     let mut message = format!("import cycle of {} files", files.len());
     for ((from, to), (line, path)) in imports {
-        if files.contains(from.as_path()) && files.contains(to.as_path()) {
+        if files.contains(&from.as_path()) && files.contains(&to.as_path()) {
             let (from, to) = (name(from), name(to));
             write!(
                 message,
@@ -109,19 +90,11 @@ fn describe(root: &Path, files: &BTreeSet<&Path>, imports: &Imports) -> Option<F
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture::findings;
     use super::*;
 
-    /// Writes a crate and gives its cycles.
     fn cycles_of(files: &[(&str, &str)]) -> Vec<String> {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
-        for (file, text) in files {
-            let file = root.join(file);
-            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-            std::fs::write(file, text).unwrap();
-        }
-        let found = cycles(&root, &[root.join("lib.rs")]).unwrap();
-        found.iter().map(Finding::to_string).collect()
+        findings(cycles, files)
     }
 
     #[test]

@@ -1,76 +1,131 @@
-//! The modules of one target: the file each is in, what it defines, imports and names.
+//! The modules of one target: the file each is in, and where the paths in them lead.
 //!
 //! Types are not inferred: what is known of a path is where its modules lead. That is enough to say
 //! which file an import needs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::HashMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use syn::ext::IdentExt;
-use syn::visit::Visit;
-use syn::{Attribute, Item};
-
-use super::names::{Import, Names, only_tests};
+use super::names::Import;
+use super::sources::{Body, Place, Sources};
 
 /// Chains of re-exports are followed this far: a guard against imports that name themselves.
 const MAX_HOPS: usize = 16;
 
-/// A target's modules; the first is its root.
+/// A target's modules; the first is its root, and each comes after its parent.
 #[derive(Debug, Default)]
-pub struct Modules(Vec<Module>);
+pub struct Modules<'a>(Vec<Module<'a>>);
 
 /// One module, without what only tests see.
 #[derive(Debug)]
-pub struct Module {
-    pub file: PathBuf,
+struct Module<'a> {
+    name: &'a str,
+    file: PathBuf,
     parent: Option<usize>,
-    children: BTreeMap<String, usize>,
-    items: BTreeSet<String>,
-    pub imports: Vec<Import>,
-    /// Paths in code, with the lines they are on.
-    pub paths: Vec<(Vec<String>, usize)>,
+    children: HashMap<&'a str, usize>,
+    body: &'a Body,
+    /// The first import of each name.
+    imports: HashMap<&'a str, &'a Import>,
+    globs: Vec<&'a Import>,
 }
 
 /// What a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+enum Target {
     Module(usize),
     /// An item of this module.
     Item(usize),
 }
 
-impl Modules {
-    /// Reads the target whose root file is `root`.
+/// A path in one module that needs an item of another.
+#[derive(Debug)]
+pub struct Reference<'a> {
+    pub from: usize,
+    pub to: usize,
+    pub path: &'a [String],
+    pub line: usize,
+    /// A `use` that can be seen from outside.
+    pub public: bool,
+}
+
+impl<'a> Modules<'a> {
+    /// The modules of the target whose root file is `root`.
     ///
     /// # Errors
-    /// A file cannot be read or parsed.
-    pub fn read(root: &Path) -> Result<Self, Box<dyn Error>> {
+    /// A file is not in `sources`.
+    pub fn of(root: &Path, sources: &'a Sources) -> Result<Self, Box<dyn Error>> {
         let mut modules = Self::default();
-        let folder = root.parent().unwrap_or(Path::new("")).to_path_buf();
-        modules.add_file(root, folder, None)?;
+        modules.add(
+            "crate",
+            &Place::root(root),
+            None,
+            sources.of(root)?,
+            sources,
+        )?;
         Ok(modules)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (usize, &Module)> {
-        self.0.iter().enumerate()
+    pub fn count(&self) -> usize {
+        self.0.len()
     }
 
     pub fn file(&self, module: usize) -> &Path {
         &self.0[module].file
     }
 
-    /// Whether `module` is below `ancestor`.
-    pub fn is_below(&self, module: usize, ancestor: usize) -> bool {
-        let mut parents = std::iter::successors(self.0[module].parent, |&at| self.0[at].parent);
-        parents.any(|parent| parent == ancestor)
+    pub fn parent(&self, module: usize) -> Option<usize> {
+        self.0[module].parent
+    }
+
+    /// From the root: `crate::a::b`.
+    pub fn path(&self, module: usize) -> String {
+        let Module { name, parent, .. } = &self.0[module];
+        parent.map_or_else(
+            || (*name).to_owned(),
+            |parent| format!("{}::{name}", self.path(parent)),
+        )
+    }
+
+    pub fn name(&self, module: usize) -> &str {
+        self.0[module].name
+    }
+
+    /// How many modules `module` declares.
+    pub fn children(&self, module: usize) -> usize {
+        self.0[module].children.len()
+    }
+
+    /// `module`, its parent, the parent of that, and so on.
+    pub fn ancestry(&self, module: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(module), |&at| self.0[at].parent)
+    }
+
+    /// All paths that lead to items of other modules.
+    pub fn references(&self) -> impl Iterator<Item = Reference<'a>> {
+        let all = self.0.iter().enumerate().flat_map(|(from, module)| {
+            let imports = module.body.imports.iter();
+            let imports =
+                imports.map(|import| (import.path.as_slice(), import.line, import.public));
+            let paths = module.body.paths.iter();
+            let paths = paths.map(|(path, line)| (path.as_slice(), *line, false));
+            imports.chain(paths).map(move |found| (from, found))
+        });
+        all.filter_map(|(from, (path, line, public))| {
+            match self.resolve_within(from, path, MAX_HOPS)? {
+                Target::Item(to) if to != from => Some(Reference {
+                    from,
+                    to,
+                    path,
+                    line,
+                    public,
+                }),
+                _ => None,
+            }
+        })
     }
 
     /// What `path` means in module `from`; `None` for other crates, locals and methods.
-    pub fn resolve(&self, from: usize, path: &[String]) -> Option<Target> {
-        self.resolve_within(from, path, MAX_HOPS)
-    }
-
     fn resolve_within(&self, from: usize, path: &[String], hops: usize) -> Option<Target> {
         let (first, mut rest) = path.split_first()?;
         let mut target = match first.as_str() {
@@ -99,123 +154,56 @@ impl Modules {
         if let Some(&child) = found.children.get(name) {
             return Some(Target::Module(child));
         }
-        if found.items.contains(name) {
+        if found.body.items.contains(name) {
             return Some(Target::Item(module));
         }
-        let named = |import: &&Import| import.name.as_deref() == Some(name);
-        if let Some(import) = found.imports.iter().find(named) {
+        if let Some(import) = found.imports.get(name) {
             return self.resolve_within(module, &import.path, hops);
         }
-        found
-            .imports
-            .iter()
-            .filter(|import| import.name.is_none())
-            .find_map(
-                |glob| match self.resolve_within(module, &glob.path, hops)? {
-                    Target::Module(other) if other != module => self.lookup(other, name, hops),
-                    _ => None,
-                },
-            )
-    }
-
-    /// Adds the module in `file`, whose children's files are in `folder`.
-    fn add_file(
-        &mut self,
-        file: &Path,
-        folder: PathBuf,
-        parent: Option<usize>,
-    ) -> Result<usize, Box<dyn Error>> {
-        let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
-        let parsed = syn::parse_file(&text).map_err(|e| format!("{}: {e}", file.display()))?;
-        self.add(file, folder, parent, parsed.items)
+        found.globs.iter().find_map(
+            |glob| match self.resolve_within(module, &glob.path, hops)? {
+                Target::Module(other) if other != module => self.lookup(other, name, hops),
+                _ => None,
+            },
+        )
     }
 
     fn add(
         &mut self,
-        file: &Path,
-        folder: PathBuf,
+        name: &'a str,
+        place: &Place,
         parent: Option<usize>,
-        items: Vec<Item>,
+        body: &'a Body,
+        sources: &'a Sources,
     ) -> Result<usize, Box<dyn Error>> {
         let index = self.0.len();
-        let mut names = Names::default();
-        for item in &items {
-            names.visit_item(item);
+        let (named, globs): (Vec<_>, Vec<_>) = body
+            .imports
+            .iter()
+            .partition(|import| import.name.is_some());
+        let mut imports = HashMap::new();
+        for import in named {
+            let name = import.name.as_deref().unwrap_or_default();
+            imports.entry(name).or_insert(import);
         }
         self.0.push(Module {
-            file: file.canonicalize()?,
+            name,
+            file: place.file.canonicalize()?,
             parent,
-            children: BTreeMap::new(),
-            items: items.iter().filter_map(defined).collect(),
-            imports: names.imports,
-            paths: names.paths,
+            children: HashMap::new(),
+            body,
+            imports,
+            globs,
         });
-        for item in items {
-            let Item::Mod(item) = item else { continue };
-            if only_tests(&item.attrs) {
-                continue;
-            }
-            let name = item.ident.unraw().to_string();
-            let child = match item.content {
-                Some((_, items)) => self.add(file, folder.join(&name), Some(index), items)?,
-                None => {
-                    let (file, folder) = place(file, &folder, &name, &item.attrs);
-                    self.add_file(&file, folder, Some(index))?
-                }
+        for child in &body.children {
+            let place = place.child(child);
+            let body = match &child.body {
+                Some(body) => body,
+                None => sources.of(&place.file)?,
             };
-            self.0[index].children.insert(name, child);
+            let added = self.add(&child.name, &place, Some(index), body, sources)?;
+            self.0[index].children.insert(&child.name, added);
         }
         Ok(index)
     }
-}
-
-/// The file of a module declared in `declared_in`, and the folder of that module's children.
-fn place(
-    declared_in: &Path,
-    folder: &Path,
-    name: &str,
-    attributes: &[Attribute],
-) -> (PathBuf, PathBuf) {
-    let parent = |path: &Path| path.parent().unwrap_or(Path::new("")).to_path_buf();
-    if let Some(path) = attributes.iter().find_map(path_attribute) {
-        let file = parent(declared_in).join(path);
-        let folder = parent(&file);
-        return (file, folder);
-    }
-    let file = folder.join(format!("{name}.rs"));
-    if file.exists() {
-        return (file, folder.join(name));
-    }
-    (folder.join(name).join("mod.rs"), folder.join(name))
-}
-
-fn path_attribute(attribute: &Attribute) -> Option<String> {
-    let pair = attribute
-        .meta
-        .require_name_value()
-        .ok()
-        .filter(|pair| pair.path.is_ident("path"))?;
-    match &pair.value {
-        syn::Expr::Lit(syn::ExprLit {
-            lit: syn::Lit::Str(path),
-            ..
-        }) => Some(path.value()),
-        _ => None,
-    }
-}
-
-fn defined(item: &Item) -> Option<String> {
-    let ident = match item {
-        Item::Const(item) => &item.ident,
-        Item::Enum(item) => &item.ident,
-        Item::Fn(item) => &item.sig.ident,
-        Item::Macro(item) => item.ident.as_ref()?,
-        Item::Static(item) => &item.ident,
-        Item::Struct(item) => &item.ident,
-        Item::Trait(item) => &item.ident,
-        Item::Type(item) => &item.ident,
-        Item::Union(item) => &item.ident,
-        _ => return None,
-    };
-    Some(ident.unraw().to_string())
 }

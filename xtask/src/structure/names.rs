@@ -1,5 +1,7 @@
 //! The names that the items of one module use: in `use` declarations, in code and in macros.
 
+use std::collections::HashSet;
+
 use proc_macro2::{TokenStream, TokenTree};
 use syn::ext::IdentExt;
 use syn::punctuated::Punctuated;
@@ -11,8 +13,9 @@ use syn::{Attribute, Item, UseTree, Visibility};
 #[derive(Default)]
 pub struct Names {
     pub imports: Vec<Import>,
-    /// Paths in code, with the lines they are on.
+    /// Different paths in code, with the first line each is on.
     pub paths: Vec<(Vec<String>, usize)>,
+    seen: HashSet<Vec<String>>,
 }
 
 /// One name of a `use` declaration.
@@ -99,6 +102,12 @@ impl Names {
     fn path(&mut self, path: Vec<String>, line: usize) {
         let first = path.first().and_then(|name| name.chars().next());
         if path.len() > 1 || first.is_some_and(char::is_uppercase) {
+            self.add(path, line);
+        }
+    }
+
+    fn add(&mut self, path: Vec<String>, line: usize) {
+        if self.seen.insert(path.clone()) {
             self.paths.push((path, line));
         }
     }
@@ -138,8 +147,7 @@ impl<'ast> Visit<'ast> for Names {
         if let syn::Expr::Path(function) = call.func.as_ref()
             && function.qself.is_none()
         {
-            self.paths
-                .push((names(&function.path.segments), function.span().start().line));
+            self.add(names(&function.path.segments), function.span().start().line);
         }
         visit::visit_expr_call(self, call);
     }
@@ -160,11 +168,12 @@ impl<'ast> Visit<'ast> for Names {
 /// `#[test]`, `#[cfg(test)]` or `#[cfg(all(test, ..))]`.
 pub fn only_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
-        let Ok(list) = attribute.meta.require_list() else {
+        if !attribute.path().is_ident("cfg") {
             return attribute.path().is_ident("test");
-        };
-        let condition = list.tokens.to_string().replace(' ', "");
-        list.path.is_ident("cfg") && (condition == "test" || condition.starts_with("all(test,"))
+        }
+        let tokens = attribute.meta.require_list().map(|list| &list.tokens);
+        let condition = tokens.map(|tokens| tokens.to_string().replace(' ', ""));
+        condition.is_ok_and(|words| words == "test" || words.starts_with("all(test,"))
     })
 }
 

@@ -26,6 +26,8 @@ pub fn of(repository: &Repository) -> Result<Vec<PathBuf>, Box<dyn Error>> {
             found.extend(of_workspace(&repository.root.join(manifest))?);
         }
     }
+    found.sort();
+    found.dedup();
     Ok(found)
 }
 

@@ -1,0 +1,200 @@
+//! Rust files, each parsed once, by all processors: what the modules in them define and name.
+
+use std::collections::{HashMap, HashSet};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use syn::ext::IdentExt;
+use syn::visit::Visit;
+use syn::{Attribute, Item};
+
+use super::names::{Import, Names, only_tests};
+
+/// What is in each file, without what only tests see.
+#[derive(Debug, Default)]
+pub struct Sources(HashMap<PathBuf, Body>);
+
+/// The items of one module.
+#[derive(Debug, Default)]
+pub struct Body {
+    pub items: HashSet<String>,
+    pub imports: Vec<Import>,
+    /// Different paths in code, with the first line each is on.
+    pub paths: Vec<(Vec<String>, usize)>,
+    pub children: Vec<Child>,
+}
+
+/// A module that is declared in another one.
+#[derive(Debug)]
+pub struct Child {
+    pub name: String,
+    /// Its file, if an attribute names it.
+    path: Option<String>,
+    /// What is in it, unless that is in another file.
+    pub body: Option<Body>,
+}
+
+/// Where a module is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub file: PathBuf,
+    /// Of the files of its children.
+    pub folder: PathBuf,
+}
+
+impl Sources {
+    /// Reads the files of all modules of the targets whose root files are `roots`.
+    ///
+    /// # Errors
+    /// A file cannot be read or parsed.
+    pub fn read(roots: &[PathBuf]) -> Result<Self, Box<dyn Error>> {
+        let mut sources = Self::default();
+        let mut open: Vec<Place> = roots.iter().map(|root| Place::root(root)).collect();
+        while !open.is_empty() {
+            let mut files: Vec<&Path> = open.iter().map(|place| place.file.as_path()).collect();
+            files.sort_unstable();
+            files.dedup();
+            files.retain(|&file| !sources.0.contains_key(file));
+            sources.0.extend(parse_all(&files)?);
+            let mut next = Vec::new();
+            for place in &open {
+                declared_by(sources.of(&place.file)?, place, &mut next);
+            }
+            open = next;
+        }
+        Ok(sources)
+    }
+
+    /// # Errors
+    /// The file is not one of those read.
+    pub fn of(&self, file: &Path) -> Result<&Body, Box<dyn Error>> {
+        let unknown = || format!("{}: not read", file.display()).into();
+        self.0.get(file).ok_or_else(unknown)
+    }
+}
+
+impl Place {
+    pub fn root(file: &Path) -> Self {
+        Self {
+            file: file.to_path_buf(),
+            folder: folder_of(file),
+        }
+    }
+
+    /// Of a module that is declared in this one.
+    pub fn child(&self, child: &Child) -> Self {
+        if child.body.is_some() {
+            return Self {
+                file: self.file.clone(),
+                folder: self.folder.join(&child.name),
+            };
+        }
+        if let Some(path) = &child.path {
+            return Self::root(&folder_of(&self.file).join(path));
+        }
+        let folder = self.folder.join(&child.name);
+        let file = folder.with_extension("rs");
+        let file = if file.exists() {
+            file
+        } else {
+            folder.join("mod.rs")
+        };
+        Self { file, folder }
+    }
+}
+
+fn folder_of(file: &Path) -> PathBuf {
+    file.parent().unwrap_or(Path::new("")).to_path_buf()
+}
+
+/// The modules with files of their own that `body` declares.
+fn declared_by(body: &Body, place: &Place, found: &mut Vec<Place>) {
+    for child in &body.children {
+        let place = place.child(child);
+        match &child.body {
+            Some(body) => declared_by(body, &place, found),
+            None => found.push(place),
+        }
+    }
+}
+
+fn parse_all(files: &[&Path]) -> Result<Vec<(PathBuf, Body)>, String> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let every = |first: usize| files.iter().skip(first).step_by(threads);
+    let parse_from = |first: usize| every(first).map(|file| parse(file)).collect::<Vec<_>>();
+    let parsed = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads)
+            .map(|first| scope.spawn(move || parse_from(first)))
+            .collect();
+        let joined = running.into_iter().map(|thread| {
+            let lost = |_| vec![Err("a thread that parses files panicked".to_owned())];
+            thread.join().unwrap_or_else(lost)
+        });
+        joined.flatten().collect::<Vec<_>>()
+    });
+    parsed.into_iter().collect()
+}
+
+fn parse(file: &Path) -> Result<(PathBuf, Body), String> {
+    let named = |error: &dyn Error| format!("{}: {error}", file.display());
+    let text = std::fs::read_to_string(file).map_err(|error| named(&error))?;
+    let parsed = syn::parse_file(&text).map_err(|error| named(&error))?;
+    Ok((file.to_path_buf(), Body::of(&parsed.items)))
+}
+
+impl Body {
+    fn of(items: &[Item]) -> Self {
+        let mut names = Names::default();
+        for item in items {
+            names.visit_item(item);
+        }
+        Self {
+            items: items.iter().filter_map(defined).collect(),
+            imports: names.imports,
+            paths: names.paths,
+            children: items.iter().filter_map(Child::of).collect(),
+        }
+    }
+}
+
+impl Child {
+    fn of(item: &Item) -> Option<Self> {
+        let Item::Mod(item) = item else { return None };
+        (!only_tests(&item.attrs)).then(|| Self {
+            name: item.ident.unraw().to_string(),
+            path: item.attrs.iter().find_map(path_attribute),
+            body: item.content.as_ref().map(|(_, items)| Body::of(items)),
+        })
+    }
+}
+
+fn path_attribute(attribute: &Attribute) -> Option<String> {
+    let pair = attribute
+        .meta
+        .require_name_value()
+        .ok()
+        .filter(|pair| pair.path.is_ident("path"))?;
+    match &pair.value {
+        syn::Expr::Lit(syn::ExprLit {
+            lit: syn::Lit::Str(path),
+            ..
+        }) => Some(path.value()),
+        _ => None,
+    }
+}
+
+fn defined(item: &Item) -> Option<String> {
+    let ident = match item {
+        Item::Const(item) => &item.ident,
+        Item::Enum(item) => &item.ident,
+        Item::Fn(item) => &item.sig.ident,
+        Item::Macro(item) => item.ident.as_ref()?,
+        Item::Static(item) => &item.ident,
+        Item::Struct(item) => &item.ident,
+        Item::Trait(item) => &item.ident,
+        Item::Type(item) => &item.ident,
+        Item::Union(item) => &item.ident,
+        _ => return None,
+    };
+    Some(ident.unraw().to_string())
+}
