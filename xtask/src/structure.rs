@@ -1,9 +1,10 @@
-//! What the compiler does not check about the repository: no import cycle between files, no long
-//! line, no dead link or citation, no page that the book leaves out.
+//! What the compiler does not check about the repository: no import cycle between files
+//! or sibling modules, no long line, no dead link or citation, no page that the book leaves out.
 
 use std::error::Error;
 use std::path::Path;
 
+mod body;
 mod citations;
 mod finding;
 #[cfg(test)]
@@ -19,6 +20,7 @@ mod repository;
 mod siblings;
 mod sources;
 mod targets;
+mod tokens;
 
 use modules::Modules;
 use repository::Repository;
@@ -40,16 +42,13 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     findings.extend(lines::check(&repository)?);
     findings.extend(links::check(&repository, &pages));
     findings.extend(citations::check(&repository, &pages)?);
-    if findings.is_empty() {
-        println!(
-            "structure: {} files, {} crates checked",
-            repository.files.len(),
-            crates.len()
-        );
-        return Ok(());
-    }
     for finding in &findings {
         println!("{finding}");
+    }
+    let (files, crates) = (repository.files.len(), crates.len());
+    println!("structure: {files} files, {crates} crates checked");
+    if findings.is_empty() {
+        return Ok(());
     }
     Err(format!(
         "the structure of the repository: {} findings",

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use super::names::Import;
-use super::sources::{Body, Place, Sources};
+use super::body::{Body, Import};
+use super::sources::{Place, Sources};
 
 /// Chains of re-exports are followed this far: a guard against imports that name themselves.
 const MAX_HOPS: usize = 16;

@@ -1,194 +1,300 @@
-//! The names that the items of one module use: in `use` declarations, in code and in macros.
+//! What the modules in one file define, declare, import and name, read from its tokens.
+//!
+//! Code that only tests see, and what a `macro_rules!` names (it belongs to the callers of the
+//! macro), is left out.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
-use proc_macro2::{TokenStream, TokenTree};
-use syn::ext::IdentExt;
-use syn::punctuated::Punctuated;
-use syn::spanned::Spanned;
-use syn::visit::{self, Visit};
-use syn::{Attribute, Item, UseTree, Visibility};
+use super::body::{Body, Child, Import};
+use super::tokens::{self, Kind, Token};
 
-/// Collects the imports and the paths of one module; visits its items.
-#[derive(Default)]
-pub struct Names {
-    pub imports: Vec<Import>,
-    /// Different paths in code, with the first line each is on.
-    pub paths: Vec<(Vec<String>, usize)>,
-    seen: HashSet<Vec<String>>,
+#[cfg(test)]
+mod tests;
+
+/// What is in a file with this text.
+///
+/// # Errors
+/// The text is not Rust.
+pub fn parse(text: &str) -> Result<Body, String> {
+    let tokens = tokens::of(text)?;
+    Ok(Reader::module(&tokens, 0..tokens.len()))
 }
 
-/// One name of a `use` declaration.
-#[derive(Debug)]
-pub struct Import {
-    pub path: Vec<String>,
-    /// `None` for a glob.
-    pub name: Option<String>,
-    /// It can be seen from outside.
-    pub public: bool,
-    pub line: usize,
+/// Reads one module.
+struct Reader<'a> {
+    tokens: &'a [Token<'a>],
+    body: Body,
+    seen: HashSet<Vec<&'a str>>,
+    /// Of a `path` attribute.
+    path: Option<String>,
+    /// The names of variants where an `enum` declares them.
+    variants: HashSet<usize>,
 }
 
-impl Names {
-    fn import(&mut self, tree: &UseTree, prefix: &[String], public: bool) {
-        let line = tree.span().start().line;
-        let mut add = |last: Option<String>, name: Option<String>| {
-            let mut path = prefix.to_vec();
-            path.extend(last.filter(|last| last != "self"));
-            let name = name.map(|name| match path.last() {
-                Some(last) if name == "self" => last.clone(),
-                _ => name,
-            });
-            self.imports.push(Import {
-                path,
-                name,
-                public,
-                line,
-            });
+impl<'a> Reader<'a> {
+    fn module(tokens: &'a [Token<'a>], range: Range<usize>) -> Body {
+        let mut reader = Self {
+            tokens,
+            body: Body::default(),
+            seen: HashSet::new(),
+            path: None,
+            variants: HashSet::new(),
         };
-        match tree {
-            UseTree::Path(tree) => {
-                let mut prefix = prefix.to_vec();
-                prefix.push(tree.ident.unraw().to_string());
-                self.import(&tree.tree, &prefix, public);
-            }
-            UseTree::Name(tree) => {
-                let name = tree.ident.unraw().to_string();
-                add(Some(name.clone()), Some(name));
-            }
-            UseTree::Rename(tree) => {
-                add(
-                    Some(tree.ident.unraw().to_string()),
-                    Some(tree.rename.unraw().to_string()),
-                );
-            }
-            UseTree::Glob(_) => add(None, None),
-            UseTree::Group(tree) => {
-                for tree in &tree.items {
-                    self.import(tree, prefix, public);
+        let (mut at, mut depth) = (range.start, 0_usize);
+        while at < range.end {
+            at = match reader.kind(at) {
+                Some(Kind::Open(..)) => {
+                    depth += 1;
+                    at + 1
                 }
-            }
-        }
-    }
-
-    /// Paths in what a macro is given, which is not parsed: names joined by `::`.
-    fn tokens(&mut self, tokens: TokenStream) {
-        let mut path: Vec<String> = Vec::new();
-        let (mut line, mut colons) = (0, 0);
-        for token in tokens {
-            match token {
-                TokenTree::Ident(ident) => {
-                    if colons != 2 {
-                        self.path(std::mem::take(&mut path), line);
-                        line = ident.span().start().line;
-                    }
-                    path.push(ident.unraw().to_string());
-                    colons = 0;
+                Some(Kind::Close(_)) => {
+                    depth = depth.saturating_sub(1);
+                    at + 1
                 }
-                TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
-                other => {
-                    self.path(std::mem::take(&mut path), line);
-                    colons = 0;
-                    if let TokenTree::Group(group) = other {
-                        self.tokens(group.stream());
-                    }
-                }
-            }
+                Some(Kind::Mark(b'#')) => reader.attribute(at),
+                Some(Kind::Name(name)) => reader.name(at, name, depth),
+                _ => at + 1,
+            };
         }
-        self.path(path, line);
+        reader.body
     }
 
-    /// Single lower-case names are mostly locals.
-    fn path(&mut self, path: Vec<String>, line: usize) {
-        let first = path.first().and_then(|name| name.chars().next());
-        if path.len() > 1 || first.is_some_and(char::is_uppercase) {
-            self.add(path, line);
+    fn kind(&self, at: usize) -> Option<Kind<'a>> {
+        self.tokens.get(at).map(|token| token.kind)
+    }
+
+    fn before(&self, at: usize, back: usize) -> Option<Kind<'a>> {
+        self.kind(at.checked_sub(back)?)
+    }
+
+    fn name_at(&self, at: usize) -> Option<&'a str> {
+        match self.kind(at)? {
+            Kind::Name(name) => Some(name),
+            _ => None,
         }
     }
 
-    fn add(&mut self, path: Vec<String>, line: usize) {
-        if self.seen.insert(path.clone()) {
-            self.paths.push((path, line));
-        }
+    fn colons(&self, at: usize) -> bool {
+        self.kind(at) == Some(Kind::Mark(b':')) && self.kind(at + 1) == Some(Kind::Mark(b':'))
     }
-}
 
-fn names<T>(segments: &Punctuated<syn::PathSegment, T>) -> Vec<String> {
-    segments
-        .iter()
-        .map(|segment| segment.ident.unraw().to_string())
-        .collect()
-}
-
-impl<'ast> Visit<'ast> for Names {
-    fn visit_item(&mut self, item: &'ast Item) {
-        // Modules are visited separately, and what a macro names belongs to its callers.
-        let elsewhere = match item {
-            Item::Mod(_) => true,
-            Item::Macro(item) => item.ident.is_some(),
-            _ => only_tests(attributes(item)),
+    /// The token after an attribute, or after what it leaves to tests.
+    fn attribute(&mut self, at: usize) -> usize {
+        let inner = self.kind(at + 1) == Some(Kind::Mark(b'!'));
+        let open = if inner { at + 2 } else { at + 1 };
+        let Some(Kind::Open(b'[', end)) = self.kind(open) else {
+            return at + 1;
         };
-        if !elsewhere {
-            visit::visit_item(self, item);
+        if inner {
+            return end + 1;
         }
-    }
-
-    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
-        if !only_tests(&item.attrs) {
-            visit::visit_impl_item_fn(self, item);
-        }
-    }
-
-    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        self.import(&item.tree, &[], !matches!(item.vis, Visibility::Inherited));
-    }
-
-    fn visit_expr_call(&mut self, call: &'ast syn::ExprCall) {
-        if let syn::Expr::Path(function) = call.func.as_ref()
-            && function.qself.is_none()
+        if let (Some("path"), Some(Kind::Literal(path))) =
+            (self.name_at(open + 1), self.kind(open + 3))
         {
-            self.add(names(&function.path.segments), function.span().start().line);
+            self.path = Some(path.trim_matches('"').to_owned());
         }
-        visit::visit_expr_call(self, call);
+        if !self.only_tests(open + 1) {
+            return end + 1;
+        }
+        self.path = None;
+        let mut at = end + 1;
+        loop {
+            at = match self.kind(at) {
+                Some(Kind::Open(b'{', end)) => return end + 1,
+                Some(Kind::Open(_, end)) => end + 1,
+                Some(Kind::Mark(b';')) => return at + 1,
+                Some(Kind::Close(_)) | None => return at,
+                Some(_) => at + 1,
+            };
+        }
     }
 
-    fn visit_path(&mut self, path: &'ast syn::Path) {
-        if path.leading_colon.is_none() {
-            self.path(names(&path.segments), path.span().start().line);
-        }
-        visit::visit_path(self, path);
+    /// `test`, `cfg(test)` or `cfg(all(test, ..))`.
+    fn only_tests(&self, at: usize) -> bool {
+        let test = |at| self.name_at(at) == Some("test");
+        let alone = |at| test(at) && matches!(self.kind(at + 1), Some(Kind::Close(_)));
+        let all = self.name_at(at + 2) == Some("all");
+        alone(at) || (self.name_at(at) == Some("cfg") && (alone(at + 2) || (all && test(at + 4))))
     }
 
-    fn visit_macro(&mut self, call: &'ast syn::Macro) {
-        self.tokens(call.tokens.clone());
-        visit::visit_macro(self, call);
-    }
-}
-
-/// `#[test]`, `#[cfg(test)]` or `#[cfg(all(test, ..))]`.
-pub fn only_tests(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        if !attribute.path().is_ident("cfg") {
-            return attribute.path().is_ident("test");
+    /// The token after what begins with this name.
+    fn name(&mut self, at: usize, name: &'a str, depth: usize) -> usize {
+        match (name, self.kind(at + 1)) {
+            ("use", Some(_)) => {
+                let public = self.is_public(at);
+                let end = self.import(at + 1, &[], public);
+                return end.max(at + 1);
+            }
+            ("mod", Some(Kind::Name(name))) => return self.child(at, name, depth),
+            ("macro_rules", Some(Kind::Mark(b'!'))) => return self.macro_rules(at, depth),
+            _ => {}
         }
-        let tokens = attribute.meta.require_list().map(|list| &list.tokens);
-        let condition = tokens.map(|tokens| tokens.to_string().replace(' ', ""));
-        condition.is_ok_and(|words| words == "test" || words.starts_with("all(test,"))
-    })
-}
+        if let Some(defined) = self.defined(at, name) {
+            // As in `<const N: usize>`.
+            let parameter = matches!(self.before(at, 1), Some(Kind::Mark(b'<' | b',')));
+            if depth == 0
+                && !parameter
+                && let Some(name) = self.name_at(defined)
+            {
+                self.body.items.insert(name.to_owned());
+            }
+            if name == "enum" {
+                self.declare_variants(defined + 1);
+            }
+            return defined + 1;
+        }
+        self.reference(at)
+    }
 
-fn attributes(item: &Item) -> &[Attribute] {
-    match item {
-        Item::Const(item) => &item.attrs,
-        Item::Enum(item) => &item.attrs,
-        Item::Fn(item) => &item.attrs,
-        Item::Impl(item) => &item.attrs,
-        Item::Macro(item) => &item.attrs,
-        Item::Static(item) => &item.attrs,
-        Item::Struct(item) => &item.attrs,
-        Item::Trait(item) => &item.attrs,
-        Item::Type(item) => &item.attrs,
-        Item::Use(item) => &item.attrs,
-        _ => &[],
+    /// Where the name is that a keyword defines.
+    fn defined(&self, at: usize, keyword: &str) -> Option<usize> {
+        let pointer = self.before(at, 1) == Some(Kind::Mark(b'*'));
+        let name = match keyword {
+            "static" if self.name_at(at + 1) == Some("mut") => at + 2,
+            "const" | "static" if !pointer => at + 1,
+            "enum" | "fn" | "struct" | "trait" | "type" | "union" => at + 1,
+            _ => return None,
+        };
+        let modifier = matches!(self.name_at(name)?, "fn" | "unsafe" | "extern" | "async");
+        (!modifier).then_some(name)
+    }
+
+    /// Of the `enum` whose name is before `at`.
+    fn declare_variants(&mut self, mut at: usize) {
+        let (mut next, end) = loop {
+            match self.kind(at) {
+                Some(Kind::Open(b'{', end)) => break (at + 1, end),
+                Some(Kind::Open(_, end)) => at = end + 1,
+                Some(_) => at += 1,
+                None => return,
+            }
+        };
+        let mut expected = true;
+        while next < end {
+            match self.kind(next) {
+                Some(Kind::Open(_, end)) => next = end,
+                Some(Kind::Mark(b',')) => expected = true,
+                Some(Kind::Name(_)) if expected => {
+                    self.variants.insert(next);
+                    expected = false;
+                }
+                _ => {}
+            }
+            next += 1;
+        }
+    }
+
+    fn is_public(&self, at: usize) -> bool {
+        match self.before(at, 1) {
+            Some(Kind::Name(name)) => name == "pub",
+            Some(Kind::Close(open)) => self.before(open, 1) == Some(Kind::Name("pub")),
+            _ => false,
+        }
+    }
+
+    fn child(&mut self, at: usize, name: &str, depth: usize) -> usize {
+        let path = self.path.take();
+        let (body, end) = match self.kind(at + 2) {
+            Some(Kind::Open(b'{', end)) => (Some(Self::module(self.tokens, at + 3..end)), end),
+            Some(Kind::Mark(b';')) => (None, at + 2),
+            _ => return at + 2,
+        };
+        if depth == 0 {
+            let name = name.to_owned();
+            self.body.children.push(Child { name, path, body });
+        }
+        end + 1
+    }
+
+    fn macro_rules(&mut self, at: usize, depth: usize) -> usize {
+        if depth == 0
+            && let Some(name) = self.name_at(at + 2)
+        {
+            self.body.items.insert(name.to_owned());
+        }
+        match self.kind(at + 3) {
+            Some(Kind::Open(_, end)) => end + 1,
+            _ => at + 1,
+        }
+    }
+
+    /// Reads a tree of a `use` declaration, and gives the token after it.
+    fn import(&mut self, at: usize, prefix: &[&'a str], public: bool) -> usize {
+        let line = self.tokens.get(at).map_or(0, |token| token.line);
+        match self.kind(at) {
+            Some(Kind::Name(name)) if self.colons(at + 1) => {
+                self.import(at + 3, &[prefix, &[name]].concat(), public)
+            }
+            Some(Kind::Name(last)) => {
+                let renamed = self.name_at(at + 1) == Some("as");
+                let path = match last {
+                    "self" => prefix.to_vec(),
+                    _ => [prefix, &[last]].concat(),
+                };
+                let name = if renamed {
+                    self.name_at(at + 2)
+                } else {
+                    path.last().copied()
+                };
+                self.add_import(&path, name, public, line);
+                at + if renamed { 3 } else { 1 }
+            }
+            Some(Kind::Mark(b'*')) => {
+                self.add_import(prefix, None, public, line);
+                at + 1
+            }
+            Some(Kind::Open(_, end)) => {
+                let mut next = at + 1;
+                while next < end {
+                    // The comma after a tree, or what is no tree.
+                    next = self.import(next, prefix, public) + 1;
+                }
+                end + 1
+            }
+            _ => at,
+        }
+    }
+
+    fn add_import(&mut self, path: &[&str], name: Option<&str>, public: bool, line: usize) {
+        self.body.imports.push(Import {
+            path: path.iter().map(|&part| part.to_owned()).collect(),
+            name: name.map(str::to_owned),
+            public,
+            line,
+        });
+    }
+
+    /// Reads a path. Single lower-case names are mostly locals, unless they are called.
+    fn reference(&mut self, at: usize) -> usize {
+        if self.variants.contains(&at) {
+            return at + 1;
+        }
+        let mut path = Vec::new();
+        let mut next = at;
+        while let Some(name) = self.name_at(next) {
+            path.push(name);
+            next += 1;
+            if !self.colons(next) || self.name_at(next + 2).is_none() {
+                break;
+            }
+            next += 2;
+        }
+        // Of another crate, or of a type in `<>`; a method or a field.
+        let continued = at.checked_sub(2).is_some_and(|before| self.colons(before));
+        let member = self.before(at, 1) == Some(Kind::Mark(b'.'))
+            && self.before(at, 2) != Some(Kind::Mark(b'.'));
+        let upper = path
+            .first()
+            .is_some_and(|name| name.starts_with(char::is_uppercase));
+        // Also as in `name::<T>()`.
+        let called = matches!(self.kind(next), Some(Kind::Open(b'(', _))) || self.colons(next);
+        let named = path.len() > 1 || upper || called;
+        if named && !continued && !member && !self.seen.contains(&path) {
+            let owned = path.iter().map(|&name| name.to_owned()).collect();
+            self.body.paths.push((owned, self.tokens[at].line));
+            self.seen.insert(path);
+        }
+        next
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! A module depends on a sibling if a path in it leads to an item that is defined in the sibling,
 //! or below. What their parent re-exports or imports is no dependency, as the parent is neither.
+//! All levels are checked: the modules of the root of each crate, and those of each module in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

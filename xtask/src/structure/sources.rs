@@ -1,38 +1,15 @@
 //! Rust files, each parsed once, by all processors: what the modules in them define and name.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use syn::ext::IdentExt;
-use syn::visit::Visit;
-use syn::{Attribute, Item};
-
-use super::names::{Import, Names, only_tests};
+use super::body::{Body, Child};
+use super::names;
 
 /// What is in each file, without what only tests see.
 #[derive(Debug, Default)]
 pub struct Sources(HashMap<PathBuf, Body>);
-
-/// The items of one module.
-#[derive(Debug, Default)]
-pub struct Body {
-    pub items: HashSet<String>,
-    pub imports: Vec<Import>,
-    /// Different paths in code, with the first line each is on.
-    pub paths: Vec<(Vec<String>, usize)>,
-    pub children: Vec<Child>,
-}
-
-/// A module that is declared in another one.
-#[derive(Debug)]
-pub struct Child {
-    pub name: String,
-    /// Its file, if an attribute names it.
-    path: Option<String>,
-    /// What is in it, unless that is in another file.
-    pub body: Option<Body>,
-}
 
 /// Where a module is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,65 +113,8 @@ fn parse_all(files: &[&Path]) -> Result<Vec<(PathBuf, Body)>, String> {
 }
 
 fn parse(file: &Path) -> Result<(PathBuf, Body), String> {
-    let named = |error: &dyn Error| format!("{}: {error}", file.display());
-    let text = std::fs::read_to_string(file).map_err(|error| named(&error))?;
-    let parsed = syn::parse_file(&text).map_err(|error| named(&error))?;
-    Ok((file.to_path_buf(), Body::of(&parsed.items)))
-}
-
-impl Body {
-    fn of(items: &[Item]) -> Self {
-        let mut names = Names::default();
-        for item in items {
-            names.visit_item(item);
-        }
-        Self {
-            items: items.iter().filter_map(defined).collect(),
-            imports: names.imports,
-            paths: names.paths,
-            children: items.iter().filter_map(Child::of).collect(),
-        }
-    }
-}
-
-impl Child {
-    fn of(item: &Item) -> Option<Self> {
-        let Item::Mod(item) = item else { return None };
-        (!only_tests(&item.attrs)).then(|| Self {
-            name: item.ident.unraw().to_string(),
-            path: item.attrs.iter().find_map(path_attribute),
-            body: item.content.as_ref().map(|(_, items)| Body::of(items)),
-        })
-    }
-}
-
-fn path_attribute(attribute: &Attribute) -> Option<String> {
-    let pair = attribute
-        .meta
-        .require_name_value()
-        .ok()
-        .filter(|pair| pair.path.is_ident("path"))?;
-    match &pair.value {
-        syn::Expr::Lit(syn::ExprLit {
-            lit: syn::Lit::Str(path),
-            ..
-        }) => Some(path.value()),
-        _ => None,
-    }
-}
-
-fn defined(item: &Item) -> Option<String> {
-    let ident = match item {
-        Item::Const(item) => &item.ident,
-        Item::Enum(item) => &item.ident,
-        Item::Fn(item) => &item.sig.ident,
-        Item::Macro(item) => item.ident.as_ref()?,
-        Item::Static(item) => &item.ident,
-        Item::Struct(item) => &item.ident,
-        Item::Trait(item) => &item.ident,
-        Item::Type(item) => &item.ident,
-        Item::Union(item) => &item.ident,
-        _ => return None,
-    };
-    Some(ident.unraw().to_string())
+    let text =
+        std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let body = names::parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok((file.to_path_buf(), body))
 }

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
@@ -13,7 +13,8 @@ use super::repository::Repository;
 /// # Errors
 /// `cargo metadata` fails or prints something else.
 pub fn of(repository: &Repository) -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    let mut found = Vec::new();
+    // All at once: each waits for cargo.
+    let mut running = Vec::new();
     for manifest in repository
         .with_extension("toml")
         .filter(|file| file.ends_with("Cargo.toml"))
@@ -23,16 +24,20 @@ pub fn of(repository: &Repository) -> Result<Vec<PathBuf>, Box<dyn Error>> {
             .lines()
             .any(|line| line.trim() == "[workspace]")
         {
-            found.extend(of_workspace(&repository.root.join(manifest))?);
+            running.push((manifest, ask(&repository.root.join(manifest))?));
         }
+    }
+    let mut found = Vec::new();
+    for (manifest, cargo) in running {
+        found.extend(of_workspace(manifest, cargo)?);
     }
     found.sort();
     found.dedup();
     Ok(found)
 }
 
-fn of_workspace(manifest: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    let output = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()))
+fn ask(manifest: &Path) -> std::io::Result<Child> {
+    Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()))
         .args([
             "metadata",
             "--no-deps",
@@ -41,7 +46,13 @@ fn of_workspace(manifest: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
             "--manifest-path",
         ])
         .arg(manifest)
-        .output()?;
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+}
+
+fn of_workspace(manifest: &Path, cargo: Child) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let output = cargo.wait_with_output()?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         return Err(format!("cargo metadata of {}: {stderr}", manifest.display()).into());
