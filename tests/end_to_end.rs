@@ -39,8 +39,6 @@
 mod accounting;
 mod audit;
 mod backbone;
-mod bad_config;
-mod bad_data;
 mod boards;
 mod combinations;
 mod command_line;
@@ -50,7 +48,6 @@ mod fast;
 mod features;
 mod firmware;
 mod full_disk;
-mod fuzzed_inputs;
 mod inference;
 mod integers;
 mod keys;

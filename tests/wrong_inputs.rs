@@ -1,11 +1,16 @@
-//! A trial of inputs that are wrong: what a newcomer, an operator or a researcher types. Each
-//! answer is a sentence or two that say what to type, in words that need no knowledge of Rust, and
-//! nothing is written.
+//! Invalid input, of all kinds: the answer says what is wrong, and nothing is written.
 //!
-//! The inputs are in `wrong_inputs/`, a file a topic and a line an input: the arguments, then what
-//! the answer must contain, separated by ` | `. A text between single quotes is one argument.
+//! Here is a trial of what a newcomer, an operator or a researcher types. Each answer is a sentence
+//! or two that say what to type, in words that need no knowledge of Rust. The inputs are in
+//! `wrong_inputs/*.txt`, a file a topic and a line an input: the arguments, then what the answer
+//! must contain, separated by ` | `. A text between single quotes is one argument.
+//!
+//! Experiments are spoilt in `config`, data sets in `data`; `fuzzed` has what fuzzing found.
 
+mod config;
+pub(crate) mod data;
 mod files;
+mod fuzzed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

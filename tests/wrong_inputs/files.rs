@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use crate::bad_data::{csv_experiment, experiment, good_csv};
+use super::data::{csv_experiment, experiment, good_csv};
 use crate::networks::{TEXT_LAYERS, lines};
 use crate::program::Place;
 

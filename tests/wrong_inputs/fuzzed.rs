@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-#[path = "../fuzz/parsers.rs"]
+#[path = "../../fuzz/parsers.rs"]
 mod parsers;
 
 #[test]
