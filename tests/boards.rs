@@ -19,7 +19,13 @@ use smolfed_core::stream::Purpose;
 use smolfed_core::train::{Workspace, local_update};
 use smolfed_core::wire::crc32::crc32;
 
-use crate::backbone;
+mod backbone;
+mod fleet;
+mod integers;
+mod panics;
+mod rounds;
+mod shapes;
+mod targets;
 
 #[path = "../firmware-example/src/data.rs"]
 mod data;

@@ -8,6 +8,12 @@ use serde_json::Value;
 use crate::program::{Place, wait_until};
 use crate::run_dir::rounds_done;
 
+pub(crate) mod full_disk;
+mod memory;
+mod ranks;
+mod resume;
+mod same_bits;
+
 /// Two short runs of the built-in data, one with and one without a bound on ε.
 fn two_runs() -> Place {
     let place = Place::new();

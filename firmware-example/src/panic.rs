@@ -1,4 +1,4 @@
-//! What happens at a panic: nothing more. The client has none (`tests/firmware.rs`).
+//! What happens at a panic: nothing more. The client has none (`tests/boards/panics.rs`).
 
 use core::panic::PanicInfo;
 

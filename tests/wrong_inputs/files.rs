@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 use super::data::{csv_experiment, experiment, good_csv};
-use crate::networks::{TEXT_LAYERS, lines};
+use crate::experiments::networks::{TEXT_LAYERS, lines};
 use crate::program::Place;
 
 /// A sweep that could run.

@@ -1,5 +1,5 @@
 //! `bare` in integer arithmetic: the client without a host and without floating point.
-//! `tests/integers.rs` shows that no floating-point function is in it, and `docs/targets.md` has
+//! `tests/boards/integers.rs` shows that no floating-point function is in it, and `docs/targets.md` has
 //! its size.
 //!
 //! Its flash is two pieces of RAM, which forget: on a board of yours, take the flash of your HAL.

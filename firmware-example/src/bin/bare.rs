@@ -1,5 +1,5 @@
-//! The client without a host: nothing but what a real board needs. `tests/firmware.rs` shows that
-//! no panic can happen in it, and `docs/targets.md` has its size.
+//! The client without a host: nothing but what a real board needs. `tests/boards/panics.rs` shows
+//! that no panic can happen in it, and `docs/targets.md` has its size.
 //!
 //! Its flash is two pieces of RAM, which forget: on a board of yours, take the flash of your HAL.
 #![no_std]

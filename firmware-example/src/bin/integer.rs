@@ -1,5 +1,6 @@
-//! `client` in integer arithmetic: no floating point in the program, which `tests/firmware.rs`
-//! shows. For boards without a floating-point unit, whose training is 35 times as fast.
+//! `client` in integer arithmetic: no floating point in the program, which
+//! `tests/boards/integers.rs` shows. For boards without a floating-point unit, whose training is 35
+//! times as fast.
 #![no_std]
 #![no_main]
 

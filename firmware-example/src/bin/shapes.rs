@@ -1,6 +1,6 @@
 //! Updates of devices whose shapes follow from `SMOLFED_SEED` of the build, in both arithmetics:
 //! the seed, and a line of two checksums each, to be compared with the simulator's
-//! (`tests/shapes.rs`).
+//! (`tests/boards/shapes.rs`).
 #![no_std]
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! The smallest coordinator that follows `docs/protocol.md`, for one device. `tests/firmware.rs`
-//! uses it as well, for emulated boards.
+//! The smallest coordinator that follows `docs/protocol.md`, for one device.
+//! `tests/boards/rounds.rs` uses it as well, for emulated boards.
 
 use std::{vec, vec::Vec};
 

@@ -35,10 +35,10 @@ use smolfed_core::wire::message::{
 };
 use smolfed_core::wire::refusal::{Refusal, Refusals};
 
-use crate::boards::{Board, firmware, on_every_board};
+use super::{Board, firmware, on_every_board};
 use crate::program::{TIMEOUT, wait_until};
 
-#[path = "../core/src/session/tests/coordinator.rs"]
+#[path = "../../core/src/session/tests/coordinator.rs"]
 mod coordinator;
 
 use coordinator::Coordinator;

@@ -4,10 +4,10 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use super::boards::Running;
-use super::{assert_is_the_simulation, part_of, wait};
-use crate::backbone::{self, frozen::PIXELS};
+use super::Running;
+use crate::boards::backbone::{self, frozen::PIXELS};
 use crate::boards::{firmware, named};
+use crate::fleet::{assert_is_the_simulation, part_of, wait};
 use crate::program::Place;
 
 /// The same experiment on images and on features: only the file and the unit differ.

@@ -1,7 +1,6 @@
 //! Devices that greet with X25519, beside devices that do not.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 use std::process::Stdio;
 
 use smolfed_core::crypto::Key;
@@ -10,12 +9,10 @@ use smolfed_core::wire::frame::Frame;
 use smolfed_core::wire::greeting::{Greeting, Hello, Welcome};
 use smolfed_core::wire::keys::{Chain, ChainKey, SessionKey};
 
-use super::boards::Running;
 use super::device::Device;
 use super::eavesdrop::{Heard, frames, greeting_of};
 use super::proxy::Proxy;
 use super::{FULL, assert_is_the_simulation, part_of, provision, serve, wait};
-use crate::boards::{CORTEX_M4F, firmware_with, named};
 use crate::program::{Place, program};
 
 /// What was on the line of a device.
@@ -167,33 +164,4 @@ fn a_coordinator_that_requires_the_handshake_tells_devices_without_it() {
     let expected = "device 0: refused by the coordinator: the coordinator requires greetings with \
                     X25519: start the device with `--x25519`";
     assert!(told.iter().any(|line| line == expected), "{told:?}");
-}
-
-/// Boards with the feature of the firmware; their clocks are those of the emulator.
-#[test]
-fn emulated_boards_greet_with_the_handshake() {
-    let boards = [CORTEX_M4F, "riscv-virt"].map(named);
-    let programs = boards.map(|board| Some(firmware_with(Some("x25519"), board, "client")?.0));
-    let programs: Option<Vec<PathBuf>> = programs.into_iter().collect();
-    let Some(programs) = programs else {
-        return;
-    };
-    let place = Place::new();
-    provision(&place, &format!("{FULL} --set rounds=3"));
-    let _running: Vec<Running> = (0..2)
-        .map(|n| Running::start(&place, n, boards[n], &programs[n]))
-        .collect();
-    let options = "--connect unix:fleet.sock --x25519";
-    let _devices = [2, 3].map(|device| Device::start_at(&place, device, options));
-    let arguments = format!(
-        "serve --keys fleet/keys.toml --device unix:line-0 --device unix:line-1 \
-         --listen unix:fleet.sock --simulated 50 --seed 7 --timeout 60s --out served --json \
-         --require-x25519 {FULL} --set rounds=3"
-    );
-    wait(place.start(&arguments), &arguments).success();
-    assert_is_the_simulation(&place, "served");
-    for device in 0..4 {
-        let (answered, missing) = part_of(&place, "served", device);
-        assert_eq!((answered, missing), (vec![0, 1, 2], vec![]), "{device}");
-    }
 }

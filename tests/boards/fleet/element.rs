@@ -12,10 +12,10 @@ use smolfed_core::crypto::kdf::{Kdf, expand};
 use smolfed_core::wire::crc32::crc32;
 use smolfed_core::wire::keys::ChainKey;
 
-use super::boards::Running;
-use super::{FULL, part_of, wait};
+use super::Running;
+use crate::boards::rounds::{emulator, memory};
 use crate::boards::{Board, firmware, firmware_with, named};
-use crate::firmware::{emulator, memory};
+use crate::fleet::{FULL, part_of, wait};
 use crate::program::{Place, wait_until};
 
 /// A secure element: three secrets, of which it gives out none. It keeps them when its board

@@ -8,19 +8,28 @@ use std::sync::atomic::Ordering;
 
 use object::{Object, ObjectSection};
 
-use super::device::Device;
-use super::proxy::Proxy;
-use super::{FULL, assert_is_the_simulation, part_of, provision, wait};
-use crate::boards::{Board, CORTEX_M4F, firmware, named};
-use crate::firmware::{emulate, emulator, memory};
+use super::rounds::{emulate, emulator, memory};
+use super::{Board, CORTEX_M4F, firmware, named};
+use crate::fleet::device::Device;
+use crate::fleet::proxy::Proxy;
+use crate::fleet::{FULL, assert_is_the_simulation, part_of, provision, wait};
 use crate::program::Place;
 
+mod backbone;
+mod contrast;
+mod element;
+mod features;
+mod handshake;
+mod integers;
+mod masked;
+mod networks;
+
 /// An emulated board that ends with the test.
-pub(super) struct Running(Child);
+struct Running(Child);
 
 impl Running {
     /// Starts device `number` on `board`; its line is the socket `line-<number>`.
-    pub(super) fn start(place: &Place, number: usize, board: &Board, program: &Path) -> Self {
+    fn start(place: &Place, number: usize, board: &Board, program: &Path) -> Self {
         let page = place.path(format!("fleet/device-{number}.bin"));
         let ledger = place.path(format!("fleet/device-{number}.ledger"));
         let line = place.path(format!("line-{number}"));
@@ -28,7 +37,7 @@ impl Running {
     }
 
     /// A board that was started.
-    pub(super) const fn of(qemu: Child) -> Self {
+    const fn of(qemu: Child) -> Self {
         Self(qemu)
     }
 

@@ -94,7 +94,10 @@ fn a_run_on_files_is_repeated_from_anywhere() {
     let place = Place::new();
     std::fs::create_dir(place.path("files")).unwrap();
     place.write("files/table.csv", crate::wrong_inputs::data::good_csv());
-    place.write("files/experiment.toml", crate::wrong_inputs::data::csv_experiment(""));
+    place.write(
+        "files/experiment.toml",
+        crate::wrong_inputs::data::csv_experiment(""),
+    );
     place
         .smolfed("run files/experiment.toml --out first --json")
         .success();

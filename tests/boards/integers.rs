@@ -5,7 +5,7 @@ use std::path::Path;
 
 use object::{Object, ObjectSymbol};
 
-use crate::boards::{Board, firmware, named, on_every_board};
+use super::{Board, firmware, named, on_every_board};
 
 /// Names of the routines of the compiler's library and the run-time ABI that calculate with,
 /// compare or convert floating-point numbers, and of `libm`.

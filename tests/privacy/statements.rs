@@ -116,7 +116,7 @@ fn a_statement_is_verified_against_its_ledger() {
 
 /// Writes a run directory of commit 5bb8ecf.
 fn unpack(place: &Place, name: &str) {
-    let vectors = include_str!("vectors/runs_5bb8ecf.json");
+    let vectors = include_str!("../vectors/runs_5bb8ecf.json");
     let runs: Value = serde_json::from_str(vectors).unwrap();
     for (file, content) in runs["runs"][name].as_object().unwrap() {
         let path = place.path(Path::new(name).join(file));

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::boards::Running;
-use super::{FULL, assert_is_the_simulation, part_of, provision, wait};
+use super::Running;
 use crate::boards::{firmware, named};
+use crate::fleet::{FULL, assert_is_the_simulation, part_of, provision, wait};
 use crate::program::Place;
 
 #[test]

@@ -12,16 +12,16 @@ use std::time::Duration;
 use crate::program::{Place, wait_until};
 
 /// A proxy between a device and its coordinator.
-pub(super) struct Proxy {
+pub(crate) struct Proxy {
     /// Bytes received from the device.
     from_device: AtomicUsize,
     /// Once this many bytes were received from the device, nothing passes any more.
-    pub(super) hold_after: AtomicUsize,
+    pub(crate) hold_after: AtomicUsize,
     is_held: AtomicBool,
     /// One byte in this many is damaged; 0 damages none.
-    pub(super) damage_every: AtomicUsize,
+    pub(crate) damage_every: AtomicUsize,
     /// The connection is cut each time after this many bytes; 0 never cuts it.
-    pub(super) cut_every: AtomicUsize,
+    pub(crate) cut_every: AtomicUsize,
     cuts: AtomicUsize,
     damages: AtomicUsize,
     /// What was received on each connection so far.
@@ -30,16 +30,16 @@ pub(super) struct Proxy {
 
 /// The bytes of one connection.
 #[derive(Clone, Default)]
-pub(super) struct Recorded {
+pub(crate) struct Recorded {
     /// From the device.
-    pub(super) up: Vec<u8>,
+    pub(crate) up: Vec<u8>,
     /// To the device.
-    pub(super) down: Vec<u8>,
+    pub(crate) down: Vec<u8>,
 }
 
 impl Proxy {
     /// Accepts connections at `from` and forwards them to `to`. `device_dials`: who connects.
-    pub(super) fn start(place: &Place, from: &str, to: &str, device_dials: bool) -> Arc<Self> {
+    pub(crate) fn start(place: &Place, from: &str, to: &str, device_dials: bool) -> Arc<Self> {
         let proxy = Arc::new(Self {
             from_device: AtomicUsize::new(0),
             hold_after: AtomicUsize::new(usize::MAX),
@@ -147,23 +147,23 @@ impl Proxy {
     }
 
     /// The bytes of each connection so far, as they were received.
-    pub(super) fn recorded(&self) -> Vec<Recorded> {
+    pub(crate) fn recorded(&self) -> Vec<Recorded> {
         self.recorded.lock().unwrap().clone()
     }
 
     /// Waits until nothing passes any more.
-    pub(super) fn wait_until_held(&self) {
+    pub(crate) fn wait_until_held(&self) {
         wait_until(|| self.is_held.load(Ordering::Relaxed));
     }
 
     /// Waits until the connection was damaged and cut more than once.
-    pub(super) fn wait_until_bad(&self) {
+    pub(crate) fn wait_until_bad(&self) {
         let count = |of: &AtomicUsize| of.load(Ordering::Relaxed);
         wait_until(|| count(&self.cuts).min(count(&self.damages)) > 1);
     }
 
     /// Lets everything pass from now on.
-    pub(super) fn repair(&self) {
+    pub(crate) fn repair(&self) {
         self.hold_after.store(usize::MAX, Ordering::Relaxed);
         self.is_held.store(false, Ordering::Relaxed);
         self.damage_every.store(0, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! Features of windows, from the raw rows of recordings to a model and its predictions.
 
-use crate::networks::recordings;
+use super::networks::recordings;
 use crate::program::Place;
 
 const EXPERIMENT: &str = "name = \"recordings\"

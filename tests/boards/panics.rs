@@ -15,7 +15,7 @@ use std::path::Path;
 
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolKind};
 
-use crate::boards::{Board, CORTEX_M4F, firmware, named, on_every_board};
+use super::{Board, CORTEX_M4F, firmware, named, on_every_board};
 
 /// Where there is a check that the compiler cannot remove: nowhere.
 const KNOWN: [&str; 0] = [];

@@ -3,18 +3,16 @@
 
 use std::process::Child;
 
-use super::boards::Running;
 use super::device::{Device, send};
 use super::{
     FULL, Place, TIMEOUT, assert_is_the_simulation, lines, part_of, provision, wait, wait_until,
 };
-use crate::boards::{CORTEX_M4F, firmware_with, named};
 use crate::program::Outcome;
 
-const MASKED: &str = "--set privacy.trust=distributed";
+pub(crate) const MASKED: &str = "--set privacy.trust=distributed";
 
 /// A helper that ends with the test.
-pub(super) struct Helper {
+pub(crate) struct Helper {
     child: Child,
     number: u8,
     options: String,
@@ -22,7 +20,7 @@ pub(super) struct Helper {
 
 impl Helper {
     /// Starts helper `number` at `helper-<number>.sock`.
-    pub(super) fn start(place: &Place, number: u8) -> Self {
+    pub(crate) fn start(place: &Place, number: u8) -> Self {
         Self::start_with(place, number, "")
     }
 
@@ -88,7 +86,7 @@ fn answers(place: &Place, helper: u8) -> Vec<u64> {
     answers.collect()
 }
 
-fn burned(place: &Place, out: &str) -> usize {
+pub(crate) fn burned(place: &Place, out: &str) -> usize {
     let rounds = lines(&place.path(out).join("metrics.jsonl"));
     rounds
         .iter()
@@ -307,37 +305,6 @@ fn a_device_with_a_wrong_tag_costs_one_round() {
     }
     let said = helper.stop();
     assert!(said.stderr.contains("round 0: refused (tag)"), "{said}");
-}
-
-/// Boards mask as processes and simulated devices do.
-#[test]
-fn emulated_boards_take_part_with_a_helper() {
-    let boards = ["microbit", CORTEX_M4F].map(named);
-    let programs = boards.map(|board| Some(firmware_with(Some("masks"), board, "client")?.0));
-    let programs: Option<Vec<std::path::PathBuf>> = programs.into_iter().collect();
-    let Some(programs) = programs else {
-        return;
-    };
-    let place = Place::new();
-    let settings = format!("{FULL} {MASKED} --set rounds=3 --set privacy.grid_bits=8");
-    provision(&place, &settings);
-    let _helper = Helper::start(&place, 0);
-    let _running: Vec<Running> = (0..2)
-        .map(|n| Running::start(&place, n, boards[n], &programs[n]))
-        .collect();
-    let _devices = Device::start_all(&place, 2..4);
-    let arguments = format!(
-        "serve --keys fleet/keys.toml --device unix:line-0 --device unix:line-1 \
-         --listen unix:fleet.sock --helper unix:helper-0.sock --simulated 50 --seed 7 \
-         --timeout 60s --out served --json {settings}"
-    );
-    let outcome = wait(place.start(&arguments), &arguments).success();
-    assert_eq!(burned(&place, "served"), 0, "{outcome}");
-    for device in 0..4 {
-        let (answered, missing) = part_of(&place, "served", device);
-        assert_eq!((answered, missing), (vec![0, 1, 2], vec![]), "{device}");
-    }
-    assert_is_the_simulation(&place, "served");
 }
 
 #[test]

@@ -2,23 +2,21 @@
 
 use serde_json::Value;
 
-use super::boards::Running;
 use super::device::Device;
 use super::{FULL, Place, assert_is_the_simulation, lines, part_of, provision, serve, wait};
-use crate::boards::{CORTEX_M4F, firmware, named};
 
-const FEDSC: &str = "--set method=fedsc --set rounds=3 \
+pub(crate) const FEDSC: &str = "--set method=fedsc --set rounds=3 \
                      --set privacy={clip_norm=0.3,noise_multiplier=1.0} \
                      --set train.learning_rate=0.05 --set contrast.privacy.epsilon=8";
 
-fn start(place: &Place, numbers: std::ops::Range<u32>) -> Vec<Device> {
+pub(crate) fn start(place: &Place, numbers: std::ops::Range<u32>) -> Vec<Device> {
     let options = "--preprocessing fleet/preprocessing.json --connect unix:fleet.sock";
     let start = |number| Device::start_with(place, number, options);
     numbers.map(start).collect()
 }
 
 /// What each round says of the matrices of real devices that did not come.
-fn without_matrix(place: &Place) -> Vec<Vec<(String, String)>> {
+pub(crate) fn without_matrix(place: &Place) -> Vec<Vec<(String, String)>> {
     let rounds = lines(&place.path("served/participation.jsonl"));
     let of_round = |round: &Value| match round["without_matrix"].as_object() {
         None => Vec::new(),
@@ -97,36 +95,4 @@ fn a_coordinator_that_asks_for_less_noise_gets_no_matrix() {
     // Their updates have the noise of the server, which they trust.
     assert_eq!(part_of(&place, "served", 0).0.len(), 3);
     assert_is_the_simulation(&place, "served");
-}
-
-/// The smallest board has the encoder with fewer numbers.
-#[test]
-fn emulated_boards_learn_without_labels() {
-    let wide = [CORTEX_M4F, "riscv-virt"];
-    for (boards, width) in [(&wide[..], 16), (&["microbit"], 8)] {
-        let boards: Vec<_> = boards.iter().map(|board| named(board)).collect();
-        let programs = boards
-            .iter()
-            .map(|board| Some(firmware(board, "encoder")?.0));
-        let Some(programs) = programs.collect::<Option<Vec<_>>>() else {
-            return;
-        };
-        let place = Place::new();
-        let variations = "--set contrast.augment={jitter=0.2,scaling=0.2}";
-        let settings = format!("{FULL} {FEDSC} {variations} --set contrast.width={width}");
-        provision(&place, &settings);
-        let board = |n: usize| Running::start(&place, n, boards[n], &programs[n]);
-        let _boards: Vec<_> = (0..boards.len()).map(board).collect();
-        let _devices = start(&place, boards.len() as u32..4);
-        let lines: Vec<_> = (0..boards.len())
-            .map(|n| format!("--device unix:line-{n} "))
-            .collect();
-        let arguments = format!("{} {}", serve("60s", &settings), lines.concat());
-        wait(place.start(&arguments), &arguments).success();
-        for device in 0..4 {
-            assert_eq!(part_of(&place, "served", device).0.len(), 3, "{device}");
-        }
-        assert_eq!(without_matrix(&place).concat(), []);
-        assert_is_the_simulation(&place, "served");
-    }
 }

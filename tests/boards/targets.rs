@@ -6,7 +6,7 @@ use std::process::Command;
 
 use object::{Object, ObjectSection, SectionFlags, SectionKind, elf};
 
-use crate::boards::{CORTEX_M4F, firmware, named, run};
+use super::{CORTEX_M4F, firmware, named, run};
 
 /// Instructions of the firmware's bench at opt-level "s", with rustup's stable 1.95: of a count,
 /// less those of another one.
@@ -46,7 +46,7 @@ fn check(what: &str, recorded: u32, measured: u32) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!(
-            "{what}: {measured}, where tests/targets.rs records {recorded}\n"
+            "{what}: {measured}, where tests/boards/targets.rs records {recorded}\n"
         ))
     }
 }

@@ -7,7 +7,7 @@ use smolfed_core::stream::Stream;
 use smolfed_core::train::LocalTraining;
 use smolfed_core::wire::crc32::crc32;
 
-#[path = "../firmware-example/src/backbone.rs"]
+#[path = "../../firmware-example/src/backbone.rs"]
 pub(crate) mod frozen;
 
 use frozen::convolution::{Convolution, Output};

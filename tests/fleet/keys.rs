@@ -9,8 +9,8 @@ use std::process::{Child, Stdio};
 use serde_json::Value;
 use smolfed_core::provision::{KEY, MAGIC, Record, text};
 
-use crate::full_disk::with_small_files;
 use crate::program::{Outcome, Place, program, wait_until};
+use crate::runs::full_disk::with_small_files;
 
 const DEVICES: &str = "--set data.devices=54";
 

@@ -15,26 +15,22 @@ use serde_json::Value;
 use crate::program::{Outcome, Place, TIMEOUT, wait_until};
 
 mod attacks;
-mod backbone;
-mod boards;
 mod browser;
 mod clock;
-mod contrast;
-mod device;
+pub(crate) mod contrast;
+pub(crate) mod device;
 mod eavesdrop;
-mod element;
-mod features;
 mod handshake;
-mod integers;
+mod keys;
 mod kills;
-mod masked;
+pub(crate) mod masked;
 mod mqtt;
-mod networks;
+pub(crate) mod networks;
 mod operation;
 mod page;
 mod personal;
 mod preprocessing;
-mod proxy;
+pub(crate) mod proxy;
 mod stragglers;
 mod tls;
 
@@ -42,15 +38,15 @@ use device::Device;
 use proxy::Proxy;
 
 /// Settings of the experiments here: every device is drawn in every round.
-const FULL: &str = "--set cohort={sampling=\"full\"} --set data.devices=54";
+pub(crate) const FULL: &str = "--set cohort={sampling=\"full\"} --set data.devices=54";
 
-fn provision(place: &Place, settings: &str) {
+pub(crate) fn provision(place: &Place, settings: &str) {
     let call = format!("provision --devices 0..4 --out fleet --with-data --seed 7 {settings}");
     place.smolfed(&call).success();
 }
 
 /// Arguments of a coordinator that listens on `fleet.sock` and simulates 50 more devices.
-fn serve(timeout: &str, settings: &str) -> String {
+pub(crate) fn serve(timeout: &str, settings: &str) -> String {
     format!(
         "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --seed 7 \
          --timeout {timeout} --out served --json {settings}"
@@ -58,7 +54,7 @@ fn serve(timeout: &str, settings: &str) -> String {
 }
 
 /// Waits for the coordinator to exit.
-fn wait(mut coordinator: Child, arguments: &str) -> Outcome {
+pub(crate) fn wait(mut coordinator: Child, arguments: &str) -> Outcome {
     let deadline = Instant::now() + TIMEOUT;
     while coordinator
         .try_wait()
@@ -78,7 +74,7 @@ fn wait(mut coordinator: Child, arguments: &str) -> Outcome {
 }
 
 /// Simulates the participation of `out`, which must give the same model.
-fn assert_is_the_simulation(place: &Place, out: &str) {
+pub(crate) fn assert_is_the_simulation(place: &Place, out: &str) {
     let replay = format!("{out}-replay");
     let call = format!(
         "run {out}/config.toml --participation {out}/participation.jsonl --out {replay} --json"
@@ -110,7 +106,7 @@ fn lines(path: &Path) -> Vec<Value> {
 }
 
 /// Rounds that a device answered, and why it missed the others.
-fn part_of(place: &Place, out: &str, device: u32) -> (Vec<u64>, Vec<String>) {
+pub(crate) fn part_of(place: &Place, out: &str, device: u32) -> (Vec<u64>, Vec<String>) {
     let rounds = lines(&place.path(out).join("participation.jsonl"));
     let answered = rounds.iter().filter(|round| {
         let answered = round["answered"].as_array().unwrap();

@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use super::boards::Running;
-use super::{assert_is_the_simulation, part_of, wait};
+use super::Running;
 use crate::boards::{CORTEX_M4F, firmware, named};
+use crate::fleet::{assert_is_the_simulation, part_of, wait};
 use crate::program::Place;
 
 /// The recipe of `firmware-example/src/features.rs`.

@@ -6,27 +6,27 @@ use std::process::{Child, Command, Stdio};
 use crate::program::{Place, program};
 
 /// A process that ends with the test.
-pub(super) struct Device(pub(super) Child);
+pub(crate) struct Device(pub(crate) Child);
 
 impl Device {
     /// Starts device `number` of the fleet, which connects to the socket `socket`.
-    pub(super) fn start(place: &Place, number: u32, socket: &str) -> Self {
+    pub(crate) fn start(place: &Place, number: u32, socket: &str) -> Self {
         Self::start_at(place, number, &format!("--connect unix:{socket}"))
     }
 
     /// Starts several devices, which connect to `fleet.sock`.
-    pub(super) fn start_all(place: &Place, numbers: Range<u32>) -> Vec<Self> {
+    pub(crate) fn start_all(place: &Place, numbers: Range<u32>) -> Vec<Self> {
         numbers
             .map(|number| Self::start(place, number, "fleet.sock"))
             .collect()
     }
 
-    pub(super) fn start_at(place: &Place, number: u32, address: &str) -> Self {
+    pub(crate) fn start_at(place: &Place, number: u32, address: &str) -> Self {
         Self::start_with(place, number, &format!("--model softmax:64x10 {address}"))
     }
 
     /// Starts a device with more options.
-    pub(super) fn start_with(place: &Place, number: u32, options: &str) -> Self {
+    pub(crate) fn start_with(place: &Place, number: u32, options: &str) -> Self {
         let arguments = format!(
             "device --provision fleet/device-{number}.bin \
              --ledger fleet/device-{number}.ledger {options}"
@@ -41,13 +41,13 @@ impl Device {
     }
 
     /// Sends a signal: `-STOP` suspends the process, `-CONT` resumes it.
-    pub(super) fn signal(&self, signal: &str) {
+    pub(crate) fn signal(&self, signal: &str) {
         send(&self.0, signal);
     }
 }
 
 /// Sends a signal to a process of this test.
-pub(super) fn send(child: &Child, signal: &str) {
+pub(crate) fn send(child: &Child, signal: &str) {
     let id = child.id().to_string();
     let kill = Command::new("kill").args([signal, &id]).status();
     assert!(kill.expect("`kill` is there").success());

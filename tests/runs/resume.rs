@@ -270,7 +270,10 @@ fn a_run_is_not_continued_on_other_data() {
     let place = Place::new();
     let table = crate::wrong_inputs::data::good_csv();
     place.write("table.csv", &table);
-    place.write("experiment.toml", crate::wrong_inputs::data::csv_experiment(""));
+    place.write(
+        "experiment.toml",
+        crate::wrong_inputs::data::csv_experiment(""),
+    );
     place
         .smolfed("run experiment.toml --out run --json")
         .success();

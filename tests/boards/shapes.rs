@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-use crate::boards::{Board, firmware, on_every_board, run};
+use super::{Board, firmware, on_every_board, run};
 
-#[path = "../firmware-example/src/shapes.rs"]
+#[path = "../../firmware-example/src/shapes.rs"]
 mod cases;
 
 /// What a program with this seed prints.

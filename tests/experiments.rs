@@ -1,0 +1,10 @@
+//! Experiments that users run: methods, models and sources, and how well each learns.
+
+mod combinations;
+mod contrast;
+mod fast;
+mod features;
+mod mnist;
+pub(crate) mod networks;
+mod own_data;
+mod personal;
