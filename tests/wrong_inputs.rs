@@ -5,8 +5,10 @@
 //! `wrong_inputs/*.txt`, a file a topic and a line an input: the arguments, then what the answer
 //! must contain, separated by ` | `. A text between single quotes is one argument.
 //!
-//! Experiments are spoilt in `config`, data sets in `data`; `fuzzed` has what fuzzing found.
+//! Experiments are spoilt in `config`, data sets in `data`, calls of a fleet in `calls`; `fuzzed`
+//! has what fuzzing found.
 
+mod calls;
 mod config;
 pub(crate) mod data;
 mod files;
