@@ -11,6 +11,8 @@
 //! | real devices among simulated ones: lines, keys, attackers, operation | [`fleet`] |
 //! | firmware on emulated boards: bits, rounds, sizes, panics, fleets of boards | [`boards`] |
 //! | invalid input of any kind | [`wrong_inputs`] |
+//!
+//! `README.md` has what is in each folder, and what is skipped when.
 
 mod boards;
 mod command_line;
