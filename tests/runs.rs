@@ -1,4 +1,5 @@
-//! `smolfed runs`: what is in a folder of runs, several side by side, and other programs' formats.
+//! Finished runs: `smolfed runs` lists and compares those of a folder, and writes other programs'
+//! formats. The folder beside this file has how runs end, resume and repeat.
 
 use std::fs;
 use std::path::{Path, PathBuf};
