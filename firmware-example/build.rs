@@ -1,4 +1,4 @@
-//! Chooses the board, and puts its memory map where the linker finds it.
+//! Chooses the board, puts its memory map where the linker finds it, and says how to link.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -32,6 +32,13 @@ fn main() -> Result<(), String> {
     // Names for interrupts, of which a table of one handler needs none.
     write(&out.join("device.x"), "")?;
     println!("cargo:rustc-link-search={}", out.display());
+    if board.target.starts_with("riscv") {
+        println!("cargo:rustc-link-arg-bins=-Tmemory.x");
+    }
+    println!("cargo:rustc-link-arg-bins=-Tlink.x");
+    // The relocations stay in the file, outside of what goes to the flash: they name who calls what
+    // (tests/panics.rs).
+    println!("cargo:rustc-link-arg-bins=--emit-relocs");
     let sources = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("src/board");
     let module = sources.join(board.module).with_extension("rs");
     write(

@@ -1,7 +1,7 @@
 //! The optimised client contains no reachable panic.
 //!
 //! Every panic of Rust goes through `core::panicking`. The linker keeps its relocations in the ELF
-//! file (`firmware-example/.cargo/config.toml`): one for every call and every address in the code.
+//! file (`firmware-example/build.rs`): one for every call and every address in the code.
 //! They give the callers of those functions, the callers' callers and so on, up to the first
 //! function outside `core`: the origin of a panic.
 //!

@@ -7,7 +7,7 @@ use crate::board;
 use crate::template;
 use crate::toolchain::{Variant, firmware};
 
-/// The boards of `firmware-embassy/`, with their targets.
+/// The boards of `firmware-example/embassy/`, with their targets.
 const EMBASSY: [(&str, &[&str]); 2] = [
     ("thumbv7em-none-eabihf", &["nrf52840"]),
     ("thumbv6m-none-eabi", &["rp2040"]),

@@ -9,7 +9,7 @@
 //! cargo xtask backbone train         trains the frozen backbone, and writes its weights
 //! cargo xtask backbone check         whether these weights are those in the repository
 //! cargo xtask backbone data FOLDER   digits that it has not seen: as pixels, and as its features
-//! cargo xtask template FOLDER        a project of firmware-template/; NAME=VALUE for placeholders
+//! cargo xtask template FOLDER        a project of firmware-example/template/, with NAME=VALUE
 //! cargo xtask load [--devices N]     `smolfed serve` under the load of many devices; with further
 //!                                    options under faults and attacks
 //! cargo xtask deb                    builds the Debian package

@@ -1,5 +1,5 @@
-//! `cargo xtask template FOLDER [NAME=VALUE]...`: makes a project of `firmware-template/`, as
-//! `cargo generate` does with the same placeholders.
+//! `cargo xtask template FOLDER [NAME=VALUE]...`: makes a project of `firmware-example/template/`,
+//! as `cargo generate` does with the same placeholders.
 //!
 //! `cargo xtask firmware` makes one with the defaults, in a folder of its own, and builds it.
 
@@ -41,7 +41,7 @@ pub fn run(folder: &str, given: &[&str]) -> Result<(), Box<dyn Error>> {
 }
 
 /// Makes a project that uses this repository's core, in a folder that is empty, and builds it with
-/// the versions of `firmware-embassy/`, whose dependencies are then compiled once.
+/// the versions of `firmware-example/embassy/`, whose dependencies are then compiled once.
 pub fn build() -> Result<(), Box<dyn Error>> {
     let folder = target_dir().join("template");
     if folder.exists() {
@@ -50,7 +50,7 @@ pub fn build() -> Result<(), Box<dyn Error>> {
     let core = format!("path = {:?}", root().join("core"));
     run(&folder.to_string_lossy(), &[&format!("smolfed={core}")])?;
     fs::copy(
-        root().join("firmware-embassy/Cargo.lock"),
+        root().join("firmware-example/embassy/Cargo.lock"),
         folder.join("Cargo.lock"),
     )?;
     let mut update = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -71,7 +71,7 @@ fn make(folder: &Path, values: &[(&str, &str)]) -> Result<(), Box<dyn Error>> {
     if folder.exists() {
         return Err(format!("{} is there already", folder.display()).into());
     }
-    copy(&root().join("firmware-template"), folder, values)
+    copy(&root().join("firmware-example/template"), folder, values)
 }
 
 /// Copies a folder, with values in the places of placeholders.

@@ -80,7 +80,7 @@ impl Variant<'_> {
     /// The client with Embassy on one board, which gives feature and program their name.
     pub const fn embassy(board: &'static [&'static str]) -> Self {
         Self {
-            workspace: "firmware-embassy",
+            workspace: "firmware-example/embassy",
             folder: "firmware-embassy",
             features: board,
             programs: board,
