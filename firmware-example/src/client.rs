@@ -16,7 +16,7 @@ use smolfed_core::{
 
 use crate::{
     board,
-    link::{RECEIVED, Serial},
+    link::Serial,
     local_data::{LocalData, MAX_SAMPLES, WINDOWS, WithoutLabels},
     nonces,
     number::number,
@@ -203,6 +203,7 @@ where
 /// The loop of a device. A function of its own, which finds all that is large by a pointer: in the
 /// frame that holds it, a Cortex-M0 keeps 150 bytes of addresses.
 #[inline(never)]
+#[expect(unsafe_code, reason = "the serial line has one owner")]
 fn take_part<M, S, const D: usize, F, K>(
     session: &mut Device<'_, M, F, K>,
     data: &mut LocalData<'_, D, S::Value>,
@@ -215,12 +216,14 @@ where
     F: NorFlash,
     K: BlockingStore,
 {
+    // SAFETY: this function never returns, so that it takes the line once.
+    let mut line = unsafe { Serial::new() };
     session.timeout();
     let (mut sent_at, mut measured_at) = (0, 0);
     loop {
         let now = board::ticks();
         // The line of a board does not fail.
-        if session.exchange(&mut Serial).unwrap_or(false) {
+        if session.exchange(&mut line).unwrap_or(false) {
             sent_at = now;
         }
         // A piece of a round. Here a watchdog is fed, and whatever else has no time to wait is
@@ -237,7 +240,7 @@ where
             data.measure(sensor);
             measured_at = now;
         }
-        board::sleep_unless(|| !RECEIVED.is_empty());
+        board::sleep_unless(|| line.has_received());
     }
 }
 

@@ -26,7 +26,7 @@
 //!
 //! `src/bin/client.rs` is the program, `src/bin/network.rs` the same with a network, and
 //! `src/bin/features.rs` with features of windows, and `src/bin/backbone.rs` with those of a frozen
-//! network. Only the board files and `memory` use `unsafe`.
+//! network. Only the board files, `link` and `memory` use `unsafe`, and those who take the line.
 #![no_std]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

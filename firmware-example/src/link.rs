@@ -1,78 +1,75 @@
-//! The serial line: received bytes go from the interrupt to the main loop through a ring, and the
+//! The serial line: received bytes go from the interrupt to the main loop through a queue, and the
 //! main loop sees a byte stream with the traits of `embedded-io`.
+#![expect(unsafe_code, reason = "each end of the queue has one owner")]
 
+use core::cell::UnsafeCell;
 use core::convert::Infallible;
-use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use embedded_io::{ErrorType, Read, ReadReady, Write};
+use heapless::spsc::{Consumer, Producer, Queue};
 
 use crate::board;
 
-/// Bytes that wait at most: more than a line of 115,200 baud brings while a Cortex-M0 of 16 MHz
-/// opens the longest frame, which takes 4.3 ms, or 50 bytes. A coordinator that waits for an update
-/// seldom has anything to say. What comes while a frame goes out, or while features are computed
-/// for long, may be lost, and comes again; 256 would keep a whole frame.
-const WAITING: usize = 64;
+/// Places of the queue, one of which is always free: 63 bytes are more than a line of 115,200 baud
+/// brings while a Cortex-M0 of 16 MHz opens the longest frame, which takes 4.3 ms, or 50 bytes. A
+/// coordinator that waits for an update seldom has anything to say. What comes while a frame goes
+/// out, or while features are computed for long, may be lost, and comes again; 512 would keep a
+/// whole frame. A power of two, so that an index wraps around without a division.
+const PLACES: usize = 64;
 
-/// Received bytes: the interrupt puts, the main loop takes.
-pub static RECEIVED: Ring = Ring::new();
-
-/// A queue between one producer and one consumer, without locks: each index has one writer.
-pub struct Ring {
-    bytes: [AtomicU8; WAITING],
-    /// Bytes put so far, and taken so far. Both wrap around together.
-    put: AtomicU32,
-    taken: AtomicU32,
+/// Both ends of the queue of received bytes.
+struct Ends {
+    interrupt: UnsafeCell<Producer<'static, u8>>,
+    main_loop: UnsafeCell<Consumer<'static, u8>>,
 }
 
-impl Ring {
-    const fn new() -> Self {
-        Self {
-            bytes: [const { AtomicU8::new(0) }; WAITING],
-            put: AtomicU32::new(0),
-            taken: AtomicU32::new(0),
-        }
-    }
+// SAFETY: each end is in the hands of one owner at a time: `producer` and `Serial::new` demand it.
+unsafe impl Sync for Ends {}
 
-    fn place(&self, number: u32) -> Option<&AtomicU8> {
-        self.bytes.get(number as usize % WAITING)
+/// A static, and no field of `Serial`: so the compiler knows how long the queue is.
+static ENDS: Ends = {
+    static mut QUEUE: Queue<u8, PLACES> = Queue::new();
+    // SAFETY: nothing but these ends can name the queue.
+    let (producer, consumer) = unsafe { (*&raw mut QUEUE).split_const() };
+    Ends {
+        interrupt: UnsafeCell::new(producer),
+        main_loop: UnsafeCell::new(consumer),
     }
+};
 
-    /// For the interrupt: whether there is room. Without it, bytes wait in the UART until
-    /// [`board::resume`]; what that has no room for is lost, and the frame's checksum will tell.
-    pub fn has_room(&self) -> bool {
-        let put = self.put.load(Ordering::Relaxed);
-        put.wrapping_sub(self.taken.load(Ordering::Acquire)) < WAITING as u32
-    }
-
-    /// For the interrupt, while there is room.
-    pub fn put(&self, byte: u8) {
-        let put = self.put.load(Ordering::Relaxed);
-        if let Some(place) = self.place(put) {
-            place.store(byte, Ordering::Relaxed);
-        }
-        self.put.store(put.wrapping_add(1), Ordering::Release);
-    }
-
-    /// For the main loop.
-    pub fn take(&self) -> Option<u8> {
-        let taken = self.taken.load(Ordering::Relaxed);
-        if self.is_empty() {
-            return None;
-        }
-        let byte = self.place(taken)?.load(Ordering::Relaxed);
-        self.taken.store(taken.wrapping_add(1), Ordering::Release);
-        Some(byte)
-    }
-
-    /// Whether nothing waits.
-    pub fn is_empty(&self) -> bool {
-        self.put.load(Ordering::Acquire) == self.taken.load(Ordering::Relaxed)
-    }
+/// For the interrupt: where it puts what it receives, while that is `ready`. Without room, bytes
+/// wait in the UART until [`board::resume`]; what that has no room for is lost, and the frame's
+/// checksum will tell.
+///
+/// # Safety
+/// Nobody has the end of an earlier call: only the handler of the serial line calls this, once.
+pub(crate) unsafe fn producer() -> &'static mut Producer<'static, u8> {
+    // SAFETY: the caller's promise.
+    unsafe { &mut *ENDS.interrupt.get() }
 }
 
-/// The board's serial line.
-pub struct Serial;
+/// The board's serial line, for the main loop.
+pub struct Serial(());
+
+impl Serial {
+    /// Takes the line.
+    ///
+    /// # Safety
+    /// There is no other one.
+    pub unsafe fn new() -> Self {
+        Self(())
+    }
+
+    fn received(&mut self) -> &mut Consumer<'static, u8> {
+        // SAFETY: there is one `Serial`, and it is borrowed as long as the end is.
+        unsafe { &mut *ENDS.main_loop.get() }
+    }
+
+    /// Whether a byte waits.
+    pub fn has_received(&mut self) -> bool {
+        self.received().ready()
+    }
+}
 
 impl ErrorType for Serial {
     type Error = Infallible;
@@ -80,19 +77,19 @@ impl ErrorType for Serial {
 
 impl ReadReady for Serial {
     fn read_ready(&mut self) -> Result<bool, Infallible> {
-        Ok(!RECEIVED.is_empty())
+        Ok(self.has_received())
     }
 }
 
 impl Read for Serial {
     fn read(&mut self, bytes: &mut [u8]) -> Result<usize, Infallible> {
-        while RECEIVED.is_empty() && !bytes.is_empty() {
-            board::sleep_unless(|| !RECEIVED.is_empty());
+        while !self.has_received() && !bytes.is_empty() {
+            board::sleep_unless(|| self.has_received());
         }
         let mut count = 0;
         for (place, byte) in bytes
             .iter_mut()
-            .zip(core::iter::from_fn(|| RECEIVED.take()))
+            .zip(core::iter::from_fn(|| self.received().dequeue()))
         {
             *place = byte;
             count += 1;

@@ -51,18 +51,26 @@ struct Device {
 #[entry]
 fn main() -> ! {
     board::start();
+    let mut line = line();
     let mut device = start();
     if let Some(device) = &mut device {
         let mut sensor = Sensor::new(CLASSES as u16, device.identity.device);
         loop {
             device.windows.measure(&mut sensor);
             // An invalid request gets no answer.
-            let _ = take_part(device);
+            let _ = take_part(device, &mut line);
         }
     }
     loop {
         board::sleep_unless(|| false);
     }
+}
+
+/// The serial line, for `main`.
+#[expect(unsafe_code, reason = "the serial line has one owner")]
+fn line() -> Serial {
+    // SAFETY: called once in this program.
+    unsafe { Serial::new() }
 }
 
 /// The device that the provisioning record names.
@@ -81,19 +89,19 @@ fn start() -> Option<Device> {
 
 /// One round: its number, its settings and the model come in as words, the update goes out in
 /// frames.
-fn take_part(device: &mut Device) -> Option<()> {
-    let number = word();
-    let clip_norm = ClipNorm::new(number_of(word())).ok()?;
-    let (epochs, batch_size) = (word(), NonZeroU32::new(word())?);
-    let learning_rate = LearningRate::new(number_of(word())).ok()?;
+fn take_part(device: &mut Device, line: &mut Serial) -> Option<()> {
+    let number = word(line);
+    let clip_norm = ClipNorm::new(number_of(word(line))).ok()?;
+    let (epochs, batch_size) = (word(line), NonZeroU32::new(word(line))?);
+    let learning_rate = LearningRate::new(number_of(word(line))).ok()?;
     let settings = LocalTraining::new(learning_rate, clip_norm)
         .with_epochs(epochs)
         .with_batch_size(batch_size);
-    let grid = Grid::new(clip_norm, word()).ok()?;
-    let multiplier = u64::from(word()) | u64::from(word()) << 32;
+    let grid = Grid::new(clip_norm, word(line)).ok()?;
+    let multiplier = u64::from(word(line)) | u64::from(word(line)) << 32;
     let multiplier = NoiseMultiplier::from_units(multiplier);
     for parameter in &mut device.global {
-        *parameter = number_of(word());
+        *parameter = number_of(word(line));
     }
     // The noise is never less than the device insists on.
     if multiplier < device.policy.min_noise_multiplier || epochs > device.policy.max_epochs {
@@ -114,17 +122,17 @@ fn take_part(device: &mut Device) -> Option<()> {
         .session(device.identity.device, &nonce, &[0; 16]);
     let mut link = Link::<DeviceEnd>::new(keys.cipher());
     for chunk in noised.chunks() {
-        let Ok(_) = Serial.write(link.seal(number, &Message::UpdateChunk(chunk)).as_slice());
+        let Ok(_) = line.write(link.seal(number, &Message::UpdateChunk(chunk)).as_slice());
     }
     Some(())
 }
 
 /// The next four bytes of the line.
 #[inline(never)]
-fn word() -> u32 {
+fn word(line: &mut Serial) -> u32 {
     let mut bytes = [0; 4];
     for byte in &mut bytes {
-        let Ok(_) = Serial.read(core::slice::from_mut(byte));
+        let Ok(_) = line.read(core::slice::from_mut(byte));
     }
     u32::from_le_bytes(bytes)
 }

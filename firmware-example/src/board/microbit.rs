@@ -8,7 +8,7 @@ use super::{
     cortex_m::enable_interrupt,
     register::{Device, Register},
 };
-use crate::link::RECEIVED;
+use crate::link;
 
 // SAFETY: the clock control.
 const CLOCK: Device = unsafe { Device::new(0x4000_0000) };
@@ -126,13 +126,16 @@ pub(super) const LAST_INTERRUPT: u8 = TIMER_INTERRUPT;
 
 /// All interrupts of devices.
 pub(super) extern "C" fn on_interrupt() {
+    // SAFETY: this handler alone, which does not interrupt itself.
+    let received = unsafe { link::producer() };
     while UART.at(RECEIVED_BYTE).read() != 0 {
-        if !RECEIVED.has_room() {
+        if !received.ready() {
             UART.at(DISABLE_INTERRUPTS).write(1 << 2);
             break;
         }
         UART.at(RECEIVED_BYTE).write(0);
-        RECEIVED.put(UART.at(0x518).read() as u8);
+        // It is ready.
+        let _ = received.enqueue(UART.at(0x518).read() as u8);
     }
     if UART.at(SENT_BYTE).read() != 0 {
         UART.at(SENT_BYTE).write(0);

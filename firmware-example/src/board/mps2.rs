@@ -13,7 +13,7 @@ use super::{
     cortex_m::{enable_interrupt, pend_interrupt, start_system_ticks},
     register::{Device, Register},
 };
-use crate::link::RECEIVED;
+use crate::link;
 
 #[cfg(not(board = "mps2-an505"))]
 mod map {
@@ -147,7 +147,10 @@ pub(super) const LAST_INTERRUPT: u8 = map::UART_TX;
 pub(super) extern "C" fn on_interrupt() {
     // Cleared first: a byte that comes while the loop ends interrupts again.
     UART.at(INTERRUPT_CLEAR).write(0b11);
-    while RECEIVED.has_room() && UART.at(STATE).read() & RECEIVE_FULL != 0 {
-        RECEIVED.put(UART.at(DATA).read() as u8);
+    // SAFETY: this handler alone, which does not interrupt itself.
+    let received = unsafe { link::producer() };
+    while received.ready() && UART.at(STATE).read() & RECEIVE_FULL != 0 {
+        // It is ready.
+        let _ = received.enqueue(UART.at(DATA).read() as u8);
     }
 }

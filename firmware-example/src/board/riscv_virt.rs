@@ -11,7 +11,7 @@ use riscv::interrupt::Interrupt;
 use riscv_rt::core_interrupt;
 
 use super::{TICKS_PER_SECOND, register::{Device, Register}};
-use crate::link::RECEIVED;
+use crate::link;
 
 const UART: usize = 0x1000_0000;
 const UART_INTERRUPT: usize = 10;
@@ -149,12 +149,15 @@ fn on_tick() {
 #[core_interrupt(Interrupt::MachineExternal)]
 fn on_device() {
     let number = PLIC.at(CLAIM).read();
+    // SAFETY: this handler alone, which does not interrupt itself.
+    let received = unsafe { link::producer() };
     while read_uart(LINE_STATUS) & RECEIVE_READY != 0 {
-        if !RECEIVED.has_room() {
+        if !received.ready() {
             write_uart(INTERRUPT_ENABLE, 0b10);
             break;
         }
-        RECEIVED.put(read_uart(DATA));
+        // It is ready.
+        let _ = received.enqueue(read_uart(DATA));
     }
     // Reading which interrupt it is ends the one for sending.
     read_uart(FIFO_CONTROL);
