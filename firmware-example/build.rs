@@ -37,7 +37,7 @@ fn main() -> Result<(), String> {
     }
     println!("cargo:rustc-link-arg-bins=-Tlink.x");
     // The relocations stay in the file, outside of what goes to the flash: they name who calls what
-    // (tests/panics.rs).
+    // (tests/boards/panics.rs).
     println!("cargo:rustc-link-arg-bins=--emit-relocs");
     let sources = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("src/board");
     let module = sources.join(board.module).with_extension("rs");
