@@ -8,14 +8,12 @@
 //! What the accountants see is the event's [`Exposure`]: the noise over the sensitivity, the
 //! sampling that amplifies (if any does against this adversary) and the number of rounds.
 
-mod adjacency;
 mod mechanism;
-mod sampling;
 mod users;
 
-pub use adjacency::Adjacency;
+pub use crate::adjacency::Adjacency;
+pub use crate::sampling::Sampling;
 pub use mechanism::{Mechanism, ROUNDING_STD};
-pub use sampling::Sampling;
 pub use users::Users;
 
 use std::fmt;

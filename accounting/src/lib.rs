@@ -59,6 +59,7 @@ mod normal;
 
 pub mod accountant;
 pub mod adaptive;
+mod adjacency;
 pub mod analytic_gaussian;
 pub mod calibrate;
 pub mod comparison;
@@ -71,6 +72,7 @@ pub mod params;
 pub mod pld;
 pub mod published;
 pub mod rdp;
+mod sampling;
 pub mod selection;
 pub mod theorem;
 pub mod trade_off;

@@ -27,6 +27,9 @@ pub(crate) mod poly1305;
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 32;
 
+/// Eight bytes that tell one thing from another.
+pub type Fingerprint = [u8; 8];
+
 /// A secret key of 32 bytes. It is overwritten when it is dropped.
 #[derive(Clone)]
 #[cfg_attr(test, derive(PartialEq))]

@@ -21,7 +21,6 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `format` | the formats, and rounding into and out of them |
 //! | `samples` | a device's samples |
 //! | `dot` | scores, without overflow |
 //! | `gradient` | the gradient of a batch, in 32 bits |
@@ -33,7 +32,6 @@
 
 mod dot;
 mod exponential;
-mod format;
 mod gradient;
 mod loss;
 mod multiplier;
@@ -41,11 +39,11 @@ mod samples;
 mod step;
 mod train;
 
-pub use format::{
+pub use crate::format::{
     Feature, FeatureFormat, FeatureScale, MAX_WEIGHT, SCORE_FRACTION, TARGET_FRACTION,
     WEIGHT_FRACTION, round_feature, round_target, round_weight, value_of_weight,
 };
-pub(crate) use format::{is_weight, value_in_place};
+pub(crate) use crate::format::{is_weight, value_in_place};
 pub use gradient::{Saturations, loss_and_gradient};
 pub use loss::FixedPointModel;
 pub use samples::{FixedPointSamples, FixedPointSlice};

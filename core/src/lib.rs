@@ -58,6 +58,7 @@
 //! | [`contrast`] | learning without labels, and correlation matrices with noise |
 //! | [`clip`] | L2 clipping |
 //! | [`quantize`] | the integer grid and its exact bound |
+//! | [`pack`], [`crc32`] | integers of a few bits, and the checksum of frames |
 //! | [`bit`] | whether an update was clipped, for an adaptive clip norm |
 //! | [`release`] | the one path from an update to what may be sent |
 //! | [`noise`] | the exact discrete Gaussian |
@@ -111,13 +112,16 @@
 extern crate std;
 
 pub mod bit;
+mod bytes;
 pub mod client;
 pub mod clip;
 pub mod contrast;
+pub mod crc32;
 pub mod crypto;
 #[cfg(feature = "element")]
 pub mod element;
 pub mod fixed_point;
+mod format;
 #[cfg(any(feature = "rand_core_06", feature = "rand_core_09"))]
 pub mod generator;
 pub mod identity;
@@ -128,6 +132,7 @@ pub mod mask;
 pub mod math;
 pub mod model;
 pub mod noise;
+pub mod pack;
 pub mod params;
 pub mod participation;
 pub mod personal;

@@ -29,7 +29,7 @@ use rand_core::Rng;
 
 use crate::{
     crypto::{
-        Key,
+        Fingerprint, Key,
         aead::{Nonce, TAG_BYTES},
         chacha20::{Generator, generator, half_block, initial_state},
         joined,
@@ -38,7 +38,6 @@ use crate::{
     },
     quantize::Grid,
     stream::Root,
-    wire::keys::Fingerprint,
 };
 
 #[cfg(test)]
@@ -47,7 +46,7 @@ mod tests;
 /// Helpers of a federation, at most.
 pub const MAX_HELPERS: u8 = 8;
 
-/// Bits of a masked entry, at most: what [`pack`](crate::wire::pack) takes.
+/// Bits of a masked entry, at most: what [`pack`](crate::pack) takes.
 pub const MAX_WIDTH: u32 = 57;
 
 /// The nonces of the key stream of the masks, and of the key of the tag.

@@ -12,6 +12,8 @@ use core::{marker::PhantomData, ops::Range};
 #[cfg(feature = "element")]
 use crate::element::{Element, SecureElement};
 use crate::{
+    bytes::{Reader, Writer},
+    crc32::crc32,
     crypto::{KEY_BYTES, Key},
     identity::Identity,
     ledger::{Budget, Limits, MaxJump, Separation},
@@ -20,10 +22,6 @@ use crate::{
     samples::Samples,
     session::Policy,
     stream::Root,
-    wire::{
-        bytes::{Reader, Writer},
-        crc32::crc32,
-    },
 };
 
 pub mod text;

@@ -1,6 +1,6 @@
 //! A device's local data: feature rows with their targets.
 
-use crate::fixed_point::{Feature, FeatureScale, round_feature};
+use crate::format::{Feature, FeatureScale, round_feature};
 
 /// Labelled samples of one device, wherever they live: arrays in flash, a ring buffer of sensor
 /// windows, or rows of a data set that many simulated devices share.

@@ -7,17 +7,14 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`cobs`] | frames in a byte stream, and back, one byte at a time |
-//! | [`crc32`] | the checksum that tells noise on the line from an attack |
 //! | [`keys`] | keys of devices and sessions |
 //! | [`frame`] | what is in clear, what is encrypted, tag and checksum |
 //! | [`greeting`] | how a session begins |
 //! | `handshake` | with the feature `x25519`: the same, with a Diffie-Hellman |
 //! | [`message`] | the bodies |
-//! | [`pack`] | integers of a few bits, for updates |
 //! | [`link`] | one end of the link: keys, sequence numbers, refusals |
 
 pub mod cobs;
-pub mod crc32;
 pub mod frame;
 pub mod greeting;
 #[cfg(feature = "x25519")]
@@ -27,14 +24,12 @@ pub mod link;
 pub mod message;
 #[cfg(feature = "x25519")]
 mod noise;
-pub mod pack;
 pub mod refusal;
-
-pub(crate) mod bytes;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use crate::{crc32, pack};
 pub use frame::BODY_BYTES;
 
 /// The version of the protocol.

@@ -10,8 +10,8 @@ use super::sensitivity::{COEFFICIENT_UNIT, Sensitivity};
 use super::series::Series;
 use super::toeplitz::{Toeplitz, square_root};
 use super::tree::Tree;
-use crate::event::Sampling;
 use crate::params::{NoiseMultiplier, ParamError, SamplingRate};
+use crate::sampling::Sampling;
 
 /// The largest magnitude of an exact sum to which discrete Gaussian noise of at most 2⁶⁰ can be
 /// added in an `i64`.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::adjacency::Adjacency;
+use crate::adjacency::Adjacency;
 use crate::correlated::{Participation, fine_steps};
 use crate::distributed::MIN_NOISE_STEPS;
 use crate::params::{NoiseMultiplier, Sensitivity};

@@ -2,7 +2,7 @@
 //!
 //! Sums of integers that do not overflow have no order: vectors of any width have the same bits.
 
-use super::format::{Feature, FeatureScale, SCORE_FRACTION, WEIGHT_FRACTION};
+use crate::format::{Feature, FeatureScale, SCORE_FRACTION, WEIGHT_FRACTION};
 
 /// Σ WX, exact: |W| ≤ [`MAX_WEIGHT`](super::MAX_WEIGHT) and |X| ≤ 2^BITS, so below 2⁵² for 2¹⁶
 /// features. In blocks of eight products, whose sums fit 32 bits.

@@ -3,12 +3,8 @@
 //! A batch of n samples takes residuals in units of 2^−R, with the largest R for which
 //! `n · 2^R · 2^BITS ≤ 2³⁰`: the sums, of magnitude at most 2³⁰, fit. The feature of a bias is 1.
 
-use super::{
-    dot,
-    format::{Feature, FeatureScale},
-    loss::FixedPointModel,
-    samples::FixedPointSamples,
-};
+use super::{dot, loss::FixedPointModel, samples::FixedPointSamples};
+use crate::format::{Feature, FeatureScale};
 use crate::{model::ModelError, train::TrainError};
 
 /// A summed gradient is at most 2 to this power.

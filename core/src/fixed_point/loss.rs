@@ -4,10 +4,8 @@
 //! less target of a value. It is an integer of magnitude at most 2¹⁶, in units of 2⁻¹⁶ for classes
 //! and of 2⁻¹² for values, where more than ±16 saturates.
 
-use super::{
-    exponential::{exp_of_minus, ln},
-    format::{SCORE_FRACTION, TARGET_FRACTION},
-};
+use super::exponential::{exp_of_minus, ln};
+use crate::format::{SCORE_FRACTION, TARGET_FRACTION};
 use crate::model::{Dim, Linear, Logistic, Model, Softmax};
 
 /// 1 in units of 2⁻¹⁶, and the largest residual.

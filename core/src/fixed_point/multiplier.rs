@@ -1,6 +1,6 @@
 //! Products of integers with a step size: 16 significant bits times a power of two, rounded once.
 
-use super::format::parts;
+use crate::format::parts;
 use crate::integer::divide;
 
 /// A factor below 1/4: `mantissa · 2^−(16 + places)`.

@@ -1,6 +1,6 @@
 //! A device's samples in integers.
 
-use super::format::Feature;
+use crate::format::Feature;
 use crate::samples::ShapeError;
 
 /// Labelled samples of one device whose features are integers.

@@ -5,7 +5,9 @@
 //! is that of where it ends: so displacements stay below 2²², and a weight whose displacement is
 //! shortened stays between two that have a place.
 
-use super::{format::MAX_WEIGHT, format::parts, multiplier::Multiplier};
+use super::multiplier::Multiplier;
+use crate::format::MAX_WEIGHT;
+use crate::format::parts;
 use crate::{integer::square_root, params::ClipNorm};
 
 /// The step sizes of a batch, each times what makes its product a number of weights' units.

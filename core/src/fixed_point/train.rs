@@ -6,13 +6,13 @@
 use core::num::NonZeroU32;
 
 use super::{
-    format::{FeatureScale, MAX_WEIGHT, SCORE_FRACTION, WEIGHT_FRACTION, value},
     gradient::{Gradients, Saturations, Scratch, residual_places},
     loss::FixedPointModel,
     multiplier::Multiplier,
     samples::FixedPointSamples,
     step::{Ball, Rates, advance, norm, shorten},
 };
+use crate::format::{FeatureScale, MAX_WEIGHT, SCORE_FRACTION, WEIGHT_FRACTION, value};
 use crate::{
     integer::divide,
     model::BatchPart,

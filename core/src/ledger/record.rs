@@ -1,14 +1,12 @@
 //! The record of a ledger as bytes, and how a flipped bit is found: [`super`] has the layouts.
 
 use crate::{
+    bytes::{Reader, Writer},
+    crc32::{crc32, flipped_bit},
     crypto::Key,
     identity::LedgerNonce,
     wipe::wipe,
-    wire::{
-        bytes::{Reader, Writer},
-        crc32::{crc32, flipped_bit},
-        keys::ChainKey,
-    },
+    wire::keys::ChainKey,
 };
 
 /// Bytes of a copy of the record, a multiple of the write size of usual flash.

@@ -650,7 +650,7 @@ fn a_record_is_as_it_is_written_down() {
     }
     expected.extend(key().secret());
     expected.extend(NONCE);
-    expected.extend(crate::wire::crc32::crc32(&expected).to_le_bytes());
+    expected.extend(crate::crc32::crc32(&expected).to_le_bytes());
     expected.extend([0; 4]);
     let bytes = ledger.into_flash().bytes;
     assert_eq!(bytes[128..192], expected);

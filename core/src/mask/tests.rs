@@ -5,10 +5,8 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::wire::{
-    pack,
-    tests::vectors::{array, hex},
-};
+use crate::pack;
+use crate::wire::tests::vectors::{array, hex};
 
 const LEDGER: Fingerprint = *b"ledger 1";
 

@@ -1,10 +1,8 @@
 //! The integers of a release, and how they travel.
 
 use super::halves::whole;
-use crate::wire::{
-    message::{Packed, UPDATE_CHUNK_BYTES, UpdateChunk},
-    pack,
-};
+use crate::pack;
+use crate::wire::message::{Packed, UPDATE_CHUNK_BYTES, UpdateChunk};
 
 /// Integers in two halves, in the places of two vectors of the model.
 pub struct Integers<'a> {

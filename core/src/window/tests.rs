@@ -4,7 +4,7 @@ use proptest::{collection::vec, prelude::*};
 use std::vec::Vec;
 
 use super::*;
-use crate::wire::crc32::crc32;
+use crate::crc32::crc32;
 
 mod laws;
 mod reference;

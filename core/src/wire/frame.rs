@@ -10,13 +10,10 @@
 //! a byte each, and the sequence number `u32`. The checksum covers everything before it.
 
 use super::{
-    Direction, FRAME_BYTES, GREETING_VERSION, RAW_BYTES,
-    bytes::{Reader, Writer},
-    cobs,
-    crc32::crc32,
-    keys::SessionKey,
-    refusal::Refusal,
+    Direction, FRAME_BYTES, GREETING_VERSION, RAW_BYTES, cobs, keys::SessionKey, refusal::Refusal,
 };
+use crate::bytes::{Reader, Writer};
+use crate::crc32::crc32;
 use crate::crypto::aead::{self, TAG_BYTES};
 
 /// Bytes before what is encrypted: version and sequence number.

@@ -14,11 +14,11 @@
 use super::noise::{First, Second};
 use super::{
     Direction, VERSION,
-    bytes::{Reader, Writer},
     frame::{Encoded, Frame},
     keys::{Covered, GreetingKey, Nonce, Pseudonym, SessionKeys, is_same},
     refusal::Refusal,
 };
+use crate::bytes::{Reader, Writer};
 use crate::crypto::aead::TAG_BYTES;
 
 /// Numbers of the kinds.

@@ -11,11 +11,11 @@
 
 use super::{
     GREETING_VERSION,
-    bytes::Writer,
     greeting::{Hello, Name, Versions, kind},
     keys::{GreetingKey, HandshakeKey, Nonce, SessionKey, is_same},
     noise::First,
 };
+use crate::bytes::Writer;
 use crate::crypto::{
     aead::TAG_BYTES,
     noise::{Closing, DH_BYTES, Opening},

@@ -28,8 +28,7 @@ pub const NONCE_BYTES: usize = 16;
 /// What one side puts into the key of a session: random, or a counter that never goes back.
 pub type Nonce = [u8; NONCE_BYTES];
 
-/// Eight bytes that tell one thing from another.
-pub type Fingerprint = [u8; 8];
+pub use crate::crypto::Fingerprint;
 
 /// What a device that hides its number calls itself under a chain key.
 pub type Pseudonym = [u8; 8];

@@ -1,13 +1,9 @@
 //! The bodies of the frames of a session, kind by kind. All numbers are little-endian.
 
-use super::{
-    Direction,
-    bytes::{Reader, Writer},
-    keys::Fingerprint,
-    pack,
-    refusal::Refusal,
-};
+use super::{Direction, keys::Fingerprint, refusal::Refusal};
+use crate::bytes::{Reader, Writer};
 use crate::mask::Tag;
+use crate::pack;
 
 mod chunks;
 mod invitation;

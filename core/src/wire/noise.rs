@@ -1,6 +1,6 @@
 //! Noise's two messages as they travel: behind a Hello, and as a Welcome.
 
-use super::bytes::{Reader, Writer};
+use crate::bytes::{Reader, Writer};
 use crate::crypto::{aead::TAG_BYTES, noise::DH_BYTES};
 
 /// The first message, without a payload.

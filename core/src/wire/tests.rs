@@ -5,17 +5,17 @@ use std::{format, string::String, vec, vec::Vec};
 
 use super::{
     BODY_BYTES, Direction, FRAME_BYTES, RAW_BYTES, VERSION,
-    bytes::Writer,
     cobs::{self, Decoder},
-    crc32::{crc32, flipped_bit},
     frame::{Encoded, Frame, Header, Sealed},
     greeting::{Greeting, Hello, Name, Versions, Welcome, greeting},
     keys::{Chain, ChainKey, SessionKey, SessionKeys, ledger_fingerprint},
     link::{CoordinatorEnd, DeviceEnd, Link},
     message::{self, Message},
-    pack,
     refusal::{Refusal, Refusals},
 };
+use crate::bytes::Writer;
+use crate::crc32::{crc32, flipped_bit};
+use crate::pack;
 use crate::{crypto::Key, noise::Sigma};
 
 #[cfg(feature = "x25519")]

@@ -11,7 +11,7 @@ use std::fmt;
 
 use smolfed_simd::bytes::write_bytes;
 
-use super::table::encoding::FeatureColumn;
+use crate::column::FeatureColumn;
 
 pub use buffer::DeviceBuffer;
 pub use error::{DatasetError, MAX_CLASSES, MAX_ROWS};

@@ -6,12 +6,13 @@
 //! | the `[data]` table of an experiment | [`config`] |
 //! | samples in memory, views of rows | [`dataset`] |
 //! | formats, pure functions over bytes | [`archive`], [`table`], [`idx`], [`npy`], [`leaf`] |
+//! | a column of a file, as features | [`column`] |
 //! | arrays; folders of images | [`mod@array`]; [`images`] |
 //! | texts; windows of recordings; their features | [`text`]; [`recordings`]; [`window_features`] |
 //! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist`, [`cifar`] |
 //! | devices without files | [`synthetic`] |
 //! | training, validation and test parts | [`split`], [`held_out`] |
-//! | missing values; scaling | [`missing`], [`scale`], [`constants`], [`moments`] |
+//! | missing values; scaling | [`missing`], [`scale`], [`constants`], [`scale::moments`] |
 //! | what became of a row, to be done to others | [`preparation`] |
 //! | classes that are known beforehand | [`classes`] |
 //! | what was read from private rows | [`reads`] |
@@ -40,6 +41,7 @@ pub mod array;
 pub mod catalogue;
 pub mod cifar;
 pub mod classes;
+pub mod column;
 pub mod config;
 pub mod constants;
 pub mod dataset;
@@ -57,7 +59,6 @@ pub mod inspection;
 pub mod leaf;
 pub mod missing;
 mod mnist;
-pub mod moments;
 pub mod npy;
 pub mod partition;
 pub mod preparation;

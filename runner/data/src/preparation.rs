@@ -3,7 +3,7 @@
 //! have had in training.
 //!
 //! None of it is computed here: [`missing`](super::missing), [`scale`](super::scale) and
-//! [`moments`](super::moments) say what they used.
+//! [`moments`](super::scale::moments) say what they used.
 
 use super::constants::{Affine, FeatureMap};
 

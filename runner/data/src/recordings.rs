@@ -5,8 +5,8 @@
 //! left out. A sample is the rows of a window, or [features](super::window_features) of them.
 
 use super::dataset::{Dataset, DatasetError, Features, Groups, Names, Targets};
-use super::table::encoding::{Encoding, FeatureColumn};
 use super::window_features::{WindowFeatures, WindowFeaturesError};
+use crate::column::{Encoding, FeatureColumn};
 
 /// How rows become windows.
 #[derive(Clone, Debug, PartialEq)]

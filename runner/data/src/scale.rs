@@ -5,10 +5,11 @@
 //! ([`Scale::Constants`]), and neither does what is released under noise ([`Scale::Private`]).
 
 pub mod error;
+pub mod moments;
 
 use super::constants::{Affine, ConstantError, Constants, FeatureMap};
 use super::dataset::{Dataset, Targets};
-use super::moments::PrivateScale;
+use moments::PrivateScale;
 
 pub use error::ScaleError;
 

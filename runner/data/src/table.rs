@@ -14,37 +14,33 @@
 //! classification.
 
 mod arff;
-mod cell;
 pub mod columns;
 mod delimited;
-pub mod encoding;
 mod error;
 mod format;
 #[cfg(feature = "parquet")]
 mod parquet;
-mod place;
 pub mod profile;
 pub mod reader;
 mod rows;
 mod text;
-mod time;
 
 use std::collections::HashMap;
 
 use super::classes::Classes;
 use super::dataset::{Dataset, DatasetError, Groups, Names, Targets};
 use super::vocabulary::Vocabulary;
+use crate::column::FeatureColumn;
 use columns::Roles;
-use encoding::FeatureColumn;
 
+pub use crate::column::Encoding;
+pub use crate::column::error::{CellError, quoted_key};
+pub use crate::column::place::Place;
+pub use crate::column::time::TimePart;
 pub use columns::{Columns, listed};
-pub use encoding::Encoding;
-pub use error::quoted_key;
-pub use error::{CellError, TableError};
+pub use error::TableError;
 pub use format::TableFormat;
-pub use place::Place;
 use reader::{Cells, Reader, Row, shortened};
-pub use time::TimePart;
 
 /// Most numbers that are taken for classes where the configuration does not say what labels are.
 pub(super) const MAX_NUMERIC_CLASSES: usize = 20;

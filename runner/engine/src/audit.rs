@@ -11,23 +11,28 @@
 //! | what does an attacker know and compute? | [`attacker`], [`statistics`] |
 //! | which canaries does he find? | [`selection`] |
 //! | what does that prove? | [`attack`], [`bounds`] |
-//! | is each part of the mechanism what is claimed? | [`direct`], with the verdicts of [`check`] |
-//! | what is released beside the updates? | [`channels`] |
+//! | is each part of the mechanism what is claimed? | [`direct`], [`sensitivity`], with the verdicts of [`check`] |
+//! | how likely are its statistics by chance? | [`tails`] |
+//! | what is released beside the updates? | [`channels`], [`matrices`] |
 //! | and where noise is correlated over rounds? | [`correlated`] |
 //! | whose view is it, where several parties see different things? | [`view`] |
-//! | which examples were trained on? | [`membership`] |
+//! | which examples were trained on? | [`crate::membership`] |
 
 pub mod attack;
 pub mod attacker;
 pub mod bounds;
 pub mod canaries;
+pub mod channel;
 pub mod channels;
 pub mod check;
 pub mod correlated;
 pub mod direct;
+pub mod matrices;
 mod planting;
 pub mod selection;
+pub mod sensitivity;
 pub mod statistics;
+pub mod tails;
 pub mod target;
 pub mod view;
 

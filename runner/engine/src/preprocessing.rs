@@ -27,12 +27,12 @@ use crate::experiment::Experiment;
 use crate::method::state::PersonalState;
 use crate::run_files::error::{RunDirError, damaged, io};
 use crate::task::Task;
+use smolfed_data::column::{Encoding, FeatureColumn};
 use smolfed_data::constants::Affine;
 use smolfed_data::federation::Federation;
 use smolfed_data::preparation::{ColumnMap, Fill};
 use smolfed_data::reads::Read;
 use smolfed_data::recordings::Recordings;
-use smolfed_data::table::encoding::{Encoding, FeatureColumn};
 use smolfed_data::text::TextColumn;
 use smolfed_data::wording::of_json;
 

@@ -19,7 +19,7 @@ use super::registry::Registry;
 use super::service::Service;
 use super::transport::{Address, Listener, Options};
 use super::turns::Turns;
-use super::watch::stopping::Stopping;
+use crate::stopping::Stopping;
 use smolfed_release::entropy::{EntropyError, secret};
 
 /// Why the coordinator could not be started.

@@ -29,9 +29,9 @@ use super::keys::error::KeysError;
 use super::quarantine::{Quarantine, report};
 use super::service::Service;
 use super::transport::{Address, Options};
-use super::watch::stopping::Stopping;
 use crate::helper_link::link::LinkKey;
 use crate::helper_link::message::HelperState;
+use crate::stopping::Stopping;
 use remote::{HELLO_TIMEOUT, Remote};
 use smolfed_release::entropy::{EntropyError, secret};
 use smolfed_release::masked::{

@@ -26,7 +26,8 @@
 //! | [`chains`] | the chain key of each device, and where in the chain it greets |
 //! | [`fleet_file`] | `fleet.toml` of a run directory |
 //! | [`monitor`], [`status`] | the figures of a run while it goes on; the table of devices |
-//! | [`watch`] | tools of an operator: stopping, events, the live page |
+//! | [`stopping`] | the end of a run before its last round |
+//! | [`watch`] | tools of an operator: events, the live page |
 //!
 //! Processes around it, and the parts that several of them use:
 //!
@@ -67,6 +68,7 @@ pub mod registry;
 pub mod service;
 pub mod source;
 pub mod status;
+pub mod stopping;
 pub mod transport;
 mod turns;
 pub mod watch;

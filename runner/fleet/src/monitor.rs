@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::exchange::ExchangeOutcome;
 use crate::lock::lock;
-use crate::watch::stopping::Stopping;
+use crate::stopping::Stopping;
 use smolfed_engine::round::RoundRecord;
 use smolfed_release::SamplingScheme;
 

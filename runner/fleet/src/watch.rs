@@ -1,8 +1,7 @@
-//! What an operator needs: how a coordinator is stopped, what it tells, and what it shows.
+//! What an operator needs: what a coordinator tells, and what it shows.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`stopping`] | the end of a run before its last round |
 //! | [`log`] | what happens, as lines of text or of JSON |
 //! | [`limit`] | how often the same is written |
 //! | [`http`] | the live page, its events, metrics and health |
@@ -19,6 +18,5 @@ pub mod http;
 pub mod limit;
 pub mod log;
 pub mod metrics;
-pub mod stopping;
 pub mod token;
 mod visits;

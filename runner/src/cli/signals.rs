@@ -11,7 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::CliError;
 use smolfed_fleet::lock::lock;
-use smolfed_fleet::watch::stopping::Stopping;
+use smolfed_fleet::stopping::Stopping;
 
 /// What SIGHUP does.
 type Reload = Box<dyn Fn() + Send>;

@@ -19,7 +19,8 @@
 use embedded_storage::nor_flash::NorFlash;
 
 use super::{BlockingStore, PersonalStore, StateId, StoreError};
-use crate::wire::{bytes::Writer, crc32::crc32};
+use crate::bytes::Writer;
+use crate::crc32::crc32;
 
 #[cfg(feature = "async")]
 mod asynchronous;

@@ -2,7 +2,8 @@
 
 use core::ops::Range;
 
-use super::super::{BODY_BYTES, pack};
+use super::super::BODY_BYTES;
+use crate::pack;
 
 /// Parameters in a full [`Message::ModelChunk`](super::Message::ModelChunk).
 pub const MODEL_CHUNK: usize = (BODY_BYTES - 2) / 4;

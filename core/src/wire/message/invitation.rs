@@ -2,21 +2,17 @@
 
 use core::num::NonZeroU32;
 
-use super::{
-    super::{
-        bytes::{Reader, Writer},
-        crc32::crc32,
-        pack,
-    },
-    chunks::{UPDATE_CHUNK_BYTES, UpdatePart, update_chunks},
-};
+use super::chunks::{UPDATE_CHUNK_BYTES, UpdatePart, update_chunks};
 use crate::{
     bit::BitRequest,
+    bytes::{Reader, Writer},
     contrast::{ContrastRequest, Part, Representation},
+    crc32::crc32,
     fixed_point::FeatureFormat,
     mask::Masking,
     model::{DIGEST_BYTES, Model, ModelKind, Sequential},
     noise::Sigma,
+    pack,
     params::{ClipNorm, LearningRate, Penalty},
     personal::{Personal, PersonalRequest},
     quantize::Grid,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::error::{DataConfigError, wrong};
 use super::set::StoredSet;
 use crate::constants::Constants;
-use crate::moments::ScaleNoise;
+use crate::scale::moments::ScaleNoise;
 use crate::scale::{Scale, TargetScale};
 
 /// Share of the target ε that a private scale costs, unless another is given.

@@ -10,11 +10,11 @@ use std::io::Cursor;
 
 use csv::{Reader, ReaderBuilder, StringRecord, Trim};
 
-use super::cell::truth;
-use super::encoding::Encoding;
 use super::error::TableError;
-use super::place::Place;
 use super::rows::Rows;
+use crate::column::Encoding;
+use crate::column::cell::truth;
+use crate::column::place::Place;
 
 /// A file of this format.
 pub(super) struct Arff {

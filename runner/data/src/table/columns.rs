@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use csv::StringRecord;
 
-use super::encoding::{Encoding, FeatureColumn};
 use super::error::TableError;
 use crate::classes::Classes;
+use crate::column::{Encoding, FeatureColumn};
 use crate::dataset::TaskKind;
 
 /// Which columns mean what.

@@ -8,8 +8,8 @@ use std::io::Cursor;
 use csv::{Reader, ReaderBuilder, StringRecord, Trim};
 
 use super::error::TableError;
-use super::place::Place;
 use super::rows::Rows;
+use crate::column::place::Place;
 
 /// The separators, the most usual first.
 const SEPARATORS: [(u8, &str); 4] = [

@@ -2,7 +2,8 @@
 
 use csv::StringRecord;
 
-use super::place::Place;
+use crate::column::error::CellError;
+use crate::column::place::Place;
 
 /// What can be wrong with a table. Lines count from 1, the header included.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -127,73 +128,6 @@ pub enum TableError {
     /// The reader gave up for another reason.
     #[error("cannot be read as a table ({0})")]
     Other(String),
-}
-
-/// What can be wrong with the cell of a feature or regression target.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CellError {
-    /// It is no number.
-    NotNumber,
-    /// It is infinite or too large for `f32`.
-    NotFinite,
-    /// It is none of the categories.
-    UnknownCategory,
-    /// It is no date and time.
-    NotTime,
-    /// Its decimal mark is not that of an earlier row.
-    MixedMarks {
-        /// The first row with the other mark.
-        other: Place,
-    },
-    /// It is a date and time where a number is expected.
-    IsTime,
-    /// It is a target, which must be a number.
-    TargetNotNumber,
-}
-
-impl CellError {
-    /// What is wrong, and what to type.
-    fn sentence(&self, column: &str, cell: &str) -> String {
-        let key = quoted_key(column);
-        match self {
-            Self::NotNumber => format!(
-                "`{cell}` is not a number; if it is one of several categories, list them as \
-                 `categories.{key} = [\"{cell}\", ..]` in `[data]`; if the column is no feature, \
-                 add it to `data.ignore` (a missing value is empty, ?, NA, N/A, NaN or null)"
-            ),
-            Self::TargetNotNumber => format!(
-                "`{cell}` is not a number, but numbers are to be predicted: for classes, set \
-                 `data.task = \"classification\"`"
-            ),
-            Self::NotFinite => format!("`{cell}` is not a finite number"),
-            Self::UnknownCategory => format!(
-                "`{cell}` is not among the categories of `data.categories.{key}`; add it, or add \
-                 the column to `data.ignore`"
-            ),
-            Self::NotTime => format!(
-                "`{cell}` is not a date and time such as 2024-03-04 10:15:30, as \
-                 `data.times.{key}` expects"
-            ),
-            Self::IsTime => format!(
-                "`{cell}` is a date and time: take parts of it as features by `times.{key} = \
-                 [\"hour\", \"weekday\"]` in `[data]`, or add the column to `data.ignore`"
-            ),
-            Self::MixedMarks { other } => format!(
-                "`{cell}` has another decimal mark than the number in {other}: write all with a \
-                 comma, or all with a point"
-            ),
-        }
-    }
-}
-
-/// A column's name as a key of TOML.
-pub fn quoted_key(name: &str) -> String {
-    let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    match !name.is_empty() && name.chars().all(is_bare) {
-        true => name.to_owned(),
-        false => toml::Value::from(name).to_string(),
-    }
 }
 
 impl TableError {

@@ -16,8 +16,8 @@ use parquet::record::Field;
 use parquet::record::reader::RowIter;
 
 use super::error::TableError;
-use super::place::Place;
 use super::rows::Rows;
+use crate::column::place::Place;
 
 /// The first bytes of a file.
 pub(super) const MAGIC: &[u8] = b"PAR1";

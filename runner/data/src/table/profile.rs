@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use csv::StringRecord;
 use serde::Serialize;
 
-use super::cell::{Notation, is_missing, truth};
 use super::columns::is_unnamed;
 use super::error::TableError;
 use super::format::{TableFormat, open};
-use super::place::Place;
-use super::time::Time;
+use crate::column::cell::{Notation, is_missing, truth};
+use crate::column::place::Place;
+use crate::column::time::Time;
 
 /// Different values of a column that are kept; more are only known to be more.
 pub const MAX_DISTINCT: usize = 10_000;

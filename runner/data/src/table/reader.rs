@@ -2,14 +2,15 @@
 
 use csv::StringRecord;
 
-use super::cell::{Notation, is_missing};
 use super::columns::place_of;
-use super::encoding::{Encoding, FeatureColumn};
-use super::error::{CellError, TableError};
+use super::error::TableError;
 use super::format::{self, TableFormat};
-use super::place::Place;
 use super::rows::Rows;
-use super::time::Time;
+use crate::column::cell::{Notation, is_missing};
+use crate::column::error::CellError;
+use crate::column::place::Place;
+use crate::column::time::Time;
+use crate::column::{Encoding, FeatureColumn};
 
 /// Reads a table row by row.
 pub struct Reader {

@@ -2,9 +2,9 @@
 
 use csv::StringRecord;
 
-use super::encoding::Encoding;
 use super::error::TableError;
-use super::place::Place;
+use crate::column::Encoding;
+use crate::column::place::Place;
 
 /// A table that is read row by row.
 pub(super) trait Rows {

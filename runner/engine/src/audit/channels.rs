@@ -1,10 +1,9 @@
 //! What devices release beside their updates. A channel is one file and one line here.
 
 pub mod bit;
-pub mod matrices;
 pub mod moments;
 
-use super::direct::channel::Channel;
+use super::channel::Channel;
 use super::target::Target;
 
 /// The channels that are part of the claim about updates.

@@ -9,18 +9,15 @@
 //! | family | module |
 //! | --- | --- |
 //! | std and independence of the noise | [`noise`] |
-//! | what one device can change | [`sensitivity`] |
+//! | what one device can change | [`super::sensitivity`] |
 //! | rate and independence of the cohorts | [`cohorts`] |
-//! | what is released beside the updates | [`channel`], [`channels`] |
+//! | what is released beside the updates | [`channels`] |
 //! | masks and helpers of distributed trust | [`masks`] |
 //! | what is charged; δ(ε) for other ε than the claimed one | here |
 
-pub mod channel;
 pub mod cohorts;
 pub mod masks;
 pub mod noise;
-pub mod sensitivity;
-pub mod tails;
 
 use smolfed_accounting::{Delta, PrivacyEvent};
 
@@ -28,6 +25,7 @@ use super::attack::{Attack, CURVE};
 use super::bounds::{PairRule, ln_mean_exp};
 use super::channels;
 use super::check::{Check, ERROR};
+use super::sensitivity;
 use super::target::{Target, TargetError};
 use cohorts::Cohorts;
 use noise::{Layout, Noise, STREAM_BLOCK};

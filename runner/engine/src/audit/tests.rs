@@ -234,7 +234,7 @@ fn all_families_together_fail_by_chance_with_a_probability_below_1e_6() {
 fn failed_beside(audited: &Audited, fault: Fault, values: usize) -> Vec<&'static str> {
     let target = Target::new(&audited.experiment, &audited.federation, fault).unwrap();
     let length = target.tensors().iter().sum();
-    let mut checks = vec![direct::sensitivity::check(&target, 1, length).unwrap()];
+    let mut checks = vec![sensitivity::check(&target, 1, length).unwrap()];
     let channels = channels::of_updates(&target);
     assert!(!channels.is_empty());
     for channel in channels {

@@ -18,7 +18,7 @@ use smolfed_core::train::TrainReport;
 
 use crate::check::{ExperimentError, refuse};
 use smolfed_data::federation::Federation;
-use smolfed_data::moments::ScaleNoise;
+use smolfed_data::scale::moments::ScaleNoise;
 use smolfed_release::plan::{NoiseAmount, PlanError, PrivacyKeys, SideReleases, sampler};
 use smolfed_release::schedule::Schedule;
 use smolfed_release::sum::ReleaseAt;

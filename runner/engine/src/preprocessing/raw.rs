@@ -10,9 +10,9 @@ use super::{Column, Disclosure, Preprocessing, Target};
 use crate::method::state::PersonalState;
 use crate::tables::model::{ActivationName, LayerConfig, ModelConfig, ModelKind};
 use crate::task::{Task, TaskError};
+use smolfed_data::column::FeatureColumn;
 use smolfed_data::constants::{Affine, Bounds, ConstantError, FeatureMap};
 use smolfed_data::preparation::{ColumnMap, Fill, NumberMap};
-use smolfed_data::table::encoding::FeatureColumn;
 use smolfed_data::text::{Alphabet, TextColumn};
 use window::{RawWindow, WindowError};
 

@@ -12,8 +12,8 @@ use smolfed_fleet::coordinator::Endpoints;
 use smolfed_fleet::helpers::{Elsewhere, HelperSettings, WhenMissing};
 use smolfed_fleet::keys::FleetKeys;
 use smolfed_fleet::service::Service;
+use smolfed_fleet::stopping::Stopping;
 use smolfed_fleet::transport::Address;
-use smolfed_fleet::watch::stopping::Stopping;
 use smolfed_release::masked::Helpers;
 
 /// The links to the helpers, for each of which there must be an address.

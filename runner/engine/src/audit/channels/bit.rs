@@ -5,8 +5,8 @@ use rayon::prelude::*;
 use smolfed_core::stream::Root;
 
 use crate::audit::canaries::{Canary, Sends};
-use crate::audit::direct::channel::{COST, Channel, Draws, Names, transposed};
-use crate::audit::direct::noise::DEVICES;
+use crate::audit::channel::DEVICES;
+use crate::audit::channel::{COST, Channel, Draws, Names, transposed};
 use crate::audit::target::{Joining, Observation, Target, TargetError};
 
 /// Seeds of these runs begin here.

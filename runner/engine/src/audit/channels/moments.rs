@@ -8,9 +8,9 @@ use smolfed_accounting::PrivacyEvent;
 use smolfed_core::stream::Root;
 
 use crate::audit::canaries::{Canary, Sends};
+use crate::audit::channel::{COST, Channel, Draws, Names, transposed};
 use crate::audit::check::Check;
-use crate::audit::direct::channel::{COST, Channel, Draws, Names, transposed};
-use crate::audit::direct::sensitivity::{Difference, bound, supports};
+use crate::audit::sensitivity::{Difference, bound, supports};
 use crate::audit::statistics::Claimed;
 use crate::audit::target::{Joining, Observation, Target, TargetError};
 use crate::experiment::scaling::ScaleRelease;

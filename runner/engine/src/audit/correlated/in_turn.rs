@@ -9,8 +9,8 @@ use smolfed_core::stream::Root;
 
 use crate::attendance::{Attendance, Timetable};
 use crate::audit::check::{Check, ERROR};
-use crate::audit::direct::tails::{Worst, heads};
 use crate::audit::planting::with_rate;
+use crate::audit::tails::{Worst, heads};
 use crate::experiment::Experiment;
 use smolfed_release::Fault;
 

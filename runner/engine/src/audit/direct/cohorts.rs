@@ -2,8 +2,8 @@
 
 use smolfed_accounting::Sampling;
 
-use super::tails::{Worst, heads};
 use crate::audit::check::{Check, ERROR};
+use crate::audit::tails::{Worst, heads};
 
 /// Devices whose own rates are tested, the first ones.
 const DEVICES: usize = 4096;

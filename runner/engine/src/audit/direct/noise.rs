@@ -8,11 +8,11 @@ use rayon::prelude::*;
 use smolfed_accounting::PrivacyEvent;
 use smolfed_core::stream::Root;
 
-use super::channel::MIN_STEPS;
 use super::cohorts::{Cohorts, pairs_of_rounds};
-use super::tails::{Worst, mean_product, mean_square};
 use crate::audit::canaries::{Canary, Sends};
+use crate::audit::channel::{DEVICES, MIN_STEPS};
 use crate::audit::check::{Check, ERROR};
+use crate::audit::tails::{Worst, mean_product, mean_square};
 use crate::audit::target::{Joining, Observation, Target, TargetError};
 
 /// Coordinates that share a noise stream of the server.
@@ -24,8 +24,6 @@ const MAX_RUNS: usize = 256;
 const KEPT: usize = 1 << 22;
 /// Coordinates of a small block.
 const BLOCK: usize = 64;
-/// Devices whose uploads are seen in a run (local trust).
-pub const DEVICES: usize = 12;
 
 /// What is observed of a run, and how it is compared.
 pub struct Layout {

@@ -3,8 +3,8 @@
 use super::rows::{Options, Rows, prepare};
 use super::table::{by_name, classes, open, read, roles};
 use crate::inference::error::InferenceError;
+use smolfed_data::column::{Encoding, FeatureColumn};
 use smolfed_data::error::DataError;
-use smolfed_data::table::encoding::{Encoding, FeatureColumn};
 use smolfed_data::table::reader::{Cells, Reader, Row};
 use smolfed_data::window_features::WindowFeaturesError;
 use smolfed_engine::preprocessing::{Preprocessing, WindowColumns};

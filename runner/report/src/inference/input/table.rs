@@ -6,8 +6,8 @@ use csv::StringRecord;
 
 use super::rows::{Options, Rows, prepare, unknown};
 use crate::inference::error::InferenceError;
+use smolfed_data::column::FeatureColumn;
 use smolfed_data::error::DataError;
-use smolfed_data::table::encoding::FeatureColumn;
 use smolfed_data::table::reader::{Cells, Reader, Row};
 use smolfed_data::table::{TableError, TableFormat, listed};
 use smolfed_engine::preprocessing::{Preprocessing, Target};

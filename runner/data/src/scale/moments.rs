@@ -16,9 +16,9 @@
 //! The sum of N devices with noise gives the means over devices of m₁ and m₂, and from them the
 //! scale: u ↦ (u − m₁) / √(m₂ − m₁²). Each device counts the same, however many rows it has.
 
-use super::constants::{Affine, Bounds, FeatureMap};
-use super::dataset::Dataset;
-use super::scale::error::ScaleError;
+use super::error::ScaleError;
+use crate::constants::{Affine, Bounds, FeatureMap};
+use crate::dataset::Dataset;
 
 /// R² of one pair of moments.
 const LARGEST_SQUARE: f64 = 1.25;

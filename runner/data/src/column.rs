@@ -3,12 +3,17 @@
 //!
 //! An [`Encoding`] is decided by the configuration, never by the rows.
 
+pub mod cell;
+pub mod error;
+pub mod place;
+pub mod time;
+
 use serde::{Deserialize, Serialize};
 
-use super::cell::{Notation, is_missing};
-use super::error::CellError;
-use super::place::Place;
-use super::time::{Time, TimePart};
+use cell::{Notation, is_missing};
+use error::CellError;
+use place::Place;
+use time::{Time, TimePart};
 
 /// How the cells of a column become features.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +57,7 @@ impl FeatureColumn {
     }
 
     /// Appends the features of a cell; of a missing one zeros, whose places go to `missing`.
-    pub(super) fn write(
+    pub(crate) fn write(
         &self,
         cell: &str,
         place: Place,

@@ -7,13 +7,13 @@ use super::place::Place;
 const MISSING: [&str; 8] = ["", "?", "na", "n/a", "#n/a", "<na>", "nan", "null"];
 
 /// Whether a cell says that its value is missing.
-pub(super) fn is_missing(cell: &str) -> bool {
+pub(crate) fn is_missing(cell: &str) -> bool {
     // The longest has four letters.
     cell.len() <= 4 && MISSING.iter().any(|text| cell.eq_ignore_ascii_case(text))
 }
 
 /// 1 for true and yes, 0 for false and no, in any case.
-pub(super) fn truth(cell: &str) -> Option<f32> {
+pub(crate) fn truth(cell: &str) -> Option<f32> {
     let is = |text: &&str| cell.eq_ignore_ascii_case(text);
     if ["true", "yes"].iter().any(is) {
         Some(1.0)
@@ -27,14 +27,14 @@ pub(super) fn truth(cell: &str) -> Option<f32> {
 /// A decimal comma is one only where commas do not separate cells, and not in a file that has
 /// decimal points, too: `1.234` beside `5,6` may be a thousand.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Notation {
+pub(crate) struct Notation {
     allows_commas: bool,
     first_comma: Option<Place>,
     first_point: Option<Place>,
 }
 
 impl Notation {
-    pub(super) fn new(allows_commas: bool) -> Self {
+    pub(crate) fn new(allows_commas: bool) -> Self {
         Self {
             allows_commas,
             ..Self::default()
@@ -45,7 +45,7 @@ impl Notation {
     ///
     /// # Errors
     /// [`CellError::NotNumber`], [`CellError::NotFinite`], [`CellError::MixedMarks`].
-    pub(super) fn number(&mut self, cell: &str, place: Place) -> Result<f32, CellError> {
+    pub(crate) fn number(&mut self, cell: &str, place: Place) -> Result<f32, CellError> {
         let parsed = match self.allows_commas && cell.contains(',') {
             true => cell.replacen(',', ".", 1).parse::<f32>(),
             false => cell.parse(),

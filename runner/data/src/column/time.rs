@@ -33,12 +33,12 @@ impl TimePart {
 
 /// A point in time, in seconds since 1970 of the clock that wrote it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Time(f64);
+pub(crate) struct Time(f64);
 
 impl Time {
     /// `2024-03-04`, `2024-03-04 10:15` or `2024-03-04T10:15:30.5Z`, from 1970 on; slashes as well
     /// as hyphens. Days and months in another order are ambiguous, and not read.
-    pub(super) fn parse(cell: &str) -> Option<Self> {
+    pub(crate) fn parse(cell: &str) -> Option<Self> {
         // Whatever has no digits and a mark where a date has them is decided quickly.
         let &[b'0'..=b'9', _, _, _, mark @ (b'-' | b'/'), ..] = cell.as_bytes() else {
             return None;
@@ -58,12 +58,12 @@ impl Time {
     }
 
     /// Whether it is not midnight.
-    pub(super) fn has_hours(self) -> bool {
+    pub(crate) fn has_hours(self) -> bool {
         self.part(TimePart::Hour) > 0.0
     }
 
     /// A part of it.
-    pub(super) fn part(self, part: TimePart) -> f32 {
+    pub(crate) fn part(self, part: TimePart) -> f32 {
         let Self(seconds) = self;
         let value = match part {
             TimePart::Hour => seconds % SECONDS_PER_DAY / SECONDS_PER_HOUR,

@@ -14,7 +14,7 @@ use smolfed_core::stream::Root;
 
 use crate::audit::Confidence;
 use crate::audit::attack::{self, Attack, Size};
-use crate::audit::direct::channel::{Channel, Draws, Names};
+use crate::audit::channel::{Channel, Draws, Names};
 use crate::audit::selection::Scores;
 use crate::audit::statistics::{Claimed, Seen, coins};
 use crate::audit::target::TargetError;

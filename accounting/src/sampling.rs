@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::adjacency::Adjacency;
+use crate::adjacency::Adjacency;
 use crate::params::{ParamError, SamplingRate};
 
 /// How the devices of a round are sampled. Made by its constructors, which check the numbers.

@@ -9,7 +9,7 @@ use crate::{integer::divide, noise::Sigma};
 /// Bits of an entry of an update on a grid of b bits, with or without the device's own noise.
 ///
 /// Without noise b + 1: `Σq² ≤ 4^b` leaves −2^b to 2^b, and +2^b, the one value too many, only for
-/// an update whose other entries are 0; see [`super::message::UpdateChunk::negated`].
+/// an update whose other entries are 0; see [`crate::wire::message::UpdateChunk::negated`].
 ///
 /// With noise, so many that 2^b + 12σ fits. Values wrap around beyond, like any sum of integers
 /// on a computer: that happens with probability 2·e^-72 an entry and costs no privacy.

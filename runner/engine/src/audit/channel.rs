@@ -7,6 +7,9 @@ use super::tails::{Worst, mean_product, mean_square};
 use crate::audit::check::{Check, ERROR};
 use crate::audit::target::TargetError;
 
+/// Devices whose uploads are seen in a run (local trust).
+pub const DEVICES: usize = 12;
+
 /// A channel: one file of [`channels`](crate::audit::channels) each.
 pub trait Channel: Sync {
     /// Noise alone, about so many values; `seed` gives the randomness.
