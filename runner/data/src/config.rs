@@ -97,7 +97,6 @@ enum SourceName {
     Npy,
     Csv,
     Arff,
-    #[cfg(feature = "parquet")]
     Parquet,
     Leaf,
     Images,

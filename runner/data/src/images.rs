@@ -4,14 +4,20 @@
 //! refused, not scaled, since every way to scale makes other bits. PNG images give the same bits on
 //! every machine; JPEG ones may differ by a level between machines.
 
+#[cfg(feature = "images")]
+mod decoded;
+#[cfg(not(feature = "images"))]
+#[path = "images/without_decoder.rs"]
+mod decoded;
+
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use image::{DynamicImage, ImageReader};
-
 use super::dataset::Features;
+use crate::missing_feature::MissingFeature;
+use decoded::Decoded;
 
 /// Endings of the files that are read.
 const ENDINGS: [&str; 3] = ["png", "jpg", "jpeg"];
@@ -26,6 +32,9 @@ const COLOURS: usize = 3;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImagesError {
+    /// This program was compiled without images.
+    #[error(transparent)]
+    Missing(MissingFeature),
     /// A folder cannot be read.
     #[error("{}: cannot be read ({reason})", path.display())]
     Read {
@@ -125,9 +134,9 @@ impl ImageShape {
     /// [`ImagesError`].
     pub fn of_first(folder: &Path, has_devices: bool) -> Result<Vec<usize>, ImagesError> {
         let files = files(folder, has_devices)?;
-        let image = decode(&files[0].path)?;
-        let size = [image.height() as usize, image.width() as usize];
-        Ok(match image.color().has_color() {
+        let image = Decoded::read(&files[0].path)?;
+        let size = image.size();
+        Ok(match image.is_coloured() {
             true => [&[COLOURS][..], &size].concat(),
             false => size.to_vec(),
         })
@@ -165,8 +174,8 @@ pub fn load_below(folder: &Path, shape: ImageShape) -> Result<(Features, Vec<Ima
 fn pixels(images: &[Image], shape: ImageShape) -> Result<Features, ImagesError> {
     let mut pixels = Vec::new();
     for file in images {
-        let image = decode(&file.path)?;
-        let (rows, columns) = (image.height() as usize, image.width() as usize);
+        let image = Decoded::read(&file.path)?;
+        let [rows, columns] = image.size();
         if (rows, columns) != (shape.rows, shape.columns) {
             return Err(ImagesError::Size {
                 path: file.path.clone(),
@@ -175,9 +184,9 @@ fn pixels(images: &[Image], shape: ImageShape) -> Result<Features, ImagesError> 
             });
         }
         match shape.is_coloured {
-            false => pixels.extend(image.into_luma8().into_raw()),
+            false => pixels.extend(image.into_grey()),
             true => {
-                let colours = image.into_rgb8().into_raw();
+                let colours = image.into_colours();
                 for channel in 0..COLOURS {
                     pixels.extend(colours.iter().skip(channel).step_by(COLOURS));
                 }
@@ -295,21 +304,7 @@ fn name(path: &Path) -> String {
         .into_owned()
 }
 
-/// An image; the decoder's limits bound the memory that a header can ask for.
-fn decode(path: &Path) -> Result<DynamicImage, ImagesError> {
-    let refuse = |reason| ImagesError::Read {
-        path: path.to_path_buf(),
-        reason,
-    };
-    let reader = ImageReader::open(path).map_err(refuse)?;
-    let reader = reader.with_guessed_format().map_err(refuse)?;
-    reader.decode().map_err(|reason| ImagesError::Decode {
-        path: path.to_path_buf(),
-        reason: reason.to_string(),
-    })
-}
-
-#[cfg(test)]
+#[cfg(all(test, feature = "images"))]
 mod tests {
     use image::{GrayImage, Luma, Rgb, RgbImage};
 

@@ -20,6 +20,7 @@
 //! | where files are looked for | [`folders`] |
 //! | what is in a data set | [`inspection`] |
 //! | a `[data]` table for a file | [`suggestion`] |
+//! | parts that a program was compiled without | [`missing_feature`] |
 //! | errors of parsers in plain words; names that were probably meant | [`wording`]; [`spelling`] |
 //!
 //! ```
@@ -58,6 +59,7 @@ pub mod images;
 pub mod inspection;
 pub mod leaf;
 pub mod missing;
+pub mod missing_feature;
 mod mnist;
 pub mod npy;
 pub mod partition;

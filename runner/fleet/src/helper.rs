@@ -11,7 +11,7 @@
 //! | [`desk`] | one answer a round, which is recorded before it leaves |
 //! | [`seat`] | one coordinator at a time |
 //! | [`server`] | connections |
-//! | [`watch`] | metrics and health |
+//! | `watch` | metrics and health |
 
 pub mod desk;
 pub mod file;
@@ -19,4 +19,17 @@ pub mod ledger;
 pub mod seat;
 pub mod server;
 pub mod store;
-pub mod watch;
+#[cfg(feature = "page")]
+mod watch;
+
+use std::sync::Arc;
+
+use crate::watch::HttpServer;
+
+/// Serves the figures of a helper, until its event loop ends.
+pub async fn serve_figures(http: HttpServer, server: Arc<server::Server>) {
+    #[cfg(feature = "page")]
+    http.serve_routes(watch::routes(server)).await;
+    #[cfg(not(feature = "page"))]
+    match (http, server) {}
+}

@@ -3,12 +3,19 @@
 //!
 //! A transport is a file of this folder that implements [`Endpoint`], and a line in `SCHEMES`.
 
+#[cfg(feature = "tls")]
+mod credentials;
 mod endpoint;
 mod files;
+#[cfg(feature = "mqtt")]
+mod login;
+#[cfg(feature = "mqtt")]
 mod mqtt;
 mod options;
+#[cfg(feature = "serial")]
 mod serial;
 mod tcp;
+#[cfg(feature = "tls")]
 mod tls;
 mod unix;
 
@@ -18,24 +25,50 @@ use std::sync::Arc;
 
 use endpoint::Scheme;
 use options::Needs;
+use smolfed_data::missing_feature::MissingFeature;
 
 pub use endpoint::{Accepted, Connecting, Endpoint, Listener, Transport};
 pub use files::{OptionsError, TransportFiles};
 pub use options::Options;
 
-/// All transports.
+/// All transports of this program.
 const SCHEMES: &[Scheme] = &[
+    #[cfg(feature = "serial")]
     serial::SCHEME,
     tcp::SCHEME,
+    #[cfg(feature = "tls")]
     tls::SCHEME,
+    #[cfg(feature = "mqtt")]
     mqtt::SCHEME,
     unix::SCHEME,
 ];
 
-/// A malformed address.
+/// Schemes that need a feature, in their words; a scheme is named like its feature.
+const OPTIONAL: [(&str, &str); 3] = [
+    (SERIAL, "serial lines"),
+    (TLS, "TLS"),
+    (MQTT, "MQTT brokers"),
+];
+const SERIAL: &str = "serial";
+const TLS: &str = "tls";
+const MQTT: &str = "mqtt";
+
+/// An address that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an address: expected one of {forms}", forms = forms())]
-pub struct AddressError(String);
+#[non_exhaustive]
+pub enum AddressError {
+    /// It is malformed.
+    #[error("`{0}` is not an address: expected one of {forms}", forms = forms())]
+    Malformed(String),
+    /// This program was compiled without its transport.
+    #[error("`{address}`: {missing}")]
+    Missing {
+        /// The address.
+        address: String,
+        /// The feature.
+        missing: MissingFeature,
+    },
+}
 
 fn forms() -> String {
     let forms: Vec<&str> = SCHEMES.iter().map(|scheme| scheme.syntax).collect();
@@ -62,7 +95,23 @@ impl FromStr for Address {
                 endpoint,
             })
         };
-        parse().ok_or_else(|| AddressError(text.to_owned()))
+        parse().ok_or_else(|| AddressError::of(text))
+    }
+}
+
+impl AddressError {
+    /// Why `text` is not an address of this program.
+    fn of(text: &str) -> Self {
+        let name = text.split_once(':').map(|(name, _)| name);
+        let is_compiled = |name| SCHEMES.iter().any(|scheme| scheme.name == name);
+        let optional = OPTIONAL.iter().find(|(scheme, _)| Some(*scheme) == name);
+        match optional.filter(|(scheme, _)| !is_compiled(*scheme)) {
+            None => Self::Malformed(text.to_owned()),
+            Some((feature, part)) => Self::Missing {
+                address: text.to_owned(),
+                missing: MissingFeature { part, feature },
+            },
+        }
     }
 }
 
@@ -88,7 +137,7 @@ impl Address {
     /// Whether both sides meet at a broker, where coordinators listen and devices connect.
     #[must_use]
     pub fn has_broker(&self) -> bool {
-        self.scheme == mqtt::SCHEME.name
+        self.scheme == MQTT
     }
 
     /// Connects, within a runtime of tokio.
@@ -104,7 +153,7 @@ impl Address {
     pub fn why(&self, error: &std::io::Error) -> String {
         use std::io::ErrorKind::{ConnectionRefused, NotFound};
         let is_absent = matches!(error.kind(), NotFound | ConnectionRefused);
-        let is_socket = self.scheme != serial::SCHEME.name;
+        let is_socket = self.scheme != SERIAL;
         match is_absent && is_socket && error.raw_os_error().is_some() {
             true => "nobody listens there yet".to_owned(),
             false => error.to_string(),
@@ -130,13 +179,13 @@ pub fn read_options(
     dial: &[Address],
     listen: &[Address],
 ) -> Result<Options, OptionsError> {
-    let is_tls = |address: &&Address| address.scheme == tls::SCHEME.name;
+    let is_tls = |address: &&Address| address.scheme == TLS;
     let needs = Needs {
         certificate: listen.iter().find(is_tls).map(Address::to_string),
         authorities: dial.iter().any(|address| is_tls(&address)),
         login: dial.iter().chain(listen).any(Address::has_broker),
     };
-    Options::read(files, needs)
+    Options::read(files, &needs)
 }
 
 /// The next connection of a listener.
@@ -147,7 +196,7 @@ pub async fn accept(listener: &mut dyn Listener) -> std::io::Result<Accepted> {
     std::future::poll_fn(|context| listener.poll_accept(context)).await
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "mqtt", feature = "serial", feature = "tls"))]
 mod tests {
     use super::*;
 

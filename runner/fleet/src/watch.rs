@@ -4,19 +4,35 @@
 //! | --- | --- |
 //! | [`log`] | what happens, as lines of text or of JSON |
 //! | [`limit`] | how often the same is written |
-//! | [`http`] | the live page, its events, metrics and health |
-//! | [`metrics`] | the figures as Prometheus reads them |
-//! | [`hosts`] | which requests are answered |
+//! | `http`, [`settings`] | the live page, its events, metrics and health |
+//! | `metrics` | the figures as Prometheus reads them |
+//! | `hosts` | which requests are answered |
 //! | [`token`] | who may see which devices take part |
 //! | `doorway`, `events` | connections to the page, and what is sent to it |
 //! | `visits` | figures that many ask for |
+//! | `without_page` | the page in a program without it |
 
+#[cfg(feature = "page")]
 mod doorway;
+#[cfg(feature = "page")]
 mod events;
-pub mod hosts;
-pub mod http;
+#[cfg(feature = "page")]
+mod hosts;
+#[cfg(feature = "page")]
+mod http;
 pub mod limit;
 pub mod log;
+#[cfg(feature = "page")]
 pub mod metrics;
+pub mod settings;
 pub mod token;
+#[cfg(feature = "page")]
 mod visits;
+#[cfg(not(feature = "page"))]
+mod without_page;
+
+#[cfg(feature = "page")]
+pub use http::HttpServer;
+pub use settings::{HttpError, HttpSettings};
+#[cfg(not(feature = "page"))]
+pub use without_page::HttpServer;

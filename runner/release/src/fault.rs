@@ -96,7 +96,8 @@ impl Fault {
     pub const ARE_COMPILED: bool = cfg!(any(test, feature = "faults"));
 
     /// The fault itself where faults are compiled, and none elsewhere.
-    const fn compiled(self) -> Self {
+    #[must_use]
+    pub const fn compiled(self) -> Self {
         if Self::ARE_COMPILED { self } else { Self::None }
     }
 

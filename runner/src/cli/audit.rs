@@ -13,6 +13,7 @@ use super::CliError;
 use super::session::{in_pool, progress_bar};
 use super::text::{aligned, wrapped};
 use smolfed_data::DataFolders;
+use smolfed_data::missing_feature::MissingFeature;
 use smolfed_engine::audit::attack::{self, Attack, Size};
 use smolfed_engine::audit::channel::Channel;
 use smolfed_engine::audit::check::{Check, ERROR};
@@ -118,6 +119,14 @@ pub(super) fn run(args: &Args, out: &mut (impl Write + IsTerminal + Send)) -> Re
             "--error is {}: it must be above 0 and below 1",
             args.error
         )));
+    }
+    if args.fault != Fault::None && !Fault::ARE_COMPILED {
+        let missing = MissingFeature {
+            part: "planted faults",
+            feature: "faults",
+        };
+        let name = args.fault.name();
+        return Err(CliError::Usage(format!("`--fault {name}`: {missing}")));
     }
     let overrides = args.overrides.iter().map(|text| text.parse());
     let mut overrides = overrides.collect::<Result<Vec<Override>, _>>()?;

@@ -15,7 +15,7 @@ use smolfed_engine::run_files::error::RunDirError;
 use smolfed_fleet::helper::desk::DeskError;
 use smolfed_fleet::keys::KeysError;
 use smolfed_fleet::source::terms::ServeError;
-use smolfed_fleet::watch::http::HttpError;
+use smolfed_fleet::watch::HttpError;
 use smolfed_release::ledger::LedgerError;
 use smolfed_report::inference::error::InferenceError;
 use smolfed_report::runs::RunsError;

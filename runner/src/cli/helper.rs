@@ -10,12 +10,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::CliError;
 use super::operation::{LogArgs, address};
 use smolfed_fleet::helper::desk::Desk;
+use smolfed_fleet::helper::serve_figures;
 use smolfed_fleet::helper::server::Server;
-use smolfed_fleet::helper::watch::routes;
 use smolfed_fleet::lock::lock;
 use smolfed_fleet::transport::{Address, Listener, Options, TransportFiles, read_options};
-use smolfed_fleet::watch::http::{HttpServer, HttpSettings};
 use smolfed_fleet::watch::log::Log;
+use smolfed_fleet::watch::{HttpServer, HttpSettings};
 
 /// Take part in a fleet as a helper, which takes the masks off sums of updates and sees no update.
 ///
@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         if let Some(http) = http {
             let address = http.address();
             tracing::info!(reason = "http", %address, "figures: http://{address}/metrics");
-            tokio::spawn(http.serve_routes(routes(Arc::clone(&server))));
+            tokio::spawn(serve_figures(http, Arc::clone(&server)));
         }
         signals.wait(&server, &log, &options).await;
         server.stop().await;

@@ -13,9 +13,9 @@ use smolfed_engine::run::directory::RunDir;
 use smolfed_fleet::coordinator::Coordinator;
 use smolfed_fleet::monitor::{Plan, is_secret};
 use smolfed_fleet::transport::Options;
-use smolfed_fleet::watch::http::{HttpError, HttpServer, HttpSettings};
 use smolfed_fleet::watch::log::{Detail, Format, Log, LogSettings};
 use smolfed_fleet::watch::token::Token;
+use smolfed_fleet::watch::{HttpError, HttpServer, HttpSettings};
 
 /// Nothing is waited for longer than a day.
 pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);

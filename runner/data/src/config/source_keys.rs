@@ -31,7 +31,6 @@ impl RawData {
             SourceName::Images => StoredSet::Images(self.take_images()?),
             SourceName::Csv => StoredSet::Table(self.take_table(TableFormat::Csv)?),
             SourceName::Arff => StoredSet::Table(self.take_table(TableFormat::Arff)?),
-            #[cfg(feature = "parquet")]
             SourceName::Parquet => StoredSet::Table(self.take_table(TableFormat::Parquet)?),
             SourceName::Leaf => StoredSet::Leaf(LeafConfig {
                 path: needed(
@@ -214,7 +213,6 @@ impl RawData {
                 self.source = match table.format {
                     TableFormat::Csv => SourceName::Csv,
                     TableFormat::Arff => SourceName::Arff,
-                    #[cfg(feature = "parquet")]
                     TableFormat::Parquet => SourceName::Parquet,
                 };
                 self.path = Some(table.path);

@@ -4,11 +4,15 @@ use csv::StringRecord;
 
 use crate::column::error::CellError;
 use crate::column::place::Place;
+use crate::missing_feature::MissingFeature;
 
 /// What can be wrong with a table. Lines count from 1, the header included.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
+    /// This program was compiled without the format.
+    #[error(transparent)]
+    Missing(MissingFeature),
     /// No header line.
     #[error("is empty; a header line with the names of the columns is needed")]
     NoHeader,

@@ -5,6 +5,17 @@ use super::error::TableError;
 use super::parquet;
 use super::rows::Rows;
 use super::{arff, delimited, text};
+#[cfg(not(feature = "parquet"))]
+use crate::missing_feature::MissingFeature;
+
+/// The bytes that a file of Parquet begins and ends with.
+pub(super) const PARQUET: &[u8] = b"PAR1";
+
+#[cfg(not(feature = "parquet"))]
+const NO_PARQUET: MissingFeature = MissingFeature {
+    part: "Parquet",
+    feature: "parquet",
+};
 
 /// The formats of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +25,6 @@ pub enum TableFormat {
     /// Attribute-relation files of Weka and OpenML.
     Arff,
     /// Columns of Apache Parquet.
-    #[cfg(feature = "parquet")]
     Parquet,
 }
 
@@ -22,8 +32,7 @@ impl TableFormat {
     /// The format of an unpacked file, by its content; delimited text if it is nothing else.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
-        #[cfg(feature = "parquet")]
-        if bytes.starts_with(parquet::MAGIC) {
+        if bytes.starts_with(PARQUET) {
             return Self::Parquet;
         }
         match text::decode(bytes) {
@@ -37,7 +46,6 @@ impl TableFormat {
         match self {
             Self::Csv => "csv",
             Self::Arff => "arff",
-            #[cfg(feature = "parquet")]
             Self::Parquet => "parquet",
         }
     }
@@ -56,5 +64,7 @@ pub(super) fn open(format: TableFormat, bytes: &[u8]) -> Result<Box<dyn Rows>, T
         }
         #[cfg(feature = "parquet")]
         TableFormat::Parquet => Box::new(parquet::read(bytes)?),
+        #[cfg(not(feature = "parquet"))]
+        TableFormat::Parquet => return Err(TableError::Missing(NO_PARQUET)),
     })
 }

@@ -16,11 +16,11 @@ use parquet::record::Field;
 use parquet::record::reader::RowIter;
 
 use super::error::TableError;
+use super::format::PARQUET as MAGIC;
 use super::rows::Rows;
 use crate::column::place::Place;
 
 /// The first bytes of a file.
-pub(super) const MAGIC: &[u8] = b"PAR1";
 
 const SECONDS_PER_DAY: u64 = 86_400;
 

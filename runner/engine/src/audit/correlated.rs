@@ -75,6 +75,7 @@ impl<'a> Correlated<'a> {
         federation: &'a Federation,
         fault: Fault,
     ) -> Result<Option<Self>, AccountingError> {
+        let fault = fault.compiled();
         let (Mechanism::Correlated(_), Some(strategy)) =
             (experiment.release.mechanism, &experiment.privacy.strategy)
         else {

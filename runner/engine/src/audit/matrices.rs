@@ -46,6 +46,7 @@ impl Matrices {
     /// # Errors
     /// [`AccountingError`] if the accountant has no figure for them.
     pub fn new(experiment: &Experiment, fault: Fault) -> Result<Option<Self>, AccountingError> {
+        let fault = fault.compiled();
         let method = &experiment.method;
         let both = method.messages().copied().zip(method.message_privacy());
         let Some((mut messages, privacy)) = both.filter(|(messages, _)| messages.noise.is_some())

@@ -98,6 +98,7 @@ impl<'a> Target<'a> {
         federation: &'a Federation,
         fault: Fault,
     ) -> Result<Self, TargetError> {
+        let fault = fault.compiled();
         let mut experiment = experiment.clone();
         let (Encoding::Clipped(_), Mechanism::Independent(_)) =
             (experiment.release.encoding, experiment.release.mechanism)

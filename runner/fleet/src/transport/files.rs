@@ -1,7 +1,9 @@
 //! The files that connections need beside their addresses.
 
 use std::io;
-use std::path::{Path, PathBuf};
+#[cfg(any(feature = "mqtt", feature = "tls"))]
+use std::path::Path;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -108,16 +110,8 @@ impl TransportFiles {
     }
 }
 
-/// Reads a file that a flag names.
-pub(super) fn read(flag: &'static str, path: &Path) -> Result<Vec<u8>, OptionsError> {
-    std::fs::read(path).map_err(|source| OptionsError::Io {
-        flag,
-        path: path.to_owned(),
-        source,
-    })
-}
-
 /// A file whose content is wrong.
+#[cfg(any(feature = "mqtt", feature = "tls"))]
 pub(super) fn wrong(flag: &'static str, path: &Path, what: impl Into<String>) -> OptionsError {
     OptionsError::Content {
         flag,

@@ -22,7 +22,6 @@
 mod broker;
 mod inbox;
 mod listener;
-pub(super) mod login;
 mod stream;
 mod topics;
 
@@ -49,7 +48,7 @@ const QUEUE: usize = 8;
 const IN_FLIGHT: u16 = 16;
 
 pub(super) const SCHEME: Scheme = Scheme {
-    name: "mqtt",
+    name: super::MQTT,
     syntax: "mqtt:HOST:PORT[/PREFIX]",
     parse: |text| Some(Arc::new(Mqtt(Topics::parse(text)?))),
 };

@@ -4,12 +4,14 @@
 //! command. They are read once, before anything is connected, so that a wrong one is an error of
 //! the command line.
 
+#[cfg(any(feature = "mqtt", feature = "tls"))]
 use std::sync::Arc;
 
+#[cfg(feature = "tls")]
+use super::credentials::{authorities::Authorities, certificate::Certificate};
 use super::files::{OptionsError, TransportFiles};
-use super::mqtt::login::Login;
-use super::tls::authorities::Authorities;
-use super::tls::certificate::Certificate;
+#[cfg(feature = "mqtt")]
+use super::login::Login;
 
 /// What the addresses of a command need.
 #[derive(Debug, Default)]
@@ -26,58 +28,33 @@ pub(super) struct Needs {
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// With what this side proves itself where it accepts connections over TLS.
+    #[cfg(feature = "tls")]
     pub(super) certificate: Option<Arc<Certificate>>,
     /// Whom it believes where it connects over TLS.
+    #[cfg(feature = "tls")]
     pub(super) authorities: Option<Authorities>,
     /// How brokers know this side; without it, not at all.
+    #[cfg(feature = "mqtt")]
     pub(super) login: Option<Arc<Login>>,
 }
 
 impl Options {
-    /// Reads what addresses need.
+    /// Reads the files that addresses need.
     ///
     /// # Errors
     /// [`OptionsError`]: a file that is wrong or missing, or that no address needs.
-    pub(super) fn read(files: &TransportFiles, needs: Needs) -> Result<Self, OptionsError> {
-        let certificate = match (&files.tls_certificate, &files.tls_key) {
-            (Some(certificate), Some(key)) => Some((certificate, key)),
-            _ => None,
-        };
-        let certificate = match (needs.certificate, certificate) {
-            (None, None) => None,
-            (Some(address), None) => return Err(OptionsError::NoCertificate(address)),
-            (None, Some(_)) => {
-                return Err(OptionsError::Unused {
-                    flag: "--tls-certificate",
-                    user: "no `--listen tls:HOST:PORT` needs it",
-                });
-            }
-            (Some(_), Some((certificate, key))) => {
-                Some(Arc::new(Certificate::read(certificate, key)?))
-            }
-        };
-        let authorities = match (needs.authorities, &files.tls_ca) {
-            (false, None) => None,
-            (false, Some(_)) => {
-                return Err(OptionsError::Unused {
-                    flag: "--tls-ca",
-                    user: "no connection to a tls:HOST:PORT needs it",
-                });
-            }
-            (true, Some(file)) => Some(Authorities::of_file(file)?),
-            (true, None) => Some(Authorities::of_system()?),
-        };
-        if files.mqtt_login.is_some() && !needs.login {
-            return Err(OptionsError::Unused {
-                flag: "--mqtt-login",
-                user: "no address mqtt:HOST:PORT needs it",
-            });
-        }
-        let login = files.mqtt_login.as_deref().map(Login::read).transpose()?;
+    pub(super) fn read(files: &TransportFiles, needs: &Needs) -> Result<Self, OptionsError> {
+        refuse_unused(files, needs)?;
         Ok(Self {
-            certificate,
-            authorities,
-            login: login.map(Arc::new),
+            #[cfg(feature = "tls")]
+            certificate: certificate(files, needs)?,
+            #[cfg(feature = "tls")]
+            authorities: authorities(files, needs)?,
+            #[cfg(feature = "mqtt")]
+            login: match &files.mqtt_login {
+                Some(file) => Some(Arc::new(Login::read(file)?)),
+                None => None,
+            },
         })
     }
 
@@ -87,9 +64,62 @@ impl Options {
     /// # Errors
     /// [`OptionsError`]; the certificate of before stays.
     pub fn reload(&self) -> Result<bool, OptionsError> {
-        match &self.certificate {
-            None => Ok(false),
-            Some(certificate) => certificate.reload().map(|()| true),
+        #[cfg(feature = "tls")]
+        if let Some(certificate) = &self.certificate {
+            return certificate.reload().map(|()| true);
         }
+        Ok(false)
+    }
+}
+
+/// Refuses a file that no address needs.
+fn refuse_unused(files: &TransportFiles, needs: &Needs) -> Result<(), OptionsError> {
+    for (is_given, is_needed, flag, user) in [
+        (
+            files.tls_certificate.is_some(),
+            needs.certificate.is_some(),
+            "--tls-certificate",
+            "no `--listen tls:HOST:PORT` needs it",
+        ),
+        (
+            files.tls_ca.is_some(),
+            needs.authorities,
+            "--tls-ca",
+            "no connection to a tls:HOST:PORT needs it",
+        ),
+        (
+            files.mqtt_login.is_some(),
+            needs.login,
+            "--mqtt-login",
+            "no address mqtt:HOST:PORT needs it",
+        ),
+    ] {
+        if is_given && !is_needed {
+            return Err(OptionsError::Unused { flag, user });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(feature = "tls")]
+fn certificate(
+    files: &TransportFiles,
+    needs: &Needs,
+) -> Result<Option<Arc<Certificate>>, OptionsError> {
+    let Some(address) = &needs.certificate else {
+        return Ok(None);
+    };
+    match (&files.tls_certificate, &files.tls_key) {
+        (Some(certificate), Some(key)) => Ok(Some(Arc::new(Certificate::read(certificate, key)?))),
+        _ => Err(OptionsError::NoCertificate(address.clone())),
+    }
+}
+
+#[cfg(feature = "tls")]
+fn authorities(files: &TransportFiles, needs: &Needs) -> Result<Option<Authorities>, OptionsError> {
+    match (needs.authorities, &files.tls_ca) {
+        (false, _) => Ok(None),
+        (true, Some(file)) => Authorities::of_file(file).map(Some),
+        (true, None) => Authorities::of_system().map(Some),
     }
 }

@@ -13,7 +13,7 @@ use super::options::Options;
 const DEFAULT_BAUD: u32 = 115_200;
 
 pub(super) const SCHEME: Scheme = Scheme {
-    name: "serial",
+    name: super::SERIAL,
     syntax: "serial:PATH[@BAUD]",
     parse: |text| Some(Arc::new(Serial::parse(text)?)),
 };

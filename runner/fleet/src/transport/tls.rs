@@ -4,10 +4,7 @@
 //! it, and no property of it rests on TLS: a certificate says which machine answers, and keys say
 //! which fleet.
 
-pub(super) mod authorities;
-pub(super) mod certificate;
 mod explain;
-mod provider;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +19,7 @@ use tokio::time::timeout;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
+use super::credentials::certificate::config;
 use super::endpoint::{Accepted, Connecting, Endpoint, Listener, Scheme, Transport};
 use super::options::Options;
 use super::tcp::{Tcp, accepted};
@@ -30,7 +28,7 @@ use super::tcp::{Tcp, accepted};
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) const SCHEME: Scheme = Scheme {
-    name: "tls",
+    name: super::TLS,
     syntax: "tls:HOST:PORT",
     parse: |text| Some(Arc::new(Tls::parse(text)?)),
 };
@@ -80,7 +78,7 @@ impl Endpoint for Tls {
     fn listen(&self, options: &Options) -> io::Result<Box<dyn Listener>> {
         let certificate = options.certificate.as_ref();
         let certificate = certificate.ok_or_else(|| io::Error::from(ErrorKind::Unsupported))?;
-        let acceptor = TlsAcceptor::from(certificate::config(certificate)?);
+        let acceptor = TlsAcceptor::from(config(certificate)?);
         let listener = self.tcp.listener()?;
         Ok(Box::new(Encrypted { listener, acceptor }))
     }

@@ -12,8 +12,8 @@ use rumqttc::v5::{AsyncClient, ConnectionError, Event, EventLoop, MqttOptions};
 use tokio::time::timeout;
 
 use super::super::tcp::Tcp;
-use super::login::Login;
 use super::stream::{MAX_MESSAGE, Message};
+use crate::transport::login::Login;
 
 /// How long connecting and subscribing may take.
 const TIMEOUT: Duration = Duration::from_secs(10);

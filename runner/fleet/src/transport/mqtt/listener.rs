@@ -13,10 +13,10 @@ use super::super::endpoint::{Accepted, Listener};
 use super::super::options::Options;
 use super::broker::{Broker, Incoming, Link, Publisher, name};
 use super::inbox::Inbox;
-use super::login::Login;
 use super::stream::{Message, Stream};
 use super::topics::Topics;
 use crate::backoff::BackOff;
+use crate::transport::login::Login;
 
 /// Streams that were opened and not accepted yet. Messages that would open more are lost.
 const BACKLOG: usize = 1024;

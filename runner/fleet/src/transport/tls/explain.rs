@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use tokio_rustls::rustls::pki_types::UnixTime;
 use tokio_rustls::rustls::{AlertDescription, CertificateError, Error};
 
-use super::authorities::Authorities;
+use crate::transport::credentials::authorities::Authorities;
 
 /// Why this side, which has connected to `host`, does not go on.
 pub(super) fn server(error: io::Error, host: &str, authorities: &Authorities) -> io::Error {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::super::files::{OptionsError, wrong};
 use super::certificate::certificates;
 use super::provider::provider;
+use crate::transport::files::{OptionsError, wrong};
 
 const FLAG: &str = "--tls-ca";
 
@@ -62,12 +62,12 @@ impl Authorities {
     }
 
     /// How a side that believes them connects.
-    pub(super) const fn config(&self) -> &Arc<ClientConfig> {
+    pub(in crate::transport) const fn config(&self) -> &Arc<ClientConfig> {
         &self.config
     }
 
     /// The sentence for a certificate of another authority.
-    pub(super) fn refusal(&self) -> String {
+    pub(in crate::transport) fn refusal(&self) -> String {
         match &self.file {
             Some(file) => {
                 let file = file.display();

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use super::super::files::{OptionsError, wrong};
+use super::files::{OptionsError, wrong};
 use smolfed_release::durable::is_private;
 
 const FLAG: &str = "--mqtt-login";

@@ -11,9 +11,9 @@ use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{Error, ServerConfig};
 
-use super::super::files::{OptionsError, read, wrong};
 use super::provider::provider;
 use crate::lock::lock;
+use crate::transport::files::{OptionsError, wrong};
 
 const CERTIFICATE: &str = "--tls-certificate";
 const KEY: &str = "--tls-key";
@@ -65,7 +65,9 @@ impl fmt::Debug for Certificate {
 
 /// How a side that has a certificate accepts connections. Peers need none: keys of the fleet say
 /// who they are.
-pub(super) fn config(certificate: &Arc<Certificate>) -> io::Result<Arc<ServerConfig>> {
+pub(in crate::transport) fn config(
+    certificate: &Arc<Certificate>,
+) -> io::Result<Arc<ServerConfig>> {
     let resolver: Arc<dyn ResolvesServerCert> = Arc::<Certificate>::clone(certificate);
     let config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
@@ -99,7 +101,7 @@ fn certified(certificate: &Path, key: &Path) -> Result<CertifiedKey, OptionsErro
 }
 
 /// All certificates of a PEM file, of which there is one at least.
-pub(super) fn certificates(
+pub(in crate::transport) fn certificates(
     flag: &'static str,
     path: &Path,
 ) -> Result<Vec<CertificateDer<'static>>, OptionsError> {
@@ -129,5 +131,14 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, OptionsError> {
             _ => "it is damaged: not PEM throughout",
         };
         wrong(KEY, path, what)
+    })
+}
+
+/// Reads a file that a flag names.
+fn read(flag: &'static str, path: &Path) -> Result<Vec<u8>, OptionsError> {
+    std::fs::read(path).map_err(|source| OptionsError::Io {
+        flag,
+        path: path.to_owned(),
+        source,
     })
 }

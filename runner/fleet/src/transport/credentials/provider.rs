@@ -5,6 +5,6 @@ use std::sync::Arc;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 
 /// Those of `ring`.
-pub(super) fn provider() -> Arc<CryptoProvider> {
+pub(in crate::transport) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
