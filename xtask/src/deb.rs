@@ -28,6 +28,8 @@ pub fn run() -> Result<(), Box<dyn Error>> {
         "--locked",
         "--package",
         "smolfed",
+        "--features",
+        "full",
     ]))?;
     succeed(Command::new(&program).arg("man").arg(release.join("man")))?;
     let folder = release.join("completions");
