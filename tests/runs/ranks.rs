@@ -2,8 +2,8 @@
 //!
 //! `SMOLFED_MPI_BIN` names a program that was built with `--features mpi`; `./test` builds one
 //! where it can. The library's tests run every method over ranks that are threads
-//! (`runner/src/source/ranks/tests.rs`); here are the launcher, the processes and what becomes of
-//! them.
+//! (`runner/engine/src/source/ranks/tests.rs`); here are the launcher, the processes and what
+//! becomes of them.
 
 use std::ffi::OsString;
 use std::path::Path;

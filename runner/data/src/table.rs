@@ -2,12 +2,11 @@
 //!
 //! | question | file |
 //! | --- | --- |
-//! | what formats have in common | [`reader`], `rows`, `place` |
+//! | what formats have in common | [`reader`], `rows` |
 //! | the formats | `format`, `delimited`, `arff`, `parquet` |
 //! | bytes as text | `text` |
 //! | which column means what | [`columns`] |
-//! | what becomes of the cells of a column | [`encoding`], `time` |
-//! | what a cell says | `cell` |
+//! | cells of a column as features | [`column`](super::column) |
 //! | what is in each column | [`profile`] |
 //!
 //! A missing cell is filled later ([`missing`](super::missing)). Labels may be any text for

@@ -11,7 +11,7 @@
 //! | `pmtl`, `pp_sgd`, `dpfedmtl`, `local` | methods with personal models |
 //! | `contrastive` | encoders that are learned without labels |
 //! | [`elsewhere`] | messages of devices that are not simulated |
-//! | [`supervised`], [`steps`], [`tuning`] | what methods with labels have in common |
+//! | [`supervised`], [`tuning`] | what methods with labels have in common |
 
 pub mod contract;
 pub mod contrastive;

@@ -1,8 +1,8 @@
-//! Models in use: from a run directory to predictions, and to other programs.
+//! Models in use: from a run directory to predictions, and to other programs. The format of
+//! `preprocessing.json` is in [`smolfed_engine::preprocessing`].
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`preprocessing`] | `preprocessing.json`: what a model needs of a row, beside its parameters |
 //! | [`model`] | the trained model of a run, or of one of its devices |
 //! | [`input`] | new rows, from tables, IDX and LEAF files |
 //! | [`prediction`] | from rows to classes, values and representations |
