@@ -6,7 +6,7 @@
 //! own, [`Plot::to_svg_file`]. Curves are labelled at their ends instead of in a legend.
 //!
 //! ```
-//! use smolfed::report::plot::{Plot, Point, Scale, Series, Tone};
+//! use smolfed_report::report::plot::{Plot, Point, Scale, Series, Tone};
 //!
 //! let plot = Plot {
 //!     title: "Test accuracy".to_owned(),
