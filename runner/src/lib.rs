@@ -25,12 +25,16 @@
 //! | --- | --- | --- |
 //! | [`data`] | [`smolfed_data`] | sources, splits, partitions |
 //! | [`release`] | [`smolfed_release`] | the privacy path, plans, statements, the ledger |
-//! | [`config`], [`experiment`] | [`smolfed_engine`] | the experiment file, and its validation for a federation |
-//! | [`method`], [`task`], [`arithmetic`] | [`smolfed_engine`] | what devices train, the model, how simulated devices calculate |
-//! | [`source`], [`server`], [`round`], [`run`] | [`smolfed_engine`] | where devices are, the server's step, a round, a run |
-//! | [`evaluation`], [`representation`], [`audit`] | [`smolfed_engine`] | how good models and encoders are; attacks on the real round |
-//! | [`fleet`] | [`smolfed_fleet`] | real devices: coordinator, helper, device, transports |
-//! | [`report`], [`runs`], [`sweep`], [`inference`] | [`smolfed_report`] | pages about runs, many runs, models in use |
+//! | [`config`], [`experiment`] | [`smolfed_engine`] | the experiment file, and its validation |
+//! | [`method`], [`task`] | [`smolfed_engine`] | what devices train; the model |
+//! | [`arithmetic`] | [`smolfed_engine`] | how simulated devices calculate |
+//! | [`source`], [`server`] | [`smolfed_engine`] | where devices are; the server's step |
+//! | [`round`], [`run`] | [`smolfed_engine`] | a round; a run |
+//! | [`evaluation`], [`representation`] | [`smolfed_engine`] | how good models and encoders are |
+//! | [`audit`] | [`smolfed_engine`] | attacks on the real round |
+//! | [`fleet`] | [`smolfed_fleet`] | real devices: coordinator, helper, transports |
+//! | [`report`], [`runs`], [`sweep`] | [`smolfed_report`] | pages about runs; many runs |
+//! | [`inference`] | [`smolfed_report`] | models in use |
 //! | [`starter`] | | an experiment file for some data |
 //! | [`cli`] | | the command line |
 #![forbid(unsafe_code)]

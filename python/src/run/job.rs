@@ -12,13 +12,13 @@ use pyo3::types::PyDict;
 use rayon::ThreadPoolBuilder;
 use smolfed::config::Config;
 use smolfed::data::{DataFolders, Dataset, Federation};
+use smolfed::denoise::DenoiserKind;
 use smolfed::experiment::Experiment;
 use smolfed::privacy::origin::Origin;
 use smolfed::report;
 use smolfed::round::RoundRecord;
 use smolfed::run::directory::RunDir;
 use smolfed::run::{self, Control, Ending, RunError, RunResult};
-use smolfed::denoise::DenoiserKind;
 
 use super::config::load;
 use super::outcome::Outcome;

@@ -8,9 +8,9 @@ use smolfed::data::Federation;
 use smolfed::experiment::Experiment;
 use smolfed::inference::model::TrainedModel;
 use smolfed::inference::preprocessing::Preprocessing;
+use smolfed::layout::TensorLayout;
 use smolfed::report::{self, ReportInput};
 use smolfed::run::{Ending, RunResult};
-use smolfed::layout::TensorLayout;
 
 use crate::accounting::statement::{StatementParts, parts};
 use crate::error::value_error;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use numpy::PyReadonlyArrayDyn;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use smolfed::server::{OwnStep, StepView};
 use smolfed::layout::TensorLayout;
+use smolfed::server::{OwnStep, StepView};
 
 use crate::error::value_error;
 use crate::model::tensors;

@@ -11,7 +11,7 @@
 //! | what does an attacker know and compute? | [`attacker`], [`statistics`] |
 //! | which canaries does he find? | [`selection`] |
 //! | what does that prove? | [`attack`], [`bounds`] |
-//! | is each part of the mechanism what is claimed? | [`direct`], [`sensitivity`], with the verdicts of [`check`] |
+//! | is each part of the mechanism what is claimed? | [`direct`], [`sensitivity`], [`check`] |
 //! | how likely are its statistics by chance? | [`tails`] |
 //! | what is released beside the updates? | [`channels`], [`matrices`] |
 //! | and where noise is correlated over rounds? | [`correlated`] |

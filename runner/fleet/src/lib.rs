@@ -2,8 +2,8 @@
 //! by round, the helpers of masked sums, and a device as a process.
 //!
 //! Nothing that a device sends is trusted beyond the checks it passed. A late, dead or dishonest
-//! device costs only its own update and at most the time-out, and does not affect the others. Refused
-//! frames are counted by reason.
+//! device costs only its own update and at most the time-out, and does not affect the others.
+//! Refused frames are counted by reason.
 //!
 //! The coordinator:
 //!

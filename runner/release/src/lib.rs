@@ -24,7 +24,8 @@
 //! | [`admission`] | who may take part in a round with correlated noise |
 //! | [`masking`], [`masked`] | masked sums, and the helpers that take the masks off |
 //! | [`message`] | a second message of a device, with its own noise |
-//! | [`encoding`], [`weight`], [`bit`] | integers; the weight of an update; whether it was clipped |
+//! | [`encoding`], [`weight`] | how updates become integers; the weight of an update |
+//! | [`bit`] | whether an update was clipped, for an adaptive clip norm |
 //! | [`digest`] | whether two releases are the same |
 //! | [`communicator`] | exact sums over several processes |
 //! | [`saved`] | state between rounds, as a checkpoint holds it |
@@ -37,8 +38,10 @@
 //! | [`plan`], [`split`] | noise and accounting of a run, configured before it starts |
 //! | [`schedule`] | the rounds in which something else is released as well |
 //! | [`ledger`] | what was released, on disk before it is used |
-//! | [`statement`], [`origin`] | the promise in JSON and in words; where devices and randomness come from |
-//! | [`durable`], [`entropy`], [`number`] | files that survive a crash; secret random bytes; numbers for readers |
+//! | [`statement`] | the promise in JSON and in words |
+//! | [`origin`] | where devices and randomness come from |
+//! | [`durable`], [`entropy`] | files that survive a crash; secret random bytes |
+//! | [`number`] | numbers for readers |
 //!
 //! The types enforce the order. A [`Contribution`] exists only while a device trains, a
 //! [`PrivateSum`] has no getter and its `Debug` prints only its length, and a [`Released`] is

@@ -1,6 +1,6 @@
 //! A trial of a private selection: the run is the best of a random number of runs with other
 //! settings and other noise, by a score that each of them releases (Papernot, Steinke 2022,
-//! arXiv:2110.03620). The sweep draws the trials and keeps the best alone ([`smolfed_report::sweep`]).
+//! arXiv:2110.03620). The sweep draws the trials and keeps the best alone.
 //!
 //! **The score.** After the last round each device evaluates the shared model on its validation
 //! samples, and sends `2 a - 1` for its accuracy a, a number from -1 to 1: one device moves the sum

@@ -5,8 +5,9 @@
 //! 1. K is drawn from its distribution, and each of the K trials is a candidate, drawn uniformly,
 //!    with a seed of its own. All of it comes from one secret stream, before the first trial: it
 //!    depends on no data, and K is never cut off. All K trials are run.
-//! 2. A trial runs in memory. It releases its model and its score ([`smolfed_engine::experiment::trial`]);
-//!    of the others, nothing is kept, written or counted aloud.
+//! 2. A trial runs in memory. It releases its model and its score
+//!    ([`smolfed_engine::experiment::trial`]). Of the others, nothing is kept, written or counted
+//!    aloud.
 //! 3. The trial of the largest score is run again, with the same bits, into its run directory. Of
 //!    equal scores the first counts: since trials are exchangeable, that is a tie broken at random,
 //!    as if each trial released a number that is uniform and independent beside its score.
