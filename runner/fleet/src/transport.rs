@@ -23,7 +23,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use endpoint::Scheme;
+use endpoint::{MQTT, SERIAL, Scheme, TLS};
 use options::Needs;
 use smolfed_data::missing_feature::MissingFeature;
 
@@ -49,9 +49,6 @@ const OPTIONAL: [(&str, &str); 3] = [
     (TLS, "TLS"),
     (MQTT, "MQTT brokers"),
 ];
-const SERIAL: &str = "serial";
-const TLS: &str = "tls";
-const MQTT: &str = "mqtt";
 
 /// An address that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

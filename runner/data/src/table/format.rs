@@ -8,9 +8,6 @@ use super::{arff, delimited, text};
 #[cfg(not(feature = "parquet"))]
 use crate::missing_feature::MissingFeature;
 
-/// The bytes that a file of Parquet begins and ends with.
-pub(super) const PARQUET: &[u8] = b"PAR1";
-
 #[cfg(not(feature = "parquet"))]
 const NO_PARQUET: MissingFeature = MissingFeature {
     part: "Parquet",
@@ -32,7 +29,7 @@ impl TableFormat {
     /// The format of an unpacked file, by its content; delimited text if it is nothing else.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
-        if bytes.starts_with(PARQUET) {
+        if bytes.starts_with(text::PARQUET) {
             return Self::Parquet;
         }
         match text::decode(bytes) {

@@ -16,8 +16,8 @@ use parquet::record::Field;
 use parquet::record::reader::RowIter;
 
 use super::error::TableError;
-use super::format::PARQUET as MAGIC;
 use super::rows::Rows;
+use super::text::PARQUET;
 use crate::column::place::Place;
 
 /// The first bytes of a file.
@@ -35,7 +35,7 @@ pub(super) struct Parquet {
 
 /// Reads the description of the columns.
 pub(super) fn read(bytes: &[u8]) -> Result<Parquet, TableError> {
-    if !bytes.starts_with(MAGIC) {
+    if !bytes.starts_with(PARQUET) {
         let advice = "is not a Parquet file; `data.source = \"csv\"` reads tables of text";
         return Err(TableError::Binary { advice });
     }

@@ -13,10 +13,13 @@ use super::error::TableError;
 /// Bytes that are looked at for the zeros of UTF-16 and of binary files.
 const HEAD: usize = 1024;
 
+/// The bytes that a file of Parquet begins with.
+pub(super) const PARQUET: &[u8] = b"PAR1";
+
 /// Files that are often taken for tables, by their first bytes, and what to do with each.
 const BINARY: [(&[u8], &str); 6] = [
     (
-        b"PAR1",
+        PARQUET,
         "is a Parquet file: set `data.source = \"parquet\"`",
     ),
     (

@@ -11,6 +11,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::options::Options;
 
+/// The names of the schemes that need a feature, which has the same name.
+pub(super) const MQTT: &str = "mqtt";
+pub(super) const SERIAL: &str = "serial";
+pub(super) const TLS: &str = "tls";
+
 /// A kind of address.
 pub(super) struct Scheme {
     /// The part of an address before the first colon.

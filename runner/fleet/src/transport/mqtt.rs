@@ -33,7 +33,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::endpoint::{Connecting, Endpoint, Listener, Scheme, Transport};
+use super::endpoint::{Connecting, Endpoint, Listener, MQTT, Scheme, Transport};
 use super::options::Options;
 use broker::{Broker, Incoming, Link};
 use inbox::Inbox;
@@ -48,7 +48,7 @@ const QUEUE: usize = 8;
 const IN_FLIGHT: u16 = 16;
 
 pub(super) const SCHEME: Scheme = Scheme {
-    name: super::MQTT,
+    name: MQTT,
     syntax: "mqtt:HOST:PORT[/PREFIX]",
     parse: |text| Some(Arc::new(Mqtt(Topics::parse(text)?))),
 };

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use tokio_serial::SerialPortBuilderExt;
 
-use super::endpoint::{Connecting, Endpoint, Listener, Scheme, Transport};
+use super::endpoint::{Connecting, Endpoint, Listener, SERIAL, Scheme, Transport};
 use super::options::Options;
 
 /// Bits a second, if the address does not specify them.
 const DEFAULT_BAUD: u32 = 115_200;
 
 pub(super) const SCHEME: Scheme = Scheme {
-    name: super::SERIAL,
+    name: SERIAL,
     syntax: "serial:PATH[@BAUD]",
     parse: |text| Some(Arc::new(Serial::parse(text)?)),
 };

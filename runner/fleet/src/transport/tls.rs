@@ -20,7 +20,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::credentials::certificate::config;
-use super::endpoint::{Accepted, Connecting, Endpoint, Listener, Scheme, Transport};
+use super::endpoint::{Accepted, Connecting, Endpoint, Listener, Scheme, TLS, Transport};
 use super::options::Options;
 use super::tcp::{Tcp, accepted};
 
@@ -28,7 +28,7 @@ use super::tcp::{Tcp, accepted};
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) const SCHEME: Scheme = Scheme {
-    name: super::TLS,
+    name: TLS,
     syntax: "tls:HOST:PORT",
     parse: |text| Some(Arc::new(Tls::parse(text)?)),
 };
