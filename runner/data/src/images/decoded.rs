@@ -4,7 +4,7 @@ use std::path::Path;
 
 use image::{DynamicImage, ImageReader};
 
-use super::ImagesError;
+use super::error::ImagesError;
 
 /// An image in memory.
 pub(super) struct Decoded(DynamicImage);

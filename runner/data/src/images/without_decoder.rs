@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::ImagesError;
+use super::error::ImagesError;
 use crate::missing_feature::MissingFeature;
 
 /// An image in memory, of which there is none.
