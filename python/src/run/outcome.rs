@@ -7,8 +7,8 @@ use pyo3::types::PyDict;
 use smolfed::data::Federation;
 use smolfed::experiment::Experiment;
 use smolfed::inference::model::TrainedModel;
-use smolfed::inference::preprocessing::Preprocessing;
 use smolfed::layout::TensorLayout;
+use smolfed::preprocessing::Preprocessing;
 use smolfed::report::{self, ReportInput};
 use smolfed::run::{Ending, RunResult};
 

@@ -247,7 +247,8 @@ fn name(path: &Path) -> String {
         .into_owned()
 }
 
-#[cfg(all(test, feature = "images"))]
+#[cfg(test)]
+#[cfg(feature = "images")]
 mod tests {
     use image::{GrayImage, Luma, Rgb, RgbImage};
 

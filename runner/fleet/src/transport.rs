@@ -193,7 +193,8 @@ pub async fn accept(listener: &mut dyn Listener) -> std::io::Result<Accepted> {
     std::future::poll_fn(|context| listener.poll_accept(context)).await
 }
 
-#[cfg(all(test, feature = "mqtt", feature = "serial", feature = "tls"))]
+#[cfg(test)]
+#[cfg(all(feature = "mqtt", feature = "serial", feature = "tls"))]
 mod tests {
     use super::*;
 

@@ -20,8 +20,6 @@ use super::rows::Rows;
 use super::text::PARQUET;
 use crate::column::place::Place;
 
-/// The first bytes of a file.
-
 const SECONDS_PER_DAY: u64 = 86_400;
 
 /// A file of this format.

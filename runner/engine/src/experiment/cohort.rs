@@ -70,6 +70,9 @@ pub enum CohortError {
 
 impl CohortRule {
     /// The sampling of an event.
+    ///
+    /// # Errors
+    /// [`CohortError`] for the first number that does not fit.
     pub fn sampling(&self) -> Result<Sampling, CohortError> {
         let devices = self.device_count;
         let bad_devices = number(Part::DeviceCount, f64::from(devices));
@@ -159,6 +162,9 @@ fn sampling_rate(value: f64) -> Result<SamplingRate, CohortError> {
 }
 
 /// The sampling of an experiment on `device_count` devices, in `parts` parts if they take turns.
+///
+/// # Errors
+/// [`ExperimentError`] for the first invalid key.
 pub fn sampling(
     cohort: &CohortConfig,
     device_count: u32,

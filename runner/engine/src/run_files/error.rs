@@ -89,6 +89,9 @@ pub enum RunDirError {
 }
 
 /// [`durable::write_atomically`], with the error of a run directory.
+///
+/// # Errors
+/// [`RunDirError::Io`].
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RunDirError> {
     durable::write_atomically(path, bytes).map_err(io("write", path))
 }
@@ -112,6 +115,9 @@ pub fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> R
 }
 
 /// `None` for a file that is not there.
+///
+/// # Errors
+/// That of `read`, unless the file is missing.
 pub fn if_there<T>(read: Result<T, RunDirError>) -> Result<Option<T>, RunDirError> {
     match read {
         Ok(value) => Ok(Some(value)),

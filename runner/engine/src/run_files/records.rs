@@ -45,6 +45,9 @@ pub struct RecordFile<T> {
 impl<T: Record> RecordFile<T> {
     /// Opens the file with the records of the first `rounds` rounds and nothing after them: what a
     /// broken run wrote beyond its checkpoint, whole, torn or damaged, is written again.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it cannot be read or written, or has fewer records.
     pub fn open(path: &Path, rounds: u32) -> Result<Self, RunDirError> {
         let bytes = bytes(path)?;
         let (mut kept, mut found) = (Vec::new(), 0);
@@ -99,6 +102,9 @@ fn line(path: &Path, record: &impl Serialize) -> Result<String, RunDirError> {
 }
 
 /// All whole records, in order; a torn last line is left out, and so is a missing file.
+///
+/// # Errors
+/// [`RunDirError`] if it cannot be read, or a line is damaged.
 pub fn read<T: Record>(path: &Path) -> Result<Vec<T>, RunDirError> {
     lines(&bytes(path)?)
         .enumerate()

@@ -1,4 +1,9 @@
 //! Ranks that are threads of this process: every test of ranks runs without MPI.
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "only tests have these ranks, and a panic is how a test fails"
+)]
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
