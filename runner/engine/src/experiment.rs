@@ -42,7 +42,7 @@ use smolfed_data::federation::Federation;
 use smolfed_data::partition::Dealing;
 use smolfed_data::scale::Scale;
 use smolfed_release::SamplingScheme;
-use smolfed_release::masked::{HelperPolicy, Helpers, Here};
+use smolfed_release::masked::{HelperPolicy, Helpers, LocalHelpers};
 use smolfed_release::masking::Masking;
 use smolfed_release::origin::Origin;
 use smolfed_release::plan::{PrivacyPlan, Updates, earlier, of_unit};
@@ -279,12 +279,12 @@ impl Experiment {
     /// The helpers of a simulation, with keys and noise of its root; `None` with real devices, and
     /// without helpers.
     #[must_use]
-    pub fn helpers_here<'h>(&self, root: &Root) -> Option<Box<dyn Helpers + 'h>> {
+    pub fn local_helpers<'h>(&self, root: &Root) -> Option<Box<dyn Helpers + 'h>> {
         let policy = self
             .helper_policy(0)
             .filter(|_| self.release.is_simulation)?;
         let devices = self.sampling.device_count();
-        Some(Box::new(Here::new(
+        Some(Box::new(LocalHelpers::new(
             &policy,
             devices,
             root,

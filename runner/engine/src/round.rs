@@ -139,7 +139,7 @@ impl<'a> Training<'a> {
             clip_norm: experiment.adaptive.map(|adaptive| adaptive.initial),
             score: None,
             history: experiment.history(),
-            helpers: experiment.helpers_here(&start.root),
+            helpers: experiment.local_helpers(&start.root),
             root: start.root,
             spectrum: None,
             devices: None,

@@ -385,8 +385,8 @@ impl Run<'_> {
         &mut self,
         checkpoint: Option<&mut Checkpoint>,
     ) -> Result<Option<Box<dyn Helpers>>, RunError> {
-        let here = self.experiment.helpers_here(&self.start.root);
-        let mut helpers = self.helpers.take().or(here);
+        let local = self.experiment.local_helpers(&self.start.root);
+        let mut helpers = self.helpers.take().or(local);
         if let (Some(helpers), Some(checkpoint), Some(dir)) = (&mut helpers, checkpoint, self.dir) {
             let restored = helpers.restore(&mut checkpoint.method);
             restored.map_err(|reason| dir.foreign_checkpoint(reason))?;

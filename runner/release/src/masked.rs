@@ -47,7 +47,7 @@ pub use policy::HelperPolicy;
 pub use record::AnswerRecord;
 pub use refusal::HelperRefusal;
 pub use request::{Attendee, HelperAnswer, HelperRequest, Listed};
-pub use round::{Helpers, Here, MaskedRound};
+pub use round::{Helpers, LocalHelpers, MaskedRound};
 
 #[cfg(test)]
 mod tests;

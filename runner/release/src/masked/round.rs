@@ -91,13 +91,13 @@ pub trait Helpers: Send {
 
 /// The helpers of a simulation, in this process.
 #[derive(Debug)]
-pub struct Here(Vec<HelperParty>);
+pub struct LocalHelpers(Vec<HelperParty>);
 
 /// The names in checkpoints: the sums of masks of helper `.J`, and their rounds.
 const SUMS: &str = "helper.sums";
 const ROUNDS: &str = "helper.rounds";
 
-impl Here {
+impl LocalHelpers {
     /// All helpers of a simulation of so many devices, with keys and noise of its root.
     #[must_use]
     pub fn new(policy: &HelperPolicy, devices: u32, root: &Root, fault: Fault) -> Self {
@@ -112,7 +112,7 @@ impl Here {
     }
 }
 
-impl Helpers for Here {
+impl Helpers for LocalHelpers {
     fn unmask(&mut self, round: &MaskedRound) -> Result<Vec<HelperAnswer>, HelperError> {
         let ask = |party: &mut HelperParty| {
             let helper = party.number();

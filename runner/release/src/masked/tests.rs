@@ -87,8 +87,8 @@ impl Setting {
         }
     }
 
-    fn here(&self) -> Here {
-        Here::new(&self.policy, DEVICES, &root(), self.release.fault)
+    fn helpers(&self) -> LocalHelpers {
+        LocalHelpers::new(&self.policy, DEVICES, &root(), self.release.fault)
     }
 
     fn history(&self) -> History {
@@ -115,7 +115,7 @@ impl Setting {
 
     fn release(
         &self,
-        (history, helpers): (&mut History, &mut Here),
+        (history, helpers): (&mut History, &mut LocalHelpers),
         round: u32,
         devices: &[u32],
     ) -> Result<Released, HelperError> {
@@ -208,16 +208,16 @@ proptest! {
     /// bit for bit: that of a trusted server with the same noise.
     #[test]
     fn the_release_is_that_of_a_trusted_server(
-        present in vec(any::<bool>(), DEVICES as usize), round in 0u32..90, helpers in 1u8..=3,
+        present in vec(any::<bool>(), DEVICES as usize), round in 0u32..90, count in 1u8..=3,
     ) {
-        let setting = Setting::new(helpers, None);
+        let setting = Setting::new(count, None);
         let present = devices(&present);
-        let (mut history, mut here) = (setting.history(), setting.here());
-        let released = setting.release((&mut history, &mut here), round, &present).unwrap();
+        let (mut history, mut helpers) = (setting.history(), setting.helpers());
+        let released = setting.release((&mut history, &mut helpers), round, &present).unwrap();
         let expected = plus(&exact(round, &present), &setting.noise(round));
         prop_assert_eq!(released.integers(), expected);
         // Half of the variance or less is a coalition's own.
-        let std = f64::from(CLIP_NORM) * f64::from(helpers + 1).sqrt();
+        let std = f64::from(CLIP_NORM) * f64::from(count + 1).sqrt();
         prop_assert!((released.noise_std() / std - 1.0).abs() < 1e-12);
     }
 
@@ -228,7 +228,7 @@ proptest! {
         parts in vec(vec(any::<bool>(), 4), 12), anew in 1u32..12,
     ) {
         let setting = Setting::new(1, Some(correlated()));
-        let (mut history, mut here) = (setting.history(), setting.here());
+        let (mut history, mut helpers) = (setting.history(), setting.helpers());
         let mut trusted = History::new(setting.strategy.as_ref(), BITS, LENGTH);
         for (round, present) in (0..).zip(&parts) {
             // The devices of the round's turn.
@@ -237,7 +237,7 @@ proptest! {
                 history.begin_anew();
                 trusted.begin_anew();
             }
-            let released = setting.release((&mut history, &mut here), round, &devices).unwrap();
+            let released = setting.release((&mut history, &mut helpers), round, &devices).unwrap();
             let mut sum = PrivateSum::zero(LENGTH);
             let entries = exact(round, &devices);
             sum.integers_mut().copy_from_slice(&entries);
@@ -253,26 +253,26 @@ proptest! {
 fn a_history_that_does_not_match_begins_anew_and_keeps_the_bound() {
     let strategy = correlated();
     let setting = Setting::new(1, Some(strategy.clone()));
-    let (mut history, mut here) = (setting.history(), setting.here());
+    let (mut history, mut helpers) = (setting.history(), setting.helpers());
     let mut factors = Vec::new();
-    let round = |round: u32, history: &mut History, here: &mut Here| {
+    let round = |round: u32, history: &mut History, helpers: &mut LocalHelpers| {
         let devices = [round % 3];
-        let released = setting.release((history, here), round, &devices);
+        let released = setting.release((history, helpers), round, &devices);
         released.map(|released| released.integers().to_vec())
     };
     for number in 0..2 {
-        round(number, &mut history, &mut here).unwrap();
+        round(number, &mut history, &mut helpers).unwrap();
     }
     // The helper restarts: its sums are gone, its record is not.
-    here = setting.here();
-    let error = round(2, &mut history, &mut here).unwrap_err();
+    helpers = setting.helpers();
+    let error = round(2, &mut history, &mut helpers).unwrap_err();
     let HelperError::Refused { helper: 0, refusal } = error else {
         panic!("{error}");
     };
     assert!(refusal.begins_anew());
     history.begin_anew();
     for number in 3..8 {
-        let released = round(number, &mut history, &mut here).unwrap();
+        let released = round(number, &mut history, &mut helpers).unwrap();
         let noise = setting.noise(number);
         let clean: Vec<i64> = released.iter().zip(&noise).map(|(y, z)| y - z).collect();
         factors.push(clean);
@@ -309,7 +309,7 @@ fn an_answer_that_does_not_belong_to_the_sum_is_noticed() {
     }
     let setting = Setting::new(1, None);
     let everybody: Vec<u32> = (0..DEVICES).collect();
-    let mut here = Here::new(
+    let mut helpers = LocalHelpers::new(
         &HelperPolicy {
             max_rounds: 1_000,
             participations: 1_000,
@@ -326,7 +326,7 @@ fn an_answer_that_does_not_belong_to_the_sum_is_noticed() {
         let by = (&setting.release, &root());
         let error = publish(sum, Some(asked), parties, by, &at(round)).unwrap_err();
         assert_eq!(error, HelperError::Implausible, "{round}");
-        let honest = setting.release((&mut setting.history(), &mut here), round, &everybody);
+        let honest = setting.release((&mut setting.history(), &mut helpers), round, &everybody);
         assert!(honest.is_ok(), "{round}");
     }
 }
@@ -396,25 +396,27 @@ fn whether_a_device_could_train_does_not_show() {
 #[test]
 fn a_checkpoint_has_the_sums_of_masks() {
     let setting = Setting::new(2, Some(correlated()));
-    let (mut history, mut here) = (setting.history(), setting.here());
+    let (mut history, mut helpers) = (setting.history(), setting.helpers());
     for round in 0..5 {
         let released = setting
-            .release((&mut history, &mut here), round, &[round % 3])
+            .release((&mut history, &mut helpers), round, &[round % 3])
             .unwrap();
         history.decode(released).unwrap();
     }
     let mut saved = crate::saved::Saved::default();
     history.save(&mut saved, true);
-    here.save(&mut saved);
-    let (mut later, mut helpers) = (setting.history(), setting.here());
+    helpers.save(&mut saved);
+    let (mut later, mut later_helpers) = (setting.history(), setting.helpers());
     later.restore(&mut saved.clone(), 5).unwrap();
-    helpers.restore(&mut saved).unwrap();
-    let expected = setting.release((&mut history, &mut here), 5, &[5]).unwrap();
+    later_helpers.restore(&mut saved).unwrap();
+    let expected = setting
+        .release((&mut history, &mut helpers), 5, &[5])
+        .unwrap();
     let found = setting
-        .release((&mut later, &mut helpers), 5, &[5])
+        .release((&mut later, &mut later_helpers), 5, &[5])
         .unwrap();
     assert_eq!(found.integers(), expected.integers());
-    assert!(setting.here().restore(&mut Default::default()).is_err());
+    assert!(setting.helpers().restore(&mut Default::default()).is_err());
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub fn checks(target: &Target<'_>, seed: u64) -> Vec<Check> {
     let experiment = target.experiment();
     let root = Root::from_seed(seed.wrapping_add(SEEDS));
     let (Some(masking), Some(helpers)) =
-        (experiment.release.masking, experiment.helpers_here(&root))
+        (experiment.release.masking, experiment.local_helpers(&root))
     else {
         return Vec::new();
     };
@@ -34,7 +34,7 @@ pub fn checks(target: &Target<'_>, seed: u64) -> Vec<Check> {
     vec![
         scene.masks(),
         scene.second_answer(helpers),
-        scene.attendance(experiment.helpers_here(&scene.root)),
+        scene.attendance(experiment.local_helpers(&scene.root)),
     ]
 }
 

@@ -62,7 +62,7 @@ fn with_an_answer_the_view_is_the_noisy_sum() {
     let masked: Vec<Vec<i64>> = [1, 4]
         .map(|device| setting.sum(3, &[device]).0.integers().to_vec())
         .to_vec();
-    let answers = setting.here().unmask(&round).unwrap();
+    let answers = setting.helpers().unmask(&round).unwrap();
     let (one, other) = (integers(1, 3), integers(4, 3));
     // The masks of both devices, as they are and as they would be if the updates changed places.
     let masks = |of: [&[i64]; 2]| -> Vec<Vec<i64>> {
@@ -146,14 +146,14 @@ fn faults_of_helpers_show_updates() {
     // Without the helper's noise, the coordinator takes its own off and has the exact sum.
     let silent = faulty(Fault::NoHelperNoise);
     let released = silent
-        .release((&mut silent.history(), &mut silent.here()), 3, &[1, 4])
+        .release((&mut silent.history(), &mut silent.helpers()), 3, &[1, 4])
         .unwrap();
     let mut own = vec![0; LENGTH];
     let sampler = silent.release.mechanism.sampler().unwrap();
     add_noise(&mut own, sampler, &root(), Purpose::ServerNoise, 3);
     assert_eq!(released.integers(), plus(&exact(3, &[1, 4]), &own));
     // Two answers for lists that differ by one device have its mask, and with it its update.
-    let answer = |here: &mut Here, setting: &Setting, devices: &[u32]| {
+    let answer = |helpers: &mut LocalHelpers, setting: &Setting, devices: &[u32]| {
         let (mut sum, asked) = setting.sum(3, devices);
         let round = MaskedRound {
             number: 3,
@@ -163,12 +163,12 @@ fn faults_of_helpers_show_updates() {
             attendees: std::mem::take(sum.attendees_mut()),
             earlier: Vec::new(),
         };
-        here.unmask(&round)
+        helpers.unmask(&round)
     };
     let generous = faulty(Fault::OneAnswerTooMany);
-    let mut here = generous.here();
-    let both = answer(&mut here, &generous, &[1, 4]).unwrap();
-    let one = answer(&mut here, &generous, &[1]).unwrap();
+    let mut helpers = generous.helpers();
+    let both = answer(&mut helpers, &generous, &[1, 4]).unwrap();
+    let one = answer(&mut helpers, &generous, &[1]).unwrap();
     let ring = generous.release.masking.unwrap().ring;
     let masked = generous.sum(3, &[4]).0;
     let masks = both[0]
@@ -183,8 +183,8 @@ fn faults_of_helpers_show_updates() {
         .map(|(y, u)| ring.centre(y - u));
     assert_eq!(update.collect::<Vec<_>>(), integers(4, 3));
     let honest = Setting::new(1, None);
-    let mut here = honest.here();
-    answer(&mut here, &honest, &[1, 4]).unwrap();
-    let error = answer(&mut here, &honest, &[1]).unwrap_err();
+    let mut helpers = honest.helpers();
+    answer(&mut helpers, &honest, &[1, 4]).unwrap();
+    let error = answer(&mut helpers, &honest, &[1]).unwrap_err();
     assert!(error.to_string().contains("answered already"), "{error}");
 }
