@@ -1,4 +1,4 @@
-//! The helpers of a fleet with masked updates, in processes elsewhere: asked over links, once a
+//! The helpers of a fleet with masked updates, in other processes: asked over links, once a
 //! round, all at the same time.
 //!
 //! Before a round begins every helper must answer, and say that it insists on what the privacy
@@ -82,7 +82,7 @@ pub struct HelperSettings {
 }
 
 /// The helpers of a fleet.
-pub struct Elsewhere {
+pub struct RemoteHelpers {
     runtime: Runtime,
     remotes: Vec<Remote>,
     /// What the privacy statement counts on.
@@ -101,13 +101,13 @@ pub struct Elsewhere {
     failure: Option<HelperError>,
 }
 
-impl fmt::Debug for Elsewhere {
+impl fmt::Debug for RemoteHelpers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Elsewhere({} helpers)", self.remotes.len())
+        write!(f, "RemoteHelpers({} helpers)", self.remotes.len())
     }
 }
 
-impl Elsewhere {
+impl RemoteHelpers {
     /// The helpers with these links, which must insist on this policy. Nothing is connected yet.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ impl Elsewhere {
     }
 }
 
-impl Helpers for Elsewhere {
+impl Helpers for RemoteHelpers {
     fn ready(&mut self) -> Result<(), HelperError> {
         match self.failure.take() {
             Some(last) if self.missing == WhenMissing::Stop => return Err(last),

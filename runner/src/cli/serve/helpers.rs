@@ -9,7 +9,7 @@ use smolfed_core::crypto::Key;
 use crate::cli::CliError;
 use smolfed_engine::experiment::Experiment;
 use smolfed_fleet::coordinator::Endpoints;
-use smolfed_fleet::helpers::{Elsewhere, HelperSettings, WhenMissing};
+use smolfed_fleet::helpers::{HelperSettings, RemoteHelpers, WhenMissing};
 use smolfed_fleet::keys::FleetKeys;
 use smolfed_fleet::service::Service;
 use smolfed_fleet::stopping::Stopping;
@@ -66,6 +66,6 @@ pub(super) fn begin(
         strikes: endpoints.strikes,
     };
     let (stopping, service) = (Arc::clone(stopping), Arc::clone(service));
-    let helpers = Elsewhere::new(&settings, links.into_iter(), policy, stopping, service);
+    let helpers = RemoteHelpers::new(&settings, links.into_iter(), policy, stopping, service);
     Ok(Some(Box::new(helpers.map_err(CliError::Stopped)?)))
 }
