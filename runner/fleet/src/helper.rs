@@ -8,16 +8,16 @@
 //! | [`file`](mod@file) | the keys of a helper |
 //! | [`ledger`] | what it has answered, on disk before the answer leaves |
 //! | [`store`] | both on disk |
-//! | [`desk`] | one answer a round, which is recorded before it leaves |
-//! | [`seat`] | one coordinator at a time |
+//! | [`service`] | one answer a round, which is recorded before it leaves |
+//! | [`slot`] | one coordinator at a time |
 //! | [`server`] | connections |
 //! | `watch` | metrics and health |
 
-pub mod desk;
 pub mod file;
 pub mod ledger;
-pub mod seat;
 pub mod server;
+pub mod service;
+pub mod slot;
 pub mod store;
 #[cfg(feature = "page")]
 mod watch;

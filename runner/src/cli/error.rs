@@ -12,7 +12,7 @@ use smolfed_engine::config::ConfigError;
 use smolfed_engine::ranks::ConnectError;
 use smolfed_engine::run::RunError;
 use smolfed_engine::run_files::error::RunDirError;
-use smolfed_fleet::helper::desk::DeskError;
+use smolfed_fleet::helper::service::HelperServiceError;
 use smolfed_fleet::keys::KeysError;
 use smolfed_fleet::source::terms::ServeError;
 use smolfed_fleet::watch::HttpError;
@@ -45,7 +45,7 @@ pub enum CliError {
     Keys(#[from] KeysError),
     /// A helper.
     #[error(transparent)]
-    Helper(#[from] DeskError),
+    Helper(#[from] HelperServiceError),
     /// The live page.
     #[error(transparent)]
     Http(#[from] HttpError),

@@ -9,9 +9,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::CliError;
 use super::operation::{LogArgs, address};
-use smolfed_fleet::helper::desk::Desk;
 use smolfed_fleet::helper::serve_figures;
 use smolfed_fleet::helper::server::Server;
+use smolfed_fleet::helper::service::HelperService;
 use smolfed_fleet::lock::lock;
 use smolfed_fleet::transport::{Address, Listener, Options, TransportFiles, read_options};
 use smolfed_fleet::watch::log::Log;
@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         let signals = Signals::handle()?;
         let listeners = args.listen.iter().map(|address| listen(address, &options));
         let listeners: Vec<_> = listeners.collect::<Result<_, _>>()?;
-        let server = Server::new(Desk::open(&args.keys, args.min_cohort)?);
+        let server = Server::new(HelperService::open(&args.keys, args.min_cohort)?);
         for (listener, address) in listeners.into_iter().zip(&args.listen) {
             let sentence = format!("waiting for the coordinator at {address}");
             tracing::info!(reason = "listening", %address, "{sentence}");
@@ -156,7 +156,7 @@ fn reload(server: &Server, log: &Log, options: &Options) {
             "the certificate stays as it was: {error}"
         );
     }
-    let reloaded = lock(server.desk()).reload();
+    let reloaded = lock(server.service()).reload();
     match reloaded {
         Ok(devices) => tracing::info!(
             reason = "reload",

@@ -8,8 +8,8 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::desk::Desk;
-use super::seat::Seat;
+use super::service::HelperService;
+use super::slot::CoordinatorSlot;
 use crate::helper_link::link::{Link, LinkError, LinkKey, ephemeral};
 use crate::helper_link::message::{Question, Reply};
 use crate::lock::lock;
@@ -30,9 +30,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// What connections share.
 #[derive(Debug)]
 pub struct Server {
-    desk: Mutex<Desk>,
+    service: Mutex<HelperService>,
     link: LinkKey,
-    seat: Seat,
+    slot: CoordinatorSlot,
     places: Arc<Semaphore>,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -41,11 +41,11 @@ pub struct Server {
 impl Server {
     /// A helper without connections.
     #[must_use]
-    pub fn new(desk: Desk) -> Arc<Self> {
+    pub fn new(service: HelperService) -> Arc<Self> {
         Arc::new(Self {
-            link: desk.link().clone(),
-            desk: Mutex::new(desk),
-            seat: Seat::default(),
+            link: service.link().clone(),
+            service: Mutex::new(service),
+            slot: CoordinatorSlot::default(),
             places: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -54,14 +54,14 @@ impl Server {
 
     /// The helper at work.
     #[must_use]
-    pub const fn desk(&self) -> &Mutex<Desk> {
-        &self.desk
+    pub const fn service(&self) -> &Mutex<HelperService> {
+        &self.service
     }
 
     /// Whether a coordinator is connected.
     #[must_use]
     pub fn is_connected(&self) -> bool {
-        self.seat.is_taken()
+        self.slot.is_taken()
     }
 
     /// Accepts connections until the helper stops.
@@ -117,14 +117,14 @@ impl Server {
             Ok(Err(error)) => return refused(&error.to_string()),
             Err(_) => return refused("nothing was sent"),
         };
-        let Some(ends) = self.seat.take(process) else {
+        let Some(ends) = self.slot.take(process) else {
             refused("another coordinator is connected");
             let _ = timeout(SEND_TIMEOUT, link.send(&Reply::Busy.to_bytes())).await;
             return;
         };
         tracing::info!(reason = "connected", "the coordinator is connected");
         let why = self.talk(&mut link, &ends).await;
-        self.seat.leave(&ends);
+        self.slot.leave(&ends);
         let why = why.err().map_or_else(
             || "the helper stops, or it has connected again".to_owned(),
             |error| error.to_string(),
@@ -149,7 +149,7 @@ impl Server {
                 Ok(Question::Ask) => self.state(),
                 Ok(Question::Request(request)) => {
                     // Seconds of arithmetic for a large model; other connections go on.
-                    tokio::task::block_in_place(|| lock(&self.desk).answer(&request))
+                    tokio::task::block_in_place(|| lock(&self.service).answer(&request))
                 }
                 Ok(Question::Hello(_)) | Err(_) => return Err(LinkError::Message),
             };
@@ -157,7 +157,7 @@ impl Server {
     }
 
     fn state(&self) -> Reply {
-        Reply::State(lock(&self.desk).state())
+        Reply::State(lock(&self.service).state())
     }
 }
 

@@ -25,7 +25,7 @@ pub fn routes(server: Arc<Server>) -> Router {
 }
 
 async fn prometheus(State(server): State<Arc<Server>>) -> Response {
-    // An answer takes the desk for seconds: others wait elsewhere than on the event loop.
+    // An answer locks the service for seconds: others wait elsewhere than on the event loop.
     let text = tokio::task::block_in_place(|| text(&server));
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response()
 }
@@ -34,8 +34,8 @@ async fn prometheus(State(server): State<Arc<Server>>) -> Response {
 fn text(server: &Server) -> String {
     let connected = f64::from(u8::from(server.is_connected()));
     let (state, tally) = {
-        let desk = lock(server.desk());
-        (desk.state(), desk.tally().clone())
+        let service = lock(server.service());
+        (service.state(), service.tally().clone())
     };
     let mut metrics = Registry::with_prefix("smolfed_helper");
     for (name, help, value) in [

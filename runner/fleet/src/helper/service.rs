@@ -23,7 +23,7 @@ use smolfed_release::masked::{HelperParty, HelperPolicy, HelperRefusal, HelperRe
 /// Why a helper cannot work.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum DeskError {
+pub enum HelperServiceError {
     /// Its keys.
     #[error(transparent)]
     Keys(#[from] KeysError),
@@ -35,7 +35,7 @@ pub enum DeskError {
     Entropy(#[from] EntropyError),
 }
 
-impl DeskError {
+impl HelperServiceError {
     /// Whether what was given is to blame, and not the file system.
     #[must_use]
     pub fn is_bad_input(&self) -> bool {
@@ -60,9 +60,9 @@ pub struct Tally {
     pub failed: u64,
 }
 
-/// A helper at work.
+/// The service of a helper: its keys and its ledger, while it answers.
 #[derive(Debug)]
-pub struct Desk {
+pub struct HelperService {
     path: PathBuf,
     party: HelperParty,
     ledger: HelperLedger,
@@ -72,13 +72,13 @@ pub struct Desk {
     _lock: KeysLock,
 }
 
-impl Desk {
+impl HelperService {
     /// Reads keys and ledger, and locks them for this process. The operator may insist on more
     /// devices on a list than the file.
     ///
     /// # Errors
-    /// [`DeskError`].
-    pub fn open(path: &Path, min_cohort: Option<u32>) -> Result<Self, DeskError> {
+    /// [`HelperServiceError`].
+    pub fn open(path: &Path, min_cohort: Option<u32>) -> Result<Self, HelperServiceError> {
         let (path, _) = store::read(path)?;
         let mut lock = KeysLock::take(&path, "another helper")?;
         let (path, file) = store::read(&path)?;
@@ -130,8 +130,8 @@ impl Desk {
     /// the helper insists on stays as it was.
     ///
     /// # Errors
-    /// [`DeskError`]; the keys are then as they were.
-    pub fn reload(&mut self) -> Result<usize, DeskError> {
+    /// [`HelperServiceError`]; the keys are then as they were.
+    pub fn reload(&mut self) -> Result<usize, HelperServiceError> {
         let (_, file) = store::read(&self.path)?;
         let changed = self.ledger.has_keys(digests(&file))?;
         self.party

@@ -56,8 +56,8 @@ impl Place {
         self.dir.path().join("helper-0.toml")
     }
 
-    fn open(&self) -> Desk {
-        Desk::open(&self.path(), None).unwrap()
+    fn open(&self) -> HelperService {
+        HelperService::open(&self.path(), None).unwrap()
     }
 
     fn ledger(&self) -> String {
@@ -98,24 +98,24 @@ fn a_restarted_helper_remembers_what_it_has_answered() {
     let file = file();
     let place = Place::new(&file);
     let first = request(&file, 0, &[0, 1, 2]);
-    let mut desk = place.open();
-    let answer = desk.answer(&first);
+    let mut service = place.open();
+    let answer = service.answer(&first);
     assert!(matches!(answer, Reply::Answer(..)));
-    assert_eq!(desk.answer(&first), answer, "the same once more");
-    assert_eq!((desk.tally().answered, desk.tally().repeated), (1, 1));
-    drop(desk);
+    assert_eq!(service.answer(&first), answer, "the same once more");
+    assert_eq!((service.tally().answered, service.tally().repeated), (1, 1));
+    drop(service);
     // The noise of the round is gone, or known: either way there is no second answer.
-    let mut desk = place.open();
-    assert_eq!(desk.state().last, Some(0));
-    assert_eq!(desk.state().rounds_left, 4);
+    let mut service = place.open();
+    assert_eq!(service.state().last, Some(0));
+    assert_eq!(service.state().rounds_left, 4);
     for request in [first, request(&file, 0, &[0, 1])] {
-        let found = refusal(desk.answer(&request));
+        let found = refusal(service.answer(&request));
         assert_eq!(found, HelperRefusal::Answered { round: 0 });
     }
-    let answer = desk.answer(&request(&file, 1, &[0, 1]));
+    let answer = service.answer(&request(&file, 1, &[0, 1]));
     assert!(matches!(answer, Reply::Answer(..)));
     assert_eq!(
-        desk.tally().refused,
+        service.tally().refused,
         BTreeMap::from([("answered".to_owned(), 2)])
     );
 }
@@ -125,17 +125,17 @@ fn a_restarted_helper_remembers_what_it_has_answered() {
 fn an_answer_leaves_once_its_record_is_on_the_disk() {
     let file = file();
     let place = Place::new(&file);
-    let mut desk = place.open();
+    let mut service = place.open();
     let before = place.ledger();
-    desk.answer(&request(&file, 0, &[0, 1]));
+    service.answer(&request(&file, 0, &[0, 1]));
     assert!(place.ledger().len() > before.len());
     // A disk that is full: no answer leaves, and nothing was answered.
-    desk.ledger.fill_up();
-    assert_eq!(desk.answer(&request(&file, 1, &[0, 1])), Reply::Failed);
-    assert_eq!((desk.state().last, desk.tally().failed), (Some(0), 1));
-    drop(desk);
-    let mut desk = place.open();
-    let answer = desk.answer(&request(&file, 1, &[0, 1]));
+    service.ledger.fill_up();
+    assert_eq!(service.answer(&request(&file, 1, &[0, 1])), Reply::Failed);
+    assert_eq!((service.state().last, service.tally().failed), (Some(0), 1));
+    drop(service);
+    let mut service = place.open();
+    let answer = service.answer(&request(&file, 1, &[0, 1]));
     assert!(matches!(answer, Reply::Answer(..)));
 }
 
@@ -143,21 +143,21 @@ fn an_answer_leaves_once_its_record_is_on_the_disk() {
 fn lists_of_devices_that_do_not_belong_are_refused() {
     let file = file();
     let place = Place::new(&file);
-    let mut desk = place.open();
+    let mut service = place.open();
     let mut others = file.clone();
     others.keys.insert(9, Zeroizing::new([9; 32]));
-    let found = refusal(desk.answer(&request(&others, 0, &[0, 9])));
+    let found = refusal(service.answer(&request(&others, 0, &[0, 9])));
     assert_eq!(found, HelperRefusal::Unknown { device: 9 });
-    let found = refusal(desk.answer(&request(&file, 0, &[1, 1])));
+    let found = refusal(service.answer(&request(&file, 0, &[1, 1])));
     assert_eq!(found, HelperRefusal::Repeated { device: 1 });
-    let found = refusal(desk.answer(&request(&file, 0, &[1])));
+    let found = refusal(service.answer(&request(&file, 0, &[1])));
     assert_eq!(found, HelperRefusal::SmallCohort { found: 1, least: 2 });
     let mut forged = request(&file, 0, &[0, 1]);
     forged.devices[1].tag[3] ^= 1;
-    let found = refusal(desk.answer(&forged));
+    let found = refusal(service.answer(&forged));
     assert_eq!(found, HelperRefusal::Tag { device: 1 });
     // None of this used the round up.
-    let answer = desk.answer(&request(&file, 0, &[0, 1]));
+    let answer = service.answer(&request(&file, 0, &[0, 1]));
     assert!(matches!(answer, Reply::Answer(..)));
 }
 
@@ -165,8 +165,8 @@ fn lists_of_devices_that_do_not_belong_are_refused() {
 fn revoked_devices_are_refused_and_those_with_another_key_begin_anew() {
     let mut file = file();
     let place = Place::new(&file);
-    let mut desk = place.open();
-    desk.answer(&request(&file, 0, &[0, 1, 2, 3]));
+    let mut service = place.open();
+    service.answer(&request(&file, 0, &[0, 1, 2, 3]));
     // Device 1 is revoked, and device 2 gets another key and so another ledger.
     let (_, replaced) = store::edit(&place.path(), |file| {
         file.revoke(1)?;
@@ -176,38 +176,40 @@ fn revoked_devices_are_refused_and_those_with_another_key_begin_anew() {
     })
     .unwrap();
     assert_eq!(replaced, BTreeSet::from([2]));
-    assert_eq!(desk.reload().unwrap(), 3);
-    let found = refusal(desk.answer(&request(&file, 1, &[0, 1])));
+    assert_eq!(service.reload().unwrap(), 3);
+    let found = refusal(service.answer(&request(&file, 1, &[0, 1])));
     assert_eq!(found, HelperRefusal::Revoked { device: 1 });
-    let found = refusal(desk.answer(&request(&file, 1, &[0, 2])));
+    let found = refusal(service.answer(&request(&file, 1, &[0, 2])));
     assert_eq!(found, HelperRefusal::Tag { device: 2 });
     file.keys.insert(2, Zeroizing::new([99; 32]));
     let mut of_new = request(&file, 1, &[0, 2]);
     let key = MaskKey::from_secret([99; 32]).round(1, b"ledger 2");
     of_new.devices[1].ledger = *b"ledger 2";
     of_new.devices[1].tag = key.tag(&TERMS, &of_new.invitation, &of_new.model);
-    assert!(matches!(desk.answer(&of_new), Reply::Answer(..)));
+    assert!(matches!(service.answer(&of_new), Reply::Answer(..)));
     // And after a restart; device 0 is the same as before.
-    drop(desk);
-    let mut desk = place.open();
+    drop(service);
+    let mut service = place.open();
     let mut later = request(&file, 2, &[0, 3]);
     later.devices[0].ledger = *b"ledger 2";
     let key = MaskKey::from_secret(*file.keys[&0]).round(2, b"ledger 2");
     later.devices[0].tag = key.tag(&TERMS, &later.invitation, &later.model);
-    let found = refusal(desk.answer(&later));
+    let found = refusal(service.answer(&later));
     assert_eq!(found, HelperRefusal::ChangedLedger { device: 0 });
 }
 
 #[test]
 fn a_helper_s_files_are_of_one_process() {
     let place = Place::new(&file());
-    let desk = place.open();
-    let error = Desk::open(&place.path(), None).unwrap_err().to_string();
+    let service = place.open();
+    let error = HelperService::open(&place.path(), None)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("is in use by another helper"), "{error}");
-    drop(desk);
+    drop(service);
     // The operator may insist on more than the file, and not on less.
     for (asked, found) in [(Some(7), 7), (Some(1), 2), (None, 2)] {
-        let desk = Desk::open(&place.path(), asked).unwrap();
-        assert_eq!(desk.state().min_cohort, found);
+        let service = HelperService::open(&place.path(), asked).unwrap();
+        assert_eq!(service.state().min_cohort, found);
     }
 }

@@ -14,24 +14,24 @@ struct Taken {
     ends: CancellationToken,
 }
 
-/// The seat of the coordinator.
+/// The slot of the coordinator.
 #[derive(Debug, Default)]
-pub struct Seat(Mutex<Option<Taken>>);
+pub struct CoordinatorSlot(Mutex<Option<Taken>>);
 
-impl Seat {
-    /// Takes the seat for a connection of `process`; `None` if another one has it. The connection
+impl CoordinatorSlot {
+    /// Takes the slot for a connection of `process`; `None` if another one has it. The connection
     /// ends when the token is cancelled.
     #[must_use]
     pub fn take(&self, process: Process) -> Option<CancellationToken> {
-        let mut seat = lock(&self.0);
-        if let Some(taken) = &*seat {
+        let mut slot = lock(&self.0);
+        if let Some(taken) = &*slot {
             if taken.process != process {
                 return None;
             }
             taken.ends.cancel();
         }
         let ends = CancellationToken::new();
-        *seat = Some(Taken {
+        *slot = Some(Taken {
             process,
             ends: ends.clone(),
         });
@@ -40,10 +40,10 @@ impl Seat {
 
     /// The connection with this token is closed.
     pub fn leave(&self, ends: &CancellationToken) {
-        let mut seat = lock(&self.0);
-        // Unless a later connection has the seat.
+        let mut slot = lock(&self.0);
+        // Unless a later connection has the slot.
         if !ends.is_cancelled() {
-            *seat = None;
+            *slot = None;
         }
     }
 
@@ -60,16 +60,16 @@ mod tests {
 
     #[test]
     fn a_coordinator_comes_back_and_another_one_waits() {
-        let seat = Seat::default();
-        let first = seat.take([1; 16]).unwrap();
-        assert!(seat.take([2; 16]).is_none());
-        let again = seat.take([1; 16]).unwrap();
+        let slot = CoordinatorSlot::default();
+        let first = slot.take([1; 16]).unwrap();
+        assert!(slot.take([2; 16]).is_none());
+        let again = slot.take([1; 16]).unwrap();
         assert!(first.is_cancelled() && !again.is_cancelled());
         // The first connection notices later that it is over.
-        seat.leave(&first);
-        assert!(seat.take([2; 16]).is_none() && seat.is_taken());
-        seat.leave(&again);
-        assert!(!seat.is_taken());
-        assert!(seat.take([2; 16]).is_some());
+        slot.leave(&first);
+        assert!(slot.take([2; 16]).is_none() && slot.is_taken());
+        slot.leave(&again);
+        assert!(!slot.is_taken());
+        assert!(slot.take([2; 16]).is_some());
     }
 }
