@@ -7,7 +7,7 @@ use super::federations::Federations;
 use super::file::Sweep;
 use super::ranks::{answer, propose};
 use super::results::Results;
-use super::workers::{Desk, RunOutcome, Watch, jobs, missing, work};
+use super::workers::{JobQueue, RunOutcome, Watch, jobs, missing, work};
 use smolfed_data::DataFolders;
 use smolfed_engine::ranks::Communicator;
 
@@ -37,14 +37,14 @@ pub fn execute(
     if begun.is_ok() {
         (watch.on_start)(jobs.len());
     }
-    let desk = Desk::new(&jobs, &federations, results, watch);
+    let queue = JobQueue::new(&jobs, &federations, results, watch);
     std::thread::scope(|scope| {
-        let others = scope.spawn(|| answer(&desk, ranks));
-        let own = work(sweep, &jobs, &federations, &desk, threads);
+        let others = scope.spawn(|| answer(&queue, ranks));
+        let own = work(sweep, &jobs, &federations, &queue, threads);
         let others = others
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         begun.and(own).and(others)
     })?;
-    Ok(desk.outcome())
+    Ok(queue.outcome())
 }

@@ -1,5 +1,5 @@
-//! The runs of a sweep over several ranks: rank 0 deals whole runs to workers of all ranks, one at
-//! a time, so that a slow run holds up no other, and writes down their results.
+//! The runs of a sweep over several ranks: rank 0 assigns whole runs to workers of all ranks, one
+//! at a time, so that a slow run holds up no other, and writes down their results.
 //!
 //! ```text
 //! rank 0   propose: the runs that are missing -> answer each report by the next run
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::SweepError;
 use super::federations::Federations;
 use super::file::Sweep;
-use super::workers::{Dealer, Desk, Done, Job, Run, jobs, work};
+use super::workers::{Done, Job, JobQueue, JobSource, Run, jobs, work};
 use smolfed_data::DataFolders;
 use smolfed_engine::ranks::{Communicator, RankError, decode, encode};
 
@@ -40,7 +40,7 @@ pub(super) fn propose(ranks: &dyn Communicator, jobs: &[Job]) {
 ///
 /// # Errors
 /// [`SweepError`] of the first rank that failed, or if a result cannot be kept.
-pub(super) fn answer(desk: &Desk<'_, '_>, ranks: &dyn Communicator) -> Result<(), SweepError> {
+pub(super) fn answer(queue: &JobQueue<'_, '_>, ranks: &dyn Communicator) -> Result<(), SweepError> {
     let mut outcome = Ok(());
     let mut working = ranks.count() - 1;
     while working > 0 {
@@ -51,11 +51,11 @@ pub(super) fn answer(desk: &Desk<'_, '_>, ranks: &dyn Communicator) -> Result<()
                 working -= 1;
                 continue;
             }
-            Report::Ready(done) => desk.next_elsewhere(done),
+            Report::Ready(done) => queue.next_for_rank(done),
             Report::Failed(reason) => Err(RankError { rank, reason }.into()),
         };
         let next = next.unwrap_or_else(|error| {
-            desk.stop(&error);
+            queue.stop(&error);
             outcome = std::mem::replace(&mut outcome, Ok(())).and(Err(error));
             None
         });
@@ -64,7 +64,7 @@ pub(super) fn answer(desk: &Desk<'_, '_>, ranks: &dyn Communicator) -> Result<()
     outcome
 }
 
-/// Does the runs that rank 0 deals to this rank, on so many threads, until there are no more.
+/// Does the runs that rank 0 assigns to this rank, on so many threads, until there are no more.
 ///
 /// What goes wrong is told to rank 0, which ends the sweep.
 ///
@@ -113,7 +113,7 @@ struct Line<'a> {
     last: Mutex<usize>,
 }
 
-impl Dealer for Line<'_> {
+impl JobSource for Line<'_> {
     fn next(&self, done: Option<(usize, Done)>) -> Result<Option<usize>, SweepError> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         self.ranks.send(0, encode(&Report::Ready(done)));

@@ -2,7 +2,7 @@
 //!
 //! A run is the same on any number of threads, so that workers only change how long a sweep takes.
 //! Runs that share data follow each other: few federations are in memory at a time. Over several
-//! ranks, rank 0 deals the runs ([`super::execution`]).
+//! ranks, rank 0 assigns the runs ([`super::execution`]).
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -128,7 +128,7 @@ pub(super) fn jobs(
 }
 
 /// Who gives workers their runs.
-pub(super) trait Dealer: Sync {
+pub(super) trait JobSource: Sync {
     /// The number of the next run, for a worker that is done with another or has begun; `None` if
     /// there is none.
     ///
@@ -145,7 +145,7 @@ pub(super) fn work(
     sweep: &Sweep,
     jobs: &[Job],
     federations: &Federations<'_>,
-    dealer: &dyn Dealer,
+    source: &dyn JobSource,
     threads: NonZeroUsize,
 ) -> Result<(), SweepError> {
     let workers = threads.get().min(jobs.len());
@@ -154,7 +154,7 @@ pub(super) fn work(
     let worker = || {
         let mut done = None;
         let pool = pool(share)?;
-        while let Some(number) = dealer.next(done.take())? {
+        while let Some(number) = source.next(done.take())? {
             let Some(job) = jobs.get(number) else {
                 break;
             };
@@ -162,7 +162,7 @@ pub(super) fn work(
         }
         Ok(())
     };
-    let worker = || worker().inspect_err(|error| dealer.stop(error));
+    let worker = || worker().inspect_err(|error| source.stop(error));
     std::thread::scope(|scope| {
         let started: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
         started
@@ -204,8 +204,8 @@ fn train_job(sweep: &Sweep, job: &Job, federations: &Federations<'_>) -> Result<
     }))
 }
 
-/// Where all runs of a sweep come from, and their results go.
-pub(super) struct Desk<'a, 'b> {
+/// All runs of a sweep that are to be done, and where their results go.
+pub(super) struct JobQueue<'a, 'b> {
     jobs: &'a [Job],
     federations: &'a Federations<'a>,
     next: AtomicUsize,
@@ -220,7 +220,7 @@ struct Outcome<'a> {
     refusals: Vec<Refusal>,
 }
 
-impl<'a, 'b> Desk<'a, 'b> {
+impl<'a, 'b> JobQueue<'a, 'b> {
     /// Before the first run.
     pub(super) fn new(
         jobs: &'a [Job],
@@ -254,7 +254,7 @@ impl<'a, 'b> Desk<'a, 'b> {
     }
 
     /// The same for a worker of another rank, which has the data of the run.
-    pub(super) fn next_elsewhere(
+    pub(super) fn next_for_rank(
         &self,
         done: Option<(usize, Done)>,
     ) -> Result<Option<usize>, SweepError> {
@@ -266,7 +266,7 @@ impl<'a, 'b> Desk<'a, 'b> {
     }
 
     /// Writes down what came of a job.
-    fn keep(&self, number: usize, done: Done) -> Result<(), SweepError> {
+    fn record(&self, number: usize, done: Done) -> Result<(), SweepError> {
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         match done {
             Err(refusal) => outcome.refusals.push(refusal),
@@ -282,10 +282,10 @@ impl<'a, 'b> Desk<'a, 'b> {
     }
 }
 
-impl Dealer for Desk<'_, '_> {
+impl JobSource for JobQueue<'_, '_> {
     fn next(&self, done: Option<(usize, Done)>) -> Result<Option<usize>, SweepError> {
         if let Some((number, done)) = done {
-            self.keep(number, done)?;
+            self.record(number, done)?;
             (self.watch.on_run)();
         }
         let is_over =
