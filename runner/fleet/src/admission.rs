@@ -1,4 +1,4 @@
-//! Which connections stay open: those of devices before those of strangers.
+//! Which connections stay open: those of devices before those without a session.
 //!
 //! A connection *waits* until a device has opened a session on it. When all places are taken, a new
 //! connection gets the place of one that waits: the oldest one of the source that has most of them.

@@ -129,9 +129,9 @@ impl Tally {
     }
 }
 
-/// All devices, visited at one time.
+/// Counts of all devices at one time.
 #[derive(Clone, Debug, Default)]
-pub struct Visit {
+pub struct DeviceCounts {
     /// Devices with keys.
     pub devices: usize,
     /// Those with a session.
@@ -198,7 +198,8 @@ pub struct Figures {
     /// Those with a session.
     pub connected: usize,
     /// Refused frames that no device is known to have sent, by reason.
-    pub strangers: BTreeMap<String, u32>,
+    #[serde(rename = "strangers")]
+    pub unattributed: BTreeMap<String, u32>,
     /// The helpers; `None` where updates are not masked.
     pub helpers: Option<HelperFigures>,
     /// What follows from who takes part; `None` if the asker may not see it.
@@ -326,12 +327,12 @@ impl Monitor {
     }
 
     /// The figures now, as far as the asker may see them.
-    pub fn figures(&self, visit: Visit, access: Access) -> Figures {
+    pub fn figures(&self, counts: DeviceCounts, access: Access) -> Figures {
         let state = lock(&self.state);
         let plan = &state.plan;
         let latest = state.points.last().copied();
         let is_visible = access == Access::Operator || !plan.is_cohort_secret;
-        let attendance = is_visible.then(|| Attendance::new(&state, visit.refused));
+        let attendance = is_visible.then(|| Attendance::new(&state, counts.refused));
         Figures {
             run: plan.name.clone(),
             state: if plan.stopping.is_asked() {
@@ -347,9 +348,9 @@ impl Monitor {
             epsilon_limit: plan.epsilon_limit,
             delta: plan.delta,
             latest,
-            devices: visit.devices,
-            connected: visit.connected,
-            strangers: visit.unattributed,
+            devices: counts.devices,
+            connected: counts.connected,
+            unattributed: counts.unattributed,
             helpers: Some(&state.helpers).filter(|x| x.count > 0).cloned(),
             attendance,
         }

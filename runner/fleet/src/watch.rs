@@ -8,26 +8,26 @@
 //! | `metrics` | the figures as Prometheus reads them |
 //! | `hosts` | which requests are answered |
 //! | [`token`] | who may see which devices take part |
-//! | `doorway`, `events` | connections to the page, and what is sent to it |
-//! | `visits` | figures that many ask for |
+//! | `limited_listener`, `events` | connections to the page, and what is sent to it |
+//! | `figures_cache` | figures that many ask for |
 //! | `without_page` | the page in a program without it |
 
 #[cfg(feature = "page")]
-mod doorway;
-#[cfg(feature = "page")]
 mod events;
+#[cfg(feature = "page")]
+mod figures_cache;
 #[cfg(feature = "page")]
 mod hosts;
 #[cfg(feature = "page")]
 mod http;
 pub mod limit;
+#[cfg(feature = "page")]
+mod limited_listener;
 pub mod log;
 #[cfg(feature = "page")]
 pub mod metrics;
 pub mod settings;
 pub mod token;
-#[cfg(feature = "page")]
-mod visits;
 #[cfg(not(feature = "page"))]
 mod without_page;
 

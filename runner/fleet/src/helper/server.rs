@@ -15,7 +15,7 @@ use crate::helper_link::message::{Question, Reply};
 use crate::lock::lock;
 use crate::transport::{Accepted, Listener, accept};
 
-/// Connections at the same time: one coordinator, its next one, and strangers.
+/// Connections at the same time: one coordinator, its next one, and some without keys.
 const MAX_CONNECTIONS: usize = 32;
 
 /// How long a connection may take for its handshake and first message.

@@ -9,7 +9,7 @@ use futures_util::stream::{Stream, unfold};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::visits::Visits;
+use super::figures_cache::FiguresCache;
 use crate::monitor::Access;
 
 /// How often figures are sent.
@@ -17,7 +17,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// A stream to one page.
 struct ToPage {
-    visits: Arc<Visits>,
+    cache: Arc<FiguresCache>,
     access: Access,
     ticks: Interval,
     /// Whether the curve was sent.
@@ -29,14 +29,14 @@ struct ToPage {
 
 /// The curve so far, then the figures.
 pub(super) fn stream(
-    visits: Arc<Visits>,
+    cache: Arc<FiguresCache>,
     access: Access,
     permit: OwnedSemaphorePermit,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let page = ToPage {
-        visits,
+        cache,
         access,
         ticks,
         has_history: false,
@@ -56,12 +56,12 @@ impl ToPage {
             self.has_history = true;
             return event(
                 "history",
-                &to_json(&self.visits.service().monitor().history()),
+                &to_json(&self.cache.service().monitor().history()),
             );
         }
         loop {
             self.ticks.tick().await;
-            let figures = self.visits.figures(self.access);
+            let figures = self.cache.figures(self.access);
             let text = to_json(&figures);
             if text != self.sent {
                 let event = event("figures", &text);

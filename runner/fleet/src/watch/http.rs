@@ -24,13 +24,13 @@ use axum::routing::get;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::doorway::Doorway;
 use super::events;
+use super::figures_cache::FiguresCache;
 use super::hosts::{Hosts, guard, refusal};
+use super::limited_listener::LimitedListener;
 use super::metrics;
 use super::settings::{HttpError, HttpSettings};
 use super::token::Token;
-use super::visits::Visits;
 use crate::monitor::Access;
 use crate::service::Service;
 use crate::status::Table;
@@ -50,7 +50,7 @@ pub struct HttpServer {
 /// What requests share.
 #[derive(Debug)]
 struct Shared {
-    visits: Arc<Visits>,
+    cache: Arc<FiguresCache>,
     token: Option<Token>,
     streams: Arc<tokio::sync::Semaphore>,
 }
@@ -93,7 +93,7 @@ impl HttpServer {
     /// Serves the figures of a coordinator, until its event loop ends.
     pub async fn serve(mut self, service: Arc<Service>) {
         let shared = Arc::new(Shared {
-            visits: Arc::new(Visits::new(service)),
+            cache: Arc::new(FiguresCache::new(service)),
             token: self.settings.token.take(),
             streams: Arc::new(tokio::sync::Semaphore::new(MAX_STREAMS)),
         });
@@ -107,7 +107,7 @@ impl HttpServer {
             .fallback(async || refusal(StatusCode::NOT_FOUND, "there is nothing here"))
             .layer(middleware::from_fn_with_state(hosts, guard));
         let listener = match tokio::net::TcpListener::from_std(self.listener) {
-            Ok(listener) => Doorway::new(listener),
+            Ok(listener) => LimitedListener::new(listener),
             Err(error) => {
                 tracing::error!(reason = "http", "the live page cannot be served: {error}");
                 return;
@@ -166,7 +166,7 @@ fn unauthorized(sentence: &'static str) -> Response {
 }
 
 async fn health(State(shared): State<Arc<Shared>>) -> Response {
-    let monitor = shared.visits.service().monitor();
+    let monitor = shared.cache.service().monitor();
     health_of(monitor.is_stuck(Instant::now()))
 }
 
@@ -204,7 +204,7 @@ async fn prometheus(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Re
         Ok(access) => access,
         Err(reason) => return unauthorized(reason),
     };
-    let figures = shared.visits.figures(access);
+    let figures = shared.cache.figures(access);
     let content = [(header::CONTENT_TYPE, metrics::CONTENT_TYPE)];
     (content, metrics::text(&figures)).into_response()
 }
@@ -215,7 +215,7 @@ async fn stream(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respon
         Err(reason) => return unauthorized(reason),
     };
     match Arc::clone(&shared.streams).try_acquire_owned() {
-        Ok(permit) => events::stream(Arc::clone(&shared.visits), access, permit).into_response(),
+        Ok(permit) => events::stream(Arc::clone(&shared.cache), access, permit).into_response(),
         Err(_) => refusal(
             StatusCode::SERVICE_UNAVAILABLE,
             "too many pages are open: close one",
@@ -227,7 +227,7 @@ async fn devices(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respo
     match shared.access(&headers) {
         Ok(Access::Operator) => {
             let text =
-                serde_json::to_string(&Table::new(shared.visits.service())).unwrap_or_default();
+                serde_json::to_string(&Table::new(shared.cache.service())).unwrap_or_default();
             ([(header::CONTENT_TYPE, "application/json")], text).into_response()
         }
         Ok(Access::Public) => unauthorized("devices are shown with the token only"),

@@ -60,9 +60,9 @@ fn of_run(metrics: &mut Registry, figures: &Figures) {
     ] {
         gauge(metrics, name, help, value);
     }
-    let strangers = figures.strangers.iter();
-    let strangers = strangers.map(|(reason, count)| (reason, u64::from(*count)));
-    by_reason(metrics, "stranger_frames_refused", "Refused frames of nobody", strangers);
+    let unattributed = figures.unattributed.iter();
+    let unattributed = unattributed.map(|(reason, count)| (reason, u64::from(*count)));
+    by_reason(metrics, "stranger_frames_refused", "Refused frames of nobody", unattributed);
 }
 
 #[rustfmt::skip]

@@ -12,7 +12,7 @@ fn shared() -> Shared {
         nonces,
     );
     Shared {
-        visits: Arc::new(Visits::new(Arc::new(Service::new(registry, 1)))),
+        cache: Arc::new(FiguresCache::new(Arc::new(Service::new(registry, 1)))),
         token: None,
         streams: Arc::new(tokio::sync::Semaphore::new(1)),
     }
@@ -55,14 +55,14 @@ fn figures_of_participation_need_a_token_where_cohorts_are_secret() {
         (SamplingScheme::Rotation, true),
     ] {
         let shared = shared();
-        let service = shared.visits.service();
+        let service = shared.cache.service();
         let plan = Plan {
             is_cohort_secret: is_secret(sampling),
             ..Plan::default()
         };
         service.monitor().run_begins(plan, &[]);
         service.monitor().round_begins(17);
-        let text = |access| metrics::text(&shared.visits.figures(access));
+        let text = |access| metrics::text(&shared.cache.figures(access));
         assert!(text(Access::Operator).contains("smolfed_round_awaited 17"));
         let public = text(Access::Public);
         assert_eq!(public.contains("17"), is_public, "{public}");

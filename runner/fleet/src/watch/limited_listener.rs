@@ -25,35 +25,35 @@ const SILENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts connections to the page.
-pub(super) struct Doorway {
+pub(super) struct LimitedListener {
     listener: TcpListener,
     places: Arc<Semaphore>,
 }
 
-impl Doorway {
+impl LimitedListener {
     pub(super) fn new(listener: TcpListener) -> Self {
         let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         Self { listener, places }
     }
 }
 
-impl Listener for Doorway {
-    type Io = Visitor;
+impl Listener for LimitedListener {
+    type Io = PageConnection;
     type Addr = SocketAddr;
 
-    async fn accept(&mut self) -> (Visitor, SocketAddr) {
+    async fn accept(&mut self) -> (PageConnection, SocketAddr) {
         loop {
             // The semaphore is never closed.
             let place = Arc::clone(&self.places).acquire_owned().await.ok();
             match self.listener.accept().await {
                 Ok((stream, source)) => {
                     let silence = Box::pin(sleep(SILENCE));
-                    let visitor = Visitor {
+                    let connection = PageConnection {
                         stream,
                         silence,
                         _place: place,
                     };
-                    return (visitor, source);
+                    return (connection, source);
                 }
                 Err(_) => sleep(PAUSE).await,
             }
@@ -66,13 +66,13 @@ impl Listener for Doorway {
 }
 
 /// One connection.
-pub(super) struct Visitor {
+pub(super) struct PageConnection {
     stream: TcpStream,
     silence: Pin<Box<Sleep>>,
     _place: Option<OwnedSemaphorePermit>,
 }
 
-impl Visitor {
+impl PageConnection {
     /// Notes what was sent.
     fn sent(&mut self, result: &Poll<io::Result<usize>>) {
         if matches!(result, Poll::Ready(Ok(_))) {
@@ -81,7 +81,7 @@ impl Visitor {
     }
 }
 
-impl AsyncRead for Visitor {
+impl AsyncRead for PageConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -95,7 +95,7 @@ impl AsyncRead for Visitor {
     }
 }
 
-impl AsyncWrite for Visitor {
+impl AsyncWrite for PageConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
