@@ -15,11 +15,11 @@
 //! | `--memory` | memory of a connection with a session |
 
 mod books;
+mod disturbance;
 mod fleet;
 mod memory;
 mod options;
 mod process;
-mod strangers;
 
 use std::error::Error;
 use std::fs;
@@ -31,10 +31,10 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::federation::Running;
+use disturbance::Disturbance;
 use fleet::{Fleet, Shares};
 use options::{INTERVAL, Options, PATIENCE};
 use process::{Usage, lines, rounded};
-use strangers::Strangers;
 
 /// Runs the command.
 pub fn run(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
@@ -62,7 +62,7 @@ fn measure(options: &Options) -> Result<Value, Box<dyn Error>> {
         more.extend(["--quorum", quorum]);
     }
     let mut server = fleet.serve(&more)?;
-    let strangers = Strangers::start(fleet.port, options.silent, options.garbage_mb)?;
+    let disturbance = Disturbance::start(fleet.port, options.silent, options.garbage_mb)?;
     let clients: Result<Vec<Running>, _> = served.iter().map(|share| fleet.client(share)).collect();
     let stalled: Result<Vec<Running>, _> = apart.iter().map(|share| fleet.client(share)).collect();
     let (clients, stalled) = (clients?, stalled?);
@@ -73,7 +73,7 @@ fn measure(options: &Options) -> Result<Value, Box<dyn Error>> {
         fields.insert("stalled".to_owned(), options.stalled.into());
         fields.insert("quorum".to_owned(), json!(options.quorum));
         fields.insert("silent_connections".to_owned(), options.silent.into());
-        fields.insert("garbage_mb".to_owned(), strangers.sent_mb().into());
+        fields.insert("garbage_mb".to_owned(), disturbance.sent_mb().into());
     }
     Ok(measured)
 }

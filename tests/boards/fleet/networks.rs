@@ -39,11 +39,11 @@ fn a_network_on_a_board_and_on_devices_gives_the_model_of_the_simulation() {
     };
     let _devices = [start(1, "fleet"), start(2, "fleet")];
     let said = std::fs::File::create(place.path("said")).unwrap();
-    let mut stranger = place.command(program());
+    let mut unknown = place.command(program());
     let call = "device --provision fleet/device-3.bin --ledger fleet/device-3.ledger \
                 --preprocessing other/preprocessing.json --connect unix:fleet.sock";
-    stranger.args(call.split_whitespace()).stderr(said);
-    let _stranger = Device(stranger.spawn().expect("a device starts"));
+    unknown.args(call.split_whitespace()).stderr(said);
+    let _unknown = Device(unknown.spawn().expect("a device starts"));
     let serve = "serve experiment.toml --keys fleet/keys.toml --device unix:line-0 \
                  --listen unix:fleet.sock --simulated 2 --seed 7 --timeout 20s --out served --json";
     let outcome = wait(place.start(serve), serve).success();

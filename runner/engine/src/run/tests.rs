@@ -179,11 +179,11 @@ fn a_statement_that_is_not_that_of_its_ledger_is_found() {
     });
     std::fs::write(&ledger, charges.clone() + &beyond).unwrap();
     assert!(found().faults[0].ends_with("does not have for round 6"));
-    let stranger = text(Charge {
+    let foreign = text(Charge {
         run: "b".to_owned(),
         ..charge.clone()
     });
-    std::fs::write(&ledger, charges.clone() + &stranger).unwrap();
+    std::fs::write(&ledger, charges.clone() + &foreign).unwrap();
     assert_eq!(found().faults, ["has 1 charges of other runs"]);
     let other = text(Charge {
         event: charge.event.with_count(2),

@@ -77,9 +77,9 @@ pub fn verify(dir: &RunDir, origin: Origin) -> Result<Verification, RunError> {
         }
     };
     let mut faults = faults(&experiment, &charges, &run, rounds);
-    let strangers = charges.iter().filter(|charge| charge.run != run).count();
-    if shared.is_none() && strangers > 0 {
-        faults.push(format!("has {strangers} charges of other runs"));
+    let foreign = charges.iter().filter(|charge| charge.run != run).count();
+    if shared.is_none() && foreign > 0 {
+        faults.push(format!("has {foreign} charges of other runs"));
     }
     let statements = match rounds {
         0 => Vec::new(),

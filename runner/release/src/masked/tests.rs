@@ -336,8 +336,8 @@ struct MaskRootOf<'a>(&'a Root);
 
 impl MaskRootOf<'_> {
     fn key(&self, round: u32) -> smolfed_core::mask::RoundKey {
-        let stranger = smolfed_core::mask::MaskRoot::new(self.0, u32::MAX);
-        stranger.helper(7).round(round, b"stranger")
+        let unknown = smolfed_core::mask::MaskRoot::new(self.0, u32::MAX);
+        unknown.helper(7).round(round, b"stranger")
     }
 }
 

@@ -18,22 +18,22 @@ const INTERVAL: Duration = Duration::from_millis(500);
 const WRITE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Threads that disturb a coordinator until they are dropped.
-pub(super) struct Strangers {
+pub(super) struct Disturbance {
     stop: Arc<AtomicBool>,
     sent: Arc<AtomicU64>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Strangers {
+impl Disturbance {
     /// Connects as soon as the coordinator listens, before devices do.
     pub(super) fn start(port: u16, silent: u32, garbage_mb: u32) -> Result<Self, Box<dyn Error>> {
-        let mut strangers = Self {
+        let mut disturbance = Self {
             stop: Arc::default(),
             sent: Arc::default(),
             threads: Vec::new(),
         };
         if silent == 0 && garbage_mb == 0 {
-            return Ok(strangers);
+            return Ok(disturbance);
         }
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -43,17 +43,17 @@ impl Strangers {
             sleep(Duration::from_millis(5));
         }
         if silent > 0 {
-            let stop = Arc::clone(&strangers.stop);
+            let stop = Arc::clone(&disturbance.stop);
             let thread = thread::spawn(move || stay_silent(port, silent, &stop));
-            strangers.threads.push(thread);
+            disturbance.threads.push(thread);
         }
         let limit = u64::from(garbage_mb) * 1_000_000 / FLOODS;
         for flood in (0..FLOODS).filter(|_| limit > 0) {
-            let (stop, sent) = (Arc::clone(&strangers.stop), Arc::clone(&strangers.sent));
+            let (stop, sent) = (Arc::clone(&disturbance.stop), Arc::clone(&disturbance.sent));
             let thread = thread::spawn(move || send_garbage(port, flood, limit, &stop, &sent));
-            strangers.threads.push(thread);
+            disturbance.threads.push(thread);
         }
-        Ok(strangers)
+        Ok(disturbance)
     }
 
     /// Megabytes of garbage that the system has taken.
@@ -62,7 +62,7 @@ impl Strangers {
     }
 }
 
-impl Drop for Strangers {
+impl Drop for Disturbance {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
