@@ -111,7 +111,7 @@ fn is_proved(outcome: &Outcome, key: &str) {
 }
 
 /// The errors of every device but one, each trained alone on its prepared rows.
-fn elsewhere(table: &str, keys: &str) -> Vec<Value> {
+fn of_other_devices(table: &str, keys: &str) -> Vec<Value> {
     let of_features = keys.lines().filter(|line| !line.starts_with("classes"));
     let keys = REGRESSION.to_owned() + &of_features.collect::<Vec<_>>().join("\n");
     let (place, _) = run(table, "local", &keys);
@@ -133,7 +133,10 @@ fn preprocessing_outside_epsilon() {
         _ => ordinary(device, i),
     });
     // The scale of all devices follows from the rows of one: said, and not called a bound.
-    assert_ne!(elsewhere(&world, CLASSES), elsewhere(&other, CLASSES));
+    assert_ne!(
+        of_other_devices(&world, CLASSES),
+        of_other_devices(&other, CLASSES)
+    );
     let (place, outcome) = run(&other, "dp-fed", CLASSES);
     claims_nothing(&place, &outcome, "scale");
     // Constants: no other device notices, and the bound is proved.
@@ -145,8 +148,8 @@ fn preprocessing_outside_epsilon() {
     ] {
         let keys = CLASSES.to_owned() + scale;
         assert_eq!(
-            elsewhere(&world, &keys),
-            elsewhere(&other, &keys),
+            of_other_devices(&world, &keys),
+            of_other_devices(&other, &keys),
             "{scale}"
         );
         let (_, outcome) = run(&other, "dp-fed", &keys);
@@ -212,12 +215,18 @@ fn imputation_outside_epsilon() {
         ODD => "10,0,walk".to_owned(),
         _ => gap(device, i),
     });
-    assert_ne!(elsewhere(&world, KEYS), elsewhere(&other, KEYS));
+    assert_ne!(
+        of_other_devices(&world, KEYS),
+        of_other_devices(&other, KEYS)
+    );
     let (place, outcome) = run(&other, "dp-fed", KEYS);
     claims_nothing(&place, &outcome, "missing");
     for constant in ["4.5", "[4.5, 0]"] {
         let keys = format!("{KEYS}missing = {constant}\n");
-        assert_eq!(elsewhere(&world, &keys), elsewhere(&other, &keys));
+        assert_eq!(
+            of_other_devices(&world, &keys),
+            of_other_devices(&other, &keys)
+        );
         is_proved(&run(&other, "dp-fed", &keys).1, "missing");
     }
     // Means under noise fill gaps as well.

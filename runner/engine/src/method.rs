@@ -10,19 +10,19 @@
 //! | `personal` | what methods with personal models have in common |
 //! | `pmtl`, `pp_sgd`, `dpfedmtl`, `local` | methods with personal models |
 //! | `contrastive` | encoders that are learned without labels |
-//! | [`elsewhere`] | messages of devices that are not simulated |
+//! | [`remote`] | messages of devices that are not simulated |
 //! | [`supervised`], [`tuning`] | what methods with labels have in common |
 
 pub mod contract;
 pub mod contrastive;
 mod dpfedmtl;
-pub mod elsewhere;
 mod fedavg;
 mod fedprox;
 mod local;
 pub mod personal;
 mod pmtl;
 mod pp_sgd;
+pub mod remote;
 pub mod setup;
 pub mod state;
 pub mod supervised;

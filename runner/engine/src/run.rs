@@ -292,7 +292,7 @@ pub struct Run<'a> {
     pub dir: Option<&'a RunDir>,
     /// Where it begins; a checkpoint replaces model and round.
     pub start: Start,
-    /// Helpers elsewhere; `None` for those in this process, or none.
+    /// Remote helpers; `None` for those in this process, or none.
     pub helpers: Option<Box<dyn Helpers>>,
 }
 

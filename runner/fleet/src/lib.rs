@@ -21,7 +21,7 @@
 //! | [`quorum`] | rounds that end when a share of the cohort has answered |
 //! | [`quarantine`] | devices that are no longer invited |
 //! | [`coordinator`] | rounds with the devices of a cohort |
-//! | [`helpers`] | the helpers that take masks off sums, elsewhere |
+//! | [`helpers`] | the helpers that take masks off sums, in other processes |
 //! | [`ledgers`] | the ledger of each device, as it was first seen |
 //! | [`chains`] | the chain key of each device, and where in the chain it greets |
 //! | [`fleet_file`] | `fleet.toml` of a run directory |

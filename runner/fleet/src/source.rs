@@ -208,7 +208,7 @@ impl Source for Fleet<'_> {
         };
         let before = RealMessages::new(&mut self.fleet, &invitation, assignment, &mut record);
         let mut left_out_messages =
-            before.exchange(|company| learner.before(assignment, cohort, company))?;
+            before.exchange(|context| learner.before(assignment, cohort, context))?;
         let is_real = |device: &u32| self.fleet.has(*device);
         let simulated: Vec<u32> = cohort.iter().copied().filter(|x| !is_real(x)).collect();
         // Nobody is asked too early; the device would decline.
@@ -237,7 +237,7 @@ impl Source for Fleet<'_> {
         })?;
         let after = RealMessages::new(&mut self.fleet, &invitation, assignment, &mut record);
         left_out_messages
-            .extend(after.exchange(|company| learner.after(assignment, cohort, company))?);
+            .extend(after.exchange(|context| learner.after(assignment, cohort, context))?);
         let of_real = self.add(assignment, answers, &mut sum, &mut record);
         let mut outcomes = outcomes.into_iter();
         let of_device = |device| of_real.get(device).cloned().or_else(|| outcomes.next());

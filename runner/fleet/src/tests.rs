@@ -587,14 +587,14 @@ fn hellos_replayed_on_another_connection_evict_no_session() {
     let mut harness = Harness::new(None);
     let nonce = [77; 16];
     let answer = harness.receive(&hello(0, 0, nonce));
-    let mut elsewhere = Connection::new(ConnectionId(9));
+    let mut other = Connection::new(ConnectionId(9));
     let mut out = vec![];
     for number in 0..5 * MAX_PENDING as u8 {
         let replay = hello(0, 0, [number; 16]);
-        elsewhere.receive(&replay, &harness.registry, harness.now, &mut out);
+        other.receive(&replay, &harness.registry, harness.now, &mut out);
     }
     // Also the `Hello` that is being answered.
-    elsewhere.receive(
+    other.receive(
         &hello(0, 0, nonce),
         &harness.registry,
         harness.now,

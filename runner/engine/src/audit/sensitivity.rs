@@ -87,7 +87,7 @@ pub fn check(target: &Target<'_>, seed: u64, length: usize) -> Result<Check, Tar
         evidence: format!(
             "{:.5} clip norms of {bound} claimed, and {:.1e} where it sent zeros, for an update of \
              coordinates {words}",
-            worst.norm, worst.elsewhere
+            worst.norm, worst.outside
         ),
     })
 }
@@ -117,7 +117,7 @@ pub struct Difference {
     /// Its norm.
     pub norm: f64,
     /// The part of it at coordinates where the canary sent zeros.
-    elsewhere: f64,
+    outside: f64,
     /// What rounding to `f32` can make of it.
     rounding: f64,
 }
@@ -133,11 +133,11 @@ impl Difference {
             difference.norm += square;
             squares += a * a + b * b;
             if !changed(index) {
-                difference.elsewhere += square;
+                difference.outside += square;
             }
         }
         difference.norm = difference.norm.sqrt();
-        difference.elsewhere = difference.elsewhere.sqrt();
+        difference.outside = difference.outside.sqrt();
         difference.rounding = f64::from(f32::EPSILON) * squares.sqrt();
         difference
     }
@@ -146,6 +146,6 @@ impl Difference {
     #[must_use]
     pub fn excess(&self, bound: f64) -> f64 {
         let norm = self.norm - bound * (1.0 + 1e-6);
-        norm.max(self.elsewhere) - self.rounding
+        norm.max(self.outside) - self.rounding
     }
 }

@@ -11,7 +11,7 @@ use smolfed_core::stream::Root;
 use smolfed_core::train::{LocalTraining, TrainReport};
 use smolfed_core::wire::message::Shape;
 
-use super::elsewhere::Company;
+use super::remote::RoundContext;
 use super::state::{PersonalState, StateError};
 use super::tuning::FineTune;
 use crate::arithmetic::Local;
@@ -208,7 +208,7 @@ pub trait Learner: Send + Sync {
         &mut self,
         _: &Assignment<'_>,
         _cohort: &[u32],
-        _company: &mut Company<'_>,
+        _context: &mut RoundContext<'_>,
     ) -> Result<Vec<String>, StateError> {
         Ok(Vec::new())
     }
@@ -243,7 +243,7 @@ pub trait Learner: Send + Sync {
         &mut self,
         _: &Assignment<'_>,
         _cohort: &[u32],
-        _company: &mut Company<'_>,
+        _context: &mut RoundContext<'_>,
     ) -> Result<Vec<String>, StateError> {
         Ok(Vec::new())
     }

@@ -21,7 +21,7 @@ use smolfed_simd::{Release as StepRelease, Steps};
 use super::contract::{
     Assignment, EvaluationError, Figures, Learner, Method, Store, Trainer, View,
 };
-use super::elsewhere::Company;
+use super::remote::RoundContext;
 use super::setup::Setup;
 use super::state::{PersonalState, StateError};
 use super::supervised::{Models, Supervised, refuse_keys_of_averaging};
@@ -295,11 +295,11 @@ impl<P: Personal> Learner for PersonalLearner<'_, P> {
         &mut self,
         _: &Assignment<'_>,
         cohort: &[u32],
-        company: &mut Company<'_>,
+        context: &mut RoundContext<'_>,
     ) -> Result<Vec<String>, StateError> {
-        let is_here = |device: &u32| !company.elsewhere.has(*device);
-        let here: Vec<u32> = cohort.iter().copied().filter(is_here).collect();
-        self.states.reserve(&here)?;
+        let is_local = |device: &u32| !context.remote.has(*device);
+        let local: Vec<u32> = cohort.iter().copied().filter(is_local).collect();
+        self.states.reserve(&local)?;
         Ok(Vec::new())
     }
 
@@ -322,15 +322,15 @@ impl<P: Personal> Learner for PersonalLearner<'_, P> {
         &mut self,
         assignment: &Assignment<'_>,
         cohort: &[u32],
-        company: &mut Company<'_>,
+        context: &mut RoundContext<'_>,
     ) -> Result<Vec<String>, StateError> {
-        let is_here = |device: &u32| !company.elsewhere.has(*device);
-        let here: Vec<u32> = cohort.iter().copied().filter(is_here).collect();
+        let is_local = |device: &u32| !context.remote.has(*device);
+        let local: Vec<u32> = cohort.iter().copied().filter(is_local).collect();
         let kept = match self.states.failure() {
             Some(failure) => Err(failure),
-            None => Ok(self.states.kept(assignment.round, &here)),
+            None => Ok(self.states.kept(assignment.round, &local)),
         };
-        let kept = gather_parts(company.ranks, kept)?;
+        let kept = gather_parts(context.ranks, kept)?;
         self.states.learn(assignment.round, &kept);
         Ok(Vec::new())
     }

@@ -7,12 +7,12 @@ use smolfed_core::stream::Root;
 
 use super::contract::{CohortSum, Draw, Source, SourceError};
 use super::participation::Participation;
-use super::simulated::train_beside;
+use super::simulated::train_with_remote;
 use crate::attendance::Attendance;
 use crate::combinations::{SourceName, refusal, refusal_of_restart};
 use crate::experiment::Experiment;
 use crate::method::contract::{Assignment, Learner};
-use crate::method::elsewhere::{Elsewhere, MessageOutcome, MessageRequest};
+use crate::method::remote::{MessageOutcome, MessageRequest, RemoteDevices};
 use smolfed_data::federation::Federation;
 use smolfed_release::Outcome;
 use smolfed_release::admission::Admissions;
@@ -82,7 +82,7 @@ impl<'a> Replayed<'a> {
 /// Devices whose messages did not come.
 struct Recorded<'a>(Option<&'a Participation>);
 
-impl Elsewhere for Recorded<'_> {
+impl RemoteDevices for Recorded<'_> {
     fn has(&self, device: u32) -> bool {
         self.0
             .is_some_and(|record| record.without_matrix.contains_key(&device))
@@ -122,9 +122,9 @@ impl Source for Replayed<'_> {
         let record = self.record(assignment.round);
         let is_missing = |device: &u32| record.is_some_and(|x| x.missing.contains_key(device));
         let present: Vec<u32> = cohort.iter().copied().filter(|x| !is_missing(x)).collect();
-        let elsewhere = &mut Recorded(record);
+        let remote = &mut Recorded(record);
         let federation = self.federation;
-        let trained = train_beside(elsewhere, assignment, learner, federation, cohort, &present)?;
+        let trained = train_with_remote(remote, assignment, learner, federation, cohort, &present)?;
         let mut outcomes = trained.outcomes.into_iter();
         let outcome = |device| match is_missing(device) {
             true => Some(Outcome::Missing),

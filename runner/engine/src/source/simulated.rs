@@ -11,7 +11,7 @@ use smolfed_core::stream::Root;
 use super::contract::{CohortSum, Draw, Source, SourceError};
 use crate::attendance::Attendance;
 use crate::method::contract::{Assignment, Learner};
-use crate::method::elsewhere::{Company, Elsewhere, Nobody};
+use crate::method::remote::{NoRemoteDevices, RemoteDevices, RoundContext};
 use crate::method::state::StateError;
 use crate::ranks::{Alone, Communicator, gather_parts, part};
 use smolfed_data::federation::Federation;
@@ -61,24 +61,24 @@ pub fn train_cohort(
     train_part(&Alone, assignment, learner, federation, cohort)
 }
 
-/// [`train_cohort`] with devices elsewhere that do not train, but may send messages.
+/// [`train_cohort`] with remote devices that do not train, but may send messages.
 ///
 /// # Errors
 /// As [`train_cohort`].
-pub fn train_beside(
-    elsewhere: &mut dyn Elsewhere,
+pub fn train_with_remote(
+    remote: &mut dyn RemoteDevices,
     assignment: &Assignment<'_>,
     learner: &mut dyn Learner,
     federation: &Federation,
     cohort: &[u32],
-    here: &[u32],
+    local: &[u32],
 ) -> Result<CohortSum, StateError> {
     let ranks = &Alone;
-    let company = &mut Company { ranks, elsewhere };
-    let mut left_out_messages = learner.before(assignment, cohort, company)?;
+    let context = &mut RoundContext { ranks, remote };
+    let mut left_out_messages = learner.before(assignment, cohort, context)?;
     let asked = asked(assignment);
-    let (sum, outcomes) = train_masked(assignment, asked.as_ref(), learner, federation, here);
-    left_out_messages.extend(learner.after(assignment, cohort, company)?);
+    let (sum, outcomes) = train_masked(assignment, asked.as_ref(), learner, federation, local);
+    left_out_messages.extend(learner.after(assignment, cohort, context)?);
     Ok(CohortSum {
         sum,
         outcomes,
@@ -100,9 +100,9 @@ pub fn train_part(
     federation: &Federation,
     cohort: &[u32],
 ) -> Result<CohortSum, StateError> {
-    let elsewhere = &mut Nobody;
-    let company = &mut Company { ranks, elsewhere };
-    let before = learner.before(assignment, cohort, company);
+    let remote = &mut NoRemoteDevices;
+    let context = &mut RoundContext { ranks, remote };
+    let before = learner.before(assignment, cohort, context);
     let devices = part(ranks, cohort, |device| federation.sample_count(device));
     // A rank that failed has nothing to train, and says so where the others wait for it.
     let devices = if before.is_ok() { devices } else { &[] };
@@ -122,7 +122,7 @@ pub fn train_part(
         let attendees = std::mem::take(sum.attendees_mut());
         *sum.attendees_mut() = gather_parts(ranks, Ok::<_, StateError>(attendees))?;
     }
-    left_out_messages.extend(learner.after(assignment, cohort, company)?);
+    left_out_messages.extend(learner.after(assignment, cohort, context)?);
     Ok(CohortSum {
         sum,
         outcomes,

@@ -10,7 +10,7 @@ use crate::coordinator::Coordinator;
 use crate::exchange::{Absence, ExchangeOutcome, Offer};
 use crate::keys::KeysError;
 use smolfed_engine::method::contract::Assignment;
-use smolfed_engine::method::elsewhere::{Company, Elsewhere, MessageOutcome, MessageRequest};
+use smolfed_engine::method::remote::{MessageOutcome, MessageRequest, RemoteDevices, RoundContext};
 use smolfed_engine::method::state::StateError;
 use smolfed_engine::ranks::Alone;
 use smolfed_engine::source::contract::SourceError;
@@ -47,11 +47,11 @@ impl<'a> RealMessages<'a> {
     /// Has a method exchange messages with the real devices among others.
     pub(super) fn exchange<T>(
         mut self,
-        exchange: impl FnOnce(&mut Company<'_>) -> Result<T, StateError>,
+        exchange: impl FnOnce(&mut RoundContext<'_>) -> Result<T, StateError>,
     ) -> Result<T, SourceError> {
-        let result = exchange(&mut Company {
+        let result = exchange(&mut RoundContext {
             ranks: &Alone,
-            elsewhere: &mut self,
+            remote: &mut self,
         });
         match self.failure {
             Some(failure) => Err(failure.into()),
@@ -102,7 +102,7 @@ fn checked(request: &MessageRequest<'_>, mut integers: Vec<i64>) -> Option<Messa
     can_be.then_some(MessageOutcome::Sent { samples, message })
 }
 
-impl Elsewhere for RealMessages<'_> {
+impl RemoteDevices for RealMessages<'_> {
     fn has(&self, device: u32) -> bool {
         self.fleet.has(device)
     }

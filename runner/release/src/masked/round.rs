@@ -57,7 +57,7 @@ impl MaskedRound {
     }
 }
 
-/// The helpers of a run, in this process or elsewhere.
+/// The helpers of a run, in this process or in others.
 pub trait Helpers: Send {
     /// Called before a round is charged: returns when all helpers can be asked, if that is waited
     /// for, or when the run is to stop.

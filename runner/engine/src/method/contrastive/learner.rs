@@ -16,7 +16,7 @@ use super::settings::{ContrastSettings, MIN_SAMPLES, Senders, Sharing};
 use crate::method::contract::{
     Assignment, EvaluationError, Figures, Learner, Method, Store, Trainer, View,
 };
-use crate::method::elsewhere::{Company, MessageOutcome, MessageRequest};
+use crate::method::remote::{MessageOutcome, MessageRequest, RoundContext};
 use crate::method::state::StateError;
 use crate::ranks::{Communicator, gather_parts, part};
 use crate::tables::contrast::{AlphaName, ExchangeTime};
@@ -208,7 +208,7 @@ impl<'a> ContrastiveLearner<'a> {
         sharing: &Sharing,
         assignment: &Assignment<'_>,
         cohort: &[u32],
-        company: &Company<'_>,
+        context: &RoundContext<'_>,
     ) -> Vec<u32> {
         let mut senders = match sharing.senders {
             _ if assignment.round == sharing.schedule.from => {
@@ -219,7 +219,7 @@ impl<'a> ContrastiveLearner<'a> {
         };
         // How many samples a real device has is not known here.
         let has_samples = |device: u32| {
-            company.elsewhere.has(device) || self.federation.sample_count(device) >= MIN_SAMPLES
+            context.remote.has(device) || self.federation.sample_count(device) >= MIN_SAMPLES
         };
         senders.retain(|device| {
             has_samples(*device) && self.matrices.releases(*device) < sharing.max_releases
@@ -234,7 +234,7 @@ impl<'a> ContrastiveLearner<'a> {
         assignment: &Assignment<'_>,
         cohort: &[u32],
         time: ExchangeTime,
-        company: &mut Company<'_>,
+        context: &mut RoundContext<'_>,
     ) -> Result<Vec<String>, StateError> {
         let sharing = self.settings().sharing.as_ref();
         let is_due = |sharing: &&Sharing| {
@@ -242,13 +242,13 @@ impl<'a> ContrastiveLearner<'a> {
         };
         match sharing.filter(is_due) {
             Some(sharing) => {
-                let senders = self.senders(sharing, assignment, cohort, company);
-                let is_elsewhere = |device: &u32| company.elsewhere.has(*device);
-                let (there, here): (Vec<u32>, Vec<u32>) =
-                    senders.into_iter().partition(is_elsewhere);
-                let mut left_out = self.collect(sharing, &here, assignment, company.ranks)?;
-                self.sent = here;
-                left_out.extend(self.receive(sharing, &there, company));
+                let senders = self.senders(sharing, assignment, cohort, context);
+                let is_remote = |device: &u32| context.remote.has(*device);
+                let (remote, local): (Vec<u32>, Vec<u32>) =
+                    senders.into_iter().partition(is_remote);
+                let mut left_out = self.collect(sharing, &local, assignment, context.ranks)?;
+                self.sent = local;
+                left_out.extend(self.receive(sharing, &remote, context));
                 self.sent.sort_unstable();
                 Ok(left_out)
             }
@@ -294,13 +294,13 @@ impl<'a> ContrastiveLearner<'a> {
         Ok(left_out)
     }
 
-    /// Has devices elsewhere send their matrices. One that may have sent a part of it has released
+    /// Has remote devices send their matrices. One that may have sent a part of it has released
     /// it.
     fn receive(
         &mut self,
         sharing: &Sharing,
         devices: &[u32],
-        company: &mut Company<'_>,
+        context: &mut RoundContext<'_>,
     ) -> Vec<String> {
         if devices.is_empty() {
             return Vec::new();
@@ -317,7 +317,7 @@ impl<'a> ContrastiveLearner<'a> {
             min_samples: MIN_SAMPLES as u32,
             tail: self.recipe(1.0).values().to_vec(),
         };
-        let outcomes = company.elsewhere.messages(&request, devices);
+        let outcomes = context.remote.messages(&request, devices);
         let mut left_out = Vec::new();
         for (device, outcome) in outcomes {
             match outcome {
@@ -392,10 +392,10 @@ impl Learner for ContrastiveLearner<'_> {
         &mut self,
         assignment: &Assignment<'_>,
         cohort: &[u32],
-        company: &mut Company<'_>,
+        context: &mut RoundContext<'_>,
     ) -> Result<Vec<String>, StateError> {
         self.sent.clear();
-        let left_out = self.exchange(assignment, cohort, ExchangeTime::BeforeTraining, company)?;
+        let left_out = self.exchange(assignment, cohort, ExchangeTime::BeforeTraining, context)?;
         let sharing = self.settings().sharing.as_ref();
         self.total = sharing.map(|sharing| self.matrices.total(&sharing.messages.grid));
         Ok(left_out)
@@ -440,9 +440,9 @@ impl Learner for ContrastiveLearner<'_> {
         &mut self,
         assignment: &Assignment<'_>,
         cohort: &[u32],
-        company: &mut Company<'_>,
+        context: &mut RoundContext<'_>,
     ) -> Result<Vec<String>, StateError> {
-        self.exchange(assignment, cohort, ExchangeTime::WithUpdate, company)
+        self.exchange(assignment, cohort, ExchangeTime::WithUpdate, context)
     }
 
     fn evaluate(&self, view: &View<'_>) -> Result<Figures, EvaluationError> {

@@ -8,16 +8,16 @@ use smolfed_core::contrast::ContrastRequest;
 use crate::ranks::Communicator;
 use smolfed_release::{Message, Messages};
 
-/// Who takes part in a round beside the devices that train here.
-pub struct Company<'a> {
+/// What takes part in a round beside the devices that train here.
+pub struct RoundContext<'a> {
     /// The processes that simulate devices together.
     pub ranks: &'a dyn Communicator,
     /// Devices that none of them simulates.
-    pub elsewhere: &'a mut dyn Elsewhere,
+    pub remote: &'a mut dyn RemoteDevices,
 }
 
 /// Devices that are not simulated.
-pub trait Elsewhere {
+pub trait RemoteDevices {
     /// Whether the device is one of them.
     fn has(&self, device: u32) -> bool;
 
@@ -60,9 +60,9 @@ pub enum MessageOutcome {
 
 /// No such devices.
 #[derive(Clone, Copy, Debug)]
-pub struct Nobody;
+pub struct NoRemoteDevices;
 
-impl Elsewhere for Nobody {
+impl RemoteDevices for NoRemoteDevices {
     fn has(&self, _: u32) -> bool {
         false
     }
