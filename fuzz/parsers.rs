@@ -141,7 +141,7 @@ pub fn delta(bytes: &[u8]) {
     }
 }
 
-/// An experiment file, settled for ten devices with digits.
+/// An experiment file, resolved for ten devices with digits.
 pub fn experiment(bytes: &[u8]) {
     static FEDERATION: LazyLock<Federation> = LazyLock::new(|| {
         let config = toml::from_str("source = \"digits\"\ndevices = 10").expect("a sound table");

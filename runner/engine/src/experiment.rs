@@ -82,7 +82,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Settles a configuration for a federation.
+    /// Resolves a configuration for a federation.
     ///
     /// # Errors
     /// [`ExperimentError`] for the first invalid key.
@@ -140,7 +140,7 @@ impl Experiment {
         let method = build(&setup)?;
         let training = method.adapt(keys.training);
         let scale_release = ScaleRelease::new(federation, &keys.privacy, sampling)?;
-        go_together(&*method, &keys, scale_release.is_some())?;
+        check_compatible(&*method, &keys, scale_release.is_some())?;
         let trial = Trial::new(
             &config,
             federation,
@@ -361,7 +361,7 @@ impl Experiment {
 }
 
 /// Refuses a method that cannot have what the keys ask for.
-fn go_together(
+fn check_compatible(
     method: &dyn Method,
     keys: &Keys,
     has_private_scale: bool,

@@ -252,7 +252,7 @@ impl<'a> Training<'a> {
             .then(|| trained.sum.simulated(&release, &at))
             .flatten();
         let released = self.publish(trained.sum, trained.asked, &release, &at);
-        source.settled(released.is_err())?;
+        source.round_finished(released.is_err())?;
         let released = match released {
             Ok(released) => self.history.decode(released)?,
             Err(error) => return Ok(self.lost(error, record)),

@@ -82,7 +82,7 @@ impl Admission {
     }
 
     /// A device has opened a session on the connection: nobody displaces it. Whether it had waited.
-    pub fn settles(&mut self, connection: ConnectionId, source: Option<IpAddr>) -> bool {
+    pub fn stop_waiting(&mut self, connection: ConnectionId, source: Option<IpAddr>) -> bool {
         let Some(waiting) = self.waiting.get_mut(&source) else {
             return false;
         };
@@ -97,7 +97,7 @@ impl Admission {
 
     /// The connection is closed. One that was displaced has given its place away before.
     pub fn close(&mut self, connection: ConnectionId, source: Option<IpAddr>, had_session: bool) {
-        if self.settles(connection, source) || had_session {
+        if self.stop_waiting(connection, source) || had_session {
             self.open -= 1;
         }
     }
@@ -135,7 +135,7 @@ mod tests {
             assert_eq!(verdict, Verdict::Replaces(ConnectionId(displaced)));
         }
         // The honest one still has its place, and opens its session.
-        assert!(admission.settles(honest, source(1)));
+        assert!(admission.stop_waiting(honest, source(1)));
         assert_eq!(admission.open(), 4);
         // Another honest one displaces a greedy one too.
         let (second, verdict) = open(&mut admission, 1);
@@ -153,7 +153,7 @@ mod tests {
         let mut admission = Admission::new(1);
         let device = ConnectionId(0);
         assert_eq!(admission.admit(device, None), Verdict::Admitted);
-        assert!(admission.settles(device, None));
+        assert!(admission.stop_waiting(device, None));
         assert_eq!(admission.admit(ConnectionId(1), None), Verdict::Full);
         // Its session goes on elsewhere.
         admission.waits(device, None);

@@ -306,7 +306,7 @@ impl Service {
             let mut admission = lock(&self.admission);
             if !has_session {
                 admission.waits(served.id, source);
-            } else if !admission.settles(served.id, source) {
+            } else if !admission.stop_waiting(served.id, source) {
                 // Another connection got its place at this moment.
                 return Err(ErrorKind::ConnectionAborted.into());
             }

@@ -255,7 +255,7 @@ impl Source for Fleet<'_> {
 
     /// Records who took part. Of a round that came to nothing nobody did: no device goes on from
     /// the personal model that it made in it.
-    fn settled(&mut self, is_lost: bool) -> Result<(), SourceError> {
+    fn round_finished(&mut self, is_lost: bool) -> Result<(), SourceError> {
         let Some(record) = self.pending.take() else {
             return Ok(());
         };

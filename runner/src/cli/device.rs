@@ -390,12 +390,12 @@ impl Device<'_> {
             // Not of a stream: its key would give away all sessions of this process.
             let keys = X25519::new(UnwrapErr(SysRng));
             let session = Session::with_store(identity, policy, model, memory, ledger, keys, store);
-            line.keep(session.map_err(wrong)?, &samples).await
+            line.take_part(session.map_err(wrong)?, &samples).await
         } else {
             let nonces = nonces(device)?;
             let session =
                 Session::with_store(identity, policy, model, memory, ledger, nonces, store);
-            line.keep(session.map_err(wrong)?, &samples).await
+            line.take_part(session.map_err(wrong)?, &samples).await
         }
     }
 
@@ -488,7 +488,7 @@ struct Line<'a> {
 
 impl Line<'_> {
     /// Takes part in rounds until the command ends.
-    async fn keep<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
+    async fn take_part<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
         &self,
         mut session: Session<'_, M, F, R, K>,
         samples: &impl Samples<Target = M::Target>,

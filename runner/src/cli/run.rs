@@ -233,7 +233,7 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
         None => new_dir(args.out.as_deref(), &experiment.config)?,
     };
     if let Some(path) = &args.participation {
-        dir.keep_participation(path)?;
+        dir.copy_participation(path)?;
     }
     let bar = match args.quiet {
         true => ProgressBar::hidden(),

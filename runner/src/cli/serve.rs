@@ -121,13 +121,13 @@ impl Setup {
         let table = Table::new(&service);
         drop(served);
         screen.close();
-        keep(&table, &dir, result.is_ok(), args.json)?;
-        told(&watch, (&experiment, &dir), result, started, args)
+        write_devices(&table, &dir, result.is_ok(), args.json)?;
+        conclude_served(&watch, (&experiment, &dir), result, started, args)
     }
 }
 
 /// Says how the run ended. One that a signal stopped has not failed.
-fn told(
+fn conclude_served(
     watch: &Watch,
     (experiment, dir): (&Experiment, &RunDir),
     result: Result<RunResult, RunError>,
@@ -172,7 +172,7 @@ fn checked_quorum(file: &FleetFile, experiment: &Experiment) -> Result<Option<Qu
 }
 
 /// Writes the table of devices, and shows it on a terminal.
-fn keep(table: &Table, dir: &RunDir, is_ok: bool, is_json: bool) -> Result<(), CliError> {
+fn write_devices(table: &Table, dir: &RunDir, is_ok: bool, is_json: bool) -> Result<(), CliError> {
     match (is_ok, dir.write_devices(table)) {
         (true, written) => written?,
         // Why the run failed comes first: on a full disk, the file that it needed.
@@ -225,7 +225,7 @@ fn create_private(
     file: &FleetFile,
 ) -> Result<RunDir, CliError> {
     let dir = RunDir::create_for(args.out.as_deref(), &experiment.config)?;
-    dir.keep_private()?;
+    dir.restrict_to_owner()?;
     dir.write_fleet(file)?;
     Ok(dir)
 }

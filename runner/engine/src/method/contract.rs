@@ -287,7 +287,7 @@ pub trait Trainer {
     ) -> Result<TrainReport, String>;
 
     /// Stores the new state of a device whose update was accepted.
-    fn keep(&mut self, _device: u32) {}
+    fn store_state(&mut self, _device: u32) {}
 }
 
 /// What an evaluation looks at.

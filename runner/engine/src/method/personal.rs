@@ -121,7 +121,7 @@ pub struct Personalised<P> {
 }
 
 impl<P: Personal> Personalised<P> {
-    /// Settles what all such methods have in common.
+    /// Resolves what all such methods have in common.
     ///
     /// # Errors
     /// [`ExperimentError`] for the first invalid key.
@@ -400,7 +400,7 @@ impl<P: Personal> Trainer for PersonalTrainer<'_, P> {
         Ok(report)
     }
 
-    fn keep(&mut self, device: u32) {
+    fn store_state(&mut self, device: u32) {
         let states = &self.learner.states;
         states.write(device, self.assignment.round, &self.state);
     }

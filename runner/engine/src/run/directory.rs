@@ -244,7 +244,7 @@ impl RunDir {
     ///
     /// # Errors
     /// [`RunDirError::Io`].
-    pub fn keep_participation(&self, path: &Path) -> Result<(), RunDirError> {
+    pub fn copy_participation(&self, path: &Path) -> Result<(), RunDirError> {
         let bytes = fs::read(path).map_err(io("read", path))?;
         self.write(Self::PARTICIPATION, &bytes)
     }
@@ -261,7 +261,7 @@ impl RunDir {
     ///
     /// # Errors
     /// [`RunDirError::Io`].
-    pub fn keep_private(&self) -> Result<(), RunDirError> {
+    pub fn restrict_to_owner(&self) -> Result<(), RunDirError> {
         use std::os::unix::fs::PermissionsExt;
         let owner_only = fs::Permissions::from_mode(0o700);
         fs::set_permissions(&self.path, owner_only).map_err(io("write", &self.path))

@@ -83,7 +83,7 @@ pub trait Source {
     ///
     /// # Errors
     /// [`SourceError`] if the round cannot be recorded.
-    fn settled(&mut self, _is_lost: bool) -> Result<(), SourceError> {
+    fn round_finished(&mut self, _is_lost: bool) -> Result<(), SourceError> {
         Ok(())
     }
 }

@@ -187,7 +187,7 @@ fn train_masked(
                 trainer.train(*device, contribution)
             });
             if outcome.is_trained() {
-                trainer.keep(*device);
+                trainer.store_state(*device);
             }
             outcome
         };

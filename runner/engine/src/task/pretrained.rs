@@ -119,10 +119,10 @@ pub struct Pretrained {
 /// # Errors
 /// [`PretrainedError`] if the file is missing, or another one than the checksum says.
 pub fn anchor(model: &mut ModelConfig, folders: &DataFolders) -> Result<(), Box<PretrainedError>> {
-    settle(model, folders).map_err(Box::new)
+    resolve(model, folders).map_err(Box::new)
 }
 
-fn settle(model: &mut ModelConfig, folders: &DataFolders) -> Result<(), PretrainedError> {
+fn resolve(model: &mut ModelConfig, folders: &DataFolders) -> Result<(), PretrainedError> {
     let Some(path) = &mut model.init else {
         return match model.init_checksum {
             None => Ok(()),

@@ -46,7 +46,7 @@ impl Calling {
             name: name()?,
             opened,
         };
-        let task = tokio::spawn(side.keep()).abort_handle();
+        let task = tokio::spawn(side.run()).abort_handle();
         Ok(Self { accepted, task })
     }
 }
@@ -77,7 +77,7 @@ struct Side {
 }
 
 impl Side {
-    async fn keep(self) {
+    async fn run(self) {
         let (mut back_off, mut is_reported) = (BackOff::new(), false);
         let address = format!("mqtt:{}", self.topics);
         while !self.opened.is_closed() {
