@@ -219,7 +219,7 @@ impl<'a> Training<'a> {
         };
         let Draw { number, cohort, .. } = draw;
         record.cohort = cohort.len();
-        if draw.begins_anew {
+        if draw.history_lost {
             self.history.begin_anew();
         }
 
@@ -370,7 +370,7 @@ impl<'a> Training<'a> {
             Some(cohort) => Ok(Some(Draw {
                 number: self.round,
                 cohort,
-                begins_anew: false,
+                history_lost: false,
             })),
             None => source.draw(&self.experiment.attendance, &self.root, self.round),
         }

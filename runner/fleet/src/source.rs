@@ -184,7 +184,7 @@ impl Source for Fleet<'_> {
             number,
             cohort,
             // This process has nothing to forget.
-            begins_anew: false,
+            history_lost: false,
         }))
     }
 
@@ -202,7 +202,7 @@ impl Source for Fleet<'_> {
             round: assignment.round,
             number: assignment.number,
             // With independent noise, nothing was lost.
-            begins_anew: self.is_resumed && *assignment.admitted != Admitted::All,
+            history_lost: self.is_resumed && *assignment.admitted != Admitted::All,
             cohort: cohort.to_vec(),
             ..Participation::default()
         };

@@ -271,7 +271,7 @@ impl Source for CanarySource<'_> {
         Ok(Some(Draw {
             number: round,
             cohort: self.canaries.cohort(draw.cohort, round),
-            begins_anew: false,
+            history_lost: false,
         }))
     }
 

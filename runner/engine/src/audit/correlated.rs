@@ -499,7 +499,7 @@ impl Source for Everywhere<'_> {
         Ok(Some(Draw {
             number: round,
             cohort,
-            begins_anew: false,
+            history_lost: false,
         }))
     }
 

@@ -17,7 +17,7 @@ pub struct Draw {
     /// The devices that were drawn, ascending.
     pub cohort: Vec<u32>,
     /// Whether what the mechanism kept of earlier rounds was lost before this one.
-    pub begins_anew: bool,
+    pub history_lost: bool,
 }
 
 /// The exact sum of what a cohort sent, and what came of each device.

@@ -24,8 +24,12 @@ pub struct Participation {
     pub burned: bool,
     /// Whether the server restarted before it, and correlated noise began anew: the exact sums of
     /// earlier rounds were lost with the process that held them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub begins_anew: bool,
+    #[serde(
+        default,
+        rename = "begins_anew",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub history_lost: bool,
     /// Devices that were drawn.
     pub cohort: Vec<u32>,
     /// Real devices among them that answered.

@@ -57,7 +57,7 @@ impl<'a> Replayed<'a> {
         if let Some(strategy) = &experiment.privacy.strategy {
             let burned = rounds
                 .iter()
-                .any(|record| record.burned || record.begins_anew);
+                .any(|record| record.burned || record.history_lost);
             if let Some(reason) = refusal_of_restart(strategy.shape()).filter(|_| burned) {
                 return Err(format!("the server of its rounds restarted: {reason}"));
             }
@@ -109,7 +109,7 @@ impl Source for Replayed<'_> {
         Ok(record.map(|record| Draw {
             number: record.number,
             cohort: record.cohort.clone(),
-            begins_anew: record.begins_anew,
+            history_lost: record.history_lost,
         }))
     }
 

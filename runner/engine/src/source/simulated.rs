@@ -32,7 +32,7 @@ impl Source for Simulated<'_> {
         Ok(Some(Draw {
             number: round,
             cohort: attendance.cohort(root, round, round),
-            begins_anew: false,
+            history_lost: false,
         }))
     }
 

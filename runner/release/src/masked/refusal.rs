@@ -190,7 +190,7 @@ impl HelperRefusal {
 
     /// Whether the same round can be answered if correlated noise begins anew.
     #[must_use]
-    pub const fn begins_anew(&self) -> bool {
+    pub const fn needs_new_history(&self) -> bool {
         matches!(self, Self::History { .. })
     }
 }

@@ -269,7 +269,7 @@ fn a_history_that_does_not_match_begins_anew_and_keeps_the_bound() {
     let HelperError::Refused { helper: 0, refusal } = error else {
         panic!("{error}");
     };
-    assert!(refusal.begins_anew());
+    assert!(refusal.needs_new_history());
     history.begin_anew();
     for number in 3..8 {
         let released = round(number, &mut history, &mut helpers).unwrap();
