@@ -456,8 +456,8 @@ fn assert_hides_secrets(fleet: &Tapped, recording: &Recording) {
     let mut frame = recording.sealed[0].raw.clone();
     let middle = frame.len() / 2;
     frame[middle..middle + WINDOW].copy_from_slice(&model[100..100 + WINDOW]);
-    let planted = frame.windows(WINDOW).collect();
-    assert_eq!(found(model, &planted), Some(&model[100..100 + WINDOW]));
+    let injected = frame.windows(WINDOW).collect();
+    assert_eq!(found(model, &injected), Some(&model[100..100 + WINDOW]));
 }
 
 /// What the observer is looking for is there, behind the encryption.

@@ -105,7 +105,7 @@ fn plans_and_accounts_have_both_figures() {
     }
 }
 
-/// Each planted fault is found, in the view where it shows.
+/// Each injected fault is found, in the view where it shows.
 #[test]
 fn an_audit_finds_faults_of_masks_and_helpers() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Wiring faults that `smolfed audit --fault` plants, to see that the audit notices them. No run
+//! Wiring faults that `smolfed audit --fault` injects, to see that the audit notices them. No run
 //! can have one: an experiment sets [`Fault::None`], and only an audit's target changes it. Without
 //! the cargo feature `faults`, which no released program has, none has any effect on the release.
 //! docs/privacy-testing.md has the test that each of them fails.
@@ -13,7 +13,7 @@ const BLOCK: Range<usize> = 4096..8192;
 /// The device whose noise a fault leaves out.
 const DEVICE: u32 = 1;
 
-/// A fault planted to test whether the audit detects it. Only audits have one.
+/// A fault injected to test whether the audit detects it. Only audits have one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Fault {
     /// None: the code as it is.
@@ -218,7 +218,7 @@ mod tests {
 
     use super::*;
 
-    /// Each planted fault, and the tests and verdicts that it fails.
+    /// Each injected fault, and the tests and verdicts that it fails.
     const TABLE: &str = include_str!("../../../docs/privacy-testing.md");
 
     #[test]

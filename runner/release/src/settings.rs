@@ -93,7 +93,7 @@ pub struct Release {
     pub noise_std: f64,
     /// Whether the sum may be looked at without noise: simulated devices only.
     pub is_simulation: bool,
-    /// A planted fault; none but in an audit.
+    /// An injected fault; none but in an audit.
     pub fault: Fault,
 }
 

@@ -1,4 +1,4 @@
-//! The path as a whole: nothing gets around a check, and every fault that can be planted shows.
+//! The path as a whole: nothing gets around a check, and every fault that can be injected shows.
 
 use proptest::{collection::vec, prelude::*};
 use smolfed_accounting::TrustModel;
@@ -115,7 +115,7 @@ fn an_update_beyond_the_ball_is_left_out_unless_it_is_clipped() {
     assert!(outcome.is_trained());
     let norm = (squares(&sum) as f64).sqrt() * grid().step();
     assert!((norm / f64::from(CLIP_NORM) - 1.0).abs() < 1e-4, "{norm}");
-    // The planted fault lets it through.
+    // The injected fault lets it through.
     let faulty = Release {
         fault: Fault::ClipSkipped.placed(1, &[LENGTH]),
         ..release

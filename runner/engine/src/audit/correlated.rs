@@ -48,7 +48,7 @@ const VALUES: usize = 1 << 18;
 /// The entry of a canary's update before it is clipped, in clip norms.
 const LENGTH: f32 = 10.0;
 
-/// An experiment with correlated noise, with a fault if one is planted.
+/// An experiment with correlated noise, with a fault if one is injected.
 #[derive(Debug, Clone)]
 pub struct Correlated<'a> {
     experiment: Experiment,
@@ -89,7 +89,7 @@ impl<'a> Correlated<'a> {
         let mut experiment = experiment.clone();
         experiment.release.weight_cap = None;
         experiment.config.evaluate_every = 0;
-        plant(fault.placed(rounds, &[]), &mut experiment, &strategy);
+        inject(fault.placed(rounds, &[]), &mut experiment, &strategy);
         Ok(claims.into_iter().next().map(|claim| Self {
             experiment,
             federation,
@@ -173,9 +173,9 @@ impl<'a> Correlated<'a> {
             .encoding
             .grid()
             .map_or(0, |grid| grid.bits());
-        let planted = experiment.privacy.strategy.as_ref();
+        let injected = experiment.privacy.strategy.as_ref();
         let ring = experiment.release.masking.map(|masking| masking.ring);
-        let history = History::new(planted, bits, coordinates).of_masked(ring);
+        let history = History::new(injected, bits, coordinates).of_masked(ring);
         let mut training =
             Training::new(&experiment, self.federation, learner, start).with_history(history);
         let mut source = Everywhere {
@@ -372,12 +372,12 @@ impl<'a> Correlated<'a> {
     }
 }
 
-/// Plants what is not in the release path itself.
-fn plant(fault: Fault, experiment: &mut Experiment, strategy: &Strategy) {
+/// Injects what is not in the release path itself.
+fn inject(fault: Fault, experiment: &mut Experiment, strategy: &Strategy) {
     /// The std is a multiple of this part of a step.
     const DENOMINATOR: u64 = 1 << 10;
     experiment.release.fault = fault;
-    in_turn::plant(fault, experiment);
+    in_turn::inject(fault, experiment);
     let bits = experiment
         .release
         .encoding
@@ -403,8 +403,8 @@ fn plant(fault: Fault, experiment: &mut Experiment, strategy: &Strategy) {
                 .iter_mut()
                 .skip(1)
                 .for_each(|m| *m = 2 * *m + COEFFICIENT_UNIT);
-            let planted = Strategy::from_coefficients(strategy.participation(), others);
-            experiment.privacy.strategy = planted.ok().map(Arc::new);
+            let injected = Strategy::from_coefficients(strategy.participation(), others);
+            experiment.privacy.strategy = injected.ok().map(Arc::new);
         }
         _ => {}
     }
@@ -551,7 +551,7 @@ mod tests {
         };
         let confidence = Confidence {
             delta: Delta::new(1e-3).unwrap(),
-            // A planted fault is found or not; what is claimed must hold by more.
+            // An injected fault is found or not; what is claimed must hold by more.
             error: if fault == Fault::None { 1e-6 } else { 1e-2 },
         };
         let attack = target.attack(size, confidence).unwrap();

@@ -29,7 +29,7 @@ const ROUNDS: usize = 16;
 const DEVICES: usize = 32;
 const LENGTH: usize = 512;
 
-/// The matrices of an experiment, with a fault if one is planted.
+/// The matrices of an experiment, with a fault if one is injected.
 #[derive(Debug, Clone)]
 pub struct Matrices {
     messages: Messages,

@@ -10,7 +10,7 @@ use smolfed_core::params::ClipNorm;
 use smolfed_core::stream::Root;
 
 use super::canaries::{Canaries, Canary, CanarySource, Sends};
-use super::planting::{charged, plant};
+use super::injection::{charged, inject};
 use super::view::View;
 use crate::experiment::Experiment;
 use crate::experiment::scaling::ScaleRelease;
@@ -67,7 +67,7 @@ pub struct Observation<'a> {
     pub drawn: &'a [u32],
 }
 
-/// The rounds of an experiment, with a fault if one is planted.
+/// The rounds of an experiment, with a fault if one is injected.
 #[derive(Debug, Clone)]
 pub struct Target<'a> {
     experiment: Experiment,
@@ -121,7 +121,7 @@ impl<'a> Target<'a> {
             experiment.config.rounds,
             experiment.task().tensors().as_slice(),
         );
-        plant(fault, &mut experiment, denominator);
+        inject(fault, &mut experiment, denominator);
         Ok(Self {
             experiment,
             federation,

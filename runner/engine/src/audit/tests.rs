@@ -1,5 +1,5 @@
 //! Every mechanism that smolfed runs is attacked; none loses more than its accountant says. Each
-//! planted bug is found.
+//! injected fault is found.
 
 mod views;
 

@@ -153,7 +153,7 @@ impl ScaleRelease {
         self.release.encoding.step().recip()
     }
 
-    /// How moments are released, for an audit to plant its faults.
+    /// How moments are released, for an audit to inject its faults.
     pub(crate) const fn release_mut(&mut self) -> &mut Release {
         &mut self.release
     }

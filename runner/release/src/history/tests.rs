@@ -165,7 +165,7 @@ fn the_worst_pattern_attains_the_sensitivity() {
             .max();
         let bound = strategy.sensitivity_squared() << (2 * BITS);
         assert_eq!(worst, Some(bound), "{family}");
-        // Planted: coefficients other than those that are accounted.
+        // Injected: coefficients other than those that are accounted.
         if let Shape::Toeplitz(toeplitz) = strategy.shape() {
             let mut other = toeplitz.coefficients().to_vec();
             other.push(1);
@@ -174,7 +174,7 @@ fn the_worst_pattern_attains_the_sensitivity() {
                 moved(&Arc::new(other.unwrap()), 0b1001) > bound || family == Family::SquareRoot
             );
         }
-        // Planted: a device that comes too early.
+        // Injected: a device that comes too early.
         let early = moved(&strategy, 0b1_0010_1001).max(moved(&strategy, 0b1_0101));
         assert!(early > bound, "{family}");
     }
@@ -222,7 +222,7 @@ fn decoded_prefixes_have_the_variance_of_the_formula() {
     }
 }
 
-/// Planted: the noise of a round is that of another, which is not fresh.
+/// Injected: the noise of a round is that of another, which is not fresh.
 #[test]
 fn noise_that_is_not_fresh_shows_in_the_prefixes() {
     let strategy = strategy(Family::BandedOptimalMean, (13, 4, 3));

@@ -9,7 +9,7 @@ use smolfed_core::stream::Root;
 
 use crate::attendance::{Attendance, Timetable};
 use crate::audit::check::{Check, ERROR};
-use crate::audit::planting::with_rate;
+use crate::audit::injection::with_rate;
 use crate::audit::tails::{Worst, heads};
 use crate::experiment::Experiment;
 use smolfed_release::Fault;
@@ -142,8 +142,8 @@ pub(super) fn draw_all(experiment: &mut Experiment) {
     }
 }
 
-/// Plants what is wrong with the draw.
-pub(super) fn plant(fault: Fault, experiment: &mut Experiment) {
+/// Injects what is wrong with the draw.
+pub(super) fn inject(fault: Fault, experiment: &mut Experiment) {
     let Attendance::InTurn { sampling, parts } = &mut experiment.attendance else {
         return;
     };

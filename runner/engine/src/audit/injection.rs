@@ -1,4 +1,4 @@
-//! Plants wiring faults in an experiment: those that are in what the release path is given. The
+//! Injects wiring faults into an experiment: those that are in what the release path is given. The
 //! others are in the release path itself ([`smolfed_release::fault`]).
 
 use smolfed_accounting::{PrivacyEvent, Sampling, SamplingRate};
@@ -9,8 +9,8 @@ use crate::experiment::Experiment;
 use crate::experiment::scaling::ScaleRelease;
 use smolfed_release::{Channel, ClipBit, Encoding, Fault, Mechanism};
 
-/// Plants what is not in the release path itself.
-pub fn plant(fault: Fault, experiment: &mut Experiment, denominator: f64) {
+/// Injects what is not in the release path itself.
+pub fn inject(fault: Fault, experiment: &mut Experiment, denominator: f64) {
     let factor = match fault {
         Fault::NoiseDividedTwice => 1.0 / denominator,
         Fault::NoiseTooSmall => 0.9,
@@ -35,12 +35,12 @@ pub fn plant(fault: Fault, experiment: &mut Experiment, denominator: f64) {
     }
     experiment.release.fault = fault;
     if let Some(scale) = &mut experiment.scale_release {
-        plant_in_moments(fault, scale);
+        inject_in_moments(fault, scale);
     }
 }
 
 /// The same for the moments of a private scale.
-fn plant_in_moments(fault: Fault, scale: &mut ScaleRelease) {
+fn inject_in_moments(fault: Fault, scale: &mut ScaleRelease) {
     let multiplier = scale.side.event.mechanism.noise_multiplier().get();
     let release = scale.release_mut();
     match fault {
