@@ -220,7 +220,7 @@ impl<'a> Training<'a> {
         let Draw { number, cohort, .. } = draw;
         record.cohort = cohort.len();
         if draw.history_lost {
-            self.history.begin_anew();
+            self.history.restart();
         }
 
         // Train. What devices send is private, and goes into an exact sum.
@@ -345,7 +345,7 @@ impl<'a> Training<'a> {
             let attendance = &self.experiment.attendance;
             let cohort = attendance.cohort(&self.root, self.round, self.round);
             self.history.admit(self.round, &cohort);
-            self.history.begin_anew();
+            self.history.restart();
         }
         self.learner.burned(self.round);
         self.round += 1;

@@ -127,7 +127,7 @@ impl History {
     }
 
     /// Forgets the sums and what was estimated from them, and not who took part.
-    pub fn begin_anew(&mut self) {
+    pub fn restart(&mut self) {
         if let Some(rounds) = &mut self.0 {
             rounds.count = 0;
             rounds.sums.clear();

@@ -34,7 +34,7 @@ pub fn publish(
         earlier: history.earlier(at.number),
     };
     let sum = history.combine(sum);
-    let answers = helpers.ok_or(HelperError::Nobody)?.unmask(&round)?;
+    let answers = helpers.ok_or(HelperError::NoHelpers)?.unmask(&round)?;
     let released = sum.unmask(&answers)?.release(release, root, at);
     released.check(Some(masking))
 }

@@ -82,7 +82,7 @@ impl Drop for KeysLock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// No coordinator.
-    Nobody,
+    Absent,
     /// A coordinator that cannot be told of changes.
     Unreachable,
     /// A coordinator that takes over changes on SIGHUP.
@@ -94,10 +94,10 @@ impl Holder {
     #[must_use]
     pub fn of(keys: &Path) -> Self {
         let Ok(mut file) = File::open(beside(keys, ".lock")) else {
-            return Self::Nobody;
+            return Self::Absent;
         };
         if file.try_lock_shared().is_ok() {
-            return Self::Nobody;
+            return Self::Absent;
         }
         let mut text = String::new();
         let number = file.read_to_string(&mut text).ok();
@@ -168,7 +168,7 @@ mod tests {
     fn a_process_is_told_if_it_has_the_lock_and_wants_to_be() {
         let dir = tempfile::tempdir().unwrap();
         let keys = dir.path().join("keys.toml");
-        assert_eq!(Holder::of(&keys), Holder::Nobody);
+        assert_eq!(Holder::of(&keys), Holder::Absent);
         let mut lock = KeysLock::take(&keys, "another coordinator").unwrap();
         assert!(KeysLock::take(&keys, "another coordinator").is_err());
         assert_eq!(Holder::of(&keys), Holder::Unreachable);
@@ -188,7 +188,7 @@ mod tests {
         other.kill().unwrap();
         other.wait().unwrap();
         drop(lock);
-        assert_eq!(Holder::of(&keys), Holder::Nobody);
+        assert_eq!(Holder::of(&keys), Holder::Absent);
         KeysLock::take(&keys, "another coordinator").unwrap();
         assert_eq!(fs::read_to_string(path).unwrap(), "");
     }

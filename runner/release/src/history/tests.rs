@@ -118,7 +118,7 @@ proptest! {
             let mut moved = 0;
             for (number, update) in (0..n).zip(&updates) {
                 if restart == Some(number) {
-                    history.begin_anew();
+                    history.restart();
                 }
                 let is_there = pattern >> number & 1 == 1 && inside(update);
                 let entries = if is_there { *update } else { [0, 0] };
@@ -390,7 +390,7 @@ fn private_sums_of_real_devices_are_not_saved() {
     next.restore(&mut saved, 0).unwrap();
     assert_eq!(next.combine(sum_of(&[1])).integers(), [256]);
     assert_ne!(history.combine(sum_of(&[1])).integers(), [256]);
-    history.begin_anew();
+    history.restart();
     assert_eq!(history.combine(sum_of(&[1])).integers(), [256]);
     assert_eq!(next.admit(2, &[5, 6]), Admitted::Only(vec![6]));
 }

@@ -56,7 +56,7 @@ pub enum HelperError {
     },
     /// No helper at all.
     #[error("this process knows no helper")]
-    Nobody,
+    NoHelpers,
 }
 
 impl HelperError {

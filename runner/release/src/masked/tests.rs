@@ -234,8 +234,8 @@ proptest! {
             // The devices of the round's turn.
             let devices: Vec<u32> = devices(present).iter().map(|i| 3 * i + round % 3).collect();
             if round == anew {
-                history.begin_anew();
-                trusted.begin_anew();
+                history.restart();
+                trusted.restart();
             }
             let released = setting.release((&mut history, &mut helpers), round, &devices).unwrap();
             let mut sum = PrivateSum::zero(LENGTH);
@@ -270,7 +270,7 @@ fn a_history_that_does_not_match_begins_anew_and_keeps_the_bound() {
         panic!("{error}");
     };
     assert!(refusal.needs_new_history());
-    history.begin_anew();
+    history.restart();
     for number in 3..8 {
         let released = round(number, &mut history, &mut helpers).unwrap();
         let noise = setting.noise(number);
@@ -367,7 +367,7 @@ fn an_answer_of_another_length_and_a_crowd_are_refused() {
         (&setting.release, &root()),
         &at(0),
     );
-    assert_eq!(error.unwrap_err(), HelperError::Nobody);
+    assert_eq!(error.unwrap_err(), HelperError::NoHelpers);
 }
 
 /// A device that cannot train masks zeros: it is on the list like any other.

@@ -67,7 +67,7 @@ impl SignalArgs {
 
     fn tell_who(&self, holder: Holder, who: &str) -> String {
         match holder {
-            Holder::Nobody => String::new(),
+            Holder::Absent => String::new(),
             Holder::Process(_) if !self.no_signal && holder.signal() => {
                 format!("The running {who} was told, and takes it over now.\n")
             }

@@ -83,7 +83,7 @@ fn store(mut edit: Edit, vault: Option<Vault>) -> Result<(), CliError> {
     edit.seal_with(vault);
     let holder = edit.store()?;
     match holder {
-        Holder::Nobody => chains.store()?,
+        Holder::Absent => chains.store()?,
         Holder::Process(_) | Holder::Unreachable => {
             chains.forget();
             // One that cannot be told goes on with what it has, and is told the next time.

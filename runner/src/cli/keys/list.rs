@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
             "keys": path,
             "encrypted": vault.is_some(),
             "device_seed": file.device_seed,
-            "in_use": holder != Holder::Nobody,
+            "in_use": holder != Holder::Absent,
             "devices": devices.collect::<Vec<_>>(),
             "revoked": revoked.collect::<Vec<_>>(),
             "without_key": file.vacant(),
@@ -58,8 +58,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
         return Ok(writeln!(out, "{document}")?);
     }
     let state = match (vault.is_some(), holder) {
-        (true, Holder::Nobody) => ", encrypted",
-        (false, Holder::Nobody) => "",
+        (true, Holder::Absent) => ", encrypted",
+        (false, Holder::Absent) => "",
         (true, _) => ", encrypted, in use by a coordinator",
         (false, _) => ", in use by a coordinator",
     };

@@ -112,7 +112,7 @@ impl Scene<'_> {
     fn attendance(&self, helpers: Option<Box<dyn Helpers + '_>>) -> Check {
         let question = self.question(&[0, 1], Some(1));
         let found = helpers.map(|mut helpers| answer(&mut *helpers, question));
-        let found = found.unwrap_or(Err(HelperError::Nobody));
+        let found = found.unwrap_or(Err(HelperError::NoHelpers));
         Check {
             test: "attendance on the list of a helper",
             is_as_claimed: found.is_err(),
@@ -122,7 +122,7 @@ impl Scene<'_> {
 }
 
 fn answer(helpers: &mut dyn Helpers, question: Option<MaskedRound>) -> Result<(), HelperError> {
-    let question = question.ok_or(HelperError::Nobody)?;
+    let question = question.ok_or(HelperError::NoHelpers)?;
     helpers.unmask(&question).map(drop)
 }
 
