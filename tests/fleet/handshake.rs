@@ -159,9 +159,9 @@ fn a_coordinator_that_requires_the_handshake_tells_devices_without_it() {
     let refused = "refused: the coordinator requires greetings with X25519";
     assert!(table.contains(refused), "{table}");
     plain.0.kill().unwrap();
-    let told = BufReader::new(plain.0.stderr.take().unwrap()).lines();
-    let told: Vec<String> = told.map_while(Result::ok).collect();
+    let lines = BufReader::new(plain.0.stderr.take().unwrap()).lines();
+    let lines: Vec<String> = lines.map_while(Result::ok).collect();
     let expected = "device 0: refused by the coordinator: the coordinator requires greetings with \
                     X25519: start the device with `--x25519`";
-    assert!(told.iter().any(|line| line == expected), "{told:?}");
+    assert!(lines.iter().any(|line| line == expected), "{lines:?}");
 }

@@ -315,8 +315,8 @@ fn a_broker_that_is_not_there_or_refuses_is_told_in_a_line() {
         let connect = format!("--connect {connect}");
         let _device = Device(device_with_log(&place, number, &connect, &name));
         wait_until(|| log(&place, &name).contains(expected));
-        let told = log(&place, &name);
-        assert_eq!(told.lines().count(), 1, "{told}");
+        let logged = log(&place, &name);
+        assert_eq!(logged.lines().count(), 1, "{logged}");
     }
     // The coordinator says it as well, and takes part once it has the right login.
     let wrong = serve(&address, "wrong", 1).replace("30s", "1s");

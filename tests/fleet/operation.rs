@@ -107,8 +107,8 @@ fn sighup_opens_the_log_again_and_ends_nothing() {
         (&1.into(), &"info".into())
     );
     // Who takes part is secret, and standard error goes where others read.
-    let told = "round 0: 1 missing: not connected";
-    assert!(outcome.stderr.contains(told), "{outcome}");
+    let expected = "round 0: 1 missing: not connected";
+    assert!(outcome.stderr.contains(expected), "{outcome}");
     assert!(!outcome.stderr.contains("device 3"), "{outcome}");
 }
 

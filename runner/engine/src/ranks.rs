@@ -60,8 +60,8 @@ where
     if ranks.count() == 1 {
         return mine;
     }
-    let told = mine.as_ref().map_err(E::to_string);
-    let parts = ranks.gather(encode(&told));
+    let shared = mine.as_ref().map_err(E::to_string);
+    let parts = ranks.gather(encode(&shared));
     mine?;
     let mut all = Vec::new();
     for (rank, part) in parts.iter().enumerate() {
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_rank_that_failed_fails_all() {
-        let told = threads::run(3, |ranks| {
+        let results = threads::run(3, |ranks| {
             let mine = match ranks.rank() {
                 1 => Err(RankError {
                     rank: 9,
@@ -165,7 +165,7 @@ mod tests {
             rank: 9,
             reason: "mine".to_owned(),
         });
-        assert_eq!(told, [error(1), own, error(1)]);
+        assert_eq!(results, [error(1), own, error(1)]);
         let parts = threads::run(3, |ranks| {
             gather_parts::<_, RankError>(ranks, Ok(vec![ranks.rank(); ranks.rank()]))
         });

@@ -42,20 +42,20 @@ pub struct Gateway<'a> {
 }
 
 impl Gateway<'_> {
-    /// Carries bytes until it is dropped; `tell` is told when a connection is lost, and when it is
-    /// there again.
-    pub async fn carry(&self, tell: &(dyn Fn(String) + Sync)) {
+    /// Carries bytes until it is dropped; `report` is called when a connection is lost, and when it
+    /// is there again.
+    pub async fn carry(&self, report: &(dyn Fn(String) + Sync)) {
         let mut pauses = Pauses::new();
         loop {
             let opened = Instant::now();
             let error = match self.board.connect(self.options).await {
                 Ok(line) => {
-                    pauses.connected(self.board, tell);
-                    self.carry_for(line, tell).await
+                    pauses.connected(self.board, report);
+                    self.carry_for(line, report).await
                 }
                 Err(error) => error,
             };
-            pauses.pause(self.board, &error, opened, tell).await;
+            pauses.pause(self.board, &error, opened, report).await;
         }
     }
 
@@ -63,7 +63,7 @@ impl Gateway<'_> {
     async fn carry_for(
         &self,
         line: Box<dyn Transport>,
-        tell: &(dyn Fn(String) + Sync),
+        report: &(dyn Fn(String) + Sync),
     ) -> io::Error {
         let (mut from_board, mut to_board) = tokio::io::split(line);
         let mut pauses = Pauses::new();
@@ -76,7 +76,7 @@ impl Gateway<'_> {
             };
             let error = match connected {
                 Ok(connection) => {
-                    pauses.connected(self.coordinator, tell);
+                    pauses.connected(self.coordinator, report);
                     let (mut from, mut to) = tokio::io::split(connection);
                     let ended = exchange((&mut from_board, &mut to_board), (&mut from, &mut to));
                     match ended.await {
@@ -87,7 +87,7 @@ impl Gateway<'_> {
                 Err(error) => error,
             };
             tokio::select! {
-                () = pauses.pause(self.coordinator, &error, opened, tell) => {}
+                () = pauses.pause(self.coordinator, &error, opened, report) => {}
                 error = discard(&mut from_board) => return error,
             }
         }
@@ -180,9 +180,9 @@ impl Pauses {
         }
     }
 
-    fn connected(&mut self, address: &Address, tell: &(dyn Fn(String) + Sync)) {
+    fn connected(&mut self, address: &Address, report: &(dyn Fn(String) + Sync)) {
         if self.is_there.replace(true) != Some(true) {
-            tell(format!("{address}: connected"));
+            report(format!("{address}: connected"));
         }
     }
 
@@ -191,12 +191,12 @@ impl Pauses {
         address: &Address,
         error: &io::Error,
         opened: Instant,
-        tell: &(dyn Fn(String) + Sync),
+        report: &(dyn Fn(String) + Sync),
     ) {
         // A coordinator closes connections of silent boards every ten seconds: that is not told.
         let is_closed = error.kind() == ErrorKind::UnexpectedEof;
         if !is_closed && self.is_there.replace(false) != Some(false) {
-            tell(format!("{address}: {}; retrying", address.why(error)));
+            report(format!("{address}: {}; retrying", address.why(error)));
         }
         if opened.elapsed() > STABLE {
             self.back_off = BackOff::new();

@@ -242,7 +242,7 @@ impl Source for Fleet<'_> {
         let mut outcomes = outcomes.into_iter();
         let of_device = |device| of_real.get(device).cloned().or_else(|| outcomes.next());
         let outcomes = cohort.iter().filter_map(of_device).collect();
-        tell_missing(&record);
+        report_missing(&record);
         self.pending = Some(record);
         self.is_resumed = false;
         Ok(CohortSum {
@@ -364,7 +364,7 @@ impl Fleet<'_> {
 
 /// Tells who is missing in a round, an event a reason. The sentence that names devices is private:
 /// who takes part is not covered by the privacy statement.
-fn tell_missing(record: &Participation) {
+fn report_missing(record: &Participation) {
     for Missing {
         reason,
         count,

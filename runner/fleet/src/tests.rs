@@ -511,9 +511,9 @@ fn devices_that_do_not_meet_the_terms_are_refused() {
     };
     let hello = hello_of(&chain(1), Name::Number(1), [1; 16], versions);
     let answer = greetings(&harness.receive(&hello));
-    let told =
+    let is_message =
         |found: &Greeting| matches!(found, Greeting::Welcome(x) if x.offer == Err(Versions::OURS));
-    assert!(answer.iter().any(told));
+    assert!(answer.iter().any(is_message));
     let state = harness.peer(1).state();
     assert_eq!(state, "refused: no common version of the protocol");
     // With another model: told in the session.

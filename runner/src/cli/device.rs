@@ -519,7 +519,7 @@ impl Line<'_> {
                         &mut report,
                     )
                     .await;
-                    self.tell_of_tls(session.phase(), &mut has_greeted);
+                    self.report_tls(session.phase(), &mut has_greeted);
                     if self.args.once {
                         return Ok(());
                     }
@@ -530,7 +530,7 @@ impl Line<'_> {
                     let why = |address: &Address| format!("{address}: {}", address.why(&error));
                     let (device, why) = (self.device, address.map(why).unwrap_or_default());
                     self.progress
-                        .tell(format!("device {device}: {why}; retrying"));
+                        .print(format!("device {device}: {why}; retrying"));
                     is_reported = true;
                 }
                 Err(_) => {}
@@ -545,7 +545,7 @@ impl Line<'_> {
 
     /// Says, once, what it may mean if a device gets no answer from a port at which something
     /// listens.
-    fn tell_of_tls(&self, phase: Phase, has_greeted: &mut bool) {
+    fn report_tls(&self, phase: Phase, has_greeted: &mut bool) {
         let is_first = !std::mem::replace(has_greeted, true);
         let is_stopping = self.stop.is_cancelled();
         let address = self.args.connect.as_ref();
@@ -556,7 +556,7 @@ impl Line<'_> {
             && phase == Phase::Greeting
         {
             let device = self.device;
-            self.progress.tell(format!(
+            self.progress.print(format!(
                 "device {device}: {address}: the connection was closed before a session was \
                  opened; if the coordinator listens at a tls: address, connect with tls:; retrying"
             ));

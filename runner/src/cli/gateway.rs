@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::Stopped(error.to_string()))?;
     runtime.block_on(async {
-        let tell = |sentence| eprintln!("{sentence}");
+        let report = |sentence| eprintln!("{sentence}");
         let stopped = async {
             while !asked.load(Ordering::Relaxed) {
                 sleep(POLL_INTERVAL).await;
@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         };
         tokio::select! {
             () = stopped => {}
-            _ = join_all(gateways.iter().map(|gateway| gateway.carry(&tell))) => {}
+            _ = join_all(gateways.iter().map(|gateway| gateway.carry(&report))) => {}
         }
     });
     Ok(())

@@ -81,7 +81,7 @@ impl Setup {
         let checkpoint = dir.load_checkpoint(&name, parameters)?;
         let done = checkpoint.map_or(0, |checkpoint| checkpoint.round);
         let service = fleet.service();
-        tell_of_restart(&experiment, done, paid);
+        print_restart_note(&experiment, done, paid);
         let numbers = (first_number, paid);
         let records = dir.participation(done)?;
         let rounds = participation::read(&dir.participation_path())?;
@@ -197,7 +197,7 @@ fn start(experiment: &Experiment, seed: Option<u64>) -> Result<Start, CliError> 
 }
 
 /// Says what it means for correlated noise that `done` rounds were run and `paid` charged before.
-fn tell_of_restart(experiment: &Experiment, done: u32, paid: u32) {
+fn print_restart_note(experiment: &Experiment, done: u32, paid: u32) {
     let Some(last) = done.max(paid).checked_sub(1) else {
         return;
     };

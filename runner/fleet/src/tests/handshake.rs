@@ -125,9 +125,9 @@ fn a_device_without_a_common_version_is_told_in_the_greeting() {
     let (name, own) = (Name::Number(2), pair(1));
     let hello = hello_of(name, [1; 16], versions, &own);
     let answer = greetings(&harness.receive(&bytes(&hello)));
-    let told =
+    let is_message =
         |found: &Greeting| matches!(found, Greeting::Welcome(x) if x.offer == Err(Versions::OURS));
-    assert!(answer.iter().any(told));
+    assert!(answer.iter().any(is_message));
 }
 
 #[test]

@@ -66,7 +66,7 @@ pub(super) fn answer(queue: &JobQueue<'_, '_>, ranks: &dyn Communicator) -> Resu
 
 /// Does the runs that rank 0 assigns to this rank, on so many threads, until there are no more.
 ///
-/// What goes wrong is told to rank 0, which ends the sweep.
+/// What goes wrong is reported to rank 0, which ends the sweep.
 ///
 /// # Errors
 /// [`SweepError`], of this rank.
@@ -81,7 +81,7 @@ pub fn help(
     let jobs = jobs(sweep, &runs, Path::new(""), &mut federations);
     let helped = match jobs {
         Err(error) => {
-            tell_failure(ranks, &error);
+            report_failure(ranks, &error);
             Err(error)
         }
         Ok(jobs) => {
@@ -98,8 +98,8 @@ pub fn help(
     helped
 }
 
-/// Tells rank 0 that this rank cannot go on, and waits until it knows.
-fn tell_failure(ranks: &dyn Communicator, error: &SweepError) {
+/// Reports to rank 0 that this rank cannot go on, and waits until it knows.
+fn report_failure(ranks: &dyn Communicator, error: &SweepError) {
     ranks.send(0, encode(&Report::Failed(error.to_string())));
     ranks.receive();
 }
@@ -131,7 +131,7 @@ impl JobSource for Line<'_> {
     /// Rank 0 stops the others.
     fn stop(&self, error: &SweepError) {
         let _turn = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        tell_failure(self.ranks, error);
+        report_failure(self.ranks, error);
     }
 }
 

@@ -10,10 +10,10 @@ use smolfed_core::wire::message::WhyRefused;
 use smolfed_fleet::device::client::Event;
 use smolfed_fleet::lock::lock;
 
-/// Devices whose events are told one by one.
+/// Devices whose events are printed one by one.
 const FEW: usize = 16;
 
-/// Sentences that are told of many devices.
+/// Sentences that are printed of many devices.
 const MOST_SENTENCES: usize = 10;
 
 /// How often the line of many devices is printed, if it has changed.
@@ -44,11 +44,11 @@ impl Progress {
         match event {
             Event::Connected => {
                 self.connected.fetch_add(1, Ordering::Relaxed);
-                self.tell_of_few(|| format!("device {device}: connected"));
+                self.print_if_few(|| format!("device {device}: connected"));
             }
             Event::Trained { participations } => {
                 self.participations.fetch_add(1, Ordering::Relaxed);
-                self.tell_of_few(|| {
+                self.print_if_few(|| {
                     format!("device {device}: participation {participations} of at most {budget}")
                 });
             }
@@ -57,7 +57,7 @@ impl Progress {
                     WhyRefused::HANDSHAKE => ": start the device with `--x25519`",
                     _ => "",
                 };
-                self.tell(format!(
+                self.print(format!(
                     "device {device}: refused by the coordinator: {why}{advice}"
                 ));
             }
@@ -65,15 +65,15 @@ impl Progress {
         }
     }
 
-    /// Tells a sentence, unless too many were told of many devices.
-    pub(super) fn tell(&self, sentence: String) {
-        let told = self.sentences.fetch_add(1, Ordering::Relaxed);
-        if self.devices <= FEW || told < MOST_SENTENCES {
+    /// Prints a sentence, unless too many were printed of many devices.
+    pub(super) fn print(&self, sentence: String) {
+        let printed = self.sentences.fetch_add(1, Ordering::Relaxed);
+        if self.devices <= FEW || printed < MOST_SENTENCES {
             eprintln!("{sentence}");
         }
     }
 
-    fn tell_of_few(&self, sentence: impl FnOnce() -> String) {
+    fn print_if_few(&self, sentence: impl FnOnce() -> String) {
         if self.devices <= FEW {
             eprintln!("{}", sentence());
         }

@@ -55,17 +55,17 @@ pub(super) struct SignalArgs {
 }
 
 impl SignalArgs {
-    /// Tells a coordinator, and returns a sentence about it; nothing if there is none.
-    pub(super) fn tell(&self, holder: Holder) -> String {
-        self.tell_who(holder, "coordinator")
+    /// Notifies a coordinator, and returns a sentence about it; nothing if there is none.
+    pub(super) fn notify_coordinator(&self, holder: Holder) -> String {
+        self.notify(holder, "coordinator")
     }
 
     /// The same for a helper.
-    pub(super) fn tell_helper(&self, holder: Holder) -> String {
-        self.tell_who(holder, "helper")
+    pub(super) fn notify_helper(&self, holder: Holder) -> String {
+        self.notify(holder, "helper")
     }
 
-    fn tell_who(&self, holder: Holder, who: &str) -> String {
+    fn notify(&self, holder: Holder, who: &str) -> String {
         match holder {
             Holder::Absent => String::new(),
             Holder::Process(_) if !self.no_signal && holder.signal() => {

@@ -67,10 +67,10 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     edit.add(&new.keys, &new.elements)?;
     let count = edit.keys().keys.len() + edit.keys().vacant().len();
     let has_helpers = !edit.keys().links.is_empty();
-    let told = args.signal.tell(edit.store()?);
+    let notice = args.signal.notify_coordinator(edit.store()?);
     writeln!(
         out,
-        "added: {}. The fleet has {count} devices.\n{told}Remove {}: its keys are in {} now.",
+        "added: {}. The fleet has {count} devices.\n{notice}Remove {}: its keys are in {} now.",
         in_ranges(new.keys.keys().copied()),
         args.from.display(),
         args.keys.path().display(),
@@ -97,7 +97,7 @@ fn of_helper(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
         )));
     }
     let (holder, replaced) = store::edit(args.keys.path(), |file| file.add(&new))?;
-    let told = args.signal.tell_helper(holder);
+    let notice = args.signal.notify_helper(holder);
     let added = new.keys.keys().filter(|device| !replaced.contains(device));
     let names = |numbers: String| match numbers.as_str() {
         "" => "none".to_owned(),
@@ -105,7 +105,7 @@ fn of_helper(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     };
     writeln!(
         out,
-        "added: {}. Replaced: {}.\n{told}Remove {}: its keys are in {} now.",
+        "added: {}. Replaced: {}.\n{notice}Remove {}: its keys are in {} now.",
         names(in_ranges(added.copied())),
         names(in_ranges(replaced.iter().copied())),
         args.from.display(),

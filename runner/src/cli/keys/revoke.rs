@@ -44,12 +44,12 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     }
     let left = edit.keys().keys.len();
     let has_helpers = !edit.keys().links.is_empty();
-    let told = args.signal.tell(edit.store()?);
+    let notice = args.signal.notify_coordinator(edit.store()?);
     let mut numbers = args.numbers.clone();
     numbers.sort_unstable();
     writeln!(
         out,
-        "revoked: {}. Devices with keys: {left}.\n{told}A revoked device counts as missing \
+        "revoked: {}. Devices with keys: {left}.\n{notice}A revoked device counts as missing \
          whenever it is drawn, until `smolfed keys rotate` gives its number another key.",
         in_ranges(numbers)
     )?;
@@ -77,12 +77,12 @@ fn of_helper(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
             .try_for_each(|number| file.revoke(*number))?;
         Ok(file.keys.len())
     })?;
-    let told = args.signal.tell_helper(holder);
+    let notice = args.signal.notify_helper(holder);
     let mut numbers = args.numbers.clone();
     numbers.sort_unstable();
     writeln!(
         out,
-        "revoked: {}. Devices with mask keys: {left}.\n{told}A list with one of them is refused.",
+        "revoked: {}. Devices with mask keys: {left}.\n{notice}A list with one of them is refused.",
         in_ranges(numbers)
     )?;
     Ok(())

@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     output.sync()?;
     let holder = edit.store()?;
     output.keep();
-    let told = args.signal.tell(holder);
+    let notice = args.signal.notify_coordinator(holder);
     let (folder, budget) = (args.out.display(), issuer.limits().budget.0);
     let element = match device.element {
         true => format!(" {folder}/device-{number}.element into its secure element,"),
@@ -97,7 +97,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     };
     writeln!(
         out,
-        "device {number} has another key; the old one is revoked.\n{told}Write \
+        "device {number} has another key; the old one is revoked.\n{notice}Write \
          {folder}/device-{number}.bin to the device,{element} and {folder}/device-{number}.ledger \
          where its ledger was, then delete them here.\nIts new ledger counts from 0 of {budget} \
          participations; those of the old ledger still count for the same data: `--budget` gives \

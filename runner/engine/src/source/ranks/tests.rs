@@ -275,20 +275,20 @@ fn a_device_that_is_not_admitted_adds_nothing_on_any_rank() {
 
 #[test]
 fn ranks_that_differ_are_refused() {
-    let told = threads::run(3, |ranks| {
+    let results = threads::run(3, |ranks| {
         let name = if ranks.rank() == 1 { "other" } else { "same" };
         compare(ranks, Ok(name.to_owned()))
     });
-    for told in told {
-        let sentence = told.unwrap_err();
+    for result in results {
+        let sentence = result.unwrap_err();
         assert!(sentence.starts_with("rank 1 has other data"), "{sentence}");
     }
-    let told = threads::run(3, |ranks| match ranks.rank() {
+    let results = threads::run(3, |ranks| match ranks.rank() {
         2 => compare(ranks, Err("no such file".to_owned())),
         _ => compare(ranks, Ok("same".to_owned())),
     });
-    assert_eq!(told[0], Err("rank 2: no such file".to_owned()));
-    assert!(told[2].is_err());
+    assert_eq!(results[0], Err("rank 2: no such file".to_owned()));
+    assert!(results[2].is_err());
     assert_eq!(compare(&Alone, Ok("any".to_owned())), Ok(()));
 }
 

@@ -62,13 +62,13 @@ fn events_are_written_limited_and_counted() {
 #[test]
 fn a_file_that_was_renamed_is_left_and_one_that_others_can_read_is_refused() {
     let (dir, log, path) = log(Detail::Info, Format::Text);
-    let tell = |text: &str| {
+    let log_line = |text: &str| {
         tracing::subscriber::with_default(log.clone(), || tracing::info!("{text}"));
     };
-    tell("before");
+    log_line("before");
     std::fs::rename(&path, dir.path().join("old.log")).unwrap();
     log.reopen();
-    tell("after");
+    log_line("after");
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(
         text.ends_with("INFO after\n") && !text.contains("before"),
