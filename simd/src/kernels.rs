@@ -65,11 +65,11 @@ pub struct Steps<'a> {
     /// What pulls the model.
     pub anchor: Option<&'a Anchor<'a>>,
     /// What becomes of the shared part of each gradient; the anchor is then left out.
-    pub release: Option<&'a mut Release<'a>>,
+    pub release: Option<&'a mut GradientRelease<'a>>,
 }
 
 /// What becomes of the shared part of a gradient.
-pub type Release<'a> = dyn FnMut(&mut [f32]) -> Result<(), TrainError> + 'a;
+pub type GradientRelease<'a> = dyn FnMut(&mut [f32]) -> Result<(), TrainError> + 'a;
 
 /// Compiles the kernels of a model.
 ///

@@ -36,7 +36,7 @@ pub mod span;
 pub mod words;
 
 pub use aligned::Aligned;
-pub use kernels::{Kernels, Release, Steps, distil};
+pub use kernels::{GradientRelease, Kernels, Steps, distil};
 pub use masks::MaskSum;
 pub use network::Network;
 pub use rows::Rows;

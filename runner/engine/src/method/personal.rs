@@ -16,7 +16,7 @@ use smolfed_core::personal::{
 };
 use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::{TrainError, TrainReport};
-use smolfed_simd::{Release as StepRelease, Steps};
+use smolfed_simd::{GradientRelease, Steps};
 
 use super::contract::{
     Assignment, EvaluationError, Figures, Learner, Method, Store, Trainer, View,
@@ -468,7 +468,7 @@ impl<P: Personal> PersonalRound<'_, P> {
             anchor: pull.as_ref(),
             release: release
                 .as_mut()
-                .map(|release| release as &mut StepRelease<'_>),
+                .map(|release| release as &mut GradientRelease<'_>),
         };
         let order = &mut self.assignment.root.stream(StreamId {
             purpose: Purpose::BatchShuffle,
