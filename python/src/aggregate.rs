@@ -13,7 +13,8 @@ use smolfed::entropy;
 use smolfed::release::mechanism::sampler_of_std;
 use smolfed::release::sum::ReleaseAt;
 use smolfed::release::{
-    Admitted, Channel, Encoding, Fault, Mechanism, PrivateSum, ReceivedUpdate, Release, Timing,
+    Admitted, Channel, Encoding, Fault, Mechanism, PrivateSum, ReceivedUpdate, ReleaseSettings,
+    Timing,
 };
 use smolfed_accounting::{NoiseMultiplier, TrustModel};
 use smolfed_core::clip::clip_l2;
@@ -50,7 +51,7 @@ fn grid(clip_norm: f32, grid_bits: u32) -> PyResult<Grid> {
 #[pyclass(frozen, module = "smolfed._native")]
 pub(crate) struct Aggregator {
     grid: Grid,
-    release: Release,
+    release: ReleaseSettings,
     root: Root,
     length: usize,
     round: Mutex<Round>,
@@ -103,7 +104,7 @@ impl Aggregator {
         };
         Ok(Self {
             grid,
-            release: Release {
+            release: ReleaseSettings {
                 channel: Channel::Updates,
                 encoding: Encoding::Clipped(grid),
                 weight_cap: None,

@@ -47,7 +47,9 @@ use smolfed_release::masking::Masking;
 use smolfed_release::origin::Origin;
 use smolfed_release::plan::{PrivacyPlan, Updates, earlier, of_unit};
 use smolfed_release::statement::PrivacyStatement;
-use smolfed_release::{Channel, ClipBit, Fault, History, Mechanism, Release, Timing, weight};
+use smolfed_release::{
+    Channel, ClipBit, Fault, History, Mechanism, ReleaseSettings, Timing, weight,
+};
 use trial::Trial;
 
 /// An experiment that can run.
@@ -66,7 +68,7 @@ pub struct Experiment {
     /// Factor on the learning rate from one round to the next.
     pub learning_rate_decay: f64,
     /// What becomes of the devices' updates.
-    pub release: Release,
+    pub release: ReleaseSettings,
     /// Noise and accounting.
     pub privacy: PrivacyPlan,
     /// The release of the features' scale before the first round, if it is private.
@@ -346,7 +348,7 @@ impl Experiment {
         &self,
         round: u32,
         clip_norm: Option<params::ClipNorm>,
-    ) -> (LocalTraining, Release) {
+    ) -> (LocalTraining, ReleaseSettings) {
         let (training, release) = (self.training_in(round), self.release);
         let Some(clip_norm) = clip_norm else {
             return (training, release);
@@ -390,8 +392,8 @@ fn release(
     method: &dyn Method,
     (weight_cap, masking): (Option<u32>, Option<Masking>),
     origin: &Origin,
-) -> Release {
-    Release {
+) -> ReleaseSettings {
+    ReleaseSettings {
         channel: Channel::Updates,
         encoding: keys.encoding,
         weight_cap,

@@ -28,7 +28,9 @@ use smolfed_data::federation::Federation;
 use smolfed_release::masked::{Asked, HelperError, Helpers};
 use smolfed_release::saved::Saved;
 use smolfed_release::sum::ReleaseAt;
-use smolfed_release::{History, Outcome, PrivateSum, Release, ReleaseDigest, Released, publish};
+use smolfed_release::{
+    History, Outcome, PrivateSum, ReleaseDigest, ReleaseSettings, Released, publish,
+};
 
 pub use record::{RoundRecord, SimulationOnly};
 pub use spectrum::Spectrum;
@@ -290,7 +292,7 @@ impl<'a> Training<'a> {
         &mut self,
         sum: PrivateSum,
         asked: Option<Asked>,
-        release: &Release,
+        release: &ReleaseSettings,
         at: &ReleaseAt,
     ) -> Result<Released, HelperError> {
         let helpers = self.helpers.as_deref_mut();

@@ -95,7 +95,7 @@ pub use plan::{PlanError, PrivacyPlan};
 pub use publish::publish;
 pub use received::{InvalidUpdate, ReceivedUpdate};
 pub use scheme::SamplingScheme;
-pub use settings::{Channel, Release, Timing};
+pub use settings::{Channel, ReleaseSettings, Timing};
 pub use statement::PrivacyStatement;
 pub use sum::{PrivateSum, Released, SimulatedSum};
 pub use uploads::{Outcome, Uploads};

@@ -3,7 +3,7 @@
 use smolfed_core::stream::Root;
 
 use super::masked::{Asked, HelperError, Helpers, MaskedRound};
-use super::settings::Release;
+use super::settings::ReleaseSettings;
 use super::sum::{PrivateSum, ReleaseAt, Released};
 use crate::history::History;
 
@@ -16,7 +16,7 @@ pub fn publish(
     mut sum: PrivateSum,
     asked: Option<Asked>,
     (history, helpers): (&mut History, Option<&mut (dyn Helpers + '_)>),
-    (release, root): (&Release, &Root),
+    (release, root): (&ReleaseSettings, &Root),
     at: &ReleaseAt,
 ) -> Result<Released, HelperError> {
     let Some(masking) = &release.masking else {

@@ -71,7 +71,7 @@ impl Channel {
 
 /// What a run releases and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Release {
+pub struct ReleaseSettings {
     /// What is released.
     pub channel: Channel,
     /// How updates become integers.
@@ -97,7 +97,7 @@ pub struct Release {
     pub fault: Fault,
 }
 
-impl Release {
+impl ReleaseSettings {
     /// Whether devices add the noise themselves.
     #[must_use]
     pub fn is_local(&self) -> bool {
@@ -167,9 +167,9 @@ mod tests {
     use super::*;
 
     /// Steps of 1/4, with noise of std 3 in each release.
-    fn release(trust: TrustModel, timing: Timing) -> Release {
+    fn release(trust: TrustModel, timing: Timing) -> ReleaseSettings {
         let grid = Grid::new(ClipNorm::new(16.0).unwrap(), 6).unwrap();
-        Release {
+        ReleaseSettings {
             channel: Channel::Updates,
             encoding: Encoding::Clipped(grid),
             weight_cap: None,

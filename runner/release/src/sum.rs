@@ -6,7 +6,7 @@ use smolfed_core::stream::Root;
 use super::admission::Admitted;
 use super::masked::{Attendee, HelperAnswer, HelperError};
 use super::received::ReceivedUpdate;
-use super::settings::Release;
+use super::settings::ReleaseSettings;
 use crate::communicator::Communicator;
 use crate::masking::Masking;
 use crate::masking::Ring;
@@ -162,7 +162,7 @@ impl PrivateSum {
     /// The sum without noise, for a report's diagnostics: `None` unless all devices are simulated
     /// and the server alone would add the noise.
     #[must_use]
-    pub fn simulated(&self, release: &Release, at: &ReleaseAt) -> Option<SimulatedSum> {
+    pub fn simulated(&self, release: &ReleaseSettings, at: &ReleaseAt) -> Option<SimulatedSum> {
         let is_central = release.trust == TrustModel::Central;
         (release.is_simulation && is_central).then(|| SimulatedSum {
             integers: self.integers.clone(),
@@ -174,7 +174,7 @@ impl PrivateSum {
     /// already added the noise; under distributed trust the helpers have added theirs, and what was
     /// modulo 2^w becomes a number. This is the only place where a sum of updates becomes public.
     #[must_use]
-    pub fn release(mut self, release: &Release, root: &Root, at: &ReleaseAt) -> Released {
+    pub fn release(mut self, release: &ReleaseSettings, root: &Root, at: &ReleaseAt) -> Released {
         if !release.is_local() {
             let (fault, mechanism) = (release.fault, &release.mechanism);
             let number = fault.noise_number(at.number);

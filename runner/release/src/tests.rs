@@ -20,8 +20,8 @@ fn grid() -> Grid {
 }
 
 /// Clipped updates with noise of 2²⁰ steps, added by the server.
-fn central() -> Release {
-    Release {
+fn central() -> ReleaseSettings {
+    ReleaseSettings {
         channel: Channel::Updates,
         encoding: Encoding::Clipped(grid()),
         weight_cap: None,
@@ -45,7 +45,7 @@ fn at(number: u32) -> ReleaseAt {
 }
 
 /// What a device adds to the sum with this update.
-fn upload_of(release: &Release, device: u32, update: &[f32]) -> Vec<i64> {
+fn upload_of(release: &ReleaseSettings, device: u32, update: &[f32]) -> Vec<i64> {
     let root = Root::from_seed(5);
     let mut uploads = Uploads::new(release, &root, 3, update.len());
     uploads.device(device, 1, |contribution| {
@@ -56,7 +56,12 @@ fn upload_of(release: &Release, device: u32, update: &[f32]) -> Vec<i64> {
 }
 
 /// What one device adds to the sum with this update; clipped by the path if it is told to.
-fn upload(release: &Release, update: &[f32], samples: usize, clips: bool) -> (Vec<i64>, Outcome) {
+fn upload(
+    release: &ReleaseSettings,
+    update: &[f32],
+    samples: usize,
+    clips: bool,
+) -> (Vec<i64>, Outcome) {
     let root = Root::from_seed(5);
     let mut uploads = Uploads::new(release, &root, 3, update.len());
     let outcome = uploads.device(7, samples, |contribution| {
@@ -77,7 +82,7 @@ fn squares(integers: &[i64]) -> u128 {
         .sum()
 }
 
-fn released(release: &Release, number: u32) -> Vec<f32> {
+fn released(release: &ReleaseSettings, number: u32) -> Vec<f32> {
     let root = Root::from_seed(5);
     let sum = PrivateSum::zero(LENGTH);
     sum.release(release, &root, &at(number)).over(1.0)
@@ -93,7 +98,7 @@ proptest! {
         cap in prop::option::of(1u32..50),
         clips in any::<bool>(),
     ) {
-        let release = Release { weight_cap: cap, mechanism: Mechanism::None, ..central() };
+        let release = ReleaseSettings { weight_cap: cap, mechanism: Mechanism::None, ..central() };
         let (sum, outcome) = upload(&release, &update, samples, clips);
         prop_assert!(squares(&sum) <= u128::from(grid().bound()), "{outcome:?}");
         if !outcome.is_trained() {
@@ -116,7 +121,7 @@ fn an_update_beyond_the_ball_is_left_out_unless_it_is_clipped() {
     let norm = (squares(&sum) as f64).sqrt() * grid().step();
     assert!((norm / f64::from(CLIP_NORM) - 1.0).abs() < 1e-4, "{norm}");
     // The injected fault lets it through.
-    let faulty = Release {
+    let faulty = ReleaseSettings {
         fault: Fault::ClipSkipped.placed(1, &[LENGTH]),
         ..release
     };
@@ -154,13 +159,13 @@ fn the_server_adds_its_noise_once_and_anew_in_each_round() {
     assert_eq!(first, released(&release, 0));
     assert_ne!(first, released(&release, 1));
     assert!(first.iter().any(|x| *x != 0.0));
-    let reused = Release {
+    let reused = ReleaseSettings {
         fault: Fault::NoiseStreamReused,
         ..release
     };
     assert_eq!(released(&reused, 1), released(&release, 0));
     // Under local trust the noise is in the uploads already, and comes from each device.
-    let local = Release {
+    let local = ReleaseSettings {
         trust: TrustModel::Local,
         ..release
     };
@@ -191,11 +196,11 @@ fn what_is_private_prints_no_values_and_is_shown_without_noise_in_simulations_on
     let sum = PrivateSum::zero(3);
     assert_eq!(format!("{sum:?}"), "PrivateSum of 3 integers");
     assert!(sum.simulated(&release, &at(0)).is_some());
-    let fleet = Release {
+    let fleet = ReleaseSettings {
         is_simulation: false,
         ..release
     };
-    let local = Release {
+    let local = ReleaseSettings {
         trust: TrustModel::Local,
         ..release
     };
@@ -204,7 +209,7 @@ fn what_is_private_prints_no_values_and_is_shown_without_noise_in_simulations_on
 }
 
 /// What one device adds to the sum of the bits.
-fn bit_sent(release: &Release, device: u32, norm: Option<f32>) -> i64 {
+fn bit_sent(release: &ReleaseSettings, device: u32, norm: Option<f32>) -> i64 {
     let root = Root::from_seed(5);
     let mut uploads = Uploads::new(release, &root, 3, LENGTH);
     let _ = uploads.device(device, 1, |contribution| {
@@ -220,7 +225,7 @@ fn bit_sent(release: &Release, device: u32, norm: Option<f32>) -> i64 {
 
 #[test]
 fn a_bit_is_a_half_up_to_the_clip_norm_and_minus_a_half_beyond_it() {
-    let release = Release {
+    let release = ReleaseSettings {
         bit: Some(ClipBit::new(&grid(), None)),
         ..central()
     };
@@ -261,7 +266,7 @@ fn are_two_noises(a: &[f64], b: &[f64]) {
 #[test]
 fn the_bit_has_noise_of_its_own_under_either_trust_model() {
     let noise = DiscreteGaussian::new(3 << 20, 1).unwrap();
-    let release = Release {
+    let release = ReleaseSettings {
         bit: Some(ClipBit::new(&grid(), Some(noise))),
         ..central()
     };
@@ -276,7 +281,7 @@ fn the_bit_has_noise_of_its_own_under_either_trust_model() {
     let (updates, bits): (Vec<f64>, Vec<f64>) = (0..4_000).map(draw).unzip();
     are_two_noises(&updates, &bits);
     // A device adds noise whether it has a bit or not, and the server adds none.
-    let local = Release {
+    let local = ReleaseSettings {
         trust: TrustModel::Local,
         ..release
     };
@@ -330,7 +335,7 @@ fn sums_of_parts_are_added_or_put_side_by_side_with_their_bits() {
 /// The model moves against the gradients that local steps release.
 #[test]
 fn what_local_steps_release_is_subtracted() {
-    let release = Release {
+    let release = ReleaseSettings {
         timing: Timing::EachStep(2),
         mechanism: Mechanism::None,
         ..central()
@@ -376,7 +381,7 @@ fn what_is_read_of_a_sum_is_in_units_of_the_parameters() {
     assert_eq!(simulated.length(), 3);
     let expected = [0.125, -0.03125, (0.75 * step) as f32];
     assert_eq!(simulated.over(4.0), expected);
-    let quiet = Release {
+    let quiet = ReleaseSettings {
         mechanism: Mechanism::None,
         ..central()
     };

@@ -17,7 +17,7 @@ use super::bit::ClipBit;
 use super::contribution::Contribution;
 use super::encoding::Encoding;
 use super::masked::DeviceMasks;
-use super::settings::{Release, Timing};
+use super::settings::{ReleaseSettings, Timing};
 use super::sum::PrivateSum;
 use super::weight;
 
@@ -78,7 +78,7 @@ impl Reported {
 
 /// Devices that train one after the other on one thread, and the exact sum of what they send.
 pub struct Uploads<'a> {
-    release: &'a Release,
+    release: &'a ReleaseSettings,
     root: &'a Root,
     /// The number that names the round's random streams.
     number: u32,
@@ -97,7 +97,7 @@ pub struct Uploads<'a> {
 impl<'a> Uploads<'a> {
     /// No devices yet, for updates of `length` parameters in round `number`.
     #[must_use]
-    pub fn new(release: &'a Release, root: &'a Root, number: u32, length: usize) -> Self {
+    pub fn new(release: &'a ReleaseSettings, root: &'a Root, number: u32, length: usize) -> Self {
         let sends_steps = matches!(release.timing, Timing::EachStep(_));
         Self {
             release,

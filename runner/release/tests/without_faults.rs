@@ -13,7 +13,8 @@ use smolfed_core::stream::Root;
 use smolfed_core::train::TrainReport;
 use smolfed_release::sum::ReleaseAt;
 use smolfed_release::{
-    Admitted, Channel, Encoding, Fault, Mechanism, Outcome, Release, Released, Timing, Uploads,
+    Admitted, Channel, Encoding, Fault, Mechanism, Outcome, ReleaseSettings, Released, Timing,
+    Uploads,
 };
 
 const LENGTH: usize = 9000;
@@ -21,7 +22,7 @@ const LENGTH: usize = 9000;
 /// What one device and the server release with this fault, and what became of the device.
 fn release(fault: Fault, trust: TrustModel, entry: f32) -> (Released, Outcome) {
     let noise = DiscreteGaussian::new(1 << 20, 1).unwrap();
-    let release = Release {
+    let release = ReleaseSettings {
         channel: Channel::Updates,
         encoding: Encoding::Clipped(Grid::new(ClipNorm::new(0.5).unwrap(), 20).unwrap()),
         weight_cap: None,

@@ -23,7 +23,7 @@ use smolfed_release::plan::{NoiseAmount, PlanError, PrivacyKeys, SideReleases, s
 use smolfed_release::schedule::Schedule;
 use smolfed_release::sum::ReleaseAt;
 use smolfed_release::{
-    self, Channel, Encoding, Fault, PrivateSum, Release, Released, Timing, Uploads,
+    self, Channel, Encoding, Fault, PrivateSum, ReleaseSettings, Released, Timing, Uploads,
 };
 
 /// The key of the noise.
@@ -39,7 +39,7 @@ pub struct ScaleRelease {
     pub side: SideReleases,
     /// Numbers that a device sends.
     pub length: usize,
-    release: Release,
+    release: ReleaseSettings,
 }
 
 impl ScaleRelease {
@@ -76,7 +76,7 @@ impl ScaleRelease {
                 max_releases: 1,
             },
             length: scale.length(federation.feature_count()),
-            release: Release {
+            release: ReleaseSettings {
                 channel: Channel::Moments,
                 bit: None,
                 encoding: Encoding::Clipped(grid),
@@ -154,7 +154,7 @@ impl ScaleRelease {
     }
 
     /// How moments are released, for an audit to inject its faults.
-    pub(crate) const fn release_mut(&mut self) -> &mut Release {
+    pub(crate) const fn release_mut(&mut self) -> &mut ReleaseSettings {
         &mut self.release
     }
 }

@@ -44,7 +44,9 @@ use smolfed_release::origin::Origin;
 use smolfed_release::plan::{PrivacyKeys, SideReleases};
 use smolfed_release::schedule::Schedule;
 use smolfed_release::sum::ReleaseAt;
-use smolfed_release::{self, Channel, Encoding, Fault, PrivateSum, Release, Timing, Uploads};
+use smolfed_release::{
+    self, Channel, Encoding, Fault, PrivateSum, ReleaseSettings, Timing, Uploads,
+};
 
 /// The key of the score's noise.
 const SCORE_NOISE: &str = "privacy.selection.score_noise_multiplier";
@@ -64,7 +66,7 @@ pub struct Trial {
     /// What the score costs, once.
     pub side: SideReleases,
     seeded: bool,
-    release: Release,
+    release: ReleaseSettings,
 }
 
 impl Trial {
@@ -106,7 +108,7 @@ impl Trial {
             trials,
             side: side(event, config.rounds),
             seeded: selection.seeded,
-            release: Release {
+            release: ReleaseSettings {
                 channel: Channel::Score,
                 bit: None,
                 encoding: Encoding::Clipped(grid),

@@ -22,7 +22,7 @@ use crate::task::Task;
 use smolfed_data::federation::Federation;
 use smolfed_release::plan::{PrivacyPlan, SideReleases};
 use smolfed_release::saved::Saved;
-use smolfed_release::{Admitted, Contribution, Messages, Release, ReleaseDigest, Timing};
+use smolfed_release::{Admitted, Contribution, Messages, ReleaseDigest, ReleaseSettings, Timing};
 
 /// A federated learning method, configured for an experiment: what devices train, and how their
 /// updates are used. Each method has its own file or folder.
@@ -180,7 +180,7 @@ pub struct Assignment<'a> {
     /// Local training, with this round's learning rate.
     pub training: LocalTraining,
     /// What becomes of their updates.
-    pub release: &'a Release,
+    pub release: &'a ReleaseSettings,
     /// The devices whose updates may enter the sum.
     pub admitted: &'a Admitted,
     /// The root of all random streams.

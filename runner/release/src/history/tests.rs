@@ -11,7 +11,7 @@ use smolfed_core::stream::Root;
 use super::*;
 use crate::masked::combination::BLOCK;
 use crate::sum::ReleaseAt;
-use crate::{Channel, Encoding, Fault, Mechanism, Release, Timing};
+use crate::{Channel, Encoding, Fault, Mechanism, ReleaseSettings, Timing};
 
 const CLIP_NORM: f64 = 0.5;
 const BITS: u32 = 12;
@@ -22,12 +22,12 @@ fn strategy(family: Family, (n, b, k): (u32, u32, u32)) -> Arc<Strategy> {
 }
 
 /// A release with this noise multiplier.
-fn release(strategy: &Strategy, noise_multiplier: f64) -> Release {
+fn release(strategy: &Strategy, noise_multiplier: f64) -> ReleaseSettings {
     let grid = Grid::new(ClipNorm::new(CLIP_NORM as f32).unwrap(), BITS).unwrap();
     let multiplier = NoiseMultiplier::new(noise_multiplier).unwrap();
     let steps = strategy.noise_steps(multiplier, BITS as u8);
     let noise = DiscreteGaussian::new(steps.ceil() as u64, 1);
-    Release {
+    ReleaseSettings {
         channel: Channel::Updates,
         encoding: Encoding::Clipped(grid),
         weight_cap: None,
@@ -59,7 +59,7 @@ fn sum_of(entries: &[i64]) -> PrivateSum {
 /// One round: what is released, and what is estimated.
 fn round(
     history: &mut History,
-    release: &Release,
+    release: &ReleaseSettings,
     (seed, number): (u64, u32),
     entries: &[i64],
 ) -> (Vec<i64>, Released) {

@@ -7,7 +7,7 @@ use smolfed_core::wire::keys::Fingerprint;
 
 use super::request::Attendee;
 use crate::masking::Masking;
-use crate::{Fault, Release};
+use crate::{Fault, ReleaseSettings};
 
 /// The fingerprint of the ledgers of simulated devices, of which each has one.
 pub(super) const LEDGER: Fingerprint = *b"simulate";
@@ -59,7 +59,12 @@ pub struct DeviceMasks<'a> {
 impl<'a> DeviceMasks<'a> {
     /// Those of a round of a simulation with this root; `None` if it has no masks.
     #[must_use]
-    pub fn of(release: &Release, root: &Root, round: u32, asked: &'a Asked) -> Option<Self> {
+    pub fn of(
+        release: &ReleaseSettings,
+        root: &Root,
+        round: u32,
+        asked: &'a Asked,
+    ) -> Option<Self> {
         release.masking_here().map(|masking| Self {
             masking,
             root: devices_root(root),

@@ -6,7 +6,7 @@ use smolfed_core::stream::{Purpose, Root};
 use super::device::helper_root;
 use super::policy::HelperPolicy;
 use crate::mechanism::add_noise;
-use crate::settings::Release;
+use crate::settings::ReleaseSettings;
 
 /// Who adds noise to a release under distributed trust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Party {
     #[must_use]
     pub fn noise(
         self,
-        (release, policy): (&Release, &HelperPolicy),
+        (release, policy): (&ReleaseSettings, &HelperPolicy),
         root: &Root,
         number: u32,
         length: usize,

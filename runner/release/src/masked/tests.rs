@@ -20,8 +20,8 @@ use crate::masking::{Crowd, Masking, Ring};
 use crate::mechanism::{add_noise, sampler_of_std};
 use crate::sum::ReleaseAt;
 use crate::{
-    Channel, Encoding, Fault, History, Mechanism, PrivateSum, Release, Released, Timing, Uploads,
-    publish,
+    Channel, Encoding, Fault, History, Mechanism, PrivateSum, ReleaseSettings, Released, Timing,
+    Uploads, publish,
 };
 
 const SEED: u64 = 11;
@@ -36,7 +36,7 @@ fn root() -> Root {
 
 /// A run with masks: noise of one clip norm at each party.
 struct Setting {
-    release: Release,
+    release: ReleaseSettings,
     policy: HelperPolicy,
     strategy: Option<Arc<Strategy>>,
 }
@@ -50,7 +50,7 @@ impl Setting {
         let largest = (u128::from(DEVICES) * u128::from(combination.weight())) << BITS;
         let all = sensitivity * 256.0 * fineness * f64::from(helpers + 1).sqrt();
         let allowed = strategy.as_ref().map(|strategy| strategy.participation());
-        let release = Release {
+        let release = ReleaseSettings {
             channel: Channel::Updates,
             encoding: Encoding::Clipped(grid()),
             weight_cap: None,

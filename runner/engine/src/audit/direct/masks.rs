@@ -8,7 +8,7 @@ use crate::audit::target::Target;
 use smolfed_release::PrivateSum;
 use smolfed_release::masked::{Asked, DeviceMasks, HelperError, Helpers, MaskedRound};
 use smolfed_release::masking::Ring;
-use smolfed_release::{Release, Uploads};
+use smolfed_release::{ReleaseSettings, Uploads};
 
 /// Seeds of these runs begin here.
 const SEEDS: u64 = 7 << 40;
@@ -40,7 +40,7 @@ pub fn checks(target: &Target<'_>, seed: u64) -> Vec<Check> {
 
 /// A few devices that send zeros under masks.
 struct Scene<'a> {
-    release: &'a Release,
+    release: &'a ReleaseSettings,
     ring: Ring,
     root: Root,
 }

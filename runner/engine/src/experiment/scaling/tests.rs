@@ -157,7 +157,7 @@ fn the_noise_of_moments_and_of_updates_has_different_streams() {
     // What the release of moments adds to a sum of zeros is what its own stream gives.
     let zeros = federation(&vec![vec![0.0, 0.5, 0.0, 0.5, 0.0, 0.5]; 2]);
     let release = release(&zeros, TrustModel::Central);
-    let other = Release {
+    let other = ReleaseSettings {
         mechanism: smolfed_release::Mechanism::Independent(sampler),
         ..release.release
     };

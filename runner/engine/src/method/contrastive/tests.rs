@@ -19,7 +19,7 @@ use smolfed_data::{DataFolders, Federation};
 use smolfed_release::origin::Origin;
 use smolfed_release::sampling::draw_cohort;
 use smolfed_release::statement::Subject;
-use smolfed_release::{Admitted, Mechanism, Messages, Release};
+use smolfed_release::{Admitted, Mechanism, Messages, ReleaseSettings};
 
 /// Twenty devices of one or two digits each.
 const SOUND: &str = "method = \"fedsc\"\nseed = 3\nrounds = 6\n[data]\nsource = \"digits\"\n\
@@ -446,7 +446,7 @@ fn updates_of_a_network_are_clipped() {
         "privacy.clip_norm=0.01",
     ];
     let (experiment, federation) = build(&settings);
-    let release = Release {
+    let release = ReleaseSettings {
         mechanism: Mechanism::None,
         ..experiment.release
     };

@@ -12,7 +12,7 @@ use crate::run::{self, Control};
 use crate::source::CohortSum;
 use crate::source::simulated::train_cohort;
 use smolfed_data::{DataFolders, Federation};
-use smolfed_release::{Admitted, Mechanism, Outcome, Release};
+use smolfed_release::{Admitted, Mechanism, Outcome, ReleaseSettings};
 
 /// Layers below a dense one to the classes.
 const CNN: &str = "model.layers=[{type=\"convolution\",channels=2,kernel=3},{type=\"relu\"},\
@@ -45,7 +45,7 @@ fn digest(learner: &mut dyn Learner) -> String {
 
 fn collect(
     (experiment, federation): (&Experiment, &Federation),
-    release: &Release,
+    release: &ReleaseSettings,
     learner: &mut dyn Learner,
     global: &[f32],
     (round, cohort): (u32, &[u32]),
@@ -69,7 +69,7 @@ fn sum(
     global: &[f32],
     who: (u32, &[u32]),
 ) -> Vec<i64> {
-    let release = Release {
+    let release = ReleaseSettings {
         mechanism: Mechanism::None,
         ..of.0.release
     };

@@ -13,7 +13,9 @@ use crate::evaluation::samples::evaluate;
 use crate::experiment::Experiment;
 use crate::tables::simulation::ArithmeticName;
 use smolfed_data::{DataConfig, DataFolders};
-use smolfed_release::{Admitted, Channel, Encoding, Fault, Mechanism, Outcome, Release, Timing};
+use smolfed_release::{
+    Admitted, Channel, Encoding, Fault, Mechanism, Outcome, ReleaseSettings, Timing,
+};
 
 const SEED: u64 = 11;
 
@@ -80,7 +82,7 @@ fn train(ask: &Ask, cohort: &[u32]) -> Found {
 /// Trains from a model whose parameters are all the same.
 fn train_from(parameter: f32, ask: &Ask, cohort: &[u32]) -> Found {
     let (experiment, federation) = experiment();
-    let release = Release {
+    let release = ReleaseSettings {
         channel: Channel::Updates,
         encoding: ask.encoding,
         weight_cap: None,

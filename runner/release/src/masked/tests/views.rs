@@ -118,7 +118,7 @@ fn nothing_is_used_twice() {
     let all: BTreeSet<&Vec<i64>> = masks.iter().chain(&noises).collect();
     assert_eq!(all.len(), 6);
     let reused = Setting {
-        release: Release {
+        release: ReleaseSettings {
             fault: Fault::MaskReused,
             ..setting.release
         },
