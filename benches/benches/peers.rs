@@ -12,7 +12,7 @@ use std::time::Instant;
 use rayon::ThreadPoolBuilder;
 use smolfed::data::{DataFolders, Federation};
 use smolfed::experiment::Experiment;
-use smolfed::round::Training;
+use smolfed::round::TrainingLoop;
 use smolfed::source::Simulated;
 use smolfed_benches::peer::{Peer, Script};
 use smolfed_benches::reference::{Files, LARGE, REFERENCE, Round};
@@ -115,7 +115,7 @@ fn compare(
     }
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for (title, experiment) in &experiments {
-        let mut training = Training::simulation(experiment, federation)?;
+        let mut training = TrainingLoop::simulation(experiment, federation)?;
         let pool = &pool;
         let mut step = move || {
             let started = Instant::now();

@@ -8,7 +8,7 @@ use std::path::Path;
 use criterion::{BatchSize, Criterion};
 use rayon::ThreadPoolBuilder;
 use smolfed::evaluation::samples::evaluate;
-use smolfed::round::{Start, Training};
+use smolfed::round::{Start, TrainingLoop};
 use smolfed::source::Simulated;
 use smolfed_benches::reference::{LARGE, REFERENCE, Round};
 
@@ -48,7 +48,7 @@ fn measure(criterion: &mut Criterion, round: &Round, threads: usize) -> Result<(
     // The third round of a run: the model is no longer zero, and every measured round is the same.
     let mut global = Vec::new();
     pool.install(|| {
-        let mut training = Training::simulation(&experiment, &federation)?;
+        let mut training = TrainingLoop::simulation(&experiment, &federation)?;
         for _ in 0..2 {
             training.step(&mut Simulated(&federation))?;
         }
@@ -66,10 +66,11 @@ fn measure(criterion: &mut Criterion, round: &Round, threads: usize) -> Result<(
                         ..Start::simulation(&experiment)
                     };
                     let learner = experiment.method.begin(&federation, None);
-                    learner.map(|learner| Training::new(&experiment, &federation, learner, start))
+                    learner
+                        .map(|learner| TrainingLoop::new(&experiment, &federation, learner, start))
                 },
                 |training| {
-                    let step = |training: &mut Training<'_>| {
+                    let step = |training: &mut TrainingLoop<'_>| {
                         training.step(&mut Simulated(&federation)).is_ok()
                     };
                     training.as_mut().map(step).is_ok_and(|is_done| is_done)
@@ -97,7 +98,7 @@ fn measure_fast(
     let changes = ["simulation.arithmetic=fast", &memory_key];
     let (experiment, federation) = round.prepare_with(folder, &changes)?;
     let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let mut training = Training::simulation(&experiment, &federation)?;
+    let mut training = TrainingLoop::simulation(&experiment, &federation)?;
     // With 200 rounds, all devices of the reference round but a few in 10,000 have taken part.
     // Where nothing is kept, all rounds are alike.
     let warm_up = if memory == "0" { 2 } else { 200 };

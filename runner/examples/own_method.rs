@@ -11,7 +11,9 @@ use smolfed::config::{Config, DEFAULT};
 use smolfed::data::{DataFolders, DeviceBuffer, Federation};
 use smolfed::method::contract::{Assignment, Learner, Method, Store, Trainer};
 use smolfed::method::state::StateError;
-use smolfed::{experiment::Experiment, release::Contribution, round::Training, source::Simulated};
+use smolfed::{
+    experiment::Experiment, release::Contribution, round::TrainingLoop, source::Simulated,
+};
 use smolfed::{on_samples, task::Task};
 use smolfed_core::{Model, model::BATCH_GROUP, train::TrainReport};
 
@@ -74,7 +76,7 @@ fn learn() -> Result<Vec<f32>, Box<dyn Error>> {
     let experiment = Experiment::with_method(config, &federation, |setup| {
         Ok(Box::new(FedSgd(setup.task()?)))
     })?;
-    let mut training = Training::simulation(&experiment, &federation)?;
+    let mut training = TrainingLoop::simulation(&experiment, &federation)?;
     while !training.is_done() {
         let record = training.step(&mut Simulated(&federation))?.record;
         println!("{}", record.test.ok_or("there are no test samples")?);

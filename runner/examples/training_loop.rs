@@ -9,7 +9,7 @@ use std::error::Error;
 
 use smolfed::config::{Config, DEFAULT};
 use smolfed::data::DataFolders;
-use smolfed::round::Training;
+use smolfed::round::TrainingLoop;
 use smolfed::run;
 use smolfed::source::Simulated;
 
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let config = Config::parse(DEFAULT, "the built-in experiment", &overrides)?;
     let (experiment, federation) = run::prepare(config, &DataFolders::of_experiment(None))?;
 
-    let mut training = Training::simulation(&experiment, &federation)?;
+    let mut training = TrainingLoop::simulation(&experiment, &federation)?;
     let mut devices = Simulated(&federation);
     let mut best = 0.0;
     while !training.is_done() {

@@ -90,7 +90,7 @@ impl Start {
 }
 
 /// A federation in training.
-pub struct Training<'a> {
+pub struct TrainingLoop<'a> {
     experiment: &'a Experiment,
     federation: &'a Federation,
     learner: Box<dyn Learner + 'a>,
@@ -122,8 +122,8 @@ pub struct RoundResult {
     pub released: Option<Released>,
 }
 
-impl<'a> Training<'a> {
-    /// Training from `start`, with the global model of the earlier rounds and the method's state.
+impl<'a> TrainingLoop<'a> {
+    /// A loop from `start`, with the global model of the earlier rounds and the method's state.
     #[must_use]
     pub fn new(
         experiment: &'a Experiment,

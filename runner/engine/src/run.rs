@@ -29,7 +29,7 @@ use crate::membership::{Attack, Roc};
 use crate::method::contract::{EvaluationError, Learner, Store};
 use crate::method::state::StateError;
 use crate::preprocessing::Preprocessing;
-use crate::round::{RoundError, RoundRecord, RoundResult, Spectrum, Start, Training};
+use crate::round::{RoundError, RoundRecord, RoundResult, Spectrum, Start, TrainingLoop};
 use crate::run_files::checkpoint::{Checkpoint, OWN_STEP};
 use crate::run_files::error::RunDirError;
 use crate::source::{Simulated, Source, SourceError};
@@ -351,7 +351,7 @@ impl Run<'_> {
                 .map(RunDir::records)
                 .transpose()?
                 .unwrap_or_default(),
-            training: Training::new(experiment, self.federation, learner, self.start.clone())
+            training: TrainingLoop::new(experiment, self.federation, learner, self.start.clone())
                 .at_clip_norm(clip_norm)
                 .with_history(history)
                 .with_helpers(helpers)
@@ -450,7 +450,7 @@ impl Run<'_> {
     }
 
     /// Writes the model, and what is known of it.
-    fn write_results(&self, dir: &RunDir, training: &Training<'_>) -> Result<(), RunError> {
+    fn write_results(&self, dir: &RunDir, training: &TrainingLoop<'_>) -> Result<(), RunError> {
         let (experiment, federation) = (self.experiment, self.federation);
         let method = &experiment.method;
         if method.shared_count() > 0 {
@@ -489,7 +489,7 @@ impl Run<'_> {
 
 /// A run while it goes on.
 struct Session<'a> {
-    training: Training<'a>,
+    training: TrainingLoop<'a>,
     budget: Budget,
     ledger: Option<LedgerWriter>,
     repeated_rounds: Vec<u32>,

@@ -32,7 +32,7 @@ use crate::attendance::Attendance;
 use crate::experiment::Experiment;
 use crate::method::contract::{Assignment, Learner, Method, Store, Trainer};
 use crate::method::state::StateError;
-use crate::round::{Start, Training};
+use crate::round::{Start, TrainingLoop};
 use crate::source::simulated::train_cohort;
 use crate::source::{CohortSum, Draw, Source, SourceError};
 use crate::task::Task;
@@ -177,7 +177,7 @@ impl<'a> Correlated<'a> {
         let ring = experiment.release.masking.map(|masking| masking.ring);
         let history = History::new(injected, bits, coordinates).of_masked(ring);
         let mut training =
-            Training::new(&experiment, self.federation, learner, start).with_history(history);
+            TrainingLoop::new(&experiment, self.federation, learner, start).with_history(history);
         let mut source = Everywhere {
             federation: self.federation,
             canaries: &canaries,

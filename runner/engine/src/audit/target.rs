@@ -16,7 +16,7 @@ use crate::experiment::Experiment;
 use crate::experiment::scaling::ScaleRelease;
 use crate::method::contract::Method;
 use crate::method::state::StateError;
-use crate::round::{RoundError, Start, Training};
+use crate::round::{RoundError, Start, TrainingLoop};
 use smolfed_data::federation::Federation;
 use smolfed_release::{Encoding, Fault, Mechanism};
 
@@ -323,7 +323,7 @@ impl<'a> Target<'a> {
             root: root.clone(),
         };
         let learner = canaries.begin(self.federation, None)?;
-        let mut training = Training::new(&experiment, self.federation, learner, start);
+        let mut training = TrainingLoop::new(&experiment, self.federation, learner, start);
         while !training.is_done() {
             let round = training.round();
             let adaptive = training.clip_norm();

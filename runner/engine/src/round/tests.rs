@@ -4,7 +4,7 @@ mod adaptive;
 
 use crate::config::Config;
 use crate::experiment::Experiment;
-use crate::round::{RoundError, Training};
+use crate::round::{RoundError, TrainingLoop};
 use crate::source::Simulated;
 use smolfed_data::{DataFolders, Federation};
 
@@ -22,8 +22,8 @@ fn nobody_trained_is_not_observable() {
         let folders = DataFolders::new(Vec::new());
         let federation = Federation::new(&config.data, &folders, config.seed).unwrap();
         let experiment = Experiment::new(config, &federation).unwrap();
-        let mut training = Training::simulation(&experiment, &federation).unwrap();
-        let trained = |training: &mut Training<'_>| {
+        let mut training = TrainingLoop::simulation(&experiment, &federation).unwrap();
+        let trained = |training: &mut TrainingLoop<'_>| {
             let round = training.step(&mut Simulated(&federation))?;
             let is_noisy = training.global().iter().all(|x| *x != 0.0);
             Ok::<_, RoundError>((round.record.simulation_only.trained, is_noisy))

@@ -6,7 +6,7 @@ use smolfed_accounting::{PrivacyEvent, PrivacyUnit};
 use super::directory::RunDir;
 use crate::experiment::Experiment;
 use crate::method::state::StateError;
-use crate::round::{RoundRecord, Training};
+use crate::round::{RoundRecord, TrainingLoop};
 use crate::run_files::checkpoint::Checkpoint;
 use crate::run_files::error::RunDirError;
 use crate::run_files::records::RecordFile;
@@ -151,7 +151,7 @@ impl<'a> RunRecorder<'a> {
     ///
     /// # Errors
     /// [`SaveError`].
-    pub fn save(&self, training: &mut Training<'_>) -> Result<(), SaveError> {
+    pub fn save(&self, training: &mut TrainingLoop<'_>) -> Result<(), SaveError> {
         self.metrics.sync()?;
         let mut method = training.learner_mut().save(&self.run)?;
         training.save_history(&mut method);

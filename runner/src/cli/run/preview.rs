@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::cli::CliError;
 use smolfed_data::Federation;
 use smolfed_engine::experiment::Experiment;
-use smolfed_engine::round::Training;
+use smolfed_engine::round::TrainingLoop;
 use smolfed_engine::run::RunError;
 use smolfed_engine::source::Simulated;
 use smolfed_release::number::counted;
@@ -36,7 +36,7 @@ impl<'a> Preview<'a> {
         federation: &'a Federation,
     ) -> Result<Self, RunError> {
         let statements = experiment.statements(experiment.config.rounds, &[])?;
-        let mut training = Training::simulation(experiment, federation)?;
+        let mut training = TrainingLoop::simulation(experiment, federation)?;
         let started = Instant::now();
         training.step(&mut Simulated(federation))?;
         Ok(Self {

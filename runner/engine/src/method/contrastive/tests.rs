@@ -11,7 +11,7 @@ use super::settings::Sharing;
 use crate::config::{Config, Override};
 use crate::experiment::Experiment;
 use crate::method::contract::Assignment;
-use crate::round::{Start, Training};
+use crate::round::{Start, TrainingLoop};
 use crate::source::Simulated;
 use crate::source::simulated::train_cohort;
 use smolfed_data::dataset::DeviceBuffer;
@@ -64,7 +64,7 @@ fn train(settings: &[&str]) -> Trained {
     let width = experiment.task().output_count();
     let learner = experiment.method.begin(&federation, None).unwrap();
     let start = Start::simulation(&experiment);
-    let mut training = Training::new(&experiment, &federation, learner, start);
+    let mut training = TrainingLoop::new(&experiment, &federation, learner, start);
     let mut charges = Vec::new();
     while !training.is_done() {
         for event in experiment.events_in(training.round()) {
@@ -152,7 +152,7 @@ fn contrast_cohort_shared_draw() {
         let (experiment, federation) = build(&[&SETTINGS[..], more].concat());
         let learner = experiment.method.begin(&federation, None).unwrap();
         let start = Start::simulation(&experiment);
-        let mut training = Training::new(&experiment, &federation, learner, start);
+        let mut training = TrainingLoop::new(&experiment, &federation, learner, start);
         let (mut before, mut both) = (vec![1; 40], 0);
         while !training.is_done() {
             let round = training.round();
@@ -306,7 +306,7 @@ fn every_matrix_has_noise_of_the_claimed_std_and_its_own() {
     let noise_std = method.settings.sharing.as_ref().unwrap().messages.noise_std;
     let learner = experiment.method.begin(&federation, None).unwrap();
     let start = Start::simulation(&experiment);
-    let mut training = Training::new(&experiment, &federation, learner, start);
+    let mut training = TrainingLoop::new(&experiment, &federation, learner, start);
     let mut sent: Vec<Vec<f64>> = Vec::new();
     while !training.is_done() {
         training.step(&mut Simulated(&federation)).unwrap();

@@ -5,7 +5,7 @@ use smolfed_core::stream::Root;
 
 use crate::config::{Config, Override};
 use crate::experiment::Experiment;
-use crate::round::{RoundRecord, Start, Training};
+use crate::round::{RoundRecord, Start, TrainingLoop};
 use crate::source::Simulated;
 use smolfed_data::{DataFolders, Federation};
 
@@ -36,7 +36,7 @@ fn run(
     until: u32,
 ) -> (Vec<RoundRecord>, Vec<f32>, Option<ClipNorm>) {
     let learner = experiment.method.begin(federation, None).unwrap();
-    let training = Training::new(experiment, federation, learner, start);
+    let training = TrainingLoop::new(experiment, federation, learner, start);
     let mut training = training.at_clip_norm(clip_norm);
     let mut records = Vec::new();
     while training.round() < until {
