@@ -349,7 +349,7 @@ fn run<M: Residuals<Target: Copy + Default> + Kernels>(
     check_features(job.model, &rows)?;
     order.clear();
     order.extend((0..).take(rows.len()));
-    Arch::new().dispatch(Training {
+    Arch::new().dispatch(SpanTraining {
         job,
         rows: &rows,
         stream,
@@ -456,7 +456,7 @@ impl<M: Residuals> WithSimd for Losses<'_, M> {
 }
 
 /// The arguments of [`run`], once they fit each other.
-struct Training<'a, M: Kernels> {
+struct SpanTraining<'a, M: Kernels> {
     job: Job<'a, M>,
     rows: &'a [&'a [f32]],
     stream: &'a mut Stream,
@@ -465,7 +465,7 @@ struct Training<'a, M: Kernels> {
     out: &'a mut [f32],
 }
 
-impl<M: Residuals<Target: Copy + Default> + Kernels> WithSimd for Training<'_, M> {
+impl<M: Residuals<Target: Copy + Default> + Kernels> WithSimd for SpanTraining<'_, M> {
     type Output = Result<TrainReport, TrainError>;
 
     #[inline(always)]

@@ -341,7 +341,7 @@ impl Run<'_> {
         let ledger = LedgerWriter::open(experiment, self.dir, &name, done)?;
         let repeated = ledger.as_ref().map(LedgerWriter::repeated);
         let repeated = repeated.unwrap_or_default();
-        let mut session = Session {
+        let mut session = RunSession {
             recorder: self.dir.map(open).transpose()?,
             ledger,
             budget: Budget::new(&experiment.privacy, experiment.config.rounds, &repeated),
@@ -407,7 +407,7 @@ impl Run<'_> {
     /// Saves what is left to save, and gathers the result.
     fn finish(
         &self,
-        mut session: Session<'_>,
+        mut session: RunSession<'_>,
         source: &mut dyn Source,
         ending: Ending,
     ) -> Result<RunResult, RunError> {
@@ -488,7 +488,7 @@ impl Run<'_> {
 }
 
 /// A run while it goes on.
-struct Session<'a> {
+struct RunSession<'a> {
     training: TrainingLoop<'a>,
     budget: Budget,
     ledger: Option<LedgerWriter>,
@@ -497,7 +497,7 @@ struct Session<'a> {
     records: Vec<RoundRecord>,
 }
 
-impl Session<'_> {
+impl RunSession<'_> {
     fn train(&mut self, source: &mut dyn Source, control: Control<'_>) -> Result<Ending, RunError> {
         let mut saved = Instant::now();
         while !self.training.is_done() {

@@ -45,7 +45,7 @@ pub struct Terms {
     pub handshake: bool,
 }
 
-struct Session {
+struct PeerSession {
     link: Link<CoordinatorEnd>,
     /// The connection of its last frame; `None` once that is lost.
     connection: Option<ConnectionId>,
@@ -64,8 +64,8 @@ pub struct Peer {
     chain: Chain,
     renamed: Renamed,
     terms: Terms,
-    active: Option<Session>,
-    pending: VecDeque<Session>,
+    active: Option<PeerSession>,
+    pending: VecDeque<PeerSession>,
     exchange: Option<Exchange>,
     refusals: Refusals,
     refused: Option<WhyRefused>,
@@ -316,8 +316,9 @@ impl Peer {
         now: Duration,
     ) -> Result<Encoded, Refusal> {
         // A device that did not receive `Welcome` repeats its `Hello`, and gets the same answer.
-        let is_same =
-            |session: &&Session| session.hello == *hello && session.connection == Some(connection);
+        let is_same = |session: &&PeerSession| {
+            session.hello == *hello && session.connection == Some(connection)
+        };
         if let Some(known) = self.pending.iter().find(is_same) {
             return Ok(known.answer.encoded());
         }
@@ -338,7 +339,7 @@ impl Peer {
         self.refused = None;
         if offer.is_ok() {
             self.make_room(connection);
-            self.pending.push_back(Session {
+            self.pending.push_back(PeerSession {
                 link: Link::new(key),
                 connection: Some(connection),
                 hello: *hello,
@@ -353,7 +354,7 @@ impl Peer {
 
     /// Makes room for a pending session of this connection.
     fn make_room(&mut self, connection: ConnectionId) {
-        let is_here = |session: &Session| session.connection == Some(connection);
+        let is_here = |session: &PeerSession| session.connection == Some(connection);
         let here = self
             .pending
             .iter()
