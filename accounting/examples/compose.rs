@@ -5,8 +5,8 @@
 use std::error::Error;
 
 use smolfed_accounting::{
-    Accountant, Delta, Epsilon, Mechanism, NoiseMultiplier, Plan, PrivacyEvent, Sampling,
-    SamplingRate,
+    Accountant, CalibrationProblem, Delta, Epsilon, Mechanism, NoiseMultiplier, PrivacyEvent,
+    Sampling, SamplingRate,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -27,14 +27,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     // Fine-tuning with a noise multiplier of 1, until epsilon 3 is spent in total.
-    let plan = Plan {
+    let problem = CalibrationProblem {
         accountant,
         event: PrivacyEvent::new(gaussian(1.0)?, sampling, 1),
         spent: &spent,
         target: Epsilon::new(3.0)?,
         delta,
     };
-    let rounds = plan.rounds()?;
+    let rounds = problem.rounds()?;
     println!(
         "{} rounds of fine-tuning fit: epsilon {:.4}",
         rounds.value, rounds.estimate.epsilon

@@ -5,8 +5,8 @@
 use std::error::Error;
 
 use smolfed_accounting::{
-    Accountant, Comparison, Delta, Epsilon, Mechanism, NoiseMultiplier, Plan, PrivacyEvent,
-    Sampling, SamplingRate,
+    Accountant, CalibrationProblem, Comparison, Delta, Epsilon, Mechanism, NoiseMultiplier,
+    PrivacyEvent, Sampling, SamplingRate,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -42,14 +42,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{reason}");
     }
 
-    let plan = Plan {
+    let problem = CalibrationProblem {
         accountant: Accountant::tightest_for(&[event]),
         event,
         spent: &[],
         target: Epsilon::new(1.0)?,
         delta,
     };
-    let found = plan.noise_multiplier()?;
+    let found = problem.noise_multiplier()?;
     println!("epsilon 1 needs a noise multiplier of {:.4}", found.value);
     Ok(())
 }

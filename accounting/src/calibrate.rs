@@ -56,7 +56,7 @@ pub struct Calibrated<T> {
 
 /// A target ε, what is planned under it and what was spent before.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan<'a> {
+pub struct CalibrationProblem<'a> {
     /// The accountant.
     pub accountant: Accountant,
     /// What is planned; the searched number in it is replaced.
@@ -69,7 +69,7 @@ pub struct Plan<'a> {
     pub delta: Delta,
 }
 
-impl Plan<'_> {
+impl CalibrationProblem<'_> {
     fn estimate(&self, event: PrivacyEvent) -> Result<Estimate, CalibrationError> {
         let mut events = self.spent.to_vec();
         events.push(event);
@@ -85,8 +85,8 @@ impl Plan<'_> {
         found.unwrap_or(f64::INFINITY)
     }
 
-    /// The same plan under a quicker accountant whose ε is never below: where that has a solution,
-    /// the search starts from it.
+    /// The same problem under a quicker accountant whose ε is never below: where that has a
+    /// solution, the search starts from it.
     fn rough(&self) -> Option<Self> {
         let accountant = self.accountant.rough()?;
         Some(Self {
@@ -145,7 +145,9 @@ impl Plan<'_> {
             let noise = setting.min_noise(self.target, Orders::Real);
             noise.map_err(AccountingError::from)?.noise_multiplier.get()
         } else {
-            let rough = self.rough().and_then(|plan| plan.noise_multiplier().ok());
+            let rough = self
+                .rough()
+                .and_then(|problem| problem.noise_multiplier().ok());
             let start = match rough {
                 Some(found) => Start::Near(found.value.get()),
                 None if self.meets(self.epsilon(with(MAX_NOISE)?)) => Start::Anywhere,
@@ -232,7 +234,7 @@ impl Plan<'_> {
     /// # Errors
     /// [`CalibrationError::OutOfReach`] if not even one round fits.
     pub fn rounds(&self) -> Result<Calibrated<u64>, CalibrationError> {
-        let start = self.rough().and_then(|plan| plan.rounds().ok());
+        let start = self.rough().and_then(|problem| problem.rounds().ok());
         let start = start.map_or(1, |found| found.value);
         let gap = |count: u64| self.gap(self.epsilon(self.event.with_count(count)));
         let Some(count) = largest(start, MAX_ROUNDS, gap).or_else(|| largest(1, start, gap)) else {
@@ -273,7 +275,7 @@ impl Plan<'_> {
             })
         };
         let smallest = with(1)?;
-        let start = self.rough().and_then(|plan| plan.cohort().ok());
+        let start = self.rough().and_then(|problem| problem.cohort().ok());
         let start = start.and_then(|found| found.value.sampling_rate());
         let start = start.map_or(1, |rate| (rate * f64::from(device_count)).round() as u64);
         let last = u64::from(device_count);

@@ -2,9 +2,9 @@
 //! the noise for a target ε, and trade-off curves.
 //!
 //! A list of [`PrivacyEvent`]s says what was released. An [`Accountant`] turns it into an
-//! [`Estimate`] of ε at a δ, which says whether it is a proved bound, or refuses. A [`Plan`] runs
-//! that backwards: the noise, the rounds or the cohort for a target ε. A [`TradeOff`] says what an
-//! ε means for an attacker.
+//! [`Estimate`] of ε at a δ, which says whether it is a proved bound, or refuses. A
+//! [`CalibrationProblem`] runs that backwards: the noise, the rounds or the cohort for a target ε.
+//! A [`TradeOff`] says what an ε means for an attacker.
 //!
 //! ```
 //! use smolfed_accounting::{
@@ -80,7 +80,7 @@ pub mod uniform_profile;
 
 pub use accountant::{Accountant, AccountingError, Estimate, EstimateKind};
 pub use adaptive::{FilterError, Odometer, RenyiFilter};
-pub use calibrate::{Calibrated, CalibrationError, Plan};
+pub use calibrate::{Calibrated, CalibrationError, CalibrationProblem};
 pub use comparison::Comparison;
 pub use distributed::Parties;
 pub use event::{Adjacency, Exposure, Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};

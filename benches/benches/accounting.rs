@@ -6,8 +6,8 @@ use std::hint::black_box;
 use criterion::Criterion;
 use smolfed_accounting::pld::pld_epsilon;
 use smolfed_accounting::{
-    Accountant, Delta, Epsilon, Mechanism, NoiseMultiplier, Plan, PrivacyEvent, Sampling,
-    SamplingRate,
+    Accountant, CalibrationProblem, Delta, Epsilon, Mechanism, NoiseMultiplier, PrivacyEvent,
+    Sampling, SamplingRate,
 };
 
 const DEVICES: u32 = 1_000;
@@ -39,7 +39,7 @@ fn rdp(criterion: &mut Criterion) -> Result<(), Box<dyn Error>> {
     criterion.bench_function("accounting/rdp/epsilon", |bencher| {
         bencher.iter(|| Accountant::Rdp.epsilon(black_box(&[event]), delta));
     });
-    let plan = Plan {
+    let problem = CalibrationProblem {
         accountant: Accountant::Rdp,
         event,
         spent: &[],
@@ -47,7 +47,7 @@ fn rdp(criterion: &mut Criterion) -> Result<(), Box<dyn Error>> {
         delta,
     };
     criterion.bench_function("accounting/rdp/noise multiplier", |bencher| {
-        bencher.iter(|| black_box(&plan).noise_multiplier());
+        bencher.iter(|| black_box(&problem).noise_multiplier());
     });
     Ok(())
 }
@@ -63,14 +63,14 @@ fn composed(criterion: &mut Criterion) -> Result<(), Box<dyn Error>> {
     criterion.bench_function("accounting/pld/noise multiplier", |bencher| {
         bencher.iter(|| {
             query += 1.0;
-            let plan = Plan {
+            let problem = CalibrationProblem {
                 accountant: Accountant::Pld,
                 event,
                 spent: &[],
                 target,
                 delta: Delta::new(DELTA * (1.0 + query * DELTA_GROWTH)).unwrap_or(delta),
             };
-            plan.noise_multiplier()
+            problem.noise_multiplier()
         });
     });
     Ok(())

@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use std::time::Instant;
 
 use smolfed_accounting::{
-    Accountant, Delta, Epsilon, Mechanism, NoiseMultiplier, Plan, PrivacyEvent, Sampling,
-    SamplingRate,
+    Accountant, CalibrationProblem, Delta, Epsilon, Mechanism, NoiseMultiplier, PrivacyEvent,
+    Sampling, SamplingRate,
 };
 use smolfed_benches::peer::{Peer, Script};
 use smolfed_benches::turns::Row;
@@ -82,14 +82,14 @@ fn ask(question: &str, event: PrivacyEvent, delta: Delta) -> Result<(), Box<dyn 
             Accountant::Pld.epsilon(&[event], delta)?;
         }
         _ => {
-            let plan = Plan {
+            let problem = CalibrationProblem {
                 accountant: Accountant::Pld,
                 event,
                 spent: &[],
                 target: Epsilon::new(8.0)?,
                 delta,
             };
-            plan.noise_multiplier()?;
+            problem.noise_multiplier()?;
         }
     }
     Ok(())

@@ -95,7 +95,7 @@ pub fn experiment(name: &str, command: &str, data: DataSection, found: &Inspecti
         devices, median, ..
     } = found.devices;
     let is_image = !found.facts.axes.is_empty();
-    let plan = Plan::of(devices);
+    let size = RunSize::for_devices(devices);
     let mut lines = Lines::head(command, &data.notes, devices);
     lines.key("name", quoted(name), "");
     let (method, about) = match is_image {
@@ -107,7 +107,7 @@ pub fn experiment(name: &str, command: &str, data: DataSection, found: &Inspecti
     };
     lines.key("method", quoted(method), about);
     lines.key("seed", 1, "another seed, another split, cohorts and noise");
-    lines.key("rounds", plan.rounds, "");
+    lines.key("rounds", size.rounds, "");
     lines.table("data");
     lines.0 += &data.text;
     lines.found(found);
@@ -115,7 +115,7 @@ pub fn experiment(name: &str, command: &str, data: DataSection, found: &Inspecti
     if let Some(symbols) = symbols {
         lines.layers(symbols);
     }
-    lines.cohort(&plan, devices);
+    lines.cohort(&size, devices);
     lines.table("train");
     let about = format!("passes over the samples of a device: in the median, it has {median}");
     lines.key("epochs", EPOCHS, &about);
@@ -132,14 +132,14 @@ pub fn experiment(name: &str, command: &str, data: DataSection, found: &Inspecti
 }
 
 /// Rounds and cohorts for a number of devices.
-struct Plan {
+struct RunSize {
     rounds: u32,
     /// `None` for all devices in every round.
     sampling_rate: Option<f64>,
 }
 
-impl Plan {
-    fn of(devices: u32) -> Self {
+impl RunSize {
+    fn for_devices(devices: u32) -> Self {
         if devices < FEW_DEVICES {
             return Self {
                 rounds: 20,
@@ -226,9 +226,9 @@ impl Lines {
         self.0 += &format!("{layers}\"lstm\"\nhidden = 64\n{layers}\"last\"\n");
     }
 
-    fn cohort(&mut self, plan: &Plan, devices: u32) {
+    fn cohort(&mut self, size: &RunSize, devices: u32) {
         self.table("cohort");
-        let Some(rate) = plan.sampling_rate else {
+        let Some(rate) = size.sampling_rate else {
             return self.key("sampling", quoted("full"), "all devices in every round");
         };
         let about = "each device by itself, at random";

@@ -12,10 +12,14 @@ fn poisson(rate: f64) -> Sampling {
     Sampling::poisson(2000, SamplingRate::new(rate).unwrap()).unwrap()
 }
 
-fn plan(accountant: Accountant, event: PrivacyEvent, target: f64) -> Plan<'static> {
+fn problem(
+    accountant: Accountant,
+    event: PrivacyEvent,
+    target: f64,
+) -> CalibrationProblem<'static> {
     let target = Epsilon::new(target).unwrap();
     let delta = Delta::new(2000f64.powf(-1.1)).unwrap();
-    Plan {
+    CalibrationProblem {
         accountant,
         event,
         spent: &[],
@@ -45,14 +49,14 @@ fn noise_agrees_with_the_golden_rows() {
             .into_iter()
             .zip([Accountant::RdpClassic, Accountant::Rdp])
         {
-            let plan = Plan {
+            let problem = CalibrationProblem {
                 accountant,
                 event: event(sampling, 1.0, number(&row, "T") as u64),
                 spent: &[],
                 target: Epsilon::new(number(&row, "eps")).unwrap(),
                 delta: Delta::new(number(&row, "delta")).unwrap(),
             };
-            let found = plan.noise_multiplier().unwrap().value.get();
+            let found = problem.noise_multiplier().unwrap().value.get();
             let expected = number(&row, key);
             // The golden Poisson column overstates fractional orders, so ours may be less.
             let slack = if is_uniform { 1e-6 } else { 5e-3 };
@@ -64,27 +68,27 @@ fn noise_agrees_with_the_golden_rows() {
 
 #[test]
 fn no_privacy_needs_no_noise() {
-    let plan = plan(
+    let problem = problem(
         Accountant::Rdp,
         event(poisson(0.05), 1.0, 100),
         f64::INFINITY,
     );
-    assert!(plan.noise_multiplier().unwrap().value.get() <= 0.0);
+    assert!(problem.noise_multiplier().unwrap().value.get() <= 0.0);
 }
 
 #[test]
 fn an_infeasible_theorem_says_so() {
-    let plan = plan(Accountant::Theorem2, event(poisson(0.05), 1.0, 200), 2.56);
-    let error = plan.noise_multiplier().unwrap_err().to_string();
+    let problem = problem(Accountant::Theorem2, event(poisson(0.05), 1.0, 200), 2.56);
+    let error = problem.noise_multiplier().unwrap_err().to_string();
     assert!(error.starts_with("infeasible"), "{error}");
 }
 
 #[test]
 fn a_theorem_gives_the_noise_of_its_own_search() {
     let uniform = Sampling::uniform(1000, 50).unwrap();
-    let mut plan = plan(Accountant::Theorem1, event(uniform, 1.0, 30), 6.0);
-    plan.delta = Delta::new(1000f64.powf(-1.1)).unwrap();
-    let found = plan.noise_multiplier().unwrap();
+    let mut problem = problem(Accountant::Theorem1, event(uniform, 1.0, 30), 6.0);
+    problem.delta = Delta::new(1000f64.powf(-1.1)).unwrap();
+    let found = problem.noise_multiplier().unwrap();
     assert!((0.3 * found.value.get() - 0.808).abs() < 5e-4, "{found:?}");
     assert!(found.estimate.epsilon <= 6.0 * (1.0 + 1e-9), "{found:?}");
 }
@@ -95,7 +99,7 @@ fn a_theorem_gives_the_noise_of_its_own_search() {
 fn a_theorem_is_not_searched_where_it_does_not_hold() {
     let uniform = event(Sampling::uniform(1000, 50).unwrap(), 1.0, 30);
     let poisson = event(poisson(0.05), 1.0, 30);
-    let setting = |accountant, event| plan(accountant, event, 6.0).theorem();
+    let setting = |accountant, event| problem(accountant, event, 6.0).theorem();
     let one = setting(Accountant::Theorem1, uniform).unwrap();
     assert_eq!((one.theorem, one.rounds), (Theorem::One, 30));
     let two = setting(Accountant::Theorem2, poisson).unwrap();
@@ -104,9 +108,9 @@ fn a_theorem_is_not_searched_where_it_does_not_hold() {
     assert!(setting(Accountant::Theorem2, uniform).is_none());
     assert!(setting(Accountant::Rdp, uniform).is_none());
     let spent = [uniform];
-    let after = Plan {
+    let after = CalibrationProblem {
         spent: &spent,
-        ..plan(Accountant::Theorem1, uniform, 6.0)
+        ..problem(Accountant::Theorem1, uniform, 6.0)
     };
     assert!(after.theorem().is_none());
 }
@@ -114,7 +118,7 @@ fn a_theorem_is_not_searched_where_it_does_not_hold() {
 #[test]
 fn the_noise_of_trials_hits_the_target_from_below() {
     let trials = Trials::poisson(10.0).unwrap();
-    let of = |target| plan(Accountant::Pld, event(poisson(0.05), 1.0, 100), target);
+    let of = |target| problem(Accountant::Pld, event(poisson(0.05), 1.0, 100), target);
     let found = of(4.0).noise_multiplier_of_trials(trials).unwrap();
     let epsilon = found.estimate.epsilon;
     assert!(
@@ -128,35 +132,35 @@ fn the_noise_of_trials_hits_the_target_from_below() {
 #[test]
 fn a_spent_budget_leaves_no_noise_to_find() {
     let spent = [event(poisson(0.05), 0.5, 1000)];
-    let plan = Plan {
+    let problem = CalibrationProblem {
         spent: &spent,
-        ..plan(Accountant::Rdp, event(poisson(0.05), 1.0, 10), 1.0)
+        ..problem(Accountant::Rdp, event(poisson(0.05), 1.0, 10), 1.0)
     };
-    let error = plan.noise_multiplier().unwrap_err().to_string();
+    let error = problem.noise_multiplier().unwrap_err().to_string();
     assert!(
         error.starts_with("no noise multiplier keeps epsilon"),
         "{error}"
     );
-    let error = plan.rounds().unwrap_err().to_string();
+    let error = problem.rounds().unwrap_err().to_string();
     assert!(error.contains("even one round"), "{error}");
-    let error = plan.cohort().unwrap_err().to_string();
+    let error = problem.cohort().unwrap_err().to_string();
     assert!(error.contains("even a cohort of one"), "{error}");
 }
 
 #[test]
 fn one_more_round_would_pass_the_target() {
     let event = event(poisson(0.05), 1.0, 1);
-    let plan = plan(Accountant::Rdp, event, 4.0);
-    let rounds = plan.rounds().unwrap();
+    let problem = problem(Accountant::Rdp, event, 4.0);
+    let rounds = problem.rounds().unwrap();
     assert!(rounds.estimate.epsilon <= 4.0);
-    assert!(plan.epsilon(event.with_count(rounds.value + 1)) > 4.0);
+    assert!(problem.epsilon(event.with_count(rounds.value + 1)) > 4.0);
 }
 
 #[test]
 fn one_more_device_would_pass_the_target() {
     for sampling in [poisson(0.05), Sampling::uniform(2000, 100).unwrap()] {
-        let plan = plan(Accountant::Rdp, event(sampling, 2.0, 100), 4.0);
-        let found = plan.cohort().unwrap();
+        let problem = problem(Accountant::Rdp, event(sampling, 2.0, 100), 4.0);
+        let found = problem.cohort().unwrap();
         assert!(found.estimate.epsilon <= 4.0);
         let rate = found.value.sampling_rate().unwrap();
         let size = (rate * 2000.0).round();
@@ -164,15 +168,15 @@ fn one_more_device_would_pass_the_target() {
             Sampling::Poisson { .. } => poisson((size + 1.0) / 2000.0),
             _ => Sampling::uniform(2000, size as u32 + 1).unwrap(),
         };
-        assert!(plan.epsilon(event(larger, 2.0, 100)) > 4.0);
+        assert!(problem.epsilon(event(larger, 2.0, 100)) > 4.0);
     }
-    let plan = plan(
+    let problem = problem(
         Accountant::Rdp,
         event(Sampling::full(10).unwrap(), 2.0, 1),
         4.0,
     );
     assert!(matches!(
-        plan.cohort(),
+        problem.cohort(),
         Err(CalibrationError::NoCohort { .. })
     ));
 }
@@ -188,16 +192,16 @@ fn the_tight_accountants_hit_the_target_from_below_with_less_noise() {
         (Accountant::Pld, Sampling::full(2000).unwrap(), 30, 2.0),
         (Accountant::UniformProfile, uniform, 200, 5.0),
     ] {
-        let plan = plan(accountant, event(sampling, 1.0, rounds), target);
-        let found = plan.noise_multiplier().unwrap();
+        let problem = problem(accountant, event(sampling, 1.0, rounds), target);
+        let found = problem.noise_multiplier().unwrap();
         assert!(found.estimate.epsilon <= target, "{found:?}");
         assert!(
             found.estimate.epsilon >= target * (1.0 - TOLERANCE),
             "{found:?}"
         );
-        let rough = Plan {
+        let rough = CalibrationProblem {
             accountant: Accountant::Rdp,
-            ..plan
+            ..problem
         };
         if let Ok(rough) = rough.noise_multiplier() {
             assert!(found.value.get() < rough.value.get(), "{found:?} {rough:?}");
@@ -208,13 +212,13 @@ fn the_tight_accountants_hit_the_target_from_below_with_less_noise() {
 #[test]
 fn one_more_round_would_pass_the_target_of_a_tight_accountant() {
     let event = event(poisson(0.05), 1.0, 1);
-    let plan = plan(Accountant::Pld, event, 4.0);
-    let rounds = plan.rounds().unwrap();
+    let problem = problem(Accountant::Pld, event, 4.0);
+    let rounds = problem.rounds().unwrap();
     assert!(rounds.estimate.epsilon <= 4.0);
-    assert!(plan.epsilon(event.with_count(rounds.value + 1)) > 4.0);
-    let rough = Plan {
+    assert!(problem.epsilon(event.with_count(rounds.value + 1)) > 4.0);
+    let rough = CalibrationProblem {
         accountant: Accountant::Rdp,
-        ..plan
+        ..problem
     };
     assert!(rounds.value > rough.rounds().unwrap().value);
 }
@@ -252,7 +256,8 @@ proptest! {
         } else {
             poisson(rate)
         };
-        let found = plan(Accountant::Rdp, event(sampling, 1.0, rounds), target).noise_multiplier();
+        let problem = problem(Accountant::Rdp, event(sampling, 1.0, rounds), target);
+        let found = problem.noise_multiplier();
         // Orders end at 512 (256), which alone costs ln(1/δ)/511: small targets are out of reach.
         let Ok(found) = found else { return Err(TestCaseError::reject("out of reach")) };
         prop_assert!(found.estimate.epsilon <= target);

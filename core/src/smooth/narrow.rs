@@ -5,7 +5,7 @@ use super::{
     error::SmoothingError,
     factor::SmoothingFactor,
     recursion::Recursion,
-    segments::{self, MAX_PLAIN, Plan},
+    segments::{self, MAX_PLAIN, SegmentPlan},
     tensors::each_tensor,
 };
 
@@ -145,8 +145,8 @@ fn smooth(recursion: &Recursion, v: &mut [f32], largest: usize) {
 
 /// How a long tensor is cut.
 #[inline(always)]
-fn plan(recursion: &Recursion, v: &[f32], largest: usize) -> Option<Plan> {
-    let plan = || Plan::new(v.len(), recursion.reach);
+fn plan(recursion: &Recursion, v: &[f32], largest: usize) -> Option<SegmentPlan> {
+    let plan = || SegmentPlan::new(v.len(), recursion.reach);
     (largest > MAX_PLAIN).then(plan).flatten()
 }
 

@@ -54,7 +54,7 @@ type Chains = [Row; SEGMENTS / LANES];
 
 /// How a vector is cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Plan {
+pub(super) struct SegmentPlan {
     /// Blocks in the vector, 1 or more.
     blocks: usize,
     /// Rows a segment in every block.
@@ -65,7 +65,7 @@ pub(super) struct Plan {
     warm_up: usize,
 }
 
-impl Plan {
+impl SegmentPlan {
     /// For `d` elements; none if the vector is short, or its segments would be shorter than a
     /// warm-up.
     pub fn new(d: usize, reach: usize) -> Option<Self> {
@@ -87,7 +87,7 @@ impl Plan {
 }
 
 /// Both passes over a whole tensor that was cut by `plan`.
-pub(super) fn apply(recursion: &Recursion, v: &mut [f32], plan: Plan) {
+pub(super) fn apply(recursion: &Recursion, v: &mut [f32], plan: SegmentPlan) {
     let passes = Passes {
         gain: recursion.gain,
         decay: recursion.decay,

@@ -1,7 +1,7 @@
 //! Calibration: the noise, the rounds or the cohort for a target ε.
 
 use pyo3::prelude::*;
-use smolfed_accounting::{CalibrationError, Epsilon, Plan};
+use smolfed_accounting::{CalibrationError, CalibrationProblem, Epsilon};
 
 use super::estimate::accountant;
 use super::event::{Event, unwrapped};
@@ -24,36 +24,36 @@ impl Target {
     fn search<T: Send>(
         &self,
         py: Python<'_>,
-        search: impl FnOnce(&Plan<'_>) -> Result<T, CalibrationError> + Send,
+        search: impl FnOnce(&CalibrationProblem<'_>) -> Result<T, CalibrationError> + Send,
     ) -> PyResult<T> {
         let spent = unwrapped(&self.spent);
         let all: Vec<_> = spent.iter().copied().chain([self.event.0]).collect();
-        let plan = Plan {
+        let problem = CalibrationProblem {
             accountant: accountant(self.accountant.as_deref(), &all)?,
             event: self.event.0,
             spent: &spent,
             target: Epsilon::new(self.epsilon).map_err(value_error)?,
             delta: self.delta.resolve(&all)?,
         };
-        py.detach(|| search(&plan)).map_err(value_error)
+        py.detach(|| search(&problem)).map_err(value_error)
     }
 }
 
 /// The least noise multiplier that keeps ε at or below the target.
 #[pyfunction]
 pub(crate) fn noise_multiplier(py: Python<'_>, target: Target) -> PyResult<f64> {
-    target.search(py, |plan| Ok(plan.noise_multiplier()?.value.get()))
+    target.search(py, |problem| Ok(problem.noise_multiplier()?.value.get()))
 }
 
 /// The largest number of rounds.
 #[pyfunction]
 pub(crate) fn rounds(py: Python<'_>, target: Target) -> PyResult<u64> {
-    target.search(py, |plan| Ok(plan.rounds()?.value))
+    target.search(py, |problem| Ok(problem.rounds()?.value))
 }
 
 /// The largest cohort, its expected size for Poisson sampling.
 #[pyfunction]
 pub(crate) fn cohort_size(py: Python<'_>, target: Target) -> PyResult<u32> {
-    let size = target.search(py, |plan| Ok(plan.cohort()?.value.expected_cohort()))?;
+    let size = target.search(py, |problem| Ok(problem.cohort()?.value.expected_cohort()))?;
     Ok(size.round() as u32)
 }

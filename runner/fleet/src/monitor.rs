@@ -34,7 +34,7 @@ pub enum Access {
 
 /// What is known of a run before it begins.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct RunInfo {
     /// Its name.
     pub name: String,
     /// T.
@@ -156,7 +156,7 @@ pub struct HelperFigures {
 #[derive(Debug, Default)]
 struct State {
     helpers: HelperFigures,
-    plan: Plan,
+    info: RunInfo,
     points: Vec<Point>,
     burned: u32,
     current: Option<Current>,
@@ -236,9 +236,9 @@ pub struct InProgress {
 
 impl Monitor {
     /// A run begins, of which `records` were made before.
-    pub fn run_begins(&self, plan: Plan, records: &[RoundRecord]) {
+    pub fn run_begins(&self, info: RunInfo, records: &[RoundRecord]) {
         let mut state = lock(&self.state);
-        state.plan = plan;
+        state.info = info;
         state.points = records.iter().map(Point::from).collect();
         state.burned = records.iter().filter(|record| record.burned).count() as u32;
     }
@@ -329,24 +329,24 @@ impl Monitor {
     /// The figures now, as far as the asker may see them.
     pub fn figures(&self, counts: DeviceCounts, access: Access) -> Figures {
         let state = lock(&self.state);
-        let plan = &state.plan;
+        let info = &state.info;
         let latest = state.points.last().copied();
-        let is_visible = access == Access::Operator || !plan.is_cohort_secret;
+        let is_visible = access == Access::Operator || !info.is_cohort_secret;
         let attendance = is_visible.then(|| Attendance::new(&state, counts.refused));
         Figures {
-            run: plan.name.clone(),
-            state: if plan.stopping.is_asked() {
+            run: info.name.clone(),
+            state: if info.stopping.is_asked() {
                 "stopping"
             } else {
                 "running"
             },
-            rounds: plan.rounds,
+            rounds: info.rounds,
             done: latest.map_or(0, |point| point.round + 1),
             burned: state.burned,
-            epsilon: latest.map_or(plan.epsilon.map(|_| 0.0), |point| point.epsilon),
-            epsilon_planned: plan.epsilon,
-            epsilon_limit: plan.epsilon_limit,
-            delta: plan.delta,
+            epsilon: latest.map_or(info.epsilon.map(|_| 0.0), |point| point.epsilon),
+            epsilon_planned: info.epsilon,
+            epsilon_limit: info.epsilon_limit,
+            delta: info.delta,
             latest,
             devices: counts.devices,
             connected: counts.connected,
@@ -361,7 +361,7 @@ impl Attendance {
     fn new(state: &State, refused: BTreeMap<String, u64>) -> Self {
         let current = state.current.map(|current| InProgress {
             seconds: current.since.elapsed().as_secs_f64(),
-            timeout: state.plan.timeout.as_secs_f64(),
+            timeout: state.info.timeout.as_secs_f64(),
             drawn: current.drawn,
             awaited: current.awaited,
         });

@@ -5,7 +5,7 @@ pub mod error;
 use std::sync::Arc;
 
 use smolfed_accounting::accountant::{Accountant, AccountingError, Estimate};
-use smolfed_accounting::calibrate::{CalibrationError, Plan};
+use smolfed_accounting::calibrate::{CalibrationError, CalibrationProblem};
 use smolfed_accounting::correlated::Strategy;
 use smolfed_accounting::distributed::MIN_NOISE_STEPS;
 use smolfed_accounting::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
@@ -384,7 +384,7 @@ impl PrivacyPlan {
             return Ok(NoiseMultiplier::NONE);
         }
         self.budget = Some(target);
-        let plan = Plan {
+        let problem = CalibrationProblem {
             accountant: self.accountant,
             event: self.event.with_count(count),
             spent: &self.before(count),
@@ -392,8 +392,8 @@ impl PrivacyPlan {
             delta: self.delta,
         };
         let found = match self.trials {
-            None => plan.noise_multiplier(),
-            Some(trials) => plan.noise_multiplier_of_trials(trials),
+            None => problem.noise_multiplier(),
+            Some(trials) => problem.noise_multiplier_of_trials(trials),
         };
         Ok(found?.value)
     }

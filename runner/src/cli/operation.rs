@@ -11,7 +11,7 @@ use super::signals::Signals;
 use smolfed_engine::experiment::Experiment;
 use smolfed_engine::run::directory::RunDir;
 use smolfed_fleet::coordinator::Coordinator;
-use smolfed_fleet::monitor::{Plan, is_secret};
+use smolfed_fleet::monitor::{RunInfo, is_secret};
 use smolfed_fleet::transport::Options;
 use smolfed_fleet::watch::log::{Detail, Format, Log, LogSettings};
 use smolfed_fleet::watch::token::Token;
@@ -115,13 +115,13 @@ impl Watch {
     ) -> Result<(), CliError> {
         let mut records = dir.records()?;
         records.truncate(done as usize);
-        let plan = Plan {
+        let info = RunInfo {
             stopping: Arc::clone(self.signals.stopping()),
             timeout,
-            ..plan(experiment, dir.path())
+            ..run_info(experiment, dir.path())
         };
         let service = fleet.service();
-        service.monitor().run_begins(plan, &records);
+        service.monitor().run_begins(info, &records);
         if let Some(http) = self.http.take() {
             let address = http.address();
             tracing::info!(reason = "http", %address, "the live page: http://{address}/");
@@ -168,18 +168,18 @@ impl Watch {
 }
 
 /// What the page shows of a run before it begins.
-fn plan(experiment: &Experiment, dir: &Path) -> Plan {
+fn run_info(experiment: &Experiment, dir: &Path) -> RunInfo {
     let (config, privacy) = (&experiment.config, &experiment.privacy);
     let estimate = privacy.estimate(u64::from(config.rounds)).ok();
     let epsilon = estimate.map(|estimate| estimate.epsilon);
-    Plan {
+    RunInfo {
         name: dir.display().to_string(),
         rounds: config.rounds,
         epsilon: epsilon.filter(|epsilon| epsilon.is_finite()),
         epsilon_limit: privacy.budget.map(|budget| budget.get()),
         delta: privacy.noise.is_some().then(|| privacy.delta.get()),
         is_cohort_secret: is_secret(config.cohort.sampling),
-        ..Plan::default()
+        ..RunInfo::default()
     }
 }
 

@@ -7,7 +7,7 @@
 //! sum, and is charged once.
 
 use smolfed_accounting::accountant::Accountant;
-use smolfed_accounting::calibrate::Plan;
+use smolfed_accounting::calibrate::CalibrationProblem;
 use smolfed_accounting::event::{Adjacency, Mechanism, PrivacyEvent, Sampling};
 use smolfed_accounting::params::{Delta, Epsilon, NoiseMultiplier};
 use smolfed_core::noise::DiscreteGaussian;
@@ -212,14 +212,14 @@ fn of_share(
         return Ok(NoiseMultiplier::NONE);
     }
     let epsilon = share * target.get();
-    let plan = Plan {
+    let problem = CalibrationProblem {
         accountant: Accountant::tightest_for(&[event]),
         event,
         spent: &[],
         target: Epsilon::new(epsilon).map_err(refuse("data.scale_share", share))?,
         delta,
     };
-    let found = plan.noise_multiplier();
+    let found = problem.noise_multiplier();
     let found = found.map_err(|reason| PlanError::Calibration { epsilon, reason })?;
     Ok(found.value)
 }

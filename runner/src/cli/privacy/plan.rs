@@ -11,7 +11,7 @@ use super::mechanism::{MechanismArgs, ParsedFlags};
 use crate::cli::CliError;
 use crate::cli::text::aligned;
 use smolfed_accounting::accountant::{Accountant, Estimate};
-use smolfed_accounting::calibrate::{CalibrationError, Plan};
+use smolfed_accounting::calibrate::{CalibrationError, CalibrationProblem};
 use smolfed_accounting::comparison::{Answer, Comparison};
 use smolfed_accounting::event::PrivacyEvent;
 use smolfed_accounting::params::Epsilon;
@@ -86,11 +86,11 @@ impl Unknown {
         }
     }
 
-    fn search(self, plan: &Plan<'_>) -> Result<Found, CalibrationError> {
-        let event = plan.event;
+    fn search(self, problem: &CalibrationProblem<'_>) -> Result<Found, CalibrationError> {
+        let event = problem.event;
         Ok(match self {
             Self::Noise => {
-                let found = plan.noise_multiplier()?;
+                let found = problem.noise_multiplier()?;
                 Found {
                     value: found.value.get(),
                     text: format!("{:.6}", (found.value.get() * 1e6).ceil() / 1e6),
@@ -99,7 +99,7 @@ impl Unknown {
                 }
             }
             Self::Rounds => {
-                let found = plan.rounds()?;
+                let found = problem.rounds()?;
                 Found {
                     value: found.value as f64,
                     text: found.value.to_string(),
@@ -108,7 +108,7 @@ impl Unknown {
                 }
             }
             Self::Cohort => {
-                let found = plan.cohort()?;
+                let found = problem.cohort()?;
                 let rate = found.value.sampling_rate().unwrap_or(1.0);
                 let cohort = (rate * f64::from(found.value.device_count())).round();
                 Found {
@@ -145,7 +145,7 @@ pub(in crate::cli) fn run(
     let target = target.map_err(|error| CliError::Usage(format!("--epsilon: {error}")))?;
     let unknown = Unknown::of(&parsed)?;
     let comparison = Comparison::of(&flags.accountants()?, |accountant: Accountant| {
-        unknown.search(&Plan {
+        unknown.search(&CalibrationProblem {
             accountant,
             event: parsed.event,
             spent: &[],

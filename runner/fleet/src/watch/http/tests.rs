@@ -45,7 +45,7 @@ fn other_machines_need_a_token() {
 
 #[test]
 fn figures_of_participation_need_a_token_where_cohorts_are_secret() {
-    use crate::monitor::{Plan, is_secret};
+    use crate::monitor::{RunInfo, is_secret};
     use smolfed_release::SamplingScheme;
     for (sampling, is_public) in [
         (SamplingScheme::Uniform, false),
@@ -56,11 +56,11 @@ fn figures_of_participation_need_a_token_where_cohorts_are_secret() {
     ] {
         let shared = shared();
         let service = shared.cache.service();
-        let plan = Plan {
+        let info = RunInfo {
             is_cohort_secret: is_secret(sampling),
-            ..Plan::default()
+            ..RunInfo::default()
         };
-        service.monitor().run_begins(plan, &[]);
+        service.monitor().run_begins(info, &[]);
         service.monitor().round_begins(17);
         let text = |access| metrics::text(&shared.cache.figures(access));
         assert!(text(Access::Operator).contains("smolfed_round_awaited 17"));
