@@ -130,7 +130,7 @@ pub use family::Family;
 pub use participation::Participation;
 pub use sensitivity::{COEFFICIENT_UNIT, MAX_COEFFICIENT, MAX_ROUNDS};
 pub(crate) use strategy::fine_steps;
-pub use strategy::{SUM_LIMIT, Shape, Strategy};
+pub use strategy::{SUM_LIMIT, Strategy, StrategyKind};
 pub use toeplitz::Toeplitz;
 pub use tree::Tree;
 

@@ -31,7 +31,7 @@ fn block_cyclic_sampling_takes_at_most_as_many_bands_as_parts() {
             continue;
         }
         let sampled = sampled.unwrap();
-        assert_eq!(sampled.shape(), plain.shape(), "{family}");
+        assert_eq!(sampled.kind(), plain.kind(), "{family}");
         assert_eq!(sampled.participation(), p);
         // That of a column: the last of the six participations is not cut off.
         assert_eq!(

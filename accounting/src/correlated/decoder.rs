@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::CorrelatedError;
 use super::sensitivity::COEFFICIENT_UNIT;
-use super::strategy::{Shape, Strategy};
+use super::strategy::{Strategy, StrategyKind};
 use super::tree::Tree;
 
 /// Entries that are updated together, so that they stay in the processor's first cache.
@@ -49,15 +49,15 @@ impl Decoder {
     #[must_use]
     pub fn new(strategy: &Strategy, dimension: usize) -> Self {
         let unit = COEFFICIENT_UNIT as f64;
-        let state = match strategy.shape() {
-            Shape::Toeplitz(toeplitz) => {
+        let state = match strategy.kind() {
+            StrategyKind::Toeplitz(toeplitz) => {
                 let later = toeplitz.coefficients().iter().skip(1);
                 State::Toeplitz {
                     coefficients: later.map(|m| *m as f64 / unit).collect(),
                     past: VecDeque::new(),
                 }
             }
-            Shape::Tree(tree) => State::Tree {
+            StrategyKind::Tree(tree) => State::Tree {
                 rounds: tree.rounds(),
                 nodes: vec![None; tree.heights() as usize],
                 prefix: vec![0.0; dimension],

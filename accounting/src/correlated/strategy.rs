@@ -19,7 +19,7 @@ pub const SUM_LIMIT: u64 = (7 << 60) - 1;
 
 /// What a round releases.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shape {
+pub enum StrategyKind {
     /// One vector: Σ m_j X_{t-j} and noise.
     Toeplitz(Toeplitz),
     /// The nodes of a binary tree that the round completes: the sum of each, times 256, and noise.
@@ -32,7 +32,7 @@ pub struct Strategy {
     participation: Participation,
     /// τ of block-cyclic sampling, if that draws the devices.
     sampling_rate: Option<SamplingRate>,
-    shape: Shape,
+    kind: StrategyKind,
     sensitivity: Sensitivity,
     /// err_t, for noise of variance 1 on each release.
     errors: Vec<f64>,
@@ -94,7 +94,7 @@ impl Strategy {
             sampling_rate: None,
             sensitivity: toeplitz.sensitivity(participation),
             errors: toeplitz.errors(series),
-            shape: Shape::Toeplitz(toeplitz),
+            kind: StrategyKind::Toeplitz(toeplitz),
         }
     }
 
@@ -105,7 +105,7 @@ impl Strategy {
             sampling_rate: None,
             sensitivity: tree.sensitivity(participation),
             errors: tree.errors(),
-            shape: Shape::Tree(tree),
+            kind: StrategyKind::Tree(tree),
         }
     }
 
@@ -120,11 +120,13 @@ impl Strategy {
     /// participations would overlap.
     pub fn block_cyclic(self, sampling_rate: SamplingRate) -> Result<Self, CorrelatedError> {
         let separation = self.participation.separation();
-        let sensitivity = match &self.shape {
-            Shape::Toeplitz(toeplitz) if toeplitz.coefficients().len() <= separation as usize => {
+        let sensitivity = match &self.kind {
+            StrategyKind::Toeplitz(toeplitz)
+                if toeplitz.coefficients().len() <= separation as usize =>
+            {
                 toeplitz.sensitivity(self.participation.of_one_block())
             }
-            Shape::Toeplitz(_) | Shape::Tree(_) => {
+            StrategyKind::Toeplitz(_) | StrategyKind::Tree(_) => {
                 return Err(CorrelatedError::NotBanded {
                     separation,
                     banded: Family::banded_names(),
@@ -165,16 +167,16 @@ impl Strategy {
 
     /// What a round releases.
     #[must_use]
-    pub const fn shape(&self) -> &Shape {
-        &self.shape
+    pub const fn kind(&self) -> &StrategyKind {
+        &self.kind
     }
 
     /// The number of vectors that round `round` releases, each with its own noise.
     #[must_use]
     pub const fn releases(&self, round: u32) -> u32 {
-        match &self.shape {
-            Shape::Toeplitz(_) => 1,
-            Shape::Tree(tree) => tree.completed(round),
+        match &self.kind {
+            StrategyKind::Toeplitz(_) => 1,
+            StrategyKind::Tree(tree) => tree.completed(round),
         }
     }
 
@@ -244,9 +246,9 @@ impl Strategy {
     /// they are private.
     #[must_use]
     pub fn kept_sums(&self) -> usize {
-        match &self.shape {
-            Shape::Toeplitz(toeplitz) => toeplitz.coefficients().len(),
-            Shape::Tree(tree) => tree.heights() as usize,
+        match &self.kind {
+            StrategyKind::Toeplitz(toeplitz) => toeplitz.coefficients().len(),
+            StrategyKind::Tree(tree) => tree.heights() as usize,
         }
     }
 
@@ -254,9 +256,9 @@ impl Strategy {
     /// or, for the tree, 256 times the rounds of its largest node.
     #[must_use]
     pub fn weight(&self) -> i64 {
-        match &self.shape {
-            Shape::Toeplitz(toeplitz) => toeplitz.weight(),
-            Shape::Tree(tree) => tree.weight(),
+        match &self.kind {
+            StrategyKind::Toeplitz(toeplitz) => toeplitz.weight(),
+            StrategyKind::Tree(tree) => tree.weight(),
         }
     }
 

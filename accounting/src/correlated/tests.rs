@@ -243,9 +243,9 @@ fn encoded(strategy: &Strategy, sums: &[Vec<i64>], t: usize) -> Vec<Vec<i64>> {
         };
         entries.map(entry).collect::<Vec<i64>>()
     };
-    match strategy.shape() {
-        Shape::Toeplitz(toeplitz) => vec![combined(toeplitz.coefficients())],
-        Shape::Tree(tree) => {
+    match strategy.kind() {
+        StrategyKind::Toeplitz(toeplitz) => vec![combined(toeplitz.coefficients())],
+        StrategyKind::Tree(tree) => {
             let heights = 0..tree.completed(t as u32);
             heights.map(|h| combined(&vec![256; 1 << h])).collect()
         }

@@ -2,7 +2,7 @@
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
-use smolfed_accounting::correlated::{self, Family, Shape};
+use smolfed_accounting::correlated::{self, Family, StrategyKind};
 use smolfed_accounting::{NoiseMultiplier, PrivacyEvent, SamplingRate, TrustModel};
 
 use super::event::Event;
@@ -118,7 +118,7 @@ impl Strategy {
     /// The coefficients of C, 1 first; `None` for the tree, which has none.
     #[getter]
     fn coefficients<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
-        let Shape::Toeplitz(toeplitz) = self.strategy.shape() else {
+        let StrategyKind::Toeplitz(toeplitz) = self.strategy.kind() else {
             return None;
         };
         let unit = correlated::COEFFICIENT_UNIT as f64;

@@ -1,7 +1,7 @@
 //! Which methods run over which sources: every method over every source, except for those of one
 //! table; which ways to scale features and to calculate; and what goes with correlated noise.
 
-use smolfed_accounting::correlated::Shape;
+use smolfed_accounting::correlated::StrategyKind;
 
 use crate::method::MethodName;
 use crate::tables::simulation::ArithmeticName;
@@ -172,13 +172,13 @@ pub const fn refusal_of_masks(setting: MaskedSetting) -> &'static str {
     }
 }
 
-/// Why a server that forgets earlier sums when it restarts cannot have noise of this shape; `None`
+/// Why a server that forgets earlier sums when it restarts cannot have noise of this kind; `None`
 /// if it can.
 #[must_use]
-pub const fn refusal_of_restart(shape: &Shape) -> Option<&'static str> {
-    match shape {
-        Shape::Toeplitz(_) => None,
-        Shape::Tree(_) => Some(
+pub const fn refusal_of_restart(kind: &StrategyKind) -> Option<&'static str> {
+    match kind {
+        StrategyKind::Toeplitz(_) => None,
+        StrategyKind::Tree(_) => Some(
             "a server that restarts cannot go on with the open nodes of a tree: choose another \
              `privacy.family`",
         ),

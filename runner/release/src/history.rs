@@ -32,7 +32,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use smolfed_accounting::correlated::{
-    COEFFICIENT_UNIT, CorrelatedError, Decoder, Shape, Strategy, Toeplitz, Tree,
+    COEFFICIENT_UNIT, CorrelatedError, Decoder, Strategy, StrategyKind, Toeplitz, Tree,
 };
 use zeroize::Zeroizing;
 
@@ -200,9 +200,9 @@ impl Rounds {
             }
         });
         let strategy = Arc::clone(&self.strategy);
-        let combined = match strategy.shape() {
-            Shape::Toeplitz(toeplitz) => self.combination(toeplitz, sum.integers_mut()),
-            Shape::Tree(tree) => self.nodes(*tree, sum.integers_mut()),
+        let combined = match strategy.kind() {
+            StrategyKind::Toeplitz(toeplitz) => self.combination(toeplitz, sum.integers_mut()),
+            StrategyKind::Tree(tree) => self.nodes(*tree, sum.integers_mut()),
         };
         self.count += 1;
         sum.combined(combined, COEFFICIENT_UNIT)
@@ -265,19 +265,19 @@ impl Rounds {
     /// it has none.
     fn restore(&mut self, saved: &mut Saved, round: u32) -> Result<(), String> {
         let Some(rounds) = saved.entries.remove(ROUNDS) else {
-            return match self.strategy.shape() {
-                Shape::Toeplitz(_) => Ok(()),
+            return match self.strategy.kind() {
+                StrategyKind::Toeplitz(_) => Ok(()),
                 // Its nodes would begin anew in mid-run, which the sensitivity does not cover.
-                Shape::Tree(_) => Err(format!("it has no `{ROUNDS}`")),
+                StrategyKind::Tree(_) => Err(format!("it has no `{ROUNDS}`")),
             };
         };
         let rounds: u32 = rounds
             .parse()
             .map_err(|_| format!("`{ROUNDS}` is no number"))?;
         // Fewer, if the history has begun anew, which that of a tree does not.
-        let is_possible = match self.strategy.shape() {
-            Shape::Toeplitz(_) => rounds <= round,
-            Shape::Tree(_) => rounds == round,
+        let is_possible = match self.strategy.kind() {
+            StrategyKind::Toeplitz(_) => rounds <= round,
+            StrategyKind::Tree(_) => rounds == round,
         };
         if !is_possible {
             return Err(format!("`{ROUNDS}` is {rounds} after {round} rounds"));
@@ -315,22 +315,22 @@ impl Rounds {
 impl Rounds {
     /// Earlier sums in the next combination.
     fn kept(&self) -> usize {
-        match self.strategy.shape() {
-            Shape::Toeplitz(toeplitz) => {
+        match self.strategy.kind() {
+            StrategyKind::Toeplitz(toeplitz) => {
                 let earlier = toeplitz.coefficients().len() - 1;
                 earlier.min(self.count as usize)
             }
             // The nodes of a tree are not the last rounds, and never masked.
-            Shape::Tree(_) => 0,
+            StrategyKind::Tree(_) => 0,
         }
     }
 
     /// How many sums are kept after so many rounds.
     fn kept_after(&self, rounds: u32) -> usize {
-        match self.strategy.shape() {
-            Shape::Toeplitz(toeplitz) => toeplitz.coefficients().len().min(rounds as usize),
-            Shape::Tree(tree) if rounds > 0 => tree.heights() as usize,
-            Shape::Tree(_) => 0,
+        match self.strategy.kind() {
+            StrategyKind::Toeplitz(toeplitz) => toeplitz.coefficients().len().min(rounds as usize),
+            StrategyKind::Tree(tree) if rounds > 0 => tree.heights() as usize,
+            StrategyKind::Tree(_) => 0,
         }
     }
 
@@ -340,7 +340,7 @@ impl Rounds {
         if let Some(ring) = self.ring {
             return sums.iter().all(|x| ring.reduce(*x) == *x);
         }
-        let is_tree = matches!(self.strategy.shape(), Shape::Tree(_));
+        let is_tree = matches!(self.strategy.kind(), StrategyKind::Tree(_));
         let mut sums = (0u32..).zip(sums.chunks(self.length.max(1)));
         sums.all(|(height, sum)| {
             let rounds = if is_tree { 1i64 << height.min(62) } else { 1 };
@@ -364,9 +364,9 @@ struct Spread {
 impl Spread {
     fn new(strategy: &Strategy) -> Self {
         Self {
-            tree: match strategy.shape() {
-                Shape::Tree(tree) => Some(*tree),
-                Shape::Toeplitz(_) => None,
+            tree: match strategy.kind() {
+                StrategyKind::Tree(tree) => Some(*tree),
+                StrategyKind::Toeplitz(_) => None,
             },
             round: 0,
             impulse: Decoder::new(strategy, 1),

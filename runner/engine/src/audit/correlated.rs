@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use smolfed_accounting::AccountingError;
-use smolfed_accounting::correlated::{COEFFICIENT_UNIT, Shape, Strategy};
+use smolfed_accounting::correlated::{COEFFICIENT_UNIT, Strategy, StrategyKind};
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::stream::Root;
 use smolfed_core::train::{TrainError, TrainReport};
@@ -211,14 +211,14 @@ impl<'a> Correlated<'a> {
             rounds.filter(|round| takes_part(*round)).count() as f64
         };
         let of_round = |round: u32| -> Vec<f64> {
-            match self.strategy.shape() {
-                Shape::Toeplitz(toeplitz) => {
+            match self.strategy.kind() {
+                StrategyKind::Toeplitz(toeplitz) => {
                     let terms = (0..=round).rev().zip(toeplitz.coefficients());
                     let terms = terms.filter(|(round, _)| takes_part(*round));
                     let sum: i64 = terms.map(|(_, m)| m).sum();
                     vec![sum as f64 / COEFFICIENT_UNIT as f64]
                 }
-                Shape::Tree(tree) => (0..tree.completed(round))
+                StrategyKind::Tree(tree) => (0..tree.completed(round))
                     .map(|height| count(round + 1 - (1 << height)..=round))
                     .collect(),
             }
@@ -393,9 +393,9 @@ fn inject(fault: Fault, experiment: &mut Experiment, strategy: &Strategy) {
             }
         }
         Fault::OtherCoefficients => {
-            let others = match strategy.shape() {
-                Shape::Toeplitz(toeplitz) => toeplitz.coefficients().to_vec(),
-                Shape::Tree(tree) => vec![COEFFICIENT_UNIT; 1 << (tree.heights() - 1)],
+            let others = match strategy.kind() {
+                StrategyKind::Toeplitz(toeplitz) => toeplitz.coefficients().to_vec(),
+                StrategyKind::Tree(tree) => vec![COEFFICIENT_UNIT; 1 << (tree.heights() - 1)],
             };
             let mut others = others;
             others.resize(others.len().max(2), 0);

@@ -58,7 +58,7 @@ impl<'a> Replayed<'a> {
             let burned = rounds
                 .iter()
                 .any(|record| record.burned || record.history_lost);
-            if let Some(reason) = refusal_of_restart(strategy.shape()).filter(|_| burned) {
+            if let Some(reason) = refusal_of_restart(strategy.kind()).filter(|_| burned) {
                 return Err(format!("the server of its rounds restarted: {reason}"));
             }
             let allowed = strategy.participation();

@@ -205,7 +205,7 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
         return simulation_only("`data.scale` = \"private\"".to_owned(), reason);
     }
     let strategy = experiment.privacy.strategy.as_ref();
-    if let Some(reason) = strategy.and_then(|strategy| refusal_of_restart(strategy.shape())) {
+    if let Some(reason) = strategy.and_then(|strategy| refusal_of_restart(strategy.kind())) {
         return simulation_only("`privacy.family` = \"tree\"".to_owned(), reason);
     }
     if experiment.release.weight_cap.is_some() {

@@ -166,7 +166,7 @@ fn the_worst_pattern_attains_the_sensitivity() {
         let bound = strategy.sensitivity_squared() << (2 * BITS);
         assert_eq!(worst, Some(bound), "{family}");
         // Injected: coefficients other than those that are accounted.
-        if let Shape::Toeplitz(toeplitz) = strategy.shape() {
+        if let StrategyKind::Toeplitz(toeplitz) = strategy.kind() {
             let mut other = toeplitz.coefficients().to_vec();
             other.push(1);
             let other = Strategy::from_coefficients(strategy.participation(), other);

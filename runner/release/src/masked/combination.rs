@@ -2,7 +2,7 @@
 //! the sum of the round alone. Both sides of a masked sum do the same, modulo 2^w.
 
 use rayon::prelude::*;
-use smolfed_accounting::correlated::{COEFFICIENT_UNIT, Shape, Strategy};
+use smolfed_accounting::correlated::{COEFFICIENT_UNIT, Strategy, StrategyKind};
 
 /// Entries that are combined together, so that they stay in the processor's first cache.
 pub(crate) const BLOCK: usize = 1024;
@@ -40,10 +40,12 @@ impl Combination {
     /// combinations of the last rounds.
     #[must_use]
     pub fn of(strategy: Option<&Strategy>) -> Option<Self> {
-        match strategy.map(Strategy::shape) {
+        match strategy.map(Strategy::kind) {
             None => Some(Self::single()),
-            Some(Shape::Toeplitz(toeplitz)) => Some(Self::of_coefficients(toeplitz.coefficients())),
-            Some(Shape::Tree(_)) => None,
+            Some(StrategyKind::Toeplitz(toeplitz)) => {
+                Some(Self::of_coefficients(toeplitz.coefficients()))
+            }
+            Some(StrategyKind::Tree(_)) => None,
         }
     }
 

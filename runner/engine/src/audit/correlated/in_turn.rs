@@ -4,7 +4,7 @@
 //! With x_i = Σ_t (y_t c_t - c_t²/2) / σ² over the releases of a device's i-th turn, c a column of
 //! C, and τ the rate, the likelihood ratio of the claim is Σ_i ln(1 - τ + τ exp x_i).
 
-use smolfed_accounting::correlated::{COEFFICIENT_UNIT, Shape, Strategy};
+use smolfed_accounting::correlated::{COEFFICIENT_UNIT, Strategy, StrategyKind};
 use smolfed_core::stream::Root;
 
 use crate::attendance::{Attendance, Timetable};
@@ -32,8 +32,8 @@ pub(super) struct InTurn {
 impl InTurn {
     /// That of an experiment with noise of `strategy`; `None` if its devices are not drawn in turn.
     pub fn of(experiment: &Experiment, strategy: &Strategy) -> Option<Self> {
-        let (Attendance::InTurn { sampling, parts }, Shape::Toeplitz(toeplitz)) =
-            (&experiment.attendance, strategy.shape())
+        let (Attendance::InTurn { sampling, parts }, StrategyKind::Toeplitz(toeplitz)) =
+            (&experiment.attendance, strategy.kind())
         else {
             return None;
         };
