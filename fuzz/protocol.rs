@@ -19,7 +19,7 @@ use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 use smolfed_core::train::Clipping;
 use smolfed_core::wire::frame::{Encoded, Header};
 use smolfed_core::wire::keys::SessionKey;
-use smolfed_core::wire::message::{Invitation, Request, Shape};
+use smolfed_core::wire::message::{Invitation, ModelShape, Request};
 use smolfed_core::wire::{Direction, VERSION};
 
 pub use coordinator::coordinator;
@@ -86,8 +86,8 @@ fn stream() -> Stream {
     })
 }
 
-fn shape() -> Shape {
-    Shape {
+fn shape() -> ModelShape {
+    ModelShape {
         kind: ModelKind::Softmax,
         features: FEATURES as u16,
         outputs: CLASSES as u16,

@@ -18,7 +18,7 @@ use smolfed_core::wire::frame::Encoded;
 use smolfed_core::wire::greeting::{Greeting, Hello, Name, Versions};
 use smolfed_core::wire::handshake::Ephemeral;
 use smolfed_core::wire::keys::{Chain, ChainKey};
-use smolfed_core::wire::message::Shape;
+use smolfed_core::wire::message::ModelShape;
 
 fn main() {
     let mut criterion = smolfed_benches::criterion().configure_from_args();
@@ -27,7 +27,7 @@ fn main() {
 }
 
 fn greetings(criterion: &mut Criterion) {
-    let Some(shape) = Shape::of(&Softmax::new(Const::<64>, Const::<10>)) else {
+    let Some(shape) = ModelShape::of(&Softmax::new(Const::<64>, Const::<10>)) else {
         return;
     };
     let terms = Terms {

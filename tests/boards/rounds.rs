@@ -31,7 +31,7 @@ use smolfed_core::wire::greeting::{Greeting, Hello, Name, Welcome};
 use smolfed_core::wire::keys::{Chain, ChainKey, SessionKey};
 use smolfed_core::wire::link::{CoordinatorEnd, Link, read};
 use smolfed_core::wire::message::{
-    Decline, Invitation, MODEL_CHUNK, Message, PackedInvitation, Shape, UpdatePart, Values,
+    Decline, Invitation, MODEL_CHUNK, Message, ModelShape, PackedInvitation, UpdatePart, Values,
 };
 use smolfed_core::wire::refusal::{Refusal, Refusals};
 
@@ -212,7 +212,7 @@ fn provision(dir: &Path, budget: u32, separation: u32) {
 
 fn coordinator(round: u32, noise: Option<Sigma>) -> Coordinator {
     let invitation = Invitation {
-        shape: Shape {
+        shape: ModelShape {
             kind: ModelKind::Softmax,
             features: FEATURES as u16,
             outputs: CLASSES as u16,

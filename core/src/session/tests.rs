@@ -27,8 +27,8 @@ use crate::{
         keys::{Chain, ChainKey, SessionKey},
         link::{CoordinatorEnd, Link, read},
         message::{
-            Abort, Decline, Invitation, MODEL_CHUNK, Message, PackedInvitation, Request, Shape,
-            UPDATE_CHUNK_BYTES, UpdatePart, Values, WhyRefused,
+            Abort, Decline, Invitation, MODEL_CHUNK, Message, ModelShape, PackedInvitation,
+            Request, UPDATE_CHUNK_BYTES, UpdatePart, Values, WhyRefused,
         },
         pack,
         refusal::Refusal,
@@ -165,7 +165,7 @@ fn bytes_behind_an_invitation_are_refused() {
 
 fn invitation(noise: Option<Sigma>) -> Invitation {
     Invitation {
-        shape: Shape {
+        shape: ModelShape {
             kind: ModelKind::Softmax,
             features: FEATURES as u16,
             outputs: 6,
@@ -992,7 +992,7 @@ fn an_update_of_one_coordinate_at_the_bound_arrives() {
         )
         .unwrap();
         let mut asked = invitation(None);
-        asked.shape = Shape {
+        asked.shape = ModelShape {
             kind: ModelKind::Linear,
             features: 1,
             outputs: 1,

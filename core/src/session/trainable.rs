@@ -14,7 +14,7 @@ use crate::{
     personal::{Before, PersonalRequest, Place},
     samples::Samples,
     train::Workspace,
-    wire::message::{Decline, Invitation, Shape},
+    wire::message::{Decline, Invitation, ModelShape},
 };
 
 /// What a session trains: a [`Model`](crate::model::Model) on labelled samples, or an encoder
@@ -36,7 +36,7 @@ pub trait Trainable {
     const HAS_REQUESTS: bool;
 
     /// What it is on the wire; `None` if the protocol cannot describe it.
-    fn shape(&self) -> Option<Shape>;
+    fn shape(&self) -> Option<ModelShape>;
 
     /// Parameters that are trained, and sent.
     fn parameter_count(&self) -> usize;

@@ -10,7 +10,9 @@ mod invitation;
 mod reasons;
 
 pub use chunks::{MODEL_CHUNK, UPDATE_CHUNK_BYTES, UpdatePart, model_chunks, update_chunks};
-pub use invitation::{Invitation, InvitationBytes, NetworkId, PackedInvitation, Request, Shape};
+pub use invitation::{
+    Invitation, InvitationBytes, ModelShape, NetworkId, PackedInvitation, Request,
+};
 pub use reasons::{Abort, Decline, WhyRefused};
 
 /// The session stands: what the device is.
@@ -19,7 +21,7 @@ pub struct Ready {
     /// The device's ledger ([`ledger_fingerprint`](super::keys::ledger_fingerprint)).
     pub ledger: Fingerprint,
     /// The model that it can train.
-    pub shape: Shape,
+    pub shape: ModelShape,
     /// Whether it answers only when it adds its own noise.
     pub needs_local_noise: bool,
 }
@@ -263,7 +265,7 @@ impl<'a> Message<'a> {
         let message = match kind {
             kind::READY => Self::Ready(Ready {
                 ledger: reader.array()?,
-                shape: Shape::read(reader)?,
+                shape: ModelShape::read(reader)?,
                 needs_local_noise: flag(reader.u8()?)?,
             }),
             kind::WANT_MODEL => Self::WantModel {

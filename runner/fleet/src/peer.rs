@@ -14,7 +14,7 @@ use smolfed_core::wire::frame::{Encoded, Sealed};
 use smolfed_core::wire::greeting::{Greeting, Hello, Versions, Welcome};
 use smolfed_core::wire::keys::{Chain as _, ChainKey, Nonce, Pseudonym};
 use smolfed_core::wire::link::{CoordinatorEnd, Link, read};
-use smolfed_core::wire::message::{Message, Ready, Shape, WhyRefused};
+use smolfed_core::wire::message::{Message, ModelShape, Ready, WhyRefused};
 use smolfed_core::wire::refusal::{Refusal, Refusals};
 
 use super::chains::{Chain, Found, Renamed, SearchLimit};
@@ -38,7 +38,7 @@ pub struct ConnectionId(pub u64);
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     /// The model.
-    pub shape: Shape,
+    pub shape: ModelShape,
     /// Whether devices add noise.
     pub local_noise: bool,
     /// Whether they greet with an X25519 handshake.

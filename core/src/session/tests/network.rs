@@ -1,12 +1,12 @@
 //! A device with a network: what it says of it, and what it declines.
 
 use super::*;
-use crate::model::{Architecture, Fixed, FixedModel, Layer, Shape as Sample};
+use crate::model::{Architecture, Fixed, FixedModel, Layer, Shape};
 
 struct Windows;
 
 impl Architecture for Windows {
-    const INPUT: Sample = Sample::Image {
+    const INPUT: Shape = Shape::Image {
         channels: 2,
         height: 1,
         width: 6,
@@ -28,7 +28,7 @@ type Network = Fixed<Windows>;
 const COUNT: usize = Network::PARAMETERS;
 
 /// A round of a device with this network; what the coordinator asked for, and what became of it.
-fn round(shape: Shape) -> Coordinator {
+fn round(shape: ModelShape) -> Coordinator {
     let nonces = stream(Purpose::Initialisation, 0);
     let memory = memory(COUNT, 10, Network::SCRATCH);
     let (network, ledger) = (Network::new(), ledger());
@@ -60,7 +60,7 @@ fn round(shape: Shape) -> Coordinator {
 
 #[test]
 fn a_network_takes_part_and_another_one_is_declined() {
-    let own = Shape::of(&Network::new()).unwrap();
+    let own = ModelShape::of(&Network::new()).unwrap();
     assert_eq!((own.features, own.outputs), (12, 6));
     assert_eq!(own.parameters(), COUNT);
     let other = round(own);
@@ -81,7 +81,7 @@ fn a_network_takes_part_and_another_one_is_declined() {
     digest.network.as_mut().unwrap().digest[7] ^= 1;
     let mut parameters = own;
     parameters.network.as_mut().unwrap().parameters += 1;
-    let softmax = Shape {
+    let softmax = ModelShape {
         kind: ModelKind::Softmax,
         network: None,
         integer: None,

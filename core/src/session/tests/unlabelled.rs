@@ -77,7 +77,7 @@ fn asked(part: Part, noise: Option<Sigma>) -> Invitation {
     let clip_norm = if is_matrix { 3.0 } else { 0.05 };
     let network = None;
     Invitation {
-        shape: Shape {
+        shape: ModelShape {
             kind: ModelKind::Projection,
             features: FEATURES as u16,
             outputs: WIDTH as u16,

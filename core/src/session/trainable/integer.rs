@@ -15,7 +15,7 @@ use crate::{
     model::ModelKind,
     samples::Samples,
     session::{memory::Memory, policy::Policy},
-    wire::message::{Decline, Invitation, Shape},
+    wire::message::{Decline, Invitation, ModelShape},
 };
 
 /// A target of samples as training in integers needs it.
@@ -73,7 +73,7 @@ where
     const HAS_REQUESTS: bool = false;
 
     #[inline(always)]
-    fn shape(&self) -> Option<Shape> {
+    fn shape(&self) -> Option<ModelShape> {
         const {
             assert!(
                 is_layer(M::KIND),
@@ -81,7 +81,7 @@ where
             )
         };
         let integer = Some(FeatureFormat::of::<X>(self.scale));
-        Shape::of(&self.model).map(|shape| Shape { integer, ..shape })
+        ModelShape::of(&self.model).map(|shape| ModelShape { integer, ..shape })
     }
 
     #[inline(always)]

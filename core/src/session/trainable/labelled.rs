@@ -7,7 +7,7 @@ use crate::{
     samples::Samples,
     session::{memory::Memory, policy::Policy},
     train::{Descent, Local, Report, TrainError},
-    wire::message::{Decline, Invitation, Shape},
+    wire::message::{Decline, Invitation, ModelShape},
 };
 
 impl<M: Model> Trainable for M {
@@ -17,8 +17,8 @@ impl<M: Model> Trainable for M {
     const HAS_REQUESTS: bool = false;
 
     #[inline(always)]
-    fn shape(&self) -> Option<Shape> {
-        Shape::of(self)
+    fn shape(&self) -> Option<ModelShape> {
+        ModelShape::of(self)
     }
 
     #[inline(always)]

@@ -19,7 +19,7 @@ use crate::{
     session::{memory::Memory, policy::Policy},
     stream::Purpose,
     train::Workspace,
-    wire::message::{Decline, Invitation, Shape},
+    wire::message::{Decline, Invitation, ModelShape},
 };
 
 /// An encoder that a device learns without labels, with views of type `A`.
@@ -216,8 +216,8 @@ impl<E: Representation, A: FromRecipe> Trainable for Unlabelled<E, A> {
     const MIN_SAMPLES: usize = 2;
     const HAS_REQUESTS: bool = true;
 
-    fn shape(&self) -> Option<Shape> {
-        Shape::of_encoder(&self.encoder)
+    fn shape(&self) -> Option<ModelShape> {
+        ModelShape::of_encoder(&self.encoder)
     }
 
     fn parameter_count(&self) -> usize {

@@ -24,7 +24,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Shape {
+pub struct ModelShape {
     /// Which model.
     pub kind: ModelKind,
     /// Features of a sample.
@@ -86,7 +86,7 @@ impl NetworkId {
     }
 }
 
-impl Shape {
+impl ModelShape {
     /// The shape of a model; `None` if a number exceeds 65,535, or the protocol does not know its
     /// kind.
     pub fn of<M: Model>(model: &M) -> Option<Self> {
@@ -177,7 +177,7 @@ impl Request {
     }
 
     /// Whether it makes sense for a model of this shape.
-    fn is_valid(&self, shape: &Shape) -> bool {
+    fn is_valid(&self, shape: &ModelShape) -> bool {
         let parameters = shape.parameters();
         match self {
             Self::Personal(personal) => personal.is_valid(parameters),
@@ -190,7 +190,7 @@ impl Request {
 #[derive(Clone, Copy, Debug)]
 pub struct Invitation {
     /// The model.
-    pub shape: Shape,
+    pub shape: ModelShape,
     /// How to train.
     pub epochs: u32,
     /// Samples in a batch.
@@ -350,7 +350,7 @@ impl Invitation {
     /// who wants it: one that is moved would be on the stack twice.
     #[inline(never)]
     fn read(reader: &mut Reader<'_>, is_all: bool) -> Option<Self> {
-        let shape = Shape::read(reader)?;
+        let shape = ModelShape::read(reader)?;
         let mut fields = reader.part::<FIELD_BYTES>()?;
         if is_all {
             reader.end()?;

@@ -17,7 +17,7 @@ use crate::{
     stream::Root,
     wire::{
         link::{End, read},
-        message::{Abort, Decline, Invitation, PackedInvitation, Shape, WhyRefused},
+        message::{Abort, Decline, Invitation, ModelShape, PackedInvitation, WhyRefused},
     },
 };
 
@@ -225,7 +225,9 @@ fn check(name: &str, message: &Message<'_>) {
 }
 
 fn check_invitation(name: &str, invitation: &Invitation) {
-    let shape = name.contains("network").then(|| Shape::of(&convolutions()));
+    let shape = name
+        .contains("network")
+        .then(|| ModelShape::of(&convolutions()));
     let is_encoder = name.contains("encoder");
     let shape = shape
         .flatten()

@@ -9,7 +9,7 @@ use smolfed_core::model::ModelError;
 use smolfed_core::personal::PersonalRequest;
 use smolfed_core::stream::Root;
 use smolfed_core::train::{LocalTraining, TrainReport};
-use smolfed_core::wire::message::Shape;
+use smolfed_core::wire::message::ModelShape;
 
 use super::remote::RoundContext;
 use super::state::{PersonalState, StateError};
@@ -58,8 +58,8 @@ pub trait Method: std::fmt::Debug + Send + Sync {
     }
 
     /// The model as the wire names it; `None` if it cannot.
-    fn shape(&self) -> Option<Shape> {
-        of_task!(self.task(), model => Shape::of(model))
+    fn shape(&self) -> Option<ModelShape> {
+        of_task!(self.task(), model => ModelShape::of(model))
     }
 
     /// How views of samples vary, for methods without labels.

@@ -5,7 +5,7 @@ use smolfed_core::contrast::{ContrastRequest, MAX_SAMPLES, Recipe};
 use smolfed_core::params::{ClipNorm, Penalty};
 use smolfed_core::session::SETTING_LIMITS;
 use smolfed_core::train::LocalTraining;
-use smolfed_core::wire::message::{Shape, update_chunks};
+use smolfed_core::wire::message::{ModelShape, update_chunks};
 
 use crate::coordinator::FleetError;
 use crate::keys::FleetKeys;
@@ -297,8 +297,9 @@ fn check_settings(
 fn refusal_without_labels(experiment: &Experiment) -> Option<(&'static str, &'static str)> {
     let method = &experiment.method;
     let is_unknown = |recipe: Recipe| Recipe::read(&recipe.values()).is_none();
-    let has_room =
-        |shape: Shape| shape.parameters() >= ContrastRequest::matrix_entries(shape.outputs.into());
+    let has_room = |shape: ModelShape| {
+        shape.parameters() >= ContrastRequest::matrix_entries(shape.outputs.into())
+    };
     if method.messages().is_some() && !method.shape().is_none_or(has_room) {
         Some((
             "an encoder with fewer parameters than a matrix has entries",
@@ -316,10 +317,10 @@ fn refusal_without_labels(experiment: &Experiment) -> Option<(&'static str, &'st
 }
 
 /// The model as the wire names it, if it can be carried.
-fn shape(experiment: &Experiment) -> Option<Shape> {
+fn shape(experiment: &Experiment) -> Option<ModelShape> {
     let shape = experiment.method.shape()?;
     // The widest update has values of 57 bits.
     u16::try_from(update_chunks(shape.parameters(), 57)).ok()?;
     let integer = experiment.method.arithmetic().feature_format();
-    Some(Shape { integer, ..shape })
+    Some(ModelShape { integer, ..shape })
 }

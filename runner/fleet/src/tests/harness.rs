@@ -21,7 +21,7 @@ use smolfed_core::session::{Greeter, Phase, Policy, Session};
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 use smolfed_core::train::{Clipping, Workspace, local_update};
 use smolfed_core::wire::keys::ChainKey;
-use smolfed_core::wire::message::{Invitation, Shape};
+use smolfed_core::wire::message::{Invitation, ModelShape};
 
 use crate::connection::Connection;
 use crate::device::memory::SessionMemory;
@@ -143,8 +143,8 @@ pub(super) fn policy() -> Policy {
     }
 }
 
-pub(super) fn shape() -> Shape {
-    Shape {
+pub(super) fn shape() -> ModelShape {
+    ModelShape {
         kind: ModelKind::Softmax,
         features: FEATURES as u16,
         outputs: CLASSES as u16,

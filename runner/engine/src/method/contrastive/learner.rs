@@ -7,7 +7,7 @@ use smolfed_core::contrast::{ContrastRequest, Objective, Part, Recipe, Represent
 use smolfed_core::samples::Samples;
 use smolfed_core::stream::Root;
 use smolfed_core::train::{TrainError, TrainReport};
-use smolfed_core::wire::message::Shape;
+use smolfed_core::wire::message::ModelShape;
 
 use super::device::{Buffers, DeviceRound, Unlabelled};
 use super::evaluate::Evaluator;
@@ -74,8 +74,8 @@ impl Method for Contrastive {
         }
     }
 
-    fn shape(&self) -> Option<Shape> {
-        Shape::of_encoder(&self.settings.network)
+    fn shape(&self) -> Option<ModelShape> {
+        ModelShape::of_encoder(&self.settings.network)
     }
 
     fn recipe(&self) -> Option<Recipe> {

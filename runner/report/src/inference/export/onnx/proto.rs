@@ -125,12 +125,12 @@ struct TensorType {
     #[prost(int32, tag = "1")]
     element: i32,
     #[prost(message, optional, tag = "2")]
-    shape: Option<Shape>,
+    shape: Option<TensorShapeProto>,
 }
 
 /// `TensorShapeProto`.
 #[derive(Clone, PartialEq, Message)]
-struct Shape {
+struct TensorShapeProto {
     #[prost(message, repeated, tag = "1")]
     dim: Vec<Dimension>,
 }
@@ -211,7 +211,7 @@ impl ValueInfo {
             kind: Some(Type {
                 tensor: Some(TensorType {
                     element: kind as i32,
-                    shape: Some(Shape { dim }),
+                    shape: Some(TensorShapeProto { dim }),
                 }),
             }),
         }

@@ -68,14 +68,14 @@ pub(super) struct Tensor {
     #[prost(int32, tag = "1")]
     dtype: i32,
     #[prost(message, optional, tag = "2")]
-    shape: Option<Shape>,
+    shape: Option<TensorShapeProto>,
     #[prost(bytes = "vec", repeated, tag = "8")]
     string_val: Vec<Vec<u8>>,
 }
 
 /// `TensorShapeProto` of a single value, which has no dimensions.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Shape {}
+pub(super) struct TensorShapeProto {}
 
 impl Metadata {
     fn new(plugin: &str, data_class: i32) -> Option<Self> {
@@ -106,7 +106,7 @@ impl Value {
             simple_value: None,
             tensor: Some(Tensor {
                 dtype: STRING,
-                shape: Some(Shape {}),
+                shape: Some(TensorShapeProto {}),
                 string_val: vec![text.as_bytes().to_vec()],
             }),
             metadata: Metadata::new("text", TENSOR_CLASS),
