@@ -29,13 +29,13 @@ pub fn load() -> Result<Dataset, DataError> {
         classes: Some(Classes::numbered(CLASSES)),
         ..Columns::default()
     };
-    let contents = archive::unpack(PACKED, "csv").map_err(DataError::of(ORIGIN))?;
+    let contents = archive::unpack(PACKED, "csv").map_err(DataError::at(ORIGIN))?;
     let table = table::parse(TableFormat::Csv, &contents.concat(), &columns);
-    let table = table.map_err(DataError::of(ORIGIN))?;
+    let table = table.map_err(DataError::at(ORIGIN))?;
     let data = table
         .into_dataset()
         .and_then(|data| data.with_axes(vec![SIDE, SIDE]))
-        .map_err(DataError::of(ORIGIN))?;
+        .map_err(DataError::at(ORIGIN))?;
     Ok(data.with_maximum(Some(MAXIMUM)))
 }
 

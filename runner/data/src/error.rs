@@ -131,7 +131,7 @@ impl From<TextError> for ContentError {
 
 impl DataError {
     /// For `map_err`: the error that names the file as `origin`.
-    pub fn of<E: Into<ContentError>>(origin: &str) -> impl FnOnce(E) -> Self + use<'_, E> {
+    pub fn at<E: Into<ContentError>>(origin: &str) -> impl FnOnce(E) -> Self + use<'_, E> {
         move |reason| Self::Content {
             origin: origin.to_owned(),
             reason: reason.into(),

@@ -460,11 +460,11 @@ impl Stored {
             natural,
             seed,
         )
-        .map_err(DataError::of(&origin))?;
+        .map_err(DataError::at(&origin))?;
         let prepared = Prepared::new(&mut data, &split.train, stored);
-        let prepared = prepared.map_err(DataError::of(&origin))?;
+        let prepared = prepared.map_err(DataError::at(&origin))?;
         let mut devices = Partition::new(&data, &split.train, stored.dealing, seed)
-            .map_err(DataError::of(&origin))?;
+            .map_err(DataError::at(&origin))?;
         let mut held_out = |rows: Vec<u32>, share: f64, part| {
             let by_device = if natural {
                 data.groups()
@@ -603,7 +603,7 @@ impl Generated {
             HoldOut::Rows(0) | HoldOut::Fraction(_) | HoldOut::LastFraction(_) => Ok(None),
             HoldOut::Rows(rows) => {
                 let drawn = synthetic.sample(part, rows);
-                let data = drawn.map_err(DataError::of("synthetic data"))?;
+                let data = drawn.map_err(DataError::at("synthetic data"))?;
                 let rows = (0..rows).collect();
                 Ok(Some(Drawn { data, rows }))
             }

@@ -55,7 +55,7 @@ pub(super) fn array_in_archive(
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let array = |bytes: Vec<u8>| {
         let array = archive::member(&bytes, &format!("{name}.{}", format.name()));
-        array.map_err(DataError::of(&path.display().to_string()))
+        array.map_err(DataError::at(&path.display().to_string()))
     };
     Some(read(archive).and_then(array))
 }

@@ -195,7 +195,7 @@ impl Inspection {
                 let origin = "synthetic".to_owned();
                 let data = Synthetic::new(*synthetic, seed)
                     .sample(Part::Train, SYNTHETIC_SAMPLES)
-                    .map_err(DataError::of(&origin))?;
+                    .map_err(DataError::at(&origin))?;
                 let facts = Facts::of(&data, origin, samples);
                 (facts, Federation::new(config, folders, seed)?)
             }

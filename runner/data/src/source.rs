@@ -49,7 +49,7 @@ impl Loaded {
         }
         let first_test = self.data.len() - self.test_rows;
         let known = self.data.without_last_class();
-        let (data, dropped) = known.map_err(DataError::of(&self.origin))?;
+        let (data, dropped) = known.map_err(DataError::at(&self.origin))?;
         let in_test = dropped.iter().filter(|row| **row as usize >= first_test);
         Ok(Self {
             test_rows: self.test_rows - in_test.count(),
@@ -155,7 +155,7 @@ fn load_arrays(config: &ArraysConfig, folders: &DataFolders) -> Result<Loaded, D
             None => Ok(data),
         }
     };
-    let data = build().map_err(DataError::of(&origin))?;
+    let data = build().map_err(DataError::at(&origin))?;
     Ok(Loaded {
         data,
         test_rows,
@@ -284,13 +284,13 @@ fn read_devices(
     numbers.dedup();
     let place = |device: &u32| numbers.partition_point(|number| number < device) as u32;
     let names = numbers.iter().map(u32::to_string).collect();
-    Groups::new(devices.iter().map(place).collect(), names).map_err(DataError::of(&origin))
+    Groups::new(devices.iter().map(place).collect(), names).map_err(DataError::at(&origin))
 }
 
 fn load_table(config: &TableConfig, folders: &DataFolders) -> Result<Loaded, DataError> {
     let read = |path: &Path| -> Result<(table::Table, String), DataError> {
         with_one(path, config.format.name(), folders, |bytes, origin| {
-            table::parse(config.format, bytes, &config.columns).map_err(DataError::of(origin))
+            table::parse(config.format, bytes, &config.columns).map_err(DataError::at(origin))
         })
     };
     let (mut table, origin) = read(&config.path)?;
@@ -298,19 +298,19 @@ fn load_table(config: &TableConfig, folders: &DataFolders) -> Result<Loaded, Dat
     if let Some(path) = &config.test_path {
         let (test, origin) = read(path)?;
         test_rows = test.row_count();
-        table.append(test).map_err(DataError::of(&origin))?;
+        table.append(test).map_err(DataError::at(&origin))?;
     }
     let unnamed = table.unnamed().len();
     let series = table.series();
     let data = table
         .into_dataset()
         .and_then(|data| data.with_axes(config.axes.clone()))
-        .map_err(DataError::of(&origin))?;
+        .map_err(DataError::at(&origin))?;
     let (data, test_rows) = match &config.recordings {
         None => (data, test_rows),
         Some(recordings) => recordings
             .windows(&data, &series, test_rows)
-            .map_err(DataError::of(&origin))?,
+            .map_err(DataError::at(&origin))?,
     };
     let data = data.with_maximum(config.maximum);
     Ok(Loaded {
@@ -326,7 +326,7 @@ fn load_table(config: &TableConfig, folders: &DataFolders) -> Result<Loaded, Dat
 fn load_text(config: &TextConfig, folders: &DataFolders) -> Result<Loaded, DataError> {
     let ((data, small_devices), origin) =
         with_one(&config.path, "csv", folders, |bytes, origin| {
-            text::parse(bytes, config).map_err(DataError::of(origin))
+            text::parse(bytes, config).map_err(DataError::at(origin))
         })?;
     Ok(Loaded {
         data,
@@ -345,19 +345,19 @@ fn load_cifar(path: &Path, folders: &DataFolders) -> Result<Loaded, DataError> {
         path: folder,
         reason,
     })?;
-    let files = files.checked().map_err(DataError::of(&origin))?;
+    let files = files.checked().map_err(DataError::at(&origin))?;
     let mut images = cifar::Images::default();
     let mut test_rows = 0;
     for (part, is_test) in [(files.train, false), (files.test, true)] {
         for file in part {
             let place = file.display().to_string();
             let records = files::read_unpacked(&file)?;
-            let count = images.append(&records).map_err(DataError::of(&place))?;
+            let count = images.append(&records).map_err(DataError::at(&place))?;
             test_rows += if is_test { count } else { 0 };
         }
     }
     Ok(Loaded {
-        data: images.into_dataset().map_err(DataError::of(&origin))?,
+        data: images.into_dataset().map_err(DataError::at(&origin))?,
         test_rows,
         origin,
         dropped: 0,
@@ -372,12 +372,12 @@ fn load_leaf(config: &LeafConfig, folders: &DataFolders) -> Result<Loaded, DataE
     if let Some(path) = &config.test_path {
         let (test, _) = read_leaf(path, folders)?;
         test_rows = test.row_count();
-        samples.append(test).map_err(DataError::of(&origin))?;
+        samples.append(test).map_err(DataError::at(&origin))?;
     }
     let data = samples
         .into_dataset(config.task, config.classes.as_ref())
         .and_then(|data| Ok(data.with_axes(config.axes.clone())?))
-        .map_err(DataError::of(&origin))?
+        .map_err(DataError::at(&origin))?
         .with_maximum(config.maximum);
     Ok(Loaded {
         data,
@@ -397,9 +397,9 @@ fn load_images(config: &ImagesConfig, folders: &DataFolders) -> Result<Loaded, D
         feature_count: 0,
     };
     let shape = ImageShape::new(&config.axes).ok_or_else(|| refuse(config.axes.clone()));
-    let shape = shape.map_err(DataError::of(&origin))?;
-    let images = images::load(&place, config.has_devices, shape).map_err(DataError::of(&origin))?;
-    let data = dataset_of(images, config).map_err(DataError::of(&origin))?;
+    let shape = shape.map_err(DataError::at(&origin))?;
+    let images = images::load(&place, config.has_devices, shape).map_err(DataError::at(&origin))?;
+    let data = dataset_of(images, config).map_err(DataError::at(&origin))?;
     Ok(Loaded {
         data,
         test_rows: 0,
@@ -456,7 +456,7 @@ fn read_leaf(path: &Path, folders: &DataFolders) -> Result<(LeafSamples, String)
     let mut samples = LeafSamples::default();
     for member in unpack(&bytes, "json", &origin)? {
         let parsed = leaf::parse(&member).and_then(|part| samples.append(part));
-        parsed.map_err(DataError::of(&origin))?;
+        parsed.map_err(DataError::at(&origin))?;
     }
     Ok((samples, origin))
 }
@@ -470,10 +470,10 @@ fn with_array<T>(
 ) -> Result<T, DataError> {
     let parse = |bytes: &[u8], origin: &str| {
         let array: Box<dyn Array + '_> = match format {
-            ArrayFormat::Idx => Box::new(idx::parse(bytes).map_err(DataError::of(origin))?),
-            ArrayFormat::Npy => Box::new(npy::parse(bytes).map_err(DataError::of(origin))?),
+            ArrayFormat::Idx => Box::new(idx::parse(bytes).map_err(DataError::at(origin))?),
+            ArrayFormat::Npy => Box::new(npy::parse(bytes).map_err(DataError::at(origin))?),
         };
-        use_array(&*array).map_err(DataError::of(origin))
+        use_array(&*array).map_err(DataError::at(origin))
     };
     let place = folders.find(path)?;
     match files::array_in_archive(&place, format) {
@@ -509,7 +509,7 @@ fn unpack<'a>(
     extension: &'static str,
     origin: &str,
 ) -> Result<Vec<Cow<'a, [u8]>>, DataError> {
-    archive::unpack(bytes, extension).map_err(DataError::of(origin))
+    archive::unpack(bytes, extension).map_err(DataError::at(origin))
 }
 
 fn read(path: &Path, folders: &DataFolders) -> Result<(Vec<u8>, String), DataError> {

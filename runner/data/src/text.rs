@@ -111,7 +111,7 @@ pub(super) fn parse(bytes: &[u8], config: &TextConfig) -> Result<(Dataset, usize
 
 /// Reads the texts of all devices.
 fn read(bytes: &[u8], config: &TextConfig) -> Result<Texts, TextError> {
-    let mut rows = Reader::new(TableFormat::of(bytes), bytes)?;
+    let mut rows = Reader::new(TableFormat::detect(bytes), bytes)?;
     let text_column = rows.place_of(&config.text_column, "data.text_column")?;
     let places = config.device_columns.iter();
     let places = places.map(|column| rows.place_of(column, "data.device_columns"));
@@ -121,7 +121,7 @@ fn read(bytes: &[u8], config: &TextConfig) -> Result<Texts, TextError> {
         devices: Vocabulary::default(),
         symbols: Vec::new(),
     };
-    let line_end = symbols.of('\n');
+    let line_end = symbols.symbol('\n');
     let mut name = String::new();
     while let Some((row, _)) = rows.next_row()? {
         name.clear();
@@ -161,7 +161,7 @@ impl Texts {
 /// Appends the symbols of `text`, up to a character that has none.
 fn append(to: &mut Vec<u8>, text: &str, symbols: &Symbols) -> Result<(), char> {
     for character in text.chars() {
-        to.push(symbols.of(character).ok_or(character)?);
+        to.push(symbols.symbol(character).ok_or(character)?);
     }
     Ok(())
 }

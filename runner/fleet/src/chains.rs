@@ -268,7 +268,7 @@ impl ChainKeys {
 
     /// The chain key of a device that was provisioned with this one; this one, unless there is a
     /// later one.
-    pub(super) fn of(&self, device: u32, first: &ChainKey) -> ChainKey {
+    pub(super) fn chain_key(&self, device: u32, first: &ChainKey) -> ChainKey {
         match self.known.get(&device) {
             Some(known) if known.key == first.fingerprint() => {
                 ChainKey::with_kdf(Key::from_secret(*known.chain), first.kdf())
@@ -508,28 +508,34 @@ mod tests {
         let path = dir.path().join("keys.toml.chains");
         let name = chain(0).fingerprint();
         let mut chains = ChainKeys::open(&keys, None).unwrap();
-        assert_eq!(chains.of(3, &chain(0)).secret(), chain(0).secret());
+        assert_eq!(chains.chain_key(3, &chain(0)).secret(), chain(0).secret());
         let now = Duration::from_secs(100);
         chains.advanced(3, name, &chain(1));
         chains.store_now_and_then(now).unwrap();
         let again = ChainKeys::open(&keys, None).unwrap();
-        assert_eq!(again.of(3, &chain(0)).secret(), chain(1).secret());
+        assert_eq!(again.chain_key(3, &chain(0)).secret(), chain(1).secret());
         // Soon after, it waits; and what waits is written at the end.
         chains.advanced(3, name, &chain(2));
         chains.store_now_and_then(now).unwrap();
         let again = ChainKeys::open(&keys, None).unwrap();
-        assert_eq!(again.of(3, &chain(0)).secret(), chain(1).secret());
+        assert_eq!(again.chain_key(3, &chain(0)).secret(), chain(1).secret());
         drop(again);
         drop(chains);
         let again = ChainKeys::open(&keys, None).unwrap();
-        assert_eq!(again.of(3, &chain(0)).secret(), chain(2).secret());
+        assert_eq!(again.chain_key(3, &chain(0)).secret(), chain(2).secret());
         // Provisioned again: another chain.
         let other = ChainKey::new(key(2));
-        assert_eq!(again.of(3, &other).secret(), other.secret());
+        assert_eq!(again.chain_key(3, &other).secret(), other.secret());
         // In an element the same secret is another chain key.
         let in_element = ChainKey::with_kdf(key(1), Kdf::HkdfSha256);
-        assert_eq!(again.of(3, &in_element).next().kdf(), Kdf::HkdfSha256);
-        assert_eq!(again.of(3, &in_element).secret(), in_element.secret());
+        assert_eq!(
+            again.chain_key(3, &in_element).next().kdf(),
+            Kdf::HkdfSha256
+        );
+        assert_eq!(
+            again.chain_key(3, &in_element).secret(),
+            in_element.secret()
+        );
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();

@@ -294,7 +294,7 @@ impl Coordinator {
     /// come.
     #[must_use]
     pub fn ledger_of(&self, device: u32) -> Option<Fingerprint> {
-        self.service.registry().ledgers().of(device)
+        self.service.registry().ledgers().fingerprint(device)
     }
 
     /// The lowest round number that the fleet has not used.

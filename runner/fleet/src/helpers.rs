@@ -159,7 +159,7 @@ impl RemoteHelpers {
         let monitor = self.service.monitor();
         monitor.helpers_are(connected, self.remotes.len());
         for (remote, state) in self.remotes.iter().zip(states) {
-            let state = state.map_err(|failure| failure.of(remote.number))?;
+            let state = state.map_err(|failure| failure.into_error(remote.number))?;
             fits(remote.number, &state, &self.policy)?;
         }
         Ok(())

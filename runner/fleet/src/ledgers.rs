@@ -105,7 +105,7 @@ impl KnownLedgers {
     }
 
     /// The fingerprint of a device's ledger, once it has come.
-    pub(super) fn of(&self, device: u32) -> Option<Fingerprint> {
+    pub(super) fn fingerprint(&self, device: u32) -> Option<Fingerprint> {
         self.known.get(&device).map(|known| known.ledger)
     }
 
@@ -143,7 +143,7 @@ impl KnownLedgers {
 
     /// The chain key of a device that was provisioned with this one.
     pub(super) fn chain(&self, device: u32, first: &ChainKey) -> ChainKey {
-        self.chains.of(device, first)
+        self.chains.chain_key(device, first)
     }
 
     /// The device has this chain key now.

@@ -70,7 +70,7 @@ impl Share {
 impl Quorum {
     /// How many of a cohort's devices end the round: at least 1; of a share, rounded up.
     #[must_use]
-    pub fn of(self, cohort: usize) -> u32 {
+    pub fn updates_needed(self, cohort: usize) -> u32 {
         match self {
             // At most the cohort's size, which is a number of devices.
             Self::Share(Share(share)) => ((share * cohort as f64).ceil() as u32).max(1),
@@ -121,10 +121,10 @@ mod tests {
         }
         let quorum = Quorum::Share("0.8".parse().unwrap());
         for (cohort, expected) in [(0, 1), (1, 1), (4, 4), (5, 4), (100, 80)] {
-            assert_eq!(quorum.of(cohort), expected, "of {cohort}");
+            assert_eq!(quorum.updates_needed(cohort), expected, "of {cohort}");
         }
-        assert_eq!(Quorum::Share("1".parse().unwrap()).of(7), 7);
-        assert_eq!(Quorum::Updates(100).of(125), 100);
+        assert_eq!(Quorum::Share("1".parse().unwrap()).updates_needed(7), 7);
+        assert_eq!(Quorum::Updates(100).updates_needed(125), 100);
     }
 
     #[test]

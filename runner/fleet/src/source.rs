@@ -217,7 +217,11 @@ impl Source for Fleet<'_> {
         let offer = Offer {
             places: self.quorum.map(|quorum| {
                 let simulated = u32::try_from(simulated.len()).unwrap_or(u32::MAX);
-                Places::new(quorum.of(cohort.len()).saturating_sub(simulated))
+                Places::new(
+                    quorum
+                        .updates_needed(cohort.len())
+                        .saturating_sub(simulated),
+                )
             }),
             ..self.offer(assignment, learner, invitation, &asked)
         };

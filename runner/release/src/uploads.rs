@@ -213,7 +213,7 @@ impl<'a> Uploads<'a> {
         }
         if let Some(cap) = self.release.weight_cap {
             // No weight is above 1, so that no norm grows.
-            lanes::scale(&mut self.update, weight::of(cap, samples));
+            lanes::scale(&mut self.update, weight::capped(cap, samples));
         }
         // The norm is the method's word. Whatever it says, the bit is no longer than it may be.
         let bit = self.release.bit.and(self.release.encoding.grid());

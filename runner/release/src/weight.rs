@@ -5,7 +5,7 @@
 //! to the largest weight. The cap must not be chosen from the data.
 
 /// The weight of a device with so many samples.
-pub(super) fn of(cap: u32, samples: usize) -> f32 {
+pub(super) fn capped(cap: u32, samples: usize) -> f32 {
     of_count(cap, u32::try_from(samples).unwrap_or(u32::MAX))
 }
 
@@ -28,7 +28,7 @@ mod tests {
     #[test]
     fn no_weight_is_above_one() {
         assert_eq!(
-            [0, 5, 10, 1000].map(|samples| of(10, samples)),
+            [0, 5, 10, 1000].map(|samples| capped(10, samples)),
             [0.0, 0.5, 1.0, 1.0]
         );
     }

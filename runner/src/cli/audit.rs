@@ -178,7 +178,7 @@ fn mechanism(
             }
         }
         (None, Ok(target)) => {
-            for view in View::of(&experiment) {
+            for view in View::for_experiment(&experiment) {
                 let seen = target.clone().seen_by(view);
                 parts.push(Part::of_updates(args, &experiment, &seen, &bar)?);
             }

@@ -453,7 +453,7 @@ impl Device<'_> {
     fn of_file<T: FromData>(&self, data: &Data) -> Result<(Vec<f32>, Vec<T>), CliError> {
         let classes = self.task.output_count();
         let target = |value: &f32| {
-            T::of(*value, classes).ok_or_else(|| {
+            T::from_number(*value, classes).ok_or_else(|| {
                 CliError::Usage(format!(
                     "column `{}` contains {value}: expected a class from 0 to {}",
                     data.label,

@@ -101,7 +101,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
 }
 
 fn list(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
-    let listing = Listing::of(&args.dir)?;
+    let listing = Listing::read(&args.dir)?;
     if args.json {
         return Ok(writeln!(out, "{}", listing.to_json())?);
     }

@@ -301,7 +301,7 @@ fn devices_in_words(report: &DeviceReport) -> String {
         aligned(&rows)
     );
     for which in Which::ALL {
-        let models = report.devices.iter().map(|device| device.models.of(which));
+        let models = report.devices.iter().map(|device| device.models.get(which));
         let found = models.flatten().count();
         if (1..count).contains(&found) {
             let _ = writeln!(

@@ -31,7 +31,7 @@ impl Federation {
         let StoredSet::Memory(memory) = &stored.set else {
             return Err(DataError::NotInMemory);
         };
-        let data = described(data, memory).map_err(DataError::of(ORIGIN))?;
+        let data = described(data, memory).map_err(DataError::at(ORIGIN))?;
         let loaded = Loaded {
             data,
             test_rows,

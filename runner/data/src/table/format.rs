@@ -28,7 +28,7 @@ pub enum TableFormat {
 impl TableFormat {
     /// The format of an unpacked file, by its content; delimited text if it is nothing else.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn detect(bytes: &[u8]) -> Self {
         if bytes.starts_with(text::PARQUET) {
             return Self::Parquet;
         }

@@ -100,7 +100,7 @@ pub(super) struct Symbols {
 
 impl Symbols {
     /// The symbol of a character; `None` if it has none.
-    pub(super) fn of(&self, character: char) -> Option<u8> {
+    pub(super) fn symbol(&self, character: char) -> Option<u8> {
         self.of_character.get(&character).copied().or(self.unknown)
     }
 }
@@ -122,10 +122,10 @@ mod tests {
     #[test]
     fn other_characters_have_a_symbol_if_that_is_asked_for() {
         let strict = Alphabet::new(Some("ab"), false).unwrap();
-        assert_eq!(strict.symbols().of('b'), Some(1));
-        assert_eq!(strict.symbols().of('é'), None);
+        assert_eq!(strict.symbols().symbol('b'), Some(1));
+        assert_eq!(strict.symbols().symbol('é'), None);
         let mapped = Alphabet::new(Some("ab"), true).unwrap();
-        assert_eq!(mapped.symbols().of('é'), Some(2));
+        assert_eq!(mapped.symbols().symbol('é'), Some(2));
         assert_eq!(mapped.symbol_count(), 3);
         assert_eq!(mapped.names(), ["a", "b", "other"]);
     }

@@ -86,7 +86,7 @@ impl TextColumn {
         mut cut: impl FnMut(&[u8], &mut Pieces) -> Result<(), usize>,
         length: usize,
     ) -> Result<Pieces, TextError> {
-        let mut rows = Reader::new(TableFormat::of(bytes), bytes)?;
+        let mut rows = Reader::new(TableFormat::detect(bytes), bytes)?;
         let at = rows.place_of(&self.column, "data.text_column")?;
         let id = id.map(|id| rows.place_of(id, "--id")).transpose()?;
         let symbols = self.alphabet.symbols();

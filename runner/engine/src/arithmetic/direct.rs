@@ -23,7 +23,7 @@ impl Arithmetic for Direct {
         let Device { task, samples, .. } = *device;
         let Buffers { local, steps, .. } = buffers;
         local.resize(task.parameter_count(), 0.0);
-        let memory = steps.of(task, samples.len());
+        let memory = steps.memory_for(task, samples.len());
         let work = Workspace {
             local,
             update,
@@ -44,7 +44,7 @@ impl Arithmetic for Direct {
         buffers: &mut Buffers,
     ) -> Result<TrainReport, TrainError> {
         let Device { task, samples, .. } = *device;
-        let memory = buffers.steps.of(task, samples.len());
+        let memory = buffers.steps.memory_for(task, samples.len());
         descend(task, samples, local, steps, order, memory)
     }
 }

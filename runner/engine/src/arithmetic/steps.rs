@@ -36,7 +36,7 @@ pub struct StepBuffers {
 
 impl StepBuffers {
     /// For devices of up to `samples` samples.
-    pub fn of(&mut self, task: &Task, samples: usize) -> StepMemory<'_> {
+    pub fn memory_for(&mut self, task: &Task, samples: usize) -> StepMemory<'_> {
         let group = smolfed_core::model::BATCH_GROUP;
         self.gradient.resize(task.parameter_count(), 0.0);
         self.order.resize(self.order.len().max(samples), 0);

@@ -55,7 +55,7 @@ impl<'a> Attacker<'a> {
             devices,
             joins: target.joins(),
             claimed,
-            moments: Moments::of(target),
+            moments: Moments::from_target(target),
         }
     }
 

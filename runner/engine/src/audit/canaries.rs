@@ -99,7 +99,7 @@ pub struct Canaries {
 }
 
 impl Canaries {
-    fn of(&self, device: u32) -> Option<&Canary> {
+    fn canary_of(&self, device: u32) -> Option<&Canary> {
         let first = self.canaries.partition_point(|c| c.devices.end <= device);
         let found = self.canaries.get(first);
         found.filter(|canary| canary.devices.contains(&device))
@@ -120,7 +120,7 @@ impl Canaries {
             drawn.dedup();
         }
         let is_absent = |canary: &Canary| is_late || canary.sends == Sends::Nothing;
-        drawn.retain(|device| !self.of(*device).is_some_and(is_absent));
+        drawn.retain(|device| !self.canary_of(*device).is_some_and(is_absent));
         drawn
     }
 }
@@ -179,7 +179,7 @@ impl Trainer for CanaryTrainer<'_> {
         let Encoding::Clipped(grid) = self.assignment.release.encoding else {
             return Err(TrainError::Diverged.to_string());
         };
-        let sender = self.canaries.of(device);
+        let sender = self.canaries.canary_of(device);
         let sender = sender.filter(|canary| canary.sends != Sends::Zero);
         let canary = sender.ok_or("a canary that does not take part sends noise alone")?;
         let is_too_long = canary.sends_a_clipped_update();
@@ -289,7 +289,7 @@ impl Source for CanarySource<'_> {
                 left_out_messages: Vec::new(),
             });
         }
-        let canaries = |device: &&u32| self.canaries.of(**device).is_some();
+        let canaries = |device: &&u32| self.canaries.canary_of(**device).is_some();
         let answering: Vec<u32> = cohort.iter().filter(canaries).copied().collect();
         let mut sum = train_cohort(assignment, learner, self.federation, &answering)?;
         sum.outcomes.resize(cohort.len(), Outcome::Missing);

@@ -10,7 +10,7 @@ use super::target::Target;
 #[must_use]
 pub fn of_updates<'a>(target: &'a Target<'a>) -> Vec<Box<dyn Channel + 'a>> {
     let mut channels: Vec<Box<dyn Channel + 'a>> = Vec::new();
-    channels.extend(bit::Bit::of(target).map(|channel| Box::new(channel) as _));
-    channels.extend(moments::Moments::of(target).map(|channel| Box::new(channel) as _));
+    channels.extend(bit::Bit::from_target(target).map(|channel| Box::new(channel) as _));
+    channels.extend(moments::Moments::from_target(target).map(|channel| Box::new(channel) as _));
     channels
 }

@@ -85,7 +85,7 @@ impl<'a> Correlated<'a> {
         let rounds = experiment.config.rounds;
         let claims = experiment.privacy.statements(u64::from(rounds))?;
         let std = experiment.privacy.multiplier().get() * strategy.sensitivity();
-        let in_turn = InTurn::of(experiment, &strategy);
+        let in_turn = InTurn::from_experiment(experiment, &strategy);
         let mut experiment = experiment.clone();
         experiment.release.weight_cap = None;
         experiment.config.evaluate_every = 0;
@@ -118,7 +118,7 @@ impl<'a> Correlated<'a> {
     /// The views that can be attacked.
     #[must_use]
     pub fn views(&self) -> Vec<View> {
-        let mut views = View::of(&self.experiment);
+        let mut views = View::for_experiment(&self.experiment);
         views.retain(|view| self.in_turn.is_none() || !view.knows_cohorts());
         views
     }

@@ -24,7 +24,7 @@ pub enum View {
 impl View {
     /// The views that an audit of this experiment attacks, the strongest first.
     #[must_use]
-    pub fn of(experiment: &Experiment) -> Vec<Self> {
+    pub fn for_experiment(experiment: &Experiment) -> Vec<Self> {
         match experiment.release.trust {
             TrustModel::Distributed(_) => vec![Self::Coordinator, Self::Helpers, Self::Releases],
             TrustModel::Central | TrustModel::Local => vec![Self::Releases],

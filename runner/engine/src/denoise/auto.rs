@@ -84,7 +84,7 @@ impl Auto {
     /// Before the first round: the initial model, its tensors, and what is mixed.
     #[must_use]
     pub fn new(start: &[f32], tensors: &[TensorLayout], set: &ExpertSet) -> Self {
-        let auto = Self::of(start, tensors, set.experts());
+        let auto = Self::from_experts(start, tensors, set.experts());
         let flattenings = set.flattenings();
         Self {
             flattenings,
@@ -92,7 +92,7 @@ impl Auto {
         }
     }
 
-    fn of(start: &[f32], tensors: &[TensorLayout], experts: Vec<Expert>) -> Self {
+    fn from_experts(start: &[f32], tensors: &[TensorLayout], experts: Vec<Expert>) -> Self {
         let zeros = vec![0.0; start.len()];
         let filtered = experts
             .iter()
@@ -217,7 +217,7 @@ impl Auto {
                     moved,
                     variance,
                     outputs: tensor.outputs,
-                    flattening: flattenings.of(index),
+                    flattening: flattenings.of_tensor(index),
                 };
                 expert.filter.apply(&weights, out);
             }

@@ -119,7 +119,7 @@ impl Flattenings {
 
     /// That of a tensor.
     #[must_use]
-    pub fn of(&self, tensor: usize) -> &Flattening {
+    pub fn of_tensor(&self, tensor: usize) -> &Flattening {
         self.0.get(tensor).unwrap_or(&Flattening::Line)
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct Laplacian {
 
 impl Denoise for Laplacian {
     fn apply(&self, tensor: Tensor<'_>) {
-        let flattening = self.flattenings.of(tensor.index);
+        let flattening = self.flattenings.of_tensor(tensor.index);
         flattening.smooth(&self.smoothing, tensor.values);
     }
 }

@@ -67,7 +67,7 @@ impl Which {
 impl ModelFigures {
     /// The figure of one model.
     #[must_use]
-    pub const fn of(&self, which: Which) -> Option<f64> {
+    pub const fn get(&self, which: Which) -> Option<f64> {
         match which {
             Which::Shared => self.shared,
             Which::Own => self.own,
@@ -164,7 +164,7 @@ impl DeviceReport {
     pub fn spread(&self, which: Which) -> Option<Spread> {
         let figures = || {
             let all = self.devices.iter();
-            all.filter_map(move |device| Some((device.models.of(which)?, device.samples as f64)))
+            all.filter_map(move |device| Some((device.models.get(which)?, device.samples as f64)))
         };
         let quantiles = Quantiles::new(figures().map(|(figure, _)| figure).collect())?;
         let count = figures().count() as f64;

@@ -35,7 +35,7 @@ pub(super) fn masking(
             purpose: "masked updates are integers on the grid of a clip norm",
         });
     };
-    let combination = Combination::of(privacy.strategy.as_deref());
+    let combination = Combination::from_strategy(privacy.strategy.as_deref());
     let combination = combination.ok_or(refused("privacy.family", MaskedSetting::Tree))?;
     let most = keys.attendance.largest_drawn();
     let largest = (most as u128 * u128::from(combination.weight())) << grid.bits();
@@ -109,6 +109,8 @@ pub(super) fn policy(
         max_rounds: rounds,
         participations: u32::try_from(participations).unwrap_or(u32::MAX),
         separation,
-        coefficients: Combination::of(strategy)?.coefficients().to_vec(),
+        coefficients: Combination::from_strategy(strategy)?
+            .coefficients()
+            .to_vec(),
     })
 }

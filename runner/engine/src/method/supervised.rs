@@ -80,7 +80,7 @@ impl Supervised {
             task,
             arithmetic: setup.simulation.arithmetic,
             seed: setup.seed,
-            pretrained: Pretrained::of(setup.model, &task)?,
+            pretrained: Pretrained::load(setup.model, &task)?,
             fine_tune: fine_tune(setup, &task)?,
             alone: Some(alone),
             max_devices: max_devices(setup)?,
@@ -250,7 +250,7 @@ impl DeviceEvaluation<'_> {
         let alone = self.method.alone.map(|_| Which::Alone);
         let trained = root.map_or([None, None], |_| [tuned, alone]);
         Ok(reports.map(|devices| {
-            let has_none = |device: &DeviceFigures, which| device.models.of(which).is_none();
+            let has_none = |device: &DeviceFigures, which| device.models.get(which).is_none();
             let nobody_has = |which: &Which| devices.iter().all(|device| has_none(device, *which));
             let diverged = trained.into_iter().flatten().filter(nobody_has).collect();
             (!devices.is_empty()).then_some(DeviceReport {
@@ -354,7 +354,7 @@ impl DeviceEvaluation<'_> {
         let mut buffer = DeviceBuffer::default();
         let samples = self.federation.device(device, &mut buffer);
         let mut buffers = StepBuffers::default();
-        let memory = buffers.of(&self.method.task, samples.len());
+        let memory = buffers.memory_for(&self.method.task, samples.len());
         let order = &mut root.stream(shuffle(ALONE, device));
         let task = &self.method.task;
         let trained = descend(task, &samples, &mut model, steps, order, memory);

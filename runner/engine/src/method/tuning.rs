@@ -63,7 +63,7 @@ impl Tuning<'_> {
                     .chunks_exact_mut(classes)
                     .for_each(log_probabilities);
                 let distilled = Distilled::new(*softmax, &teacher, strength.get());
-                let memory = buffers.of(self.task, rows.len());
+                let memory = buffers.memory_for(self.task, rows.len());
                 distil(&distilled, &samples, model, self.settings, order, memory)?;
                 return Ok(());
             }
@@ -80,7 +80,7 @@ impl Tuning<'_> {
             anchor: (strength.get() > 0.0).then_some(&pull),
             release: None,
         };
-        let memory = buffers.of(self.task, samples.len());
+        let memory = buffers.memory_for(self.task, samples.len());
         descend(self.task, samples, model, steps, order, memory)?;
         Ok(())
     }

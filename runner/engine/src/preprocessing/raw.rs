@@ -213,7 +213,7 @@ impl From<Preprocessing> for RawPreprocessing {
                 input: task.input(),
                 layers: layers_of(&task),
             },
-            target: RawTarget::of(target),
+            target: RawTarget::from_target(target),
             shape: match axes.is_empty() {
                 true => vec![columns.len()],
                 false => axes,
@@ -331,7 +331,7 @@ fn layers_of(task: &Task) -> Vec<LayerConfig> {
 }
 
 impl RawTarget {
-    fn of(target: Target) -> Option<Self> {
+    fn from_target(target: Target) -> Option<Self> {
         Some(match target {
             Target::Classes { column, labels } => Self {
                 column,
@@ -385,7 +385,7 @@ impl RawAffine {
 fn merged(columns: Vec<Column>) -> Vec<RawColumn> {
     let mut merged: Vec<RawColumn> = Vec::new();
     for column in columns {
-        let next = RawColumn::of(column);
+        let next = RawColumn::from_column(column);
         match merged.last_mut() {
             Some(last) if next.name.is_none() && last.is_like(&next) => {
                 last.count = Some(last.count.unwrap_or(1) + 1);
@@ -397,7 +397,7 @@ fn merged(columns: Vec<Column>) -> Vec<RawColumn> {
 }
 
 impl RawColumn {
-    fn of(column: Column) -> Self {
+    fn from_column(column: Column) -> Self {
         let mut raw = Self {
             name: column.name,
             count: None,

@@ -68,7 +68,7 @@ impl Drop for Ranks<'_> {
 
 impl Source for Ranks<'_> {
     fn begin(&mut self, store: Option<&Store<'_>>) -> Result<(), SourceError> {
-        let begin = store.map(Begin::of).transpose();
+        let begin = store.map(Begin::from_store).transpose();
         let begin = begin.map_err(|reason| RankError { rank: 0, reason });
         Order::Begin(begin.map_err(StateError::from)?).give(self.ranks);
         Ok(wait(self.ranks)?)

@@ -176,7 +176,7 @@ fn train_masked(
             admitted,
             ..
         } = assignment;
-        let masks = asked.and_then(|asked| DeviceMasks::of(release, root, *number, asked));
+        let masks = asked.and_then(|asked| DeviceMasks::for_round(release, root, *number, asked));
         let mut uploads = Uploads::new(release, root, *number, length)
             .admitting(admitted)
             .masking(masks);

@@ -150,7 +150,10 @@ impl Pretrained {
     ///
     /// # Errors
     /// [`PretrainedError`] if it does not hold tensors of this model.
-    pub fn of(model: &ModelConfig, task: &Task) -> Result<Option<Arc<Self>>, Box<PretrainedError>> {
+    pub fn load(
+        model: &ModelConfig,
+        task: &Task,
+    ) -> Result<Option<Arc<Self>>, Box<PretrainedError>> {
         let Some(path) = &model.init else {
             return Ok(None);
         };

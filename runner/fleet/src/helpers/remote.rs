@@ -32,7 +32,7 @@ pub(super) enum Failure {
 
 impl Failure {
     /// The error of the helper of this number.
-    pub(super) fn of(self, helper: u8) -> HelperError {
+    pub(super) fn into_error(self, helper: u8) -> HelperError {
         match self {
             Self::Missing(reason) => HelperError::Missing { helper, reason },
             Self::Refused(refusal) => HelperError::Refused { helper, refusal },
@@ -71,12 +71,12 @@ impl Remote {
                     return Ok(answer);
                 }
                 Ok(_) => return Err(HelperError::Unfit { helper }),
-                Err(failure @ Failure::Refused(_)) => return Err(failure.of(helper)),
+                Err(failure @ Failure::Refused(_)) => return Err(failure.into_error(helper)),
                 Err(failure) => failure,
             };
             let pause = back_off.next_pause();
             if Instant::now() + pause >= deadline {
-                return Err(failure.of(helper));
+                return Err(failure.into_error(helper));
             }
             sleep(pause).await;
         }

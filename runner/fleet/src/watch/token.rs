@@ -70,12 +70,12 @@ impl Token {
         }
         let token = text.trim();
         match token.len() >= MIN_LENGTH && token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            true => Ok(Self::of(token.as_bytes())),
+            true => Ok(Self::from_bytes(token.as_bytes())),
             false => Err(TokenError::Content { path: name }),
         }
     }
 
-    fn of(token: &[u8]) -> Self {
+    fn from_bytes(token: &[u8]) -> Self {
         Self(Blake2s256::digest(token).into())
     }
 
@@ -83,7 +83,7 @@ impl Token {
     /// neither on the length of the token nor on how much of it is right.
     #[must_use]
     pub fn is(&self, given: &[u8]) -> bool {
-        let given = Self::of(given);
+        let given = Self::from_bytes(given);
         let bits = self.0.iter().zip(given.0);
         let difference = bits.fold(0, |all, (a, b)| std::hint::black_box(all | (a ^ b)));
         difference == 0
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn only_the_whole_token_is_right() {
-        let token = Token::of(b"0123456789abcdef");
+        let token = Token::from_bytes(b"0123456789abcdef");
         assert!(token.is(b"0123456789abcdef"));
         for wrong in [
             &b"0123456789abcdeF"[..],

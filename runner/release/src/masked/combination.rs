@@ -39,7 +39,7 @@ impl Combination {
     /// That of a strategy, of none [`Self::single`]; `None` for a tree, whose nodes are no
     /// combinations of the last rounds.
     #[must_use]
-    pub fn of(strategy: Option<&Strategy>) -> Option<Self> {
+    pub fn from_strategy(strategy: Option<&Strategy>) -> Option<Self> {
         match strategy.map(Strategy::kind) {
             None => Some(Self::single()),
             Some(StrategyKind::Toeplitz(toeplitz)) => {

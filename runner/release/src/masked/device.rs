@@ -59,7 +59,7 @@ pub struct DeviceMasks<'a> {
 impl<'a> DeviceMasks<'a> {
     /// Those of a round of a simulation with this root; `None` if it has no masks.
     #[must_use]
-    pub fn of(
+    pub fn for_round(
         release: &ReleaseSettings,
         root: &Root,
         round: u32,

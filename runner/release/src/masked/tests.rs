@@ -43,7 +43,7 @@ struct Setting {
 
 impl Setting {
     fn new(helpers: u8, strategy: Option<Strategy>) -> Self {
-        let combination = Combination::of(strategy.as_ref()).unwrap();
+        let combination = Combination::from_strategy(strategy.as_ref()).unwrap();
         let sensitivity = strategy.as_ref().map_or(1.0, Strategy::sensitivity);
         let fineness = combination.fineness() as f64;
         let (noise, _) = sampler_of_std(sensitivity * 256.0 * fineness).unwrap();
@@ -100,7 +100,7 @@ impl Setting {
     fn sum(&self, round: u32, devices: &[u32]) -> (PrivateSum, Asked) {
         let asked = asked(round);
         let root = root();
-        let masks = DeviceMasks::of(&self.release, &root, round, &asked);
+        let masks = DeviceMasks::for_round(&self.release, &root, round, &asked);
         let mut uploads = Uploads::new(&self.release, &root, round, LENGTH).masking(masks);
         for device in devices {
             uploads.device(*device, 1, |contribution| {
@@ -375,7 +375,7 @@ fn an_answer_of_another_length_and_a_crowd_are_refused() {
 fn whether_a_device_could_train_does_not_show() {
     let setting = Setting::new(2, None);
     let (asked, root) = (asked(3), root());
-    let masks = DeviceMasks::of(&setting.release, &root, 3, &asked);
+    let masks = DeviceMasks::for_round(&setting.release, &root, 3, &asked);
     let mut uploads = Uploads::new(&setting.release, &root, 3, LENGTH).masking(masks);
     uploads.device(4, 1, |_| Err("no".to_owned()));
     let mut sum = uploads.into_sum();

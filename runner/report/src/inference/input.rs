@@ -158,7 +158,7 @@ impl<'a> Input<'a> {
         Ok(Some(Part {
             rows: (0..rows.ids.len() as u32).collect(),
             ids: rows.ids,
-            data: data.map_err(DataError::of(origin))?,
+            data: data.map_err(DataError::at(origin))?,
         }))
     }
 }

@@ -42,7 +42,7 @@ impl TrainedModel {
             // One that nothing stands for is refused as what it is.
             *value = prepared.filter(|x| x.is_finite()).ok_or_else(|| {
                 let value = *value;
-                DataError::of(ORIGIN)(DatasetError::FeatureNotFinite {
+                DataError::at(ORIGIN)(DatasetError::FeatureNotFinite {
                     row,
                     feature: column,
                     value,
@@ -59,7 +59,7 @@ impl TrainedModel {
             },
         };
         let data = Dataset::new(features, feature_count, targets);
-        let data = data.map_err(DataError::of(ORIGIN))?;
+        let data = data.map_err(DataError::at(ORIGIN))?;
         let all: Vec<u32> = (0..rows as u32).collect();
         let Some(samples) = data.shared_view(&all) else {
             return Ok(Vec::new());

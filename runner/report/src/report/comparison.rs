@@ -94,7 +94,7 @@ fn figure(panel: &Panel) -> String {
         simulation_only: panel.simulation_only,
         ..Figure::default()
     };
-    figure.of(Plot {
+    figure.with_plot(Plot {
         x_label: "round".to_owned(),
         y_label: panel.axis.clone(),
         x_scale: Scale::Whole,

@@ -64,7 +64,7 @@ pub(super) fn figures_of(input: &ReportInput) -> Vec<String> {
                       independent noise in every round.",
             ..Figure::default()
         }
-        .of(plot(
+        .with_plot(plot(
             planned
                 .iter()
                 .map(|(family, tone, stds)| curve(*family, *tone, stds)),
@@ -75,7 +75,7 @@ pub(super) fn figures_of(input: &ReportInput) -> Vec<String> {
                       in their sum.",
             ..Figure::default()
         }
-        .of(plot(prefix)),
+        .with_plot(plot(prefix)),
     ]
 }
 

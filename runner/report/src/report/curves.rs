@@ -112,7 +112,7 @@ fn quality(records: &[RoundRecord], measure: &Measure, more: Option<Series>) -> 
         simulation_only: !private.is_empty(),
         caption_beside: false,
     };
-    Some(figure.of(Plot {
+    Some(figure.with_plot(Plot {
         x_label: "round".to_owned(),
         y_label: measure.axis.to_owned(),
         x_scale: Scale::Whole,
@@ -155,7 +155,7 @@ fn probe_accuracy(records: &[RoundRecord]) -> Option<String> {
         simulation_only: true,
         ..Figure::default()
     };
-    Some(figure.of(Plot {
+    Some(figure.with_plot(Plot {
         x_label: "round".to_owned(),
         y_label: "accuracy, %".to_owned(),
         x_scale: Scale::Whole,
@@ -190,7 +190,7 @@ pub(super) fn epsilon(input: &ReportInput) -> Option<String> {
         ..Figure::default()
     };
     Some(
-        figure.of(Plot {
+        figure.with_plot(Plot {
             x_label: "round".to_owned(),
             y_label: "epsilon".to_owned(),
             x_scale: Scale::Whole,
@@ -263,7 +263,7 @@ fn norms(input: &ReportInput) -> Option<String> {
         ..Series::default()
     });
     Some(
-        figure.of(Plot {
+        figure.with_plot(Plot {
             x_label: "round".to_owned(),
             y_label: "L2 norm".to_owned(),
             x_scale: Scale::Whole,
@@ -313,7 +313,7 @@ fn clipped(input: &ReportInput) -> Option<String> {
         simulation_only: true,
         caption_beside: false,
     };
-    Some(figure.of(Plot {
+    Some(figure.with_plot(Plot {
         x_label: "round".to_owned(),
         y_label: axis.to_owned(),
         x_scale: Scale::Whole,

@@ -50,7 +50,7 @@ fn distribution(report: &DeviceReport) -> String {
             let mut figures: Vec<f64> = report
                 .devices
                 .iter()
-                .filter_map(|d| d.models.of(which))
+                .filter_map(|d| d.models.get(which))
                 .collect();
             figures.sort_by(f64::total_cmp);
             let mean = report.spread(which)?.mean;
@@ -82,7 +82,7 @@ fn distribution(report: &DeviceReport) -> String {
         simulation_only: true,
         ..Figure::default()
     };
-    figure.of(plot)
+    figure.with_plot(plot)
 }
 
 /// One row a kind of model.
@@ -177,13 +177,13 @@ fn gains(report: &DeviceReport) -> Option<String> {
         simulation_only: true,
         ..Figure::default()
     };
-    Some(figure.of(plot))
+    Some(figure.with_plot(plot))
 }
 
 /// The gain of each device over one kind of model, in ascending order.
 fn gains_over(report: &DeviceReport, which: Which, tone: Tone) -> Option<Series> {
     let gain = |device: &DeviceFigures| {
-        let gain = device.models.tuned.or(device.models.own)? - device.models.of(which)?;
+        let gain = device.models.tuned.or(device.models.own)? - device.models.get(which)?;
         Some(if report.is_error { -gain } else { 100.0 * gain })
     };
     let mut gains: Vec<f64> = report.devices.iter().filter_map(gain).collect();

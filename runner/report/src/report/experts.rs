@@ -36,17 +36,17 @@ pub(super) fn figures_of(input: &ReportInput) -> Vec<String> {
         ..Figure::default()
     };
     vec![
-        weights.of(plot(
+        weights.with_plot(plot(
             "weight",
             vec![0.0, 1.0],
             of_experts(records, |e| e.weight),
         )),
-        evidence.of(plot(
+        evidence.with_plot(plot(
             "standard deviations",
             vec![0.0],
             of_experts(records, |e| e.evidence),
         )),
-        kept.of(plot("share", vec![0.0, 1.0], of_tensors(records))),
+        kept.with_plot(plot("share", vec![0.0, 1.0], of_tensors(records))),
     ]
 }
 

@@ -74,7 +74,7 @@ pub(super) fn section_of(input: &ReportInput) -> String {
         series,
         ..Plot::default()
     };
-    section(heading, &figure.of(plot))
+    section(heading, &figure.with_plot(plot))
 }
 
 fn line(name: &str, power: &[f64], tone: Tone, dashed: bool) -> Series {

@@ -53,5 +53,5 @@ pub(super) fn figure_of(input: &ReportInput) -> Option<String> {
         simulation_only: true,
         caption_beside: true,
     };
-    Some(figure.of(roc_plot(&input.membership)))
+    Some(figure.with_plot(roc_plot(&input.membership)))
 }

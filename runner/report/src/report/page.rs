@@ -88,7 +88,7 @@ impl Figure<'_> {
     }
 
     /// The figure around a plot, which takes its title and description from the figure.
-    pub(super) fn of(&self, plot: Plot) -> String {
+    pub(super) fn with_plot(&self, plot: Plot) -> String {
         let plot = Plot {
             title: self.title.to_owned(),
             description: self.caption.to_owned(),

@@ -60,7 +60,7 @@ fn components(picture: &Picture) -> Option<String> {
         simulation_only: true,
         ..Figure::default()
     };
-    Some(figure.of(Plot {
+    Some(figure.with_plot(Plot {
         x_label: format!("first component, {} % of the variance", share(0)),
         y_label: format!("second component, {} %", share(1)),
         clouds,
@@ -88,7 +88,7 @@ fn spectrum(picture: &Picture) -> Option<String> {
         simulation_only: true,
         ..Figure::default()
     };
-    Some(figure.of(Plot {
+    Some(figure.with_plot(Plot {
         x_label: "number of the eigenvalue".to_owned(),
         y_label: "eigenvalue".to_owned(),
         x_scale: Scale::Whole,

@@ -121,7 +121,7 @@ impl Listing {
     ///
     /// # Errors
     /// [`RunsError::NoFolder`].
-    pub fn of(folder: &Path) -> Result<Self, RunsError> {
+    pub fn read(folder: &Path) -> Result<Self, RunsError> {
         if !folder.is_dir() {
             let path = folder.display().to_string();
             return Err(RunsError::NoFolder { path });

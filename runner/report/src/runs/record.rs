@@ -80,7 +80,7 @@ impl Run {
         };
         Ok(Self {
             path: path.to_path_buf(),
-            settings: settings::of(&config)?,
+            settings: settings::from_config(&config)?,
             statements: statements.filter(covers_all).unwrap_or_default(),
             config,
             rounds,

@@ -13,7 +13,7 @@ pub type Settings = BTreeMap<String, Value>;
 ///
 /// # Errors
 /// [`ConfigError`] if a value has no form in TOML.
-pub fn of(config: &Config) -> Result<Settings, ConfigError> {
+pub fn from_config(config: &Config) -> Result<Settings, ConfigError> {
     let text = config.to_toml()?;
     let table: Table = toml::from_str(&text).map_err(|error| ConfigError::Parse {
         origin: "the complete experiment".to_owned(),
@@ -70,7 +70,7 @@ mod tests {
     fn only_keys_that_differ_are_named() {
         let with = |overrides: &[&str]| {
             let overrides: Vec<_> = overrides.iter().map(|o| o.parse().unwrap()).collect();
-            of(&Config::parse(DEFAULT, "default", &overrides).unwrap()).unwrap()
+            from_config(&Config::parse(DEFAULT, "default", &overrides).unwrap()).unwrap()
         };
         let (a, b) = (with(&[]), with(&["rounds=3", "privacy.max_epsilon=9"]));
         let found = differences(&[&a, &b]);

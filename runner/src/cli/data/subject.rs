@@ -216,7 +216,7 @@ pub(in crate::cli) fn find(subject: &str) -> Result<Found, SubjectError> {
         return Ok(Found::Ready(folder(path)?, None));
     }
     if path.is_file() {
-        return Ok(match Content::of(path)? {
+        return Ok(match Content::read(path)? {
             Content::Arrays(bytes) => Found::Ready(arrays(path, &bytes)?, None),
             Content::Samples(source) => Found::Ready(samples(source, path)?, None),
             Content::Columns(format, profile) => Found::Columns {
@@ -409,7 +409,7 @@ enum Content {
 }
 
 impl Content {
-    fn of(path: &Path) -> Result<Self, SubjectError> {
+    fn read(path: &Path) -> Result<Self, SubjectError> {
         let read = |reason| SubjectError::Read {
             path: path.to_path_buf(),
             reason,
@@ -429,7 +429,7 @@ impl Content {
             [b'{', ..] => return Ok(Self::Samples("leaf")),
             [0, 0, ..] => return Ok(Self::Samples("idx")),
             first if first.starts_with(npy::MAGIC) => return Ok(Self::Samples("npy")),
-            _ => TableFormat::of(first),
+            _ => TableFormat::detect(first),
         };
         match Profile::new(format, first) {
             Ok(profile) => Ok(Self::Columns(format, profile)),

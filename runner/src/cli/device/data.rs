@@ -86,18 +86,18 @@ impl Data {
 /// A target that can be read from a CSV file.
 pub(super) trait FromData: Sized {
     /// The target for a number; `None` if it is not a class of the model.
-    fn of(value: f32, classes: usize) -> Option<Self>;
+    fn from_number(value: f32, classes: usize) -> Option<Self>;
 }
 
 impl FromData for f32 {
-    fn of(value: f32, _: usize) -> Option<Self> {
+    fn from_number(value: f32, _: usize) -> Option<Self> {
         Some(value)
     }
 }
 
 impl FromData for u16 {
     /// Class numbers, not names: devices would number names differently, by the samples they have.
-    fn of(value: f32, classes: usize) -> Option<Self> {
+    fn from_number(value: f32, classes: usize) -> Option<Self> {
         let class = value as Self;
         let is_class = f32::from(class).to_bits() == value.to_bits();
         (is_class && usize::from(class) < classes.max(2)).then_some(class)

@@ -24,7 +24,7 @@ pub struct Bit<'a> {
 impl<'a> Bit<'a> {
     /// `None` unless the clip norm is adaptive.
     #[must_use]
-    pub fn of(target: &'a Target<'a>) -> Option<Self> {
+    pub fn from_target(target: &'a Target<'a>) -> Option<Self> {
         let multiplier = target.multipliers(&target.event()).bit?;
         Some(Self { target, multiplier })
     }

@@ -31,7 +31,7 @@ pub struct Moments<'a> {
 impl<'a> Moments<'a> {
     /// `None` where no scale is released with noise.
     #[must_use]
-    pub fn of(target: &'a Target<'a>) -> Option<Self> {
+    pub fn from_target(target: &'a Target<'a>) -> Option<Self> {
         let release = target.moments()?;
         Some(Self { target, release })
     }

@@ -31,7 +31,7 @@ pub(super) struct InTurn {
 
 impl InTurn {
     /// That of an experiment with noise of `strategy`; `None` if its devices are not drawn in turn.
-    pub fn of(experiment: &Experiment, strategy: &Strategy) -> Option<Self> {
+    pub fn from_experiment(experiment: &Experiment, strategy: &Strategy) -> Option<Self> {
         let (Attendance::InTurn { sampling, parts }, StrategyKind::Toeplitz(toeplitz)) =
             (&experiment.attendance, strategy.kind())
         else {

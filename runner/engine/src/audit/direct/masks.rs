@@ -51,7 +51,7 @@ impl Scene<'_> {
             invitation: round.to_le_bytes().to_vec(),
             model: Vec::new(),
         };
-        let masks = DeviceMasks::of(self.release, &self.root, round, &asked);
+        let masks = DeviceMasks::for_round(self.release, &self.root, round, &asked);
         let uploads = Uploads::new(self.release, &self.root, round, LENGTH);
         let mut uploads = uploads.masking(masks);
         for device in devices {

@@ -25,7 +25,7 @@ fn failed_in(audited: &Audited, fault: Fault, view: View) -> Vec<&'static str> {
 fn each_party_sees_what_is_claimed() {
     for (cohort, privacy) in [(POISSON, PAIR), (UNIFORM, PAIR), (POISSON, THREE)] {
         let audited = experiment(30, 3, cohort, privacy);
-        assert_eq!(View::of(&audited.experiment), VIEWS);
+        assert_eq!(View::for_experiment(&audited.experiment), VIEWS);
         for view in VIEWS {
             let failed = failed_in(&audited, Fault::None, view);
             assert_eq!(failed, [""; 0], "{cohort} {privacy} {view:?}");

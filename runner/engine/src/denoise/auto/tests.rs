@@ -153,7 +153,7 @@ fn a_fixed_filter_is_laplacian_smoothing() {
             name: "smooth".to_owned(),
             filter: Filter::Smooth(smoothing),
         };
-        let mut auto = Auto::of(
+        let mut auto = Auto::from_experts(
             &vec![0.25; input.len()],
             &tensors(1, input.len() + 1)[..1],
             vec![expert],

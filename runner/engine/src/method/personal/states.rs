@@ -137,7 +137,7 @@ impl States {
     }
 
     fn begin(file: File, path: PathBuf, length: usize, name: &str) -> Result<Self, StateError> {
-        let states = Self::of(file, path, length);
+        let states = Self::from_file(file, path, length);
         states.write_header(name)?;
         Ok(states)
     }
@@ -188,7 +188,7 @@ impl States {
     /// [`StateError`]: there is no such file, or it is damaged.
     pub fn inspect(path: &Path, rounds: u32) -> Result<Self, StateError> {
         let file = File::open(path).map_err(|source| io(path, source))?;
-        let mut states = Self::of(file, path.to_path_buf(), 0);
+        let mut states = Self::from_file(file, path.to_path_buf(), 0);
         let header = states.header()?;
         states.length = header.length as usize;
         states.committed = rounds;
@@ -214,10 +214,10 @@ impl States {
             .write(true)
             .open(path)
             .map_err(|source| io(path, source))?;
-        Ok(Self::of(file, path.to_path_buf(), length))
+        Ok(Self::from_file(file, path.to_path_buf(), length))
     }
 
-    fn of(file: File, path: PathBuf, length: usize) -> Self {
+    fn from_file(file: File, path: PathBuf, length: usize) -> Self {
         Self {
             file,
             path,

@@ -62,7 +62,7 @@ impl Begin {
     ///
     /// # Errors
     /// Why the other ranks cannot be told.
-    pub(super) fn of(store: &Store<'_>) -> Result<Self, String> {
+    pub(super) fn from_store(store: &Store<'_>) -> Result<Self, String> {
         let path = std::path::absolute(store.device_states);
         Ok(Self {
             device_states: path.map_err(|error| error.to_string())?,

@@ -81,7 +81,7 @@ impl Array {
             origin: origin.to_owned(),
         })?;
         let (features, images) =
-            images::load_below(folder, shape).map_err(DataError::of(origin))?;
+            images::load_below(folder, shape).map_err(DataError::at(origin))?;
         let class = |image: &images::Image| {
             let place = || format!("the folder of {}", image.path.display());
             let labels = preprocessing.labels();
@@ -114,13 +114,13 @@ impl Array {
             return Err(wrong_option(origin, "--labels", LABELLED));
         }
         let mut samples = LeafSamples::default();
-        for member in archive::unpack(bytes, "json").map_err(DataError::of(origin))? {
+        for member in archive::unpack(bytes, "json").map_err(DataError::at(origin))? {
             let part = leaf::parse(&member).and_then(|part| samples.append(part));
-            part.map_err(DataError::of(origin))?;
+            part.map_err(DataError::at(origin))?;
         }
         // As numbers, whatever they mean: a file of one class is fine here.
         let data = samples.into_dataset(TaskKind::Regression, None);
-        let data = data.map_err(DataError::of(origin))?;
+        let data = data.map_err(DataError::at(origin))?;
         let targets = match data.targets() {
             Targets::Values(values) => values.clone(),
             Targets::Classes { labels, .. } => labels.iter().copied().map(f32::from).collect(),
@@ -164,7 +164,7 @@ impl Array {
                     true => text.samples(bytes, width),
                     false => text.ends(bytes, width, options.id),
                 };
-                let pieces = pieces.map_err(DataError::of(origin))?;
+                let pieces = pieces.map_err(DataError::at(origin))?;
                 let targets = pieces.next.into_iter().map(f32::from);
                 Ok(Self {
                     features: Features::of_bytes(pieces.symbols),
@@ -250,11 +250,11 @@ fn array_of<'b>(bytes: &'b [u8], origin: &str) -> Result<Cow<'b, [u8]>, Inferenc
     if !has_arrays(bytes) {
         return Ok(Cow::Borrowed(bytes));
     }
-    let names = archive::member_names(bytes, "npy").map_err(DataError::of(origin))?;
+    let names = archive::member_names(bytes, "npy").map_err(DataError::at(origin))?;
     match names.as_slice() {
         [name] => {
             let array = archive::member(bytes, &format!("{name}.npy"));
-            Ok(Cow::Owned(array.map_err(DataError::of(origin))?))
+            Ok(Cow::Owned(array.map_err(DataError::at(origin))?))
         }
         _ => Err(InferenceError::Arrays {
             origin: origin.to_owned(),
@@ -267,8 +267,8 @@ fn array_of<'b>(bytes: &'b [u8], origin: &str) -> Result<Cow<'b, [u8]>, Inferenc
 /// An array of either format, known by its first bytes.
 fn parse<'b>(bytes: &'b [u8], origin: &str) -> Result<Box<dyn ArrayOf + 'b>, InferenceError> {
     Ok(match bytes.starts_with(npy::MAGIC) {
-        true => Box::new(npy::parse(bytes).map_err(DataError::of(origin))?),
-        false => Box::new(idx::parse(bytes).map_err(DataError::of(origin))?),
+        true => Box::new(npy::parse(bytes).map_err(DataError::at(origin))?),
+        false => Box::new(idx::parse(bytes).map_err(DataError::at(origin))?),
     })
 }
 
@@ -285,12 +285,12 @@ fn entries(
     let array = parse(&bytes, &name)?;
     let targets: Vec<f32> = match &preprocessing.target {
         Target::Value { .. } => {
-            let values = array.entries().map_err(DataError::of(&name))?;
+            let values = array.entries().map_err(DataError::at(&name))?;
             values.into_iter().map(|value| value as f32).collect()
         }
         Target::Classes { .. } | Target::Representation => {
             let labels = array.indices(u32::from(u16::MAX));
-            let labels = labels.map_err(DataError::of(&name))?;
+            let labels = labels.map_err(DataError::at(&name))?;
             // At most 2¹⁶.
             labels.into_iter().map(|label| label as f32).collect()
         }

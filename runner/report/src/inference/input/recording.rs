@@ -102,7 +102,7 @@ impl Read {
     ) -> Result<Self, InferenceError> {
         let classes = classes(preprocessing);
         let mut all = Self::default();
-        while let Some((row, mut numbers)) = rows.next_row().map_err(DataError::of(origin))? {
+        while let Some((row, mut numbers)) = rows.next_row().map_err(DataError::at(origin))? {
             all.push(&row, &mut numbers, origin, places)?;
             if let Some(at) = places.target {
                 let of_row = (&row, &mut numbers, at);
@@ -125,7 +125,7 @@ impl Read {
         for (at, column) in &places.channels {
             numbers
                 .features(row, (*at, column), &mut self.values, &mut missing)
-                .map_err(DataError::of(origin))?;
+                .map_err(DataError::at(origin))?;
             if !missing.is_empty() {
                 let (row, column) = (self.breaks.len(), column.name.clone());
                 return Err(refused(
@@ -136,9 +136,9 @@ impl Read {
         }
         let text = |at: &usize| row.cell(*at, "series").map(str::to_owned);
         let breaks: Result<Vec<String>, _> = places.breaks.iter().map(text).collect();
-        self.breaks.push(breaks.map_err(DataError::of(origin))?);
+        self.breaks.push(breaks.map_err(DataError::at(origin))?);
         if let Some(at) = places.id {
-            let id = row.text(at, "name").map_err(DataError::of(origin))?;
+            let id = row.text(at, "name").map_err(DataError::at(origin))?;
             self.ids.push(id.to_owned());
         }
         Ok(())
@@ -157,7 +157,7 @@ impl Read {
         };
         let recordings = &window.recordings;
         let starts = recordings.starts(self.breaks.len(), place);
-        let starts = starts.map_err(DataError::of(origin))?;
+        let starts = starts.map_err(DataError::at(origin))?;
         let (channels, every) = (window.channels.len(), recordings.every as usize);
         let mut rows = Rows::default();
         for (number, start) in (1..).zip(starts) {
@@ -183,5 +183,5 @@ impl Read {
 }
 
 fn refused(origin: &str, error: WindowFeaturesError) -> InferenceError {
-    DataError::of(origin)(smolfed_data::recordings::RecordingsError::from(error)).into()
+    DataError::at(origin)(smolfed_data::recordings::RecordingsError::from(error)).into()
 }

@@ -70,7 +70,7 @@ impl<'a> Table<'a> {
         let mut rows = Rows::default();
         let (mut values, mut missing) = (Vec::new(), Vec::new());
         while rows.ids.len() < count {
-            let row = self.rows.next_row().map_err(DataError::of(origin))?;
+            let row = self.rows.next_row().map_err(DataError::at(origin))?;
             let Some((row, mut numbers)) = row else { break };
             self.done += 1;
             values.clear();
@@ -79,7 +79,7 @@ impl<'a> Table<'a> {
                 let first = values.len();
                 numbers
                     .features(&row, (*at, column), &mut values, &mut missing)
-                    .map_err(DataError::of(origin))?;
+                    .map_err(DataError::at(origin))?;
                 let place = || format!("{}, column `{}`", row.place(), row.column(*at));
                 for (feature, value) in (first..).zip(&values[first..]) {
                     let is_missing = missing.binary_search(&feature).is_ok();
@@ -98,7 +98,7 @@ impl<'a> Table<'a> {
             rows.ids.push(match self.id {
                 Some(at) => row
                     .text(at, "name")
-                    .map_err(DataError::of(origin))?
+                    .map_err(DataError::at(origin))?
                     .to_owned(),
                 None => self.done.to_string(),
             });
@@ -121,10 +121,10 @@ pub(super) fn open(
         });
     }
     let rows = match options.has_header {
-        true => Reader::new(TableFormat::of(bytes), bytes),
+        true => Reader::new(TableFormat::detect(bytes), bytes),
         false => Reader::without_header(bytes),
     };
-    let rows = rows.map_err(DataError::of(origin))?;
+    let rows = rows.map_err(DataError::at(origin))?;
     match rows.header().iter().all(str::is_empty) {
         true => Err(InferenceError::Empty {
             origin: origin.to_owned(),
@@ -182,7 +182,7 @@ pub(super) fn read(
 ) -> Result<f32, InferenceError> {
     match &preprocessing.target {
         Target::Classes { .. } => {
-            let label = row.text(at, "label").map_err(DataError::of(origin))?;
+            let label = row.text(at, "label").map_err(DataError::at(origin))?;
             match classes.get(label) {
                 // Below 2¹⁶.
                 Some(class) => Ok(*class as f32),
@@ -193,7 +193,7 @@ pub(super) fn read(
             }
         }
         Target::Value { scale, .. } => {
-            let value = numbers.target(row, at).map_err(DataError::of(origin))?;
+            let value = numbers.target(row, at).map_err(DataError::at(origin))?;
             Ok(scale.apply(value))
         }
         Target::Representation => Ok(0.0),
@@ -216,7 +216,7 @@ pub(super) fn by_name(
     // Of columns that the model does not read, it does not matter.
     if let Some(name) = names.iter().find(|name| twice.contains(*name)) {
         let column = (*name).to_owned();
-        return Err(DataError::of(origin)(TableError::DuplicateColumn { column }).into());
+        return Err(DataError::at(origin)(TableError::DuplicateColumn { column }).into());
     }
     let missing = names.iter().filter(|name| !places.contains_key(*name));
     match missing.clone().next() {

@@ -23,7 +23,7 @@ pub(crate) fn run(label: &str, lines: &[&str]) -> Selected {
         label: label.to_owned(),
         run: Run {
             path: PathBuf::from("runs").join(label),
-            settings: settings::of(&config).unwrap(),
+            settings: settings::from_config(&config).unwrap(),
             config,
             rounds: rounds.collect(),
             statements: Vec::new(),
