@@ -184,9 +184,10 @@ fn each_greeting_is_under_the_key_in_the_element() {
         hides_number: true,
         ..policy()
     };
+    #[cfg(not(feature = "x25519"))]
     let nonces = super::stream(Purpose::SessionNonces, 0);
     #[cfg(feature = "x25519")]
-    let nonces = X25519::new(nonces);
+    let nonces = X25519::new(super::handshake::hardware(0));
     let mut board = board_of(identity_in(&chip), nonces, policy, new_ledger());
     let mut chain = element_chain();
     for round in [3, 4] {

@@ -1,13 +1,20 @@
 //! Sessions that begin with an X25519 handshake.
 
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
 use zeroize::Zeroizing;
 
 use super::*;
 use crate::wire::handshake::{Ephemeral, Second};
 
-fn secure(start: u32) -> Board<X25519<Stream>> {
-    let rng = stream(Purpose::SessionNonces, start);
-    board_with(X25519::new(rng), policy(), ledger())
+/// In the place of the generator of the hardware. It has nothing to do with the root of the device:
+/// handshake keys from its streams would fall with what is stored.
+pub(super) fn hardware(start: u32) -> ChaCha20Rng {
+    ChaCha20Rng::seed_from_u64(start.into())
+}
+
+fn secure(start: u32) -> Board<X25519<ChaCha20Rng>> {
+    board_with(X25519::new(hardware(start)), policy(), ledger())
 }
 
 /// The coordinator's side, with another key for each Hello.
@@ -44,7 +51,7 @@ fn said<R: Greeter>(board: &mut Board<R>) -> Hello {
     }
 }
 
-fn greeted() -> (Board<X25519<Stream>>, Hello) {
+fn greeted() -> (Board<X25519<ChaCha20Rng>>, Hello) {
     let mut board = secure(0);
     board.timeout();
     let hello = said(&mut board);
@@ -75,7 +82,7 @@ fn a_handshake_is_under_the_current_chain_key() {
         hides_number: true,
         ..policy()
     };
-    let rng = X25519::new(stream(Purpose::SessionNonces, 0));
+    let rng = X25519::new(hardware(0));
     let mut board = board_with(rng, hidden, ledger());
     for round in [1, 2] {
         let mut other = coordinator_with(round);

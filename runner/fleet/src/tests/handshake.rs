@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng as _;
 use smolfed_core::ledger::Ledger;
 use smolfed_core::session::{Phase, Policy, X25519};
-use smolfed_core::stream::{Purpose, Stream};
 use smolfed_core::wire::greeting::{Greeting, Hello, Name, Versions};
 use smolfed_core::wire::handshake::{Ephemeral, Second};
 use smolfed_core::wire::keys::{Chain as _, Nonce};
@@ -21,10 +22,12 @@ use crate::exchange::ExchangeOutcome;
 use crate::ledgers::KnownLedgers;
 use crate::peer::{ConnectionId, Terms};
 
-type Secure = Board<X25519<Stream>>;
+/// Its keys are from what stands for the generator of its hardware, and not from the root of its
+/// streams: under a root that somebody finds later they would be worth nothing.
+type Secure = Board<X25519<ChaCha20Rng>>;
 
 fn secure(flash: Ram, start: u32, policy: Policy) -> Secure {
-    let rng = stream(Purpose::SessionNonces, start, 2);
+    let rng = ChaCha20Rng::seed_from_u64(start.into());
     board_by(X25519::new(rng), 2, policy, Ledger::open(flash).unwrap())
 }
 
