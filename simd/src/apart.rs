@@ -1,10 +1,22 @@
-//! A model whose batches are compiled once, not in every loop that takes steps with them.
+//! A model whose batches are compiled once for each instruction set, not in every loop that takes
+//! steps with them.
 
 use pulp::{Arch, NullaryFnOnce};
 use smolfed_core::model::{BatchPart, Model, ModelError, ModelKind, Sums, Then};
 use smolfed_core::samples::Samples;
 
-/// A model with the results of another, whose gradients and scores are functions.
+/// Whether a model scores a sample as `Wx + b`. All that do have the same scores, and the core's
+/// loop over blocks of their gradient takes the step of each block while it is at hand.
+pub(crate) const fn is_affine<M: Model>() -> bool {
+    matches!(
+        M::KIND,
+        ModelKind::Linear | ModelKind::Logistic | ModelKind::Softmax
+    )
+}
+
+/// A model with the results of another, whose gradients are a function: a batch is called, not
+/// inlined. But if something is done to the gradient block by block, the loop that does it has a
+/// batch of its own.
 #[derive(Clone, Copy)]
 pub(crate) struct Apart<M>(pub(crate) M);
 
@@ -49,6 +61,11 @@ impl<M: Model> Model for Apart<M> {
         Sums { gradient, loss }: Sums<'_>,
         then: &mut impl Then,
     ) -> Result<(), ModelError> {
+        // The compiler knows the size, and leaves out one of the two.
+        if const { is_affine::<M>() } && size_of_val(then) > 0 {
+            let sums = Sums { gradient, loss };
+            return (self.0).add_part(parameters, samples, part, scratch, sums, then);
+        }
         call(Part {
             model: &self.0,
             parameters,

@@ -1,15 +1,14 @@
 //! Local training and scores of each model, with the widest vectors of this machine.
 
-use core::convert::identity;
-
 use pulp::{Arch, NullaryFnOnce};
-use smolfed_core::model::{Distilled, Model, ModelError, WithRow};
+use smolfed_core::model::{Distilled, Model, ModelError, Softmax, WithRow};
 use smolfed_core::personal::{self, Anchor, PersonalTraining, StepMemory};
 use smolfed_core::samples::Samples;
 use smolfed_core::stream::Stream;
 use smolfed_core::train::{self, LocalTraining, TrainError, TrainReport, Workspace};
 
-use crate::{Rows, apart::Apart};
+use crate::Rows;
+use crate::apart::{Apart, is_affine};
 
 /// A model whose kernels are compiled here.
 pub trait Kernels: Model {
@@ -74,15 +73,9 @@ pub type GradientRelease<'a> = dyn FnMut(&mut [f32]) -> Result<(), TrainError> +
 /// Compiles the kernels of a model.
 ///
 /// A macro, because generic functions would be compiled in the crates that call them; and not
-/// inlined for the same reason.
+/// inlined for the same reason. Every model is [`Apart`]: its loops share one batch.
 macro_rules! kernels {
-    ($model:ty) => {
-        kernels!($model, identity);
-    };
-    ($model:ty, apart) => {
-        kernels!($model, Apart);
-    };
-    ($model:ty, $kernel:path) => {
+    ($model:ty $(, apart)?) => {
         impl Kernels for $model {
             #[inline(never)]
             fn local_update(
@@ -94,7 +87,7 @@ macro_rules! kernels {
                 work: Workspace<'_>,
             ) -> Result<TrainReport, TrainError> {
                 Arch::new().dispatch(LocalUpdate {
-                    model: &$kernel(*self),
+                    model: &Apart(*self),
                     samples,
                     global,
                     settings,
@@ -113,7 +106,7 @@ macro_rules! kernels {
                 memory: StepMemory<'_>,
             ) -> Result<TrainReport, TrainError> {
                 Arch::new().dispatch(Descend {
-                    model: &$kernel(*self),
+                    model: &Apart(*self),
                     samples,
                     local,
                     steps,
@@ -131,6 +124,11 @@ macro_rules! kernels {
                 scratch: &mut [f32],
                 scores: &mut [f32],
             ) -> Result<(), ModelError> {
+                if const { is_affine::<Self>() } {
+                    let layer = Softmax::new(self.feature_count(), self.output_count());
+                    let samples = samples.without_targets();
+                    return affine_scores(layer, parameters, &samples, batch, scores);
+                }
                 Arch::new().dispatch(Scores {
                     model: self,
                     parameters,
@@ -171,7 +169,7 @@ pub fn distil(
     memory: StepMemory<'_>,
 ) -> Result<TrainReport, TrainError> {
     Arch::new().dispatch(Descend {
-        model,
+        model: &Apart(*model),
         samples: &WithRow(samples),
         local,
         steps: Steps {
@@ -181,6 +179,25 @@ pub fn distil(
         },
         stream,
         memory,
+    })
+}
+
+/// The scores `Wx + b`, whatever the loss.
+#[inline(never)]
+fn affine_scores(
+    layer: Softmax<usize, usize>,
+    parameters: &[f32],
+    samples: &Rows<'_, ()>,
+    batch: &[u32],
+    scores: &mut [f32],
+) -> Result<(), ModelError> {
+    Arch::new().dispatch(Scores {
+        model: &layer,
+        parameters,
+        samples,
+        batch,
+        scratch: &mut [],
+        scores,
     })
 }
 
@@ -258,16 +275,16 @@ impl<M: Model<Target: Default>> NullaryFnOnce for LocalUpdate<'_, M> {
 }
 
 /// The arguments of [`Model::batch_scores`].
-pub(crate) struct Scores<'a, M: Model> {
+pub(crate) struct Scores<'a, M, T> {
     pub(crate) model: &'a M,
     pub(crate) parameters: &'a [f32],
-    pub(crate) samples: &'a Rows<'a, M::Target>,
+    pub(crate) samples: &'a Rows<'a, T>,
     pub(crate) batch: &'a [u32],
     pub(crate) scratch: &'a mut [f32],
     pub(crate) scores: &'a mut [f32],
 }
 
-impl<M: Model<Target: Default>> NullaryFnOnce for Scores<'_, M> {
+impl<M: Model, T: Copy + Default> NullaryFnOnce for Scores<'_, M, T> {
     type Output = Result<(), ModelError>;
 
     #[inline(always)]

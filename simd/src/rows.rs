@@ -32,6 +32,11 @@ impl<'a, T> Rows<'a, T> {
         }
     }
 
+    /// The same features, for what looks at nothing else.
+    pub(crate) const fn without_targets(&self) -> Rows<'a, ()> {
+        Rows::new(self.features, self.feature_count, &[], self.rows)
+    }
+
     /// Row of the table that is sample `index`; one that does not exist if there is none.
     #[inline(always)]
     fn row(&self, index: usize) -> usize {
@@ -88,6 +93,16 @@ mod tests {
         assert_eq!((rows.features(0), rows.target(0)), (&[3.0, 4.0][..], 6));
         assert_eq!((rows.features(1), rows.target(1)), (&[1.0, 2.0][..], 5));
         assert_eq!(format!("{rows:?}"), "Rows(3 samples of 2 features)");
+    }
+
+    #[test]
+    fn features_are_the_same_without_targets() {
+        let rows = Rows::new(&[1.0, 2.0, 3.0, 4.0], 2, &[5u16, 6], &[1, 0, 9]);
+        let bare = rows.without_targets();
+        assert_eq!(bare.len(), rows.len());
+        for sample in 0..4 {
+            assert_eq!(bare.features(sample), rows.features(sample));
+        }
     }
 
     #[test]

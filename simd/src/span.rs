@@ -349,14 +349,65 @@ fn run<M: Residuals<Target: Copy + Default> + Kernels>(
     check_features(job.model, &rows)?;
     order.clear();
     order.extend((0..).take(rows.len()));
-    Arch::new().dispatch(SpanTraining {
-        job,
-        rows: &rows,
+
+    let Job {
+        model,
+        samples,
+        gram,
+        start,
+        pulled,
+        descent,
+    } = job;
+    let outputs = model.output_count();
+    let stride = rows.len().next_multiple_of(PADDING);
+    let batch_stride = descent.batch_size.min(rows.len()).next_multiple_of(PADDING);
+    let matrix = outputs * stride;
+    let of_pull = if pulled.is_some() { matrix } else { 0 };
+    values.resize(3 * matrix + of_pull + (outputs + 2) * batch_stride);
+    values.fill(0.0);
+    let (base, rest) = values.split_at_mut(matrix);
+    let (pulled_scores, rest) = rest.split_at_mut(of_pull);
+    let (coefficients, rest) = rest.split_at_mut(matrix);
+    let (products, rest) = rest.split_at_mut(matrix);
+    let (scores, spare) = rest.split_at_mut(outputs * batch_stride);
+
+    linear_scores(&rows, start, [stride, 1], base);
+    if let Some(pulled) = pulled {
+        linear_scores(&rows, pulled, [stride, 1], pulled_scores);
+    }
+    let iterate = Iterate {
+        t: 0.0,
+        p: 0.0,
+        scale: 1.0,
+        coefficients,
+        products,
+        base,
+        pulled: pulled_scores,
+        stride,
+        squares: 0.0,
+        batch: Batch {
+            scores,
+            spare,
+            stride: batch_stride,
+        },
+    };
+    let (report, iterate) = Arch::new().dispatch(SpanTraining::<M> {
+        samples,
+        gram,
+        descent,
+        start,
+        iterate,
         stream,
         order,
-        values,
+    })?;
+    displace(Displacement {
+        rows: &rows,
+        iterate: &iterate,
+        start,
+        pulled,
         out,
-    })
+    });
+    Ok(report)
 }
 
 /// Whether the model is one, and each row has its features.
@@ -396,20 +447,27 @@ fn score<M: Kernels<Target: Copy + Default>>(
     if found != expected {
         return Err(ModelError::Scratch { expected, found });
     }
-    Arch::new().dispatch(Scores {
-        rows: &rows,
-        parameters,
-        classes,
-        scores,
-    });
+    linear_scores(&rows, parameters, [1, classes], scores);
     Ok(())
 }
 
-/// The arguments of [`score`], once they fit each other.
+/// The scores of rows, at distances `strides` between classes and between samples: compiled once,
+/// for they do not depend on the model.
+#[inline(never)]
+fn linear_scores(rows: &[&[f32]], parameters: &[f32], strides: [usize; 2], scores: &mut [f32]) {
+    Arch::new().dispatch(Scores {
+        rows,
+        parameters,
+        strides,
+        scores,
+    });
+}
+
+/// The arguments of [`linear_scores`].
 struct Scores<'a> {
     rows: &'a [&'a [f32]],
     parameters: &'a [f32],
-    classes: usize,
+    strides: [usize; 2],
     scores: &'a mut [f32],
 }
 
@@ -418,8 +476,8 @@ impl WithSimd for Scores<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let classes = self.classes;
-        let place = |class, sample| sample * classes + class;
+        let [of_class, of_sample] = self.strides;
+        let place = |class, sample| class * of_class + sample * of_sample;
         products::scores(simd, self.rows, self.parameters, place, self.scores);
     }
 }
@@ -455,111 +513,89 @@ impl<M: Residuals> WithSimd for Losses<'_, M> {
     }
 }
 
-/// The arguments of [`run`], once they fit each other.
-struct SpanTraining<'a, M: Kernels> {
-    job: Job<'a, M>,
-    rows: &'a [&'a [f32]],
+/// The arguments of [`Iterate::descend`].
+struct SpanTraining<'a, 'i, M: Kernels> {
+    samples: &'a Rows<'a, M::Target>,
+    gram: &'a Gram,
+    descent: Descent,
+    start: &'a [f32],
+    iterate: Iterate<'i>,
     stream: &'a mut Stream,
     order: &'a mut [u32],
-    values: &'a mut Aligned,
-    out: &'a mut [f32],
 }
 
-impl<M: Residuals<Target: Copy + Default> + Kernels> WithSimd for SpanTraining<'_, M> {
-    type Output = Result<TrainReport, TrainError>;
+impl<'i, M: Residuals<Target: Copy + Default> + Kernels> WithSimd for SpanTraining<'_, 'i, M> {
+    type Output = Result<(TrainReport, Iterate<'i>), TrainError>;
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
         let Self {
-            job,
-            rows,
-            stream,
-            order,
-            values,
-            out,
-        } = self;
-        let Job {
-            model,
             samples,
             gram,
-            start,
-            pulled,
             descent,
-        } = job;
-        let outputs = model.output_count();
-        let stride = rows.len().next_multiple_of(PADDING);
-        let batch_stride = descent.batch_size.min(rows.len()).next_multiple_of(PADDING);
-        let matrix = outputs * stride;
-        let of_pull = if pulled.is_some() { matrix } else { 0 };
-        values.resize(3 * matrix + of_pull + (outputs + 2) * batch_stride);
-        values.fill(0.0);
-        let (base, rest) = values.split_at_mut(matrix);
-        let (pulled_scores, rest) = rest.split_at_mut(of_pull);
-        let (coefficients, rest) = rest.split_at_mut(matrix);
-        let (products, rest) = rest.split_at_mut(matrix);
-        let (scores, spare) = rest.split_at_mut(outputs * batch_stride);
-
-        let place = |class, sample| class * stride + sample;
-        products::scores(simd, rows, start, place, base);
-        if let Some(pulled) = pulled {
-            products::scores(simd, rows, pulled, place, pulled_scores);
-        }
-        let mut iterate = Iterate {
-            t: 0.0,
-            p: 0.0,
-            scale: 1.0,
-            coefficients,
-            products,
-            base,
-            pulled: pulled_scores,
-            stride,
-            squares: f64::from(squared_norm(start)),
-            batch: Batch {
-                scores,
-                spare,
-                stride: batch_stride,
-            },
-        };
+            start,
+            mut iterate,
+            stream,
+            order,
+        } = self;
+        iterate.squares = f64::from(squared_norm(start));
         let report = iterate.descend::<S, M>(simd, samples, gram, &descent, stream, order)?;
-
-        displacement(simd, rows, &iterate, (start, pulled), out);
-        Ok(report)
+        Ok((report, iterate))
     }
 }
 
-/// `out = t·w₀ + p·δ + X'A`, of a start and what pulls.
-#[inline(always)]
-fn displacement<S: Simd>(
-    simd: S,
-    rows: &[&[f32]],
-    iterate: &Iterate<'_>,
-    (start, pulled): (&[f32], Option<&[f32]>),
-    out: &mut [f32],
-) {
-    let Iterate {
-        t,
-        p,
-        scale,
-        stride,
-        ..
-    } = *iterate;
-    let factors = &*iterate.coefficients;
-    let biases_from = out.len() - factors.len() / stride;
-    let (weights, biases) = out.split_at_mut(biases_from);
-    let (start_weights, start_biases) = start.split_at(biases_from);
-    let sum = Combination {
-        base: (t, start_weights),
-        factors,
-        stride,
-        scale,
-    };
-    combine(simd, rows, sum, weights);
-    let of_class = factors.chunks_exact(stride);
-    for ((bias, start), of_class) in biases.iter_mut().zip(start_biases).zip(of_class) {
-        *bias = t * start + scale * of_class.iter().sum::<f32>();
-    }
-    for (moved, pulled) in out.iter_mut().zip(pulled.unwrap_or_default()) {
-        *moved += p * pulled;
+/// `out = t·w₀ + p·δ + X'A`: compiled once, for it does not depend on the model.
+#[inline(never)]
+fn displace(displacement: Displacement<'_, '_>) {
+    Arch::new().dispatch(displacement);
+}
+
+/// The arguments of [`displace`].
+struct Displacement<'a, 'i> {
+    rows: &'a [&'a [f32]],
+    iterate: &'a Iterate<'i>,
+    start: &'a [f32],
+    pulled: Option<&'a [f32]>,
+    out: &'a mut [f32],
+}
+
+impl WithSimd for Displacement<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self {
+            rows,
+            iterate,
+            start,
+            pulled,
+            out,
+        } = self;
+        let Iterate {
+            t,
+            p,
+            scale,
+            stride,
+            ..
+        } = *iterate;
+        let factors = &*iterate.coefficients;
+        let biases_from = out.len() - factors.len() / stride;
+        let (weights, biases) = out.split_at_mut(biases_from);
+        let (start_weights, start_biases) = start.split_at(biases_from);
+        let sum = Combination {
+            base: (t, start_weights),
+            factors,
+            stride,
+            scale,
+        };
+        combine(simd, rows, sum, weights);
+        let of_class = factors.chunks_exact(stride);
+        for ((bias, start), of_class) in biases.iter_mut().zip(start_biases).zip(of_class) {
+            *bias = t * start + scale * of_class.iter().sum::<f32>();
+        }
+        for (moved, pulled) in out.iter_mut().zip(pulled.unwrap_or_default()) {
+            *moved += p * pulled;
+        }
     }
 }
 

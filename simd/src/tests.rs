@@ -5,15 +5,18 @@ use core::num::NonZeroU32;
 use proptest::prelude::*;
 use pulp::Arch;
 use smolfed_core::model::{
-    BatchPart, Encoder, Layer, Linear, Logistic, Model, Sequential, Shape, Softmax, Sums,
+    BatchPart, Distilled, Encoder, Layer, Linear, Logistic, Model, Sequential, Shape, Softmax,
+    Sums, WithRow,
 };
 use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
-use smolfed_core::stream::{Purpose, Root, StreamId};
-use smolfed_core::train::{Clipping, LocalTraining, Workspace};
+use smolfed_core::personal::{self, Anchor, Effort, PersonalTraining, StepMemory};
+use smolfed_core::smooth::NarrowSmoothing;
+use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
+use smolfed_core::train::{self, Clipping, LocalTraining, TrainReport, Workspace};
 
-use crate::Rows;
 use crate::apart::Part;
 use crate::kernels::{LocalUpdate, Scores};
+use crate::{Kernels, Rows, Steps, distil};
 
 /// What kernels are compiled for, as far as this machine has it: SSE2, AVX2, AVX-512; NEON.
 fn widths() -> Vec<Arch> {
@@ -35,6 +38,15 @@ fn values(count: usize, salt: u32) -> Vec<f32> {
 
 fn bits(v: &[f32]) -> Vec<u32> {
     v.iter().map(|x| x.to_bits()).collect()
+}
+
+/// The order of the samples.
+fn stream() -> Stream {
+    Root::from_seed(1).stream(StreamId {
+        purpose: Purpose::BatchShuffle,
+        round: 0,
+        device: 0,
+    })
 }
 
 /// The size of a problem.
@@ -89,11 +101,7 @@ fn at_width<M: Model<Target: Default>>(
         samples: &samples,
         global: &global,
         settings: &settings,
-        stream: &mut Root::from_seed(1).stream(StreamId {
-            purpose: Purpose::BatchShuffle,
-            round: 0,
-            device: 0,
-        }),
+        stream: &mut stream(),
         work: Workspace {
             local: &mut local,
             update: &mut update,
@@ -209,4 +217,171 @@ fn network_has_the_same_bits(network: &Sequential, salt: u32) {
     for width in widths() {
         assert_eq!(run(width), expected, "{width:?} of {network:?}");
     }
+}
+
+const FEATURES: usize = 70;
+const SAMPLES: usize = 33;
+
+fn classes() -> Vec<u16> {
+    (0..SAMPLES as u16).map(|i| i * 7 % 3).collect()
+}
+
+fn settings() -> PersonalTraining {
+    PersonalTraining {
+        effort: Effort::Epochs(2),
+        batch_size: NonZeroU32::new(10).unwrap(),
+        learning_rate: LearningRate::new(0.1).unwrap(),
+        weight_decay: Penalty::new(4e-5).unwrap(),
+    }
+}
+
+/// The model after steps from the same start, and their report.
+fn after<M: Model>(
+    model: &M,
+    steps: impl FnOnce(&mut [f32], &mut Stream, StepMemory<'_>) -> TrainReport,
+) -> (Vec<u32>, TrainReport) {
+    let mut local = values(model.parameter_count(), 1);
+    let memory = StepMemory {
+        gradient: &mut vec![f32::NAN; local.len()],
+        order: &mut [0; SAMPLES],
+        scratch: &mut vec![f32::NAN; model.scratch_count(20)],
+    };
+    let report = steps(&mut local, &mut stream(), memory);
+    (bits(&local), report)
+}
+
+/// The kernels of a model, which are compiled apart, against the core.
+fn has_the_bits_of_the_core<M: Kernels<Target: Default>>(model: &M, targets: &[M::Target]) {
+    let (table, count) = (values(FEATURES * SAMPLES, 0), model.parameter_count());
+    let rows: Vec<u32> = (0..SAMPLES as u32).rev().collect();
+    let samples = &Rows::new(&table, FEATURES, targets, &rows);
+    let (at, settings) = (&values(count, 2)[..], &settings());
+    let strength = Penalty::new(0.1).unwrap();
+    let anchor = Some(&Anchor {
+        at,
+        strength,
+        importance: None,
+    });
+
+    let expected = after(model, |local, rng, memory| {
+        personal::descend(model, samples, local, anchor, settings, rng, memory).unwrap()
+    });
+    let found = after(model, |local, rng, memory| {
+        let steps = Steps {
+            settings,
+            anchor,
+            release: None,
+        };
+        model.descend(samples, local, steps, rng, memory).unwrap()
+    });
+    assert_eq!(found, expected, "steps");
+
+    // What is released is half of each gradient.
+    let mut halve = |gradient: &mut [f32]| {
+        gradient.iter_mut().for_each(|g| *g *= 0.5);
+        Ok(())
+    };
+    let expected = after(model, |local, rng, memory| {
+        personal::descend_released(model, samples, local, settings, rng, memory, &mut halve)
+            .unwrap()
+    });
+    let found = after(model, |local, rng, memory| {
+        let steps = Steps {
+            settings,
+            anchor: None,
+            release: Some(&mut halve),
+        };
+        model.descend(samples, local, steps, rng, memory).unwrap()
+    });
+    assert_eq!(found, expected, "steps that are released");
+
+    for smoothing in [None, Some(NarrowSmoothing::new(1.0).unwrap())] {
+        let settings = &LocalTraining {
+            gradient_smoothing: smoothing,
+            ..LocalTraining::new(settings.learning_rate, ClipNorm::new(0.3).unwrap())
+        };
+        let trained = |is_core| {
+            let mut update = vec![f32::NAN; count];
+            let work = Workspace {
+                local: &mut vec![f32::NAN; count],
+                update: &mut update,
+                order: &mut [0; SAMPLES],
+                scratch: &mut vec![f32::NAN; model.scratch_count(20)],
+            };
+            let report = match is_core {
+                true => train::local_update(model, samples, at, settings, &mut stream(), work),
+                false => model.local_update(samples, at, settings, &mut stream(), work),
+            };
+            (bits(&update), report.unwrap())
+        };
+        assert_eq!(trained(false), trained(true), "{smoothing:?}");
+    }
+
+    let batch: Vec<u32> = (0..SAMPLES as u32).step_by(2).collect();
+    let outputs = model.output_count();
+    let scored = |is_core: bool, parameters: &[f32], batch: &[u32], count: usize| {
+        let mut scores = vec![f32::NAN; count];
+        let scratch = &mut vec![f32::NAN; model.score_scratch_count()];
+        let result = match is_core {
+            true => model.batch_scores(parameters, samples, batch, scratch, &mut scores),
+            false => model.row_scores(parameters, samples, batch, scratch, &mut scores),
+        };
+        (result, bits(&scores))
+    };
+    let count = batch.len() * outputs;
+    let expected = scored(true, at, &batch, count);
+    assert_eq!(expected.0, Ok(()));
+    assert_eq!(scored(false, at, &batch, count), expected, "scores");
+    // What does not fit is refused with the same words.
+    let beyond = [SAMPLES as u32];
+    for (parameters, batch, count) in [
+        (&at[1..], &batch[..], count),
+        (at, &batch, count + 1),
+        (at, &beyond, outputs),
+        (at, &[], 0),
+    ] {
+        let (expected, _) = scored(true, parameters, batch, count);
+        assert!(expected.is_err());
+        assert_eq!(scored(false, parameters, batch, count).0, expected);
+    }
+}
+
+#[test]
+fn kernels_have_the_bits_of_the_core() {
+    let bit: Vec<u16> = classes().iter().map(|class| class % 2).collect();
+    has_the_bits_of_the_core(&Linear::new(FEATURES), &values(SAMPLES, 3));
+    has_the_bits_of_the_core(&Logistic::new(FEATURES), &bit);
+    has_the_bits_of_the_core(&Softmax::new(FEATURES, 3), &classes());
+    let encoder = Encoder::new(FEATURES, 6, 3, Default::default());
+    has_the_bits_of_the_core(&encoder, &classes());
+    let image = Shape::Image {
+        channels: 1,
+        height: 7,
+        width: 10,
+    };
+    let layers = [
+        Layer::Dense { outputs: 9 },
+        Layer::Relu,
+        Layer::Dense { outputs: 3 },
+    ];
+    has_the_bits_of_the_core(&Sequential::new(image, &layers).unwrap(), &classes());
+}
+
+#[test]
+fn distilling_has_the_bits_of_the_core() {
+    let (table, targets) = (values(FEATURES * SAMPLES, 0), classes());
+    let rows: Vec<u32> = (0..SAMPLES as u32).collect();
+    let samples = &Rows::new(&table, FEATURES, &targets, &rows);
+    // Logarithms of something, and one sample without a teacher.
+    let teacher = values(3 * (SAMPLES - 1), 4);
+    let model = &Distilled::new(Softmax::new(FEATURES, 3), &teacher, 0.5);
+    let settings = &settings();
+    let expected = after(model, |local, rng, memory| {
+        let samples = &WithRow(samples);
+        personal::descend(model, samples, local, None, settings, rng, memory).unwrap()
+    });
+    let found = after(model, |local, rng, memory| {
+        distil(model, samples, local, settings, rng, memory).unwrap()
+    });
+    assert_eq!(found, expected);
 }
