@@ -44,7 +44,7 @@ pub use crate::format::{
     WEIGHT_FRACTION, round_feature, round_target, round_weight, value_of_weight,
 };
 pub(crate) use crate::format::{is_weight, value_in_place};
-pub use gradient::{Saturations, loss_and_gradient};
+pub use gradient::{Saturations, Scratch, loss_and_gradient};
 pub use loss::FixedPointModel;
 pub use samples::{FixedPointSamples, FixedPointSlice};
 #[cfg(any(test, feature = "hazmat"))]

@@ -23,7 +23,7 @@ mod softmax;
 mod tensors;
 
 use crate::samples::Samples;
-use affine::Affine;
+use affine::{Affine, PartOf};
 use pass::Losses;
 
 pub use affine::BATCH_GROUP;
@@ -170,7 +170,7 @@ pub trait Model {
         layer.add_part(
             &LossesOf(self),
             parameters,
-            (samples, part),
+            PartOf { samples, part },
             scratch,
             sums,
             then,

@@ -45,7 +45,8 @@ fn one_by_one(weights: &[i32], features: &[i32]) -> i64 {
 /// The scores of a sample, rounded to 2^−[`SCORE_FRACTION`]; how many are saturated.
 #[inline(always)]
 pub(super) fn scores<X: Feature>(
-    (weights, biases): (&[i32], &[i32]),
+    weights: &[i32],
+    biases: &[i32],
     features: &[i32],
     scale: FeatureScale,
     scores: &mut [i32],
@@ -132,7 +133,7 @@ mod tests {
         for (weight, expected) in [(MAX_WEIGHT, i32::MAX), (-MAX_WEIGHT, i32::MIN)] {
             let weights = [weight; 4_096];
             let mut found = [0; 1];
-            let saturated = scores::<i8>((&weights, &[0]), &[127; 4_096], scale, &mut found);
+            let saturated = scores::<i8>(&weights, &[0], &[127; 4_096], scale, &mut found);
             assert_eq!((found[0], saturated), (expected, 1));
         }
     }
@@ -143,7 +144,7 @@ mod tests {
         // (3 · 1/2 − 1 · 3/2 + 2) · 2⁻¹⁸: half a unit of 2⁻¹⁶ is rounded up.
         let mut found = [0; 2];
         let weights = ([3, -1, 2 << 18, 0], [2, 0]);
-        scores::<i8>((&weights.0, &weights.1), &[1, 3], scale, &mut found);
+        scores::<i8>(&weights.0, &weights.1, &[1, 3], scale, &mut found);
         assert_eq!(found, [1, 1 << 16]);
     }
 }

@@ -24,8 +24,7 @@ pub struct Saturations {
 /// Loss of the samples that `batch` names in units of 2⁻¹⁶, summed; their gradients are added to
 /// `gradient`.
 ///
-/// * Shape: `parameters` and `gradient` have as many entries as the model, `scores` as many as it
-///   has outputs and `row` as it has features.
+/// * Shape: `parameters` and `gradient` have as many entries as the model.
 /// * Units: those of a gradient are residuals' times features'; residuals are shifted to the left
 ///   so far that a batch of this length fits 32 bits.
 /// * Cost: two products of 32 bits for each weight of each sample.
@@ -34,11 +33,12 @@ pub struct Saturations {
 /// [`TrainError`] if a length does not fit, or the batch is too long.
 #[inline(always)]
 pub fn loss_and_gradient<M, S>(
-    (model, samples): (&M, &S),
+    model: &M,
+    samples: &S,
     scale: FeatureScale,
     parameters: &[i32],
     batch: &[u32],
-    (scores, row): (&mut [i32], &mut [i32]),
+    mut scratch: Scratch<'_>,
     gradient: &mut [i32],
 ) -> Result<u64, TrainError>
 where
@@ -51,7 +51,7 @@ where
         samples,
         scale,
     };
-    let (scratch, counts) = (&mut Scratch { scores, row }, &mut Saturations::default());
+    let (scratch, counts) = (&mut scratch, &mut Saturations::default());
     gradients.add_to(gradient, parameters, batch, places, scratch, counts)
 }
 
@@ -72,11 +72,11 @@ impl Saturations {
 }
 
 /// Memory for one sample.
-pub(super) struct Scratch<'a> {
+pub struct Scratch<'a> {
     /// As many entries as the model has outputs, at least.
-    pub(super) scores: &'a mut [i32],
+    pub scores: &'a mut [i32],
     /// As many entries as the model has features, at least.
-    pub(super) row: &'a mut [i32],
+    pub row: &'a mut [i32],
 }
 
 /// The gradients of a model on a device's samples.
@@ -126,7 +126,7 @@ where
                 let expected = features;
                 return Err(ModelError::Features { expected, found }.into());
             }
-            let saturated = dot::scores::<S::Feature>((weights, biases), row, self.scale, scores);
+            let saturated = dot::scores::<S::Feature>(weights, biases, row, self.scale, scores);
             counts.scores = counts.scores.saturating_add(saturated);
             let target = self.samples.target(index);
             let (sample_loss, saturated) = self.model.residuals_in_place(scores, target);

@@ -27,7 +27,8 @@ impl Rates {
     #[inline(always)]
     pub(super) fn descend(
         &self,
-        (global, largest): (&[i32], i32),
+        global: &[i32],
+        largest: i32,
         local: &[i32],
         displacement: &mut [i32],
     ) -> (u64, u32) {
@@ -262,7 +263,7 @@ mod tests {
             let of = |a| Multiplier::new(a, 1.0, 0, 1).unwrap();
             let rates = Rates { gradient: of(rate), decay: of(decay), proximal: of(proximal) };
             let mut d = [g];
-            let (found, saturated) = rates.descend((&[start], start.abs()), &[w], &mut d);
+            let (found, saturated) = rates.descend(&[start], start.abs(), &[w], &mut d);
             let decayed = f64::from(w) * (1.0 - f64::from(decay));
             let pulled = f64::from(w - start) * f64::from(proximal);
             let exact = decayed - pulled - f64::from(g) * f64::from(rate);

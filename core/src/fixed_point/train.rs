@@ -233,8 +233,8 @@ where
             return Ok(());
         }
         let length = NonZeroU32::new(indices.len() as u32).unwrap_or(NonZeroU32::MIN);
-        let start = (self.global, descent.largest);
-        let (squares, saturated) = self.rates(length)?.descend(start, local, update);
+        let (rates, largest) = (self.rates(length)?, descent.largest);
+        let (squares, saturated) = rates.descend(self.global, largest, local, update);
         counts.weights = counts.weights.saturating_add(saturated);
         let is_each = self.settings.clipping == Clipping::EveryStep;
         let ball = self.ball()?.filter(|_| is_each);

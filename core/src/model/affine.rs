@@ -23,6 +23,12 @@ pub(super) struct Affine {
     outputs: usize,
 }
 
+/// A part of a batch of these samples.
+pub(super) struct PartOf<'a, S> {
+    pub(super) samples: &'a S,
+    pub(super) part: BatchPart<'a>,
+}
+
 impl Affine {
     #[inline(always)]
     pub(super) const fn of(features: usize, outputs: usize) -> Self {
@@ -57,7 +63,7 @@ impl Affine {
         self,
         losses: &L,
         parameters: &[f32],
-        (samples, part): (&S, BatchPart<'_>),
+        PartOf { samples, part }: PartOf<'_, S>,
         scratch: &mut [f32],
         Sums { gradient, loss }: Sums<'_>,
         then: &mut impl Then,

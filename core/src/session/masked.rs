@@ -64,7 +64,8 @@ impl DeviceMasks {
     #[inline(never)]
     pub(super) fn add(
         &self,
-        (round, helper): (u32, u8),
+        round: u32,
+        helper: u8,
         masking: Masking,
         low: &mut [u32],
         high: &mut [u32],
@@ -77,7 +78,8 @@ impl DeviceMasks {
     #[inline(never)]
     pub(super) fn tag(
         &self,
-        (round, helper): (u32, u8),
+        round: u32,
+        helper: u8,
         terms: &Terms,
         invitation: &Tagged,
         model: &[f32],

@@ -134,8 +134,7 @@ impl<D> Round<D> {
         else {
             return Tag::default();
         };
-        let name = (self.number, helper);
-        let terms = masks.terms(grid);
-        device.masks.tag(name, &terms, &self.tagged, model)
+        let (round, terms) = (self.number, masks.terms(grid));
+        (device.masks).tag(round, helper, &terms, &self.tagged, model)
     }
 }

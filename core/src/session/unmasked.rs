@@ -40,13 +40,13 @@ impl DeviceMasks {
 
     /// Never called, as the invitation is declined. If it were, no update would leave without a
     /// mask.
-    pub(super) fn add(&self, _: (u32, u8), _: Masking, low: &mut [u32], high: &mut [u32]) {
+    pub(super) fn add(&self, _: u32, _: u8, _: Masking, low: &mut [u32], high: &mut [u32]) {
         low.fill(0);
         high.fill(0);
     }
 
     /// Never called.
-    pub(super) const fn tag(&self, _: (u32, u8), _: &Terms, _: &Tagged, _: &[f32]) -> Tag {
+    pub(super) const fn tag(&self, _: u32, _: u8, _: &Terms, _: &Tagged, _: &[f32]) -> Tag {
         [0; 16]
     }
 }

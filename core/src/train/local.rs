@@ -60,6 +60,13 @@ pub(crate) struct Local<'a, M, S, const SPLIT: bool = { lanes::SOFT }> {
     pub(crate) settings: &'a LocalTraining,
 }
 
+/// What a step works on: the [`Workspace`] without the order of the samples, in which its batch is.
+struct StepMemory<'a> {
+    local: &'a [f32],
+    update: &'a mut [f32],
+    scratch: &'a mut [f32],
+}
+
 /// Passes of a step that is split, behind the samples of its batch, by their number: the quarters
 /// of the smoothing, if there is one, then the difference to the global model, a third of its
 /// entries at a time, then its norm, and last the new parameters. But for a quarter of a wide
@@ -143,7 +150,11 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
         let batch = (descent.cursor).batch(count, size, work.order, shuffle)?;
         let (local, update, scratch) = (&mut *work.local, &mut *work.update, &mut *work.scratch);
         let mean = 1.0 / batch.len() as f32;
-        let memory = (&*local, &mut *update, scratch);
+        let memory = StepMemory {
+            local,
+            update,
+            scratch,
+        };
         let has_difference = match SPLIT {
             true => self.next_pass(descent, batch, memory, report)?,
             false => self.next_samples(descent, batch, most, memory, report)?,
@@ -179,7 +190,7 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
         descent: &mut Descent,
         batch: &[u32],
         most: usize,
-        (local, update, scratch): (&[f32], &mut [f32], &mut [f32]),
+        memory: StepMemory<'_>,
         report: &mut Report,
     ) -> Result<bool, TrainError> {
         let Self {
@@ -189,6 +200,11 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
             settings,
             ..
         } = *self;
+        let StepMemory {
+            local,
+            update,
+            scratch,
+        } = memory;
         let part = BatchPart::of(batch, descent.cursor.done as usize, most);
         let sums = Sums {
             gradient: &mut *update,
@@ -230,9 +246,14 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
         &self,
         descent: &mut Descent,
         batch: &[u32],
-        (local, update, scratch): (&[f32], &mut [f32], &mut [f32]),
+        memory: StepMemory<'_>,
         report: &mut Report,
     ) -> Result<bool, TrainError> {
+        let StepMemory {
+            local,
+            update,
+            scratch,
+        } = memory;
         let done = descent.cursor.done as usize;
         descent.cursor.done += 1;
         // The order of an epoch is a piece of its own.

@@ -37,8 +37,15 @@ struct Kept<'a> {
     states: &'a mut [f32],
 }
 
-/// Input weights, recurrent weights, biases, or the gradient by them.
-type Parameters<'a> = (&'a [f32], &'a [f32], &'a [f32]);
+/// The parameters of all gates.
+#[derive(Clone, Copy)]
+struct Parameters<'a> {
+    /// Input weights, a row a gate.
+    weights: &'a [f32],
+    /// Recurrent weights, a row a gate.
+    recurrent: &'a [f32],
+    biases: &'a [f32],
+}
 
 impl Lstm {
     /// A memory of this size on a sequence. The first layer needs no derivatives by its input.
@@ -119,7 +126,7 @@ impl Lstm {
             let before = states.get(t * hidden..).unwrap_or_default();
             if WIDE {
                 self.add_recurrent(pass.prepared, before, gates);
-                for (gate, bias) in gates.iter_mut().zip(parameters.2) {
+                for (gate, bias) in gates.iter_mut().zip(parameters.biases) {
                     *gate += bias;
                 }
             } else {
@@ -157,7 +164,7 @@ impl Lstm {
             };
             step_backward(gates, [past, tanh, above], cell_derivatives);
             if t > 0 {
-                add_rows(gates, parameters.1, last_mut(below, hidden));
+                add_rows(gates, parameters.recurrent, last_mut(below, hidden));
             }
         }
         let (derivatives, states) = (&*kept.gates, &*kept.states);
@@ -170,18 +177,21 @@ impl Lstm {
             if WIDE {
                 self.project_back(pass.prepared, derivatives, below);
             } else {
-                self.plain_input_derivatives(parameters.0, derivatives, below);
+                self.plain_input_derivatives(parameters.weights, derivatives, below);
             }
         }
     }
 
-    /// Input weights, recurrent weights, biases.
     #[inline(always)]
     fn split<'a>(&self, parameters: &'a [f32]) -> Option<Parameters<'a>> {
         let gates = 4 * self.hidden;
         let (weights, rest) = parameters.split_at_checked(gates * self.width)?;
         let (recurrent, biases) = rest.split_at_checked(gates * self.hidden)?;
-        Some((weights, recurrent, biases))
+        Some(Parameters {
+            weights,
+            recurrent,
+            biases,
+        })
     }
 
     #[inline(always)]

@@ -149,6 +149,6 @@ impl<D: Copy> Round<D> {
         let (update, local) = (update.get_mut(..length), local.get_mut(..length));
         let low = patterns_mut(update.unwrap_or_default());
         let high = patterns_mut(local.unwrap_or_default());
-        device.masks.add((self.number, helper), masking, low, high);
+        (device.masks).add(self.number, helper, masking, low, high);
     }
 }

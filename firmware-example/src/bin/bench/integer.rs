@@ -4,7 +4,9 @@ use core::hint::black_box;
 use core::num::NonZeroU32;
 
 use smolfed_core::{
-    fixed_point::{FeatureScale, FixedPointSlice, FixedPointWork, local_update, loss_and_gradient},
+    fixed_point::{
+        FeatureScale, FixedPointSlice, FixedPointWork, Scratch, local_update, loss_and_gradient,
+    },
     model::Const,
     params::{ClipNorm, LearningRate},
     stream::Purpose,
@@ -63,9 +65,13 @@ fn gradient(local: &[i32; PARAMETERS], update: &mut [i32; PARAMETERS]) -> Option
     ] {
         let mut loss = None;
         let instructions = count(|| {
-            let memory = (&mut scores[..], &mut row[..]);
-            let (model, batch) = ((&model, &samples), black_box(batch));
-            loss = loss_and_gradient(model, scale, local, batch, memory, update).ok();
+            let scratch = Scratch {
+                scores: &mut scores,
+                row: &mut row,
+            };
+            let batch = black_box(batch);
+            let summed = loss_and_gradient(&model, &samples, scale, local, batch, scratch, update);
+            loss = summed.ok();
         });
         loss?;
         print(name, instructions);

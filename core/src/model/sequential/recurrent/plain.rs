@@ -8,7 +8,11 @@ impl Lstm {
     #[inline(always)]
     pub(super) fn plain_sums(
         &self,
-        (weights, recurrent, biases): Parameters<'_>,
+        Parameters {
+            weights,
+            recurrent,
+            biases,
+        }: Parameters<'_>,
         [x, state]: [&[f32]; 2],
         gates: &mut [f32],
     ) {

@@ -34,7 +34,7 @@ proptest! {
         for (t, wide) in wide.chunks_exact_mut(4 * hidden).enumerate() {
             let state = &states[t * hidden..(t + 1) * hidden];
             lstm.add_recurrent(&panels, state, wide);
-            for (gate, bias) in wide.iter_mut().zip(parts.2) {
+            for (gate, bias) in wide.iter_mut().zip(parts.biases) {
                 *gate += bias;
             }
             let mut plain = vec![f32::NAN; 4 * hidden];
@@ -55,7 +55,7 @@ proptest! {
         if !is_first {
             let (mut wide, mut plain) = (input.clone(), input.clone());
             lstm.project_back(&panels, &derivatives, &mut wide);
-            lstm.plain_input_derivatives(parts.0, &derivatives, &mut plain);
+            lstm.plain_input_derivatives(parts.weights, &derivatives, &mut plain);
             prop_assert_eq!(bits(&wide), bits(&plain));
         }
     }

@@ -47,7 +47,9 @@ impl Lstm {
     /// Copies weights to where vectors find them.
     #[inline(always)]
     pub(super) fn fill_panels(&self, parameters: Parameters<'_>, prepared: &mut [f32]) {
-        let (weights, recurrent, _) = parameters;
+        let Parameters {
+            weights, recurrent, ..
+        } = parameters;
         let gates = 4 * self.hidden;
         let Some((turned, rest)) = prepared.split_at_mut_checked(self.hidden * gates) else {
             return;
