@@ -56,7 +56,9 @@ impl Local {
         config: &SimulationConfig,
         train: &TrainConfig,
         federation: &Federation,
-        (task, effort, is_pulled): (&Task, Effort, bool),
+        task: &Task,
+        effort: Effort,
+        is_pulled: bool,
     ) -> Result<Self, ExperimentError> {
         let local = Self {
             name: config.arithmetic,

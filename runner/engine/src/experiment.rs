@@ -189,7 +189,7 @@ impl Experiment {
             sampling,
             training,
             learning_rate_decay: keys.learning_rate_decay,
-            release: release(&keys, &privacy, &*method, (weight_cap, masking), &origin),
+            release: release(&keys, &privacy, &*method, weight_cap, masking, &origin),
             attendance: keys.attendance,
             privacy,
             scale_release,
@@ -390,7 +390,8 @@ fn release(
     keys: &Keys,
     privacy: &PrivacyPlan,
     method: &dyn Method,
-    (weight_cap, masking): (Option<u32>, Option<Masking>),
+    weight_cap: Option<u32>,
+    masking: Option<Masking>,
     origin: &Origin,
 ) -> ReleaseSettings {
     ReleaseSettings {

@@ -308,8 +308,8 @@ impl<'a> TrainingLoop<'a> {
         let tensors = self.experiment.shared_tensors();
         let mut average = server.average(released);
         let noisy = is_last.then(|| average.clone());
-        let kept = (&*tensors, self.auto.as_mut());
-        server.apply(&mut self.global, &mut average, released, kept);
+        let (global, auto) = (&mut self.global, self.auto.as_mut());
+        server.apply(global, &mut average, released, &tensors, auto);
         self.spectrum = noisy.map(|noisy| {
             let weights = tensors.first().copied().unwrap_or(0);
             Spectrum::new(clean, &noisy, &average, weights)

@@ -58,7 +58,8 @@ impl ServerStep {
         global: &mut [f32],
         average: &mut [f32],
         released: &Released,
-        (tensors, auto): (&[usize], Option<&mut Auto>),
+        tensors: &[usize],
+        auto: Option<&mut Auto>,
     ) {
         let denominator = self.denominator(released.cohort_size()).unwrap_or(1.0);
         let noise_std = released.noise_std() / denominator;
@@ -127,7 +128,7 @@ mod tests {
             own: Some(own),
             ..step(Some(1.0))
         };
-        step.apply(&mut global, &mut average, &released, (&[1, 1], None));
+        step.apply(&mut global, &mut average, &released, &[1, 1], None);
         assert_eq!(global, [-1.0, 5.0]);
     }
 
@@ -136,7 +137,7 @@ mod tests {
         let (mut global, mut average) = ([1.0, 1.0], [2.0, -4.0]);
         let tensors = [1, 1];
         let released = sum(&[0, 0], 1);
-        step(Some(1.0)).apply(&mut global, &mut average, &released, (&tensors, None));
+        step(Some(1.0)).apply(&mut global, &mut average, &released, &tensors, None);
         assert_eq!(global, [2.0, -1.0]);
     }
 }

@@ -12,15 +12,16 @@ use smolfed_data::dataset::DatasetView;
 
 /// Local training of the devices of a run.
 pub trait Arithmetic: Send + Sync {
-    /// Local training of the shared model, as [`smolfed_core::train::local_update`]: from the
-    /// first of `ends`, and the update is left in the second.
+    /// Local training of the shared model, as [`smolfed_core::train::local_update`]: from
+    /// `global`, and the update is left in `update`.
     ///
     /// # Errors
     /// [`TrainError`], as there.
     fn local_update(
         &self,
         device: &Device<'_>,
-        ends: (&[f32], &mut [f32]),
+        global: &[f32],
+        update: &mut [f32],
         settings: &LocalTraining,
         order: &mut Stream,
         buffers: &mut Buffers,

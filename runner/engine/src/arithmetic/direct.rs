@@ -15,7 +15,8 @@ impl Arithmetic for Direct {
     fn local_update(
         &self,
         device: &Device<'_>,
-        (global, update): (&[f32], &mut [f32]),
+        global: &[f32],
+        update: &mut [f32],
         settings: &LocalTraining,
         order: &mut Stream,
         buffers: &mut Buffers,

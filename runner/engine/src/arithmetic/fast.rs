@@ -69,7 +69,8 @@ impl Arithmetic for Fast {
     fn local_update(
         &self,
         device: &Device<'_>,
-        (global, update): (&[f32], &mut [f32]),
+        global: &[f32],
+        update: &mut [f32],
         settings: &LocalTraining,
         order: &mut Stream,
         buffers: &mut Buffers,
@@ -77,7 +78,7 @@ impl Arithmetic for Fast {
         let effort = Effort::Epochs(settings.epochs);
         let way = Way::new(device.task, effort, settings.batch_size.get(), false);
         if !way.is_span(device.samples.len()) {
-            return Direct.local_update(device, (global, update), settings, order, buffers);
+            return Direct.local_update(device, global, update, settings, order, buffers);
         }
         of_linear_scores!(
             device.task,
@@ -86,7 +87,7 @@ impl Arithmetic for Fast {
                 let span = &mut buffers.span;
                 model.update_in_span(rows, gram, (global, update), settings, order, span)
             },
-            Direct.local_update(device, (global, update), settings, order, buffers)
+            Direct.local_update(device, global, update, settings, order, buffers)
         )
     }
 

@@ -5,8 +5,8 @@
 //! has them; the update is a difference of weights and exact as `f32`.
 
 use smolfed_core::fixed_point::{
-    self, FeatureScale, FixedPointSlice, FixedPointWork, round_target, round_weight,
-    value_of_weight,
+    self, FeatureScale, FixedPointSamples, FixedPointSlice, FixedPointWork, round_target,
+    round_weight, value_of_weight,
 };
 use smolfed_core::model::{Linear, Logistic, Softmax};
 use smolfed_core::stream::Stream;
@@ -81,7 +81,8 @@ impl Arithmetic for Integer {
     fn local_update(
         &self,
         device: &Device<'_>,
-        ends: (&[f32], &mut [f32]),
+        global: &[f32],
+        update: &mut [f32],
         settings: &LocalTraining,
         order: &mut Stream,
         buffers: &mut Buffers,
@@ -95,13 +96,13 @@ impl Arithmetic for Integer {
         match self.format.features {
             FeatureType::I8 => {
                 let mut features = std::mem::take(&mut memory.narrow);
-                let report = how.train(device, ends, &mut features, memory);
+                let report = how.train(device, global, update, &mut features, memory);
                 memory.narrow = features;
                 report
             }
             FeatureType::I16 => {
                 let mut features = std::mem::take(&mut memory.wide);
-                let report = how.train(device, ends, &mut features, memory);
+                let report = how.train(device, global, update, &mut features, memory);
                 memory.wide = features;
                 report
             }
@@ -132,7 +133,8 @@ impl How<'_> {
     fn train<X: RoundedFeature>(
         self,
         device: &Device<'_>,
-        ends: (&[f32], &mut [f32]),
+        global: &[f32],
+        update: &mut [f32],
         features: &mut Vec<X>,
         memory: &mut IntegerBuffers,
     ) -> Result<TrainReport, TrainError>
@@ -143,8 +145,9 @@ impl How<'_> {
     {
         let Device { task, samples, .. } = *device;
         let scale = FeatureScale::new::<X>(self.fraction).map_err(|_| TrainError::Range)?;
-        features.resize(samples.len() * samples.feature_count(), X::default());
-        let rows = features.chunks_exact_mut(samples.feature_count().max(1));
+        let width = samples.feature_count();
+        features.resize(samples.len() * width, X::default());
+        let rows = features.chunks_exact_mut(width.max(1));
         for (index, row) in rows.enumerate() {
             X::round_each(samples.features(index), scale, row);
         }
@@ -153,19 +156,22 @@ impl How<'_> {
                 let mut values = std::mem::take(&mut memory.values);
                 values.clear();
                 values.extend((0..samples.len()).map(|i| round_target(samples.value(i)).0));
-                let report = self.run(model, (features, &values), samples, scale, ends, memory);
+                let rounded = slice(features, &values, width)?;
+                let report = self.run(model, &rounded, scale, global, update, memory);
                 memory.values = values;
                 report
             }
             Task::Logistic(model) => {
                 let mut classes = labels(samples, memory);
-                let report = self.run(model, (features, &classes), samples, scale, ends, memory);
+                let rounded = slice(features, &classes, width)?;
+                let report = self.run(model, &rounded, scale, global, update, memory);
                 memory.classes = std::mem::take(&mut classes);
                 report
             }
             Task::Softmax(model) => {
                 let mut classes = labels(samples, memory);
-                let report = self.run(model, (features, &classes), samples, scale, ends, memory);
+                let rounded = slice(features, &classes, width)?;
+                let report = self.run(model, &rounded, scale, global, update, memory);
                 memory.classes = std::mem::take(&mut classes);
                 report
             }
@@ -177,10 +183,10 @@ impl How<'_> {
     fn run<X: RoundedFeature, M: FixedPointKernels<X>>(
         self,
         model: &M,
-        (features, targets): (&[X], &[M::FixedPointTarget]),
-        samples: &DatasetView<'_>,
+        samples: &FixedPointSlice<'_, X, M::FixedPointTarget>,
         scale: FeatureScale,
-        (global, update): (&[f32], &mut [f32]),
+        global: &[f32],
+        update: &mut [f32],
         memory: &mut IntegerBuffers,
     ) -> Result<TrainReport, TrainError> {
         let count = model.parameter_count();
@@ -200,8 +206,6 @@ impl How<'_> {
         order.resize(samples.len(), 0);
         scores.resize(model.output_count(), 0);
         row.resize(model.feature_count(), 0);
-        let slice = FixedPointSlice::new(features, targets, samples.feature_count());
-        let slice = slice.map_err(|_| TrainError::Range)?;
         let work = FixedPointWork {
             local,
             update: difference,
@@ -210,12 +214,21 @@ impl How<'_> {
             row,
         };
         let report =
-            model.fixed_point_update(&slice, scale, weights, self.settings, self.order, work)?;
+            model.fixed_point_update(samples, scale, weights, self.settings, self.order, work)?;
         for (x, d) in update.iter_mut().zip(difference) {
             *x = value_of_weight(*d);
         }
         Ok(report.into())
     }
+}
+
+/// Rounded samples of so many features.
+fn slice<'a, X, T>(
+    features: &'a [X],
+    targets: &'a [T],
+    width: usize,
+) -> Result<FixedPointSlice<'a, X, T>, TrainError> {
+    FixedPointSlice::new(features, targets, width).map_err(|_| TrainError::Range)
 }
 
 /// The classes of the samples.

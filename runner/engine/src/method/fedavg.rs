@@ -167,9 +167,9 @@ impl Trainer for AveragingTrainer<'_> {
             task: method.task(),
             samples: &federation.device(device, &mut self.samples),
         };
-        let ends = (*global, contribution.update());
+        let (update, buffers) = (contribution.update(), &mut self.buffers);
         arithmetic
-            .local_update(&device, ends, training, order, &mut self.buffers)
+            .local_update(&device, global, update, training, order, buffers)
             .map_err(|error| error.to_string())
     }
 }

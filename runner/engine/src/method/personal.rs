@@ -276,7 +276,7 @@ fn states_in(length: usize, store: Option<Store<'_>>) -> Result<States, StateErr
     match checkpoint {
         _ if store.is_follower => States::follow(path, length, run, checkpoint),
         None => States::create(path, length, run),
-        Some(checkpoint) => States::open(path, length, run, checkpoint),
+        Some((rounds, digest)) => States::open(path, length, run, rounds, digest),
     }
 }
 

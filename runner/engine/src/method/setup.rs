@@ -123,7 +123,13 @@ impl Setup<'_> {
         effort: Effort,
         is_pulled: bool,
     ) -> Result<Local, ExperimentError> {
-        let work = (task, effort, is_pulled);
-        Local::new(self.simulation, self.train, self.federation, work)
+        Local::new(
+            self.simulation,
+            self.train,
+            self.federation,
+            task,
+            effort,
+            is_pulled,
+        )
     }
 }

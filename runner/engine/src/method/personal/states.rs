@@ -171,7 +171,8 @@ impl States {
         path: &Path,
         length: usize,
         name: &str,
-        (rounds, digest): (u32, Option<u32>),
+        rounds: u32,
+        digest: Option<u32>,
     ) -> Result<Self, StateError> {
         let mut states = Self::read_write(path, length)?;
         let count = states.read_all(name, rounds, digest)?;

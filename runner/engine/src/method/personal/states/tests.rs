@@ -53,7 +53,7 @@ fn a_checkpoint_finds_its_own_states() {
     assert_eq!(states.read(1).unwrap(), Some(state(8, 1)));
     drop(states);
 
-    let mut states = States::open(&path, 3, "run", (4, digest)).unwrap();
+    let mut states = States::open(&path, 3, "run", 4, digest).unwrap();
     assert_eq!(states.read(1).unwrap(), Some(state(3, 1)));
     assert_eq!(states.read(2).unwrap(), Some(state(1, 2)));
     assert_eq!(
@@ -68,8 +68,8 @@ fn a_checkpoint_finds_its_own_states() {
     let newer = Some(states.digest());
     drop(states);
     // The states of an earlier checkpoint are not those of a later one, nor the other way round.
-    assert!(States::open(&path, 3, "run", (5, digest)).is_err());
-    let states = States::open(&path, 3, "run", (5, newer)).unwrap();
+    assert!(States::open(&path, 3, "run", 5, digest).is_err());
+    let states = States::open(&path, 3, "run", 5, newer).unwrap();
     assert_eq!(
         (states.read(1).unwrap(), states.read(2).unwrap()),
         (Some(state(4, 1)), Some(state(1, 2)))
@@ -84,10 +84,10 @@ fn files_that_are_cut_changed_or_foreign_are_refused() {
     states.write(1, 0, &state(0, 1));
     states.write(2, 0, &state(0, 2));
     states.sync("run").unwrap();
-    let at = (1, Some(states.digest()));
+    let digest = Some(states.digest());
     drop(states);
     let refusal = |length, name: &str| {
-        States::open(&path, length, name, at)
+        States::open(&path, length, name, 1, digest)
             .unwrap_err()
             .to_string()
     };
@@ -104,7 +104,7 @@ fn files_that_are_cut_changed_or_foreign_are_refused() {
         let mut changed = whole.clone();
         changed[place] ^= 1;
         std::fs::write(&path, &changed).unwrap();
-        let Ok(states) = States::open(&path, 3, "run", at) else {
+        let Ok(states) = States::open(&path, 3, "run", 1, digest) else {
             continue;
         };
         for device in [1, 2] {
