@@ -278,7 +278,7 @@ impl Table {
             series.push(row.text(at, "series")?);
         }
         for (at, column) in &roles.features {
-            cells.features(row, (*at, column), &mut self.features, &mut self.missing)?;
+            cells.features(row, *at, column, &mut self.features, &mut self.missing)?;
         }
         self.row_count += 1;
         Ok(())

@@ -202,7 +202,8 @@ impl Cells<'_> {
     pub fn features(
         &mut self,
         row: &Row<'_>,
-        (at, column): (usize, &FeatureColumn),
+        at: usize,
+        column: &FeatureColumn,
         features: &mut Vec<f32>,
         missing: &mut Vec<usize>,
     ) -> Result<(), TableError> {

@@ -124,7 +124,7 @@ impl Read {
         let mut missing = Vec::new();
         for (at, column) in &places.channels {
             numbers
-                .features(row, (*at, column), &mut self.values, &mut missing)
+                .features(row, *at, column, &mut self.values, &mut missing)
                 .map_err(DataError::at(origin))?;
             if !missing.is_empty() {
                 let (row, column) = (self.breaks.len(), column.name.clone());

@@ -78,7 +78,7 @@ impl<'a> Table<'a> {
             for (at, column) in &self.cells {
                 let first = values.len();
                 numbers
-                    .features(&row, (*at, column), &mut values, &mut missing)
+                    .features(&row, *at, column, &mut values, &mut missing)
                     .map_err(DataError::at(origin))?;
                 let place = || format!("{}, column `{}`", row.place(), row.column(*at));
                 for (feature, value) in (first..).zip(&values[first..]) {
