@@ -297,8 +297,8 @@ impl<'a> TrainingLoop<'a> {
     ) -> Result<Released, HelperError> {
         let helpers = self.helpers.as_deref_mut();
         let helpers = helpers.map(|helpers| helpers as &mut dyn Helpers);
-        let parties = (&mut self.history, helpers);
-        publish(sum, asked, parties, (release, &self.root), at)
+        let history = &mut self.history;
+        publish(sum, asked, history, helpers, release, &self.root, at)
     }
 
     /// Adds what was released to the global model; in the last round beside the average without

@@ -15,8 +15,10 @@ use crate::history::History;
 pub fn publish(
     mut sum: PrivateSum,
     asked: Option<Asked>,
-    (history, helpers): (&mut History, Option<&mut (dyn Helpers + '_)>),
-    (release, root): (&ReleaseSettings, &Root),
+    history: &mut History,
+    helpers: Option<&mut (dyn Helpers + '_)>,
+    release: &ReleaseSettings,
+    root: &Root,
     at: &ReleaseAt,
 ) -> Result<Released, HelperError> {
     let Some(masking) = &release.masking else {

@@ -86,10 +86,10 @@ impl View {
         else {
             return released;
         };
-        let release = (&experiment.release, &policy);
         let length = released.integer_count();
         self.members(parties).fold(released, |released, party| {
-            released.less(&party.noise(release, root, round, length))
+            let release = &experiment.release;
+            released.less(&party.noise(release, &policy, root, round, length))
         })
     }
 

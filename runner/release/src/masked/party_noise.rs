@@ -23,7 +23,8 @@ impl Party {
     #[must_use]
     pub fn noise(
         self,
-        (release, policy): (&ReleaseSettings, &HelperPolicy),
+        release: &ReleaseSettings,
+        policy: &HelperPolicy,
         root: &Root,
         number: u32,
         length: usize,

@@ -120,12 +120,14 @@ impl Setting {
         devices: &[u32],
     ) -> Result<Released, HelperError> {
         let (sum, asked) = self.sum(round, devices);
-        let parties = (history, Some(helpers as &mut dyn Helpers));
+        let helpers = Some(helpers as &mut dyn Helpers);
         publish(
             sum,
             Some(asked),
-            parties,
-            (&self.release, &root()),
+            history,
+            helpers,
+            &self.release,
+            &root(),
             &at(round),
         )
     }
@@ -322,9 +324,17 @@ fn an_answer_that_does_not_belong_to_the_sum_is_noticed() {
     for round in 0..200 {
         let (sum, asked) = setting.sum(round, &everybody);
         let mut liar = Liar(root());
-        let parties = (&mut setting.history(), Some(&mut liar as &mut dyn Helpers));
-        let by = (&setting.release, &root());
-        let error = publish(sum, Some(asked), parties, by, &at(round)).unwrap_err();
+        let helpers = Some(&mut liar as &mut dyn Helpers);
+        let error = publish(
+            sum,
+            Some(asked),
+            &mut setting.history(),
+            helpers,
+            &setting.release,
+            &root(),
+            &at(round),
+        )
+        .unwrap_err();
         assert_eq!(error, HelperError::Implausible, "{round}");
         let honest = setting.release((&mut setting.history(), &mut helpers), round, &everybody);
         assert!(honest.is_ok(), "{round}");
@@ -359,12 +369,13 @@ fn an_answer_of_another_length_and_a_crowd_are_refused() {
     };
     assert_eq!(masking.has_room_for(13), Err(crowd));
     let (sum, asked) = setting.sum(0, &[1, 2]);
-    let parties = (&mut setting.history(), None);
     let error = publish(
         sum,
         Some(asked),
-        parties,
-        (&setting.release, &root()),
+        &mut setting.history(),
+        None,
+        &setting.release,
+        &root(),
         &at(0),
     );
     assert_eq!(error.unwrap_err(), HelperError::NoHelpers);
