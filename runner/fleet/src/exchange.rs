@@ -456,8 +456,8 @@ impl Exchange {
             return Ok(wanted(*next));
         }
         let (integers, negated) = (std::mem::take(integers), *negated);
-        let behind = (bit, std::mem::take(tags));
-        Ok(self.complete(integers, negated, behind, chunk.index))
+        let tags = std::mem::take(tags);
+        Ok(self.complete(integers, negated, bit, tags, chunk.index))
     }
 
     /// All of the update is there: checks it, and finds out whether it counts.
@@ -465,7 +465,8 @@ impl Exchange {
         &mut self,
         integers: Vec<i64>,
         negated: bool,
-        (bit, tags): (Option<i64>, Vec<Tag>),
+        bit: Option<i64>,
+        tags: Vec<Tag>,
         last: u16,
     ) -> Reply {
         let Invitation {

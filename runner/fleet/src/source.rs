@@ -57,13 +57,15 @@ pub struct Fleet<'a> {
 }
 
 impl<'a> Fleet<'a> {
-    /// A fleet at work for a run whose first `paid` rounds were paid for.
+    /// A fleet at work for a run whose first round has the number `first_number`, and whose first
+    /// `paid` rounds were paid for.
     #[must_use]
     pub const fn new(
         fleet: Coordinator,
         federation: &'a Federation,
         terms: Terms,
-        (first_number, paid): (u32, u32),
+        first_number: u32,
+        paid: u32,
         participation: RecordFile<Participation>,
     ) -> Self {
         Self {

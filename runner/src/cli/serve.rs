@@ -82,10 +82,9 @@ impl Setup {
         let done = checkpoint.map_or(0, |checkpoint| checkpoint.round);
         let service = fleet.service();
         print_restart_note(&experiment, done, paid);
-        let numbers = (first_number, paid);
         let records = dir.participation(done)?;
         let rounds = participation::read(&dir.participation_path())?;
-        let mut served = Fleet::new(fleet, &federation, terms, numbers, records)
+        let mut served = Fleet::new(fleet, &federation, terms, first_number, paid, records)
             .resumed_after(done.max(paid))
             .with_personal(experiment.method.personal_request(), &rounds)
             .with_quorum(quorum);

@@ -80,7 +80,7 @@ impl Mqtt {
         let inbox = Arc::new(Inbox::default());
         let stream = Stream::new(Arc::clone(&inbox), sender, up);
         tokio::spawn(async move {
-            carry(&mut link, &inbox, messages, (&down, &call), &coordinator).await;
+            carry(&mut link, &inbox, messages, &down, &call, &coordinator).await;
             inbox.close();
         });
         Ok(Box::new(stream))
@@ -105,7 +105,8 @@ async fn carry(
     link: &mut Link,
     inbox: &Inbox,
     mut messages: mpsc::Receiver<Message>,
-    (down, call): (&str, &str),
+    down: &str,
+    call: &str,
     coordinator: &[u8],
 ) {
     let publisher = link.publisher();
