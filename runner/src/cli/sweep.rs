@@ -89,11 +89,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         _ => {
             // Rank 0 decides when to stop, and says what went wrong.
             stop_on_ctrl_c()?;
-            let _ = sweep::help(
-                &prepared.sweep,
-                &prepared.folders,
-                (ranks, prepared.threads),
-            );
+            let _ = sweep::help(&prepared.sweep, &prepared.folders, ranks, prepared.threads);
             Ok(())
         }
     }
@@ -173,7 +169,7 @@ fn lead(args: &Args, prepared: Prepared, ranks: &dyn Communicator) -> Result<(),
         threads,
     } = prepared;
     let out = results.dir().to_path_buf();
-    let outcome = run_missing(&sweep, &mut results, &folders, (ranks, threads))?;
+    let outcome = run_missing(&sweep, &mut results, &folders, ranks, threads)?;
     let is_private = sweep.candidates.is_some();
     if is_private {
         results.sort().map_err(sweep::SweepError::from)?;
@@ -220,7 +216,8 @@ fn run_missing(
     sweep: &Sweep,
     results: &mut Results,
     folders: &DataFolders,
-    workers: (&dyn Communicator, NonZeroUsize),
+    ranks: &dyn Communicator,
+    threads: NonZeroUsize,
 ) -> Result<RunOutcome, CliError> {
     let stop = stop_on_ctrl_c()?;
     let all = sweep.cells.len() * sweep.seeds.len();
@@ -250,7 +247,7 @@ fn run_missing(
             }
         },
     };
-    let outcome = sweep::execute(sweep, results, folders, workers, &watch);
+    let outcome = sweep::execute(sweep, results, folders, ranks, threads, &watch);
     bar.finish_and_clear();
     Ok(outcome?)
 }

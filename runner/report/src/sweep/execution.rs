@@ -22,7 +22,8 @@ pub fn execute(
     sweep: &Sweep,
     results: &mut Results,
     folders: &DataFolders,
-    (ranks, threads): (&dyn Communicator, NonZeroUsize),
+    ranks: &dyn Communicator,
+    threads: NonZeroUsize,
     watch: &Watch<'_>,
 ) -> Result<RunOutcome, SweepError> {
     let mut federations = Federations::new(folders);

@@ -73,7 +73,8 @@ pub(super) fn answer(queue: &JobQueue<'_, '_>, ranks: &dyn Communicator) -> Resu
 pub fn help(
     sweep: &Sweep,
     folders: &DataFolders,
-    (ranks, threads): (&dyn Communicator, NonZeroUsize),
+    ranks: &dyn Communicator,
+    threads: NonZeroUsize,
 ) -> Result<(), SweepError> {
     let runs: Vec<Run> = decode(&ranks.broadcast(Vec::new())).unwrap_or_default();
     let mut federations = Federations::new(folders);

@@ -199,7 +199,7 @@ impl Array {
                 let place = || format!("row {}, feature {at}", row + 1);
                 let value = Some(*value).filter(|value| !value.is_nan());
                 rows.features
-                    .push(prepare(preprocessing, at, value, (origin, place))?);
+                    .push(prepare(preprocessing, at, value, origin, place)?);
             }
             let target = self.targets.as_ref().map(|targets| targets[row]);
             rows.targets.push(match target {

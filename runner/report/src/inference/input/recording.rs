@@ -105,8 +105,7 @@ impl Read {
         while let Some((row, mut numbers)) = rows.next_row().map_err(DataError::at(origin))? {
             all.push(&row, &mut numbers, origin, places)?;
             if let Some(at) = places.target {
-                let of_row = (&row, &mut numbers, at);
-                let target = read(preprocessing, &classes, origin, of_row)?;
+                let target = read(preprocessing, &classes, origin, &row, &mut numbers, at)?;
                 all.targets.push(target);
             }
         }
@@ -170,7 +169,7 @@ impl Read {
             let features = features.map_err(|error| refused(origin, error))?;
             for (at, value) in features.into_iter().enumerate() {
                 let place = || format!("window {number}");
-                let value = prepare(preprocessing, at, Some(value), (origin, place))?;
+                let value = prepare(preprocessing, at, Some(value), origin, place)?;
                 rows.features.push(value);
             }
             let id = self.ids.get(start).cloned();

@@ -32,12 +32,13 @@ pub(super) struct Rows {
     pub(super) targets: Vec<f32>,
 }
 
-/// What the model reads of a value; `place` names it in errors.
+/// What the model reads of a value; `origin` and `place` name it in errors.
 pub(super) fn prepare(
     preprocessing: &Preprocessing,
     at: usize,
     value: Option<f32>,
-    (origin, place): (&str, impl Fn() -> String),
+    origin: &str,
+    place: impl Fn() -> String,
 ) -> Result<f32, InferenceError> {
     let origin = || origin.to_owned();
     match preprocessing.columns[at].map.apply(value) {

@@ -84,14 +84,14 @@ impl<'a> Table<'a> {
                 for (feature, value) in (first..).zip(&values[first..]) {
                     let is_missing = missing.binary_search(&feature).is_ok();
                     let value = (!is_missing).then_some(*value);
-                    let value = prepare(preprocessing, feature, value, (origin, place))?;
+                    let value = prepare(preprocessing, feature, value, origin, place)?;
                     rows.features.push(value);
                 }
             }
             rows.targets.push(match self.target {
                 Some(at) => {
-                    let of_row = (&row, &mut numbers, at);
-                    read(preprocessing, &self.classes, origin, of_row)?
+                    let classes = &self.classes;
+                    read(preprocessing, classes, origin, &row, &mut numbers, at)?
                 }
                 None => 0.0,
             });
@@ -178,7 +178,9 @@ pub(super) fn read(
     preprocessing: &Preprocessing,
     classes: &HashMap<&str, usize>,
     origin: &str,
-    (row, numbers, at): (&Row<'_>, &mut Cells<'_>, usize),
+    row: &Row<'_>,
+    numbers: &mut Cells<'_>,
+    at: usize,
 ) -> Result<f32, InferenceError> {
     match &preprocessing.target {
         Target::Classes { .. } => {

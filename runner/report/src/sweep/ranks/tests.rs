@@ -21,7 +21,7 @@ fn swept(
     let folders = DataFolders::new(Vec::new());
     let outcomes = threads::run(count, |ranks| {
         if ranks.rank() > 0 {
-            let _ = help(sweep, &folders, (ranks, workers));
+            let _ = help(sweep, &folders, ranks, workers);
             return None;
         }
         let mut results = Results::open(out, &sweep.fingerprint).unwrap();
@@ -36,7 +36,7 @@ fn swept(
                 stop.store(*done >= stop_after, Ordering::Relaxed);
             },
         };
-        let outcome = execute(sweep, &mut results, &folders, (ranks, workers), &watch);
+        let outcome = execute(sweep, &mut results, &folders, ranks, workers, &watch);
         let cells = sweep.cells.iter();
         let all = cells.flat_map(|cell| sweep.seeds.iter().map(move |seed| (cell, *seed)));
         let records = all.filter_map(|(cell, seed)| results.get(cell, seed).cloned());

@@ -20,7 +20,8 @@ fn run(sweep: &Sweep, results: &mut Results, threads: usize) -> Result<RunOutcom
         sweep,
         results,
         &DataFolders::new(Vec::new()),
-        (&Alone, threads),
+        &Alone,
+        threads,
         &watch,
     )
 }
@@ -82,7 +83,8 @@ fn a_sweep_that_was_stopped_goes_on_and_ends_the_same() {
         &sweep,
         &mut results,
         &folders,
-        (&Alone, NonZeroUsize::MIN),
+        &Alone,
+        NonZeroUsize::MIN,
         &watch,
     );
     let outcome = outcome.unwrap();
