@@ -321,9 +321,9 @@ impl Device<'_> {
         stop: &'a CancellationToken,
     ) -> Running<'a> {
         let (features, scratch) = (model.feature_count(), model.scratch_count(BATCH_GROUP));
-        let sizes = (features, move |_: &M, _| scratch);
+        let scratch = move |_: &M, _| scratch;
         let samples = |record: &Record<'_>| self.samples::<M::Target>(record);
-        Box::pin(self.run(model, sizes, samples, stop))
+        Box::pin(self.run(model, features, scratch, samples, stop))
     }
 
     fn boxed_encoder<'a>(&'a self, stop: &'a CancellationToken) -> Running<'a> {
@@ -343,13 +343,14 @@ impl Device<'_> {
             let count = features.len() / self.task.feature_count().max(1);
             Ok((features, vec![(); count]))
         };
-        Box::pin(self.run(encoder, (features, scratch), samples, stop))
+        Box::pin(self.run(encoder, features, scratch, samples, stop))
     }
 
     async fn run<M: Trainable<Target: Default>>(
         &self,
         model: M,
-        (feature_count, scratch): (usize, impl Fn(&M, usize) -> usize),
+        feature_count: usize,
+        scratch: impl Fn(&M, usize) -> usize,
         samples: impl FnOnce(&Record<'_>) -> Result<(Vec<f32>, Vec<M::Target>), CliError>,
         stop: &CancellationToken,
     ) -> Result<(), CliError> {

@@ -111,7 +111,8 @@ impl Watch {
         fleet: &Coordinator,
         experiment: &Experiment,
         dir: &RunDir,
-        (done, timeout): (u32, Duration),
+        done: u32,
+        timeout: Duration,
     ) -> Result<(), CliError> {
         let mut records = dir.records()?;
         records.truncate(done as usize);

@@ -105,9 +105,14 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     let keys_path = files.dir.join("keys.toml");
     let preprocessing_path = files.dir.join(Preprocessing::FILE);
     let links = BTreeMap::new();
-    let known = (&links, args.devices.len());
-    let mut helpers =
-        HelperFiles::new(&args.helper, &experiment, issuer.limits(), args.seed, known)?;
+    let mut helpers = HelperFiles::new(
+        &args.helper,
+        &experiment,
+        issuer.limits(),
+        args.seed,
+        &links,
+        args.devices.len(),
+    )?;
     let mut beside = vec![keys_path.clone(), preprocessing_path.clone()];
     // At most 8.
     for path in HelperFiles::paths(helpers.count() as u8, files.dir) {
@@ -151,7 +156,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
         );
     }
     let simulated = devices as usize - args.devices.len();
-    print_commands(args, &experiment, (simulated, helpers.count()), out)?;
+    print_commands(args, &experiment, simulated, helpers.count(), out)?;
     Ok(())
 }
 
@@ -191,7 +196,8 @@ pub(super) fn vault(source: &PassphraseSource, keys: &std::path::Path) -> Result
 fn print_commands(
     args: &Args,
     experiment: &Experiment,
-    (simulated, helpers): (usize, usize),
+    simulated: usize,
+    helpers: usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut simulated = match simulated {

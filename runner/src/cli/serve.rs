@@ -53,12 +53,11 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
 impl Setup {
     fn train(self, args: &Args, mut watch: Watch) -> Result<(), CliError> {
         let started = Instant::now();
-        let origin = self.origin();
+        let (origin, helper_settings) = (self.origin(), self.helper_settings());
         let (experiment, federation) = run::prepare_from(self.config, &self.folders, origin)?;
         check_devices(&federation, &self.keys, self.file.simulated)?;
         let terms = terms(&experiment)?;
         let links = links(&experiment, &self.keys, &self.helpers)?;
-        let links = (self.keys.path().to_owned(), links);
         let quorum = checked_quorum(&self.file, &experiment)?;
         warn_of(&experiment, &federation);
         let name = run::name(&experiment.config, &federation, &experiment.origin)?;
@@ -90,10 +89,9 @@ impl Setup {
             .with_quorum(quorum);
         let screen = Screen::new(experiment.config.rounds, Arc::clone(&service), &watch.log);
         let timeout = self.endpoints.timeout;
-        watch.begin(served.fleet(), &experiment, &dir, (done, timeout))?;
-        let found = (self.helpers, &self.endpoints, self.file.helper_missing);
-        let shared = (watch.signals.stopping(), &service);
-        let helpers = begin(&experiment, found, links, shared)?;
+        watch.begin(served.fleet(), &experiment, &dir, done, timeout)?;
+        let stopping = watch.signals.stopping();
+        let helpers = begin(&experiment, &helper_settings, links, stopping, &service)?;
         let control = Control {
             stop: watch.signals.stopping().flag(),
             // Each round is on disk before the next one begins.
@@ -121,14 +119,15 @@ impl Setup {
         drop(served);
         screen.close();
         write_devices(&table, &dir, result.is_ok(), args.json)?;
-        conclude_served(&watch, (&experiment, &dir), result, started, args)
+        conclude_served(&watch, &experiment, &dir, result, started, args)
     }
 }
 
 /// Says how the run ended. One that a signal stopped has not failed.
 fn conclude_served(
     watch: &Watch,
-    (experiment, dir): (&Experiment, &RunDir),
+    experiment: &Experiment,
+    dir: &RunDir,
     result: Result<RunResult, RunError>,
     started: Instant,
     args: &Args,

@@ -64,7 +64,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
         &experiment,
         issuer.limits(),
         edit.keys().device_seed,
-        (&links, 1),
+        &links,
+        1,
     )?;
     if helpers.count() != links.len() {
         return Err(CliError::Usage(format!(

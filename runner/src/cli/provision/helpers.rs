@@ -43,7 +43,8 @@ impl HelperFiles {
         experiment: &Experiment,
         limits: &Limits,
         seed: Option<u64>,
-        (links, devices): (&BTreeMap<u8, Secret>, usize),
+        links: &BTreeMap<u8, Secret>,
+        devices: usize,
     ) -> Result<Self, CliError> {
         let default = DEFAULT_MIN_COHORT.min(u32::try_from(devices).unwrap_or(u32::MAX));
         let min_cohort = args.min_cohort.unwrap_or(default);

@@ -1,15 +1,13 @@
 //! The helpers of a run that is served.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use smolfed_core::crypto::Key;
 
 use crate::cli::CliError;
 use smolfed_engine::experiment::Experiment;
-use smolfed_fleet::coordinator::Endpoints;
-use smolfed_fleet::helpers::{HelperSettings, RemoteHelpers, WhenMissing};
+use smolfed_fleet::helpers::{RemoteHelpers, HelperSettings};
 use smolfed_fleet::keys::FleetKeys;
 use smolfed_fleet::service::Service;
 use smolfed_fleet::stopping::Stopping;
@@ -45,27 +43,19 @@ pub(super) fn links(
     Err(CliError::Usage(sentence))
 }
 
-/// The helpers of the experiment with these links, of the fleet of this file of keys, in processes
-/// elsewhere, if it has helpers.
+/// The helpers of the experiment with these links, in processes elsewhere, if it has helpers.
 /// Nothing is connected yet.
 pub(super) fn begin(
     experiment: &Experiment,
-    (addresses, endpoints, missing): (Vec<Address>, &Endpoints, WhenMissing),
-    (keys, links): (PathBuf, BTreeMap<u8, Key>),
-    (stopping, service): (&Arc<Stopping>, &Arc<Service>),
+    settings: &HelperSettings,
+    links: BTreeMap<u8, Key>,
+    stopping: &Arc<Stopping>,
+    service: &Arc<Service>,
 ) -> Result<Option<Box<dyn Helpers>>, CliError> {
     let Some(policy) = experiment.helper_policy(1) else {
         return Ok(None);
     };
-    let settings = HelperSettings {
-        addresses,
-        options: endpoints.options.clone(),
-        missing,
-        timeout: endpoints.timeout,
-        keys,
-        strikes: endpoints.strikes,
-    };
     let (stopping, service) = (Arc::clone(stopping), Arc::clone(service));
-    let helpers = RemoteHelpers::new(&settings, links.into_iter(), policy, stopping, service);
+    let helpers = RemoteHelpers::new(settings, links.into_iter(), policy, stopping, service);
     Ok(Some(Box::new(helpers.map_err(CliError::Stopped)?)))
 }

@@ -12,6 +12,7 @@ use smolfed_engine::config::{Config, Override};
 use smolfed_engine::run::directory::RunDir;
 use smolfed_fleet::coordinator::{Endpoints, FleetError};
 use smolfed_fleet::fleet_file::FleetFile;
+use smolfed_fleet::helpers::HelperSettings;
 use smolfed_fleet::keys::FleetKeys;
 use smolfed_fleet::keys::passphrase::PassphraseSource;
 use smolfed_fleet::quorum::Share;
@@ -68,7 +69,7 @@ impl Setup {
             helper_missing: args.helper_missing.unwrap_or_default(),
             files: args.files.absolute()?,
         };
-        let options = options(&args.files, (&args.devices, &args.helpers), &args.listen)?;
+        let options = options(&args.files, &args.devices, &args.helpers, &args.listen)?;
         Ok(Self {
             config,
             folders: DataFolders::of_experiment(args.file.as_deref()),
@@ -124,7 +125,7 @@ impl Setup {
             folders: DataFolders::of_experiment(Some(&path.join("config.toml"))),
             keys,
             endpoints: Endpoints {
-                options: options(&files, (&dial, &helpers), &listen)?,
+                options: options(&files, &dial, &helpers, &listen)?,
                 dial,
                 listen,
                 timeout: args.timeout.unwrap_or(stored),
@@ -141,6 +142,18 @@ impl Setup {
             helpers,
             resumed: Some(dir),
         })
+    }
+
+    /// How the helpers are asked, if there are any.
+    pub(super) fn helper_settings(&self) -> HelperSettings {
+        HelperSettings {
+            addresses: self.helpers.clone(),
+            options: self.endpoints.options.clone(),
+            missing: self.file.helper_missing,
+            timeout: self.endpoints.timeout,
+            keys: self.keys.path().to_owned(),
+            strikes: self.endpoints.strikes,
+        }
     }
 
     pub(super) fn origin(&self) -> Origin {
@@ -169,7 +182,8 @@ fn over_selected(args: &Args, config: &mut Config, real: usize) -> Result<Option
 /// Reads the files that connections need: whatever is wrong with them, they were given.
 fn options(
     files: &TransportFiles,
-    (dial, helpers): (&[Address], &[Address]),
+    dial: &[Address],
+    helpers: &[Address],
     listen: &[Address],
 ) -> Result<Options, CliError> {
     let is_refused = |address: &&Address| address.has_broker() || address.scheme() == "serial";
