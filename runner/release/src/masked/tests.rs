@@ -324,12 +324,12 @@ fn an_answer_that_does_not_belong_to_the_sum_is_noticed() {
     for round in 0..200 {
         let (sum, asked) = setting.sum(round, &everybody);
         let mut liar = Liar(root());
-        let helpers = Some(&mut liar as &mut dyn Helpers);
+        let lying = Some(&mut liar as &mut dyn Helpers);
         let error = publish(
             sum,
             Some(asked),
             &mut setting.history(),
-            helpers,
+            lying,
             &setting.release,
             &root(),
             &at(round),

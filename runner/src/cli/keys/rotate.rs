@@ -59,14 +59,9 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     let issued = issuer.issue(number)?;
     edit.add(&[(number, issued.key.clone())].into(), &issued.in_element())?;
     let links = edit.keys().links.clone();
-    let mut helpers = HelperFiles::new(
-        &HelperArgs::default(),
-        &experiment,
-        issuer.limits(),
-        edit.keys().device_seed,
-        &links,
-        1,
-    )?;
+    let (usual, limits) = (HelperArgs::default(), issuer.limits());
+    let seed = edit.keys().device_seed;
+    let mut helpers = HelperFiles::new(&usual, &experiment, limits, seed, &links, 1)?;
     if helpers.count() != links.len() {
         return Err(CliError::Usage(format!(
             "the experiment has {} helpers, and the fleet of {} was provisioned with {}",

@@ -7,7 +7,7 @@ use smolfed_core::crypto::Key;
 
 use crate::cli::CliError;
 use smolfed_engine::experiment::Experiment;
-use smolfed_fleet::helpers::{RemoteHelpers, HelperSettings};
+use smolfed_fleet::helpers::{HelperSettings, RemoteHelpers};
 use smolfed_fleet::keys::FleetKeys;
 use smolfed_fleet::service::Service;
 use smolfed_fleet::stopping::Stopping;
