@@ -41,8 +41,7 @@ pub use sequential::{
 pub use softmax::Softmax;
 pub use tensors::{MAX_TENSORS, Tensors};
 
-/// Calls a macro with the type of each model, sizes known at run time; and with `apart` after it if
-/// a batch is so much code, and so much work, that it had better be called than inlined.
+/// Calls a macro with the type of each model, sizes known at run time.
 #[macro_export]
 macro_rules! each_model {
     ($call:ident) => {
@@ -50,7 +49,7 @@ macro_rules! each_model {
         $call!($crate::model::Logistic<usize>);
         $call!($crate::model::Softmax<usize, usize>);
         $call!($crate::model::Encoder<usize, usize, usize>);
-        $call!($crate::model::Sequential, apart);
+        $call!($crate::model::Sequential);
     };
 }
 

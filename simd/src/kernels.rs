@@ -75,7 +75,7 @@ pub type GradientRelease<'a> = dyn FnMut(&mut [f32]) -> Result<(), TrainError> +
 /// A macro, because generic functions would be compiled in the crates that call them; and not
 /// inlined for the same reason. Every model is [`Apart`]: its loops share one batch.
 macro_rules! kernels {
-    ($model:ty $(, apart)?) => {
+    ($model:ty) => {
         impl Kernels for $model {
             #[inline(never)]
             fn local_update(

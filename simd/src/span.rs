@@ -329,24 +329,7 @@ fn run<M: Residuals<Target: Copy + Default> + Kernels>(
     (order, values): (&mut Vec<u32>, &mut Aligned),
     out: &mut [f32],
 ) -> Result<TrainReport, TrainError> {
-    let expected = job.model.parameter_count();
-    let pulled = job.pulled.unwrap_or(job.start);
-    for found in [job.start.len(), pulled.len(), out.len()] {
-        if found != expected {
-            return Err(TrainError::Workspace { expected, found });
-        }
-    }
-    let rows: Vec<_> = (0..job.samples.len())
-        .map(|s| job.samples.features(s))
-        .collect();
-    if rows.is_empty() {
-        return Err(TrainError::NoSamples);
-    }
-    if job.gram.len() != rows.len() {
-        let (expected, found) = (rows.len(), job.gram.len());
-        return Err(TrainError::Workspace { expected, found });
-    }
-    check_features(job.model, &rows)?;
+    let rows = checked_rows(&job, out.len())?;
     order.clear();
     order.extend((0..).take(rows.len()));
 
@@ -408,6 +391,32 @@ fn run<M: Residuals<Target: Copy + Default> + Kernels>(
         out,
     });
     Ok(report)
+}
+
+/// The rows of the samples, if they and the lengths of the vectors are those of the model.
+fn checked_rows<'a, M: Kernels<Target: Copy + Default>>(
+    job: &Job<'a, M>,
+    out_length: usize,
+) -> Result<Vec<&'a [f32]>, TrainError> {
+    let expected = job.model.parameter_count();
+    let pulled = job.pulled.unwrap_or(job.start);
+    for found in [job.start.len(), pulled.len(), out_length] {
+        if found != expected {
+            return Err(TrainError::Workspace { expected, found });
+        }
+    }
+    let rows: Vec<_> = (0..job.samples.len())
+        .map(|s| job.samples.features(s))
+        .collect();
+    if rows.is_empty() {
+        return Err(TrainError::NoSamples);
+    }
+    if job.gram.len() != rows.len() {
+        let (expected, found) = (rows.len(), job.gram.len());
+        return Err(TrainError::Workspace { expected, found });
+    }
+    check_features(job.model, &rows)?;
+    Ok(rows)
 }
 
 /// Whether the model is one, and each row has its features.

@@ -316,7 +316,15 @@ fn has_the_bits_of_the_core<M: Kernels<Target: Default>>(model: &M, targets: &[M
         };
         assert_eq!(trained(false), trained(true), "{smoothing:?}");
     }
+    scores_have_the_bits_of_the_core(model, samples, at);
+}
 
+/// The scores of rows, and what is refused of them, against the core.
+fn scores_have_the_bits_of_the_core<M: Kernels<Target: Default>>(
+    model: &M,
+    samples: &Rows<'_, M::Target>,
+    at: &[f32],
+) {
     let batch: Vec<u32> = (0..SAMPLES as u32).step_by(2).collect();
     let outputs = model.output_count();
     let scored = |is_core: bool, parameters: &[f32], batch: &[u32], count: usize| {
