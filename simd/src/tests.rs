@@ -354,6 +354,7 @@ fn scores_have_the_bits_of_the_core<M: Kernels<Target: Default>>(
     }
 }
 
+/// Networks have a test of their own: their kernels take minutes to compile once more.
 #[test]
 fn kernels_have_the_bits_of_the_core() {
     let bit: Vec<u16> = classes().iter().map(|class| class % 2).collect();
@@ -362,17 +363,6 @@ fn kernels_have_the_bits_of_the_core() {
     has_the_bits_of_the_core(&Softmax::new(FEATURES, 3), &classes());
     let encoder = Encoder::new(FEATURES, 6, 3, Default::default());
     has_the_bits_of_the_core(&encoder, &classes());
-    let image = Shape::Image {
-        channels: 1,
-        height: 7,
-        width: 10,
-    };
-    let layers = [
-        Layer::Dense { outputs: 9 },
-        Layer::Relu,
-        Layer::Dense { outputs: 3 },
-    ];
-    has_the_bits_of_the_core(&Sequential::new(image, &layers).unwrap(), &classes());
 }
 
 #[test]

@@ -125,7 +125,7 @@ mod tests {
     fn golden_values_agree() {
         let path = concat!(
             env!("CARGO_MANIFEST_DIR"),
-            "/../tests/vectors/denoisers.json"
+            "/../../tests/vectors/denoisers.json"
         );
         let file: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();

@@ -369,7 +369,10 @@ fn missing_keys_are_named() {
                 ExperimentError::Missing {
                     key: "privacy.clip_norm",
                     ..
-                }
+                } | ExperimentError::Plan(PlanError::Missing {
+                    key: "privacy.clip_norm",
+                    ..
+                })
             ),
             "{noise}: {error:?}"
         );
