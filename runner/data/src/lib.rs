@@ -6,7 +6,7 @@
 //! | the `[data]` table of an experiment | [`config`] |
 //! | samples in memory, views of rows | [`dataset`] |
 //! | formats, pure functions over bytes | [`archive`], [`table`], [`idx`], [`npy`], [`leaf`] |
-//! | a column of a file, as features | [`column`] |
+//! | a column of a file, as features | [`mod@column`] |
 //! | arrays; folders of images | [`mod@array`]; [`images`] |
 //! | texts; windows of recordings; their features | [`text`]; [`recordings`]; [`window_features`] |
 //! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist`, [`cifar`] |

@@ -1,7 +1,7 @@
 //! An experiment that can run: the configuration, validated for its federation.
 //!
 //! All checks of keys against each other and against the data are called from here, except those
-//! for real devices ([`smolfed_fleet::source::terms`]).
+//! for real devices (the terms of a fleet).
 
 pub mod cohort;
 mod correlated;
