@@ -10,13 +10,15 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The program under test: the one that `SMOLFED_BIN` names, else this workspace's, built now if
-/// need be. Neither `cargo test` nor nextest builds the programs of other crates by themselves.
+/// The program under test: the one that Cargo builds for tests of its package, else the one that
+/// `SMOLFED_BIN` names, else this workspace's, built now if need be. Cargo and nextest build no
+/// programs of other packages.
 pub(crate) fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| match std::env::var_os("SMOLFED_BIN") {
-        Some(path) => PathBuf::from(path),
-        None => build(),
+    PROGRAM.get_or_init(|| {
+        let own = option_env!("CARGO_BIN_EXE_smolfed").map(PathBuf::from);
+        let named = || std::env::var_os("SMOLFED_BIN").map(PathBuf::from);
+        own.or_else(named).unwrap_or_else(build)
     })
 }
 

@@ -24,6 +24,7 @@ fn widths() -> Vec<Arch> {
     #[cfg(target_arch = "x86_64")]
     {
         widths.extend(pulp::x86::V3::try_new().map(Arch::V3));
+        #[cfg(feature = "avx512")]
         widths.extend(pulp::x86::V4::try_new().map(Arch::V4));
     }
     widths

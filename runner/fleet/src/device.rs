@@ -3,14 +3,31 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`client`] | the main loop, between a connection and the session |
+//! | [`process`] | one device: its record, its samples, the session of its model |
+//! | [`files`] | the record and the ledger of a device |
+//! | [`line`](mod@line) | the connection, made again whenever it breaks |
+//! | [`client`] | the main loop between a connection and the session |
 //! | [`memory`] | the memory of a session, on the heap |
 //! | [`flash`] | NOR flash in a file, for the device's ledger |
 //! | [`image`] | the ledger of a new device as bytes |
 //! | [`personal`] | the personal model of a device in a file |
 
 pub mod client;
+pub mod files;
 pub mod flash;
 pub mod image;
+pub mod line;
 pub mod memory;
 pub mod personal;
+pub mod process;
+
+/// Why a device cannot start, or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// A file or an option is wrong.
+    #[error("{0}")]
+    Usage(String),
+    /// The system refused something.
+    #[error("{0}")]
+    Stopped(String),
+}

@@ -12,6 +12,7 @@ use smolfed_engine::config::ConfigError;
 use smolfed_engine::ranks::ConnectError;
 use smolfed_engine::run::RunError;
 use smolfed_engine::run_files::error::RunDirError;
+use smolfed_fleet::device::DeviceError;
 use smolfed_fleet::helper::service::HelperServiceError;
 use smolfed_fleet::keys::KeysError;
 use smolfed_fleet::source::terms::ServeError;
@@ -82,6 +83,15 @@ pub enum CliError {
     /// Standard output is gone.
     #[error("cannot write to standard output: {0}")]
     Output(#[from] std::io::Error),
+}
+
+impl From<DeviceError> for CliError {
+    fn from(error: DeviceError) -> Self {
+        match error {
+            DeviceError::Usage(sentence) => Self::Usage(sentence),
+            DeviceError::Stopped(sentence) => Self::Stopped(sentence),
+        }
+    }
 }
 
 impl CliError {

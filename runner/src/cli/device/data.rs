@@ -3,103 +3,72 @@
 use std::path::Path;
 
 use super::super::CliError;
-use super::files::refused;
 use smolfed_data::dataset::{Targets, TaskKind};
 use smolfed_data::table::{self, Columns, TableFormat};
 use smolfed_engine::preprocessing::{Preprocessing, Target};
+use smolfed_fleet::device::files::refused;
+use smolfed_fleet::device::process::DeviceSamples;
 use smolfed_report::inference::input::{Input, Options};
 
-/// Samples of a file, as the model reads them.
-pub(super) struct Data {
-    /// Row after row.
-    pub(super) features: Vec<f32>,
-    /// Values, or numbers of classes.
-    pub(super) targets: Vec<f32>,
-    /// The column of the targets.
-    pub(super) label: String,
+/// Numbers in the order of the columns, without any preprocessing.
+pub(super) fn as_it_is(path: &Path, label: &str) -> Result<DeviceSamples, CliError> {
+    let bytes = std::fs::read(path).map_err(|error| refused(path, error))?;
+    let columns = Columns {
+        label: label.to_owned(),
+        task: Some(TaskKind::Regression),
+        ..Columns::default()
+    };
+    let table = table::parse(TableFormat::Csv, &bytes, &columns);
+    let table = table.map_err(|error| refused(path, error))?;
+    let data = table.into_dataset().map_err(|error| refused(path, error))?;
+    if !data.missing().is_empty() {
+        return Err(refused(
+            path,
+            "values are missing, which `--preprocessing` would replace",
+        )
+        .into());
+    }
+    let Targets::Values(targets) = data.targets() else {
+        return Err(refused(path, "its targets are no numbers").into());
+    };
+    Ok(DeviceSamples {
+        features: data.features().to_vec(),
+        targets: targets.clone(),
+        label: label.to_owned(),
+    })
 }
 
-impl Data {
-    /// Numbers in the order of the columns, without any preprocessing.
-    pub(super) fn as_it_is(path: &Path, label: &str) -> Result<Self, CliError> {
-        let bytes = std::fs::read(path).map_err(|error| refused(path, error))?;
-        let columns = Columns {
-            label: label.to_owned(),
-            task: Some(TaskKind::Regression),
-            ..Columns::default()
-        };
-        let table = table::parse(TableFormat::Csv, &bytes, &columns);
-        let table = table.map_err(|error| refused(path, error))?;
-        let data = table.into_dataset().map_err(|error| refused(path, error))?;
-        if !data.missing().is_empty() {
-            return Err(refused(
-                path,
-                "values are missing, which `--preprocessing` would replace",
-            ));
+/// Rows as the experiment prepares them.
+pub(super) fn prepared(
+    path: &Path,
+    preprocessing: &Preprocessing,
+    label: Option<&str>,
+) -> Result<DeviceSamples, CliError> {
+    let options = Options {
+        has_targets: preprocessing.target != Target::Representation,
+        label,
+        labels: None,
+        id: None,
+        has_header: true,
+    };
+    let mut input = Input::open(path, preprocessing, options)?;
+    let mut data = DeviceSamples {
+        features: Vec::new(),
+        targets: Vec::new(),
+        label: label
+            .or(preprocessing.target_column())
+            .unwrap_or_default()
+            .to_owned(),
+    };
+    while let Some(part) = input.next(usize::MAX)? {
+        let samples = part.samples();
+        for row in 0..samples.len() {
+            data.features.extend(samples.features(row));
+            data.targets.push(match options.has_targets {
+                true => samples.value(row),
+                false => 0.0,
+            });
         }
-        let Targets::Values(targets) = data.targets() else {
-            return Err(refused(path, "its targets are no numbers"));
-        };
-        Ok(Self {
-            features: data.features().to_vec(),
-            targets: targets.clone(),
-            label: label.to_owned(),
-        })
     }
-
-    /// Rows as the experiment prepares them.
-    pub(super) fn prepared(
-        path: &Path,
-        preprocessing: &Preprocessing,
-        label: Option<&str>,
-    ) -> Result<Self, CliError> {
-        let options = Options {
-            has_targets: preprocessing.target != Target::Representation,
-            label,
-            labels: None,
-            id: None,
-            has_header: true,
-        };
-        let mut input = Input::open(path, preprocessing, options)?;
-        let mut data = Self {
-            features: Vec::new(),
-            targets: Vec::new(),
-            label: label
-                .or(preprocessing.target_column())
-                .unwrap_or_default()
-                .to_owned(),
-        };
-        while let Some(part) = input.next(usize::MAX)? {
-            let samples = part.samples();
-            for row in 0..samples.len() {
-                data.features.extend(samples.features(row));
-                data.targets.push(match options.has_targets {
-                    true => samples.value(row),
-                    false => 0.0,
-                });
-            }
-        }
-        Ok(data)
-    }
-}
-
-/// A target that can be read from a CSV file.
-pub(super) trait FromData: Sized {
-    /// The target for a number; `None` if it is not a class of the model.
-    fn from_number(value: f32, classes: usize) -> Option<Self>;
-}
-
-impl FromData for f32 {
-    fn from_number(value: f32, _: usize) -> Option<Self> {
-        Some(value)
-    }
-}
-
-impl FromData for u16 {
-    /// Class numbers, not names: devices would number names differently, by the samples they have.
-    fn from_number(value: f32, classes: usize) -> Option<Self> {
-        let class = value as Self;
-        let is_class = f32::from(class).to_bits() == value.to_bits();
-        (is_class && usize::from(class) < classes.max(2)).then_some(class)
-    }
+    Ok(data)
 }

@@ -8,6 +8,7 @@ use smolfed_core::session::Phase;
 use smolfed_core::wire::message::WhyRefused;
 
 use smolfed_fleet::device::client::Event;
+use smolfed_fleet::device::line::Watcher;
 use smolfed_fleet::lock::lock;
 
 /// Devices whose events are printed one by one.
@@ -39,40 +40,6 @@ impl Progress {
         }
     }
 
-    /// Takes note of an event of a device that may take part `budget` times.
-    pub(super) fn note(&self, device: u32, budget: u32, event: Event) {
-        match event {
-            Event::Connected => {
-                self.connected.fetch_add(1, Ordering::Relaxed);
-                self.print_if_few(|| format!("device {device}: connected"));
-            }
-            Event::Trained { participations } => {
-                self.participations.fetch_add(1, Ordering::Relaxed);
-                self.print_if_few(|| {
-                    format!("device {device}: participation {participations} of at most {budget}")
-                });
-            }
-            Event::Refused(Phase::Refused(why)) => {
-                let advice = match why {
-                    WhyRefused::HANDSHAKE => ": start the device with `--x25519`",
-                    _ => "",
-                };
-                self.print(format!(
-                    "device {device}: refused by the coordinator: {why}{advice}"
-                ));
-            }
-            Event::Refused(_) | Event::Idle => {}
-        }
-    }
-
-    /// Prints a sentence, unless too many were printed of many devices.
-    pub(super) fn print(&self, sentence: String) {
-        let printed = self.sentences.fetch_add(1, Ordering::Relaxed);
-        if self.devices <= FEW || printed < MOST_SENTENCES {
-            eprintln!("{sentence}");
-        }
-    }
-
     fn print_if_few(&self, sentence: impl FnOnce() -> String) {
         if self.devices <= FEW {
             eprintln!("{}", sentence());
@@ -99,5 +66,40 @@ impl Progress {
             eprintln!("{line}");
         }
         (*when, *before) = (Instant::now(), line);
+    }
+}
+
+impl Watcher for Progress {
+    fn note(&self, device: u32, budget: u32, event: Event) {
+        match event {
+            Event::Connected => {
+                self.connected.fetch_add(1, Ordering::Relaxed);
+                self.print_if_few(|| format!("device {device}: connected"));
+            }
+            Event::Trained { participations } => {
+                self.participations.fetch_add(1, Ordering::Relaxed);
+                self.print_if_few(|| {
+                    format!("device {device}: participation {participations} of at most {budget}")
+                });
+            }
+            Event::Refused(Phase::Refused(why)) => {
+                let advice = match why {
+                    WhyRefused::HANDSHAKE => ": start the device with `--x25519`",
+                    _ => "",
+                };
+                self.print(format!(
+                    "device {device}: refused by the coordinator: {why}{advice}"
+                ));
+            }
+            Event::Refused(_) | Event::Idle => {}
+        }
+    }
+
+    /// Prints a sentence, unless too many were printed of many devices.
+    fn print(&self, sentence: String) {
+        let printed = self.sentences.fetch_add(1, Ordering::Relaxed);
+        if self.devices <= FEW || printed < MOST_SENTENCES {
+            eprintln!("{sentence}");
+        }
     }
 }

@@ -9,8 +9,8 @@ use smolfed_core::ledger::Ledger;
 use smolfed_core::provision::{KEY, MAGIC, Record, text};
 use zeroize::Zeroizing;
 
-use crate::cli::CliError;
-use smolfed_fleet::device::flash::FileFlash;
+use super::DeviceError;
+use super::flash::FileFlash;
 use smolfed_release::durable::{is_private, replace_private};
 use smolfed_release::entropy::secret;
 
@@ -24,13 +24,19 @@ const STANDARD_INPUT: &str = "-";
 const ARCHIVE: &[u8] = b"PK";
 
 /// Where the record and the ledger of a device are.
-pub(super) struct Files {
-    pub(super) record: PathBuf,
-    pub(super) ledger: PathBuf,
+#[derive(Debug)]
+pub struct DeviceFiles {
+    /// The record that `smolfed provision` wrote; `-` is standard input.
+    pub record: PathBuf,
+    /// The ledger.
+    pub ledger: PathBuf,
 }
 
 /// The files of all devices in a folder that `smolfed provision` wrote, by number.
-pub(super) fn of_folder(folder: &Path) -> Result<Vec<Files>, CliError> {
+///
+/// # Errors
+/// [`DeviceError::Usage`] if the folder cannot be read or has no record.
+pub fn files_in_folder(folder: &Path) -> Result<Vec<DeviceFiles>, DeviceError> {
     let entries = std::fs::read_dir(folder).map_err(|error| refused(folder, error))?;
     let mut numbers = Vec::new();
     for entry in entries {
@@ -46,7 +52,7 @@ pub(super) fn of_folder(folder: &Path) -> Result<Vec<Files>, CliError> {
         return Err(refused(folder, advice));
     }
     numbers.sort_unstable();
-    let files = |number| Files {
+    let files = |number| DeviceFiles {
         record: folder.join(format!("device-{number}.bin")),
         ledger: folder.join(format!("device-{number}.ledger")),
     };
@@ -58,7 +64,7 @@ pub(super) fn ledger(
     path: &Path,
     is_new: bool,
     record: &Record<'_>,
-) -> Result<Ledger<FileFlash>, CliError> {
+) -> Result<Ledger<FileFlash>, DeviceError> {
     if is_new {
         return create(path, record);
     }
@@ -74,22 +80,22 @@ pub(super) fn ledger(
 }
 
 /// A ledger with a nonce of its own: its streams are not those of any other ledger.
-fn create(path: &Path, record: &Record<'_>) -> Result<Ledger<FileFlash>, CliError> {
+fn create(path: &Path, record: &Record<'_>) -> Result<Ledger<FileFlash>, DeviceError> {
     let Some(key) = record.key.clone() else {
-        return Err(CliError::Usage(
+        return Err(DeviceError::Usage(
             "`--new-ledger`: the first key of the record was overwritten at the device's first \
              start, so that it has its ledger; `smolfed keys rotate` provisions it again"
                 .to_owned(),
         ));
     };
-    let nonce = secret().map_err(|error| CliError::Stopped(error.to_string()))?;
+    let nonce = secret().map_err(|error| DeviceError::Stopped(error.to_string()))?;
     let nonce = nonce.first_chunk().copied().unwrap_or_default();
     let flash = FileFlash::create(path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => refused(
             path,
             "is there already: leave out `--new-ledger`, which is for the first start of a device",
         ),
-        _ => CliError::Stopped(format!("cannot write {}: {error}", path.display())),
+        _ => DeviceError::Stopped(format!("cannot write {}: {error}", path.display())),
     })?;
     Ledger::create(flash, nonce, key).map_err(|error| refused(path, error))
 }
@@ -133,7 +139,7 @@ fn replace_text(path: &Path, record: &[u8], mut text: File) -> io::Result<()> {
 }
 
 /// The device's record, which only its owner may be able to read; overwritten when it is dropped.
-pub(super) fn record(path: &Path) -> Result<Zeroizing<Vec<u8>>, CliError> {
+pub(super) fn record(path: &Path) -> Result<Zeroizing<Vec<u8>>, DeviceError> {
     let bytes = match path == Path::new(STANDARD_INPUT) {
         true => read(path, io::stdin().lock(), MAX_INPUT)?,
         false => read_file(path)?,
@@ -163,7 +169,7 @@ pub(super) fn record(path: &Path) -> Result<Zeroizing<Vec<u8>>, CliError> {
     }
 }
 
-fn read_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, CliError> {
+fn read_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, DeviceError> {
     if path.is_dir() {
         return Err(refused(path, "is a folder: give the device-K.bin in it"));
     }
@@ -175,7 +181,7 @@ fn read_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, CliError> {
     })?;
     if !is_private(&file).map_err(|error| refused(path, error))? {
         let path = path.display();
-        return Err(CliError::Usage(format!(
+        return Err(DeviceError::Usage(format!(
             "{path} contains secrets and can be read by others: run `chmod 600 {path}`"
         )));
     }
@@ -184,7 +190,7 @@ fn read_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, CliError> {
 }
 
 /// Reads up to `room` bytes: a vector that grows leaves copies behind.
-fn read(path: &Path, from: impl Read, room: usize) -> Result<Zeroizing<Vec<u8>>, CliError> {
+fn read(path: &Path, from: impl Read, room: usize) -> Result<Zeroizing<Vec<u8>>, DeviceError> {
     let mut bytes = Zeroizing::new(Vec::with_capacity(room + 1));
     let mut from = from.take(room as u64 + 1);
     from.read_to_end(&mut bytes)
@@ -196,6 +202,6 @@ fn read(path: &Path, from: impl Read, room: usize) -> Result<Zeroizing<Vec<u8>>,
 }
 
 /// A refusal that names the file.
-pub(super) fn refused(path: &Path, error: impl fmt::Display) -> CliError {
-    CliError::Usage(format!("{}: {error}", path.display()))
+pub fn refused(path: &Path, error: impl fmt::Display) -> DeviceError {
+    DeviceError::Usage(format!("{}: {error}", path.display()))
 }

@@ -1,0 +1,164 @@
+//! The connection of a device, made again whenever it breaks.
+
+use std::io;
+
+use embedded_storage::nor_flash::NorFlash;
+use smolfed_core::personal::store::BlockingStore;
+use smolfed_core::samples::Samples;
+use smolfed_core::session::{Greeter, Phase, Session, Trainable};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::DeviceError;
+use super::client::{Event, exchange};
+use crate::backoff::BackOff;
+use crate::transport::{Address, Listener, Options, Transport, accept};
+
+/// Chunks that are asked for or sent before an answer: 4 KiB, which any socket holds.
+const WINDOW: u8 = 16;
+
+/// Where the events of devices are shown.
+pub trait Watcher: Sync {
+    /// An event of a device that may take part `budget` times.
+    fn note(&self, device: u32, budget: u32, event: Event);
+
+    /// A sentence about a device.
+    fn print(&self, sentence: String);
+}
+
+/// Which way a connection is made.
+#[derive(Clone, Debug)]
+pub enum Direction {
+    /// The device connects to the coordinator.
+    Connect(Address),
+    /// The device accepts connections from the coordinator.
+    Listen(Address),
+}
+
+impl Direction {
+    fn address(&self) -> &Address {
+        match self {
+            Self::Connect(address) | Self::Listen(address) => address,
+        }
+    }
+}
+
+/// How a device is connected.
+#[derive(Clone)]
+pub struct LineOptions<'a> {
+    /// The coordinator's address, or the device's.
+    pub direction: &'a Direction,
+    /// Credentials and time limits of connections.
+    pub transport: &'a Options,
+    /// Whether to end when the coordinator closes the connection.
+    pub once: bool,
+    /// Where events are shown.
+    pub watcher: &'a dyn Watcher,
+}
+
+impl std::fmt::Debug for LineOptions<'_> {
+    /// The direction only: the options have credentials.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("LineOptions").field(self.direction).finish()
+    }
+}
+
+/// The connection of one device.
+pub(super) struct Line<'a> {
+    pub(super) options: &'a LineOptions<'a>,
+    pub(super) device: u32,
+    pub(super) budget: u32,
+    pub(super) stop: &'a CancellationToken,
+}
+
+impl Line<'_> {
+    /// Takes part in rounds until `stop` is cancelled.
+    pub(super) async fn take_part<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
+        &self,
+        mut session: Session<'_, M, F, R, K>,
+        samples: &impl Samples<Target = M::Target>,
+    ) -> Result<(), DeviceError> {
+        session.set_window(WINDOW);
+        let LineOptions {
+            direction, watcher, ..
+        } = *self.options;
+        let mut listener = match direction {
+            Direction::Connect(_) => None,
+            Direction::Listen(address) => Some(self.listen(address)?),
+        };
+        let (mut back_off, mut is_reported) = (BackOff::new(), false);
+        let mut has_greeted = false;
+        while !self.stop.is_cancelled() {
+            let opened = tokio::select! {
+                () = self.stop.cancelled() => return Ok(()),
+                opened = self.open(listener.as_deref_mut()) => opened,
+            };
+            match opened {
+                Ok(mut transport) => {
+                    let mut report = |event| watcher.note(self.device, self.budget, event);
+                    let (stop, transport) = (self.stop, &mut *transport);
+                    // Connections end at any time: that is not reported.
+                    let _ = exchange(&mut session, samples, transport, stop, &mut report).await;
+                    self.report_tls(session.phase(), &mut has_greeted);
+                    if self.options.once {
+                        return Ok(());
+                    }
+                    (back_off, is_reported) = (BackOff::new(), false);
+                }
+                Err(error) if !is_reported => {
+                    let (device, address) = (self.device, direction.address());
+                    let why = address.why(&error);
+                    watcher.print(format!("device {device}: {address}: {why}; retrying"));
+                    is_reported = true;
+                }
+                Err(_) => {}
+            }
+            tokio::select! {
+                () = self.stop.cancelled() => return Ok(()),
+                () = sleep(back_off.next_pause()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn listen(&self, address: &Address) -> Result<Box<dyn Listener>, DeviceError> {
+        address
+            .listen(self.options.transport)
+            .map_err(|error| DeviceError::Stopped(format!("cannot listen at {address}: {error}")))
+    }
+
+    /// Says, once, what it may mean if a device gets no answer from a port at which something
+    /// listens.
+    fn report_tls(&self, phase: Phase, has_greeted: &mut bool) {
+        let is_first = !std::mem::replace(has_greeted, true);
+        if let Direction::Connect(address) = self.options.direction
+            && address.scheme() == "tcp"
+            && is_first
+            && !self.stop.is_cancelled()
+            && phase == Phase::Greeting
+        {
+            let device = self.device;
+            self.options.watcher.print(format!(
+                "device {device}: {address}: the connection was closed before a session was \
+                 opened; if the coordinator listens at a tls: address, connect with tls:; retrying"
+            ));
+        }
+    }
+
+    /// The next connection.
+    async fn open(
+        &self,
+        listener: Option<&mut (dyn Listener + 'static)>,
+    ) -> io::Result<Box<dyn Transport>> {
+        match listener {
+            Some(listener) => accept(listener).await?.opening.await,
+            None => {
+                self.options
+                    .direction
+                    .address()
+                    .connect(self.options.transport)
+                    .await
+            }
+        }
+    }
+}
