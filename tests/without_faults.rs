@@ -5,7 +5,7 @@
 #![cfg(not(feature = "faults"))]
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-use smolfed_accounting::TrustModel;
+use smolfed_accounting::{NoiseMultiplier, PrivacyEvent, Sampling, TrustModel};
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::ClipNorm;
 use smolfed_core::quantize::Grid;
@@ -22,13 +22,18 @@ const LENGTH: usize = 9000;
 /// What one device and the server release with this fault, and what became of the device.
 fn release(fault: Fault, trust: TrustModel, entry: f32) -> (Released, Outcome) {
     let noise = DiscreteGaussian::new(1 << 20, 1).unwrap();
+    let gaussian = smolfed_accounting::Mechanism::Gaussian {
+        noise_multiplier: NoiseMultiplier::NONE,
+    };
+    let event = PrivacyEvent {
+        trust,
+        ..PrivacyEvent::new(gaussian, Sampling::full(1).unwrap(), 1)
+    };
     let release = ReleaseSettings {
         channel: Channel::Updates,
         encoding: Encoding::Clipped(Grid::new(ClipNorm::new(0.5).unwrap(), 20).unwrap()),
         weight_cap: None,
-        mechanism: Mechanism::Independent(noise),
-        bit: None,
-        trust,
+        mechanism: Mechanism::independent(event, Some(noise)),
         masking: None,
         timing: Timing::EachRound,
         noise_std: 0.5,

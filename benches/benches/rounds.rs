@@ -65,7 +65,7 @@ fn measure(criterion: &mut Criterion, round: &Round, threads: usize) -> Result<(
                         round: 2,
                         ..Start::simulation(&experiment)
                     };
-                    let learner = experiment.method.begin(&federation, None);
+                    let learner = experiment.method().begin(&federation, None);
                     learner
                         .map(|learner| TrainingLoop::new(&experiment, &federation, learner, start))
                 },
@@ -122,7 +122,7 @@ fn measure_evaluation(criterion: &mut Criterion, arithmetic: &str) -> Result<(),
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (experiment, federation) = REFERENCE.prepare_with(folder, &changes)?;
     let pool = ThreadPoolBuilder::new().num_threads(1).build()?;
-    let method = &experiment.method;
+    let method = &experiment.method();
     let global = Start::simulation(&experiment).global;
     criterion.bench_function(&name, |bencher| {
         pool.install(|| {

@@ -16,7 +16,7 @@ use smolfed::release::{
     Admitted, Channel, Encoding, Fault, Mechanism, PrivateSum, ReceivedUpdate, ReleaseSettings,
     Timing,
 };
-use smolfed_accounting::{NoiseMultiplier, TrustModel};
+use smolfed_accounting::{Mechanism as EventMechanism, NoiseMultiplier, PrivacyEvent, Sampling};
 use smolfed_core::clip::clip_l2;
 use smolfed_core::params::ClipNorm;
 use smolfed_core::quantize::Grid;
@@ -89,15 +89,25 @@ impl Aggregator {
         let noise = NoiseMultiplier::new(noise_multiplier).map_err(value_error)?;
         let steps = noise.get() * f64::from(grid_bits).exp2();
         // The std of the sampler is never below what is accounted for.
-        let (mechanism, steps) = match noise.get() > 0.0 {
+        let (sampler, steps) = match noise.get() > 0.0 {
             true => {
                 let (sampler, steps) = sampler_of_std(steps).map_err(|error| {
                     value_error(format!("`noise_multiplier` is {noise_multiplier}: {error}"))
                 })?;
-                (Mechanism::Independent(sampler), steps)
+                (Some(sampler), steps)
             }
-            false => (Mechanism::None, 0.0),
+            false => (None, 0.0),
         };
+        // Of the caller's rounds this knows the noise alone: how devices are drawn is accounted by
+        // the caller.
+        let event = PrivacyEvent::new(
+            EventMechanism::DiscreteGaussian {
+                noise_multiplier: noise,
+                grid_bits: grid_bits as u8,
+            },
+            Sampling::full(1).map_err(value_error)?,
+            1,
+        );
         let root = match seed {
             Some(seed) => Root::from_seed(seed),
             None => Root::from_secret(*entropy::secret().map_err(value_error)?),
@@ -108,9 +118,7 @@ impl Aggregator {
                 channel: Channel::Updates,
                 encoding: Encoding::Clipped(grid),
                 weight_cap: None,
-                mechanism,
-                bit: None,
-                trust: TrustModel::Central,
+                mechanism: Mechanism::independent(event, sampler),
                 masking: None,
                 timing: Timing::EachRound,
                 noise_std: steps * grid.step(),

@@ -74,10 +74,10 @@ pub(crate) fn run_job(py: Python<'_>, job: Job<'_>) -> PyResult<(Outcome, Vec<St
     let stop = Arc::new(AtomicBool::new(false));
     let failure = Failure::default();
     if let Some(function) = job.server_step {
-        refuse_two_denoisers(&experiment.config)?;
+        refuse_two_denoisers(experiment.config())?;
         let layout = experiment.shared_layout();
         let step = own(function, layout, Arc::clone(&stop), failure.clone());
-        experiment.server.own = Some(step);
+        experiment = experiment.with_own_step(step);
     }
     // Nothing is written before the experiment is known to be sound.
     let dir = match (dir, job.out) {
@@ -155,18 +155,18 @@ fn refuse_two_denoisers(config: &Config) -> PyResult<()> {
 
 fn new_dir(out: &Path, experiment: &Experiment) -> PyResult<RunDir> {
     RunDir::set_aside(out).map_err(value_error)?;
-    RunDir::create_for(Some(out), &experiment.config).map_err(value_error)
+    RunDir::create_for(Some(out), experiment.config()).map_err(value_error)
 }
 
 /// What a reader of the result may not expect.
 fn warnings(experiment: &Experiment, federation: &Federation) -> Vec<String> {
     let mut sentences = Vec::new();
-    if experiment.config.privacy.epsilon == Some(f64::INFINITY) {
+    if experiment.config().privacy.epsilon == Some(f64::INFINITY) {
         sentences.push(
             "`privacy.epsilon` is inf: updates get no noise, and nothing protects them".to_owned(),
         );
     }
-    if experiment.privacy.noise.is_some() {
+    if experiment.privacy().mechanism.sampler.is_some() {
         let reads = federation.reads().iter();
         sentences.extend(reads.map(|read| {
             format!(
@@ -191,7 +191,7 @@ fn named(
     if !was_interrupted || !error.is_instance_of::<PyKeyboardInterrupt>(py) {
         return error;
     }
-    let rounds = experiment.config.rounds;
+    let rounds = experiment.config().rounds;
     let resume = dir.map_or(String::new(), |dir| {
         format!("; resume with: smolfed.resume({:?})", dir.path())
     });
@@ -253,7 +253,7 @@ impl Work<'_> {
             return;
         };
         let text = serde_json::to_string(record).unwrap_or_default();
-        let rounds = self.experiment.config.rounds;
+        let rounds = self.experiment.config().rounds;
         let called = Python::attach(|py| function.call1(py, (rounds, text)).map(|_| ()));
         if let Err(error) = called {
             self.failure.keep(error);

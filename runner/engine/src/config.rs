@@ -103,6 +103,12 @@ impl Config {
         Root::from_seed(self.seed).stream(name).next_u64()
     }
 
+    /// Sets the randomness of a trial of a private selection.
+    pub fn set_trial_seed(&mut self, seed: u64) {
+        let selection = &mut self.privacy.selection;
+        selection.get_or_insert_default().seed = Some(seed);
+    }
+
     /// Reads a file, or takes [`DEFAULT`] when there is none, and applies overrides in order.
     ///
     /// # Errors

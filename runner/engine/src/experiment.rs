@@ -29,8 +29,8 @@ use crate::denoise::Auto;
 use crate::layout::TensorLayout;
 use crate::method::contract::Method;
 use crate::method::setup::Setup;
-use crate::server::ServerStep;
 use crate::server::adaptive::AdaptiveClip;
+use crate::server::{OwnStep, ServerStep};
 use crate::tables::cohort::Denominator;
 use crate::task::Task;
 use correlated::Correlated;
@@ -47,40 +47,38 @@ use smolfed_release::masking::Masking;
 use smolfed_release::origin::Origin;
 use smolfed_release::plan::{PrivacyPlan, Updates, earlier, of_unit};
 use smolfed_release::statement::PrivacyStatement;
-use smolfed_release::{
-    Channel, ClipBit, Fault, History, Mechanism, ReleaseSettings, Timing, weight,
-};
+use smolfed_release::{Channel, Fault, History, ReleaseSettings, Timing, weight};
 use trial::Trial;
 
 /// An experiment that can run.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     /// The configuration, complete.
-    pub config: Config,
+    pub(crate) config: Config,
     /// What devices train.
-    pub method: Arc<dyn Method>,
+    pub(crate) method: Arc<dyn Method>,
     /// How cohorts are accounted.
-    pub sampling: Sampling,
+    pub(crate) sampling: Sampling,
     /// Who takes part in a round: as is accounted.
-    pub attendance: Attendance,
+    pub(crate) attendance: Attendance,
     /// Local training in the first round.
-    pub training: LocalTraining,
+    pub(crate) training: LocalTraining,
     /// Factor on the learning rate from one round to the next.
-    pub learning_rate_decay: f64,
+    pub(crate) learning_rate_decay: f64,
     /// What becomes of the devices' updates.
-    pub release: ReleaseSettings,
+    pub(crate) release: ReleaseSettings,
     /// Noise and accounting.
-    pub privacy: PrivacyPlan,
+    pub(crate) privacy: PrivacyPlan,
     /// The release of the features' scale before the first round, if it is private.
-    pub scale_release: Option<ScaleRelease>,
+    pub(crate) scale_release: Option<ScaleRelease>,
     /// The score of this trial, if the run is one of a private selection.
-    pub trial: Option<Trial>,
+    pub(crate) trial: Option<Trial>,
     /// The server's step.
-    pub server: ServerStep,
+    pub(crate) server: ServerStep,
     /// How the clip norm changes from round to round, if it does.
-    pub adaptive: Option<AdaptiveClip>,
+    pub(crate) adaptive: Option<AdaptiveClip>,
     /// Where devices and randomness come from.
-    pub origin: Origin,
+    pub(crate) origin: Origin,
 }
 
 impl Experiment {
@@ -180,7 +178,7 @@ impl Experiment {
             .server
             .step(&config, &*method, &keys.attendance, devices)?;
         if let (Some(cap), Some(denominator)) = (weight_cap, &mut server.fixed_denominator)
-            && privacy.noise.is_none()
+            && privacy.mechanism.sampler.is_none()
         {
             // With noise it stays as it is: the sum of the weights depends on the devices' data.
             *denominator *= weight::mean(cap, federation.sample_counts());
@@ -202,6 +200,74 @@ impl Experiment {
         })
     }
 
+    /// The configuration, complete.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What devices train.
+    #[must_use]
+    pub fn method(&self) -> &dyn Method {
+        &*self.method
+    }
+
+    /// How cohorts are accounted.
+    #[must_use]
+    pub const fn sampling(&self) -> Sampling {
+        self.sampling
+    }
+
+    /// Local training in the first round.
+    #[must_use]
+    pub const fn training(&self) -> LocalTraining {
+        self.training
+    }
+
+    /// What becomes of the devices' updates.
+    #[must_use]
+    pub const fn release(&self) -> &ReleaseSettings {
+        &self.release
+    }
+
+    /// Noise and accounting.
+    #[must_use]
+    pub const fn privacy(&self) -> &PrivacyPlan {
+        &self.privacy
+    }
+
+    /// The release of the features' scale before the first round, if it is private.
+    #[must_use]
+    pub const fn scale_release(&self) -> Option<&ScaleRelease> {
+        self.scale_release.as_ref()
+    }
+
+    /// The score of this trial, if the run is one of a private selection.
+    #[must_use]
+    pub const fn trial(&self) -> Option<&Trial> {
+        self.trial.as_ref()
+    }
+
+    /// Where devices and randomness come from.
+    #[must_use]
+    pub const fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// The same experiment with the randomness of another trial of a private selection.
+    #[must_use]
+    pub fn with_trial_seed(mut self, seed: u64) -> Self {
+        self.config.set_trial_seed(seed);
+        self
+    }
+
+    /// The same experiment with a server's step of a program, which sees released sums only.
+    #[must_use]
+    pub fn with_own_step(mut self, step: OwnStep) -> Self {
+        self.server.own = Some(step);
+        self
+    }
+
     /// The model.
     #[must_use]
     pub fn task(&self) -> &Task {
@@ -211,7 +277,7 @@ impl Experiment {
     /// The privacy events of `round`, which are charged before it; empty if it releases nothing.
     #[must_use]
     pub fn events_in(&self, round: u32) -> Vec<PrivacyEvent> {
-        let updates = Some(self.privacy.event).filter(|event| event.releases > 0);
+        let updates = Some(self.privacy.event()).filter(|event| event.releases > 0);
         let messages = self.method.message_events(round);
         let scale = self.scale_release.as_ref();
         let scale = scale.and_then(|release| release.side.event_in(round));
@@ -262,9 +328,7 @@ impl Experiment {
     /// What the mechanism keeps from round to round, before the first.
     #[must_use]
     pub fn history(&self) -> History {
-        let strategy = self.privacy.strategy.as_ref();
-        let strategy =
-            strategy.filter(|_| matches!(self.release.mechanism, Mechanism::Correlated(_)));
+        let strategy = self.release.mechanism.correlated();
         let bits = self.release.encoding.grid().map_or(0, |grid| grid.bits());
         let ring = self.release.masking.map(|masking| masking.ring);
         History::new(strategy, bits, self.method.shared_count()).of_masked(ring)
@@ -275,7 +339,12 @@ impl Experiment {
     #[must_use]
     pub fn helper_policy(&self, min_cohort: u32) -> Option<HelperPolicy> {
         let rounds = self.config.rounds;
-        distributed::policy(self.release.masking, &self.privacy, rounds, min_cohort)
+        distributed::policy(
+            self.release.masking,
+            &self.release.mechanism,
+            rounds,
+            min_cohort,
+        )
     }
 
     /// The helpers of a simulation, with keys and noise of its root; `None` with real devices, and
@@ -349,7 +418,7 @@ impl Experiment {
         round: u32,
         clip_norm: Option<params::ClipNorm>,
     ) -> (LocalTraining, ReleaseSettings) {
-        let (training, release) = (self.training_in(round), self.release);
+        let (training, release) = (self.training_in(round), self.release.clone());
         let Some(clip_norm) = clip_norm else {
             return (training, release);
         };
@@ -398,16 +467,7 @@ fn release(
         channel: Channel::Updates,
         encoding: keys.encoding,
         weight_cap,
-        mechanism: match (privacy.noise, &privacy.strategy) {
-            (None, _) => Mechanism::None,
-            (Some(noise), None) => Mechanism::Independent(noise),
-            (Some(noise), Some(_)) => Mechanism::Correlated(noise),
-        },
-        bit: match (keys.adaptive, keys.encoding.grid()) {
-            (Some(_), Some(grid)) => Some(ClipBit::new(&grid, privacy.bit_noise)),
-            _ => None,
-        },
-        trust: privacy.event.trust,
+        mechanism: privacy.mechanism.clone(),
         masking,
         timing: method.timing(),
         noise_std: noise_std(privacy, keys.privacy.clip_norm),
@@ -438,10 +498,12 @@ fn uncovered(config: &Config, federation: &Federation) -> Vec<String> {
 fn noise_std(privacy: &PrivacyPlan, clip_norm: Option<ClipNorm>) -> f64 {
     let of_all = privacy.multiplier().get();
     let share = match of_all > 0.0 {
-        true => privacy.party_multiplier().get() / of_all,
+        true => privacy.mechanism.party_multiplier().get() / of_all,
         false => 1.0,
     };
-    clip_norm.map_or(0.0, |clip_norm| privacy.noise_std_at(clip_norm) * share)
+    clip_norm.map_or(0.0, |clip_norm| {
+        privacy.mechanism.noise_std_at(clip_norm) * share
+    })
 }
 
 /// Refuses an adaptive clip norm for a method whose devices do not send one clipped update each.

@@ -146,8 +146,8 @@ impl<'a> Fleet<'a> {
                 .map(|smoothing| smoothing.factor()),
             grid: release.encoding.grid()?,
             noise: release.device_noise().map(DiscreteGaussian::sigma),
-            bit: release.bit.map(|bit| {
-                let noise = bit.noise().filter(|_| release.is_local());
+            bit: release.mechanism.bit.map(|bit| {
+                let noise = bit.noise().filter(|_| release.mechanism.is_local());
                 BitRequest {
                     noise: noise.map(DiscreteGaussian::sigma),
                 }

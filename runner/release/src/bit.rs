@@ -27,21 +27,22 @@ use smolfed_core::quantize::Grid;
 use smolfed_core::stream::{Purpose, Root, StreamId};
 
 use super::fault::Fault;
+use super::split::Split;
 
 /// How the bit is released.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClipBit {
     /// 2^b: what ½ is in steps.
     half: i64,
-    /// The noise on the bit, or on the sum of the bits, in steps; `None` for runs that promise
-    /// nothing.
-    noise: Option<DiscreteGaussian>,
+    /// The noise on the bit, or on the sum of the bits, in steps, and how it is split between the
+    /// update and the bit; `None` for runs that promise nothing.
+    noise: Option<(DiscreteGaussian, Split)>,
 }
 
 impl ClipBit {
     /// A bit beside updates on `grid`.
     #[must_use]
-    pub const fn new(grid: &Grid, noise: Option<DiscreteGaussian>) -> Self {
+    pub const fn new(grid: &Grid, noise: Option<(DiscreteGaussian, Split)>) -> Self {
         Self {
             half: 1 << grid.bits(),
             noise,
@@ -50,8 +51,13 @@ impl ClipBit {
 
     /// The noise that a device adds to its bit, or the server to the sum.
     #[must_use]
-    pub const fn noise(&self) -> Option<&DiscreteGaussian> {
-        self.noise.as_ref()
+    pub fn noise(&self) -> Option<&DiscreteGaussian> {
+        self.noise.as_ref().map(|(noise, _)| noise)
+    }
+
+    /// How the noise is split between the update and the bit.
+    pub(super) fn split(&self) -> Option<Split> {
+        self.noise.map(|(_, split)| split)
     }
 
     /// Adds the server's noise to the sum of the bits.
@@ -59,7 +65,7 @@ impl ClipBit {
     /// It comes from a stream of its own, (ServerNoise, t, 2³² − 1): the last block of a sum of 2⁴⁴
     /// coordinates, which none has.
     pub(super) fn cover(&self, sum: &mut i64, root: &Root, number: u32, fault: Fault) {
-        if let Some(noise) = &self.noise {
+        if let Some(noise) = self.noise() {
             let id = StreamId {
                 purpose: Purpose::ServerNoise,
                 round: number,

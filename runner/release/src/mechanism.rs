@@ -1,9 +1,16 @@
-//! How noise is added to what is released. A mechanism is one file and one variant here.
+//! How noise covers what is released: one object for the event that is accounted and its noise.
 
 mod independent;
 
+use std::sync::Arc;
+
+use smolfed_accounting::correlated::Strategy;
+use smolfed_accounting::{ClipNorm, NoiseMultiplier, PrivacyEvent, TrustModel};
 use smolfed_core::noise::{DiscreteGaussian, NoiseError};
 use smolfed_core::stream::{Purpose, Root};
+
+use super::bit::ClipBit;
+use super::split::Split;
 
 pub(crate) use independent::add_noise;
 
@@ -19,35 +26,108 @@ pub fn sampler_of_std(std: f64) -> Result<(DiscreteGaussian, f64), NoiseError> {
     Ok((sampler, numerator / DENOMINATOR as f64))
 }
 
-/// How noise is added to what is released.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mechanism {
-    /// No noise: for runs that promise nothing, and where nothing is released.
-    None,
-    /// Fresh discrete Gaussian noise in every round, in steps of the grid.
-    Independent(DiscreteGaussian),
-    /// Fresh discrete Gaussian noise on a combination of the sums of several rounds, in steps of
-    /// the finer grid of that: [`History::combine`](crate::History::combine).
-    Correlated(DiscreteGaussian),
+/// How what is released becomes private: the event that is accounted, and its noise.
+#[derive(Clone, Debug)]
+pub struct Mechanism {
+    /// The event of one release. Its `count` is 1.
+    pub event: PrivacyEvent,
+    /// The sampler of the noise, in steps of the grid; with a strategy, in steps of the finer grid
+    /// of [`History::combine`](crate::History::combine). `None` for runs that promise nothing, and
+    /// where nothing is released.
+    pub sampler: Option<DiscreteGaussian>,
+    /// How sums of rounds are combined before noise is added, where it is correlated.
+    pub strategy: Option<Arc<Strategy>>,
+    /// The bit that devices send with each update where the clip norm is adaptive: it says whether
+    /// the update was clipped.
+    pub bit: Option<ClipBit>,
 }
 
 impl Mechanism {
-    /// The sampler of one release, if there is noise.
+    /// No noise yet on releases of which `event` is one.
     #[must_use]
-    pub const fn sampler(&self) -> Option<&DiscreteGaussian> {
-        match self {
-            Self::None => None,
-            Self::Independent(sampler) | Self::Correlated(sampler) => Some(sampler),
+    pub const fn new(event: PrivacyEvent) -> Self {
+        Self {
+            event,
+            sampler: None,
+            strategy: None,
+            bit: None,
         }
+    }
+
+    /// Fresh noise of this sampler on every release.
+    #[must_use]
+    pub fn independent(event: PrivacyEvent, sampler: Option<DiscreteGaussian>) -> Self {
+        Self {
+            sampler,
+            ..Self::new(event)
+        }
+    }
+
+    /// Noise of a test: its event says by whom it is added, and nothing else.
+    #[cfg(test)]
+    pub(crate) fn for_test(trust: TrustModel, sampler: Option<DiscreteGaussian>) -> Self {
+        let noise_multiplier = NoiseMultiplier::NONE;
+        let mechanism = smolfed_accounting::Mechanism::Gaussian { noise_multiplier };
+        let sampling = smolfed_accounting::Sampling::full(1).unwrap();
+        let event = PrivacyEvent::new(mechanism, sampling, 1);
+        Self::independent(PrivacyEvent { trust, ..event }, sampler)
+    }
+
+    /// Who adds the noise.
+    #[must_use]
+    pub const fn trust(&self) -> TrustModel {
+        self.event.trust
+    }
+
+    /// Whether devices add the noise themselves.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.trust() == TrustModel::Local
+    }
+
+    /// The strategy, if there is noise.
+    #[must_use]
+    pub const fn correlated(&self) -> Option<&Arc<Strategy>> {
+        match &self.sampler {
+            Some(_) => self.strategy.as_ref(),
+            None => None,
+        }
+    }
+
+    /// z: noise std over clip norm, of all that is released.
+    #[must_use]
+    pub const fn multiplier(&self) -> NoiseMultiplier {
+        self.event.mechanism.noise_multiplier()
+    }
+
+    /// The noise multiplier of each party that adds noise: z, or less where several add up to it.
+    #[must_use]
+    pub fn party_multiplier(&self) -> NoiseMultiplier {
+        match self.trust() {
+            TrustModel::Central | TrustModel::Local => self.multiplier(),
+            TrustModel::Distributed(parties) => parties.of_each(self.multiplier()),
+        }
+    }
+
+    /// How the noise is split between an update and its bit; `None` without a bit or without noise.
+    #[must_use]
+    pub fn split(&self) -> Option<Split> {
+        self.bit?.split()
+    }
+
+    /// Noise std ν on the sum (on each update with local trust, on each release with correlated
+    /// noise) in a round with this clip norm, in units of the parameters.
+    #[must_use]
+    pub fn noise_std_at(&self, clip_norm: ClipNorm) -> f64 {
+        let of_updates = self.split().map_or(self.multiplier(), |split| split.update);
+        let sensitivity = self.strategy.as_deref().map(Strategy::sensitivity);
+        of_updates.noise_std(clip_norm) * sensitivity.unwrap_or(1.0)
     }
 
     /// Adds the server's noise of round `number` to an exact sum.
     pub(crate) fn cover(&self, sum: &mut [i64], root: &Root, purpose: Purpose, number: u32) {
-        match self {
-            Self::None => {}
-            Self::Independent(sampler) | Self::Correlated(sampler) => {
-                add_noise(sum, sampler, root, purpose, number);
-            }
+        if let Some(sampler) = &self.sampler {
+            add_noise(sum, sampler, root, purpose, number);
         }
     }
 }

@@ -8,15 +8,19 @@ use smolfed_accounting::accountant::{Accountant, AccountingError, Estimate};
 use smolfed_accounting::calibrate::{CalibrationError, CalibrationProblem};
 use smolfed_accounting::correlated::Strategy;
 use smolfed_accounting::distributed::MIN_NOISE_STEPS;
-use smolfed_accounting::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
+use smolfed_accounting::event::{
+    Mechanism as EventMechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel,
+};
 use smolfed_accounting::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier};
 use smolfed_accounting::selection::{Selection, Trials};
 use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::quantize::Grid;
 
 use super::schedule::Schedule;
 use super::split::Split;
 use super::statement::PrivacyStatement;
-use crate::mechanism::sampler_of_std;
+use crate::bit::ClipBit;
+use crate::mechanism::{Mechanism, sampler_of_std};
 use crate::{Encoding, Timing};
 pub use error::PlanError;
 use error::refuse;
@@ -24,8 +28,8 @@ use error::refuse;
 /// Noise and accounting of what a run releases, configured before it starts.
 #[derive(Clone, Debug)]
 pub struct PrivacyPlan {
-    /// What one round really does; its `count` is 1.
-    pub event: PrivacyEvent,
+    /// The event of one round, and its noise.
+    pub mechanism: Mechanism,
     /// δ.
     pub delta: Delta,
     /// The accountant.
@@ -34,15 +38,6 @@ pub struct PrivacyPlan {
     pub budget: Option<Epsilon>,
     /// What other runs on the same population had spent before this one.
     pub spent: Vec<PrivacyEvent>,
-    /// The sampler of the noise, in steps of the grid; `None` for no noise.
-    pub noise: Option<DiscreteGaussian>,
-    /// How sums of rounds are combined before noise is added, where it is correlated.
-    pub strategy: Option<Arc<Strategy>>,
-    /// The noise of an adaptive clip norm's two parts; `None` for a fixed clip norm, and without
-    /// noise.
-    pub split: Option<Split>,
-    /// The sampler of the noise on the bit of adaptive clipping.
-    pub bit_noise: Option<DiscreteGaussian>,
     /// What else a device releases in some rounds, and what that costs the same unit.
     side: Vec<SideReleases>,
     /// How many runs like this one there are, of which it is the best: then every ε is that of the
@@ -219,7 +214,7 @@ impl PrivacyPlan {
         let strategy = updates
             .strategy
             .filter(|_| updates.encoding.grid().is_some());
-        plan.strategy = strategy;
+        plan.mechanism.strategy = strategy;
         let noise_multiplier = plan.noise_multiplier(keys.noise, updates.rounds)?;
         if event.releases == 0 {
             // Nothing is released: nothing needs noise.
@@ -232,9 +227,10 @@ impl PrivacyPlan {
                 value: value.to_string(),
                 reason,
             })?;
-        plan.event.mechanism = plan.event.mechanism.with_noise_multiplier(noise_multiplier);
+        let event = plan.mechanism.event;
+        plan.mechanism.event = event.with_noise_multiplier(noise_multiplier);
         if let Encoding::Clipped(grid) = updates.encoding {
-            plan.cover(keys.bit_noise, grid.bits())?;
+            plan.cover(keys.bit_noise, &grid)?;
         }
         plan.is_accountable(u64::from(updates.rounds))?;
         Ok(plan)
@@ -242,41 +238,41 @@ impl PrivacyPlan {
 
     /// The samplers of the noise: all of it on the update, or, if the clip norm is adaptive, split
     /// between the update and its bit. The event keeps the total, which is what both cost together.
-    fn cover(&mut self, bit: Option<BitNoise>, bits: u32) -> Result<(), PlanError> {
-        let total = self.multiplier();
+    fn cover(&mut self, bit: Option<BitNoise>, grid: &Grid) -> Result<(), PlanError> {
+        let (mechanism, bits) = (&mut self.mechanism, grid.bits());
         let Some(bit) = bit else {
-            let of_one = self.party_multiplier();
-            self.noise = match &self.strategy {
+            let of_one = mechanism.party_multiplier();
+            mechanism.sampler = match &mechanism.strategy {
                 None => grid_noise(of_one, bits)?,
                 Some(strategy) => combination_noise(strategy, of_one, bits)?,
             };
             return self.fits_grid(bits);
         };
         self.clip_norm = None;
+        mechanism.bit = Some(ClipBit::new(grid, None));
+        let total = mechanism.multiplier();
         if total.get() > 0.0 {
             let split = bit.split(total)?;
-            self.noise = grid_noise(split.update, bits)?;
-            self.bit_noise = grid_noise(split.bit, bits)?;
+            mechanism.sampler = grid_noise(split.update, bits)?;
+            let of_bit = grid_noise(split.bit, bits)?;
+            mechanism.bit = Some(ClipBit::new(grid, of_bit.map(|noise| (noise, split))));
             self.notes.push(
                 "The clip norm changes from round to round: with its update each device sends \
                  whether it was clipped, under noise of its own, and the noise multiplier is that \
                  of both together."
                     .to_owned(),
             );
-            self.split = Some(split);
         }
         Ok(())
     }
 
     /// Refuses a grid that is too coarse for the sum of several parties' noise.
     fn fits_grid(&self, bits: u32) -> Result<(), PlanError> {
-        let of_one = self
-            .event
-            .mechanism
-            .with_noise_multiplier(self.party_multiplier());
+        let of_one = self.mechanism.party_multiplier();
+        let of_one = self.event().mechanism.with_noise_multiplier(of_one);
         let steps = of_one.noise_steps().unwrap_or(f64::INFINITY);
         let least = f64::from(MIN_NOISE_STEPS);
-        let is_distributed = matches!(self.event.trust, TrustModel::Distributed(_));
+        let is_distributed = matches!(self.mechanism.trust(), TrustModel::Distributed(_));
         if !is_distributed || !self.has_noise() || steps >= least {
             return Ok(());
         }
@@ -292,15 +288,6 @@ impl PrivacyPlan {
         })
     }
 
-    /// The noise multiplier of each party that adds noise: z, or less where several add up to it.
-    #[must_use]
-    pub fn party_multiplier(&self) -> NoiseMultiplier {
-        match self.event.trust {
-            TrustModel::Central | TrustModel::Local => self.multiplier(),
-            TrustModel::Distributed(parties) => parties.of_each(self.multiplier()),
-        }
-    }
-
     /// A plan without noise for releases of which `event` is one; by the tightest accountant if
     /// none is given.
     #[must_use]
@@ -311,16 +298,12 @@ impl PrivacyPlan {
         spent: Vec<PrivacyEvent>,
     ) -> Self {
         Self {
-            event,
+            mechanism: Mechanism::new(event),
             delta,
             accountant: accountant.unwrap_or_else(|| Accountant::tightest_for(&[event])),
             budget: None,
             follows_others: !spent.is_empty(),
             spent,
-            noise: None,
-            strategy: None,
-            split: None,
-            bit_noise: None,
             side: Vec::new(),
             trials: None,
             uncovered: Vec::new(),
@@ -386,7 +369,7 @@ impl PrivacyPlan {
         self.budget = Some(target);
         let problem = CalibrationProblem {
             accountant: self.accountant,
-            event: self.event.with_count(count),
+            event: self.event().with_count(count),
             spent: &self.before(count),
             target,
             delta: self.delta,
@@ -406,7 +389,7 @@ impl PrivacyPlan {
     ) -> Result<NoiseMultiplier, PlanError> {
         let is_none = match noise {
             NoiseAmount::Multiplier(multiplier) => multiplier.get() <= 0.0,
-            NoiseAmount::Target(target) => target.get().is_infinite() || self.event.releases == 0,
+            NoiseAmount::Target(target) => target.get().is_infinite() || self.event().releases == 0,
         };
         if is_none {
             return Ok(NoiseMultiplier::NONE);
@@ -427,10 +410,16 @@ impl PrivacyPlan {
             })
     }
 
+    /// The event of one round. Its `count` is 1.
+    #[must_use]
+    pub const fn event(&self) -> PrivacyEvent {
+        self.mechanism.event
+    }
+
     /// z: noise std over clip norm.
     #[must_use]
     pub const fn multiplier(&self) -> NoiseMultiplier {
-        self.event.mechanism.noise_multiplier()
+        self.mechanism.multiplier()
     }
 
     /// Whether what is released has noise.
@@ -444,24 +433,7 @@ impl PrivacyPlan {
     #[must_use]
     pub fn noise_std(&self) -> f64 {
         self.clip_norm
-            .map_or(0.0, |clip_norm| self.noise_std_at(clip_norm))
-    }
-
-    /// The same in a round with this clip norm.
-    #[must_use]
-    pub fn noise_std_at(&self, clip_norm: ClipNorm) -> f64 {
-        let of_updates = self.split.map_or(self.multiplier(), |split| split.update);
-        let sensitivity = self
-            .strategy
-            .as_ref()
-            .map(|strategy| strategy.sensitivity());
-        of_updates.noise_std(clip_norm) * sensitivity.unwrap_or(1.0)
-    }
-
-    /// Whether devices add the noise themselves.
-    #[must_use]
-    pub fn is_local(&self) -> bool {
-        self.event.trust == TrustModel::Local
+            .map_or(0.0, |clip_norm| self.mechanism.noise_std_at(clip_norm))
     }
 
     /// What else the budget counts: other runs, and what devices release in addition to the updates
@@ -474,7 +446,7 @@ impl PrivacyPlan {
     /// Everything that the budget counts after `rounds` rounds; this run's event is the last.
     fn events(&self, rounds: u64) -> Vec<PrivacyEvent> {
         let mut events = self.before(rounds);
-        events.push(self.event.with_count(rounds));
+        events.push(self.event().with_count(rounds));
         events
     }
 
@@ -543,10 +515,10 @@ impl PrivacyPlan {
     #[must_use]
     pub fn with_repeated(&self, repeated: &[PrivacyEvent]) -> Self {
         let mut plan = self.clone();
-        let repeated = of_unit(repeated, self.event.unit);
+        let repeated = of_unit(repeated, self.event().unit);
         let is_own = |event: &&PrivacyEvent| {
             let is_once = event.is_moments() || event.is_score();
-            event.is_matrix() == self.event.is_matrix() && !is_once
+            event.is_matrix() == self.event().is_matrix() && !is_once
         };
         let rounds: u64 = repeated.iter().filter(is_own).map(|e| e.count).sum();
         if rounds > 0 {
@@ -604,7 +576,7 @@ impl PrivacyPlan {
             // With correlated noise and no sampling all rounds are one release, whose cost is a
             // bound for any number of them, even one that depends on what was released (a filter:
             // the shifts of the rounds that are not run are zero).
-            let is_one_release = self.event.is_one_release();
+            let is_one_release = self.event().is_one_release();
             if done < planned && statement.epsilon.is_finite() && !is_one_release {
                 let estimate = self.estimate_of(accountant, &all)?;
                 statement = statement.stopped_before(&estimate, &all);
@@ -612,7 +584,7 @@ impl PrivacyPlan {
             if self.follows_others && statement.epsilon.is_finite() {
                 statement = statement.after_other_runs();
             }
-            statement.noise_split = self.split.map(Into::into);
+            statement.noise_split = self.mechanism.split().map(Into::into);
             statement.notes.splice(0..0, uncovered);
             statement.notes.extend(self.notes.iter().cloned());
             statements.push(statement);
@@ -652,12 +624,12 @@ impl Updates<'_> {
                     Err(reason) => Err(refuse("data.devices", devices)(reason)),
                 };
             }
-            (Encoding::Clipped(grid), None) => Mechanism::DiscreteGaussian {
+            (Encoding::Clipped(grid), None) => EventMechanism::DiscreteGaussian {
                 noise_multiplier,
                 grid_bits: grid.bits() as u8,
             },
             // Never with noise: that needs a clip norm.
-            (Encoding::Unbounded, _) => Mechanism::Gaussian { noise_multiplier },
+            (Encoding::Unbounded, _) => EventMechanism::Gaussian { noise_multiplier },
         };
         Ok(PrivacyEvent::new(mechanism, self.sampling, 1))
     }

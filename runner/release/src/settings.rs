@@ -6,7 +6,6 @@ use smolfed_core::params::ClipNorm;
 use smolfed_core::quantize::Grid;
 use smolfed_core::stream::Purpose;
 
-use super::bit::ClipBit;
 use super::encoding::Encoding;
 use super::fault::Fault;
 use super::mechanism::Mechanism;
@@ -70,7 +69,7 @@ impl Channel {
 }
 
 /// What a run releases and how.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ReleaseSettings {
     /// What is released.
     pub channel: Channel,
@@ -80,10 +79,6 @@ pub struct ReleaseSettings {
     pub weight_cap: Option<u32>,
     /// How noise covers a release.
     pub mechanism: Mechanism,
-    /// Whether an update was clipped, which devices send beside it if the clip norm is adaptive.
-    pub bit: Option<ClipBit>,
-    /// Who adds the noise.
-    pub trust: TrustModel,
     /// How updates are masked (distributed trust).
     pub masking: Option<Masking>,
     /// How often a device releases something.
@@ -98,12 +93,6 @@ pub struct ReleaseSettings {
 }
 
 impl ReleaseSettings {
-    /// Whether devices add the noise themselves.
-    #[must_use]
-    pub fn is_local(&self) -> bool {
-        self.trust == TrustModel::Local
-    }
-
     /// How the updates of simulated devices are masked. Those among real devices are not: their
     /// updates are in the coordinator's process, and count for no helper's cohort.
     pub(super) fn masking_here(&self) -> Option<Masking> {
@@ -113,24 +102,25 @@ impl ReleaseSettings {
     /// The noise that each device adds to what it sends (local trust).
     #[must_use]
     pub fn device_noise(&self) -> Option<&DiscreteGaussian> {
-        self.mechanism.sampler().filter(|_| self.is_local())
+        let sampler = self.mechanism.sampler.as_ref();
+        sampler.filter(|_| self.mechanism.is_local())
     }
 
     /// The release of a round with this clip norm: the noise multipliers are the same, so that the
     /// noise follows. Nothing changes where updates are not clipped.
     #[must_use]
-    pub fn at_clip_norm(self, clip_norm: ClipNorm) -> Self {
+    pub fn at_clip_norm(&self, clip_norm: ClipNorm) -> Self {
         let Some(grid) = self.encoding.grid() else {
-            return self;
+            return self.clone();
         };
         let ratio = f64::from(clip_norm.get()) / f64::from(grid.clip_norm().get());
         match Grid::new(clip_norm, grid.bits()) {
             Ok(grid) => Self {
                 encoding: Encoding::Clipped(grid),
                 noise_std: self.noise_std * ratio,
-                ..self
+                ..self.clone()
             },
-            Err(_) => self,
+            Err(_) => self.clone(),
         }
     }
 
@@ -148,7 +138,7 @@ impl ReleaseSettings {
     /// devices with noise of their own, from the server, or from it and its helpers.
     #[must_use]
     pub fn noise_std_of_sum(&self, learning_rate: f32, cohort_size: usize) -> f64 {
-        let sources = match self.trust {
+        let sources = match self.mechanism.trust() {
             TrustModel::Central => 1.0,
             TrustModel::Local => cohort_size as f64,
             TrustModel::Distributed(parties) => f64::from(parties.count()),
@@ -173,9 +163,7 @@ mod tests {
             channel: Channel::Updates,
             encoding: Encoding::Clipped(grid),
             weight_cap: None,
-            mechanism: Mechanism::None,
-            bit: None,
-            trust,
+            mechanism: Mechanism::for_test(trust, None),
             masking: None,
             timing,
             noise_std: 3.0,

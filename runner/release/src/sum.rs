@@ -163,7 +163,7 @@ impl PrivateSum {
     /// and the server alone would add the noise.
     #[must_use]
     pub fn simulated(&self, release: &ReleaseSettings, at: &ReleaseAt) -> Option<SimulatedSum> {
-        let is_central = release.trust == TrustModel::Central;
+        let is_central = release.mechanism.trust() == TrustModel::Central;
         (release.is_simulation && is_central).then(|| SimulatedSum {
             integers: self.integers.clone(),
             step: release.step(at.learning_rate),
@@ -175,14 +175,14 @@ impl PrivateSum {
     /// modulo 2^w becomes a number. This is the only place where a sum of updates becomes public.
     #[must_use]
     pub fn release(mut self, release: &ReleaseSettings, root: &Root, at: &ReleaseAt) -> Released {
-        if !release.is_local() {
+        if !release.mechanism.is_local() {
             let (fault, mechanism) = (release.fault, &release.mechanism);
             let number = fault.noise_number(at.number);
             let purpose = release.channel.server_noise();
             fault.cover(&mut self.integers, at.number, |sum| {
                 mechanism.cover(sum, root, purpose, number);
             });
-            if let Some(bit) = &release.bit {
+            if let Some(bit) = &mechanism.bit {
                 bit.cover(&mut self.bits, root, number, fault);
             }
         }
@@ -195,7 +195,7 @@ impl PrivateSum {
             step: release.step(at.learning_rate) / self.fineness as f64,
             noise_std: release.noise_std_of_sum(at.learning_rate, at.cohort_size),
             cohort_size: at.cohort_size,
-            unclipped_excess: release.bit.map(|bit| bit.value(self.bits)),
+            unclipped_excess: release.mechanism.bit.map(|bit| bit.value(self.bits)),
         }
     }
 }

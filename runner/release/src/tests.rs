@@ -1,13 +1,14 @@
 //! The path as a whole: nothing gets around a check, and every fault that can be injected shows.
 
 use proptest::{collection::vec, prelude::*};
-use smolfed_accounting::TrustModel;
+use smolfed_accounting::{NoiseMultiplier, TrustModel};
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::ClipNorm;
 use smolfed_core::quantize::Grid;
 use smolfed_core::stream::Root;
 use smolfed_core::train::TrainReport;
 
+use super::split::Split;
 use super::sum::ReleaseAt;
 use super::*;
 use crate::communicator::threads;
@@ -19,15 +20,23 @@ fn grid() -> Grid {
     Grid::new(ClipNorm::new(CLIP_NORM).unwrap(), 20).unwrap()
 }
 
+/// Noise of 2²⁰ steps.
+fn mechanism(trust: TrustModel) -> Mechanism {
+    Mechanism::for_test(trust, DiscreteGaussian::new(1 << 20, 1).ok())
+}
+
+/// No noise on sums of the server.
+fn no_noise() -> Mechanism {
+    Mechanism::for_test(TrustModel::Central, None)
+}
+
 /// Clipped updates with noise of 2²⁰ steps, added by the server.
 fn central() -> ReleaseSettings {
     ReleaseSettings {
         channel: Channel::Updates,
         encoding: Encoding::Clipped(grid()),
         weight_cap: None,
-        mechanism: Mechanism::Independent(DiscreteGaussian::new(1 << 20, 1).unwrap()),
-        bit: None,
-        trust: TrustModel::Central,
+        mechanism: mechanism(TrustModel::Central),
         masking: None,
         timing: Timing::EachRound,
         noise_std: f64::from(CLIP_NORM),
@@ -98,7 +107,7 @@ proptest! {
         cap in prop::option::of(1u32..50),
         clips in any::<bool>(),
     ) {
-        let release = ReleaseSettings { weight_cap: cap, mechanism: Mechanism::None, ..central() };
+        let release = ReleaseSettings { weight_cap: cap, mechanism: no_noise(), ..central() };
         let (sum, outcome) = upload(&release, &update, samples, clips);
         prop_assert!(squares(&sum) <= u128::from(grid().bound()), "{outcome:?}");
         if !outcome.is_trained() {
@@ -161,13 +170,13 @@ fn the_server_adds_its_noise_once_and_anew_in_each_round() {
     assert!(first.iter().any(|x| *x != 0.0));
     let reused = ReleaseSettings {
         fault: Fault::NoiseStreamReused,
-        ..release
+        ..release.clone()
     };
     assert_eq!(released(&reused, 1), released(&release, 0));
     // Under local trust the noise is in the uploads already, and comes from each device.
     let local = ReleaseSettings {
-        trust: TrustModel::Local,
-        ..release
+        mechanism: Mechanism::for_test(TrustModel::Local, release.mechanism.sampler),
+        ..release.clone()
     };
     assert_eq!(released(&local, 0), [0.0; LENGTH]);
     let (with_noise, _) = upload(&local, &[0.0; LENGTH], 1, false);
@@ -198,11 +207,11 @@ fn what_is_private_prints_no_values_and_is_shown_without_noise_in_simulations_on
     assert!(sum.simulated(&release, &at(0)).is_some());
     let fleet = ReleaseSettings {
         is_simulation: false,
-        ..release
+        ..release.clone()
     };
     let local = ReleaseSettings {
-        trust: TrustModel::Local,
-        ..release
+        mechanism: Mechanism::for_test(TrustModel::Local, release.mechanism.sampler),
+        ..release.clone()
     };
     assert!(sum.simulated(&fleet, &at(0)).is_none());
     assert!(sum.simulated(&local, &at(0)).is_none());
@@ -225,10 +234,7 @@ fn bit_sent(release: &ReleaseSettings, device: u32, norm: Option<f32>) -> i64 {
 
 #[test]
 fn a_bit_is_a_half_up_to_the_clip_norm_and_minus_a_half_beyond_it() {
-    let release = ReleaseSettings {
-        bit: Some(ClipBit::new(&grid(), None)),
-        ..central()
-    };
+    let release = with_bit(TrustModel::Central, None);
     let half = 1 << 20;
     for (norm, expected) in [
         (Some(0.0), half),
@@ -244,6 +250,19 @@ fn a_bit_is_a_half_up_to_the_clip_norm_and_minus_a_half_beyond_it() {
     assert_eq!(bit_sent(&central(), 7, Some(0.0)), 0);
     let released = PrivateSum::zero(1).release(&central(), &Root::from_seed(5), &at(0));
     assert_eq!(released.unclipped_excess(), None);
+}
+
+/// The same with a bit beside the update.
+fn with_bit(trust: TrustModel, noise: Option<DiscreteGaussian>) -> ReleaseSettings {
+    let split = Split::new(NoiseMultiplier::new(1.0).unwrap(), 1.5).unwrap();
+    let bit = ClipBit::new(&grid(), noise.map(|noise| (noise, split)));
+    ReleaseSettings {
+        mechanism: Mechanism {
+            bit: Some(bit),
+            ..mechanism(trust)
+        },
+        ..central()
+    }
 }
 
 /// Mean square and mean product of two samples.
@@ -266,10 +285,7 @@ fn are_two_noises(a: &[f64], b: &[f64]) {
 #[test]
 fn the_bit_has_noise_of_its_own_under_either_trust_model() {
     let noise = DiscreteGaussian::new(3 << 20, 1).unwrap();
-    let release = ReleaseSettings {
-        bit: Some(ClipBit::new(&grid(), Some(noise))),
-        ..central()
-    };
+    let release = with_bit(TrustModel::Central, Some(noise));
     // σ_b is half of the noise multiplier, 3: the bit's clip norm is a half.
     let (update_std, bit_std) = (f64::from(CLIP_NORM), 1.5);
     let root = Root::from_seed(6);
@@ -281,10 +297,7 @@ fn the_bit_has_noise_of_its_own_under_either_trust_model() {
     let (updates, bits): (Vec<f64>, Vec<f64>) = (0..4_000).map(draw).unzip();
     are_two_noises(&updates, &bits);
     // A device adds noise whether it has a bit or not, and the server adds none.
-    let local = ReleaseSettings {
-        trust: TrustModel::Local,
-        ..release
-    };
+    let local = with_bit(TrustModel::Local, Some(noise));
     let released = PrivateSum::zero(1).release(&local, &root, &at(0));
     assert_eq!(released.unclipped_excess(), Some(0.0));
     let half = (1 << 20) as f64;
@@ -337,7 +350,7 @@ fn sums_of_parts_are_added_or_put_side_by_side_with_their_bits() {
 fn what_local_steps_release_is_subtracted() {
     let release = ReleaseSettings {
         timing: Timing::EachStep(2),
-        mechanism: Mechanism::None,
+        mechanism: no_noise(),
         ..central()
     };
     let root = Root::from_seed(5);
@@ -382,7 +395,7 @@ fn what_is_read_of_a_sum_is_in_units_of_the_parameters() {
     let expected = [0.125, -0.03125, (0.75 * step) as f32];
     assert_eq!(simulated.over(4.0), expected);
     let quiet = ReleaseSettings {
-        mechanism: Mechanism::None,
+        mechanism: no_noise(),
         ..central()
     };
     let at = ReleaseAt {

@@ -216,7 +216,7 @@ impl<'a> Uploads<'a> {
             lanes::scale(&mut self.update, weight::capped(cap, samples));
         }
         // The norm is the method's word. Whatever it says, the bit is no longer than it may be.
-        let bit = self.release.bit.and(self.release.encoding.grid());
+        let bit = self.release.mechanism.bit.and(self.release.encoding.grid());
         let bit = bit.map_or(0, |grid| clip_bit(&grid, report.norm));
         let bit = self.release.fault.bit(bit);
         self.add(bit, noise.zip(stream))?;
@@ -279,7 +279,7 @@ impl<'a> Uploads<'a> {
 
     /// Adds the device's noise to its bit, from a stream of its own.
     fn add_bit_noise(&mut self, device: u32) {
-        if let Some(noise) = self.release.bit.as_ref().and_then(ClipBit::noise) {
+        if let Some(noise) = self.release.mechanism.bit.as_ref().and_then(ClipBit::noise) {
             let mut stream = self.noise_stream(Purpose::DeviceBitNoise, device);
             noise.add_to(std::slice::from_mut(self.sum.bits_mut()), &mut stream);
         }

@@ -98,7 +98,7 @@ pub(super) struct Args {
 impl Args {
     fn size(&self, experiment: &Experiment, default_pairs: impl FnOnce() -> u32) -> Size {
         Size {
-            seed: experiment.config.seed,
+            seed: experiment.config().seed,
             pairs: self.runs.unwrap_or_else(default_pairs),
             canaries: self.canaries,
         }
@@ -219,12 +219,12 @@ impl Part {
         target: &Target<'_>,
         bar: &ProgressBar,
     ) -> Result<Self, CliError> {
-        let privacy = &experiment.privacy;
+        let privacy = experiment.privacy();
         // The claim of the run's accountant comes first.
         let claims = privacy.statements(u64::from(target.rounds()))?;
         let claim = claims.into_iter().next();
         let claim = claim.ok_or(TargetError::NothingClaimed)?;
-        let mut checks = direct::audit(target, experiment.config.seed, direct::VALUES)?;
+        let mut checks = direct::audit(target, experiment.config().seed, direct::VALUES)?;
         bar.inc(1);
         let default = || Size::default_pairs(target, args.canaries);
         let size = args.size(experiment, default);

@@ -170,7 +170,7 @@ impl Watch {
 
 /// What the page shows of a run before it begins.
 fn run_info(experiment: &Experiment, dir: &Path) -> RunInfo {
-    let (config, privacy) = (&experiment.config, &experiment.privacy);
+    let (config, privacy) = (experiment.config(), experiment.privacy());
     let estimate = privacy.estimate(u64::from(config.rounds)).ok();
     let epsilon = estimate.map(|estimate| estimate.epsilon);
     RunInfo {
@@ -178,7 +178,11 @@ fn run_info(experiment: &Experiment, dir: &Path) -> RunInfo {
         rounds: config.rounds,
         epsilon: epsilon.filter(|epsilon| epsilon.is_finite()),
         epsilon_limit: privacy.budget.map(|budget| budget.get()),
-        delta: privacy.noise.is_some().then(|| privacy.delta.get()),
+        delta: privacy
+            .mechanism
+            .sampler
+            .is_some()
+            .then(|| privacy.delta.get()),
         is_cohort_secret: is_secret(config.cohort.sampling),
         ..RunInfo::default()
     }

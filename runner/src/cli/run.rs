@@ -167,9 +167,9 @@ impl Prepared {
     /// What the ranks of a run must have in common.
     fn name(&self) -> Result<String, RunDirError> {
         let experiment = &self.experiment;
-        let name = run::name(&experiment.config, &self.federation, &experiment.origin)?;
+        let name = run::name(experiment.config(), &self.federation, experiment.origin())?;
         // Noise follows from a ledger as well, which another run may have changed meanwhile.
-        let made = format!("{:?} {:?}", experiment.release, experiment.training);
+        let made = format!("{:?} {:?}", experiment.release(), experiment.training());
         let made = crc32fast::hash(made.as_bytes());
         Ok(format!(
             "{}-{made:08x}",
@@ -230,14 +230,14 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
     warn_of(experiment, federation);
     let dir = match &args.resume {
         Some(dir) => RunDir::resume(dir)?,
-        None => new_dir(args.out.as_deref(), &experiment.config)?,
+        None => new_dir(args.out.as_deref(), experiment.config())?,
     };
     if let Some(path) = &args.participation {
         dir.copy_participation(path)?;
     }
     let bar = match args.quiet {
         true => ProgressBar::hidden(),
-        false => progress_bar(u64::from(experiment.config.rounds), "round"),
+        false => progress_bar(u64::from(experiment.config().rounds), "round"),
     };
     let control = Control {
         stop: stop_on_ctrl_c()?,
@@ -342,7 +342,7 @@ pub(super) fn conclude(
         Ending::Interrupted => Err(CliError::Stopped(format!(
             "stopped after {} of {} rounds; resume with: smolfed {command} --resume {}",
             result.records.len(),
-            experiment.config.rounds,
+            experiment.config().rounds,
             dir.path().display()
         ))),
         Ending::OverBudget(error) => Err(CliError::Stopped(error.to_string())),

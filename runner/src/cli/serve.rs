@@ -60,7 +60,7 @@ impl Setup {
         let links = links(&experiment, &self.keys, &self.helpers)?;
         let quorum = checked_quorum(&self.file, &experiment)?;
         warn_of(&experiment, &federation);
-        let name = run::name(&experiment.config, &federation, &experiment.origin)?;
+        let name = run::name(experiment.config(), &federation, experiment.origin())?;
         let paid = match &self.resumed {
             Some(dir) => paid(&experiment, dir, &name)?,
             None => 0,
@@ -76,7 +76,7 @@ impl Setup {
             None => create_private(args, &experiment, &self.file)?,
         };
         watch.reload_on_hangup(&mut fleet, &self.endpoints.options)?;
-        let parameters = experiment.method.shared_count();
+        let parameters = experiment.method().shared_count();
         let checkpoint = dir.load_checkpoint(&name, parameters)?;
         let done = checkpoint.map_or(0, |checkpoint| checkpoint.round);
         let service = fleet.service();
@@ -85,9 +85,9 @@ impl Setup {
         let rounds = participation::read(&dir.participation_path())?;
         let mut served = Fleet::new(fleet, &federation, terms, first_number, paid, records)
             .resumed_after(done.max(paid))
-            .with_personal(experiment.method.personal_request(), &rounds)
+            .with_personal(experiment.method().personal_request(), &rounds)
             .with_quorum(quorum);
-        let screen = Screen::new(experiment.config.rounds, Arc::clone(&service), &watch.log);
+        let screen = Screen::new(experiment.config().rounds, Arc::clone(&service), &watch.log);
         let timeout = self.endpoints.timeout;
         watch.begin(served.fleet(), &experiment, &dir, done, timeout)?;
         let stopping = watch.signals.stopping();
@@ -222,7 +222,7 @@ fn create_private(
     experiment: &Experiment,
     file: &FleetFile,
 ) -> Result<RunDir, CliError> {
-    let dir = RunDir::create_for(args.out.as_deref(), &experiment.config)?;
+    let dir = RunDir::create_for(args.out.as_deref(), experiment.config())?;
     dir.restrict_to_owner()?;
     dir.write_fleet(file)?;
     Ok(dir)
@@ -230,7 +230,7 @@ fn create_private(
 
 /// Rounds of the run that are charged in its ledger.
 fn paid(experiment: &Experiment, dir: &RunDir, name: &str) -> Result<u32, CliError> {
-    let shared = experiment.config.privacy.ledger.clone();
+    let shared = experiment.config().privacy.ledger.clone();
     let path = shared.unwrap_or_else(|| dir.ledger());
     if !path.is_file() {
         return Ok(0);

@@ -75,10 +75,10 @@ pub(super) fn agreed<T>(
 /// Warns of what a reader of the result may not expect: no noise where an ε is written, and what
 /// was done to the data. The counts are private.
 pub(super) fn warn_of(experiment: &Experiment, federation: &Federation) {
-    if experiment.config.privacy.epsilon == Some(f64::INFINITY) {
+    if experiment.config().privacy.epsilon == Some(f64::INFINITY) {
         warn("`privacy.epsilon` is inf: updates get no noise, and nothing protects them");
     }
-    if experiment.privacy.noise.is_some() {
+    if experiment.privacy().mechanism.sampler.is_some() {
         for read in federation.reads() {
             warn(format!(
                 "`data.{}`: {} from the devices' rows, which no epsilon covers; `smolfed \

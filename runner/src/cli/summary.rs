@@ -59,9 +59,9 @@ impl Summary {
             newest_first().find_map(|record| get(&record.simulation_only))
         };
         Self {
-            name: experiment.config.name.clone(),
-            method: experiment.config.method,
-            devices: experiment.sampling.device_count(),
+            name: experiment.config().name.clone(),
+            method: experiment.config().method,
+            devices: experiment.sampling().device_count(),
             rounds: result.records.len(),
             quality: test
                 .map(|e| ("test", e))
@@ -78,7 +78,7 @@ impl Summary {
                 .map(|record| record.simulation_only.clone()),
             devices_report: result.devices.clone(),
             statements: result.statements.clone(),
-            arithmetic: experiment.method.arithmetic(),
+            arithmetic: experiment.method().arithmetic(),
             seconds: elapsed.as_secs_f64(),
             out: out.to_path_buf(),
         }

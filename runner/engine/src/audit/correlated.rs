@@ -39,7 +39,7 @@ use crate::task::Task;
 use in_turn::InTurn;
 use smolfed_data::federation::Federation;
 use smolfed_release::PrivacyStatement;
-use smolfed_release::{Contribution, Fault, History, Mechanism};
+use smolfed_release::{Contribution, Fault, History};
 
 /// Seeds of the direct tests begin here.
 const SEEDS: u64 = 6 << 40;
@@ -76,9 +76,7 @@ impl<'a> Correlated<'a> {
         fault: Fault,
     ) -> Result<Option<Self>, AccountingError> {
         let fault = fault.compiled();
-        let (Mechanism::Correlated(_), Some(strategy)) =
-            (experiment.release.mechanism, &experiment.privacy.strategy)
-        else {
+        let Some(strategy) = experiment.release.mechanism.correlated() else {
             return Ok(None);
         };
         let strategy = Arc::clone(strategy);
@@ -105,7 +103,7 @@ impl<'a> Correlated<'a> {
     /// not attacked: their claim is about each participation by itself.
     #[must_use]
     pub fn seen_by(self, view: View) -> Self {
-        let claimed = self.experiment.privacy.event;
+        let claimed = self.experiment.privacy.event();
         let ratio = view.event(claimed).mechanism.noise_multiplier().get()
             / claimed.mechanism.noise_multiplier().get();
         Self {
@@ -173,7 +171,7 @@ impl<'a> Correlated<'a> {
             .encoding
             .grid()
             .map_or(0, |grid| grid.bits());
-        let injected = experiment.privacy.strategy.as_ref();
+        let injected = experiment.release.mechanism.strategy.as_ref();
         let ring = experiment.release.masking.map(|masking| masking.ring);
         let history = History::new(injected, bits, coordinates).of_masked(ring);
         let mut training =
@@ -305,7 +303,7 @@ impl<'a> Correlated<'a> {
     /// The releases of a run with one device, without noise.
     fn sensitivity(&self, root: &Root) -> Result<Check, TargetError> {
         let mut clean = self.clone();
-        clean.experiment.release.mechanism = Mechanism::None;
+        clean.experiment.release.mechanism.sampler = None;
         in_turn::draw_all(&mut clean.experiment);
         let with = clean.run(root, 1, &[true])?.concat();
         // What is left of helpers, whose noise is theirs to leave out, is in both.
@@ -385,11 +383,11 @@ fn inject(fault: Fault, experiment: &mut Experiment, strategy: &Strategy) {
         .map_or(0, |grid| grid.bits());
     match fault {
         Fault::NoiseTooSmall => {
-            let multiplier = experiment.privacy.party_multiplier();
+            let multiplier = experiment.privacy.mechanism.party_multiplier();
             let std = 0.9 * strategy.noise_steps(multiplier, bits as u8);
             let smaller = DiscreteGaussian::new((std * DENOMINATOR as f64) as u64, DENOMINATOR);
             if let Ok(smaller) = smaller {
-                experiment.release.mechanism = Mechanism::Correlated(smaller);
+                experiment.release.mechanism.sampler = Some(smaller);
             }
         }
         Fault::OtherCoefficients => {
@@ -404,7 +402,7 @@ fn inject(fault: Fault, experiment: &mut Experiment, strategy: &Strategy) {
                 .skip(1)
                 .for_each(|m| *m = 2 * *m + COEFFICIENT_UNIT);
             let injected = Strategy::from_coefficients(strategy.participation(), others);
-            experiment.privacy.strategy = injected.ok().map(Arc::new);
+            experiment.release.mechanism.strategy = injected.ok().map(Arc::new);
         }
         _ => {}
     }

@@ -7,7 +7,7 @@ use smolfed_core::noise::DiscreteGaussian;
 use crate::attendance::Attendance;
 use crate::experiment::Experiment;
 use crate::experiment::scaling::ScaleRelease;
-use smolfed_release::{Channel, ClipBit, Encoding, Fault, Mechanism};
+use smolfed_release::{Channel, ClipBit, Encoding, Fault};
 
 /// Injects what is not in the release path itself.
 pub fn inject(fault: Fault, experiment: &mut Experiment, denominator: f64) {
@@ -19,7 +19,7 @@ pub fn inject(fault: Fault, experiment: &mut Experiment, denominator: f64) {
     if factor < 1.0
         && let Some(noise) = scaled_noise(experiment, factor)
     {
-        experiment.release.mechanism = Mechanism::Independent(noise);
+        experiment.release.mechanism.sampler = Some(noise);
     }
     match fault {
         Fault::RealisedDenominator => experiment.server.fixed_denominator = None,
@@ -28,8 +28,8 @@ pub fn inject(fault: Fault, experiment: &mut Experiment, denominator: f64) {
         }
         Fault::NoNoiseOnBit => {
             let grid = experiment.release.encoding.grid();
-            let bit = experiment.release.bit.zip(grid);
-            experiment.release.bit = bit.map(|(_, grid)| ClipBit::new(&grid, None));
+            let bit = &mut experiment.release.mechanism.bit;
+            *bit = bit.zip(grid).map(|(_, grid)| ClipBit::new(&grid, None));
         }
         _ => {}
     }
@@ -46,10 +46,10 @@ fn inject_in_moments(fault: Fault, scale: &mut ScaleRelease) {
     match fault {
         Fault::MomentNoiseTooSmall => {
             if let Some(noise) = noise_of(&release.encoding, 0.9 * multiplier) {
-                release.mechanism = Mechanism::Independent(noise);
+                release.mechanism.sampler = Some(noise);
             }
         }
-        Fault::NoNoiseOnMoments => release.mechanism = Mechanism::None,
+        Fault::NoNoiseOnMoments => release.mechanism.sampler = None,
         Fault::MomentNoiseReused => release.channel = Channel::Updates,
         _ => {}
     }
@@ -75,10 +75,9 @@ pub fn charged(fault: Fault, mut charges: Vec<(u32, PrivacyEvent)>) -> Vec<(u32,
 
 /// The experiment's noise with another standard deviation.
 fn scaled_noise(experiment: &Experiment, factor: f64) -> Option<DiscreteGaussian> {
-    let privacy = &experiment.privacy;
-    let of_updates = privacy
-        .split
-        .map_or(privacy.party_multiplier(), |split| split.update);
+    let mechanism = &experiment.privacy.mechanism;
+    let of_updates = mechanism.split().map(|split| split.update);
+    let of_updates = of_updates.unwrap_or(mechanism.party_multiplier());
     noise_of(&experiment.release.encoding, factor * of_updates.get())
 }
 

@@ -53,7 +53,7 @@ impl Matrices {
         else {
             return Ok(None);
         };
-        let releases = match privacy.event.sampling {
+        let releases = match privacy.event().sampling {
             Sampling::Unsampled {
                 max_participations, ..
             } => max_participations,
@@ -65,7 +65,7 @@ impl Matrices {
         let claims = privacy.statements(u64::from(releases))?;
         Ok(claims.into_iter().next().map(|claim| Self {
             messages,
-            event: privacy.event,
+            event: privacy.event(),
             claim,
             releases,
         }))

@@ -18,7 +18,7 @@ use crate::method::contract::Method;
 use crate::method::state::StateError;
 use crate::round::{RoundError, Start, TrainingLoop};
 use smolfed_data::federation::Federation;
-use smolfed_release::{Encoding, Fault, Mechanism};
+use smolfed_release::Fault;
 
 /// Why an experiment cannot be audited.
 #[derive(Debug, thiserror::Error)]
@@ -100,11 +100,11 @@ impl<'a> Target<'a> {
     ) -> Result<Self, TargetError> {
         let fault = fault.compiled();
         let mut experiment = experiment.clone();
-        let (Encoding::Clipped(_), Mechanism::Independent(_)) =
-            (experiment.release.encoding, experiment.release.mechanism)
-        else {
+        let mechanism = &experiment.release.mechanism;
+        let has_noise = mechanism.sampler.is_some() && mechanism.strategy.is_none();
+        if !has_noise || experiment.release.encoding.grid().is_none() {
             return Err(TargetError::NothingClaimed);
-        };
+        }
         let releases = experiment.release.timing.releases();
         if releases != 1 {
             return Err(TargetError::Steps { releases });
@@ -178,7 +178,7 @@ impl<'a> Target<'a> {
     /// Whether the attacker sees each upload by itself.
     #[must_use]
     pub fn is_local(&self) -> bool {
-        self.experiment.release.is_local()
+        self.experiment.release.mechanism.is_local()
     }
 
     /// Whether the attacker knows who takes part.
@@ -190,7 +190,7 @@ impl<'a> Target<'a> {
     /// What is claimed about updates against the attacker: one round.
     #[must_use]
     pub fn event(&self) -> PrivacyEvent {
-        self.view.event(self.experiment.privacy.event)
+        self.view.event(self.experiment.privacy.event())
     }
 
     /// What is released of a device and claimed, by round: the private scale, if there is one, and
@@ -234,7 +234,7 @@ impl<'a> Target<'a> {
     /// the update unless the clip norm is adaptive.
     #[must_use]
     pub fn multipliers(&self, claim: &PrivacyEvent) -> Multipliers {
-        match self.experiment.privacy.split {
+        match self.experiment.privacy.mechanism.split() {
             Some(split) => Multipliers {
                 update: split.update.get(),
                 bit: Some(split.bit.get()),

@@ -25,7 +25,7 @@ impl View {
     /// The views that an audit of this experiment attacks, the strongest first.
     #[must_use]
     pub fn for_experiment(experiment: &Experiment) -> Vec<Self> {
-        match experiment.release.trust {
+        match experiment.release.mechanism.trust() {
             TrustModel::Distributed(_) => vec![Self::Coordinator, Self::Helpers, Self::Releases],
             TrustModel::Central | TrustModel::Local => vec![Self::Releases],
         }
@@ -81,9 +81,10 @@ impl View {
         root: &Root,
         round: u32,
     ) -> Released {
-        let (TrustModel::Distributed(parties), Some(policy)) =
-            (experiment.release.trust, experiment.helper_policy(0))
-        else {
+        let (TrustModel::Distributed(parties), Some(policy)) = (
+            experiment.release.mechanism.trust(),
+            experiment.helper_policy(0),
+        ) else {
             return released;
         };
         let length = released.integer_count();

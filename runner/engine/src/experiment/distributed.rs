@@ -8,6 +8,7 @@ use super::keys::Keys;
 use crate::check::{ExperimentError, contradiction};
 use crate::combinations::{MaskedSetting, refusal_of_masks};
 use crate::method::contract::Method;
+use smolfed_release::Mechanism;
 use smolfed_release::Timing;
 use smolfed_release::masked::{Combination, HelperPolicy};
 use smolfed_release::masking::Masking;
@@ -35,12 +36,12 @@ pub(super) fn masking(
             purpose: "masked updates are integers on the grid of a clip norm",
         });
     };
-    let combination = Combination::from_strategy(privacy.strategy.as_deref());
+    let combination = Combination::from_strategy(privacy.mechanism.strategy.as_deref());
     let combination = combination.ok_or(refused("privacy.family", MaskedSetting::Tree))?;
     let most = keys.attendance.largest_drawn();
     let largest = (most as u128 * u128::from(combination.weight())) << grid.bits();
     // σ of all parties, in steps, rounded up.
-    let sigma = privacy.noise.map_or(0.0, |noise| {
+    let sigma = privacy.mechanism.sampler.map_or(0.0, |noise| {
         let (numerator, denominator) = noise.sigma().ratio();
         numerator as f64 / denominator as f64
     });
@@ -91,20 +92,20 @@ fn refused(key: &'static str, setting: MaskedSetting) -> ExperimentError {
 /// or more; `None` without masks.
 pub(super) fn policy(
     masking: Option<Masking>,
-    privacy: &PrivacyPlan,
+    mechanism: &Mechanism,
     rounds: u32,
     min_cohort: u32,
 ) -> Option<HelperPolicy> {
     let masking = masking?;
-    let strategy = privacy.strategy.as_deref();
+    let strategy = mechanism.strategy.as_deref();
     let sensitivity = strategy.map_or(1.0, Strategy::sensitivity);
     let (participations, separation) = match strategy.map(Strategy::participation) {
-        None => (privacy.event.sampling.max_rounds_of_one(rounds.into()), 1),
+        None => (mechanism.event.sampling.max_rounds_of_one(rounds.into()), 1),
         Some(allowed) => (allowed.participations().into(), allowed.separation()),
     };
     Some(HelperPolicy {
         helpers: masking.helpers,
-        noise_multiplier: privacy.party_multiplier().get() * sensitivity,
+        noise_multiplier: mechanism.party_multiplier().get() * sensitivity,
         min_cohort,
         max_rounds: rounds,
         participations: u32::try_from(participations).unwrap_or(u32::MAX),

@@ -78,14 +78,9 @@ impl ScaleRelease {
             length: scale.length(federation.feature_count()),
             release: ReleaseSettings {
                 channel: Channel::Moments,
-                bit: None,
                 encoding: Encoding::Clipped(grid),
                 weight_cap: None,
-                mechanism: noise.map_or(
-                    smolfed_release::Mechanism::None,
-                    smolfed_release::Mechanism::Independent,
-                ),
-                trust: keys.trust,
+                mechanism: smolfed_release::Mechanism::independent(event, noise),
                 masking: None,
                 timing: Timing::EachRound,
                 noise_std: multiplier.get(),

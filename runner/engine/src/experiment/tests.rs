@@ -323,9 +323,14 @@ fn an_adaptive_clip_norm_costs_what_the_event_says() {
             let (numerator, denominator) = sampler.sigma().ratio();
             numerator as f64 / denominator as f64 / f64::from(grid.bits()).exp2()
         };
-        let update = multiplier(experiment.release.mechanism.sampler().unwrap());
-        let bit = multiplier(experiment.release.bit.unwrap().noise().unwrap());
-        let total = experiment.privacy.event.mechanism.noise_multiplier().get();
+        let update = multiplier(experiment.release.mechanism.sampler.as_ref().unwrap());
+        let bit = multiplier(experiment.release.mechanism.bit.unwrap().noise().unwrap());
+        let total = experiment
+            .privacy
+            .event()
+            .mechanism
+            .noise_multiplier()
+            .get();
         let cost = total.powi(2) * (update.powi(-2) + bit.powi(-2));
         assert!(cost <= 1.0 && cost > 0.9, "{settings:?}: {cost}");
         // The noise of the denoiser is that of the updates, at the clip norm of the round.
@@ -341,7 +346,7 @@ fn an_adaptive_clip_norm_costs_what_the_event_says() {
         assert!(statement.notes.iter().any(is_named), "{statement:?}");
     }
     // The same noise multiplier as with a fixed clip norm: the ledger's events are the same.
-    let event = |settings: &[&str]| build(settings).unwrap().privacy.event;
+    let event = |settings: &[&str]| build(settings).unwrap().privacy.event();
     assert_eq!(event(&[ADAPTIVE]), event(&[]));
 }
 
@@ -488,7 +493,7 @@ fn a_target_becomes_noise_and_budget() {
     assert!(spent(3) <= 8.0 && spent(3) > 7.99, "{}", spent(3));
     assert!(spent(4) > 8.0);
     assert!(spent(1) < spent(2) && spent(2) < spent(3));
-    assert!(plan.noise.is_some() && !plan.is_local());
+    assert!(plan.mechanism.sampler.is_some() && !plan.mechanism.is_local());
     let z = plan.multiplier().get();
     assert!((plan.noise_std() - 0.5 * z).abs() < 1e-12);
 }
@@ -496,7 +501,7 @@ fn a_target_becomes_noise_and_budget() {
 #[test]
 fn an_infinite_target_needs_no_noise() {
     let experiment = build(&["privacy.epsilon=inf"]).unwrap();
-    assert!(experiment.privacy.noise.is_none());
+    assert!(experiment.privacy.mechanism.sampler.is_none());
     assert!(experiment.privacy.budget.is_none());
     assert!(
         experiment
@@ -514,7 +519,13 @@ fn the_noise_is_never_less_than_was_asked_for() {
     for z in [1e-3, 0.3, 1.0, 7.77] {
         let text = SOUND.replace("epsilon = 8.0", &format!("noise_multiplier = {z}"));
         let experiment = build_text(&text, &[]).unwrap();
-        let (numerator, denominator) = experiment.privacy.noise.unwrap().sigma().ratio();
+        let (numerator, denominator) = experiment
+            .privacy
+            .mechanism
+            .sampler
+            .unwrap()
+            .sigma()
+            .ratio();
         let std = numerator as f64 / denominator as f64;
         let asked = z * f64::from(1 << 20);
         assert!(std >= asked && std < asked + 1e-2, "{std} for {asked}");
@@ -601,8 +612,11 @@ fn users_with_several_devices_need_more_noise_and_are_named() {
     }
     let plain = build(&[]).unwrap();
     let one = build(&["privacy.devices_per_user=1"]).unwrap();
-    assert_eq!(one.privacy.event, plain.privacy.event);
-    assert_eq!(one.privacy.noise, plain.privacy.noise);
+    assert_eq!(one.privacy.event(), plain.privacy.event());
+    assert_eq!(
+        one.privacy.mechanism.sampler,
+        plain.privacy.mechanism.sampler
+    );
     for sampling in ["uniform", "poisson", "full"] {
         let cohort = match sampling {
             "full" => "cohort={sampling=\"full\"}".to_owned(),
@@ -614,7 +628,7 @@ fn users_with_several_devices_need_more_noise_and_are_named() {
             users.privacy.multiplier() > plain.privacy.multiplier(),
             "{sampling}"
         );
-        assert_eq!(users.privacy.event.devices_per_user.get(), 3);
+        assert_eq!(users.privacy.event().devices_per_user.get(), 3);
         let statements = users.privacy.statements(3).unwrap();
         assert!(statements[0].epsilon <= 8.0 && statements[0].is_upper_bound);
         assert_eq!(statements[0].devices_per_user, Some(3));

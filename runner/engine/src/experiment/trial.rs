@@ -110,11 +110,9 @@ impl Trial {
             seeded: selection.seeded,
             release: ReleaseSettings {
                 channel: Channel::Score,
-                bit: None,
                 encoding: Encoding::Clipped(grid),
                 weight_cap: None,
-                mechanism: smolfed_release::Mechanism::Independent(sampler),
-                trust: TrustModel::Central,
+                mechanism: smolfed_release::Mechanism::independent(event, Some(sampler)),
                 masking: None,
                 timing: Timing::EachRound,
                 noise_std: multiplier.get(),

@@ -36,7 +36,7 @@ impl LedgerWriter {
         done: u32,
     ) -> Result<Option<Self>, LedgerError> {
         let (config, privacy) = (&experiment.config, &experiment.privacy);
-        if privacy.event.releases == 0 {
+        if privacy.event().releases == 0 {
             // Nothing is released.
             return Ok(None);
         }
@@ -57,7 +57,7 @@ impl LedgerWriter {
                 delta: plan.delta,
                 epsilon: plan.budget?,
             };
-            Some((plan.event.unit, limit))
+            Some((plan.event().unit, limit))
         });
         Ok(Some(Self {
             ledger,

@@ -66,7 +66,7 @@ pub fn verify(dir: &RunDir, origin: Origin) -> Result<Verification, RunError> {
     let (experiment, federation) = prepare_from(dir.config()?, &folders, origin)?;
     let run = name(&experiment.config, &federation, &experiment.origin)?;
     let shared = experiment.config.privacy.ledger.as_deref();
-    let (charges, rounds) = match experiment.privacy.event.releases {
+    let (charges, rounds) = match experiment.privacy.event().releases {
         // Nothing is released, and nothing charged.
         0 => (Vec::new(), dir.records()?.len() as u32),
         _ => {

@@ -54,7 +54,7 @@ impl<'a> Replayed<'a> {
         if found < needed as usize {
             return Err(format!("it has {found} rounds, but `rounds` is {needed}"));
         }
-        if let Some(strategy) = &experiment.privacy.strategy {
+        if let Some(strategy) = &experiment.privacy.mechanism.strategy {
             let burned = rounds
                 .iter()
                 .any(|record| record.burned || record.history_lost);

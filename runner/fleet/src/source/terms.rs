@@ -161,30 +161,30 @@ pub fn check_devices(
 /// [`ServeError::NoClipNorm`], [`ServeError::Setting`], [`ServeError::TooLarge`],
 /// [`ServeError::SimulationOnly`].
 pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
-    let Encoding::Clipped(grid) = experiment.release.encoding else {
+    let Encoding::Clipped(grid) = experiment.release().encoding else {
         return Err(ServeError::NoClipNorm);
     };
-    let last = experiment.config.rounds.saturating_sub(1);
+    let last = experiment.config().rounds.saturating_sub(1);
     for round in [0, last] {
         check_settings(experiment, &experiment.training_in(round), grid.clip_norm())?;
     }
     let simulation_only = |what: String, reason| Err(ServeError::SimulationOnly { what, reason });
-    let method = experiment.config.method;
+    let method = experiment.config().method;
     if let Some(reason) = refusal(SourceName::Fleet, method) {
         return simulation_only(format!("method \"{}\"", method.name()), reason);
     }
-    if let Timing::EachStep(_) = experiment.method.timing() {
+    if let Timing::EachStep(_) = experiment.method().timing() {
         return simulation_only("`personalise.noise` = \"each-step\"".to_owned(), STEPS);
     }
-    if let Some((objective, _)) = experiment.method.fine_tuning() {
-        if experiment.method.personal_request().is_some() {
+    if let Some((objective, _)) = experiment.method().fine_tuning() {
+        if experiment.method().personal_request().is_some() {
             let what = format!("`personalise.fine_tune` with method \"{}\"", method.name());
             return simulation_only(
                 what,
                 "real devices keep one model, which is the personal one",
             );
         }
-        if experiment.privacy.strategy.is_some() {
+        if experiment.privacy().mechanism.strategy.is_some() {
             let what = "`personalise.fine_tune` with correlated noise".to_owned();
             return simulation_only(what, PARTICIPATIONS);
         }
@@ -193,22 +193,22 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
             return simulation_only(what, OBJECTIVES);
         }
     }
-    let arithmetic = experiment.method.arithmetic().name;
+    let arithmetic = experiment.method().arithmetic().name;
     if let Some(reason) = refusal_of_arithmetic(SourceName::Fleet, arithmetic) {
         let what = format!("`simulation.arithmetic` = \"{}\"", arithmetic.name());
         return simulation_only(what, reason);
     }
     if let (Some(_), Some(reason)) = (
-        &experiment.scale_release,
+        experiment.scale_release(),
         refusal_of_private_scale(SourceName::Fleet),
     ) {
         return simulation_only("`data.scale` = \"private\"".to_owned(), reason);
     }
-    let strategy = experiment.privacy.strategy.as_ref();
+    let strategy = experiment.privacy().mechanism.strategy.as_ref();
     if let Some(reason) = strategy.and_then(|strategy| refusal_of_restart(strategy.kind())) {
         return simulation_only("`privacy.family` = \"tree\"".to_owned(), reason);
     }
-    if experiment.release.weight_cap.is_some() {
+    if experiment.release().weight_cap.is_some() {
         let what = "`cohort.weighting` by \"samples\"".to_owned();
         return simulation_only(what, "real devices do not disclose their number of samples");
     }
@@ -222,10 +222,10 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
         features: experiment.task().feature_count(),
         outputs: experiment.task().output_count(),
     })?;
-    let privacy = &experiment.privacy;
+    let privacy = experiment.privacy();
     Ok(Terms {
         shape,
-        local_noise: privacy.is_local() && privacy.noise.is_some(),
+        local_noise: privacy.mechanism.is_local() && privacy.mechanism.sampler.is_some(),
         // The coordinator's operator says it.
         handshake: false,
     })
@@ -238,10 +238,10 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
 /// [`ServeError::Quorum`].
 pub fn check_quorum(experiment: &Experiment) -> Result<(), ServeError> {
     let refuse = |reason, instead| Err(ServeError::Quorum { reason, instead });
-    if experiment.privacy.is_local() {
+    if experiment.privacy().mechanism.is_local() {
         return Ok(());
     }
-    if experiment.privacy.strategy.is_some() {
+    if experiment.privacy().mechanism.strategy.is_some() {
         return refuse(
             "with correlated noise a device that answers early would displace another one in every \
              round it takes part in, which its sensitivity does not count",
@@ -266,7 +266,7 @@ fn check_settings(
     training: &LocalTraining,
     clip_norm: ClipNorm,
 ) -> Result<(), ServeError> {
-    let request = experiment.method.personal_request();
+    let request = experiment.method().personal_request();
     let pull = request.and_then(|request| request.pull());
     let tuning = fine_tuning(experiment);
     let pull = pull.map_or(0.0, Penalty::get);
@@ -295,7 +295,7 @@ fn check_settings(
 
 /// What of a method without labels real devices do not do, and why.
 fn refusal_without_labels(experiment: &Experiment) -> Option<(&'static str, &'static str)> {
-    let method = &experiment.method;
+    let method = experiment.method();
     let is_unknown = |recipe: Recipe| Recipe::read(&recipe.values()).is_none();
     let has_room = |shape: ModelShape| {
         shape.parameters() >= ContrastRequest::matrix_entries(shape.outputs.into())
@@ -305,7 +305,7 @@ fn refusal_without_labels(experiment: &Experiment) -> Option<(&'static str, &'st
             "an encoder with fewer parameters than a matrix has entries",
             ROOM,
         ))
-    } else if method.messages().is_some() && experiment.privacy.is_local() {
+    } else if method.messages().is_some() && experiment.privacy().mechanism.is_local() {
         Some(("`privacy.trust` = \"local\" with matrices", MATRICES))
     } else if method.recipe().is_some_and(is_unknown) {
         Some(("`contrast.augment`", RECIPE))
@@ -318,9 +318,9 @@ fn refusal_without_labels(experiment: &Experiment) -> Option<(&'static str, &'st
 
 /// The model as the wire names it, if it can be carried.
 fn shape(experiment: &Experiment) -> Option<ModelShape> {
-    let shape = experiment.method.shape()?;
+    let shape = experiment.method().shape()?;
     // The widest update has values of 57 bits.
     u16::try_from(update_chunks(shape.parameters(), 57)).ok()?;
-    let integer = experiment.method.arithmetic().feature_format();
+    let integer = experiment.method().arithmetic().feature_format();
     Some(ModelShape { integer, ..shape })
 }

@@ -30,7 +30,7 @@ pub struct Delivered {
 /// λ of fine-tuning that real devices know, and its passes over the samples.
 #[must_use]
 pub fn fine_tuning(experiment: &Experiment) -> Option<(Penalty, u32)> {
-    let (objective, epochs) = experiment.method.fine_tuning()?;
+    let (objective, epochs) = experiment.method().fine_tuning()?;
     match objective {
         FineTune::Plain => Some((Penalty::NONE, epochs)),
         FineTune::MeanRegularised(pull) => Some((pull, epochs)),
@@ -49,12 +49,12 @@ impl Fleet<'_> {
         model: &[f32],
     ) -> Result<Option<Delivered>, SourceError> {
         let (Some((pull, epochs)), Encoding::Clipped(grid)) =
-            (fine_tuning(experiment), experiment.release.encoding)
+            (fine_tuning(experiment), experiment.release().encoding)
         else {
             return Ok(None);
         };
         let number = self.fleet.next_round();
-        let training = &experiment.training;
+        let training = &experiment.training();
         let invitation = Invitation {
             shape: self.terms.shape,
             epochs,

@@ -54,12 +54,10 @@ impl Setting {
             channel: Channel::Updates,
             encoding: Encoding::Clipped(grid()),
             weight_cap: None,
-            mechanism: match strategy {
-                None => Mechanism::Independent(noise),
-                Some(_) => Mechanism::Correlated(noise),
-            },
-            bit: None,
-            trust: TrustModel::Distributed(Parties::new(helpers, helpers).unwrap()),
+            mechanism: Mechanism::for_test(
+                TrustModel::Distributed(Parties::new(helpers, helpers).unwrap()),
+                Some(noise),
+            ),
             masking: Some(Masking {
                 helpers,
                 grid_bits: BITS as u8,
@@ -134,12 +132,12 @@ impl Setting {
 
     /// The noise of all parties in a round.
     fn noise(&self, round: u32) -> Vec<i64> {
-        let sampler = self.release.mechanism.sampler().unwrap();
+        let sampler = self.release.mechanism.sampler.unwrap();
         let mut noise = vec![0; LENGTH];
-        add_noise(&mut noise, sampler, &root(), Purpose::ServerNoise, round);
+        add_noise(&mut noise, &sampler, &root(), Purpose::ServerNoise, round);
         for helper in 0..self.policy.helpers {
             let root = helper_root(&root(), helper);
-            add_noise(&mut noise, sampler, &root, Purpose::HelperNoise, round);
+            add_noise(&mut noise, &sampler, &root, Purpose::HelperNoise, round);
         }
         noise
     }

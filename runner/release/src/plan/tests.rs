@@ -22,27 +22,27 @@ fn poisson() -> Sampling {
 }
 
 /// A release of a round: z = 1, and each device with probability 1/20.
-fn event(mechanism: fn(NoiseMultiplier) -> Mechanism) -> PrivacyEvent {
+fn event(mechanism: fn(NoiseMultiplier) -> EventMechanism) -> PrivacyEvent {
     PrivacyEvent::new(mechanism(noise(1.0)), poisson(), 1)
 }
 
 fn update() -> PrivacyEvent {
-    event(|noise_multiplier| Mechanism::Gaussian { noise_multiplier })
+    event(|noise_multiplier| EventMechanism::Gaussian { noise_multiplier })
 }
 
 fn matrix() -> PrivacyEvent {
-    event(|noise_multiplier| Mechanism::CorrelationMatrix { noise_multiplier })
+    event(|noise_multiplier| EventMechanism::CorrelationMatrix { noise_multiplier })
 }
 
 fn moments() -> PrivacyEvent {
-    event(|noise_multiplier| Mechanism::Moments {
+    event(|noise_multiplier| EventMechanism::Moments {
         noise_multiplier,
         grid_bits: 20,
     })
 }
 
 fn score() -> PrivacyEvent {
-    event(|noise_multiplier| Mechanism::Score {
+    event(|noise_multiplier| EventMechanism::Score {
         noise_multiplier,
         grid_bits: 20,
     })
@@ -186,7 +186,7 @@ fn what_a_round_does_is_what_is_charged() {
     updates.timing = Timing::EachStep(4);
     updates.noise_scale = 2.0;
     let plan = built(updates);
-    let mechanism = Mechanism::DiscreteGaussian {
+    let mechanism = EventMechanism::DiscreteGaussian {
         noise_multiplier: noise(3.0),
         grid_bits: 12,
     };
@@ -195,14 +195,14 @@ fn what_a_round_does_is_what_is_charged() {
         releases: 4,
         ..PrivacyEvent::new(mechanism, poisson(), 1)
     };
-    assert_eq!(plan.event, expected);
+    assert_eq!(plan.event(), expected);
     assert_eq!(plan.events_of(3), [expected.with_count(3)]);
-    assert!(plan.is_local() && plan.has_noise());
+    assert!(plan.mechanism.is_local() && plan.has_noise());
     // What is drawn is what is claimed, in steps of the grid and in units of the parameters.
-    assert_eq!(steps(plan.noise), 3.0 * 4_096.0);
+    assert_eq!(steps(plan.mechanism.sampler), 3.0 * 4_096.0);
     assert_eq!(plan.noise_std(), 1.5);
-    assert_eq!(plan.noise_std_at(clip_norm(0.25)), 0.75);
-    assert!(plan.split.is_none() && plan.bit_noise.is_none());
+    assert_eq!(plan.mechanism.noise_std_at(clip_norm(0.25)), 0.75);
+    assert!(plan.mechanism.split().is_none() && plan.mechanism.bit.is_none());
 }
 
 #[test]
@@ -212,13 +212,16 @@ fn an_adaptive_clip_norm_splits_the_noise_if_there_is_some() {
         updates.keys.bit_noise = Some(BitNoise::Given(2.0));
         let plan = built(updates);
         assert_eq!(plan.has_noise(), has_noise);
-        assert_eq!(plan.noise.is_some(), has_noise);
-        assert_eq!(plan.split.is_some(), has_noise);
-        assert!(!plan.is_local() && plan.noise_std() == 0.0);
+        assert_eq!(plan.mechanism.sampler.is_some(), has_noise);
+        assert_eq!(plan.mechanism.split().is_some(), has_noise);
+        assert!(!plan.mechanism.is_local() && plan.noise_std() == 0.0);
         if has_noise {
             // z_b = 2 * 2, and z_update = (1.5^-2 - 4^-2)^(-1/2) = 1.618.
-            assert_eq!(steps(plan.bit_noise), 4.0 * 4_096.0);
-            let std = plan.noise_std_at(clip_norm(1.0));
+            assert_eq!(
+                steps(plan.mechanism.bit.and_then(|bit| bit.noise().copied())),
+                4.0 * 4_096.0
+            );
+            let std = plan.mechanism.noise_std_at(clip_norm(1.0));
             assert!((std - 1.618).abs() < 1e-3, "{std}");
         }
     }
@@ -238,7 +241,7 @@ fn a_target_needs_noise_where_something_is_released() {
         updates.keys.clip_norm = None;
         updates.timing = timing;
         let plan = built(updates);
-        assert!(!plan.has_noise() && plan.noise.is_none());
+        assert!(!plan.has_noise() && plan.mechanism.sampler.is_none());
     }
     let mut unclipped = updates(epsilon(2.0));
     unclipped.keys.clip_norm = None;
@@ -270,9 +273,9 @@ fn correlated_noise_is_relative_to_the_sensitivity_of_all_rounds() {
     let (strategy, updates) = correlated(1.5);
     let plan = built(updates);
     let expected = strategy.noise_steps(noise(1.5), BITS as u8);
-    assert!((0.0..=1.0 / 1_024.0).contains(&(steps(plan.noise) - expected)));
+    assert!((0.0..=1.0 / 1_024.0).contains(&(steps(plan.mechanism.sampler) - expected)));
     assert_eq!(plan.noise_std(), 1.5 * 0.5 * strategy.sensitivity());
-    assert!(built(correlated(0.0).1).noise.is_none());
+    assert!(built(correlated(0.0).1).mechanism.sampler.is_none());
 }
 
 /// One Gaussian release has a formula of its own, which composes with nothing else.

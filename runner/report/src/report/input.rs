@@ -44,7 +44,7 @@ impl ReportInput {
         let task = experiment.task();
         let layout = InputLayout::new(experiment, federation);
         Self {
-            config: experiment.config.clone(),
+            config: experiment.config().clone(),
             records: result.records.clone(),
             statements: result.statements.clone(),
             spectrum: result.spectrum.clone(),

@@ -58,7 +58,7 @@ pub(super) fn select(
     let Some(first) = experiments.first() else {
         return Err("there are no candidates".to_owned());
     };
-    let selection = first.config.privacy.selection.as_ref();
+    let selection = first.config().privacy.selection.as_ref();
     let seeded = selection.is_some_and(|selection| selection.seeded);
     // Where the secret is, an interrupted selection has begun to write what it chose.
     let is_interrupted = !seeded && secret::path(out).exists();
@@ -69,7 +69,7 @@ pub(super) fn select(
         ));
     }
     let root = match seeded {
-        true => Root::from_seed(first.config.seed),
+        true => Root::from_seed(first.config().seed),
         false => secret::root(out, candidates)?,
     };
     let trials = draw(first, experiments.len(), &root);
@@ -88,11 +88,10 @@ pub(super) fn select(
 /// The candidates, each ready to run; refused unless all cost the same.
 fn experiments(candidates: &[Config], federation: &Federation) -> Result<Vec<Experiment>, String> {
     let experiment = |config: &Config| {
-        let placeholder = Trial {
-            candidate: 0,
-            seed: 0,
-        };
-        let experiment = Experiment::new(with_seed(config, placeholder), federation);
+        let mut config = config.clone();
+        // Each trial brings its own.
+        config.set_trial_seed(0);
+        let experiment = Experiment::new(config, federation);
         experiment.map_err(|error| error.to_string())
     };
     let experiments: Vec<Experiment> = candidates
@@ -102,9 +101,9 @@ fn experiments(candidates: &[Config], federation: &Federation) -> Result<Vec<Exp
     // The whole table of the selection: there is one number of trials, so that every candidate has
     // to state the distribution that it is drawn from, and whether it is drawn in secret.
     let cost = |experiment: &Experiment| {
-        let events = experiment.privacy.events_of(experiment.config.rounds);
-        let selection = experiment.config.privacy.selection.clone();
-        (events, experiment.privacy.delta, selection)
+        let events = experiment.privacy().events_of(experiment.config().rounds);
+        let selection = experiment.config().privacy.selection.clone();
+        (events, experiment.privacy().delta, selection)
     };
     // Otherwise the mixture of the candidates costs more, at each order, than the largest of them
     // at its best order.
@@ -120,18 +119,9 @@ fn experiments(candidates: &[Config], federation: &Federation) -> Result<Vec<Exp
     }
 }
 
-fn with_seed(config: &Config, trial: Trial) -> Config {
-    let mut config = config.clone();
-    config.privacy.selection.get_or_insert_default().seed = Some(trial.seed);
-    config
-}
-
 /// A candidate with the randomness of a trial.
 fn of_trial(candidate: &Experiment, trial: Trial) -> Experiment {
-    Experiment {
-        config: with_seed(&candidate.config, trial),
-        ..candidate.clone()
-    }
+    candidate.clone().with_trial_seed(trial.seed)
 }
 
 /// Draws the number of trials and what each of them is.
@@ -143,7 +133,7 @@ fn draw(experiment: &Experiment, candidates: usize, root: &Root) -> Vec<Trial> {
         round: 0,
         device: 0,
     });
-    let trials = experiment.trial.as_ref().map(|trial| trial.trials);
+    let trials = experiment.trial().map(|trial| trial.trials);
     let candidates = u32::try_from(candidates).ok().and_then(NonZeroU32::new);
     let (Some(trials), Some(candidates)) = (trials, candidates) else {
         return Vec::new();
@@ -177,14 +167,14 @@ fn write(
     federation: &Federation,
     out: &Path,
 ) -> Result<Trained, String> {
-    let config = with_seed(&candidate.config, trial);
+    let config = of_trial(candidate, trial).config().clone();
     // Built anew, so that its statement names its own seed.
     let experiment = Experiment::new(config, federation).map_err(|error| error.to_string())?;
     if out.exists() {
         // By the interrupted selection: this one makes the same trials, and so writes the same.
         fs::remove_dir_all(out).map_err(|error| io("delete", out)(error).to_string())?;
     }
-    let dir = RunDir::create(out, &experiment.config).map_err(|error| error.to_string())?;
+    let dir = RunDir::create(out, experiment.config()).map_err(|error| error.to_string())?;
     let result = run_to_the_end(&experiment, federation, Some(&dir))?;
     if result.records.last().and_then(|record| record.score) != Some(score) {
         return Err("the chosen trial did not release the same when it was run again".to_owned());
@@ -196,13 +186,13 @@ fn write(
 /// The result of no trial: the initial model, which depends on no data.
 fn untrained(experiment: &Experiment, federation: &Federation) -> Result<Trained, String> {
     let start = Start::simulation(experiment);
-    let task = experiment.method.task();
+    let task = experiment.method().task();
     let unit = federation.target_scale().std();
-    let arithmetic = experiment.method.arithmetic().name;
+    let arithmetic = experiment.method().arithmetic().name;
     let test = evaluate(task, arithmetic, &start.global, federation.test(), unit);
-    let mut record = RoundRecord::new(0, experiment.training.learning_rate);
+    let mut record = RoundRecord::new(0, experiment.training().learning_rate);
     record.test = test.map_err(|error| error.to_string())?;
-    let statements = experiment.statements(experiment.config.rounds, &[]);
+    let statements = experiment.statements(experiment.config().rounds, &[]);
     let trained = Trained {
         evaluations: vec![Figures {
             rounds: 0,

@@ -43,7 +43,7 @@ pub(super) fn run(request: &Request<'_>, out: &mut impl Write) -> Result<(), Cli
     let mut attacks = Vec::new();
     for (model, config) in variants {
         let (experiment, federation) = run::prepare(config, folders)?;
-        let bar = progress_bar(u64::from(experiment.config.rounds), "round");
+        let bar = progress_bar(u64::from(experiment.config().rounds), "round");
         let control = Control {
             stop: &AtomicBool::new(false),
             checkpoint_every: Duration::MAX,
@@ -107,7 +107,7 @@ fn predicts(config: &Config, open: &Config, folders: &DataFolders) -> Result<(),
     };
     let method = config.method.name();
     let (experiment, _) = run::prepare(config, folders)?;
-    match experiment.method.uses_labels() {
+    match experiment.method().uses_labels() {
         true => Ok(()),
         false => Err(CliError::Usage(format!(
             "`method` is \"{method}\", which learns an encoder without labels: --membership needs \
@@ -172,7 +172,7 @@ mod tests {
         let federation = Federation::new(&config.data, &folders, config.seed).unwrap();
         let noise = |config: &Config| {
             let experiment = Experiment::new(config.clone(), &federation);
-            experiment.unwrap().privacy.multiplier().get()
+            experiment.unwrap().privacy().multiplier().get()
         };
         let chosen = noise(&config);
         let [open, plain, smooth] = variants(&config).map(|(_, config)| noise(&config));

@@ -175,8 +175,8 @@ impl<'a> Issuer<'a> {
 }
 
 fn policy(args: &DeviceArgs, experiment: &Experiment) -> Result<Policy, CliError> {
-    let privacy = &experiment.privacy;
-    let noise = match privacy.is_local() {
+    let privacy = experiment.privacy();
+    let noise = match privacy.mechanism.is_local() {
         true => rounded_down(privacy.multiplier().get()),
         false => NoiseMultiplier::NONE,
     };
@@ -186,7 +186,7 @@ fn policy(args: &DeviceArgs, experiment: &Experiment) -> Result<Policy, CliError
         min_matrix_noise_multiplier: matrix_noise(experiment),
         max_epochs: max_epochs(experiment),
         hides_number: args.hide_number,
-        helpers: experiment.release.masking.map_or(0, |x| x.helpers),
+        helpers: experiment.release().masking.map_or(0, |x| x.helpers),
     };
     limits(args, experiment).map(policy)
 }
@@ -199,29 +199,29 @@ fn rounded_down(multiplier: f64) -> NoiseMultiplier {
 /// The noise multiplier of correlation matrices, a millionth below that of the experiment: the
 /// noise of a device is a fraction of integers near it.
 fn matrix_noise(experiment: &Experiment) -> NoiseMultiplier {
-    let plan = experiment.method.message_privacy();
+    let plan = experiment.method().message_privacy();
     let multiplier = plan.map_or(0.0, |plan| plan.multiplier().get());
     rounded_down(multiplier * (1.0 - 1e-6))
 }
 
 /// Epochs of a round, at most; more where the experiment counts so many steps, or fine-tunes.
 fn max_epochs(experiment: &Experiment) -> u32 {
-    let request = experiment.method.personal_request();
+    let request = experiment.method().personal_request();
     let steps = request.and_then(|request| request.steps);
     let in_epochs = steps.map_or(0, |steps| steps.get().div_ceil(STEPS_PER_EPOCH));
     let tuning = fine_tuning(experiment).map_or(0, |(_, epochs)| epochs);
-    experiment.training.epochs.max(in_epochs).max(tuning)
+    experiment.training().epochs.max(in_epochs).max(tuning)
 }
 
 /// How often, how far apart and how far ahead a device takes part.
 fn limits(args: &DeviceArgs, experiment: &Experiment) -> Result<Limits, CliError> {
-    let strategy = experiment.privacy.strategy.as_ref();
+    let strategy = experiment.privacy().mechanism.strategy.as_ref();
     let (participations, least) = match strategy.map(|strategy| strategy.participation()) {
         Some(counted_on) => (counted_on.participations(), counted_on.separation()),
         None => {
             // Fine-tuning is one more.
             let tuning = u32::from(fine_tuning(experiment).is_some());
-            let rounds = experiment.config.rounds.saturating_add(tuning);
+            let rounds = experiment.config().rounds.saturating_add(tuning);
             (rounds, Separation::NONE.0)
         }
     };

@@ -35,7 +35,7 @@ impl<'a> Preview<'a> {
         experiment: &'a Experiment,
         federation: &'a Federation,
     ) -> Result<Self, RunError> {
-        let statements = experiment.statements(experiment.config.rounds, &[])?;
+        let statements = experiment.statements(experiment.config().rounds, &[])?;
         let mut training = TrainingLoop::simulation(experiment, federation)?;
         let started = Instant::now();
         training.step(&mut Simulated(federation))?;
@@ -58,7 +58,7 @@ impl<'a> Preview<'a> {
         for (name, text) in self.facts() {
             writeln!(out, "# {name:<10} {text}")?;
         }
-        Ok(write!(out, "\n{}", self.experiment.config.to_toml()?)?)
+        Ok(write!(out, "\n{}", self.experiment.config().to_toml()?)?)
     }
 
     fn samples(&self) -> u64 {
@@ -70,11 +70,11 @@ impl<'a> Preview<'a> {
     }
 
     fn seconds(&self) -> f64 {
-        self.seconds_per_round * f64::from(self.experiment.config.rounds)
+        self.seconds_per_round * f64::from(self.experiment.config().rounds)
     }
 
     fn facts(&self) -> Vec<(&'static str, String)> {
-        let (config, federation) = (&self.experiment.config, self.federation);
+        let (config, federation) = (&self.experiment.config(), self.federation);
         let parameters = self.parameters();
         let mut facts = vec![
             ("devices", federation.device_count().to_string()),
@@ -98,7 +98,7 @@ impl<'a> Preview<'a> {
                 "a device",
                 format!(
                     "sends {} numbers a round",
-                    self.experiment.method.shared_count()
+                    self.experiment.method().shared_count()
                 ),
             ),
             (
@@ -123,14 +123,14 @@ impl<'a> Preview<'a> {
         let statement = self.statements.first();
         let epsilon = statement.map(|statement| statement.epsilon);
         json!({
-            "config": self.experiment.config,
+            "config": self.experiment.config(),
             "devices": self.federation.device_count(),
             "train_samples": self.samples(),
             "validation_samples": self.federation.validation().len(),
             "test_samples": self.federation.test().len(),
             "parameters": self.parameters(),
-            "shared_parameters": self.experiment.method.shared_count(),
-            "rounds": self.experiment.config.rounds,
+            "shared_parameters": self.experiment.method().shared_count(),
+            "rounds": self.experiment.config().rounds,
             "seconds_per_round": self.seconds_per_round,
             "seconds": self.seconds(),
             "epsilon": epsilon.filter(|epsilon| epsilon.is_finite()),

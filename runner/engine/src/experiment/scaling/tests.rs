@@ -142,25 +142,19 @@ fn the_noise_of_moments_and_of_updates_has_different_streams() {
         .unwrap();
     let draw = |purpose| {
         let mut integers = vec![0; 8];
-        let mechanism = smolfed_release::Mechanism::Independent(sampler);
         let name = smolfed_core::stream::StreamId {
             purpose,
             round: 0,
             device: 0,
         };
-        mechanism
-            .sampler()
-            .unwrap()
-            .add_to(&mut integers, &mut Root::from_seed(3).stream(name));
+        sampler.add_to(&mut integers, &mut Root::from_seed(3).stream(name));
         integers
     };
     // What the release of moments adds to a sum of zeros is what its own stream gives.
     let zeros = federation(&vec![vec![0.0, 0.5, 0.0, 0.5, 0.0, 0.5]; 2]);
     let release = release(&zeros, TrustModel::Central);
-    let other = ReleaseSettings {
-        mechanism: smolfed_release::Mechanism::Independent(sampler),
-        ..release.release
-    };
+    let mut other = release.release;
+    other.mechanism.sampler = Some(sampler);
     let at = ReleaseAt {
         number: 0,
         learning_rate: 1.0,

@@ -27,11 +27,11 @@ fn refused_with(settings: &[&str], parts: &[&str]) {
 fn the_noise_is_what_the_target_needs_for_one_gaussian_release() {
     let experiment = correlated(&[]);
     let plan = &experiment.privacy;
-    let strategy = plan.strategy.as_ref().unwrap();
+    let strategy = plan.mechanism.strategy.as_ref().unwrap();
     assert_eq!(strategy.participation().participations(), 3);
     assert_eq!(plan.accountant, Accountant::AnalyticGaussian);
-    let Accounted::Correlated { sensitivity, .. } = plan.event.mechanism else {
-        panic!("{:?}", plan.event);
+    let Accounted::Correlated { sensitivity, .. } = plan.event().mechanism else {
+        panic!("{:?}", plan.event());
     };
     assert_eq!(
         sensitivity.get().to_bits(),
@@ -58,7 +58,7 @@ fn the_noise_is_what_the_target_needs_for_one_gaussian_release() {
     // Its std in steps of the grid that is 256 times finer.
     let std = plan.noise_std();
     assert!((std / (z * strategy.sensitivity() * 0.5) - 1.0).abs() < 1e-12);
-    let (numerator, denominator) = plan.noise.unwrap().sigma().ratio();
+    let (numerator, denominator) = plan.mechanism.sampler.unwrap().sigma().ratio();
     let steps = numerator as f64 / denominator as f64;
     let expected = std / 0.5 * f64::from(1 << 20) * 256.0;
     assert!((steps / expected - 1.0).abs() < 1e-6 && steps >= expected * (1.0 - 1e-12));
@@ -74,7 +74,7 @@ fn a_noise_std_is_relative_to_the_sensitivity() {
         build_text(&text, settings).unwrap().privacy
     };
     let of_std = multiplier(&["privacy.noise_std=6"]);
-    let sensitivity = of_std.strategy.as_ref().unwrap().sensitivity();
+    let sensitivity = of_std.mechanism.strategy.as_ref().unwrap().sensitivity();
     let expected = 6.0 / (0.5 * sensitivity);
     assert!((of_std.multiplier().get() / expected - 1.0).abs() < 1e-12);
     assert!((of_std.noise_std() - 6.0).abs() < 1e-12);
@@ -103,7 +103,7 @@ fn a_stopped_run_is_covered_by_its_plan() {
 #[test]
 fn participations_that_cannot_be_are_cut_and_that_is_said() {
     let experiment = correlated(&["privacy.participations=9"]);
-    let strategy = experiment.privacy.strategy.as_ref().unwrap();
+    let strategy = experiment.privacy.mechanism.strategy.as_ref().unwrap();
     assert_eq!(strategy.participation().participations(), 3);
     let statements = experiment.statements(12, &[]).unwrap();
     let cut = "`privacy.participations` is 9, but no more than 3 of 12 rounds are 5 rounds apart";
@@ -250,7 +250,7 @@ fn impossible_participation_is_refused_by_its_key() {
 fn a_grid_that_is_too_fine_for_the_cohort_is_refused_with_what_fits() {
     let settings = ["privacy.family=tree", "privacy.grid_bits=24"];
     let experiment = correlated(&settings);
-    let strategy = experiment.privacy.strategy.as_ref().unwrap();
+    let strategy = experiment.privacy.mechanism.strategy.as_ref().unwrap();
     let devices = 2_000_000_000;
     let large = Attendance::Drawn(Sampling::unsampled(devices, 3).unwrap());
     let of = Correlated::parse(&experiment.config, 100).unwrap().unwrap();
@@ -277,11 +277,11 @@ const IN_TURN: &str = "cohort={sampling=\"block-cyclic\",cohort_size=10}";
 fn devices_that_are_drawn_in_turn_need_the_noise_of_a_sampled_gaussian() {
     let experiment = correlated(&[IN_TURN]);
     let plan = &experiment.privacy;
-    let strategy = plan.strategy.as_ref().unwrap();
+    let strategy = plan.mechanism.strategy.as_ref().unwrap();
     assert_eq!(plan.accountant, Accountant::Pld);
     let sampling = Sampling::block_cyclic(100, 5, SamplingRate::new(0.5).unwrap()).unwrap();
     assert_eq!(
-        (experiment.sampling, plan.event.sampling),
+        (experiment.sampling, plan.event().sampling),
         (sampling, sampling)
     );
     assert_eq!(strategy.participation().participations(), 3);

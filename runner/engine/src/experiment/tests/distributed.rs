@@ -16,8 +16,8 @@ fn noise_is_calibrated_to_the_parties() {
     let z = |experiment: &Experiment| experiment.privacy.multiplier().get();
     assert!(z(&pair) > z(&central));
     assert_eq!(z(&pair), z(&two_of_three));
-    assert_eq!(pair.privacy.party_multiplier().get(), z(&pair));
-    let party = two_of_three.privacy.party_multiplier().get();
+    assert_eq!(pair.privacy.mechanism.party_multiplier().get(), z(&pair));
+    let party = two_of_three.privacy.mechanism.party_multiplier().get();
     assert!((party * 2f64.sqrt() / z(&pair) - 1.0).abs() < 1e-12);
     // What the release carries: two parties' noise, and four parties' of half the variance each.
     let std = |experiment: &Experiment| experiment.release.noise_std_of_sum(0.1, 20);
@@ -52,7 +52,7 @@ fn helpers_insist_on_what_is_accounted() {
     ];
     let correlated = build(&settings).unwrap();
     let policy = correlated.helper_policy(0).unwrap();
-    let strategy = correlated.privacy.strategy.as_ref().unwrap();
+    let strategy = correlated.privacy.mechanism.strategy.as_ref().unwrap();
     assert_eq!((policy.participations, policy.separation), (3, 5));
     assert_eq!(policy.coefficients.len(), 5);
     let sensitivity = strategy.sensitivity();

@@ -143,7 +143,7 @@ fn the_calibrated_whole_costs_the_target_by_the_theorem() {
         );
         let selection = Selection {
             trials: trial.trials,
-            trial: vec![experiment.privacy.event.with_count(3), trial.side.event],
+            trial: vec![experiment.privacy.event().with_count(3), trial.side.event],
         };
         let again = selection.epsilon(delta).unwrap();
         assert!((stated - again - 1e-6).abs() < 1e-12, "{stated} {again}");
@@ -299,7 +299,7 @@ fn a_poisson_number_of_trials_is_charged_by_its_own_theorem() {
     let statement = &experiment.statements(3, &[]).unwrap()[0];
     assert_eq!(statement.selection.unwrap().theorem, 6);
     let trial = vec![
-        experiment.privacy.event.with_count(3),
+        experiment.privacy.event().with_count(3),
         experiment.trial.as_ref().unwrap().side.event,
     ];
     let trials = Trials::poisson(8.0).unwrap();

@@ -110,7 +110,7 @@ impl Method for Contrastive {
         };
         let is_due = side.schedule.is_in(round);
         let of_device = side.event_in(round);
-        let of_example = is_due.then_some(privacy.event);
+        let of_example = is_due.then_some(privacy.event());
         of_device.into_iter().chain(of_example).collect()
     }
 

@@ -49,7 +49,7 @@ pub(super) fn of_matrices(
     let spent = of_unit(setup.spent, PrivacyUnit::Example);
     let mut plan = PrivacyPlan::new(event, delta, privacy.accountant, spent).with_clip_norm(bound);
     let noise_multiplier = noise_multiplier_of(setup, &mut plan, max_releases)?;
-    plan.event = event.with_noise_multiplier(noise_multiplier);
+    plan.mechanism.event = event.with_noise_multiplier(noise_multiplier);
     plan.is_accountable(u64::from(max_releases))?;
     let mut notes = setup.origin.notes(setup.seed, TrustModel::Local);
     notes.extend(earlier(&plan.spent));

@@ -19,7 +19,7 @@ use smolfed_data::{DataFolders, Federation};
 use smolfed_release::origin::Origin;
 use smolfed_release::sampling::draw_cohort;
 use smolfed_release::statement::Subject;
-use smolfed_release::{Admitted, Mechanism, Messages, ReleaseSettings};
+use smolfed_release::{Admitted, Messages};
 
 /// Twenty devices of one or two digits each.
 const SOUND: &str = "method = \"fedsc\"\nseed = 3\nrounds = 6\n[data]\nsource = \"digits\"\n\
@@ -231,8 +231,8 @@ fn a_device_that_may_send_no_more_keeps_its_last_matrix() {
             .all(|sent| sent.releases == 2)
     );
     let matrices = capped.experiment.method.message_privacy().unwrap();
-    assert_eq!(matrices.event.exposure().count(), 1);
-    assert_eq!(matrices.event.with_count(6).exposure().count(), 2);
+    assert_eq!(matrices.event().exposure().count(), 1);
+    assert_eq!(matrices.event().with_count(6).exposure().count(), 2);
 }
 
 /// The noise is what a Gaussian of the target's multiplier needs, and the matrices have it: the sum
@@ -446,10 +446,8 @@ fn updates_of_a_network_are_clipped() {
         "privacy.clip_norm=0.01",
     ];
     let (experiment, federation) = build(&settings);
-    let release = ReleaseSettings {
-        mechanism: Mechanism::None,
-        ..experiment.release
-    };
+    let mut release = experiment.release.clone();
+    release.mechanism.sampler = None;
     let root = Root::from_seed(3);
     let global = experiment.method.initial(&root);
     let mut learner = experiment.method.begin(&federation, None).unwrap();

@@ -12,7 +12,7 @@ use crate::run::{self, Control};
 use crate::source::CohortSum;
 use crate::source::simulated::train_cohort;
 use smolfed_data::{DataFolders, Federation};
-use smolfed_release::{Admitted, Mechanism, Outcome, ReleaseSettings};
+use smolfed_release::{Admitted, Outcome, ReleaseSettings};
 
 /// Layers below a dense one to the classes.
 const CNN: &str = "model.layers=[{type=\"convolution\",channels=2,kernel=3},{type=\"relu\"},\
@@ -69,10 +69,8 @@ fn sum(
     global: &[f32],
     who: (u32, &[u32]),
 ) -> Vec<i64> {
-    let release = ReleaseSettings {
-        mechanism: Mechanism::None,
-        ..of.0.release
-    };
+    let mut release = of.0.release.clone();
+    release.mechanism.sampler = None;
     let found = collect(of, &release, learner, global, who);
     found.sum.integers().to_vec()
 }

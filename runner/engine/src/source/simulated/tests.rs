@@ -1,6 +1,6 @@
 //! The sum of a cohort: exact, independent of threads, without those who were left out.
 
-use smolfed_accounting::TrustModel;
+use smolfed_accounting::{PrivacyEvent, TrustModel};
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
 use smolfed_core::quantize::Grid;
@@ -82,15 +82,15 @@ fn train(ask: &Ask, cohort: &[u32]) -> Found {
 /// Trains from a model whose parameters are all the same.
 fn train_from(parameter: f32, ask: &Ask, cohort: &[u32]) -> Found {
     let (experiment, federation) = experiment();
+    let event = PrivacyEvent {
+        trust: TrustModel::Local,
+        ..experiment.privacy.event()
+    };
     let release = ReleaseSettings {
         channel: Channel::Updates,
         encoding: ask.encoding,
         weight_cap: None,
-        mechanism: ask
-            .device_noise
-            .map_or(Mechanism::None, Mechanism::Independent),
-        bit: None,
-        trust: TrustModel::Local,
+        mechanism: Mechanism::independent(event, ask.device_noise),
         masking: None,
         timing: Timing::EachRound,
         noise_std: 0.0,

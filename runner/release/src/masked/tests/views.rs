@@ -86,8 +86,8 @@ fn with_an_answer_the_view_is_the_noisy_sum() {
         .map(|(y, m)| ring.centre(y - m));
     let root = helper_root(&root(), 0);
     let mut noise = vec![0; LENGTH];
-    let sampler = setting.release.mechanism.sampler().unwrap();
-    add_noise(&mut noise, sampler, &root, Purpose::HelperNoise, 3);
+    let sampler = setting.release.mechanism.sampler.unwrap();
+    add_noise(&mut noise, &sampler, &root, Purpose::HelperNoise, 3);
     assert_eq!(left.collect::<Vec<_>>(), plus(&exact(3, &[1, 4]), &noise));
 }
 
@@ -110,9 +110,9 @@ fn nothing_is_used_twice() {
     let masks = [mask(0, 1), mask(1, 1), mask(0, 2), mask(1, 2)];
     let noises = [0, 1].map(|helper| {
         let mut noise = vec![0; LENGTH];
-        let sampler = setting.release.mechanism.sampler().unwrap();
+        let sampler = setting.release.mechanism.sampler.unwrap();
         let root = helper_root(&root(), helper);
-        add_noise(&mut noise, sampler, &root, Purpose::HelperNoise, 0);
+        add_noise(&mut noise, &sampler, &root, Purpose::HelperNoise, 0);
         noise
     });
     let all: BTreeSet<&Vec<i64>> = masks.iter().chain(&noises).collect();
@@ -149,8 +149,8 @@ fn faults_of_helpers_show_updates() {
         .release((&mut silent.history(), &mut silent.helpers()), 3, &[1, 4])
         .unwrap();
     let mut own = vec![0; LENGTH];
-    let sampler = silent.release.mechanism.sampler().unwrap();
-    add_noise(&mut own, sampler, &root(), Purpose::ServerNoise, 3);
+    let sampler = silent.release.mechanism.sampler.unwrap();
+    add_noise(&mut own, &sampler, &root(), Purpose::ServerNoise, 3);
     assert_eq!(released.integers(), plus(&exact(3, &[1, 4]), &own));
     // Two answers for lists that differ by one device have its mask, and with it its update.
     let answer = |helpers: &mut LocalHelpers, setting: &Setting, devices: &[u32]| {

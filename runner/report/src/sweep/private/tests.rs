@@ -75,7 +75,8 @@ fn the_chosen_run_has_the_largest_of_the_noisy_scores_and_nothing_else_remains()
     let experiments = experiments(&configs, &federation).unwrap();
     let trials = draw(&experiments[0], configs.len(), &Root::from_seed(seed));
     let score = |trial: &Trial| {
-        let config = with_seed(&configs[trial.candidate], *trial);
+        let mut config = configs[trial.candidate].clone();
+        config.set_trial_seed(trial.seed);
         let experiment = Experiment::new(config, &federation).unwrap();
         let result = run_to_the_end(&experiment, &federation, None).unwrap();
         result.records.last().unwrap().score.unwrap()
@@ -250,14 +251,11 @@ fn no_trial_gives_the_initial_model() {
 fn one_trial_seed_under_two_seeds_gives_other_cohorts_and_noise() {
     let (configs, federation) = candidates(&[0.5], &["rounds=6"]);
     let run = |seed| {
-        let trial = Trial {
-            candidate: 0,
-            seed: 11,
-        };
-        let config = Config {
+        let mut config = Config {
             seed,
-            ..with_seed(&configs[0], trial)
+            ..configs[0].clone()
         };
+        config.set_trial_seed(11);
         let experiment = Experiment::new(config, &federation).unwrap();
         run_to_the_end(&experiment, &federation, None).unwrap()
     };
