@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use smolfed_accounting::correlated::Participation;
 
-use crate::saved::{Dtype, Saved, SavedTensor};
+use crate::saved::Saved;
 
 /// Why a device is left out.
 pub const REASON: &str = "it took part too recently or too often for the correlated noise";
@@ -100,26 +100,18 @@ impl Admissions {
     /// `participation.jsonl`, and no more.
     pub(super) fn save(&self, saved: &mut Saved) {
         let rows = self.devices.iter();
-        let bytes = rows.flat_map(|(device, (last, count))| [*device, *last, *count]);
-        let tensor = SavedTensor {
-            dtype: Dtype::U32,
-            shape: vec![self.devices.len(), 3],
-            bytes: bytes.flat_map(u32::to_le_bytes).collect(),
-        };
-        saved.tensors.insert(SAVED.to_owned(), tensor);
+        let rows = rows.flat_map(|(device, (last, count))| [*device, *last, *count]);
+        saved.put(SAVED, [self.devices.len(), 3], rows);
     }
 
     /// Goes on with the record of a checkpoint.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(super) fn restore(&mut self, saved: &mut Saved) -> Result<(), String> {
-        let tensor = saved.tensors.remove(SAVED);
-        let tensor = tensor.ok_or_else(|| format!("it has no `{SAVED}`"))?;
-        let (words, rest) = tensor.bytes.as_chunks::<4>();
-        let words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    pub(super) fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+        let words = saved.get::<u32>(SAVED)?;
         let (rows, odd) = words.as_chunks::<3>();
-        if tensor.dtype != Dtype::U32 || !rest.is_empty() || !odd.is_empty() {
+        if !odd.is_empty() {
             return Err(format!("`{SAVED}` is not a table of three columns"));
         }
         let rows = rows.iter();
@@ -135,6 +127,7 @@ mod tests {
     use proptest::{collection::vec, prelude::*};
 
     use super::*;
+    use crate::saved::{Dtype, SavedTensor};
 
     fn allowed(rounds: u32, separation: u32, participations: u32) -> Participation {
         Participation::new(rounds, separation, participations).unwrap()
@@ -170,10 +163,10 @@ mod tests {
         let mut saved = Saved::default();
         admissions.save(&mut saved);
         let mut restored = Admissions::new(allowed(100, 3, 2));
-        restored.restore(&mut saved.clone()).unwrap();
+        restored.restore(&saved).unwrap();
         assert_eq!(restored.devices, admissions.devices);
         assert!(!restored.admit(7, &[2]).has(2) && restored.admit(7, &[5]).has(5));
-        assert!(restored.restore(&mut Saved::default()).is_err());
+        assert!(restored.restore(&Saved::default()).is_err());
         let damages: [fn(&mut SavedTensor); 3] = [
             |tensor| tensor.dtype = Dtype::I64,
             |tensor| tensor.bytes.extend([0; 1]),
@@ -182,7 +175,7 @@ mod tests {
         for damage in damages {
             let mut damaged = saved.clone();
             damaged.tensors.values_mut().for_each(damage);
-            assert!(restored.restore(&mut damaged).is_err());
+            assert!(restored.restore(&damaged).is_err());
         }
     }
 

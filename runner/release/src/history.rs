@@ -39,7 +39,7 @@ use zeroize::Zeroizing;
 use crate::admission::{Admissions, Admitted};
 use crate::masked::combination::combined;
 use crate::masking::Ring;
-use crate::saved::{Dtype, Saved, SavedTensor};
+use crate::saved::Saved;
 use crate::sum::{PrivateSum, Released};
 
 /// The names in checkpoints.
@@ -169,11 +169,11 @@ impl History {
         }
     }
 
-    /// Goes on with a checkpoint after `round` rounds, from which it takes what is its own.
+    /// Goes on with a checkpoint after `round` rounds.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn restore(&mut self, saved: &mut Saved, round: u32) -> Result<(), String> {
+    pub fn restore(&mut self, saved: &Saved, round: u32) -> Result<(), String> {
         let Some(rounds) = &mut self.0 else {
             return Ok(());
         };
@@ -242,29 +242,19 @@ impl Rounds {
     }
 
     fn save(&self, saved: &mut Saved) {
-        let entries = self.sums.iter().flat_map(|sum| sum.iter());
-        let sums = SavedTensor {
-            dtype: Dtype::I64,
-            shape: vec![self.sums.len(), self.length],
-            bytes: entries.flat_map(|x| x.to_le_bytes()).collect(),
-        };
+        let entries = self.sums.iter().flat_map(|sum| sum.iter().copied());
+        saved.put(SUMS, [self.sums.len(), self.length], entries);
         // Numbers in short text that is read as the same number: it always has a JSON form.
-        let bytes = serde_json::to_vec(&self.decoder).unwrap_or_default();
-        let decoder = SavedTensor {
-            dtype: Dtype::U8,
-            shape: vec![bytes.len()],
-            bytes,
-        };
-        saved.tensors.insert(SUMS.to_owned(), sums);
-        saved.tensors.insert(DECODER.to_owned(), decoder);
+        let decoder = serde_json::to_vec(&self.decoder).unwrap_or_default();
+        saved.put(DECODER, [decoder.len()], decoder);
         let rounds = self.count.to_string();
         saved.entries.insert(ROUNDS.to_owned(), rounds);
     }
 
     /// Goes on with the sums of a checkpoint after `round` rounds, or from an empty history where
     /// it has none.
-    fn restore(&mut self, saved: &mut Saved, round: u32) -> Result<(), String> {
-        let Some(rounds) = saved.entries.remove(ROUNDS) else {
+    fn restore(&mut self, saved: &Saved, round: u32) -> Result<(), String> {
+        let Some(rounds) = saved.entries.get(ROUNDS) else {
             return match self.strategy.kind() {
                 StrategyKind::Toeplitz(_) => Ok(()),
                 // Its nodes would begin anew in mid-run, which the sensitivity does not cover.
@@ -282,21 +272,13 @@ impl Rounds {
         if !is_possible {
             return Err(format!("`{ROUNDS}` is {rounds} after {round} rounds"));
         }
-        let mut tensor = |name| {
-            let found = saved.tensors.remove(name);
-            found.ok_or_else(|| format!("it has no `{name}`"))
-        };
-        let (sums, decoder) = (tensor(SUMS)?, tensor(DECODER)?);
-        let (words, rest) = sums.bytes.as_chunks::<8>();
-        let words: Vec<i64> = words.iter().map(|word| i64::from_le_bytes(*word)).collect();
-        let is_whole = rest.is_empty()
-            && sums.dtype == Dtype::I64
-            && words.len() == self.kept_after(rounds) * self.length
-            && self.are_inside(&words);
+        let (words, decoder) = (saved.get::<i64>(SUMS)?, saved.get::<u8>(DECODER)?);
+        let is_whole =
+            words.len() == self.kept_after(rounds) * self.length && self.are_inside(&words);
         if !is_whole {
             return Err(format!("`{SUMS}` does not hold the sums of rounds"));
         }
-        let decoder: Decoder = serde_json::from_slice(&decoder.bytes)
+        let decoder: Decoder = serde_json::from_slice(&decoder)
             .map_err(|error| format!("`{DECODER}` is not readable: {error}"))?;
         if !decoder.continues(&self.strategy, self.length, rounds) {
             return Err(format!("`{DECODER}` is not that of {rounds} rounds"));

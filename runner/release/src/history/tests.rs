@@ -10,6 +10,7 @@ use smolfed_core::stream::Root;
 
 use super::*;
 use crate::masked::combination::BLOCK;
+use crate::saved::Dtype;
 use crate::sum::ReleaseAt;
 use crate::{Channel, Encoding, Fault, Mechanism, ReleaseSettings, Timing};
 
@@ -275,7 +276,7 @@ fn a_restored_history_goes_on_with_the_same_bits() {
         let mut saved = Saved::default();
         whole.save(&mut saved, true);
         let mut resumed = History::new(Some(&strategy), BITS, 3);
-        resumed.restore(&mut saved.clone(), 5).unwrap();
+        resumed.restore(&saved, 5).unwrap();
         for number in 5..9 {
             assert_eq!(
                 step(&mut whole, number),
@@ -284,46 +285,39 @@ fn a_restored_history_goes_on_with_the_same_bits() {
             );
         }
         assert_eq!(resumed.admit(5, &[0, 1, 2]), Admitted::Only(vec![2]));
-        // Nothing of it is left for the method, and a damaged one is refused.
-        let mut rest = saved.clone();
-        resumed.restore(&mut rest, 5).unwrap();
-        assert_eq!(rest, Saved::default());
+        // A damaged one is refused.
         let names: Vec<String> = saved.tensors.keys().cloned().collect();
         for name in names {
             let mut damaged = saved.clone();
             damaged.tensors.get_mut(&name).unwrap().bytes.pop();
-            assert!(resumed.restore(&mut damaged, 5).is_err(), "{name}");
+            assert!(resumed.restore(&damaged, 5).is_err(), "{name}");
             let mut longer = saved.clone();
             longer.tensors.get_mut(&name).unwrap().bytes.push(7);
-            assert!(resumed.restore(&mut longer, 5).is_err(), "{name}");
+            assert!(resumed.restore(&longer, 5).is_err(), "{name}");
             damaged.tensors.remove(&name);
-            assert!(resumed.restore(&mut damaged, 5).is_err(), "{name}");
+            assert!(resumed.restore(&damaged, 5).is_err(), "{name}");
         }
         let mut other = saved.clone();
         other.tensors.get_mut(SUMS).unwrap().dtype = Dtype::U64;
-        assert!(resumed.restore(&mut other, 5).is_err(), "{family}");
+        assert!(resumed.restore(&other, 5).is_err(), "{family}");
         // Nor one of another round: fewer sums are kept after fewer rounds than there are bands.
-        assert!(resumed.restore(&mut saved.clone(), 4).is_err(), "{family}");
+        assert!(resumed.restore(&saved, 4).is_err(), "{family}");
         let is_tree = family == Family::Tree;
-        let late = resumed.restore(&mut saved.clone(), 6);
+        let late = resumed.restore(&saved, 6);
         assert_eq!(late.is_err(), is_tree, "{family}");
         let mut counted = saved.clone();
         counted
             .entries
             .values_mut()
             .for_each(|rounds| *rounds = "1".to_owned());
-        assert!(resumed.restore(&mut counted, 5).is_err(), "{family}");
+        assert!(resumed.restore(&counted, 5).is_err(), "{family}");
         // Nodes of a tree do not begin anew, and no run has had more rounds than it has.
         let mut without = saved.clone();
         without.entries.clear();
-        assert_eq!(
-            resumed.restore(&mut without, 5).is_err(),
-            is_tree,
-            "{family}"
-        );
+        assert_eq!(resumed.restore(&without, 5).is_err(), is_tree, "{family}");
         let rounds = saved.entries.values_mut();
         rounds.for_each(|rounds| *rounds = u32::MAX.to_string());
-        assert!(resumed.restore(&mut saved, 5).is_err(), "{family}");
+        assert!(resumed.restore(&saved, 5).is_err(), "{family}");
     }
 }
 
@@ -340,7 +334,7 @@ fn sums_up_to_the_limit_are_restored_and_none_beyond_it() {
             history.save(&mut saved, true);
             let restores = |saved: &Saved| {
                 let mut resumed = History::new(Some(&strategy), BITS, 1);
-                resumed.restore(&mut saved.clone(), number).is_ok()
+                resumed.restore(saved, number).is_ok()
             };
             assert!(restores(&saved), "{family}: {number}");
             for place in 0..saved.tensors[SUMS].shape[0] {
@@ -385,7 +379,7 @@ fn private_sums_of_real_devices_are_not_saved() {
     );
     // The next process begins with an empty history, and knows who took part.
     let mut next = History::new(Some(&strategy), BITS, 1);
-    next.restore(&mut saved, 0).unwrap();
+    next.restore(&saved, 0).unwrap();
     assert_eq!(next.combine(sum_of(&[1])).integers(), [256]);
     assert_ne!(history.combine(sum_of(&[1])).integers(), [256]);
     history.restart();

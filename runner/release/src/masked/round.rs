@@ -12,7 +12,7 @@ use super::policy::HelperPolicy;
 use super::request::{Attendee, HelperAnswer, HelperRequest, Listed};
 use crate::Fault;
 use crate::masked::error::HelperError;
-use crate::saved::{Dtype, Saved, SavedTensor};
+use crate::saved::Saved;
 
 /// What the coordinator knows of a round whose masks are to be taken off.
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ pub trait Helpers: Send {
     ///
     /// # Errors
     /// What is wrong with it.
-    fn restore(&mut self, _: &mut Saved) -> Result<(), String> {
+    fn restore(&mut self, _: &Saved) -> Result<(), String> {
         Ok(())
     }
 }
@@ -127,38 +127,20 @@ impl Helpers for LocalHelpers {
             let length = party.sums().next().map_or(0, |(_, sum)| sum.len());
             let entries = party.sums().flat_map(|(_, sum)| sum);
             let rounds: Vec<u32> = party.sums().map(|(round, _)| round).collect();
-            let sums = SavedTensor {
-                dtype: Dtype::I64,
-                shape: vec![rounds.len(), length],
-                bytes: entries.flat_map(|x| x.to_le_bytes()).collect(),
-            };
-            let rounds = SavedTensor {
-                dtype: Dtype::U32,
-                shape: vec![rounds.len()],
-                bytes: rounds.into_iter().flat_map(u32::to_le_bytes).collect(),
-            };
             let number = party.number();
-            saved.tensors.insert(format!("{SUMS}.{number}"), sums);
-            saved.tensors.insert(format!("{ROUNDS}.{number}"), rounds);
+            let shape = [rounds.len(), length];
+            saved.put(&format!("{SUMS}.{number}"), shape, entries.copied());
+            saved.put(&format!("{ROUNDS}.{number}"), [rounds.len()], rounds);
         }
     }
 
-    fn restore(&mut self, saved: &mut Saved) -> Result<(), String> {
+    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
         for party in &mut self.0 {
             let number = party.number();
-            let mut tensor = |name: &str| {
-                let name = format!("{name}.{number}");
-                let found = saved.tensors.remove(&name);
-                found.ok_or_else(|| format!("it has no `{name}`"))
-            };
-            let (sums, rounds) = (tensor(SUMS)?, tensor(ROUNDS)?);
-            let (words, rest) = rounds.bytes.as_chunks::<4>();
-            let rounds: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
-            let (words, odd) = sums.bytes.as_chunks::<8>();
-            let words: Vec<i64> = words.iter().map(|word| i64::from_le_bytes(*word)).collect();
+            let words: Vec<i64> = saved.get(&format!("{SUMS}.{number}"))?;
+            let rounds: Vec<u32> = saved.get(&format!("{ROUNDS}.{number}"))?;
             let length = words.len().checked_div(rounds.len()).unwrap_or(0);
-            let is_whole = rest.is_empty() && odd.is_empty();
-            if !is_whole || length * rounds.len() != words.len() {
+            if length * rounds.len() != words.len() {
                 return Err(format!(
                     "`{SUMS}.{number}` does not hold the sums of rounds"
                 ));

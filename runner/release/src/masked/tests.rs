@@ -416,8 +416,8 @@ fn a_checkpoint_has_the_sums_of_masks() {
     history.save(&mut saved, true);
     helpers.save(&mut saved);
     let (mut later, mut later_helpers) = (setting.history(), setting.helpers());
-    later.restore(&mut saved.clone(), 5).unwrap();
-    later_helpers.restore(&mut saved).unwrap();
+    later.restore(&saved, 5).unwrap();
+    later_helpers.restore(&saved).unwrap();
     let expected = setting
         .release((&mut history, &mut helpers), 5, &[5])
         .unwrap();
@@ -425,7 +425,7 @@ fn a_checkpoint_has_the_sums_of_masks() {
         .release((&mut later, &mut later_helpers), 5, &[5])
         .unwrap();
     assert_eq!(found.integers(), expected.integers());
-    assert!(setting.helpers().restore(&mut Default::default()).is_err());
+    assert!(setting.helpers().restore(&Default::default()).is_err());
 }
 
 #[test]
