@@ -16,8 +16,8 @@ use smolfed::data::table::{self, Columns, TableFormat};
 use smolfed::data::{DataFolders, Federation, archive, idx, leaf};
 use smolfed::experiment::Experiment;
 use smolfed::privacy::ledger::Line;
+use smolfed::round::TrainingState;
 use smolfed::run::directory::model_file::ModelFile;
-use smolfed::run_files::checkpoint::Checkpoint;
 use smolfed_accounting::params::DeltaSpec;
 
 #[path = "protocol.rs"]
@@ -63,7 +63,7 @@ pub fn archive(bytes: &[u8]) {
 
 /// The state that a run is resumed from.
 pub fn checkpoint(bytes: &[u8]) {
-    let _ = Checkpoint::decode(bytes);
+    let _ = TrainingState::decode(bytes);
 }
 
 /// An experiment file.

@@ -8,9 +8,10 @@ use std::path::Path;
 use criterion::{BatchSize, Criterion};
 use rayon::ThreadPoolBuilder;
 use smolfed::evaluation::samples::evaluate;
-use smolfed::round::{Start, TrainingLoop};
+use smolfed::round::{TrainingLoop, TrainingState};
 use smolfed::source::Simulated;
 use smolfed_benches::reference::{LARGE, REFERENCE, Round};
+use smolfed_core::stream::Root;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut criterion = smolfed_benches::criterion().configure_from_args();
@@ -46,13 +47,13 @@ fn measure(criterion: &mut Criterion, round: &Round, threads: usize) -> Result<(
     let (experiment, federation) = round.prepare(folder)?;
     let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
     // The third round of a run: the model is no longer zero, and every measured round is the same.
-    let mut global = Vec::new();
+    let mut state = TrainingState::default();
     pool.install(|| {
         let mut training = TrainingLoop::simulation(&experiment, &federation)?;
         for _ in 0..2 {
             training.step(&mut Simulated(&federation))?;
         }
-        global = training.global().to_vec();
+        state = training.state("")?;
         Ok::<_, Box<dyn Error + Send + Sync>>(())
     })
     .map_err(|error| error.to_string())?;
@@ -60,14 +61,8 @@ fn measure(criterion: &mut Criterion, round: &Round, threads: usize) -> Result<(
         pool.install(|| {
             bencher.iter_batched_ref(
                 || {
-                    let start = Start {
-                        global: global.clone(),
-                        round: 2,
-                        ..Start::simulation(&experiment)
-                    };
-                    let learner = experiment.method().begin(&federation, None);
-                    learner
-                        .map(|learner| TrainingLoop::new(&experiment, &federation, learner, start))
+                    let root = Root::from_seed(experiment.config().run_seed());
+                    TrainingLoop::new(&experiment, &federation, root, &state, None, None)
                 },
                 |training| {
                     let step = |training: &mut TrainingLoop<'_>| {
@@ -123,7 +118,7 @@ fn measure_evaluation(criterion: &mut Criterion, arithmetic: &str) -> Result<(),
     let (experiment, federation) = REFERENCE.prepare_with(folder, &changes)?;
     let pool = ThreadPoolBuilder::new().num_threads(1).build()?;
     let method = &experiment.method();
-    let global = Start::simulation(&experiment).global;
+    let global = TrainingState::new(&experiment).global;
     criterion.bench_function(&name, |bencher| {
         pool.install(|| {
             bencher.iter(|| {

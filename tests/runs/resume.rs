@@ -217,7 +217,7 @@ fn automatic_denoising_survives_a_kill_at_any_moment() {
 
 /// A checkpoint in which automatic denoising does not find what it keeps.
 #[test]
-fn a_checkpoint_of_another_version_is_refused() {
+fn a_checkpoint_that_lacks_a_part_is_refused() {
     let place = Place::new();
     let dir = place.path("old");
     let mut child = place.start(&format!("run --out old --checkpoint-every 0 {AUTO}"));
@@ -232,9 +232,8 @@ fn a_checkpoint_of_another_version_is_refused() {
     std::fs::write(&path, bytes).unwrap();
     let refused = place.smolfed("run --resume old");
     assert_eq!(refused.code, Some(2), "{refused}");
-    let advice = "error: old/checkpoint was written by another version of smolfed: it \
-                  has no `auto.moved` of the denoiser \"auto\"; run the experiment anew in \
-                  another directory\n";
+    let advice = "error: old/checkpoint/state.safetensors is damaged: it has no `auto.moved`; \
+                  restore it from a copy, or write it anew\n";
     assert!(refused.stderr.ends_with(advice), "{refused}");
 }
 

@@ -328,7 +328,7 @@ impl Experiment {
     /// What the mechanism keeps from round to round, before the first.
     #[must_use]
     pub fn history(&self) -> History {
-        let strategy = self.release.mechanism.correlated();
+        let strategy = self.release.mechanism.strategy.as_ref();
         let bits = self.release.encoding.grid().map_or(0, |grid| grid.bits());
         let ring = self.release.masking.map(|masking| masking.ring);
         History::new(strategy, bits, self.method.shared_count()).of_masked(ring)
@@ -341,7 +341,7 @@ impl Experiment {
         let rounds = self.config.rounds;
         distributed::policy(
             self.release.masking,
-            &self.release.mechanism,
+            &self.privacy.mechanism,
             rounds,
             min_cohort,
         )
@@ -463,11 +463,16 @@ fn release(
     masking: Option<Masking>,
     origin: &Origin,
 ) -> ReleaseSettings {
+    let mut mechanism = privacy.mechanism.clone();
+    if mechanism.sampler.is_none() {
+        // Sums without noise are released one by one.
+        mechanism.strategy = None;
+    }
     ReleaseSettings {
         channel: Channel::Updates,
         encoding: keys.encoding,
         weight_cap,
-        mechanism: privacy.mechanism.clone(),
+        mechanism,
         masking,
         timing: method.timing(),
         noise_std: noise_std(privacy, keys.privacy.clip_norm),

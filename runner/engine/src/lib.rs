@@ -18,10 +18,10 @@
 //! | [`attendance`], [`combinations`] | who takes part in a round; which options go together |
 //! | [`server`] | the server's step on what was released |
 //! | [`experiment`] | an experiment file, validated for a federation |
-//! | [`run_files`] | files of a run: records, checkpoints, errors |
+//! | [`run_files`] | files of a run: records, errors |
 //! | [`preprocessing`] | what a model needs to know of its inputs |
 //! | [`source`] | where devices are: simulated, on other ranks, a recorded participation |
-//! | [`round`] | a round: draw, train, release, apply, evaluate |
+//! | [`round`] | a round: draw, train, release, apply, evaluate; the state that it leaves |
 //! | [`run`] | a run with its directory |
 //! | [`audit`] | attacks on the real round |
 #![forbid(unsafe_code)]

@@ -1,11 +1,12 @@
 //! The round loop: draw, train, release, apply, evaluate.
 //!
-//! A round depends only on the global model, on the state of the method and on the round's number,
-//! which identifies all of its random streams. A run can therefore stop after any round and resume
-//! from the model and that state with the same bits.
+//! A round depends only on the [`TrainingState`] that the earlier ones left, and on the root of its
+//! random streams, which the round's number tells apart. A run can therefore stop after any round
+//! and resume from its state with the same bits.
 
 pub mod record;
 pub mod spectrum;
+pub mod state;
 
 use std::time::Instant;
 
@@ -20,7 +21,7 @@ use crate::evaluation::devices::DeviceReport;
 use crate::evaluation::samples::{Evaluation, evaluate};
 use crate::experiment::Experiment;
 use crate::experiment::trial::Trial;
-use crate::method::contract::{Assignment, EvaluationError, Figures, Learner, View};
+use crate::method::contract::{Assignment, EvaluationError, Figures, Learner, Store, View};
 use crate::method::state::StateError;
 use crate::representation::Picture;
 use crate::source::{Draw, Source, SourceError};
@@ -34,6 +35,7 @@ use smolfed_release::{
 
 pub use record::{RoundRecord, SimulationOnly};
 pub use spectrum::Spectrum;
+pub use state::TrainingState;
 
 /// Why a round could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -62,31 +64,6 @@ pub enum RoundError {
         /// Why the first device was left out.
         reason: String,
     },
-}
-
-/// The state from which training starts or resumes.
-#[derive(Clone, Debug)]
-pub struct Start {
-    /// The global model.
-    pub global: Vec<f32>,
-    /// Rounds that are done.
-    pub round: u32,
-    /// Root of the server's random streams.
-    pub root: Root,
-}
-
-impl Start {
-    /// A simulation before its first round: the initial model of the method, all streams from the
-    /// experiment's seed.
-    #[must_use]
-    pub fn simulation(experiment: &Experiment) -> Self {
-        let root = Root::from_seed(experiment.config.run_seed());
-        Self {
-            global: experiment.method.initial(&root),
-            round: 0,
-            root,
-        }
-    }
 }
 
 /// A federation in training.
@@ -123,55 +100,101 @@ pub struct RoundResult {
 }
 
 impl<'a> TrainingLoop<'a> {
-    /// A loop from `start`, with the global model of the earlier rounds and the method's state.
-    #[must_use]
+    /// A loop that begins or goes on with `state`, and draws its random streams from `root`.
+    ///
+    /// * `store`: where the method keeps its state; in memory or temporary files without one.
+    /// * `helpers`: those that take the masks off, instead of those of a simulation.
+    ///
+    /// # Errors
+    /// [`StateError`] if the states of devices cannot be stored, or `state` is not that of a run of
+    /// this experiment.
     pub fn new(
         experiment: &'a Experiment,
         federation: &'a Federation,
-        learner: Box<dyn Learner + 'a>,
-        start: Start,
-    ) -> Self {
-        Self {
-            auto: experiment.auto(&start.global),
+        root: Root,
+        state: &TrainingState,
+        store: Option<Store<'_>>,
+        helpers: Option<Box<dyn Helpers + 'a>>,
+    ) -> Result<Self, StateError> {
+        let mut history = experiment.history();
+        let mut helpers = helpers.or_else(|| experiment.local_helpers(&root));
+        let mut auto = experiment.auto(&state.global);
+        let mut restore = || {
+            if state.round > 0 {
+                history.restore(&state.server, state.round)?;
+                let helpers = helpers.as_mut();
+                helpers.map_or(Ok(()), |helpers| helpers.restore(&state.server))?;
+                let auto = auto.as_mut();
+                auto.map_or(Ok(()), |auto| auto.restore(&state.server))?;
+            }
+            match state.clip_norm {
+                None if experiment.adaptive.is_some() => Err("it has no `clip_norm`".to_owned()),
+                _ if store.is_none() && state.method != Saved::default() => {
+                    Err("the method has kept what is only where its run is stored".to_owned())
+                }
+                _ => Ok(()),
+            }
+        };
+        restore().map_err(|reason| StateError::Checkpoint { reason })?;
+        Ok(Self {
+            learner: experiment.method.begin(federation, store)?,
             experiment,
             federation,
-            learner,
-            global: start.global,
-            round: start.round,
-            clip_norm: experiment.adaptive.map(|adaptive| adaptive.initial),
+            root,
+            global: state.global.clone(),
+            round: state.round,
+            clip_norm: state.clip_norm.filter(|_| experiment.adaptive.is_some()),
             score: None,
-            history: experiment.history(),
-            helpers: experiment.local_helpers(&start.root),
-            root: start.root,
+            history,
+            helpers,
+            auto,
             spectrum: None,
             devices: None,
             assessment: None,
             picture: None,
-        }
+        })
     }
 
-    /// Goes on with the clip norm of a checkpoint, where it is adaptive.
-    #[must_use]
-    pub fn at_clip_norm(self, clip_norm: Option<ClipNorm>) -> Self {
-        Self {
-            clip_norm: self.clip_norm.and(clip_norm).or(self.clip_norm),
-            ..self
-        }
+    /// A simulation before its first round, which keeps its state in memory or temporary files.
+    ///
+    /// # Errors
+    /// [`StateError`] if the states of devices cannot be stored.
+    pub fn simulation(
+        experiment: &'a Experiment,
+        federation: &'a Federation,
+    ) -> Result<Self, StateError> {
+        let root = Root::from_seed(experiment.config.run_seed());
+        let state = TrainingState::new(experiment);
+        Self::new(experiment, federation, root, &state, None, None)
     }
 
-    /// Goes on with what the mechanism kept.
-    #[must_use]
-    pub fn with_history(self, history: History) -> Self {
-        Self { history, ..self }
+    /// What outlives the last round, in the run of this name. The states of devices are on the
+    /// disk when this returns.
+    ///
+    /// # Errors
+    /// [`StateError`] if they cannot be written.
+    pub fn state(&mut self, run: &str) -> Result<TrainingState, StateError> {
+        let mut server = Saved::default();
+        self.history
+            .save(&mut server, self.experiment.release.is_simulation);
+        if let Some(helpers) = &self.helpers {
+            helpers.save(&mut server);
+        }
+        if let Some(auto) = &self.auto {
+            auto.save(&mut server);
+        }
+        Ok(TrainingState {
+            round: self.round,
+            global: self.global.clone(),
+            clip_norm: self.clip_norm,
+            method: self.learner.save(run)?,
+            server,
+        })
     }
 
-    /// Asks these helpers, in the place of those in this process.
-    #[must_use]
-    pub fn with_helpers(self, helpers: Option<Box<dyn Helpers + 'a>>) -> Self {
-        Self {
-            helpers: helpers.or(self.helpers),
-            ..self
-        }
+    /// The state after the last round is on the disk: what it counts on is not overwritten.
+    pub fn state_saved(&mut self) {
+        self.learner.committed(self.round);
     }
 
     /// Waits until a round can take place, before it is charged.
@@ -183,25 +206,6 @@ impl<'a> TrainingLoop<'a> {
             Some(helpers) => Ok(helpers.ready()?),
             None => Ok(()),
         }
-    }
-
-    /// Goes on with what `denoiser = "auto"` kept.
-    #[must_use]
-    pub fn with_auto(self, auto: Option<Auto>) -> Self {
-        Self { auto, ..self }
-    }
-
-    /// A simulation before its first round, which keeps its state in memory or temporary files.
-    ///
-    /// # Errors
-    /// [`StateError`] if the states of devices cannot be stored.
-    pub fn simulation(
-        experiment: &'a Experiment,
-        federation: &'a Federation,
-    ) -> Result<Self, StateError> {
-        let learner = experiment.method.begin(federation, None)?;
-        let start = Start::simulation(experiment);
-        Ok(Self::new(experiment, federation, learner, start))
     }
 
     /// Runs one round with the devices of `source`. Its privacy cost must have been recorded in the
@@ -462,22 +466,6 @@ impl<'a> TrainingLoop<'a> {
         self.clip_norm
     }
 
-    /// Adds what the mechanism keeps to a checkpoint: on the side of the server, and of helpers in
-    /// this process.
-    pub fn save_history(&self, saved: &mut Saved) {
-        let is_simulation = self.experiment.release.is_simulation;
-        self.history.save(saved, is_simulation);
-        if let Some(helpers) = &self.helpers {
-            helpers.save(saved);
-        }
-    }
-
-    /// What `denoiser = "auto"` keeps, to be saved.
-    #[must_use]
-    pub const fn auto(&self) -> Option<&Auto> {
-        self.auto.as_ref()
-    }
-
     /// Rounds that are done; the number of the next one.
     #[must_use]
     pub const fn round(&self) -> u32 {
@@ -498,11 +486,6 @@ impl<'a> TrainingLoop<'a> {
         digest.score(self.score);
         self.learner.write_messages(&mut digest);
         digest.with_sum(released)
-    }
-
-    /// The method at work, to be saved.
-    pub fn learner_mut(&mut self) -> &mut (dyn Learner + 'a) {
-        &mut *self.learner
     }
 
     /// The spectrum of the last round's averaged update; known after the last round.

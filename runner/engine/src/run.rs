@@ -17,21 +17,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use smolfed_accounting::AccountingError;
+use smolfed_core::stream::Root;
 
 use crate::arithmetic;
 use crate::check::ExperimentError;
 use crate::config::Config;
-use crate::denoise::Auto;
 use crate::evaluation::assessment::FinalAssessment;
 use crate::evaluation::devices::DeviceReport;
 use crate::experiment::Experiment;
 use crate::membership::{Attack, Roc};
-use crate::method::contract::{EvaluationError, Learner, Store};
+use crate::method::contract::{EvaluationError, Store};
 use crate::method::state::StateError;
 use crate::preprocessing::Preprocessing;
-use crate::round::{RoundError, RoundRecord, RoundResult, Spectrum, Start, TrainingLoop};
-use crate::run_files::checkpoint::{Checkpoint, OWN_STEP};
-use crate::run_files::error::RunDirError;
+use crate::round::state::OWN_STEP;
+use crate::round::{RoundError, RoundRecord, RoundResult, Spectrum, TrainingLoop, TrainingState};
+use crate::run_files::error::{RunDirError, damaged};
 use crate::source::{Simulated, Source, SourceError};
 use crate::task::pretrained;
 use budget::{Budget, BudgetError};
@@ -39,7 +39,6 @@ use directory::RunDir;
 use directory::model_file::InputLayout;
 use recorder::{LedgerWriter, RunRecorder, SaveError};
 use smolfed_data::{DataError, DataFolders, Federation};
-use smolfed_release::History;
 use smolfed_release::ledger::{Ledger, LedgerError, earlier, events, has_its_own_seed, uncovered};
 use smolfed_release::masked::Helpers;
 use smolfed_release::origin::Origin;
@@ -276,7 +275,7 @@ pub fn execute(
         experiment,
         federation,
         dir,
-        start: Start::simulation(experiment),
+        root: Root::from_seed(experiment.config.run_seed()),
         helpers: None,
     };
     run.execute(&mut Simulated(federation), control)
@@ -290,13 +289,13 @@ pub struct Run<'a> {
     pub federation: &'a Federation,
     /// Where it is written down; `None` for a run that leaves nothing behind.
     pub dir: Option<&'a RunDir>,
-    /// Where it begins; a checkpoint replaces model and round.
-    pub start: Start,
+    /// Root of the server's random streams.
+    pub root: Root,
     /// Remote helpers; `None` for those in this process, or none.
     pub helpers: Option<Box<dyn Helpers>>,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
     /// Trains the devices of any source to the end.
     ///
     /// # Errors
@@ -308,36 +307,20 @@ impl Run<'_> {
     ) -> Result<RunResult, RunError> {
         let experiment = self.experiment;
         let name = name(&experiment.config, self.federation, &experiment.origin)?;
-        let shared = experiment.method.shared_count();
         let has_own_step = experiment.server.own.is_some();
-        let state = state_name(&name, self.federation, has_own_step);
-        let mut checkpoint = match self.dir {
-            Some(dir) => dir.load_checkpoint(&state, shared)?,
-            None => None,
-        };
-        let history = self.history(checkpoint.as_mut())?;
-        let helpers = self.helpers(checkpoint.as_mut())?;
-        let auto = self.auto(checkpoint.as_mut())?;
-        if let Some(Checkpoint {
-            round, parameters, ..
-        }) = &checkpoint
-        {
-            (self.start.round, self.start.global) = (*round, parameters.clone());
-        }
-        let done = self.start.round;
-        let clip_norm = checkpoint
-            .as_ref()
-            .and_then(|checkpoint| checkpoint.clip_norm);
-        let states = self.dir.map(RunDir::personal_models);
-        let store = states.as_deref().map(|device_states| Store {
-            device_states,
-            run: &state,
-            checkpoint: checkpoint.as_ref().map(|x| (x.round, &x.method)),
-            is_follower: false,
-        });
-        let learner = self.learner(store)?;
+        let run = state_name(&name, self.federation, has_own_step);
+        let shared = experiment.method.shared_count();
+        let load = |dir: &RunDir| TrainingState::load(&dir.checkpoint(), &run, shared);
+        let saved = self.dir.map(load).transpose()?.flatten();
+        let state = saved.unwrap_or_else(|| TrainingState::new(experiment));
+        let done = state.round;
+        let device_states = self.dir.map(RunDir::personal_models);
+        let store = device_states.as_deref().map(|path| state.store(path, &run));
+        let training = self.training(&state, store)?;
         source.begin(store.as_ref()).map_err(RoundError::from)?;
-        let open = |dir| RunRecorder::open(dir, state.clone(), done);
+        // The loop has its own copy, of private sums as well.
+        drop(state);
+        let open = |dir| RunRecorder::open(dir, run.clone(), done);
         let ledger = LedgerWriter::open(experiment, self.dir, &name, done)?;
         let repeated = ledger.as_ref().map(LedgerWriter::repeated);
         let repeated = repeated.unwrap_or_default();
@@ -351,57 +334,34 @@ impl Run<'_> {
                 .map(RunDir::records)
                 .transpose()?
                 .unwrap_or_default(),
-            training: TrainingLoop::new(experiment, self.federation, learner, self.start.clone())
-                .at_clip_norm(clip_norm)
-                .with_history(history)
-                .with_helpers(helpers)
-                .with_auto(auto),
+            training,
         };
         let ending = session.train(source, control)?;
         self.finish(session, source, ending)
     }
 
-    /// The method at work, with what the checkpoint has of its state.
-    fn learner(&self, store: Option<Store<'_>>) -> Result<Box<dyn Learner + '_>, RunError> {
-        let learner = self.experiment.method.begin(self.federation, store);
-        learner.map_err(|error| match (error, self.dir) {
-            (StateError::Checkpoint { reason }, Some(dir)) => dir.foreign_checkpoint(reason).into(),
+    /// The round loop from a state on.
+    fn training(
+        &mut self,
+        state: &TrainingState,
+        store: Option<Store<'_>>,
+    ) -> Result<TrainingLoop<'a>, RunError> {
+        let (root, helpers) = (self.root.clone(), self.helpers.take());
+        let helpers = helpers.map(|helpers| helpers as Box<dyn Helpers + 'a>);
+        TrainingLoop::new(
+            self.experiment,
+            self.federation,
+            root,
+            state,
+            store,
+            helpers,
+        )
+        .map_err(|error| match (error, self.dir) {
+            (StateError::Checkpoint { reason }, Some(dir)) => {
+                damaged(&dir.checkpoint().join(TrainingState::FILE), reason).into()
+            }
             (error, _) => error.into(),
         })
-    }
-
-    /// What the mechanism kept up to the checkpoint.
-    fn history(&self, checkpoint: Option<&mut Checkpoint>) -> Result<History, RunError> {
-        let mut history = self.experiment.history();
-        if let (Some(checkpoint), Some(dir)) = (checkpoint, self.dir) {
-            let restored = history.restore(&mut checkpoint.method, checkpoint.round);
-            restored.map_err(|reason| dir.foreign_checkpoint(reason))?;
-        }
-        Ok(history)
-    }
-
-    /// Who takes the masks off, with what helpers in this process kept up to the checkpoint.
-    fn helpers(
-        &mut self,
-        checkpoint: Option<&mut Checkpoint>,
-    ) -> Result<Option<Box<dyn Helpers>>, RunError> {
-        let local = self.experiment.local_helpers(&self.start.root);
-        let mut helpers = self.helpers.take().or(local);
-        if let (Some(helpers), Some(checkpoint), Some(dir)) = (&mut helpers, checkpoint, self.dir) {
-            let restored = helpers.restore(&mut checkpoint.method);
-            restored.map_err(|reason| dir.foreign_checkpoint(reason))?;
-        }
-        Ok(helpers)
-    }
-
-    /// What `denoiser = "auto"` kept up to the checkpoint.
-    fn auto(&self, checkpoint: Option<&mut Checkpoint>) -> Result<Option<Auto>, RunError> {
-        let mut auto = self.experiment.auto(&self.start.global);
-        if let (Some(auto), Some(checkpoint), Some(dir)) = (&mut auto, checkpoint, self.dir) {
-            let restored = auto.restore(&mut checkpoint.method);
-            restored.map_err(|reason| dir.old_checkpoint(reason))?;
-        }
-        Ok(auto)
     }
 
     /// Saves what is left to save, and gathers the result.

@@ -13,11 +13,12 @@ use super::session::{agreed, connect, pool, progress_bar, stop_on_ctrl_c, warn_o
 use super::style::{fail, warn};
 use super::summary::Summary;
 use preview::Preview;
+use smolfed_core::stream::Root;
 use smolfed_data::{DataFolders, Federation};
 use smolfed_engine::config::{Config, Override};
 use smolfed_engine::experiment::Experiment;
 use smolfed_engine::ranks::Communicator;
-use smolfed_engine::round::{RoundRecord, Start};
+use smolfed_engine::round::RoundRecord;
 use smolfed_engine::run::directory::RunDir;
 use smolfed_engine::run::{self, Control, Ending, Run, RunError, RunResult};
 use smolfed_engine::run_files::error::RunDirError;
@@ -255,7 +256,7 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
         experiment,
         federation,
         dir: Some(&dir),
-        start: Start::simulation(experiment),
+        root: Root::from_seed(experiment.config().run_seed()),
         helpers: None,
     };
     let result = run.execute(&mut *source, control);

@@ -21,7 +21,7 @@ use helpers::{begin, links};
 pub(super) use setup::seed;
 use setup::{Setup, fleet_error};
 use smolfed_engine::experiment::Experiment;
-use smolfed_engine::round::Start;
+use smolfed_engine::round::TrainingState;
 use smolfed_engine::run::directory::RunDir;
 use smolfed_engine::run::{self, Control, Ending, Run, RunError, RunResult};
 use smolfed_engine::source::participation;
@@ -77,8 +77,8 @@ impl Setup {
         };
         watch.reload_on_hangup(&mut fleet, &self.endpoints.options)?;
         let parameters = experiment.method().shared_count();
-        let checkpoint = dir.load_checkpoint(&name, parameters)?;
-        let done = checkpoint.map_or(0, |checkpoint| checkpoint.round);
+        let saved = TrainingState::load(&dir.checkpoint(), &name, parameters)?;
+        let done = saved.map_or(0, |state| state.round);
         let service = fleet.service();
         print_restart_note(&experiment, done, paid);
         let records = dir.participation(done)?;
@@ -105,7 +105,7 @@ impl Setup {
             experiment: &experiment,
             federation: &federation,
             dir: Some(&dir),
-            start: start(&experiment, self.file.seed)?,
+            root: root(self.file.seed)?,
             helpers,
         };
         watch.signals.run_begins();
@@ -182,15 +182,11 @@ fn write_devices(table: &Table, dir: &RunDir, is_ok: bool, is_json: bool) -> Res
     Ok(())
 }
 
-/// Where a run begins, with randomness that is not stored unless there is a seed.
-fn start(experiment: &Experiment, seed: Option<u64>) -> Result<Start, CliError> {
-    let root = match seed {
+/// The root of the server's random streams, which is not stored unless there is a seed.
+fn root(seed: Option<u64>) -> Result<Root, CliError> {
+    Ok(match seed {
         Some(seed) => Root::from_seed(seed),
         None => Root::from_secret(*secret().map_err(fleet_error)?),
-    };
-    Ok(Start {
-        root,
-        ..Start::simulation(experiment)
     })
 }
 

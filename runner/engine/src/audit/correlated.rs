@@ -32,14 +32,14 @@ use crate::attendance::Attendance;
 use crate::experiment::Experiment;
 use crate::method::contract::{Assignment, Learner, Method, Store, Trainer};
 use crate::method::state::StateError;
-use crate::round::{Start, TrainingLoop};
+use crate::round::{TrainingLoop, TrainingState};
 use crate::source::simulated::train_cohort;
 use crate::source::{CohortSum, Draw, Source, SourceError};
 use crate::task::Task;
 use in_turn::InTurn;
 use smolfed_data::federation::Federation;
 use smolfed_release::PrivacyStatement;
-use smolfed_release::{Contribution, Fault, History};
+use smolfed_release::{Contribution, Fault};
 
 /// Seeds of the direct tests begin here.
 const SEEDS: u64 = 6 << 40;
@@ -160,22 +160,15 @@ impl<'a> Correlated<'a> {
             method: Arc::new(canaries.clone()),
             ..self.experiment.clone()
         };
-        let start = Start {
-            global: canaries.initial(root),
-            round: 0,
-            root: root.clone(),
-        };
-        let learner = canaries.begin(self.federation, None)?;
-        let bits = experiment
-            .release
-            .encoding
-            .grid()
-            .map_or(0, |grid| grid.bits());
-        let injected = experiment.release.mechanism.strategy.as_ref();
-        let ring = experiment.release.masking.map(|masking| masking.ring);
-        let history = History::new(injected, bits, coordinates).of_masked(ring);
-        let mut training =
-            TrainingLoop::new(&experiment, self.federation, learner, start).with_history(history);
+        let state = TrainingState::new(&experiment);
+        let mut training = TrainingLoop::new(
+            &experiment,
+            self.federation,
+            root.clone(),
+            &state,
+            None,
+            None,
+        )?;
         let mut source = Everywhere {
             federation: self.federation,
             canaries: &canaries,
@@ -402,7 +395,10 @@ fn inject(fault: Fault, experiment: &mut Experiment, strategy: &Strategy) {
                 .skip(1)
                 .for_each(|m| *m = 2 * *m + COEFFICIENT_UNIT);
             let injected = Strategy::from_coefficients(strategy.participation(), others);
-            experiment.release.mechanism.strategy = injected.ok().map(Arc::new);
+            let injected = injected.ok().map(Arc::new);
+            // Helpers combine as the coordinator does.
+            experiment.privacy.mechanism.strategy.clone_from(&injected);
+            experiment.release.mechanism.strategy = injected;
         }
         _ => {}
     }

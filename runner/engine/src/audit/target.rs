@@ -14,9 +14,8 @@ use super::injection::{charged, inject};
 use super::view::View;
 use crate::experiment::Experiment;
 use crate::experiment::scaling::ScaleRelease;
-use crate::method::contract::Method;
 use crate::method::state::StateError;
-use crate::round::{RoundError, Start, TrainingLoop};
+use crate::round::{RoundError, TrainingLoop, TrainingState};
 use smolfed_data::federation::Federation;
 use smolfed_release::Fault;
 
@@ -317,13 +316,10 @@ impl<'a> Target<'a> {
             ..self.experiment.clone()
         };
         let mut source = CanarySource::new(self.federation, &canaries, self.fault);
-        let start = Start {
-            global: canaries.initial(root),
-            round: 0,
-            root: root.clone(),
-        };
-        let learner = canaries.begin(self.federation, None)?;
-        let mut training = TrainingLoop::new(&experiment, self.federation, learner, start);
+        let state = TrainingState::new(&experiment);
+        let (federation, own_root) = (self.federation, root.clone());
+        let mut training =
+            TrainingLoop::new(&experiment, federation, own_root, &state, None, None)?;
         while !training.is_done() {
             let round = training.round();
             let adaptive = training.clip_norm();

@@ -33,7 +33,7 @@ use blocks::{Block, Tensors};
 pub use experts::ExpertSet;
 use experts::{Expert, Filter, Weights};
 use hedge::Hedge;
-use smolfed_release::saved::{Dtype, Saved, SavedTensor};
+use smolfed_release::saved::{Number, Saved};
 
 /// Decay of the average over rounds.
 const DECAY: f32 = 0.8;
@@ -250,58 +250,25 @@ impl Auto {
     pub fn save(&self, saved: &mut Saved) {
         let mut evidence = self.hedge.state();
         evidence.push(self.variance);
-        let evidence = SavedTensor {
-            dtype: Dtype::F64,
-            shape: vec![evidence.len()],
-            bytes: evidence.iter().flat_map(|x| x.to_le_bytes()).collect(),
-        };
-        saved.tensors.insert(EVIDENCE.to_owned(), evidence);
+        saved.put(EVIDENCE, [evidence.len()], evidence);
         for (name, values) in [
             (START, &self.start),
             (MOVED, &self.moved),
             (AVERAGE, &self.average),
         ] {
-            let tensor = SavedTensor {
-                dtype: Dtype::F32,
-                shape: vec![values.len()],
-                bytes: values.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            };
-            saved.tensors.insert(name.to_owned(), tensor);
+            saved.put(name, [values.len()], values.iter().copied());
         }
     }
 
-    /// Goes on with a checkpoint, from which it takes what is its own.
+    /// Goes on with a checkpoint.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn restore(&mut self, saved: &mut Saved) -> Result<(), String> {
-        let length = self.start.len();
-        let mut take = |name: &str, dtype: Dtype, length: usize| {
-            let tensor = saved.tensors.remove(name);
-            let tensor = tensor.ok_or(format!("it has no `{name}` of the denoiser \"auto\""))?;
-            let size = dtype.bitsize() / 8;
-            match tensor.dtype == dtype && tensor.bytes.len() == length * size {
-                true => Ok(tensor.bytes),
-                false => Err(format!(
-                    "`{name}` is not what this version's denoiser \"auto\" keeps: {length} numbers \
-                     of {size} bytes"
-                )),
-            }
-        };
-        let mut single = |name: &str| {
-            let bytes = take(name, Dtype::F32, length)?;
-            let (words, _) = bytes.as_chunks::<4>();
-            finite(
-                name,
-                words.iter().map(|word| f32::from_le_bytes(*word)),
-                f32::is_finite,
-            )
-        };
-        let (start, moved, average) = (single(START)?, single(MOVED)?, single(AVERAGE)?);
-        let bytes = take(EVIDENCE, Dtype::F64, self.hedge.state().len() + 1)?;
-        let (words, _) = bytes.as_chunks::<8>();
-        let words = words.iter().map(|word| f64::from_le_bytes(*word));
-        let mut evidence = finite(EVIDENCE, words, f64::is_finite)?;
+    pub fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+        let start = numbers(saved, START, self.start.len())?;
+        let moved = numbers(saved, MOVED, self.start.len())?;
+        let average = numbers(saved, AVERAGE, self.start.len())?;
+        let mut evidence = numbers(saved, EVIDENCE, self.hedge.state().len() + 1)?;
         (self.start, self.moved, self.average) = (start, moved, average);
         self.variance = evidence.pop().unwrap_or(0.0);
         self.hedge.restore(&evidence);
@@ -310,19 +277,15 @@ impl Auto {
     }
 }
 
-/// The numbers of a checkpoint, all of which are finite.
-fn finite<T>(
-    name: &str,
-    values: impl Iterator<Item = T>,
-    is_finite: fn(T) -> bool,
-) -> Result<Vec<T>, String>
-where
-    T: Copy,
-{
-    let values: Vec<T> = values.collect();
-    match values.iter().all(|x| is_finite(*x)) {
-        true => Ok(values),
-        false => Err(format!("`{name}` has an entry that is no finite number")),
+/// The numbers of a checkpoint, if there are `length`.
+fn numbers<T: Number>(saved: &Saved, name: &str, length: usize) -> Result<Vec<T>, String> {
+    let numbers = saved.get(name)?;
+    match numbers.len() == length {
+        true => Ok(numbers),
+        false => Err(format!(
+            "`{name}` is not what this version keeps: it has {} numbers, not {length}",
+            numbers.len()
+        )),
     }
 }
 

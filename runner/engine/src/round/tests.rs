@@ -1,6 +1,7 @@
 //! Rounds as they are observed from outside.
 
 mod adaptive;
+mod resume;
 
 use crate::config::Config;
 use crate::experiment::Experiment;

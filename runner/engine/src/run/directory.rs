@@ -45,7 +45,6 @@ use crate::membership::Attack;
 use crate::preprocessing::Preprocessing;
 use crate::representation::Picture;
 use crate::round::{RoundRecord, Spectrum};
-use crate::run_files::checkpoint::Checkpoint;
 use crate::run_files::error::{RunDirError, damaged, io, write_atomically};
 use crate::run_files::records::{self, RecordFile, RecordValues};
 use crate::source::participation::Participation;
@@ -489,50 +488,10 @@ impl RunDir {
         Ok(self.path.join(Self::REPORT))
     }
 
-    /// Saves the state after a round; the one before stays until this one is safe.
-    ///
-    /// # Errors
-    /// [`RunDirError::Io`].
-    pub fn save_checkpoint(&self, checkpoint: &Checkpoint) -> Result<(), RunDirError> {
-        checkpoint.save(&self.path.join(Self::CHECKPOINT))
-    }
-
-    /// The last checkpoint of a run with this fingerprint; `None` if it stopped before its first.
-    ///
-    /// # Errors
-    /// [`RunDirError`] if it is damaged or of other data.
-    pub fn load_checkpoint(
-        &self,
-        fingerprint: &str,
-        parameter_count: usize,
-    ) -> Result<Option<Checkpoint>, RunDirError> {
-        Checkpoint::load(
-            &self.path.join(Self::CHECKPOINT),
-            fingerprint,
-            parameter_count,
-        )
-    }
-
-    /// Rounds that are done by the last checkpoint of whichever run; 0 without one.
-    ///
-    /// # Errors
-    /// [`RunDirError`] if it is damaged.
-    pub fn rounds_saved(&self) -> Result<u32, RunDirError> {
-        Checkpoint::round_in(&self.path.join(Self::CHECKPOINT))
-    }
-
-    /// A checkpoint that does not fit the experiment.
+    /// The folder of the checkpoint, a [`TrainingState`](crate::round::TrainingState).
     #[must_use]
-    pub fn foreign_checkpoint(&self, reason: String) -> RunDirError {
-        let path = self.path.join(Self::CHECKPOINT).display().to_string();
-        RunDirError::Foreign { path, reason }
-    }
-
-    /// A checkpoint of the experiment that another version wrote.
-    #[must_use]
-    pub fn old_checkpoint(&self, reason: String) -> RunDirError {
-        let path = self.path.join(Self::CHECKPOINT).display().to_string();
-        RunDirError::Version { path, reason }
+    pub fn checkpoint(&self) -> PathBuf {
+        self.path.join(Self::CHECKPOINT)
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), RunDirError> {

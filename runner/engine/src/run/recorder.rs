@@ -7,7 +7,6 @@ use super::directory::RunDir;
 use crate::experiment::Experiment;
 use crate::method::state::StateError;
 use crate::round::{RoundRecord, TrainingLoop};
-use crate::run_files::checkpoint::Checkpoint;
 use crate::run_files::error::RunDirError;
 use crate::run_files::records::RecordFile;
 use smolfed_release::ledger::{Charge, Ledger, LedgerError, Limit};
@@ -153,20 +152,9 @@ impl<'a> RunRecorder<'a> {
     /// [`SaveError`].
     pub fn save(&self, training: &mut TrainingLoop<'_>) -> Result<(), SaveError> {
         self.metrics.sync()?;
-        let mut method = training.learner_mut().save(&self.run)?;
-        training.save_history(&mut method);
-        if let Some(auto) = training.auto() {
-            auto.save(&mut method);
-        }
-        let round = training.round();
-        self.dir.save_checkpoint(&Checkpoint {
-            round,
-            parameters: training.global().to_vec(),
-            fingerprint: self.run.clone(),
-            clip_norm: training.clip_norm(),
-            method,
-        })?;
-        training.learner_mut().committed(round);
+        let state = training.state(&self.run)?;
+        state.save(&self.dir.checkpoint(), &self.run)?;
+        training.state_saved();
         Ok(())
     }
 }

@@ -72,7 +72,7 @@ pub enum RunDirError {
         /// What differs.
         reason: String,
     },
-    /// A checkpoint that lacks what this version keeps in one.
+    /// A checkpoint whose format has another version.
     #[error(
         "{path} was written by another version of smolfed: {reason}; run the experiment anew in \
          another directory"
@@ -80,7 +80,7 @@ pub enum RunDirError {
     Version {
         /// The file.
         path: String,
-        /// What is missing, or of another form.
+        /// Which version.
         reason: String,
     },
     /// The configuration of the run.

@@ -7,6 +7,7 @@ use std::path::Path;
 use smolfed_data::constants::Affine;
 use smolfed_engine::method::personal::states::States;
 use smolfed_engine::method::state::PersonalState;
+use smolfed_engine::round::TrainingState;
 use smolfed_engine::run::directory::RunDir;
 use smolfed_engine::run_files::error::damaged;
 use smolfed_engine::tables::model::{ActivationName, ModelKind};
@@ -220,7 +221,8 @@ fn personal(
     let Some(kind) = preprocessing.personal else {
         return Err(InferenceError::NotPersonal { path, device });
     };
-    let states = States::inspect(&dir.personal_models(), dir.rounds_saved()?)?;
+    let rounds = TrainingState::read(&dir.checkpoint())?.map_or(0, |(state, _)| state.round);
+    let states = States::inspect(&dir.personal_models(), rounds)?;
     let Some(state) = states.read(device)? else {
         let mut devices = states.devices();
         devices.sort_unstable();

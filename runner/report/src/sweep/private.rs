@@ -36,7 +36,7 @@ use smolfed_data::Federation;
 use smolfed_engine::config::Config;
 use smolfed_engine::evaluation::samples::evaluate;
 use smolfed_engine::experiment::Experiment;
-use smolfed_engine::round::{RoundRecord, Start};
+use smolfed_engine::round::{RoundRecord, TrainingState};
 use smolfed_engine::run::directory::RunDir;
 use smolfed_engine::run_files::error::io;
 
@@ -185,11 +185,11 @@ fn write(
 
 /// The result of no trial: the initial model, which depends on no data.
 fn untrained(experiment: &Experiment, federation: &Federation) -> Result<Trained, String> {
-    let start = Start::simulation(experiment);
+    let state = TrainingState::new(experiment);
     let task = experiment.method().task();
     let unit = federation.target_scale().std();
     let arithmetic = experiment.method().arithmetic().name;
-    let test = evaluate(task, arithmetic, &start.global, federation.test(), unit);
+    let test = evaluate(task, arithmetic, &state.global, federation.test(), unit);
     let mut record = RoundRecord::new(0, experiment.training().learning_rate);
     record.test = test.map_err(|error| error.to_string())?;
     let statements = experiment.statements(experiment.config().rounds, &[]);

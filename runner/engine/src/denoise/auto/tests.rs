@@ -5,6 +5,7 @@ use rand_core::Rng;
 use serde_json::Value;
 use smolfed_core::smooth::LaplacianSmoothing;
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
+use smolfed_release::saved::Dtype;
 
 use super::*;
 
@@ -235,9 +236,7 @@ fn a_restored_denoiser_goes_on_with_the_same_bits() {
         }
     }
     let mut resumed = Auto::new(&[0.0; LENGTH], &tensors(2, LENGTH), &filters());
-    let mut rest = saved.clone();
-    resumed.restore(&mut rest).unwrap();
-    assert_eq!(rest, Saved::default());
+    resumed.restore(&saved).unwrap();
     let mut again = vec![0.0; LENGTH];
     for average in &averages[4..] {
         resumed.step(&mut again, average, 1.0, 0.5);
@@ -246,13 +245,13 @@ fn a_restored_denoiser_goes_on_with_the_same_bits() {
     for name in saved.tensors.keys() {
         let mut short = saved.clone();
         short.tensors.get_mut(name).unwrap().bytes.truncate(8);
-        assert!(resumed.restore(&mut short).is_err(), "{name}");
+        assert!(resumed.restore(&short).is_err(), "{name}");
         let mut without = saved.clone();
         without.tensors.remove(name);
-        assert!(resumed.restore(&mut without).is_err(), "{name}");
+        assert!(resumed.restore(&without).is_err(), "{name}");
         let mut earlier = saved.clone();
         earlier.tensors.get_mut(name).unwrap().dtype = Dtype::I64;
-        let reason = resumed.restore(&mut earlier).unwrap_err();
+        let reason = resumed.restore(&earlier).unwrap_err();
         assert!(reason.contains("this version"), "{reason}");
     }
 }

@@ -11,7 +11,7 @@ use super::settings::Sharing;
 use crate::config::{Config, Override};
 use crate::experiment::Experiment;
 use crate::method::contract::Assignment;
-use crate::round::{Start, TrainingLoop};
+use crate::round::TrainingLoop;
 use crate::source::Simulated;
 use crate::source::simulated::train_cohort;
 use smolfed_data::dataset::DeviceBuffer;
@@ -62,9 +62,7 @@ struct Trained {
 fn train(settings: &[&str]) -> Trained {
     let (experiment, federation) = build(settings);
     let width = experiment.task().output_count();
-    let learner = experiment.method.begin(&federation, None).unwrap();
-    let start = Start::simulation(&experiment);
-    let mut training = TrainingLoop::new(&experiment, &federation, learner, start);
+    let mut training = TrainingLoop::simulation(&experiment, &federation).unwrap();
     let mut charges = Vec::new();
     while !training.is_done() {
         for event in experiment.events_in(training.round()) {
@@ -73,7 +71,7 @@ fn train(settings: &[&str]) -> Trained {
         }
         training.step(&mut Simulated(&federation)).unwrap();
     }
-    let saved = training.learner_mut().save("test").unwrap();
+    let saved = training.state("test").unwrap().method;
     let rounds = training.round();
     Trained {
         global: training.global().to_vec(),
@@ -150,14 +148,12 @@ fn contrast_cohort_shared_draw() {
     ];
     let in_both = |more: &[&str]| {
         let (experiment, federation) = build(&[&SETTINGS[..], more].concat());
-        let learner = experiment.method.begin(&federation, None).unwrap();
-        let start = Start::simulation(&experiment);
-        let mut training = TrainingLoop::new(&experiment, &federation, learner, start);
+        let mut training = TrainingLoop::simulation(&experiment, &federation).unwrap();
         let (mut before, mut both) = (vec![1; 40], 0);
         while !training.is_done() {
             let round = training.round();
             training.step(&mut Simulated(&federation)).unwrap();
-            let saved = training.learner_mut().save("test").unwrap();
+            let saved = training.state("test").unwrap().method;
             let matrices = Matrices::restored(8, &saved).unwrap();
             let cohort = draw_cohort(&experiment.sampling, &Root::from_seed(3), round);
             for device in 0..40 {
@@ -304,13 +300,11 @@ fn every_matrix_has_noise_of_the_claimed_std_and_its_own() {
     let (experiment, federation) = build(&settings);
     let method = fedsc(&experiment, &federation);
     let noise_std = method.settings.sharing.as_ref().unwrap().messages.noise_std;
-    let learner = experiment.method.begin(&federation, None).unwrap();
-    let start = Start::simulation(&experiment);
-    let mut training = TrainingLoop::new(&experiment, &federation, learner, start);
+    let mut training = TrainingLoop::simulation(&experiment, &federation).unwrap();
     let mut sent: Vec<Vec<f64>> = Vec::new();
     while !training.is_done() {
         training.step(&mut Simulated(&federation)).unwrap();
-        let saved = training.learner_mut().save("test").unwrap();
+        let saved = training.state("test").unwrap().method;
         let matrices = Matrices::restored(32, &saved).unwrap();
         let scaled = |entry: &i64| *entry as f64 / noise_std;
         let messages = matrices.sent().values();

@@ -1,11 +1,10 @@
 //! Runs with an adaptive clip norm.
 
-use smolfed_core::params::ClipNorm;
 use smolfed_core::stream::Root;
 
 use crate::config::{Config, Override};
 use crate::experiment::Experiment;
-use crate::round::{RoundRecord, Start, TrainingLoop};
+use crate::round::{RoundRecord, TrainingLoop, TrainingState};
 use crate::source::Simulated;
 use smolfed_data::{DataFolders, Federation};
 
@@ -31,20 +30,18 @@ fn experiment(settings: &[&str]) -> (Experiment, Federation) {
 /// Runs to the end from a state; the records, and the state after `until` rounds.
 fn run(
     (experiment, federation): &(Experiment, Federation),
-    start: Start,
-    clip_norm: Option<ClipNorm>,
+    state: &TrainingState,
     until: u32,
-) -> (Vec<RoundRecord>, Vec<f32>, Option<ClipNorm>) {
-    let learner = experiment.method.begin(federation, None).unwrap();
-    let training = TrainingLoop::new(experiment, federation, learner, start);
-    let mut training = training.at_clip_norm(clip_norm);
+) -> (Vec<RoundRecord>, TrainingState) {
+    let root = Root::from_seed(experiment.config.run_seed());
+    let mut training = TrainingLoop::new(experiment, federation, root, state, None, None).unwrap();
     let mut records = Vec::new();
     while training.round() < until {
         let mut record = training.step(&mut Simulated(federation)).unwrap().record;
         record.seconds = 0.0;
         records.push(record);
     }
-    (records, training.global().to_vec(), training.clip_norm())
+    (records, training.state("").unwrap())
 }
 
 /// Without noise the share is that of the updates inside the ball, and the clip norm takes the
@@ -56,7 +53,7 @@ fn the_clip_norm_follows_the_share_of_updates_that_are_not_clipped() {
         "privacy.adaptive.quantile=0.7",
     ];
     let place = experiment(&keys);
-    let (records, _, last) = run(&place, Start::simulation(&place.0), None, ROUNDS);
+    let (records, last) = run(&place, &TrainingState::new(&place.0), ROUNDS);
     let mut expected = 0.02_f64;
     for record in &records {
         let found = f64::from(record.clip_norm.unwrap());
@@ -65,7 +62,7 @@ fn the_clip_norm_follows_the_share_of_updates_that_are_not_clipped() {
         assert!((share - (1.0 - record.simulation_only.clipped_share)).abs() < 1e-12);
         expected *= (-0.2 * (share - 0.7)).exp();
     }
-    assert!((f64::from(last.unwrap().get()) / expected - 1.0).abs() < 1e-5);
+    assert!((f64::from(last.clip_norm.unwrap().get()) / expected - 1.0).abs() < 1e-5);
     let norms = records.iter().map(|record| record.clip_norm.unwrap());
     assert!(norms.max_by(f32::total_cmp) > Some(0.02), "it moved");
 }
@@ -74,20 +71,16 @@ fn the_clip_norm_follows_the_share_of_updates_that_are_not_clipped() {
 fn a_run_that_is_resumed_ends_with_the_same_bits() {
     for trust in ["privacy.trust=central", "privacy.trust=local"] {
         let place = experiment(&["privacy.noise_multiplier=1", trust]);
-        let start = Start::simulation(&place.0);
-        let (records, model, clip_norm) = run(&place, start.clone(), None, ROUNDS);
-        let (_, global, at) = run(&place, start.clone(), None, 3);
-        let resumed = Start {
-            global,
-            round: 3,
-            ..start
-        };
-        let (rest, other, last) = run(&place, resumed.clone(), at, ROUNDS);
+        let start = TrainingState::new(&place.0);
+        let (records, whole) = run(&place, &start, ROUNDS);
+        let (_, state) = run(&place, &start, 3);
+        let (rest, end) = run(&place, &state, ROUNDS);
         assert_eq!(rest, records[3..]);
-        assert_eq!((other, last), (model.clone(), clip_norm));
-        // Without the clip norm of the checkpoint it would be another run.
-        let (_, wrong, _) = run(&place, resumed, None, ROUNDS);
-        assert_ne!(wrong, model);
+        assert_eq!(end, whole);
+        // With another clip norm it would be another run.
+        let clip_norm = start.clip_norm;
+        let (_, wrong) = run(&place, &TrainingState { clip_norm, ..state }, ROUNDS);
+        assert_ne!(wrong.global, whole.global);
     }
 }
 
@@ -95,19 +88,17 @@ fn a_run_that_is_resumed_ends_with_the_same_bits() {
 #[test]
 fn the_clip_norm_sees_the_share_with_its_noise_only() {
     let place = experiment(&["privacy.noise_multiplier=1"]);
-    let start = Start::simulation(&place.0);
-    let (records, ..) = run(&place, start.clone(), None, 1);
+    let start = TrainingState::new(&place.0);
+    let (records, _) = run(&place, &start, 1);
     let share = records[0].unclipped_share.unwrap();
     let exact = 1.0 - records[0].simulation_only.clipped_share;
     assert!((share - exact).abs() > 1e-9, "{share} {exact}");
     // σ_b is 2z here, 2 of 20 devices. Six of them: below 2e-9.
     assert!((share - exact).abs() < 12.0 / 20.0, "{share} {exact}");
-    let other = Start {
-        root: Root::from_seed(77),
-        ..start
-    };
-    let (other, ..) = run(&place, other, None, 1);
-    assert_ne!(other[0].unclipped_share, Some(share));
+    let root = Root::from_seed(77);
+    let other = TrainingLoop::new(&place.0, &place.1, root, &start, None, None);
+    let other = other.unwrap().step(&mut Simulated(&place.1)).unwrap();
+    assert_ne!(other.record.unclipped_share, Some(share));
 }
 
 /// Every method whose devices send one update follows its norms.
@@ -128,7 +119,7 @@ fn every_method_that_clips_one_update_adapts() {
     ];
     for settings in methods {
         let place = experiment(settings);
-        let (records, ..) = run(&place, Start::simulation(&place.0), None, 2);
+        let (records, _) = run(&place, &TrainingState::new(&place.0), 2);
         let share = records[0].unclipped_share.unwrap();
         let exact = 1.0 - records[0].simulation_only.clipped_share;
         assert!(

@@ -4,17 +4,14 @@
 //! shared. A network has `layer_1.weights`, `layer_1.biases` and so on, with the shapes that they
 //! have in PyTorch; an LSTM has `state_weights` as well.
 
-use std::collections::HashMap;
-
-use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
 use smolfed_core::model::MAX_LAYERS;
 
 use crate::experiment::Experiment;
-use crate::run_files::checkpoint::{bytes_to_floats, floats_to_bytes, not_tensors};
 use crate::task::{DENSE_NAMES, LAYER_NAMES, Task, layer_tensor};
 use smolfed_data::Federation;
 use smolfed_data::dataset::Names;
+use smolfed_release::saved::Saved;
 
 /// The key of our metadata. Only one: the format writes several in no fixed order, and the same
 /// model must be the same bytes.
@@ -91,21 +88,16 @@ pub(super) fn encode(
     parameters: &[f32],
 ) -> Result<Vec<u8>, String> {
     // Tensors that stay on the devices are not there.
-    let (mut rest, mut parts) = (parameters, Vec::new());
+    let (mut rest, mut file) = (parameters, Saved::default());
     for layout in task.layout() {
         let Some((tensor, after)) = rest.split_at_checked(layout.length()) else {
             break;
         };
-        parts.push((layout, floats_to_bytes(tensor)));
+        file.put(&layout.name, layout.shape, tensor.iter().copied());
         rest = after;
     }
-    if parts.is_empty() || !rest.is_empty() {
+    if file.tensors.is_empty() || !rest.is_empty() {
         return Err("the model has another number of parameters".to_owned());
-    }
-    let mut tensors = Vec::new();
-    for (layout, bytes) in &parts {
-        let view = TensorView::new(Dtype::F32, layout.shape.clone(), bytes);
-        tensors.push((&layout.name, view.map_err(|error| error.to_string())?));
     }
     let meaning = Meaning {
         model: match layout.is_encoder {
@@ -119,18 +111,16 @@ pub(super) fn encode(
         class_names: layout.names.classes.clone(),
     };
     let meaning = serde_json::to_string(&meaning).map_err(|error| error.to_string())?;
-    let metadata = HashMap::from([(METADATA.to_owned(), meaning)]);
-    serialize(tensors, Some(metadata)).map_err(|error| error.to_string())
+    file.entries.insert(METADATA.to_owned(), meaning);
+    file.encode()
 }
 
 /// The parameters that are shared, in the order of the model.
 pub(super) fn parameters(bytes: &[u8]) -> Result<Vec<f32>, String> {
-    let tensors = SafeTensors::deserialize(bytes).map_err(not_tensors)?;
+    let file = Saved::decode(bytes)?;
     let mut parameters = Vec::new();
-    for name in names() {
-        if let Ok(tensor) = tensors.tensor(&name) {
-            parameters.extend(bytes_to_floats(&tensor)?);
-        }
+    for name in names().filter(|name| file.tensors.contains_key(name)) {
+        parameters.extend(file.get::<f32>(&name)?);
     }
     Ok(parameters)
 }
@@ -157,27 +147,25 @@ impl ModelFile {
     /// # Errors
     /// What is wrong with them, to follow "the file is damaged: ".
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
-        let tensors = SafeTensors::deserialize(bytes).map_err(not_tensors)?;
-        let first = names().find_map(|name| tensors.tensor(&name).ok());
-        let weights = first.ok_or("it has no `weights`")?;
-        let [outputs, row @ ..] = weights.shape() else {
+        let file = Saved::decode(bytes)?;
+        let mut tensors = names().filter_map(|name| Some((file.tensors.get(&name)?, name)));
+        let (weights, name) = tensors.next().ok_or("it has no `weights`")?;
+        let [outputs, row @ ..] = &weights.shape[..] else {
             return Err("`weights` is no matrix".to_owned());
         };
         let (outputs, features) = (*outputs, row.iter().product());
-        let (_, header) = SafeTensors::read_metadata(bytes).map_err(not_tensors)?;
-        let meaning = header.metadata().as_ref().and_then(|all| all.get(METADATA));
-        let meaning = match meaning {
+        let meaning = match file.entries.get(METADATA) {
             // A file of another tool: the numbers are enough.
             None => Meaning::default(),
             Some(text) => serde_json::from_str::<Meaning>(text)
                 .map_err(|error| format!("`{METADATA}` in its metadata: {error}"))?,
         };
         Ok(Self {
-            weights: bytes_to_floats(&weights)?,
+            weights: file.get(&name)?,
             // They may stay on the devices.
-            biases: match tensors.tensor("biases") {
-                Ok(biases) => bytes_to_floats(&biases)?,
-                Err(_) => Vec::new(),
+            biases: match file.tensors.contains_key("biases") {
+                true => file.get("biases")?,
+                false => Vec::new(),
             },
             // The kernels of a convolution, one below the other for the channels of its input.
             axes: match row {

@@ -6,7 +6,6 @@ use super::*;
 use crate::round::SimulationOnly;
 use crate::tables::ModelConfig;
 use smolfed_data::dataset::Names;
-use smolfed_release::saved::{Dtype, Saved, SavedTensor};
 
 fn config() -> Config {
     Config::load(None, &[]).unwrap()
@@ -52,27 +51,6 @@ fn record(round: u32) -> RoundRecord {
         burned: false,
         simulation_only: SimulationOnly::default(),
         seconds: 0.5,
-    }
-}
-
-fn checkpoint() -> Checkpoint {
-    Checkpoint {
-        round: 7,
-        parameters: vec![1.0, -0.0, f32::MIN_POSITIVE],
-        fingerprint: "abc".to_owned(),
-        clip_norm: smolfed_core::params::ClipNorm::new(0.1).ok(),
-        method: Saved {
-            entries: [("states".to_owned(), "7".to_owned())].into(),
-            tensors: [(
-                "matrices".to_owned(),
-                SavedTensor {
-                    dtype: Dtype::U32,
-                    shape: vec![2, 1],
-                    bytes: vec![1, 2, 3, 4, 5, 6, 7, 8],
-                },
-            )]
-            .into(),
-        },
     }
 }
 
@@ -253,90 +231,6 @@ fn records_out_of_order_are_refused() {
         error.to_string().contains("line 2 is of round 2"),
         "{error}"
     );
-}
-
-#[test]
-fn a_checkpoint_comes_back_bit_for_bit() {
-    let (_place, dir) = run_dir();
-    assert_eq!(dir.load_checkpoint("abc", 3).unwrap(), None);
-    dir.save_checkpoint(&checkpoint()).unwrap();
-    let loaded = dir.load_checkpoint("abc", 3).unwrap().unwrap();
-    assert_eq!(loaded, checkpoint());
-    assert!(loaded.parameters[1].is_sign_negative());
-    let later = Checkpoint {
-        round: 8,
-        ..checkpoint()
-    };
-    dir.save_checkpoint(&later).unwrap();
-    assert_eq!(dir.load_checkpoint("abc", 3).unwrap(), Some(later));
-    assert_eq!(names(&dir.path().join("checkpoint")), ["state.safetensors"]);
-}
-
-#[test]
-fn a_checkpoint_of_another_run_is_refused() {
-    let (_place, dir) = run_dir();
-    dir.save_checkpoint(&checkpoint()).unwrap();
-    for (fingerprint, count) in [("abd", 3), ("abc", 4)] {
-        let error = dir.load_checkpoint(fingerprint, count).unwrap_err();
-        assert!(matches!(error, RunDirError::Foreign { .. }), "{error:?}");
-    }
-}
-
-#[test]
-fn the_refusal_of_a_checkpoint_says_what_differs() {
-    let (_place, dir) = run_dir();
-    dir.save_checkpoint(&Checkpoint {
-        fingerprint: "a-b-0.1.0-7-fast16".to_owned(),
-        ..checkpoint()
-    })
-    .unwrap();
-    for (fingerprint, reason) in [
-        ("c-b-0.1.0-7-fast16", "the configuration differs"),
-        ("a-c-0.1.0-7-fast8", "the data differ"),
-        ("a-b-0.2.0-7-fast16", "the version of smolfed"),
-        ("a-b-0.1.0-8-fast16", "the start of the run differs"),
-        (
-            "a-b-0.1.0-7-fast16-own",
-            "it was trained without a denoiser",
-        ),
-        (
-            "a-b-0.1.0-7-fast8",
-            "\"fast\" trained with vectors of 16 numbers, and this processor has 8",
-        ),
-    ] {
-        let error = dir.load_checkpoint(fingerprint, 3).unwrap_err().to_string();
-        assert!(error.contains(reason), "{error}");
-    }
-}
-
-#[test]
-fn a_damaged_checkpoint_is_refused_wherever_it_is_cut() {
-    let (_place, dir) = run_dir();
-    dir.save_checkpoint(&checkpoint()).unwrap();
-    let path = dir.path().join("checkpoint/state.safetensors");
-    let whole = fs::read(&path).unwrap();
-    for length in 0..whole.len() {
-        fs::write(&path, &whole[..length]).unwrap();
-        let error = dir.load_checkpoint("abc", 3).unwrap_err();
-        assert!(
-            matches!(error, RunDirError::Damaged { .. }),
-            "{length}: {error:?}"
-        );
-    }
-}
-
-#[test]
-fn a_checkpoint_with_numbers_that_cannot_be_is_refused() {
-    let (_place, dir) = run_dir();
-    for value in [f32::NAN, f32::INFINITY] {
-        let spoilt = Checkpoint {
-            parameters: vec![value],
-            ..checkpoint()
-        };
-        dir.save_checkpoint(&spoilt).unwrap();
-        let error = dir.load_checkpoint("abc", 1).unwrap_err();
-        assert!(error.to_string().contains("not finite"), "{error}");
-    }
 }
 
 #[test]

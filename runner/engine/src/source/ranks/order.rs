@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::method::contract::Store;
 use crate::ranks::{Communicator, decode, encode};
-use crate::run_files::checkpoint::Checkpoint;
 use smolfed_release::saved::Saved;
 
 /// What rank 0 tells the other ranks to do.
@@ -118,7 +117,7 @@ impl Order {
                 parameters.flat_map(|value| value.to_le_bytes()).collect()
             }
             // The format of checkpoints holds all that a checkpoint held.
-            Self::Begin(Some(begin)) => carrier(begin.saved.clone()).encode().unwrap_or_default(),
+            Self::Begin(Some(begin)) => begin.saved.encode().unwrap_or_default(),
             Self::Begin(None) | Self::Save(_) | Self::End => Vec::new(),
         }
     }
@@ -129,20 +128,9 @@ impl Order {
                 let words = bytes.as_chunks::<4>().0.iter();
                 round.global = words.map(|word| f32::from_le_bytes(*word)).collect();
             }
-            Self::Begin(Some(begin)) => begin.saved = Checkpoint::decode(bytes)?.method,
+            Self::Begin(Some(begin)) => begin.saved = Saved::decode(bytes)?,
             Self::Begin(None) | Self::Save(_) | Self::End => {}
         }
         Ok(())
-    }
-}
-
-/// A checkpoint of the method alone.
-const fn carrier(method: Saved) -> Checkpoint {
-    Checkpoint {
-        round: 0,
-        parameters: Vec::new(),
-        fingerprint: String::new(),
-        clip_norm: None,
-        method,
     }
 }

@@ -6,18 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use proptest::prelude::*;
+use smolfed_core::stream::Root;
 use tempfile::TempDir;
 
 use super::*;
 use crate::config::{Config, Override};
 use crate::experiment::Experiment;
 use crate::ranks::Alone;
-use crate::round::Start;
 use crate::run::directory::RunDir;
 use crate::run::{self, Control, Ending, Run, RunError, RunResult};
-use crate::run_files::checkpoint::Checkpoint;
 use smolfed_data::DataFolders;
 use smolfed_release::communicator::threads;
+use smolfed_release::saved::Saved;
 
 const TINY: &str = "name = \"tiny\"\nmethod = \"dp-fed\"\nrounds = 4\nseed = 7\n\
                     evaluate_every = 2\n[data]\nsource = \"digits\"\nscale = \"unit\"\n\
@@ -102,7 +102,7 @@ fn lead(
         experiment,
         federation,
         dir: Some(&dir),
-        start: Start::simulation(experiment),
+        root: Root::from_seed(experiment.config.run_seed()),
         helpers: None,
     };
     let stop = AtomicBool::new(false);
@@ -134,7 +134,7 @@ fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect();
     // Its entries have no order in the file.
     let checkpoint = std::fs::read(dir.join("checkpoint/state.safetensors")).unwrap();
-    let checkpoint = format!("{:?}", Checkpoint::decode(&checkpoint).unwrap());
+    let checkpoint = format!("{:?}", Saved::decode(&checkpoint).unwrap());
     files.insert("checkpoint".to_owned(), checkpoint.into_bytes());
     files
 }

@@ -1,0 +1,123 @@
+//! Runs that are resumed after every round.
+
+use smolfed_core::stream::Root;
+use tempfile::TempDir;
+
+use crate::config::{Config, Override};
+use crate::experiment::Experiment;
+use crate::method::state::StateError;
+use crate::round::{TrainingLoop, TrainingState};
+use crate::run::prepare;
+use crate::source::Simulated;
+use smolfed_data::{DataFolders, Federation};
+
+const ROUNDS: u32 = 4;
+
+const TINY: &str = "name = \"tiny\"\nmethod = \"dp-fed\"\nrounds = 4\nseed = 7\n\
+                    evaluate_every = 0\n[data]\nsource = \"digits\"\nscale = \"unit\"\n\
+                    devices = 40\nsamples_per_device = 12\nvalidation = 0\n[cohort]\n\
+                    sampling = \"poisson\"\nsampling_rate = 0.3\n[train]\nepochs = 1\n\
+                    [privacy]\nclip_norm = 0.5\nnoise_multiplier = 1.0\ndelta = 1e-3\n";
+
+/// Everything that keeps something from round to round, and what it keeps.
+const CASES: [(&str, &[&str]); 7] = [
+    ("", &[]),
+    ("privacy.clip_norm=\"adaptive\"", &[]),
+    (
+        "server={denoiser=\"auto\"}",
+        &["auto.average", "auto.evidence", "auto.moved", "auto.start"],
+    ),
+    (
+        "cohort={sampling=\"arrival\",cohort_size=4} privacy.mechanism=\"correlated\" \
+         privacy.separation=2",
+        &[
+            "mechanism.decoder",
+            "mechanism.participations",
+            "mechanism.sums",
+        ],
+    ),
+    (
+        "cohort={sampling=\"rotation\"} privacy.mechanism=\"correlated\" privacy.separation=2 \
+         privacy.trust=\"distributed\"",
+        &[
+            "helper.rounds.0",
+            "helper.sums.0",
+            "mechanism.decoder",
+            "mechanism.participations",
+            "mechanism.sums",
+        ],
+    ),
+    ("method=\"pmtl\"", &[]),
+    (
+        "method=\"fedsc\" contrast.width=3 contrast.privacy={epsilon=8,delta=1e-3}",
+        &[],
+    ),
+];
+
+fn experiment(settings: &str) -> (Experiment, Federation) {
+    let overrides = settings.split_whitespace().map(|text| text.parse());
+    let overrides: Vec<Override> = overrides.collect::<Result<_, _>>().unwrap();
+    let config = Config::parse(TINY, "a test", &overrides).unwrap();
+    prepare(config, &DataFolders::new(Vec::new())).unwrap()
+}
+
+/// The state after the last round, of a loop that is made from the bytes of its state after every
+/// `every` rounds.
+fn run((experiment, federation): &(Experiment, Federation), every: u32) -> TrainingState {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("states");
+    let mut state = TrainingState::new(experiment);
+    while state.round < ROUNDS {
+        let root = Root::from_seed(experiment.config.run_seed());
+        let store = Some(state.store(&path, "run"));
+        let training = TrainingLoop::new(experiment, federation, root, &state, store, None);
+        let mut training = training.unwrap();
+        for _ in 0..every {
+            training.step(&mut Simulated(federation)).unwrap();
+        }
+        let bytes = training.state("run").unwrap().encode("run").unwrap();
+        training.state_saved();
+        (state, _) = TrainingState::decode(&bytes).unwrap();
+    }
+    state
+}
+
+#[test]
+fn a_run_that_is_resumed_after_every_round_ends_with_the_same_bits() {
+    for (settings, _) in CASES {
+        let place = experiment(settings);
+        let whole = run(&place, ROUNDS);
+        assert_eq!(run(&place, 1), whole, "{settings}");
+        assert_eq!(run(&place, 2), whole, "{settings}");
+    }
+}
+
+#[test]
+fn a_state_without_what_is_kept_is_refused_by_its_name() {
+    for (settings, names) in CASES {
+        let place = experiment(settings);
+        let state = run(&place, ROUNDS);
+        let found: Vec<&String> = state.server.tensors.keys().collect();
+        assert_eq!(found, names, "{settings}");
+        let refused = |state: &TrainingState| {
+            let root = Root::from_seed(7);
+            let begun = TrainingLoop::new(&place.0, &place.1, root, state, None, None);
+            match begun.err() {
+                Some(StateError::Checkpoint { reason }) => reason,
+                other => panic!("{settings}: {other:?}"),
+            }
+        };
+        for name in names {
+            let mut other = state.clone();
+            other.server.tensors.remove(*name);
+            assert_eq!(refused(&other), format!("it has no `{name}`"));
+        }
+        if state.clip_norm.is_some() {
+            let clip_norm = None;
+            let other = TrainingState { clip_norm, ..state };
+            assert_eq!(refused(&other), "it has no `clip_norm`");
+        } else if settings.starts_with("method") {
+            assert!(refused(&state).contains("only where its run is stored"));
+        }
+    }
+}
