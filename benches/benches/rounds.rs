@@ -122,7 +122,8 @@ fn measure_evaluation(criterion: &mut Criterion, arithmetic: &str) -> Result<(),
     criterion.bench_function(&name, |bencher| {
         pool.install(|| {
             bencher.iter(|| {
-                let (task, arithmetic) = (method.task(), method.arithmetic().name);
+                let properties = method.properties();
+                let (task, arithmetic) = (&properties.task, properties.arithmetic.name);
                 evaluate(task, arithmetic, &global, federation.test(), 1.0).is_ok()
             });
         });

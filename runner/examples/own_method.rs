@@ -9,7 +9,7 @@ use std::error::Error;
 
 use smolfed::config::{Config, DEFAULT};
 use smolfed::data::{DataFolders, DeviceBuffer, Federation};
-use smolfed::method::contract::{Assignment, Learner, Method, Store, Trainer};
+use smolfed::method::contract::{Assignment, Learner, Method, MethodProperties, Store, Trainer};
 use smolfed::method::state::StateError;
 use smolfed::{
     experiment::Experiment, release::Contribution, round::TrainingLoop, source::Simulated,
@@ -17,12 +17,12 @@ use smolfed::{
 use smolfed::{on_samples, task::Task};
 use smolfed_core::{Model, model::BATCH_GROUP, train::TrainReport};
 
-/// The method, configured: the model that it trains.
+/// The method, configured: that of federated averaging, but for what devices calculate.
 #[derive(Debug)]
-struct FedSgd(Task);
+struct FedSgd(MethodProperties);
 
 impl Method for FedSgd {
-    fn task(&self) -> &Task {
+    fn properties(&self) -> &MethodProperties {
         &self.0
     }
 
@@ -31,7 +31,7 @@ impl Method for FedSgd {
         devices: &'a Federation,
         _: Option<Store<'_>>,
     ) -> Result<Box<dyn Learner + 'a>, StateError> {
-        Ok(Box::new(Gradients(&self.0, devices)))
+        Ok(Box::new(Gradients(&self.0.task, devices)))
     }
 }
 
@@ -74,7 +74,7 @@ fn learn() -> Result<Vec<f32>, Box<dyn Error>> {
     let config = Config::parse(DEFAULT, "the built-in experiment", &overrides)?;
     let federation = Federation::new(&config.data, &folders, config.seed)?;
     let experiment = Experiment::with_method(config, &federation, |setup| {
-        Ok(Box::new(FedSgd(setup.task()?)))
+        Ok(Box::new(FedSgd(MethodProperties::new(setup.task()?))))
     })?;
     let mut training = TrainingLoop::simulation(&experiment, &federation)?;
     while !training.is_done() {

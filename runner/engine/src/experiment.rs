@@ -27,7 +27,7 @@ use crate::check::contradiction;
 use crate::config::Config;
 use crate::denoise::Auto;
 use crate::layout::TensorLayout;
-use crate::method::contract::Method;
+use crate::method::contract::{Method, MethodProperties};
 use crate::method::setup::Setup;
 use crate::server::adaptive::AdaptiveClip;
 use crate::server::{OwnStep, ServerStep};
@@ -103,7 +103,7 @@ impl Experiment {
         let method = config.method;
         Self::build(config, federation, spent, origin, |setup| {
             let built = method.build(setup)?;
-            match built.arithmetic().name == setup.simulation.arithmetic {
+            match built.properties().arithmetic.name == setup.simulation.arithmetic {
                 true => Ok(built),
                 false => Err(contradiction(
                     "simulation.arithmetic",
@@ -134,11 +134,12 @@ impl Experiment {
         origin: Origin,
         build: impl FnOnce(&Setup<'_>) -> Result<Box<dyn Method>, ExperimentError>,
     ) -> Result<Self, ExperimentError> {
-        let keys = Keys::parse(&config, federation.device_count())?;
+        let mut keys = Keys::parse(&config, federation.device_count())?;
         let (sampling, correlated) = (keys.sampling, keys.correlated.as_ref());
         let setup = setup(&config, federation, sampling, spent, &origin);
         let method = build(&setup)?;
-        let training = method.adapt(keys.training);
+        let properties = method.properties();
+        keys.training.proximal = properties.proximal.unwrap_or(keys.training.proximal);
         let scale_release = ScaleRelease::new(federation, &keys.privacy, sampling)?;
         check_compatible(&*method, &keys, scale_release.is_some())?;
         let trial = Trial::new(
@@ -149,22 +150,23 @@ impl Experiment {
             &*method,
             &origin,
         )?;
-        let mut notes = notes(&config, spent, &origin, &*method);
+        let mut notes = notes(&config, spent, &origin, &properties.notes);
         notes.extend(scale_release.as_ref().map(ScaleRelease::note));
         notes.extend(trial.iter().flat_map(|trial| trial.notes(config.seed)));
         notes.extend(correlated.and_then(Correlated::note));
         let of_scale = scale_release.iter().map(|release| &release.side);
         let of_trial = trial.iter().map(|trial| &trial.side);
-        let side = of_scale.chain(of_trial).chain(method.side_releases());
-        let weight_cap = weighting::cap(&config, federation, &*method)?;
+        let of_message = method.second_message().map(|message| &message.of_device);
+        let side = of_scale.chain(of_trial).chain(of_message);
+        let weight_cap = weighting::cap(&config, federation, properties)?;
         let privacy = PrivacyPlan::of_updates(Updates {
             rounds: config.rounds,
             keys: keys.privacy,
             sampling,
             strategy: correlated.map(|correlated| Arc::clone(&correlated.strategy)),
             encoding: keys.encoding,
-            timing: method.timing(),
-            noise_scale: method.noise_scale(),
+            timing: properties.timing,
+            noise_scale: properties.noise_scale,
             side: side.cloned().collect(),
             trials: trial.as_ref().map(|trial| trial.trials),
             spent,
@@ -172,11 +174,11 @@ impl Experiment {
             uncovered: uncovered(&config, federation),
             notes,
         })?;
-        let masking = distributed::masking(&keys, &privacy, &*method)?;
+        let masking = distributed::masking(&keys, &privacy, properties.timing)?;
         let devices = sampling.device_count();
         let mut server = keys
             .server
-            .step(&config, &*method, &keys.attendance, devices)?;
+            .step(&config, properties, &keys.attendance, devices)?;
         if let (Some(cap), Some(denominator)) = (weight_cap, &mut server.fixed_denominator)
             && privacy.mechanism.sampler.is_none()
         {
@@ -185,9 +187,9 @@ impl Experiment {
         }
         Ok(Self {
             sampling,
-            training,
+            training: keys.training,
             learning_rate_decay: keys.learning_rate_decay,
-            release: release(&keys, &privacy, &*method, weight_cap, masking, &origin),
+            release: release(&keys, &privacy, properties, weight_cap, masking, &origin),
             attendance: keys.attendance,
             privacy,
             scale_release,
@@ -271,14 +273,17 @@ impl Experiment {
     /// The model.
     #[must_use]
     pub fn task(&self) -> &Task {
-        self.method.task()
+        &self.method.properties().task
     }
 
     /// The privacy events of `round`, which are charged before it; empty if it releases nothing.
     #[must_use]
     pub fn events_in(&self, round: u32) -> Vec<PrivacyEvent> {
         let updates = Some(self.privacy.event()).filter(|event| event.releases > 0);
-        let messages = self.method.message_events(round);
+        let message = self.method.second_message();
+        let messages = message
+            .into_iter()
+            .flat_map(|message| message.events_in(round));
         let scale = self.scale_release.as_ref();
         let scale = scale.and_then(|release| release.side.event_in(round));
         let trial = self.trial.as_ref();
@@ -305,10 +310,13 @@ impl Experiment {
             false => rounds,
         };
         let mut statements = updates.statements_of(u64::from(rounds), u64::from(planned))?;
-        let [done, planned] = [rounds, planned].map(|rounds| self.method.message_rounds(rounds));
-        if let Some(messages) = self.method.message_privacy().filter(|_| done > 0) {
-            let messages = messages.with_repeated(repeated);
-            statements.extend(messages.statements_of(u64::from(done), u64::from(planned))?);
+        if let Some(message) = self.method.second_message() {
+            let schedule = &message.of_device.schedule;
+            let [done, planned] = [rounds, planned].map(|rounds| schedule.count(rounds).into());
+            if done > 0 {
+                let messages = message.of_unit.with_repeated(repeated);
+                statements.extend(messages.statements_of(done, planned)?);
+            }
         }
         Ok(statements)
     }
@@ -331,7 +339,7 @@ impl Experiment {
         let strategy = self.release.mechanism.strategy.as_ref();
         let bits = self.release.encoding.grid().map_or(0, |grid| grid.bits());
         let ring = self.release.masking.map(|masking| masking.ring);
-        History::new(strategy, bits, self.method.shared_count()).of_masked(ring)
+        History::new(strategy, bits, self.method.properties().shared_count).of_masked(ring)
     }
 
     /// What each helper insists on, for cohorts of `min_cohort` devices or more; `None` without
@@ -375,13 +383,13 @@ impl Experiment {
     /// The tensors that are shared.
     #[must_use]
     pub fn shared_layout(&self) -> Vec<TensorLayout> {
-        let shared = self.method.shared_count();
+        let shared = self.method.properties().shared_count;
         let mut total = 0;
         let is_shared = |layout: &TensorLayout| {
             total += layout.length();
             total <= shared
         };
-        let layout = self.method.task().layout();
+        let layout = self.task().layout();
         layout.into_iter().take_while(is_shared).collect()
     }
 
@@ -437,14 +445,15 @@ fn check_compatible(
     keys: &Keys,
     has_private_scale: bool,
 ) -> Result<(), ExperimentError> {
+    let properties = method.properties();
     if keys.adaptive.is_some() {
-        can_adapt(method)?;
+        can_adapt(properties)?;
     }
     if let Some(correlated) = &keys.correlated {
         correlated.fits(method, &keys.attendance, keys.encoding)?;
     }
     distributed::fits(keys, method, has_private_scale)?;
-    if has_private_scale && method.timing() == Timing::Never {
+    if has_private_scale && properties.timing == Timing::Never {
         return Err(contradiction(
             "`data.scale` = \"private\"",
             "a method whose devices send nothing",
@@ -458,7 +467,7 @@ fn check_compatible(
 fn release(
     keys: &Keys,
     privacy: &PrivacyPlan,
-    method: &dyn Method,
+    properties: &MethodProperties,
     weight_cap: Option<u32>,
     masking: Option<Masking>,
     origin: &Origin,
@@ -474,7 +483,7 @@ fn release(
         weight_cap,
         mechanism,
         masking,
-        timing: method.timing(),
+        timing: properties.timing,
         noise_std: noise_std(privacy, keys.privacy.clip_norm),
         is_simulation: !matches!(origin, Origin::Fleet { .. }),
         fault: Fault::None,
@@ -512,9 +521,9 @@ fn noise_std(privacy: &PrivacyPlan, clip_norm: Option<ClipNorm>) -> f64 {
 }
 
 /// Refuses an adaptive clip norm for a method whose devices do not send one clipped update each.
-fn can_adapt(method: &dyn Method) -> Result<(), ExperimentError> {
+fn can_adapt(properties: &MethodProperties) -> Result<(), ExperimentError> {
     let refuse = |second, advice| Err(contradiction("privacy.clip_norm", second, advice));
-    match method.timing() {
+    match properties.timing {
         Timing::EachStep(_) => refuse(
             "personalise.noise",
             "the gradients of local steps all have the same clip norm: give a number instead of \
@@ -525,7 +534,7 @@ fn can_adapt(method: &dyn Method) -> Result<(), ExperimentError> {
             "its devices send no updates whose norms an adaptive clip norm could follow: give a \
              number, or none",
         ),
-        Timing::EachRound if method.fixed_cohort().is_some() => refuse(
+        Timing::EachRound if properties.has_one_participant => refuse(
             "method",
             "it has one participant, and an adaptive clip norm follows the norms of many: give a \
              number, or none",
@@ -567,7 +576,7 @@ fn notes(
     config: &Config,
     spent: &[PrivacyEvent],
     origin: &Origin,
-    method: &dyn Method,
+    of_method: &[String],
 ) -> Vec<String> {
     let mut notes = origin.notes(config.run_seed(), config.privacy.trust);
     notes.extend(earlier(&of_unit(spent, PrivacyUnit::Device)));
@@ -580,7 +589,7 @@ fn notes(
         ));
     }
     notes.extend(data_notes(config));
-    notes.extend(method.notes());
+    notes.extend_from_slice(of_method);
     notes
 }
 

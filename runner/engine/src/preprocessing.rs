@@ -144,7 +144,7 @@ impl Preprocessing {
         let preparation = federation.preparation();
         let column = experiment.config.data.target_column().map(str::to_owned);
         let target = match federation.class_count() {
-            _ if !experiment.method.uses_labels() => Target::Representation,
+            _ if !experiment.method.properties().uses_labels => Target::Representation,
             None => Target::Value {
                 column,
                 scale: preparation.target,
@@ -180,7 +180,7 @@ impl Preprocessing {
         let columns: Vec<Column> = columns.collect();
         Self {
             task: *experiment.task(),
-            personal: experiment.method.personal_state(),
+            personal: experiment.method.properties().personal_state,
             disclosure: Disclosure::new(experiment, federation, &target, &columns),
             target,
             axes: federation.axes(),

@@ -365,32 +365,33 @@ impl<'a> TrainingLoop<'a> {
     /// The noisy score of a trial of a private selection.
     fn scored(&self) -> Result<Option<f64>, ModelError> {
         let score = |trial: &Trial| {
-            let task = self.experiment.method.task();
+            let task = self.experiment.task();
             trial.score(task, &self.global, self.federation, &self.root)
         };
         self.experiment.trial.as_ref().map(score).transpose()
     }
 
     fn draw(&self, source: &mut dyn Source) -> Result<Option<Draw>, SourceError> {
-        match self.experiment.method.fixed_cohort() {
-            Some(cohort) => Ok(Some(Draw {
+        match self.experiment.method.properties().has_one_participant {
+            true => Ok(Some(Draw {
                 number: self.round,
-                cohort,
+                cohort: vec![0],
                 history_lost: false,
             })),
-            None => source.draw(&self.experiment.attendance, &self.root, self.round),
+            false => source.draw(&self.experiment.attendance, &self.root, self.round),
         }
     }
 
     /// Figures of the shared model on common samples and, of simulated devices, those of the
     /// method.
     fn evaluate(&mut self, record: &mut RoundRecord, is_last: bool) -> Result<(), RoundError> {
+        let properties = self.experiment.method.properties();
         let target_unit = self.federation.target_scale().std();
         let evaluated = |samples| -> Result<Option<Evaluation>, ModelError> {
-            match self.experiment.method.shares_a_model() {
+            match properties.shares_a_model {
                 true => evaluate(
-                    self.experiment.method.task(),
-                    self.experiment.method.arithmetic().name,
+                    &properties.task,
+                    properties.arithmetic.name,
                     &self.global,
                     samples,
                     target_unit,
@@ -403,7 +404,7 @@ impl<'a> TrainingLoop<'a> {
             record.test.is_some() && self.federation.test_belongs_to_devices();
         let only = &mut record.simulation_only;
         only.validation = evaluated(self.federation.validation())?;
-        if is_last && self.experiment.method.shares_a_model() {
+        if is_last && properties.shares_a_model {
             self.assessment = self.assess()?;
         }
         if !self.experiment.release.is_simulation {
@@ -438,7 +439,7 @@ impl<'a> TrainingLoop<'a> {
             none if none.is_empty() => (HeldOutPart::Validation, federation.validation()),
             test => (HeldOutPart::Test, test),
         };
-        let task = self.experiment.method.task();
+        let task = self.experiment.task();
         let figures = assess(task, &self.global, samples, federation.target_scale())?;
         Ok(figures.map(|figures| FinalAssessment {
             part,

@@ -307,9 +307,9 @@ impl<'a> Run<'a> {
     ) -> Result<RunResult, RunError> {
         let experiment = self.experiment;
         let name = name(&experiment.config, self.federation, &experiment.origin)?;
+        let shared = experiment.method.properties().shared_count;
         let has_own_step = experiment.server.own.is_some();
         let run = state_name(&name, self.federation, has_own_step);
-        let shared = experiment.method.shared_count();
         let load = |dir: &RunDir| TrainingState::load(&dir.checkpoint(), &run, shared);
         let saved = self.dir.map(load).transpose()?.flatten();
         let state = saved.unwrap_or_else(|| TrainingState::new(experiment));
@@ -412,10 +412,10 @@ impl<'a> Run<'a> {
     /// Writes the model, and what is known of it.
     fn write_results(&self, dir: &RunDir, training: &TrainingLoop<'_>) -> Result<(), RunError> {
         let (experiment, federation) = (self.experiment, self.federation);
-        let method = &experiment.method;
-        if method.shared_count() > 0 {
+        let properties = experiment.method.properties();
+        if properties.shared_count > 0 {
             let layout = InputLayout::new(experiment, federation);
-            dir.write_model(method.task(), &layout, training.global())?;
+            dir.write_model(&properties.task, &layout, training.global())?;
         }
         // What was released is charged before anything that follows from it is written.
         if training.round() > 0 || federation.released_moments().is_empty() {
@@ -433,8 +433,8 @@ impl<'a> Run<'a> {
         // What real devices hold is not here to be attacked.
         if training.is_done()
             && experiment.release.is_simulation
-            && method.shares_a_model()
-            && let Some(roc) = Roc::of_model(method.task(), training.global(), federation)
+            && properties.shares_a_model
+            && let Some(roc) = Roc::of_model(&properties.task, training.global(), federation)
                 .map_err(RoundError::Model)?
         {
             let model = "this model".to_owned();

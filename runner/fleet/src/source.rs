@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use smolfed_core::bit::BitRequest;
 use smolfed_core::noise::DiscreteGaussian;
-use smolfed_core::personal::PersonalRequest;
 use smolfed_core::stream::Root;
 use smolfed_core::wire::message::{Invitation, PackedInvitation, Request};
 
@@ -48,8 +47,8 @@ pub struct Fleet<'a> {
     is_resumed: bool,
     /// How many updates end a round, if not those of its whole cohort.
     quorum: Option<Quorum>,
-    /// What devices with personal models are asked for, in this run.
-    personal: Option<PersonalRequest>,
+    /// What devices are asked for beside local training of the shared model, in this run.
+    request: Option<Request>,
     /// The last round number in which each device answered.
     last_rounds: BTreeMap<u32, u32>,
     /// The round whose sum is not released yet.
@@ -77,24 +76,19 @@ impl<'a> Fleet<'a> {
             participation,
             is_resumed: false,
             quorum: None,
-            personal: None,
+            request: None,
             last_rounds: BTreeMap::new(),
             pending: None,
         }
     }
 
-    /// The same for a method with personal models, [`Method::personal_request`], after rounds with
-    /// this record.
+    /// The same for a method with a [request], after rounds with this record.
     ///
-    /// [`Method::personal_request`]: smolfed_engine::method::contract::Method::personal_request
+    /// [request]: smolfed_engine::method::contract::MethodProperties::request
     #[must_use]
-    pub fn with_personal(
-        self,
-        personal: Option<PersonalRequest>,
-        rounds: &[Participation],
-    ) -> Self {
+    pub fn with_request(self, request: Option<Request>, rounds: &[Participation]) -> Self {
         Self {
-            personal,
+            request,
             last_rounds: last_rounds(rounds),
             ..self
         }
@@ -129,7 +123,7 @@ impl<'a> Fleet<'a> {
     }
 
     /// The invitation of a round; `None` without a clip norm, which [`terms::terms`] has seen to.
-    fn invitation(&self, assignment: &Assignment<'_>, learner: &dyn Learner) -> Option<Invitation> {
+    fn invitation(&self, assignment: &Assignment<'_>) -> Option<Invitation> {
         let Assignment {
             training, release, ..
         } = assignment;
@@ -156,10 +150,7 @@ impl<'a> Fleet<'a> {
                 Some(masking) => Some(masking.of_devices()?),
                 None => None,
             },
-            request: match self.personal {
-                Some(personal) => Some(Request::Personal(personal)),
-                None => learner.contrast_request().map(Request::Contrast),
-            },
+            request: self.request,
         })
     }
 }
@@ -197,7 +188,7 @@ impl Source for Fleet<'_> {
         cohort: &[u32],
     ) -> Result<CohortSum, SourceError> {
         let federation = self.federation;
-        let Some(invitation) = self.invitation(assignment, learner) else {
+        let Some(invitation) = self.invitation(assignment) else {
             return Ok(train_cohort(assignment, learner, federation, cohort)?);
         };
         let mut record = Participation {
@@ -301,9 +292,9 @@ impl Fleet<'_> {
             invitation,
             model,
             tails: asked.par_iter().filter(is_real).map(tail).collect(),
-            last_rounds: match self.personal {
-                Some(_) => self.last_rounds.clone(),
-                None => BTreeMap::new(),
+            last_rounds: match self.request {
+                Some(Request::Personal(_)) => self.last_rounds.clone(),
+                _ => BTreeMap::new(),
             },
             places: None,
         }

@@ -217,7 +217,7 @@ fn print_commands(
     let own_samples = format!("--preprocessing {folder}/preprocessing.json --data FILE");
     // Networks and encoders have no short name.
     let task = experiment.task();
-    let has_name = task.network().is_none() && experiment.method().uses_labels();
+    let has_name = task.network().is_none() && experiment.method().properties().uses_labels;
     let (model, own_samples) = match has_name {
         true => (
             format!("--model {task}"),

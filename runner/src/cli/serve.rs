@@ -76,7 +76,7 @@ impl Setup {
             None => create_private(args, &experiment, &self.file)?,
         };
         watch.reload_on_hangup(&mut fleet, &self.endpoints.options)?;
-        let parameters = experiment.method().shared_count();
+        let parameters = experiment.method().properties().shared_count;
         let saved = TrainingState::load(&dir.checkpoint(), &name, parameters)?;
         let done = saved.map_or(0, |state| state.round);
         let service = fleet.service();
@@ -85,7 +85,7 @@ impl Setup {
         let rounds = participation::read(&dir.participation_path())?;
         let mut served = Fleet::new(fleet, &federation, terms, first_number, paid, records)
             .resumed_after(done.max(paid))
-            .with_personal(experiment.method().personal_request(), &rounds)
+            .with_request(experiment.method().properties().request, &rounds)
             .with_quorum(quorum);
         let screen = Screen::new(experiment.config().rounds, Arc::clone(&service), &watch.log);
         let timeout = self.endpoints.timeout;

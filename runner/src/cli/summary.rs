@@ -78,7 +78,7 @@ impl Summary {
                 .map(|record| record.simulation_only.clone()),
             devices_report: result.devices.clone(),
             statements: result.statements.clone(),
-            arithmetic: experiment.method().arithmetic(),
+            arithmetic: experiment.method().properties().arithmetic,
             seconds: elapsed.as_secs_f64(),
             out: out.to_path_buf(),
         }

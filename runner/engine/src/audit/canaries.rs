@@ -16,11 +16,10 @@ use smolfed_core::stream::Root;
 use smolfed_core::train::{TrainError, TrainReport};
 
 use crate::attendance::Attendance;
-use crate::method::contract::{Assignment, Learner, Method, Store, Trainer};
+use crate::method::contract::{Assignment, Learner, Method, MethodProperties, Store, Trainer};
 use crate::method::state::StateError;
 use crate::source::simulated::train_cohort;
 use crate::source::{CohortSum, Draw, Simulated, Source, SourceError};
-use crate::task::Task;
 use smolfed_data::federation::Federation;
 use smolfed_release::sum::ReleaseAt;
 use smolfed_release::{Contribution, Encoding, Fault, Outcome, PrivateSum};
@@ -83,8 +82,8 @@ impl Canary {
 /// The canaries of a run, in ascending order of devices.
 #[derive(Clone, Debug)]
 pub struct Canaries {
-    /// The layout of the experiment's model, which is not trained.
-    pub task: Task,
+    /// With the layout of the experiment's model, which is not trained.
+    pub properties: MethodProperties,
     /// Coordinates of an update.
     pub coordinates: usize,
     /// The devices.
@@ -126,23 +125,12 @@ impl Canaries {
 }
 
 impl Method for Canaries {
-    fn task(&self) -> &Task {
-        &self.task
-    }
-
-    fn shared_count(&self) -> usize {
-        match self.sees_uploads {
-            true => self.coordinates * self.devices().count(),
-            false => self.coordinates,
-        }
-    }
-
-    fn shares_a_model(&self) -> bool {
-        false
+    fn properties(&self) -> &MethodProperties {
+        &self.properties
     }
 
     fn initial(&self, _: &Root) -> Vec<f32> {
-        vec![0.0; self.shared_count()]
+        vec![0.0; self.properties.shared_count]
     }
 
     fn begin<'a>(

@@ -30,12 +30,11 @@ use super::target::TargetError;
 use super::view::View;
 use crate::attendance::Attendance;
 use crate::experiment::Experiment;
-use crate::method::contract::{Assignment, Learner, Method, Store, Trainer};
+use crate::method::contract::{Assignment, Learner, Method, MethodProperties, Store, Trainer};
 use crate::method::state::StateError;
 use crate::round::{TrainingLoop, TrainingState};
 use crate::source::simulated::train_cohort;
 use crate::source::{CohortSum, Draw, Source, SourceError};
-use crate::task::Task;
 use in_turn::InTurn;
 use smolfed_data::federation::Federation;
 use smolfed_release::PrivacyStatement;
@@ -148,8 +147,11 @@ impl<'a> Correlated<'a> {
         is_in: &[bool],
     ) -> Result<Vec<Vec<f64>>, TargetError> {
         let canaries = Canaries {
-            task: *self.experiment.task(),
-            coordinates,
+            properties: MethodProperties {
+                shared_count: coordinates,
+                shares_a_model: false,
+                ..MethodProperties::new(*self.experiment.task())
+            },
             present: (0..)
                 .zip(is_in)
                 .filter(|(_, is_in)| **is_in)
@@ -407,28 +409,19 @@ fn inject(fault: Fault, experiment: &mut Experiment, strategy: &Strategy) {
 /// Canaries, each with a coordinate and all willing to take part in every round.
 #[derive(Clone, Debug)]
 struct Canaries {
-    /// The layout of the experiment's model, which is not trained.
-    task: Task,
-    coordinates: usize,
+    /// With the layout of the experiment's model, which is not trained.
+    properties: MethodProperties,
     /// The devices that are canaries and take part.
     present: Vec<u32>,
 }
 
 impl Method for Canaries {
-    fn task(&self) -> &Task {
-        &self.task
-    }
-
-    fn shared_count(&self) -> usize {
-        self.coordinates
-    }
-
-    fn shares_a_model(&self) -> bool {
-        false
+    fn properties(&self) -> &MethodProperties {
+        &self.properties
     }
 
     fn initial(&self, _: &Root) -> Vec<f32> {
-        vec![0.0; self.coordinates]
+        vec![0.0; self.properties.shared_count]
     }
 
     fn begin<'a>(

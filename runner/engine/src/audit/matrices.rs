@@ -47,12 +47,11 @@ impl Matrices {
     /// [`AccountingError`] if the accountant has no figure for them.
     pub fn new(experiment: &Experiment, fault: Fault) -> Result<Option<Self>, AccountingError> {
         let fault = fault.compiled();
-        let method = &experiment.method;
-        let both = method.messages().copied().zip(method.message_privacy());
-        let Some((mut messages, privacy)) = both.filter(|(messages, _)| messages.noise.is_some())
-        else {
+        let message = experiment.method.second_message();
+        let Some(message) = message.filter(|message| message.release.noise.is_some()) else {
             return Ok(None);
         };
+        let (mut messages, privacy) = (message.release, &message.of_unit);
         let releases = match privacy.event().sampling {
             Sampling::Unsampled {
                 max_participations, ..

@@ -14,6 +14,7 @@ use super::injection::{charged, inject};
 use super::view::View;
 use crate::experiment::Experiment;
 use crate::experiment::scaling::ScaleRelease;
+use crate::method::contract::MethodProperties;
 use crate::method::state::StateError;
 use crate::round::{RoundError, TrainingLoop, TrainingState};
 use smolfed_data::federation::Federation;
@@ -300,8 +301,16 @@ impl<'a> Target<'a> {
         joins: Joining,
         mut see: impl FnMut(&Observation<'_>),
     ) -> Result<(), TargetError> {
+        let uploads = match self.is_local() {
+            true => canaries.iter().map(|canary| canary.devices.len()).sum(),
+            false => 1,
+        };
         let canaries = Canaries {
-            task: *self.experiment.task(),
+            properties: MethodProperties {
+                shared_count: coordinates * uploads,
+                shares_a_model: false,
+                ..MethodProperties::new(*self.experiment.task())
+            },
             coordinates,
             canaries,
             is_forced: joins == Joining::Always || self.knows_cohorts(),

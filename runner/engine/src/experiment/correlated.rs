@@ -75,13 +75,16 @@ impl Correlated {
     /// Refuses a method that does not release one update of many devices in a round.
     fn fits_method(method: &dyn Method) -> Result<(), ExperimentError> {
         let refuse = |key, setting| Err(refused(key, setting));
-        match method.timing() {
+        let properties = method.properties();
+        match properties.timing {
             Timing::EachStep(_) => refuse("personalise.noise", Setting::EachStep),
             Timing::Never => refuse("method", Setting::NothingSent),
-            Timing::EachRound if method.fixed_cohort().is_some() => {
+            Timing::EachRound if properties.has_one_participant => {
                 refuse("method", Setting::OneParticipant)
             }
-            Timing::EachRound if method.messages().is_some() => refuse("method", Setting::Matrices),
+            Timing::EachRound if method.second_message().is_some() => {
+                refuse("method", Setting::Matrices)
+            }
             Timing::EachRound => Ok(()),
         }
     }

@@ -22,12 +22,12 @@ use smolfed_release::plan::PrivacyPlan;
 pub(super) fn masking(
     keys: &Keys,
     privacy: &PrivacyPlan,
-    method: &dyn Method,
+    timing: Timing,
 ) -> Result<Option<Masking>, ExperimentError> {
     let TrustModel::Distributed(parties) = keys.privacy.trust else {
         return Ok(None);
     };
-    if method.timing() == Timing::Never {
+    if timing == Timing::Never {
         return Ok(None);
     }
     let Some(grid) = keys.encoding.grid() else {
@@ -72,14 +72,15 @@ pub(super) fn fits(
     if !matches!(keys.privacy.trust, TrustModel::Distributed(_)) {
         return Ok(());
     }
-    match method.timing() {
+    let properties = method.properties();
+    match properties.timing {
         _ if keys.adaptive.is_some() => {
             refuse("privacy.clip_norm", MaskedSetting::AdaptiveClipNorm)
         }
         _ if has_private_scale => refuse("data.scale", MaskedSetting::PrivateScale),
         Timing::EachStep(_) => refuse("personalise.noise", MaskedSetting::EachStep),
-        _ if method.fixed_cohort().is_some() => refuse("method", MaskedSetting::OneParticipant),
-        _ if method.messages().is_some() => refuse("method", MaskedSetting::Matrices),
+        _ if properties.has_one_participant => refuse("method", MaskedSetting::OneParticipant),
+        _ if method.second_message().is_some() => refuse("method", MaskedSetting::Matrices),
         _ => Ok(()),
     }
 }

@@ -80,7 +80,7 @@ fn fast_arithmetic_is_refused_where_there_is_none() {
 fn an_experiment_knows_how_many_devices_train_in_the_span() {
     let fast = |settings: &[&str]| {
         let settings = [&["simulation.arithmetic=fast"], settings].concat();
-        build(&settings).unwrap().method.arithmetic()
+        build(&settings).unwrap().method.properties().arithmetic
     };
     let all = fast(&[]);
     assert_eq!((all.name, all.in_span), (ArithmeticName::Fast, 100));
@@ -93,7 +93,7 @@ fn an_experiment_knows_how_many_devices_train_in_the_span() {
     let none = fast(&["train.epochs=1", "train.batch_size=100"]);
     let note = none.note(100).unwrap();
     assert!(note.contains("0 of 100 devices") && note.contains("the others train directly"));
-    let exact = build(&[]).unwrap().method.arithmetic();
+    let exact = build(&[]).unwrap().method.properties().arithmetic;
     assert_eq!((exact.name, exact.note(100)), (ArithmeticName::F32, None));
 }
 

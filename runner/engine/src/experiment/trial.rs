@@ -308,21 +308,22 @@ fn can_be_kept_secret(
 /// Refuses methods and data that give no score.
 fn can_be_scored(method: &dyn Method, federation: &Federation) -> Result<(), ExperimentError> {
     let refuse = |second, advice| Err(contradiction(TABLE, second, advice));
-    let sends_more = method.side_releases().is_some() || method.message_privacy().is_some();
-    if sends_more || !method.uses_labels() || method.fixed_cohort().is_some() {
+    let properties = method.properties();
+    let sends_more = method.second_message().is_some();
+    if sends_more || !properties.uses_labels || properties.has_one_participant {
         return refuse(
             "method",
             "correlation matrices protect another unit, which the selection does not cover: choose \
              a method that sends updates alone",
         );
     }
-    if !method.shares_a_model() || method.timing() == Timing::Never {
+    if !properties.shares_a_model || properties.timing == Timing::Never {
         return refuse(
             "method",
             "the score is that of a shared model: choose a method that has one",
         );
     }
-    if method.task().predicts_values() {
+    if properties.task.predicts_values() {
         return refuse(
             "model.kind",
             "the score is an accuracy, which is bounded: choose a model of classes",

@@ -2,7 +2,7 @@
 
 use crate::check::{ExperimentError, contradiction};
 use crate::config::Config;
-use crate::method::contract::Method;
+use crate::method::contract::MethodProperties;
 use crate::tables::cohort::{Denominator, Weighting};
 use smolfed_data::federation::Federation;
 use smolfed_release::Timing;
@@ -14,10 +14,10 @@ use smolfed_release::Timing;
 pub(super) fn cap(
     config: &Config,
     federation: &Federation,
-    method: &dyn Method,
+    properties: &MethodProperties,
 ) -> Result<Option<u32>, ExperimentError> {
     let (cohort, privacy) = (&config.cohort, &config.privacy);
-    let by_samples = !method.uses_labels() && privacy.clip_norm.is_none();
+    let by_samples = !properties.uses_labels && privacy.clip_norm.is_none();
     let default = match by_samples {
         true => Weighting::Samples,
         false => Weighting::Uniform,
@@ -30,13 +30,13 @@ pub(super) fn cap(
             "weights by \"samples\" are divided by their expected sum, not by the number drawn",
         );
     }
-    if weighting == Weighting::Samples && matches!(method.timing(), Timing::EachStep(_)) {
+    if weighting == Weighting::Samples && matches!(properties.timing, Timing::EachStep(_)) {
         return refuse(
             "personalise.noise",
             "the releases of the local steps cannot be weighted afterwards",
         );
     }
-    if method.fixed_cohort().is_some() {
+    if properties.has_one_participant {
         // One device has all samples.
         return Ok(None);
     }

@@ -1,15 +1,17 @@
-//! The interface of a method: its configuration before a run ([`Method`]), its state during the run
-//! ([`Learner`]), and the training of devices on one thread ([`Trainer`]).
+//! The interface of a method: its configuration before a run ([`Method`], with its
+//! [`MethodProperties`]), its state during the run ([`Learner`]), and the training of devices on
+//! one thread ([`Trainer`]).
 
 use std::path::Path;
 
 use smolfed_accounting::PrivacyEvent;
-use smolfed_core::contrast::{ContrastRequest, Recipe};
+use smolfed_core::contrast::Recipe;
 use smolfed_core::model::ModelError;
+use smolfed_core::params::Penalty;
 use smolfed_core::personal::PersonalRequest;
 use smolfed_core::stream::Root;
 use smolfed_core::train::{LocalTraining, TrainReport};
-use smolfed_core::wire::message::ModelShape;
+use smolfed_core::wire::message::{ModelShape, Request};
 
 use super::remote::RoundContext;
 use super::state::{PersonalState, StateError};
@@ -27,127 +29,20 @@ use smolfed_release::{Admitted, Contribution, Messages, ReleaseDigest, ReleaseSe
 /// A federated learning method, configured for an experiment: what devices train, and how their
 /// updates are used. Each method has its own file or folder.
 pub trait Method: std::fmt::Debug + Send + Sync {
-    /// The model that devices train.
-    fn task(&self) -> &Task;
+    /// What is the same in all rounds.
+    fn properties(&self) -> &MethodProperties;
 
-    /// Parameters that are shared, and travel; they come first in the model.
-    fn shared_count(&self) -> usize {
-        self.task().parameter_count()
-    }
-
-    /// Whether the shared parameters are a model by themselves, which predicts.
-    fn shares_a_model(&self) -> bool {
-        true
-    }
-
-    /// Whether training uses labels. The outputs of an encoder that is trained without labels are
-    /// not classes.
-    fn uses_labels(&self) -> bool {
-        true
-    }
-
-    /// What a device keeps between rounds, if there are personal models.
-    fn personal_state(&self) -> Option<PersonalState> {
-        None
-    }
-
-    /// What real devices are asked for beside local training, if there are personal models that
-    /// they can keep; in their first round.
-    fn personal_request(&self) -> Option<PersonalRequest> {
-        None
-    }
-
-    /// The model as the wire names it; `None` if it cannot.
-    fn shape(&self) -> Option<ModelShape> {
-        of_task!(self.task(), model => ModelShape::of(model))
-    }
-
-    /// How views of samples vary, for methods without labels.
-    fn recipe(&self) -> Option<Recipe> {
-        None
-    }
-
-    /// The most samples that a device with a message may have; 0 without messages.
-    fn max_samples(&self) -> u32 {
-        0
-    }
-
-    /// Fine-tuning on each device after the last round, and the passes over its samples.
-    fn fine_tuning(&self) -> Option<(FineTune, u32)> {
+    /// What devices send in addition to their updates, if anything.
+    fn second_message(&self) -> Option<&SecondMessage> {
         None
     }
 
     /// The shared parameters before the first round, which depend on no data.
     fn initial(&self, root: &Root) -> Vec<f32> {
-        let mut parameters = self.task().initial(root);
-        parameters.truncate(self.shared_count());
+        let properties = self.properties();
+        let mut parameters = properties.task.initial(root);
+        parameters.truncate(properties.shared_count);
         parameters
-    }
-
-    /// Changes to local training that the method makes.
-    fn adapt(&self, training: LocalTraining) -> LocalTraining {
-        training
-    }
-
-    /// How its devices calculate; the bits of boards, unless it asks [`Setup`] for another
-    /// arithmetic.
-    ///
-    /// [`Setup`]: super::setup::Setup::arithmetic
-    fn arithmetic(&self) -> Local {
-        Local::default()
-    }
-
-    /// How often a device releases something in a round.
-    fn timing(&self) -> Timing {
-        Timing::EachRound
-    }
-
-    /// What a configured noise multiplier is multiplied by.
-    fn noise_scale(&self) -> f64 {
-        1.0
-    }
-
-    /// The denominator of a round, where `expected` of `devices` are drawn on average.
-    fn denominator(&self, expected: f64, _devices: f64) -> f64 {
-        expected
-    }
-
-    /// The cohort of every round, for a method that draws none.
-    fn fixed_cohort(&self) -> Option<Vec<u32>> {
-        None
-    }
-
-    /// What devices release in addition to their updates, if anything, and its privacy cost for a
-    /// whole device.
-    fn side_releases(&self) -> Option<&SideReleases> {
-        None
-    }
-
-    /// The privacy accounting of a second message, whose unit of privacy differs from that of the
-    /// update.
-    fn message_privacy(&self) -> Option<&PrivacyPlan> {
-        None
-    }
-
-    /// How these messages are released, if devices send any.
-    fn messages(&self) -> Option<&Messages> {
-        None
-    }
-
-    /// What the messages of `round` cost, beside its updates. The ledger tells the events of a
-    /// round apart by their unit and kind of mechanism.
-    fn message_events(&self, _round: u32) -> Vec<PrivacyEvent> {
-        Vec::new()
-    }
-
-    /// Rounds in which a device may send such a message, of the first `rounds`.
-    fn message_rounds(&self, _rounds: u32) -> u32 {
-        0
-    }
-
-    /// What a reader of the privacy statement must know about the method.
-    fn notes(&self) -> Vec<String> {
-        Vec::new()
     }
 
     /// Starts the method on a federation, with its state in `store`.
@@ -159,6 +54,106 @@ pub trait Method: std::fmt::Debug + Send + Sync {
         federation: &'a Federation,
         store: Option<Store<'_>>,
     ) -> Result<Box<dyn Learner + 'a>, StateError>;
+}
+
+/// What is the same in all rounds of a method. Those of [`MethodProperties::new`] describe
+/// federated averaging; a method changes the fields in which it differs.
+#[derive(Clone, Debug)]
+pub struct MethodProperties {
+    /// The model that devices train.
+    pub task: Task,
+    /// Parameters that are shared, and travel; they come first in the model.
+    pub shared_count: usize,
+    /// Whether the shared parameters are a model by themselves, which predicts.
+    pub shares_a_model: bool,
+    /// Whether training uses labels. The outputs of an encoder that is trained without labels are
+    /// not classes.
+    pub uses_labels: bool,
+    /// How views of samples vary, for methods without labels.
+    pub recipe: Option<Recipe>,
+    /// What a device keeps between rounds, if there are personal models.
+    pub personal_state: Option<PersonalState>,
+    /// The model as the wire names it; `None` if it cannot.
+    pub model_shape: Option<ModelShape>,
+    /// What real devices are asked for beside local training of the shared model, or in its place.
+    pub request: Option<Request>,
+    /// The proximal term of local training, if the method sets it.
+    pub proximal: Option<Penalty>,
+    /// Fine-tuning on each device after the last round, and the passes over its samples.
+    pub fine_tuning: Option<(FineTune, u32)>,
+    /// How its devices calculate; the bits of boards, unless it asks [`Setup`] for another
+    /// arithmetic.
+    ///
+    /// [`Setup`]: super::setup::Setup::arithmetic
+    pub arithmetic: Local,
+    /// How often a device releases something in a round.
+    pub timing: Timing,
+    /// What a configured noise multiplier is multiplied by.
+    pub noise_scale: f64,
+    /// Whether the sum of updates is divided by the number of all devices, not of those that are
+    /// drawn on average.
+    pub averages_over_all: bool,
+    /// Whether one participant, device 0, has all samples: no cohorts are drawn.
+    pub has_one_participant: bool,
+    /// What a reader of the privacy statement must know about the method.
+    pub notes: Vec<String>,
+}
+
+impl MethodProperties {
+    /// Those of federated averaging of a model.
+    #[must_use]
+    pub fn new(task: Task) -> Self {
+        Self {
+            task,
+            shared_count: task.parameter_count(),
+            shares_a_model: true,
+            uses_labels: true,
+            recipe: None,
+            personal_state: None,
+            model_shape: of_task!(&task, model => ModelShape::of(model)),
+            request: None,
+            proximal: None,
+            fine_tuning: None,
+            arithmetic: Local::default(),
+            timing: Timing::EachRound,
+            noise_scale: 1.0,
+            averages_over_all: false,
+            has_one_participant: false,
+            notes: Vec::new(),
+        }
+    }
+
+    /// What real devices with personal models are asked for.
+    #[must_use]
+    pub const fn personal_request(&self) -> Option<PersonalRequest> {
+        match self.request {
+            Some(Request::Personal(request)) => Some(request),
+            _ => None,
+        }
+    }
+}
+
+/// A message that devices send in addition to their updates, under noise of its own.
+#[derive(Clone, Debug)]
+pub struct SecondMessage {
+    /// How it is released.
+    pub release: Messages,
+    /// The most samples that a device with such a message may have.
+    pub max_samples: u32,
+    /// The rounds of these messages, and what one of them costs a whole device.
+    pub of_device: SideReleases,
+    /// The accounting in their own unit of privacy, which differs from that of the update.
+    pub of_unit: PrivacyPlan,
+}
+
+impl SecondMessage {
+    /// What the messages of `round` cost, beside its updates. The ledger tells the events of a
+    /// round apart by their unit and kind of mechanism.
+    pub fn events_in(&self, round: u32) -> impl Iterator<Item = PrivacyEvent> {
+        let is_due = self.of_device.schedule.is_in(round);
+        let of_unit = is_due.then_some(self.of_unit.event());
+        self.of_device.event_in(round).into_iter().chain(of_unit)
+    }
 }
 
 /// Where a run stores the state of its method, and the state in its last checkpoint.
@@ -217,11 +212,6 @@ pub trait Learner: Send + Sync {
     /// parameters it has what the personal ones are before the first round.
     fn model_for_devices(&self, shared: &[f32]) -> Vec<f32> {
         shared.to_vec()
-    }
-
-    /// What real devices that learn without labels are asked for when they train.
-    fn contrast_request(&self) -> Option<ContrastRequest> {
-        None
     }
 
     /// What comes behind the model for one real device.

@@ -4,8 +4,8 @@
 use smolfed_accounting::TrustModel;
 use smolfed_core::personal::{Personal as OnDevice, difference};
 
-use super::contract::Method;
-use super::personal::{Learned, Personal, Personalised};
+use super::contract::{Method, MethodProperties};
+use super::personal::{Learned, Personal, PersonalModel, Personalised};
 use super::setup::Setup;
 use super::state::PersonalState;
 use crate::check::{ExperimentError, contradiction};
@@ -13,29 +13,32 @@ use crate::tables::personalise::{NoiseScale, NoiseTime, PrivatePart};
 use crate::task::Task;
 use smolfed_release::Timing;
 
+/// What a statement says where the noise has the paper's scale.
+const PRINTED_SCALE: &str = "The noise is scaled as DPFedMTL prints it, S = 2CK/M; its mean over a \
+                             cohort has sensitivity 2C/K, and one upload 2C. This epsilon is that \
+                             of the noise that is really there.";
+
 #[derive(Debug)]
-struct DpFedMtl {
-    /// Parameters that are shared; they come first.
-    shared: usize,
-    /// Whether all parameters are.
-    is_all: bool,
-    timing: Timing,
-    /// The paper's scale of the noise, where that is asked for.
-    printed_scale: Option<f64>,
-}
+struct DpFedMtl;
 
 /// `dpfedmtl`.
 pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
     let task = setup.task()?;
     let timing = timing(setup)?;
     let shared = shared(setup, &task)?;
-    let method = DpFedMtl {
-        shared,
-        is_all: shared == task.parameter_count(),
+    let printed_scale = printed_scale(setup)?;
+    let properties = MethodProperties {
+        shared_count: shared,
+        shares_a_model: shared == task.parameter_count(),
         timing,
-        printed_scale: printed_scale(setup)?,
+        noise_scale: printed_scale.unwrap_or(1.0),
+        notes: printed_scale
+            .iter()
+            .map(|_| PRINTED_SCALE.to_owned())
+            .collect(),
+        ..MethodProperties::new(task)
     };
-    Ok(Box::new(Personalised::new(setup, task, method)?))
+    Ok(Box::new(Personalised::new(setup, properties, DpFedMtl)?))
 }
 
 /// Parameters that are shared.
@@ -115,41 +118,17 @@ fn printed_scale(setup: &Setup<'_>) -> Result<Option<f64>, ExperimentError> {
 }
 
 impl Personal for DpFedMtl {
-    fn shared_count(&self, _: &Task) -> usize {
-        self.shared
-    }
-
-    fn state(&self) -> PersonalState {
-        PersonalState::Rest
-    }
-
-    fn shares_a_model(&self) -> bool {
-        self.is_all
-    }
-
-    fn on_device(&self) -> Option<OnDevice> {
-        Some(OnDevice::Rest)
+    fn model(&self) -> PersonalModel {
+        PersonalModel {
+            state: PersonalState::Rest,
+            on_device: Some(OnDevice::Rest),
+            ..PersonalModel::default()
+        }
     }
 
     fn conclude(&self, learned: Learned<'_>, update: &mut [f32]) -> Vec<f32> {
         let mut local = learned.local;
         difference(&local, learned.shared, update);
-        local.split_off(self.shared.min(local.len()))
-    }
-
-    fn timing(&self) -> Timing {
-        self.timing
-    }
-
-    fn noise_scale(&self) -> f64 {
-        self.printed_scale.unwrap_or(1.0)
-    }
-
-    fn note(&self) -> Option<&'static str> {
-        self.printed_scale.map(|_| {
-            "The noise is scaled as DPFedMTL prints it, S = 2CK/M; its mean over a cohort has \
-             sensitivity 2C/K, and one upload 2C. This epsilon is that of the noise that is really \
-             there."
-        })
+        local.split_off(learned.shared.len().min(local.len()))
     }
 }

@@ -5,18 +5,16 @@
 use smolfed_core::params::Penalty;
 use smolfed_core::personal::Effort;
 use smolfed_core::stream::{Purpose, Root, StreamId};
-use smolfed_core::train::{LocalTraining, TrainReport};
+use smolfed_core::train::TrainReport;
 
 use super::contract::{
-    Assignment, EvaluationError, Figures, Learner, Method, Store, Trainer, View,
+    Assignment, EvaluationError, Figures, Learner, Method, MethodProperties, Store, Trainer, View,
 };
 use super::setup::Setup;
 use super::state::StateError;
 use super::supervised::{Models, Supervised};
-use super::tuning::FineTune;
-use crate::arithmetic::{Arithmetic, Buffers, Device, Local};
+use crate::arithmetic::{Arithmetic, Buffers, Device};
 use crate::check::{ExperimentError, contradiction};
-use crate::task::Task;
 use smolfed_data::dataset::DeviceBuffer;
 use smolfed_data::federation::Federation;
 use smolfed_release::Contribution;
@@ -25,10 +23,7 @@ use smolfed_release::Contribution;
 #[derive(Clone, Debug)]
 pub struct Averaging {
     supervised: Supervised,
-    /// How devices calculate.
-    arithmetic: Local,
-    /// The proximal term that the method adds, if it does.
-    proximal: Option<Penalty>,
+    properties: MethodProperties,
 }
 
 impl Averaging {
@@ -39,11 +34,19 @@ impl Averaging {
     pub fn new(setup: &Setup<'_>, proximal: Option<Penalty>) -> Result<Self, ExperimentError> {
         let effort = Effort::Epochs(setup.train.epochs);
         let task = setup.task()?;
-        Ok(Self {
-            // The proximal term pulls to the model that training starts from, not to another.
-            arithmetic: setup.arithmetic(&task, effort, false)?,
-            supervised: Supervised::new(setup, task, effort)?,
+        // The proximal term pulls to the model that training starts from, not to another.
+        let arithmetic = setup.arithmetic(&task, effort, false)?;
+        let supervised = Supervised::new(setup, task, effort)?;
+        let properties = MethodProperties {
             proximal,
+            arithmetic,
+            fine_tuning: supervised.fine_tuning(),
+            notes: supervised.note().into_iter().collect(),
+            ..MethodProperties::new(task)
+        };
+        Ok(Self {
+            supervised,
+            properties,
         })
     }
 }
@@ -66,31 +69,12 @@ pub(super) fn smoothed(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentE
 }
 
 impl Method for Averaging {
-    fn task(&self) -> &Task {
-        &self.supervised.task
+    fn properties(&self) -> &MethodProperties {
+        &self.properties
     }
 
     fn initial(&self, root: &Root) -> Vec<f32> {
         self.supervised.initial_of(root)
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.supervised.note().into_iter().collect()
-    }
-
-    fn adapt(&self, training: LocalTraining) -> LocalTraining {
-        LocalTraining {
-            proximal: self.proximal.unwrap_or(training.proximal),
-            ..training
-        }
-    }
-
-    fn arithmetic(&self) -> Local {
-        self.arithmetic
-    }
-
-    fn fine_tuning(&self) -> Option<(FineTune, u32)> {
-        self.supervised.fine_tuning()
     }
 
     fn begin<'a>(
@@ -101,7 +85,7 @@ impl Method for Averaging {
         Ok(Box::new(AveragingLearner {
             method: self,
             federation,
-            arithmetic: self.arithmetic.begin(),
+            arithmetic: self.properties.arithmetic.begin(),
         }))
     }
 }
@@ -164,7 +148,7 @@ impl Trainer for AveragingTrainer<'_> {
         } = self.learner;
         let device = Device {
             number: device,
-            task: method.task(),
+            task: &method.properties.task,
             samples: &federation.device(device, &mut self.samples),
         };
         let (update, buffers) = (contribution.update(), &mut self.buffers);

@@ -1,10 +1,9 @@
 //! Local training: each device by itself, nothing is shared.
 
-use super::contract::Method;
+use super::contract::{Method, MethodProperties};
 use super::personal::{Learned, Personal, Personalised};
 use super::setup::Setup;
 use crate::check::ExperimentError;
-use crate::task::Task;
 use smolfed_release::Timing;
 
 #[derive(Debug)]
@@ -12,23 +11,17 @@ struct Local;
 
 /// `local`.
 pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
-    Ok(Box::new(Personalised::new(setup, setup.task()?, Local)?))
+    let properties = MethodProperties {
+        shared_count: 0,
+        shares_a_model: false,
+        timing: Timing::Never,
+        ..MethodProperties::new(setup.task()?)
+    };
+    Ok(Box::new(Personalised::new(setup, properties, Local)?))
 }
 
 impl Personal for Local {
-    fn shared_count(&self, _: &Task) -> usize {
-        0
-    }
-
-    fn shares_a_model(&self) -> bool {
-        false
-    }
-
     fn conclude(&self, learned: Learned<'_>, _: &mut [f32]) -> Vec<f32> {
         learned.local
-    }
-
-    fn timing(&self) -> Timing {
-        Timing::Never
     }
 }

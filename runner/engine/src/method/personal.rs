@@ -16,21 +16,20 @@ use smolfed_core::personal::{
 };
 use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::{TrainError, TrainReport};
+use smolfed_core::wire::message::Request;
 use smolfed_simd::{GradientRelease, Steps};
 
 use super::contract::{
-    Assignment, EvaluationError, Figures, Learner, Method, Store, Trainer, View,
+    Assignment, EvaluationError, Figures, Learner, Method, MethodProperties, Store, Trainer, View,
 };
 use super::remote::RoundContext;
 use super::setup::Setup;
 use super::state::{PersonalState, StateError};
 use super::supervised::{Models, Supervised, refuse_keys_of_averaging};
-use super::tuning::FineTune;
 use crate::arithmetic::{Arithmetic, Buffers, Device, Local};
 use crate::check::{ExperimentError, at_least_one, contradiction};
 use crate::ranks::gather_parts;
 use crate::tables::simulation::ArithmeticName;
-use crate::task::Task;
 use smolfed_data::dataset::{DatasetView, DeviceBuffer};
 use smolfed_data::federation::Federation;
 use smolfed_release::saved::Saved;
@@ -40,60 +39,48 @@ use states::States;
 /// The key of a checkpoint for the digest of the personal models.
 const STATES: &str = "states";
 
+/// What a statement says where nothing is sent.
+const ALONE: &str = "Each device trains by itself and sends nothing.";
+
+/// What it says where devices keep personal models.
+const KEPT: &str = "Each device keeps a personal model. Epsilon bounds what all others together \
+                    learn of a device, from everything that is shared and from their own personal \
+                    models (billboard privacy). It does not cover the device's personal model, \
+                    which must stay on the device.";
+
 /// What a method does with personal models. One file a method.
 pub trait Personal: std::fmt::Debug + Send + Sync {
-    /// Parameters that are shared; they come first.
-    fn shared_count(&self, task: &Task) -> usize {
-        task.parameter_count()
-    }
-
-    /// What a device keeps between rounds.
-    fn state(&self) -> PersonalState {
-        PersonalState::Model
-    }
-
-    /// Whether the shared parameters are a model by themselves.
-    fn shares_a_model(&self) -> bool {
-        true
-    }
-
-    /// λ of the pull to the shared model in local steps, if there is one.
-    fn pull(&self) -> Option<Penalty> {
-        None
-    }
-
-    /// What the learning rate of local steps is multiplied by, if it is changed.
-    fn learning_rate_factor(&self) -> Option<f32> {
-        None
+    /// The model of a device, and its local steps.
+    fn model(&self) -> PersonalModel {
+        PersonalModel::default()
     }
 
     /// Writes what the device sends to `update`, unless it sends none, and gives the state that it
     /// keeps.
     fn conclude(&self, learned: Learned<'_>, update: &mut [f32]) -> Vec<f32>;
+}
 
+/// The personal model of a device, and its local steps.
+#[derive(Clone, Copy, Debug)]
+pub struct PersonalModel {
+    /// What the device keeps between rounds.
+    pub state: PersonalState,
+    /// λ of the pull to the shared model in local steps, if there is one.
+    pub pull: Option<Penalty>,
+    /// What the learning rate of local steps is multiplied by, if it is changed.
+    pub learning_rate_factor: Option<f32>,
     /// What real devices are asked for; `None` if they cannot take part.
-    fn on_device(&self) -> Option<OnDevice> {
-        None
-    }
+    pub on_device: Option<OnDevice>,
+}
 
-    /// How often a device releases something in a round.
-    fn timing(&self) -> Timing {
-        Timing::EachRound
-    }
-
-    /// What a configured noise multiplier is multiplied by.
-    fn noise_scale(&self) -> f64 {
-        1.0
-    }
-
-    /// The denominator of a round, where `expected` of `devices` are drawn on average.
-    fn denominator(&self, expected: f64, _devices: f64) -> f64 {
-        expected
-    }
-
-    /// What a reader of the privacy statement must know beside that models are kept.
-    fn note(&self) -> Option<&'static str> {
-        None
+impl Default for PersonalModel {
+    fn default() -> Self {
+        Self {
+            state: PersonalState::Model,
+            pull: None,
+            learning_rate_factor: None,
+            on_device: None,
+        }
     }
 }
 
@@ -112,20 +99,26 @@ pub struct Learned<'a> {
 /// A method with personal models, configured for an experiment.
 #[derive(Debug)]
 pub struct Personalised<P> {
+    properties: MethodProperties,
     personal: P,
+    model: PersonalModel,
+    /// Values of a device's state.
+    state_length: usize,
     supervised: Supervised,
     /// How long a device trains in a round.
     effort: Effort,
-    /// How devices calculate.
-    arithmetic: Local,
 }
 
 impl<P: Personal> Personalised<P> {
-    /// Resolves what all such methods have in common.
+    /// Adds what all such methods have in common to the properties of one.
     ///
     /// # Errors
     /// [`ExperimentError`] for the first invalid key.
-    pub fn new(setup: &Setup<'_>, task: Task, personal: P) -> Result<Self, ExperimentError> {
+    pub fn new(
+        setup: &Setup<'_>,
+        properties: MethodProperties,
+        personal: P,
+    ) -> Result<Self, ExperimentError> {
         refuse_keys_of_averaging(setup)?;
         let effort = match setup.personalise.local_steps {
             None => Effort::Epochs(setup.train.epochs),
@@ -134,110 +127,88 @@ impl<P: Personal> Personalised<P> {
                 Effort::Steps(NonZeroU32::new(steps).unwrap_or(NonZeroU32::MIN))
             }
         };
-        let is_pulled = personal.pull().is_some_and(|pull| pull.get() > 0.0);
-        let arithmetic = setup.arithmetic(&task, effort, is_pulled)?;
-        if arithmetic.name == ArithmeticName::Integer {
-            return Err(contradiction(
-                "simulation.arithmetic",
-                "method",
-                "\"integer\" trains a shared model, and no personal ones: use \"f32\"",
-            ));
-        }
-        let is_stepwise = matches!(personal.timing(), Timing::EachStep(_));
-        if is_stepwise && arithmetic.name != ArithmeticName::F32 {
-            return Err(contradiction(
-                "simulation.arithmetic",
-                "personalise.noise",
-                "gradients with noise are no combinations of samples, which \"fast\" needs: use \
-                 \"f32\"",
-            ));
-        }
+        let (task, model) = (properties.task, personal.model());
+        let arithmetic = arithmetic(setup, &properties, &model, effort)?;
         let mut supervised = Supervised::new(setup, task, effort)?;
-        if personal.timing() == Timing::Never {
+        if properties.timing == Timing::Never {
             supervised = supervised.without_alone();
         }
+        let shared = properties.shared_count;
+        let state_length = model.state.length(task.parameter_count(), shared);
+        let personal_state = (state_length > 0).then_some(model.state);
+        let request = request(&model, effort, shared);
+        let common = match properties.timing {
+            Timing::Never => Some(ALONE),
+            Timing::EachRound | Timing::EachStep(_) => personal_state.map(|_| KEPT),
+        };
+        let notes = common.map(str::to_owned).into_iter();
+        let notes = notes.chain(properties.notes).chain(supervised.note());
         Ok(Self {
+            properties: MethodProperties {
+                personal_state,
+                request: request.map(Request::Personal),
+                arithmetic,
+                fine_tuning: supervised.fine_tuning(),
+                notes: notes.collect(),
+                ..properties
+            },
             personal,
+            model,
+            state_length,
             supervised,
             effort,
-            arithmetic,
         })
     }
 }
 
-impl<P: Personal> Method for Personalised<P> {
-    fn task(&self) -> &Task {
-        &self.supervised.task
+/// How devices calculate.
+fn arithmetic(
+    setup: &Setup<'_>,
+    properties: &MethodProperties,
+    model: &PersonalModel,
+    effort: Effort,
+) -> Result<Local, ExperimentError> {
+    let is_pulled = model.pull.is_some_and(|pull| pull.get() > 0.0);
+    let arithmetic = setup.arithmetic(&properties.task, effort, is_pulled)?;
+    let is_stepwise = matches!(properties.timing, Timing::EachStep(_));
+    match arithmetic.name {
+        ArithmeticName::Integer => Err(contradiction(
+            "simulation.arithmetic",
+            "method",
+            "\"integer\" trains a shared model, and no personal ones: use \"f32\"",
+        )),
+        ArithmeticName::Fast if is_stepwise => Err(contradiction(
+            "simulation.arithmetic",
+            "personalise.noise",
+            "gradients with noise are no combinations of samples, which \"fast\" needs: use \
+             \"f32\"",
+        )),
+        ArithmeticName::Fast | ArithmeticName::F32 => Ok(arithmetic),
     }
+}
 
-    fn shared_count(&self) -> usize {
-        self.personal.shared_count(self.task())
+/// What real devices are asked for; `None` if they cannot take part.
+fn request(model: &PersonalModel, effort: Effort, shared_count: usize) -> Option<PersonalRequest> {
+    Some(PersonalRequest {
+        personal: model.on_device?,
+        steps: match effort {
+            Effort::Epochs(_) => None,
+            Effort::Steps(steps) => Some(steps),
+        },
+        shared: u32::try_from(shared_count).ok()?,
+        last: None,
+    })
+}
+
+impl<P: Personal> Method for Personalised<P> {
+    fn properties(&self) -> &MethodProperties {
+        &self.properties
     }
 
     fn initial(&self, root: &Root) -> Vec<f32> {
         let mut parameters = self.supervised.initial_of(root);
-        parameters.truncate(self.shared_count());
+        parameters.truncate(self.properties.shared_count);
         parameters
-    }
-
-    fn shares_a_model(&self) -> bool {
-        self.personal.shares_a_model()
-    }
-
-    fn arithmetic(&self) -> Local {
-        self.arithmetic
-    }
-
-    fn timing(&self) -> Timing {
-        self.personal.timing()
-    }
-
-    fn noise_scale(&self) -> f64 {
-        self.personal.noise_scale()
-    }
-
-    fn denominator(&self, expected: f64, devices: f64) -> f64 {
-        self.personal.denominator(expected, devices)
-    }
-
-    fn personal_state(&self) -> Option<PersonalState> {
-        let state = self.personal.state();
-        let length = state.length(self.task().parameter_count(), self.shared_count());
-        (length > 0).then_some(state)
-    }
-
-    fn personal_request(&self) -> Option<PersonalRequest> {
-        Some(PersonalRequest {
-            personal: self.personal.on_device()?,
-            steps: match self.effort {
-                Effort::Epochs(_) => None,
-                Effort::Steps(steps) => Some(steps),
-            },
-            shared: u32::try_from(self.shared_count()).ok()?,
-            last: None,
-        })
-    }
-
-    fn notes(&self) -> Vec<String> {
-        if self.timing() == Timing::Never {
-            let alone = "Each device trains by itself and sends nothing.".to_owned();
-            return std::iter::once(alone)
-                .chain(self.supervised.note())
-                .collect();
-        }
-        let kept = self.personal_state().map(|_| {
-            "Each device keeps a personal model. Epsilon bounds what all others together learn of \
-             a device, from everything that is shared and from their own personal models \
-             (billboard privacy). It does not cover the device's personal model, which must stay \
-             on the device."
-        });
-        let notes = kept.into_iter().chain(self.personal.note());
-        let notes = notes.map(str::to_owned);
-        notes.chain(self.supervised.note()).collect()
-    }
-
-    fn fine_tuning(&self) -> Option<(FineTune, u32)> {
-        self.supervised.fine_tuning()
     }
 
     fn begin<'a>(
@@ -245,14 +216,12 @@ impl<P: Personal> Method for Personalised<P> {
         federation: &'a Federation,
         store: Option<Store<'_>>,
     ) -> Result<Box<dyn Learner + 'a>, StateError> {
-        let (parameters, shared) = (self.task().parameter_count(), self.shared_count());
-        let length = self.personal.state().length(parameters, shared);
         Ok(Box::new(PersonalLearner {
             method: self,
             federation,
             initial: self.supervised.initial(),
-            states: states_in(length, store)?,
-            arithmetic: self.arithmetic.begin(),
+            states: states_in(self.state_length, store)?,
+            arithmetic: self.properties.arithmetic.begin(),
         }))
     }
 }
@@ -336,15 +305,13 @@ impl<P: Personal> Learner for PersonalLearner<'_, P> {
     }
 
     fn evaluate(&self, view: &View<'_>) -> Result<Figures, EvaluationError> {
-        let personal = &self.method.personal;
+        let kind = self.method.model.state;
         let own = |device| {
             let state = self.states.read(device)?;
-            Ok(personal
-                .state()
-                .own_model(view.global, &self.initial, state.as_deref()))
+            Ok(kind.own_model(view.global, &self.initial, state.as_deref()))
         };
         let models = Models {
-            shares_a_model: personal.shares_a_model(),
+            shares_a_model: self.method.properties.shares_a_model,
             own: Some(&own),
         };
         self.method.supervised.evaluate(view, models)
@@ -423,12 +390,10 @@ impl<P: Personal> PersonalRound<'_, P> {
         buffers: &mut Buffers,
         contribution: &mut Contribution<'_>,
     ) -> Result<(TrainReport, Vec<f32>), TrainError> {
-        let personal = &self.learner.method.personal;
+        let method = self.learner.method;
         let shared = self.assignment.global;
-        let initial = &self.learner.initial;
-        let start = personal
-            .state()
-            .own_model(shared, initial, state.as_deref());
+        let (kind, initial) = (method.model.state, &self.learner.initial);
+        let start = kind.own_model(shared, initial, state.as_deref());
         let mut local = start.clone();
         let mut report = self.descend(&mut local, buffers, contribution)?;
         let moved: Vec<f32> = local.iter().zip(&start).map(|(w, s)| w - s).collect();
@@ -439,8 +404,8 @@ impl<P: Personal> PersonalRound<'_, P> {
             shared,
             state,
         };
-        let state = personal.conclude(learned, contribution.update());
-        if personal.timing() == Timing::EachRound {
+        let state = method.personal.conclude(learned, contribution.update());
+        if method.properties.timing == Timing::EachRound {
             contribution.clip(&mut report)?;
         }
         Ok((report, state))
@@ -453,9 +418,10 @@ impl<P: Personal> PersonalRound<'_, P> {
         buffers: &mut Buffers,
         contribution: &mut Contribution<'_>,
     ) -> Result<TrainReport, TrainError> {
-        let method = self.learner.method;
-        let (task, personal) = (method.task(), &method.personal);
-        let pull = personal.pull().map(|strength| Anchor {
+        let Personalised {
+            properties, model, ..
+        } = self.learner.method;
+        let pull = model.pull.map(|strength| Anchor {
             at: self.assignment.global,
             strength,
             importance: None,
@@ -477,7 +443,7 @@ impl<P: Personal> PersonalRound<'_, P> {
         });
         let device = Device {
             number: self.device,
-            task,
+            task: &properties.task,
             samples: self.samples,
         };
         let arithmetic = &self.learner.arithmetic;
@@ -492,7 +458,7 @@ impl<P: Personal> PersonalRound<'_, P> {
     fn settings(&self) -> Result<PersonalTraining, TrainError> {
         let training = &self.assignment.training;
         let method = self.learner.method;
-        let learning_rate = match method.personal.learning_rate_factor() {
+        let learning_rate = match method.model.learning_rate_factor {
             None => training.learning_rate,
             Some(factor) => LearningRate::new(training.learning_rate.get() * factor)
                 .map_err(|_| TrainError::Diverged)?,

@@ -4,8 +4,8 @@
 use smolfed_core::params::Penalty;
 use smolfed_core::personal::{Personal as OnDevice, PmtlUpdate, difference};
 
-use super::contract::Method;
-use super::personal::{Learned, Personal, Personalised};
+use super::contract::{Method, MethodProperties};
+use super::personal::{Learned, Personal, PersonalModel, Personalised};
 use super::setup::Setup;
 use super::supervised::lambda;
 use crate::check::{ExperimentError, contradiction};
@@ -37,19 +37,23 @@ pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentErro
         update,
         pull: lambda(setup)?,
     };
-    Ok(Box::new(Personalised::new(setup, setup.task()?, pmtl)?))
+    let properties = MethodProperties {
+        averages_over_all: update == PmtlUpdate::MeanOverAll,
+        ..MethodProperties::new(setup.task()?)
+    };
+    Ok(Box::new(Personalised::new(setup, properties, pmtl)?))
 }
 
 impl Personal for Pmtl {
-    fn pull(&self) -> Option<Penalty> {
-        Some(self.pull)
-    }
-
-    fn on_device(&self) -> Option<OnDevice> {
-        Some(OnDevice::Model {
-            pull: self.pull,
-            from_previous: self.update != PmtlUpdate::FromGlobal,
-        })
+    fn model(&self) -> PersonalModel {
+        PersonalModel {
+            pull: Some(self.pull),
+            on_device: Some(OnDevice::Model {
+                pull: self.pull,
+                from_previous: self.update != PmtlUpdate::FromGlobal,
+            }),
+            ..PersonalModel::default()
+        }
     }
 
     fn conclude(&self, learned: Learned<'_>, update: &mut [f32]) -> Vec<f32> {
@@ -59,12 +63,5 @@ impl Personal for Pmtl {
         };
         difference(&learned.local, from, update);
         learned.local
-    }
-
-    fn denominator(&self, expected: f64, devices: f64) -> f64 {
-        match self.update {
-            PmtlUpdate::MeanOverAll => devices,
-            PmtlUpdate::FromGlobal | PmtlUpdate::AsPrinted => expected,
-        }
     }
 }

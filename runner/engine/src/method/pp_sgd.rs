@@ -6,8 +6,8 @@
 
 use smolfed_core::personal::{MAX_RATIO, Personal as OnDevice, split_step};
 
-use super::contract::Method;
-use super::personal::{Learned, Personal, Personalised};
+use super::contract::{Method, MethodProperties};
+use super::personal::{Learned, Personal, PersonalModel, Personalised};
 use super::setup::Setup;
 use super::state::PersonalState;
 use crate::check::{ExperimentError, out_of_range};
@@ -20,26 +20,24 @@ struct PpSgd {
 
 /// `pp-sgd`.
 pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
-    let task = setup.task()?;
+    let properties = MethodProperties::new(setup.task()?);
     let ratio = setup.personalise.ratio.unwrap_or(1.0);
     if !(0.0..=f64::from(MAX_RATIO)).contains(&ratio) {
         return Err(out_of_range("personalise.ratio", ratio, "from 0 to 1000"));
     }
     let ratio = ratio as f32;
-    Ok(Box::new(Personalised::new(setup, task, PpSgd { ratio })?))
+    let method = Personalised::new(setup, properties, PpSgd { ratio })?;
+    Ok(Box::new(method))
 }
 
 impl Personal for PpSgd {
-    fn state(&self) -> PersonalState {
-        PersonalState::Offset
-    }
-
-    fn learning_rate_factor(&self) -> Option<f32> {
-        Some(1.0 + self.ratio)
-    }
-
-    fn on_device(&self) -> Option<OnDevice> {
-        Some(OnDevice::Offset { ratio: self.ratio })
+    fn model(&self) -> PersonalModel {
+        PersonalModel {
+            state: PersonalState::Offset,
+            learning_rate_factor: Some(1.0 + self.ratio),
+            on_device: Some(OnDevice::Offset { ratio: self.ratio }),
+            ..PersonalModel::default()
+        }
     }
 
     fn conclude(&self, learned: Learned<'_>, update: &mut [f32]) -> Vec<f32> {

@@ -49,7 +49,8 @@ impl LedgerWriter {
                 ledger.expect(run, [round], event)?;
             }
         }
-        let plans = [Some(privacy), experiment.method.message_privacy()];
+        let message = experiment.method.second_message();
+        let plans = [Some(privacy), message.map(|message| &message.of_unit)];
         let limits = plans.into_iter().flatten().filter_map(|plan| {
             let limit = Limit {
                 accountant: plan.accountant,

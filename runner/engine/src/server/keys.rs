@@ -9,7 +9,7 @@ use crate::check::{ExperimentError, contradiction};
 use crate::config::Config;
 use crate::denoise::flattening::{Flattenings, SmoothAlong};
 use crate::denoise::{Denoiser, DenoiserKind};
-use crate::method::contract::Method;
+use crate::method::contract::MethodProperties;
 use crate::tables::cohort::Denominator;
 use crate::tables::privacy::MechanismName;
 use crate::tables::server::ServerConfig;
@@ -32,11 +32,11 @@ impl ServerKeys {
     pub fn step(
         self,
         config: &Config,
-        method: &dyn Method,
+        properties: &MethodProperties,
         attendance: &Attendance,
         device_count: u32,
     ) -> Result<ServerStep, ExperimentError> {
-        let flattenings = flattenings(&config.server, method.task())?;
+        let flattenings = flattenings(&config.server, &properties.task)?;
         let auto = config.server.denoiser.experts(flattenings.clone());
         if auto.is_some() && config.privacy.mechanism == MechanismName::Correlated {
             return Err(contradiction(
@@ -45,10 +45,13 @@ impl ServerKeys {
                 "\"auto\" takes the noise of each round as independent: use another denoiser",
             ));
         }
-        let devices = f64::from(device_count);
         let denominator = config.cohort.denominator;
         let expected = denominator.expected_updates(attendance.expected_size());
-        let expected = method.denominator(expected, devices);
+        let expected = match (properties.has_one_participant, properties.averages_over_all) {
+            (true, _) => 1.0,
+            (false, true) => f64::from(device_count),
+            (false, false) => expected,
+        };
         Ok(ServerStep {
             denoiser: self.denoiser(&config.server, flattenings)?,
             auto,

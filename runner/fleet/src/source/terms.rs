@@ -170,14 +170,15 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
     }
     let simulation_only = |what: String, reason| Err(ServeError::SimulationOnly { what, reason });
     let method = experiment.config().method;
+    let properties = experiment.method().properties();
     if let Some(reason) = refusal(SourceName::Fleet, method) {
         return simulation_only(format!("method \"{}\"", method.name()), reason);
     }
-    if let Timing::EachStep(_) = experiment.method().timing() {
+    if let Timing::EachStep(_) = properties.timing {
         return simulation_only("`personalise.noise` = \"each-step\"".to_owned(), STEPS);
     }
-    if let Some((objective, _)) = experiment.method().fine_tuning() {
-        if experiment.method().personal_request().is_some() {
+    if let Some((objective, _)) = properties.fine_tuning {
+        if properties.personal_request().is_some() {
             let what = format!("`personalise.fine_tune` with method \"{}\"", method.name());
             return simulation_only(
                 what,
@@ -193,7 +194,7 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
             return simulation_only(what, OBJECTIVES);
         }
     }
-    let arithmetic = experiment.method().arithmetic().name;
+    let arithmetic = properties.arithmetic.name;
     if let Some(reason) = refusal_of_arithmetic(SourceName::Fleet, arithmetic) {
         let what = format!("`simulation.arithmetic` = \"{}\"", arithmetic.name());
         return simulation_only(what, reason);
@@ -266,7 +267,7 @@ fn check_settings(
     training: &LocalTraining,
     clip_norm: ClipNorm,
 ) -> Result<(), ServeError> {
-    let request = experiment.method().personal_request();
+    let request = experiment.method().properties().personal_request();
     let pull = request.and_then(|request| request.pull());
     let tuning = fine_tuning(experiment);
     let pull = pull.map_or(0.0, Penalty::get);
@@ -295,21 +296,22 @@ fn check_settings(
 
 /// What of a method without labels real devices do not do, and why.
 fn refusal_without_labels(experiment: &Experiment) -> Option<(&'static str, &'static str)> {
-    let method = experiment.method();
+    let properties = experiment.method().properties();
+    let message = experiment.method().second_message();
     let is_unknown = |recipe: Recipe| Recipe::read(&recipe.values()).is_none();
     let has_room = |shape: ModelShape| {
         shape.parameters() >= ContrastRequest::matrix_entries(shape.outputs.into())
     };
-    if method.messages().is_some() && !method.shape().is_none_or(has_room) {
+    if message.is_some() && !properties.model_shape.is_none_or(has_room) {
         Some((
             "an encoder with fewer parameters than a matrix has entries",
             ROOM,
         ))
-    } else if method.messages().is_some() && experiment.privacy().mechanism.is_local() {
+    } else if message.is_some() && experiment.privacy().mechanism.is_local() {
         Some(("`privacy.trust` = \"local\" with matrices", MATRICES))
-    } else if method.recipe().is_some_and(is_unknown) {
+    } else if properties.recipe.is_some_and(is_unknown) {
         Some(("`contrast.augment`", RECIPE))
-    } else if method.max_samples() > MAX_SAMPLES {
+    } else if message.is_some_and(|message| message.max_samples > MAX_SAMPLES) {
         Some(("a device with so many samples", SAMPLES))
     } else {
         None
@@ -318,9 +320,10 @@ fn refusal_without_labels(experiment: &Experiment) -> Option<(&'static str, &'st
 
 /// The model as the wire names it, if it can be carried.
 fn shape(experiment: &Experiment) -> Option<ModelShape> {
-    let shape = experiment.method().shape()?;
+    let properties = experiment.method().properties();
+    let shape = properties.model_shape?;
     // The widest update has values of 57 bits.
     u16::try_from(update_chunks(shape.parameters(), 57)).ok()?;
-    let integer = experiment.method().arithmetic().feature_format();
+    let integer = properties.arithmetic.feature_format();
     Some(ModelShape { integer, ..shape })
 }

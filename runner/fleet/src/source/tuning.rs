@@ -30,7 +30,7 @@ pub struct Delivered {
 /// λ of fine-tuning that real devices know, and its passes over the samples.
 #[must_use]
 pub fn fine_tuning(experiment: &Experiment) -> Option<(Penalty, u32)> {
-    let (objective, epochs) = experiment.method().fine_tuning()?;
+    let (objective, epochs) = experiment.method().properties().fine_tuning?;
     match objective {
         FineTune::Plain => Some((Penalty::NONE, epochs)),
         FineTune::MeanRegularised(pull) => Some((pull, epochs)),

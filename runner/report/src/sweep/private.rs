@@ -186,9 +186,9 @@ fn write(
 /// The result of no trial: the initial model, which depends on no data.
 fn untrained(experiment: &Experiment, federation: &Federation) -> Result<Trained, String> {
     let state = TrainingState::new(experiment);
-    let task = experiment.method().task();
+    let task = experiment.task();
     let unit = federation.target_scale().std();
-    let arithmetic = experiment.method().arithmetic().name;
+    let arithmetic = experiment.method().properties().arithmetic.name;
     let test = evaluate(task, arithmetic, &state.global, federation.test(), unit);
     let mut record = RoundRecord::new(0, experiment.training().learning_rate);
     record.test = test.map_err(|error| error.to_string())?;

@@ -107,7 +107,7 @@ fn predicts(config: &Config, open: &Config, folders: &DataFolders) -> Result<(),
     };
     let method = config.method.name();
     let (experiment, _) = run::prepare(config, folders)?;
-    match experiment.method().uses_labels() {
+    match experiment.method().properties().uses_labels {
         true => Ok(()),
         false => Err(CliError::Usage(format!(
             "`method` is \"{method}\", which learns an encoder without labels: --membership needs \

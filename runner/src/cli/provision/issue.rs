@@ -199,14 +199,14 @@ fn rounded_down(multiplier: f64) -> NoiseMultiplier {
 /// The noise multiplier of correlation matrices, a millionth below that of the experiment: the
 /// noise of a device is a fraction of integers near it.
 fn matrix_noise(experiment: &Experiment) -> NoiseMultiplier {
-    let plan = experiment.method().message_privacy();
-    let multiplier = plan.map_or(0.0, |plan| plan.multiplier().get());
+    let message = experiment.method().second_message();
+    let multiplier = message.map_or(0.0, |message| message.of_unit.multiplier().get());
     rounded_down(multiplier * (1.0 - 1e-6))
 }
 
 /// Epochs of a round, at most; more where the experiment counts so many steps, or fine-tunes.
 fn max_epochs(experiment: &Experiment) -> u32 {
-    let request = experiment.method().personal_request();
+    let request = experiment.method().properties().personal_request();
     let steps = request.and_then(|request| request.steps);
     let in_epochs = steps.map_or(0, |steps| steps.get().div_ceil(STEPS_PER_EPOCH));
     let tuning = fine_tuning(experiment).map_or(0, |(_, epochs)| epochs);

@@ -98,7 +98,7 @@ impl<'a> Preview<'a> {
                 "a device",
                 format!(
                     "sends {} numbers a round",
-                    self.experiment.method().shared_count()
+                    self.experiment.method().properties().shared_count
                 ),
             ),
             (
@@ -129,7 +129,7 @@ impl<'a> Preview<'a> {
             "validation_samples": self.federation.validation().len(),
             "test_samples": self.federation.test().len(),
             "parameters": self.parameters(),
-            "shared_parameters": self.experiment.method().shared_count(),
+            "shared_parameters": self.experiment.method().properties().shared_count,
             "rounds": self.experiment.config().rounds,
             "seconds_per_round": self.seconds_per_round,
             "seconds": self.seconds(),

@@ -1,25 +1,26 @@
 //! Learning without labels, configured before the run.
 
-use smolfed_core::contrast::Projection;
 use smolfed_core::contrast::correlation::sensitivity_in_steps;
+use smolfed_core::contrast::{ContrastRequest, Part, Projection, Representation};
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::ClipNorm;
 use smolfed_core::quantize::{self, Grid};
+use smolfed_core::wire::message::{ModelShape, Request};
 
 use smolfed_accounting::event::{Adjacency, ROUNDING_STD, TrustModel};
 use smolfed_simd::Network;
 
 use super::augmentation;
 use super::learner::Contrastive;
-use super::privacy::{of_devices, of_matrices};
+use super::privacy::{of_device, of_matrices};
 use super::settings::{ContrastSettings, Senders, Sharing};
 use crate::check::{ExperimentError, contradiction, in_range, number, out_of_range};
-use crate::method::contract::Method;
+use crate::method::contract::{Method, MethodProperties, SecondMessage};
 use crate::method::setup::Setup;
 use crate::method::supervised::{max_devices, refuse_keys_of_averaging};
 use crate::task::Task;
 use smolfed_release::Messages;
-use smolfed_release::plan::sampler;
+use smolfed_release::plan::{SideReleases, sampler};
 use smolfed_release::schedule::Schedule;
 
 /// H where none is given.
@@ -71,28 +72,40 @@ pub(super) fn contrastive(setup: &Setup<'_>, kind: Kind) -> Result<Contrastive, 
     refuse_keys_of_averaging(setup)?;
     let max_devices = max_devices(setup)?;
     let mut settings = settings(setup, &task, kind)?;
-    let mut method = Contrastive {
-        task,
-        rounds: setup.rounds,
-        max_devices,
-        notes: notes(setup, kind),
-        matrix_privacy: None,
-        side: None,
-        settings: settings.clone(),
-    };
     if kind == Kind::Fedsc {
         let bound = bound(setup, &mut settings, width)?;
-        let mut sharing = sharing(setup, bound)?;
-        let privacy = of_matrices(setup, sharing.max_releases, bound)?;
-        let sensitivity = sensitivity_in_steps(sharing.messages.grid.bits(), width, settings.pairs);
-        let multiplier = privacy.multiplier().get();
-        (sharing.messages.noise, sharing.messages.noise_std) = noise(multiplier, sensitivity)?;
-        method.side = Some(of_devices(setup, &privacy, &sharing)?);
-        method.matrix_privacy = Some(privacy);
-        settings.sharing = Some(sharing);
-        method.settings = settings;
+        settings.sharing = Some(sharing(setup, bound, width, settings.pairs)?);
     }
-    Ok(method)
+    Ok(Contrastive {
+        properties: MethodProperties {
+            notes: notes(setup, kind),
+            ..properties(task, &settings)
+        },
+        rounds: setup.rounds,
+        max_devices,
+        settings,
+    })
+}
+
+/// What is the same in all rounds.
+fn properties(task: Task, settings: &ContrastSettings) -> MethodProperties {
+    let parameters = settings.network.parameter_count();
+    MethodProperties {
+        shared_count: parameters,
+        shares_a_model: false,
+        uses_labels: false,
+        recipe: Some(settings.variations.recipe()),
+        model_shape: ModelShape::of_encoder(&settings.network),
+        request: Some(Request::Contrast(ContrastRequest {
+            part: Part::Training { has_others: false },
+            pairs: settings.pairs as u32,
+            norm_bound: settings.norm_bound,
+            entries: parameters as u32,
+            max_samples: 0,
+        })),
+        has_one_participant: settings.is_central,
+        ..MethodProperties::new(task)
+    }
 }
 
 /// What all three methods do.
@@ -168,8 +181,13 @@ fn bound(
     Ok(bound)
 }
 
-/// How matrices are shared, without their noise.
-fn sharing(setup: &Setup<'_>, bound: ClipNorm) -> Result<Sharing, ExperimentError> {
+/// How matrices of a width, of so many pairs of views, are shared.
+fn sharing(
+    setup: &Setup<'_>,
+    bound: ClipNorm,
+    width: usize,
+    pairs: usize,
+) -> Result<Sharing, ExperimentError> {
     let contrast = setup.contrast;
     let bits = match contrast.privacy.asks_for_noise() {
         true => quantize::DEFAULT_BITS,
@@ -198,20 +216,30 @@ fn sharing(setup: &Setup<'_>, bound: ClipNorm) -> Result<Sharing, ExperimentErro
     let all = schedule.count(setup.rounds);
     let key = "contrast.max_releases";
     let max_releases = in_range(key, contrast.max_releases, all, u32::MAX)?.min(all);
+    let max_samples = setup.federation.sample_counts().max().unwrap_or(0);
+    let privacy = of_matrices(setup, max_releases, bound)?;
+    let sensitivity = sensitivity_in_steps(grid.bits(), width, pairs);
+    let (noise, noise_std) = noise(privacy.multiplier().get(), sensitivity)?;
     Ok(Sharing {
         alpha: contrast.alpha.unwrap_or_default(),
-        schedule,
         senders: match hides_cohort(setup) {
             true => Senders::Drawn(setup.sampling),
             false => Senders::Cohort,
         },
         exchange: contrast.exchange.unwrap_or_default(),
-        max_releases,
-        max_samples: max_samples(setup),
-        messages: Messages {
-            grid,
-            noise: None,
-            noise_std: 0.0,
+        message: SecondMessage {
+            release: Messages {
+                grid,
+                noise,
+                noise_std,
+            },
+            max_samples,
+            of_device: SideReleases {
+                event: of_device(setup, &privacy, max_samples)?,
+                schedule,
+                max_releases,
+            },
+            of_unit: privacy,
         },
     })
 }
@@ -221,11 +249,6 @@ fn hides_cohort(setup: &Setup<'_>) -> bool {
     let rate = setup.sampling.sampling_rate();
     let is_drawn = rate.is_some_and(|rate| rate < 1.0);
     is_drawn && setup.privacy.asks_for_noise() && setup.privacy.trust == TrustModel::Central
-}
-
-/// Samples of the device that has most.
-fn max_samples(setup: &Setup<'_>) -> u32 {
-    setup.federation.sample_counts().max().unwrap_or(0)
 }
 
 /// The sampler of a device's noise and its std in steps, for a multiplier z relative to μ.

@@ -8,11 +8,11 @@ use smolfed_core::samples::Samples;
 use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::{LocalTraining, TrainError, TrainReport};
 
-use super::settings::{ContrastSettings, Sharing};
+use super::settings::ContrastSettings;
 use super::variations::Variations;
 use super::view_cache::ViewCache;
 use smolfed_data::dataset::DatasetView;
-use smolfed_release::{Contribution, Message};
+use smolfed_release::{Contribution, Message, Messages};
 
 /// A device's samples without their labels, which nothing here reads.
 #[derive(Clone, Copy)]
@@ -115,7 +115,11 @@ impl<'a> DeviceRound<'a> {
     ///
     /// # Errors
     /// [`TrainError`]: nothing is sent.
-    pub fn matrix(&self, sharing: &Sharing, buffers: &mut Buffers) -> Result<Message, TrainError> {
+    pub fn matrix(
+        &self,
+        messages: &Messages,
+        buffers: &mut Buffers,
+    ) -> Result<Message, TrainError> {
         let length = buffers.matrix.len();
         let memory = &mut SumMemory {
             view: &mut buffers.view,
@@ -141,7 +145,6 @@ impl<'a> DeviceRound<'a> {
                 },
             )
         };
-        let messages = &sharing.messages;
         messages.send(self.root, self.number, self.device, length, write)
     }
 

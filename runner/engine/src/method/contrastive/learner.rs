@@ -1,126 +1,54 @@
 //! A cohort of simulated devices that learn an encoder without labels (FedSC, Algorithm 1).
 
 use rayon::prelude::*;
-use smolfed_accounting::PrivacyEvent;
 use smolfed_core::contrast::correlation::packed_length;
 use smolfed_core::contrast::{ContrastRequest, Objective, Part, Recipe, Representation, alpha};
 use smolfed_core::samples::Samples;
 use smolfed_core::stream::Root;
 use smolfed_core::train::{TrainError, TrainReport};
-use smolfed_core::wire::message::ModelShape;
 
 use super::device::{Buffers, DeviceRound, Unlabelled};
 use super::evaluate::Evaluator;
 use super::matrices::{Matrices, Total};
 use super::settings::{ContrastSettings, MIN_SAMPLES, Senders, Sharing};
 use crate::method::contract::{
-    Assignment, EvaluationError, Figures, Learner, Method, Store, Trainer, View,
+    Assignment, EvaluationError, Figures, Learner, Method, MethodProperties, SecondMessage, Store,
+    Trainer, View,
 };
 use crate::method::remote::{MessageOutcome, MessageRequest, RoundContext};
 use crate::method::state::StateError;
 use crate::ranks::{Communicator, gather_parts, part};
 use crate::tables::contrast::{AlphaName, ExchangeTime};
-use crate::task::Task;
 use smolfed_data::dataset::DeviceBuffer;
 use smolfed_data::federation::Federation;
-use smolfed_release::plan::{PrivacyPlan, SideReleases};
 use smolfed_release::sampling::draw_senders;
 use smolfed_release::saved::Saved;
-use smolfed_release::{Contribution, Message, Messages, ReleaseDigest};
+use smolfed_release::{Contribution, Message, ReleaseDigest};
 
 /// A method that learns an encoder without labels, configured for an experiment.
 #[derive(Debug)]
 pub(super) struct Contrastive {
-    pub(super) task: Task,
+    pub(super) properties: MethodProperties,
     pub(super) settings: ContrastSettings,
     /// T, over which α falls.
     pub(super) rounds: u32,
     pub(super) max_devices: u32,
-    pub(super) notes: Vec<String>,
-    /// What matrices cost one example of a device, if they are sent.
-    pub(super) matrix_privacy: Option<PrivacyPlan>,
-    /// What they cost a whole device.
-    pub(super) side: Option<SideReleases>,
 }
 
 impl Method for Contrastive {
-    fn task(&self) -> &Task {
-        &self.task
+    fn properties(&self) -> &MethodProperties {
+        &self.properties
     }
 
-    fn shared_count(&self) -> usize {
-        self.settings.network.parameter_count()
-    }
-
-    fn shares_a_model(&self) -> bool {
-        false
-    }
-
-    fn uses_labels(&self) -> bool {
-        false
+    fn second_message(&self) -> Option<&SecondMessage> {
+        let sharing = self.settings.sharing.as_ref()?;
+        Some(&sharing.message)
     }
 
     fn initial(&self, root: &Root) -> Vec<f32> {
         let mut parameters = self.settings.network.initial(root);
-        parameters.truncate(self.shared_count());
+        parameters.truncate(self.properties.shared_count);
         parameters
-    }
-
-    fn denominator(&self, expected: f64, _: f64) -> f64 {
-        if self.settings.is_central {
-            1.0
-        } else {
-            expected
-        }
-    }
-
-    fn shape(&self) -> Option<ModelShape> {
-        ModelShape::of_encoder(&self.settings.network)
-    }
-
-    fn recipe(&self) -> Option<Recipe> {
-        Some(self.settings.variations.recipe())
-    }
-
-    fn max_samples(&self) -> u32 {
-        let sharing = self.settings.sharing.as_ref();
-        sharing.map_or(0, |sharing| sharing.max_samples)
-    }
-
-    fn fixed_cohort(&self) -> Option<Vec<u32>> {
-        self.settings.is_central.then(|| vec![0])
-    }
-
-    fn side_releases(&self) -> Option<&SideReleases> {
-        self.side.as_ref()
-    }
-
-    fn message_privacy(&self) -> Option<&PrivacyPlan> {
-        self.matrix_privacy.as_ref()
-    }
-
-    fn messages(&self) -> Option<&Messages> {
-        let sharing = self.settings.sharing.as_ref()?;
-        Some(&sharing.messages)
-    }
-
-    fn message_events(&self, round: u32) -> Vec<PrivacyEvent> {
-        let Some((side, privacy)) = self.side.as_ref().zip(self.matrix_privacy.as_ref()) else {
-            return Vec::new();
-        };
-        let is_due = side.schedule.is_in(round);
-        let of_device = side.event_in(round);
-        let of_example = is_due.then_some(privacy.event());
-        of_device.into_iter().chain(of_example).collect()
-    }
-
-    fn message_rounds(&self, rounds: u32) -> u32 {
-        let side = self.side.as_ref();
-        side.map_or(0, |side| side.schedule.count(rounds))
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.notes.clone()
     }
 
     fn begin<'a>(
@@ -210,8 +138,9 @@ impl<'a> ContrastiveLearner<'a> {
         cohort: &[u32],
         context: &RoundContext<'_>,
     ) -> Vec<u32> {
+        let plan = &sharing.message.of_device;
         let mut senders = match sharing.senders {
-            _ if assignment.round == sharing.schedule.from => {
+            _ if assignment.round == plan.schedule.from => {
                 (0..self.federation.device_count()).collect()
             }
             Senders::Cohort => cohort.to_vec(),
@@ -222,7 +151,7 @@ impl<'a> ContrastiveLearner<'a> {
             context.remote.has(device) || self.federation.sample_count(device) >= MIN_SAMPLES
         };
         senders.retain(|device| {
-            has_samples(*device) && self.matrices.releases(*device) < sharing.max_releases
+            has_samples(*device) && self.matrices.releases(*device) < plan.max_releases
         });
         senders
     }
@@ -238,7 +167,7 @@ impl<'a> ContrastiveLearner<'a> {
     ) -> Result<Vec<String>, StateError> {
         let sharing = self.settings().sharing.as_ref();
         let is_due = |sharing: &&Sharing| {
-            sharing.exchange == time && sharing.schedule.is_in(assignment.round)
+            sharing.exchange == time && sharing.message.of_device.schedule.is_in(assignment.round)
         };
         match sharing.filter(is_due) {
             Some(sharing) => {
@@ -272,7 +201,7 @@ impl<'a> ContrastiveLearner<'a> {
                 || (Buffers::new(self.settings(), 0), DeviceBuffer::default()),
                 |(buffers, buffer), device| {
                     let round = self.round(assignment, *device, buffer);
-                    let matrix = round.matrix(sharing, buffers);
+                    let matrix = round.matrix(&sharing.message.release, buffers);
                     let matrix = matrix.map_err(|error| error.to_string());
                     (round.samples.len(), matrix)
                 },
@@ -285,8 +214,8 @@ impl<'a> ContrastiveLearner<'a> {
             match sum {
                 Err(error) => left_out.push(format!("correlation matrix: {error}")),
                 Ok(sum) => {
-                    let messages = &sharing.messages;
-                    let accepted = self.matrices.accept(*device, samples, sum, messages);
+                    let release = &sharing.message.release;
+                    let accepted = self.matrices.accept(*device, samples, sum, release);
                     left_out.extend(accepted.err().map(|error| error.to_string()));
                 }
             }
@@ -308,12 +237,12 @@ impl<'a> ContrastiveLearner<'a> {
         let request = MessageRequest {
             contrast: ContrastRequest {
                 part: Part::Matrix,
+                pairs: self.settings().pairs as u32,
                 norm_bound: None,
                 entries: ContrastRequest::matrix_entries(self.matrices.width()) as u32,
-                max_samples: sharing.max_samples.max(1),
-                ..self.request()
+                max_samples: sharing.message.max_samples.max(1),
             },
-            messages: &sharing.messages,
+            messages: &sharing.message.release,
             min_samples: MIN_SAMPLES as u32,
             tail: self.recipe(1.0).values().to_vec(),
         };
@@ -324,8 +253,8 @@ impl<'a> ContrastiveLearner<'a> {
                 MessageOutcome::Absent => {}
                 MessageOutcome::Lost => self.matrices.count_lost([device]),
                 MessageOutcome::Sent { samples, message } => {
-                    let messages = &sharing.messages;
-                    let accepted = self.matrices.accept(device, samples, message, messages);
+                    let release = &sharing.message.release;
+                    let accepted = self.matrices.accept(device, samples, message, release);
                     match accepted {
                         Ok(()) => self.sent.push(device),
                         Err(error) => left_out.push(error.to_string()),
@@ -334,18 +263,6 @@ impl<'a> ContrastiveLearner<'a> {
             }
         }
         left_out
-    }
-
-    /// How a device trains.
-    fn request(&self) -> ContrastRequest {
-        let settings = self.settings();
-        ContrastRequest {
-            part: Part::Training { has_others: false },
-            pairs: settings.pairs as u32,
-            norm_bound: settings.norm_bound,
-            entries: settings.network.parameter_count() as u32,
-            max_samples: 0,
-        }
     }
 
     /// What a device has to know of its views, and its α.
@@ -377,7 +294,7 @@ impl<'a> ContrastiveLearner<'a> {
     /// has sent one.
     fn others(&self, device: u32, round: u32, samples: usize) -> Option<(f32, Vec<f32>)> {
         let (sharing, total) = self.settings().sharing.as_ref().zip(self.total.as_ref())?;
-        let has_noise = sharing.messages.noise.is_some();
+        let has_noise = sharing.message.release.noise.is_some();
         let (matrix, of_others) = self.matrices.of_others(total, device, has_noise)?;
         let alpha = match sharing.alpha {
             AlphaName::Decay => alpha(round, self.method.rounds),
@@ -397,12 +314,8 @@ impl Learner for ContrastiveLearner<'_> {
         self.sent.clear();
         let left_out = self.exchange(assignment, cohort, ExchangeTime::BeforeTraining, context)?;
         let sharing = self.settings().sharing.as_ref();
-        self.total = sharing.map(|sharing| self.matrices.total(&sharing.messages.grid));
+        self.total = sharing.map(|sharing| self.matrices.total(&sharing.message.release.grid));
         Ok(left_out)
-    }
-
-    fn contrast_request(&self) -> Option<ContrastRequest> {
-        Some(self.request())
     }
 
     fn tail_for_device(&self, assignment: &Assignment<'_>, device: u32) -> Vec<f32> {
@@ -418,8 +331,8 @@ impl Learner for ContrastiveLearner<'_> {
 
     /// All devices may have sent a matrix.
     fn burned(&mut self, round: u32) {
-        let sharing = self.settings().sharing.as_ref();
-        if sharing.is_some_and(|sharing| sharing.schedule.is_in(round)) {
+        let message = self.method.second_message();
+        if message.is_some_and(|message| message.of_device.schedule.is_in(round)) {
             self.matrices.count_lost(0..self.federation.device_count());
         }
     }

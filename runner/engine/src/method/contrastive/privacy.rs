@@ -5,13 +5,13 @@ use smolfed_accounting::event::{
 };
 use smolfed_accounting::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier};
 
-use super::settings::{MIN_SAMPLES, Sharing};
+use super::settings::MIN_SAMPLES;
 use crate::check::{ExperimentError, contradiction, refuse};
 use crate::method::setup::Setup;
 use smolfed_data::federation::Federation;
 use smolfed_release::number::{significant, upper};
 use smolfed_release::origin::Origin;
-use smolfed_release::plan::{PrivacyPlan, SideReleases, earlier, of_unit};
+use smolfed_release::plan::{PrivacyPlan, earlier, of_unit};
 
 /// What real devices insist on.
 const OF_RECORD: &str = "A real device holds to this even if its coordinator does not: it sends no \
@@ -132,24 +132,24 @@ fn matrix_notes(plan: &PrivacyPlan, federation: &Federation) -> Vec<String> {
     notes
 }
 
-/// What its correlation matrices tell of a whole device. The encoder's account needs it: a device's
-/// matrices steer the updates of all others, so that the bound on its own update is not all that it
-/// does to their sum.
+/// What one of its correlation matrices tells of a whole device. The encoder's account needs it: a
+/// device's matrices steer the updates of all others, so that the bound on its own update is not
+/// all that it does to their sum.
 ///
 /// A device with n samples adds a matrix of norm at most n·μ to nothing, or replaces one by
 /// another: n times what an example does, against the same noise. `plan` is that of examples;
 /// adjacency and trust are those of the updates.
-pub(super) fn of_devices(
+pub(super) fn of_device(
     setup: &Setup<'_>,
     plan: &PrivacyPlan,
-    sharing: &Sharing,
-) -> Result<SideReleases, ExperimentError> {
+    max_samples: u32,
+) -> Result<PrivacyEvent, ExperimentError> {
     let devices = setup.sampling.device_count();
     let sampling = match setup.sampling.adjacency() {
         Adjacency::AddRemove => Sampling::full(devices),
         Adjacency::ReplaceOne => Sampling::uniform(devices, devices),
     };
-    let multiplier = plan.multiplier().get() / f64::from(sharing.max_samples.max(1));
+    let multiplier = plan.multiplier().get() / f64::from(max_samples.max(1));
     let noise_multiplier = NoiseMultiplier::new(multiplier)
         .map_err(refuse("contrast.privacy.noise_multiplier", multiplier))?;
     let sampling = sampling.map_err(refuse("data.devices", devices))?;
@@ -163,9 +163,5 @@ pub(super) fn of_devices(
     };
     let per_user = setup.privacy.devices_per_user.unwrap_or(1);
     let event = event.with_devices_per_user(per_user);
-    Ok(SideReleases {
-        event: event.map_err(refuse("privacy.devices_per_user", per_user))?,
-        schedule: sharing.schedule,
-        max_releases: sharing.max_releases,
-    })
+    event.map_err(refuse("privacy.devices_per_user", per_user))
 }

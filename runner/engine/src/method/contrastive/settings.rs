@@ -4,9 +4,8 @@ use smolfed_accounting::Sampling;
 use smolfed_simd::Network;
 
 use super::variations::Variations;
+use crate::method::contract::SecondMessage;
 use crate::tables::contrast::{AlphaName, ExchangeTime};
-use smolfed_release::Messages;
-use smolfed_release::schedule::Schedule;
 
 /// Samples that a device needs to learn: the loss compares samples with each other.
 pub const MIN_SAMPLES: usize = 2;
@@ -48,17 +47,11 @@ pub enum Senders {
 pub struct Sharing {
     /// α from then on; before, it is 1.
     pub alpha: AlphaName,
-    /// When matrices are sent: in the first such round by all devices, later by some.
-    pub schedule: Schedule,
     /// Who sends matrices after the first such round.
     pub senders: Senders,
     /// When a device sends its matrix.
     pub exchange: ExchangeTime,
-    /// At most so many matrices of one device.
-    pub max_releases: u32,
-    /// Samples of the device that has most.
-    pub max_samples: u32,
-    /// How matrices are released: on the grid of μ, with the device's noise on the sum over its
-    /// samples.
-    pub messages: Messages,
+    /// The matrices: sent in the first round of their schedule by all devices, later by some, and
+    /// released on the grid of μ, with the device's noise on the sum over its samples.
+    pub message: SecondMessage,
 }

@@ -7,10 +7,9 @@ use super::build::{Kind, contrastive};
 use super::device::{Buffers, DeviceRound, Unlabelled};
 use super::learner::Contrastive;
 use super::matrices::Matrices;
-use super::settings::Sharing;
 use crate::config::{Config, Override};
 use crate::experiment::Experiment;
-use crate::method::contract::Assignment;
+use crate::method::contract::{Assignment, Method, SecondMessage};
 use crate::round::TrainingLoop;
 use crate::source::Simulated;
 use crate::source::simulated::train_cohort;
@@ -226,9 +225,10 @@ fn a_device_that_may_send_no_more_keeps_its_last_matrix() {
             .values()
             .all(|sent| sent.releases == 2)
     );
-    let matrices = capped.experiment.method.message_privacy().unwrap();
-    assert_eq!(matrices.event().exposure().count(), 1);
-    assert_eq!(matrices.event().with_count(6).exposure().count(), 2);
+    let message = capped.experiment.method.second_message().unwrap();
+    let event = message.of_unit.event();
+    assert_eq!(event.exposure().count(), 1);
+    assert_eq!(event.with_count(6).exposure().count(), 2);
 }
 
 /// The noise is what a Gaussian of the target's multiplier needs, and the matrices have it: the sum
@@ -240,28 +240,26 @@ fn matrices_carry_the_noise_that_their_target_needs() {
     let (experiment, federation) = build(&settings);
     let method = fedsc(&experiment, &federation);
     let plan = &method.settings;
-    let privacy = method.matrix_privacy.as_ref().unwrap();
-    let epsilon = privacy.estimate(6).unwrap().epsilon;
+    let SecondMessage {
+        release, of_unit, ..
+    } = method.second_message().unwrap();
+    let epsilon = of_unit.estimate(6).unwrap().epsilon;
     assert!((2.999..=3.0).contains(&epsilon), "{epsilon}");
-    let sharing = plan.sharing.as_ref().unwrap();
     let sensitivity = sensitivity_in_steps(20, 8, 1);
-    let least = privacy.multiplier().get() / std::f64::consts::SQRT_2 * sensitivity;
-    assert!((1.0..1.000_01).contains(&(sharing.messages.noise_std / least)));
+    let least = of_unit.multiplier().get() / std::f64::consts::SQRT_2 * sensitivity;
+    assert!((1.0..1.000_01).contains(&(release.noise_std / least)));
     // Six releases of sensitivity one are a Gaussian of 1/√6 the std.
     let known = smolfed_accounting::gdp::epsilon(
-        6f64.sqrt() * sensitivity / sharing.messages.noise_std,
-        privacy.delta,
+        6f64.sqrt() * sensitivity / release.noise_std,
+        of_unit.delta,
     );
     assert!((known - 3.0).abs() < 1e-3, "{known}");
 
     let (root, mut buffers) = (Root::from_seed(3), Buffers::new(plan, 16));
     let global = plan.network.initial(&root);
-    let silent = Sharing {
-        messages: Messages {
-            noise: None,
-            ..sharing.messages
-        },
-        ..sharing.clone()
+    let silent = Messages {
+        noise: None,
+        ..*release
     };
     let mut squares = 0.0;
     for device in 0..20 {
@@ -274,7 +272,7 @@ fn matrices_carry_the_noise_that_their_target_needs() {
             samples: Unlabelled::View(federation.device(device, &mut buffer)),
             global: &global,
         };
-        let noisy = round.matrix(sharing, &mut buffers).unwrap();
+        let noisy = round.matrix(release, &mut buffers).unwrap();
         let clean = round.matrix(&silent, &mut buffers).unwrap();
         let differences = noisy
             .integers()
@@ -282,7 +280,7 @@ fn matrices_carry_the_noise_that_their_target_needs() {
             .zip(clean.integers())
             .map(|(a, b)| (a - b) as f64);
         squares += differences
-            .map(|x| (x / sharing.messages.noise_std).powi(2))
+            .map(|x| (x / release.noise_std).powi(2))
             .sum::<f64>();
     }
     assert!((squares / 720.0 - 1.0).abs() < 0.26, "{squares}");
@@ -299,7 +297,7 @@ fn every_matrix_has_noise_of_the_claimed_std_and_its_own() {
     let settings = ["contrast.privacy.epsilon=0.1", "contrast.width=32"];
     let (experiment, federation) = build(&settings);
     let method = fedsc(&experiment, &federation);
-    let noise_std = method.settings.sharing.as_ref().unwrap().messages.noise_std;
+    let noise_std = method.second_message().unwrap().release.noise_std;
     let mut training = TrainingLoop::simulation(&experiment, &federation).unwrap();
     let mut sent: Vec<Vec<f64>> = Vec::new();
     while !training.is_done() {
@@ -332,9 +330,9 @@ fn with_noise_a_device_always_sends_something() {
     let (experiment, federation) = build(&["contrast.privacy.epsilon=3"]);
     let method = fedsc(&experiment, &federation);
     let plan = &method.settings;
-    let sharing = plan.sharing.as_ref().unwrap();
+    let release = &method.second_message().unwrap().release;
     let (root, mut buffers) = (Root::from_seed(3), Buffers::new(plan, 16));
-    let broken = vec![f32::MAX; experiment.method.shared_count()];
+    let broken = vec![f32::MAX; experiment.method.properties().shared_count];
     let mut buffer = DeviceBuffer::default();
     let round = DeviceRound {
         plan,
@@ -344,14 +342,11 @@ fn with_noise_a_device_always_sends_something() {
         samples: Unlabelled::View(federation.device(1, &mut buffer)),
         global: &broken,
     };
-    let sent = round.matrix(sharing, &mut buffers).unwrap();
+    let sent = round.matrix(release, &mut buffers).unwrap();
     assert!(sent.integers().iter().filter(|x| **x != 0).count() > 30);
-    let silent = Sharing {
-        messages: Messages {
-            noise: None,
-            ..sharing.messages
-        },
-        ..sharing.clone()
+    let silent = Messages {
+        noise: None,
+        ..*release
     };
     assert!(round.matrix(&silent, &mut buffers).is_err());
 }

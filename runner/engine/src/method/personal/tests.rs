@@ -99,7 +99,7 @@ fn a_first_selection_starts_from_the_shared_model() {
     for settings in METHODS {
         let (experiment, federation) = prepared(settings);
         let of = (&experiment, &federation);
-        let global: Vec<f32> = (0..experiment.method.shared_count())
+        let global: Vec<f32> = (0..experiment.method.properties().shared_count)
             .map(|i| (i % 7) as f32 * 0.01)
             .collect();
         let [mut fresh, mut used] = [(); 2].map(|()| learner(&experiment, &federation));
@@ -143,7 +143,7 @@ fn weights_are_capped_and_said() {
         .in_words();
     assert!(words.contains("with weight 1 from 8 samples on"), "{words}");
     assert_eq!(experiment.privacy.multiplier(), plain.privacy.multiplier());
-    let global = vec![0.0; experiment.method.shared_count()];
+    let global = vec![0.0; experiment.method.properties().shared_count];
     let norm = |sum: Vec<i64>| (sum.iter().map(|q| q * q).sum::<i64>() as f64).sqrt();
     let of = |experiment: &Experiment| {
         let mut learner = learner(experiment, &federation);
@@ -178,7 +178,10 @@ fn every_update_is_clipped() {
 fn the_private_head_of_a_network_is_its_last_layer() {
     let (experiment, federation) = prepared(&["method=dpfedmtl", CNN]);
     let task = experiment.task();
-    let (shared, count) = (experiment.method.shared_count(), task.parameter_count());
+    let (shared, count) = (
+        experiment.method.properties().shared_count,
+        task.parameter_count(),
+    );
     let mut before = 0;
     let private = task.layout().into_iter().filter(|tensor| {
         before += tensor.length();
@@ -194,7 +197,7 @@ fn the_private_head_of_a_network_is_its_last_layer() {
     let sent = sum(of, &mut *learner, &global, (0, &[3]));
     assert_eq!((sent.len(), global.len()), (shared, shared));
     assert!(sent.iter().any(|entry| *entry != 0));
-    let state = experiment.method.personal_state().unwrap();
+    let state = experiment.method.properties().personal_state.unwrap();
     assert_eq!(state.length(count, shared), count - shared);
 }
 
@@ -351,7 +354,7 @@ fn a_device_that_diverges_ends_nothing() {
         let (experiment, federation) = prepared(&settings);
         let mut learner = learner(&experiment, &federation);
         // With noise of its own a device sends that alone: nobody can tell.
-        let global = vec![0.0; experiment.method.shared_count()];
+        let global = vec![0.0; experiment.method.properties().shared_count];
         let of = (&experiment, &federation);
         let found = collect(of, &experiment.release, &mut *learner, &global, (0, &[1]));
         assert!(matches!(found.outcomes[0], Outcome::LeftOut { .. }));
@@ -394,7 +397,7 @@ fn noise_in_each_step_has_the_std_that_is_said() {
     let (experiment, federation) = run::prepare(config, &DataFolders::of_experiment(None)).unwrap();
     let mut learner = learner(&experiment, &federation);
     let cohort: Vec<u32> = (0..20).collect();
-    let global = vec![0.0; experiment.method.shared_count()];
+    let global = vec![0.0; experiment.method.properties().shared_count];
     let of = (&experiment, &federation);
     let found = collect(
         of,

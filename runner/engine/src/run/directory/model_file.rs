@@ -51,7 +51,7 @@ impl InputLayout {
     /// That of an experiment on its federation.
     #[must_use]
     pub fn new(experiment: &Experiment, federation: &Federation) -> Self {
-        let is_encoder = !experiment.method.uses_labels();
+        let is_encoder = !experiment.method.properties().uses_labels;
         let mut names = federation.names();
         if is_encoder {
             // Its outputs are no classes.
