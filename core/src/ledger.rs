@@ -85,10 +85,8 @@ use crate::{
     wire::keys::ChainKey,
 };
 
-#[cfg(feature = "async")]
-mod asynchronous;
 mod error;
-mod flash;
+pub(crate) mod flash;
 mod record;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -362,8 +360,7 @@ impl Search {
     };
 }
 
-/// A record on its way to the flash: [`flash`] and [`asynchronous`] erase its slot, write each copy
-/// and read it back.
+/// A record on its way to the flash: [`flash`] erases its slot, writes each copy and reads it back.
 struct Append {
     /// As it is written, and as it was read back.
     copies: [[u8; RECORD_BYTES]; 2],
@@ -376,6 +373,17 @@ impl Append {
         copies: [[0; RECORD_BYTES]; 2],
         slot: 0,
     };
+
+    /// The erase blocks of the slot.
+    const fn range(&self, erase_size: usize) -> (u32, u32) {
+        let start = place(2 * self.slot, erase_size);
+        (start, start + slot_bytes(erase_size) as u32)
+    }
+
+    /// The copies of the slot, counted through both slots.
+    const fn places(&self) -> [u32; 2] {
+        [2 * self.slot, 2 * self.slot + 1]
+    }
 
     /// Whether a copy reads as it was written.
     fn check(&self) -> Result<(), LedgerError> {

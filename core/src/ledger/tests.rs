@@ -8,7 +8,10 @@ use embedded_storage::nor_flash::{
 
 use proptest::{collection::vec, prelude::*};
 
-use super::*;
+use super::{
+    flash::blocking::{begin_life, find},
+    *,
+};
 
 #[cfg(feature = "async")]
 pub(crate) mod awaited;
@@ -296,7 +299,7 @@ fn two_torn_writes_and_a_flipped_bit_repeat_no_round() {
 fn power_cut_in_the_first_start_bricks_nothing() {
     let create = |flash| {
         let mut ledger = Ledger::unread(flash);
-        let created = ledger.begin_life(NONCE, key());
+        let created = begin_life(&mut ledger, NONCE, key());
         let flash = ledger.into_flash();
         if created.is_ok() {
             Ok(flash)
@@ -329,8 +332,8 @@ fn power_cut_in_the_first_start_bricks_nothing() {
         for second in 0..STEPS {
             let (torn, _) = cut(&torn, second, |flash| {
                 let mut ledger = Ledger::unread(flash);
-                if matches!(ledger.find(), Ok(false)) {
-                    let _ = ledger.begin_life(NONCE, key());
+                if matches!(find(&mut ledger), Ok(false)) {
+                    let _ = begin_life(&mut ledger, NONCE, key());
                 }
                 Ok(ledger.into_flash())
             });

@@ -1,7 +1,5 @@
 //! The device that takes part: who it is, what it agrees to, its model, memory and ledger.
 
-use embedded_storage::nor_flash::NorFlash;
-
 use super::{
     masks::DeviceMasks,
     memory::Memory,
@@ -168,61 +166,18 @@ impl<M: Trainable, F, K: PersonalStore, V> Device<'_, M, F, K, V> {
     }
 }
 
-/// Records the participation, before anything is drawn from the round's streams. One record is for
-/// all parts of a round.
-impl<M: Trainable, F: NorFlash, K, V: Secrets> Device<'_, M, F, K, V> {
-    #[inline(always)]
-    pub(super) fn record(&mut self, round: u32, invitation: &Invitation) -> Result<(), Decline> {
-        self.draw_from(round)?;
-        if !self.parts.has(round, invitation) {
-            let step = self.ledger.step(&mut self.identity.root);
-            let step = step.map_err(declined)?;
-            let limits = &self.policy.limits;
-            let recorded = self.ledger.record_step(round, limits, step.as_ref());
-            recorded.map_err(declined)?;
-        }
-        self.parts.take(round, invitation);
-        Ok(())
-    }
-}
-
-/// The same on flash that is awaited.
-#[cfg(feature = "async")]
-impl<M, F, K, V> Device<'_, M, F, K, V>
-where
-    M: Trainable,
-    V: Secrets,
-    F: embedded_storage_async::nor_flash::NorFlash,
-{
-    pub(super) async fn record_async(
-        &mut self,
-        round: u32,
-        invitation: &Invitation,
-    ) -> Result<(), Decline> {
-        self.draw_from(round)?;
-        if !self.parts.has(round, invitation) {
-            let step = self.ledger.step(&mut self.identity.root);
-            let step = step.map_err(declined)?;
-            let limits = &self.policy.limits;
-            let record = self.ledger.record_step_async(round, limits, step.as_ref());
-            record.await.map_err(declined)?;
-        }
-        self.parts.take(round, invitation);
-        Ok(())
-    }
-}
-
 impl<M: Trainable, F, K, V: Secrets> Device<'_, M, F, K, V> {
     /// From now on the device's streams are those of this round, which is recorded next: a fault of
     /// its secure element costs no participation.
     #[inline(always)]
-    fn draw_from(&mut self, round: u32) -> Result<(), Decline> {
+    pub(super) fn draw_from(&mut self, round: u32) -> Result<(), Decline> {
         let begun = self.identity.root.begin(self.ledger.nonce(), round);
         begun.map_err(|_| declined(LedgerError::Element))
     }
 }
 
-fn declined(error: LedgerError) -> Decline {
+/// The reason of a decline that the ledger gives.
+pub(super) fn declined(error: LedgerError) -> Decline {
     match error {
         LedgerError::Spent => Decline::Budget,
         LedgerError::RoundUsed => Decline::RoundUsed,

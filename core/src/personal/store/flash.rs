@@ -16,14 +16,9 @@
 //! | 28 | 4 | CRC-32 of everything before it |
 //! | 32 | 4n | values, f32 |
 
-use embedded_storage::nor_flash::NorFlash;
-
 use super::{BlockingStore, PersonalStore, StateId, StoreError};
 use crate::bytes::Writer;
 use crate::crc32::crc32;
-
-#[cfg(feature = "async")]
-mod asynchronous;
 
 /// Bytes of the header, and of what is written at once: a multiple of the write size of usual
 /// flash.
@@ -72,46 +67,6 @@ impl<F> FlashStore<F> {
     /// Whether a state of so many values has room.
     fn has_room(&self, values: usize) -> bool {
         values <= self.capacity() && self.slot_bytes >= BLOCK
-    }
-}
-
-impl<F: NorFlash> FlashStore<F> {
-    /// The store on this flash, which may be blank.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the flash's words do not fit the format.
-    pub fn new(flash: F) -> Result<Self, StoreError> {
-        let capacity = flash.capacity();
-        Self::of(
-            flash,
-            capacity,
-            [F::READ_SIZE, F::WRITE_SIZE, F::ERASE_SIZE],
-        )
-    }
-
-    fn read(&mut self, slot: u32, offset: usize, to: &mut [u8]) -> Result<(), StoreError> {
-        let at = self.at(slot, offset);
-        self.flash.read(at, to).map_err(|_| StoreError)
-    }
-
-    fn write(&mut self, slot: u32, offset: usize, bytes: &[u8]) -> Result<(), StoreError> {
-        let at = self.at(slot, offset);
-        self.flash.write(at, bytes).map_err(|_| StoreError)
-    }
-
-    /// The slot with this state, if its header is undamaged.
-    fn find(&mut self, id: &StateId) -> Result<Option<(u32, Header)>, StoreError> {
-        if !self.has_room(0) {
-            return Ok(None);
-        }
-        for slot in SLOTS {
-            let mut header = Header([0; BLOCK]);
-            self.read(slot, 0, &mut header.0)?;
-            if header.is_of(id) {
-                return Ok(Some((slot, header)));
-            }
-        }
-        Ok(None)
     }
 }
 
@@ -192,43 +147,126 @@ impl<F> PersonalStore for FlashStore<F> {
     }
 }
 
-impl<F: NorFlash> BlockingStore for FlashStore<F> {
-    fn load(&mut self, id: &StateId, to: &mut [f32]) -> Result<bool, StoreError> {
-        let Some((slot, header)) = self.find(id)? else {
-            return Ok(false);
-        };
-        if !header.has_length(to.len()) || !self.has_room(to.len()) {
-            return Ok(false);
+/// The store on the `NorFlash` of the module, with its trait and the names of its functions.
+macro_rules! on_flash {
+    ([$($async:tt $await:tt)?] $new:ident, $Store:ident: $load:ident $save:ident) => {
+        impl<F: NorFlash> FlashStore<F> {
+            /// The store on this flash, which may be blank.
+            ///
+            /// # Errors
+            /// [`StoreError`] if the flash's words do not fit the format.
+            pub fn $new(flash: F) -> Result<Self, StoreError> {
+                let capacity = flash.capacity();
+                Self::of(
+                    flash,
+                    capacity,
+                    [F::READ_SIZE, F::WRITE_SIZE, F::ERASE_SIZE],
+                )
+            }
         }
-        let bytes = bytemuck::cast_slice_mut(to);
-        self.read(slot, BLOCK, bytes)?;
-        Ok(header.has_checksum(bytes))
-    }
 
-    fn save(
-        &mut self,
-        id: &StateId,
-        state: &[f32],
-        before: Option<&StateId>,
-    ) -> Result<(), StoreError> {
-        if !self.has_room(state.len()) {
-            return Err(StoreError);
+        impl<F: NorFlash> $Store for FlashStore<F> {
+            $($async)? fn $load(
+                &mut self,
+                id: &StateId,
+                to: &mut [f32],
+            ) -> Result<bool, StoreError> {
+                let Some((slot, header)) = find(self, id)$(.$await)?? else {
+                    return Ok(false);
+                };
+                if !header.has_length(to.len()) || !self.has_room(to.len()) {
+                    return Ok(false);
+                }
+                let bytes = bytemuck::cast_slice_mut(to);
+                read(self, slot, BLOCK, bytes)$(.$await)??;
+                Ok(header.has_checksum(bytes))
+            }
+
+            $($async)? fn $save(
+                &mut self,
+                id: &StateId,
+                state: &[f32],
+                before: Option<&StateId>,
+            ) -> Result<(), StoreError> {
+                if !self.has_room(state.len()) {
+                    return Err(StoreError);
+                }
+                let slot = match before {
+                    None => 0,
+                    Some(before) => {
+                        let found = find(self, before)$(.$await)??;
+                        found.map_or(0, |(slot, _)| 1 - slot)
+                    }
+                };
+                let (from, to) = (self.at(slot, 0), self.at(slot, self.slot_bytes));
+                let erased = self.flash.erase(from, to)$(.$await)?;
+                erased.map_err(|_| StoreError)?;
+                let (blocks, rest) = blocks(state);
+                if !blocks.is_empty() {
+                    write(self, slot, BLOCK, blocks)$(.$await)??;
+                }
+                if !rest.is_empty() {
+                    write(self, slot, BLOCK + blocks.len(), &last_block(rest))$(.$await)??;
+                }
+                write(self, slot, 0, &Header::of(id, state).0)$(.$await)?
+            }
         }
-        let slot = match before {
-            None => 0,
-            Some(before) => self.find(before)?.map_or(0, |(slot, _)| 1 - slot),
-        };
-        let (from, to) = (self.at(slot, 0), self.at(slot, self.slot_bytes));
-        self.flash.erase(from, to).map_err(|_| StoreError)?;
-        let (blocks, rest) = blocks(state);
-        if !blocks.is_empty() {
-            self.write(slot, BLOCK, blocks)?;
+
+        /// The slot with this state, if its header is undamaged.
+        $($async)? fn find<F: NorFlash>(
+            store: &mut FlashStore<F>,
+            id: &StateId,
+        ) -> Result<Option<(u32, Header)>, StoreError> {
+            if !store.has_room(0) {
+                return Ok(None);
+            }
+            for slot in SLOTS {
+                let mut header = Header([0; BLOCK]);
+                read(store, slot, 0, &mut header.0)$(.$await)??;
+                if header.is_of(id) {
+                    return Ok(Some((slot, header)));
+                }
+            }
+            Ok(None)
         }
-        if !rest.is_empty() {
-            self.write(slot, BLOCK + blocks.len(), &last_block(rest))?;
+
+        $($async)? fn read<F: NorFlash>(
+            store: &mut FlashStore<F>,
+            slot: u32,
+            offset: usize,
+            to: &mut [u8],
+        ) -> Result<(), StoreError> {
+            let at = store.at(slot, offset);
+            store.flash.read(at, to)$(.$await)?.map_err(|_| StoreError)
         }
-        self.write(slot, 0, &Header::of(id, state).0)
-    }
+
+        $($async)? fn write<F: NorFlash>(
+            store: &mut FlashStore<F>,
+            slot: u32,
+            offset: usize,
+            bytes: &[u8],
+        ) -> Result<(), StoreError> {
+            let at = store.at(slot, offset);
+            store.flash.write(at, bytes)$(.$await)?.map_err(|_| StoreError)
+        }
+    };
+}
+
+/// Flash that blocks.
+mod blocking {
+    use super::*;
+    use embedded_storage::nor_flash::NorFlash;
+
+    on_flash!([] new, BlockingStore: load save);
+}
+
+/// Flash that is awaited.
+#[cfg(feature = "async")]
+mod awaited {
+    use super::{super::AsyncStore, *};
+    use embedded_storage_async::nor_flash::NorFlash;
+
+    on_flash!([async await] new_async, AsyncStore: load_async save_async);
 }
 
 impl<F> core::fmt::Debug for FlashStore<F> {
@@ -242,8 +280,13 @@ impl<F> core::fmt::Debug for FlashStore<F> {
 mod tests {
     use std::{vec, vec::Vec};
 
+    use embedded_storage::nor_flash::NorFlash;
+
     use super::*;
-    use crate::{ledger::tests::Ram, personal::store::StateKind};
+    use crate::{
+        ledger::tests::Ram,
+        personal::store::StateKind,
+    };
 
     type Flash = Ram<8, 128>;
 
