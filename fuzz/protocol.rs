@@ -10,24 +10,20 @@ pub mod session;
 use std::num::NonZeroU32;
 
 use smolfed_core::bit::BitRequest;
-use smolfed_core::model::ModelKind;
+use smolfed_core::harness::{self, PARAMETERS};
 use smolfed_core::noise::Sigma;
-use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
+use smolfed_core::params::ClipNorm;
 use smolfed_core::personal::{Personal, PersonalRequest};
 use smolfed_core::quantize::Grid;
-use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
-use smolfed_core::train::Clipping;
+use smolfed_core::stream::{Purpose, Root, Stream};
 use smolfed_core::wire::frame::{Encoded, Header};
 use smolfed_core::wire::keys::SessionKey;
-use smolfed_core::wire::message::{Invitation, ModelShape, Request};
+use smolfed_core::wire::message::{Invitation, Request};
 use smolfed_core::wire::{Direction, VERSION};
 
 pub use coordinator::coordinator;
 pub use session::{flash, session};
 
-const FEATURES: usize = 20;
-const CLASSES: usize = 6;
-const PARAMETERS: usize = (FEATURES + 1) * CLASSES;
 const KEY: [u8; 32] = [3; 32];
 
 /// A series of actions, decoded from bytes.
@@ -79,47 +75,25 @@ impl<'a> Script<'a> {
 }
 
 fn stream() -> Stream {
-    Root::from_seed(1).stream(StreamId {
-        purpose: Purpose::Initialisation,
-        round: 0,
-        device: 0,
-    })
-}
-
-fn shape() -> ModelShape {
-    ModelShape {
-        kind: ModelKind::Softmax,
-        features: FEATURES as u16,
-        outputs: CLASSES as u16,
-        network: None,
-        integer: None,
-    }
+    harness::stream(&Root::from_seed(1), Purpose::Initialisation, 0, 0)
 }
 
 /// An invitation that the device accepts, or would but for a few fields.
 fn invitation(choice: u8) -> Invitation {
     let noise = Sigma::new(3 << 16, 2).expect("a valid σ");
+    let noise = (choice & 16 != 0).then_some(noise);
     Invitation {
-        shape: shape(),
         epochs: u32::from(choice % 4),
         batch_size: NonZeroU32::MIN,
-        learning_rate: LearningRate::new(0.25).expect("a valid rate"),
-        weight_decay: Penalty::NONE,
-        proximal: Penalty::NONE,
-        clipping: Clipping::EveryStep,
-        gradient_smoothing: None,
         grid: Grid::new(ClipNorm::new(0.5).expect("a valid norm"), 16).expect("a valid grid"),
-        noise: (choice & 16 != 0).then_some(noise),
-        bit: (choice & 32 != 0).then_some(BitRequest {
-            noise: (choice & 16 != 0).then_some(noise),
-        }),
-        masks: None,
+        bit: (choice & 32 != 0).then_some(BitRequest { noise }),
         request: (choice & 64 != 0).then_some(Request::Personal(PersonalRequest {
             personal: Personal::Rest,
             steps: None,
             shared: PARAMETERS as u32 - 1,
             last: (choice & 128 != 0).then_some(0),
         })),
+        ..harness::invitation(noise)
     }
 }
 

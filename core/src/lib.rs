@@ -99,7 +99,7 @@
 //! | `rand_core_06`, `rand_core_09` | HALs' generators with older traits: `generator` | off |
 //! | `serde` | settings, policies and limits as data | off |
 //! | `defmt` | `defmt::Format` of errors, phases and settings | off |
-//! | `hazmat` | for simulators and tests: named streams, seeds, updates without noise | off |
+//! | `hazmat` | for simulators and tests: streams, seeds, no noise, and `harness` | off |
 //!
 //! # Panics
 //!
@@ -124,6 +124,8 @@ pub mod fixed_point;
 mod format;
 #[cfg(any(feature = "rand_core_06", feature = "rand_core_09"))]
 pub mod generator;
+#[cfg(any(test, feature = "hazmat"))]
+pub mod harness;
 pub mod identity;
 mod integer;
 pub mod lanes;

@@ -10,6 +10,7 @@ use smolfed::fleet::peer::{ConnectionId, Peer, Terms};
 use smolfed::fleet::registry::{Registry, SharedPeer};
 use smolfed::fleet::{connection::Connection, ledgers::KnownLedgers};
 use smolfed_core::crypto::Key;
+use smolfed_core::harness::{PARAMETERS, shape};
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
 use smolfed_core::wire::greeting::{Greeting, Hello, Name, Versions, greeting};
@@ -20,7 +21,7 @@ use smolfed_core::wire::message::{
 };
 use smolfed_core::wire::{Direction, FRAME_BYTES, pack};
 
-use super::{Action, KEY, PARAMETERS, Script, invitation, raw, shape, stream};
+use super::{Action, KEY, Script, invitation, raw, stream};
 
 /// The coordinator, with a device that knows its key and one that does not.
 ///

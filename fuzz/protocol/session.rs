@@ -1,14 +1,11 @@
 //! The device's side.
 
-use embedded_storage::nor_flash::{
-    ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
-};
 use smolfed::device::memory::SessionMemory;
 use smolfed_core::crypto::Key;
+use smolfed_core::harness::{CLASSES, FEATURES, PARAMETERS, Ram, policy};
 use smolfed_core::identity::Identity;
 use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
 use smolfed_core::model::Softmax;
-use smolfed_core::params::NoiseMultiplier;
 use smolfed_core::personal::store::flash::FlashStore;
 use smolfed_core::personal::store::{BlockingStore, StateId, StateKind};
 use smolfed_core::samples::SampleSlice;
@@ -22,7 +19,7 @@ use smolfed_core::wire::link::{CoordinatorEnd, Link};
 use smolfed_core::wire::message::{MODEL_CHUNK, Message, PackedInvitation, Values, WhyRefused};
 use smolfed_core::wire::{Direction, FRAME_BYTES, VERSION};
 
-use super::{Action, CLASSES, FEATURES, KEY, PARAMETERS, Script, invitation, raw, stream};
+use super::{Action, KEY, Script, invitation, raw, stream};
 
 /// What the device agrees to.
 const LIMITS: Limits = Limits {
@@ -100,8 +97,8 @@ pub fn sends_an_update(bytes: &[u8]) -> bool {
 
 /// Whatever the flash of a personal model holds, the next state takes its place.
 fn personal(bytes: &[u8]) {
-    let mut flash = Ram([0xff; 256]);
-    for (place, byte) in flash.0.iter_mut().zip(bytes) {
+    let mut flash = Ram::blank();
+    for (place, byte) in flash.bytes.iter_mut().zip(bytes) {
         *place = *byte;
     }
     let mut store = FlashStore::new(flash).expect("flash of usual words");
@@ -125,8 +122,8 @@ fn personal(bytes: &[u8]) {
 /// still there after a restart.
 pub fn flash(bytes: &[u8]) {
     personal(bytes);
-    let mut flash = Ram([0xff; 256]);
-    for (place, byte) in flash.0.iter_mut().zip(bytes) {
+    let mut flash = Ram::blank();
+    for (place, byte) in flash.bytes.iter_mut().zip(bytes) {
         *place = *byte;
     }
     let Ok(mut ledger) = Ledger::open(flash) else {
@@ -156,17 +153,13 @@ fn identity() -> Identity {
 
 fn device(model: Softmax<usize, usize>, memory: &mut SessionMemory) -> Device<'_> {
     let policy = Policy {
-        limits: LIMITS,
-        min_noise_multiplier: NoiseMultiplier::NONE,
-        min_matrix_noise_multiplier: NoiseMultiplier::NONE,
         max_epochs: 2,
-        hides_number: false,
-        helpers: 0,
+        ..policy(LIMITS)
     };
     let ledger =
-        Ledger::create(Ram([0xff; 256]), [1; 8], Key::from_secret(KEY)).expect("a blank ledger");
+        Ledger::create(Ram::blank(), [1; 8], Key::from_secret(KEY)).expect("a blank ledger");
     let (memory, nonces) = (memory.borrow(), stream());
-    let store = FlashStore::new(Ram([0xff; 256])).expect("flash of usual words");
+    let store = FlashStore::new(Ram::blank()).expect("flash of usual words");
     let session = Session::with_store(identity(), policy, model, memory, ledger, nonces, store);
     session.expect("a valid session")
 }
@@ -250,56 +243,4 @@ fn hello(bytes: &[u8]) -> Option<Hello> {
         }
     }
     hello
-}
-
-/// Flash in memory.
-struct Ram([u8; 256]);
-
-#[derive(Debug)]
-struct Never;
-
-impl NorFlashError for Never {
-    fn kind(&self) -> NorFlashErrorKind {
-        NorFlashErrorKind::Other
-    }
-}
-
-impl ErrorType for Ram {
-    type Error = Never;
-}
-
-impl ReadNorFlash for Ram {
-    const READ_SIZE: usize = 1;
-
-    fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Never> {
-        let place = self.0.get(offset as usize..).ok_or(Never)?;
-        bytes.copy_from_slice(place.get(..bytes.len()).ok_or(Never)?);
-        Ok(())
-    }
-
-    fn capacity(&self) -> usize {
-        self.0.len()
-    }
-}
-
-impl NorFlash for Ram {
-    const WRITE_SIZE: usize = 1;
-    const ERASE_SIZE: usize = 64;
-
-    fn erase(&mut self, from: u32, to: u32) -> Result<(), Never> {
-        self.0
-            .get_mut(from as usize..to as usize)
-            .ok_or(Never)?
-            .fill(0xff);
-        Ok(())
-    }
-
-    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Never> {
-        let place = self.0.get_mut(offset as usize..).ok_or(Never)?;
-        place
-            .get_mut(..bytes.len())
-            .ok_or(Never)?
-            .copy_from_slice(bytes);
-        Ok(())
-    }
 }

@@ -2,9 +2,7 @@
 
 use std::{format, vec, vec::Vec};
 
-use embedded_storage::nor_flash::{
-    ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
-};
+use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 
 use proptest::{collection::vec, prelude::*};
 
@@ -12,6 +10,7 @@ use super::{
     flash::blocking::{begin_life, find},
     *,
 };
+use crate::harness::{self, Broken};
 
 #[cfg(feature = "async")]
 pub(crate) mod awaited;
@@ -30,97 +29,21 @@ const BITS: usize = 8 * 256;
 /// Bytes that are erased and written for a record.
 const STEPS: usize = 256;
 
-/// The power is gone, or the flash does not work.
-#[derive(Debug)]
-pub(crate) struct Broken;
+/// Flash of any length.
+pub(crate) type Ram<const WRITE: usize = 4, const ERASE: usize = 64> =
+    harness::Ram<Vec<u8>, WRITE, ERASE>;
 
-impl NorFlashError for Broken {
-    fn kind(&self) -> NorFlashErrorKind {
-        NorFlashErrorKind::Other
-    }
+/// Erased flash for a ledger.
+pub(crate) fn erased<const WRITE: usize, const ERASE: usize>() -> Ram<WRITE, ERASE> {
+    Ram::new(vec![0xff; 256])
 }
-
-/// NOR flash in memory: writing only clears bits, and after so many bytes the power fails.
-#[derive(Clone)]
-pub(crate) struct Ram<const WRITE: usize = 4, const ERASE: usize = 64> {
-    pub(crate) bytes: Vec<u8>,
-    /// Bytes that may still be erased or written.
-    pub(crate) power: usize,
-    /// Whether a block is erased from its end.
-    pub(crate) is_backward: bool,
-}
-
-impl<const WRITE: usize, const ERASE: usize> Ram<WRITE, ERASE> {
-    pub(crate) fn new() -> Self {
-        Self {
-            bytes: vec![0xff; 256],
-            power: usize::MAX,
-            is_backward: false,
-        }
-    }
-
-    fn change(
-        &mut self,
-        offset: usize,
-        count: usize,
-        byte: impl Fn(usize, u8) -> u8,
-    ) -> Result<(), Broken> {
-        for i in 0..count {
-            self.power = self.power.checked_sub(1).ok_or(Broken)?;
-            self.bytes[offset + i] = byte(i, self.bytes[offset + i]);
-        }
-        Ok(())
-    }
-}
-
-impl<const WRITE: usize, const ERASE: usize> ErrorType for Ram<WRITE, ERASE> {
-    type Error = Broken;
-}
-
-impl<const WRITE: usize, const ERASE: usize> ReadNorFlash for Ram<WRITE, ERASE> {
-    const READ_SIZE: usize = 1;
-
-    fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Broken> {
-        let range = offset as usize..offset as usize + bytes.len();
-        bytes.copy_from_slice(self.bytes.get(range).ok_or(Broken)?);
-        Ok(())
-    }
-
-    fn capacity(&self) -> usize {
-        self.bytes.len()
-    }
-}
-
-impl<const WRITE: usize, const ERASE: usize> NorFlash for Ram<WRITE, ERASE> {
-    const WRITE_SIZE: usize = WRITE;
-    const ERASE_SIZE: usize = ERASE;
-
-    fn erase(&mut self, from: u32, to: u32) -> Result<(), Broken> {
-        assert!((from as usize).is_multiple_of(ERASE) && (to as usize).is_multiple_of(ERASE));
-        let (from, count) = (from as usize, (to - from) as usize);
-        if !self.is_backward {
-            return self.change(from, count, |_, _| 0xff);
-        }
-        for offset in (from..from + count).rev() {
-            self.change(offset, 1, |_, _| 0xff)?;
-        }
-        Ok(())
-    }
-
-    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Broken> {
-        assert!(bytes.len().is_multiple_of(WRITE));
-        self.change(offset as usize, bytes.len(), |i, old| old & bytes[i])
-    }
-}
-
-type Flash64 = Ram<4, 64>;
 
 fn key() -> Key {
     Key::from_secret(*b"the first chain key of a device.")
 }
 
 fn new() -> Ledger<Ram> {
-    Ledger::create(Ram::new(), NONCE, key()).unwrap()
+    Ledger::create(erased(), NONCE, key()).unwrap()
 }
 
 fn flip(bytes: &mut [u8], bit: usize) {
@@ -153,7 +76,7 @@ fn begin<const E: usize>(flash: Ram<4, E>, round: u32) -> Result<Ram<4, E>, Ram<
 
 /// A ledger with `rounds` participations, in rounds 0, 1, ..
 fn life<const E: usize>(rounds: u32) -> Ram<4, E> {
-    let ledger = Ledger::create(Ram::<4, E>::new(), NONCE, key()).unwrap();
+    let ledger = Ledger::create(erased::<4, E>(), NONCE, key()).unwrap();
     (0..rounds).fold(ledger.into_flash(), |flash, round| {
         begin(flash, round).unwrap_or_else(|_| panic!("round {round}"))
     })
@@ -308,7 +231,7 @@ fn power_cut_in_the_first_start_bricks_nothing() {
         }
     };
     for power in 0..=STEPS {
-        let (torn, is_done) = cut(&Flash64::new(), power, create);
+        let (torn, is_done) = cut(&erased::<4, 64>(), power, create);
         for bit in each_flip() {
             let flash = flipped(&torn, bit);
             // Without entropy: there, or to be written again.
@@ -378,7 +301,7 @@ fn holds(flash: &Ram, secret: &[u8; 32]) -> bool {
 
 #[test]
 fn a_blank_flash_without_a_key_stays_blank() {
-    let error = Ledger::open_or_create(Flash64::new(), NONCE, None).unwrap_err();
+    let error = Ledger::open_or_create(erased::<4, 64>(), NONCE, None).unwrap_err();
     assert_eq!(error, LedgerError::Blank);
 }
 
@@ -474,7 +397,7 @@ fn round_numbers_outlast_the_budget() {
 
 #[test]
 fn only_blank_flash_begins_anew() {
-    let mut ledger = Ledger::open_or_create(Flash64::new(), NONCE, Some(key())).unwrap();
+    let mut ledger = Ledger::open_or_create(erased::<4, 64>(), NONCE, Some(key())).unwrap();
     ledger.record(4, &LIMITS).unwrap();
     let mut flash = ledger.into_flash();
     let again = Ledger::open_or_create(flash.clone(), OTHER, Some(key())).unwrap();
@@ -491,7 +414,7 @@ fn only_blank_flash_begins_anew() {
 #[test]
 fn a_ledger_whose_write_failed_records_again() {
     for power in 0..STEPS {
-        let mut ledger = Ledger::create(Ram::<4, 64>::new(), NONCE, key()).unwrap();
+        let mut ledger = Ledger::create(erased::<4, 64>(), NONCE, key()).unwrap();
         let before = ledger.chain().clone();
         ledger.session_begins();
         ledger.flash.power = power;
@@ -522,7 +445,7 @@ fn a_ledger_whose_write_failed_records_again() {
 #[test]
 fn only_the_place_of_the_first_copy_may_be_written_on_blank_flash() {
     for place in 0..4 {
-        let mut flash = Flash64::new();
+        let mut flash = erased::<4, 64>();
         flash.bytes[place * RECORD_BYTES..][..8].fill(0x55);
         let opened = Ledger::open_or_create(flash, NONCE, Some(key()));
         let expected = (place > 0).then_some(LedgerError::Corrupt);
@@ -560,7 +483,7 @@ fn a_write_that_does_not_stick_is_no_participation() {
             Ok(())
         }
     }
-    let mut ledger = Ledger::create(Worn(Ram::new()), NONCE, key()).unwrap();
+    let mut ledger = Ledger::create(Worn(erased()), NONCE, key()).unwrap();
     assert_eq!(ledger.record(0, &LIMITS), Err(LedgerError::Flash));
     assert_eq!(ledger.past(), Past::default());
 }
@@ -568,27 +491,27 @@ fn a_write_that_does_not_stick_is_no_participation() {
 #[test]
 fn what_is_no_ledger_is_refused() {
     assert_eq!(
-        Ledger::open(Flash64::new()).unwrap_err(),
+        Ledger::open(erased::<4, 64>()).unwrap_err(),
         LedgerError::Blank
     );
     assert_eq!(
         Ledger::create(new().into_flash(), OTHER, key()).unwrap_err(),
         LedgerError::NotBlank
     );
-    let mut torn = Flash64::new();
+    let mut torn = erased::<4, 64>();
     torn.power = 128 + 10;
     let error = Ledger::create(torn, NONCE, key()).unwrap_err();
     assert_eq!(error, LedgerError::Flash);
     for (capacity, expected) in [(256, None), (255, Some(LedgerError::Geometry))] {
-        let mut flash = Flash64::new();
+        let mut flash = erased::<4, 64>();
         flash.bytes.truncate(capacity);
         assert_eq!(Ledger::create(flash, NONCE, key()).err(), expected);
     }
     let sizes = [
-        Ledger::open(Ram::<4, 256>::new()).unwrap_err(),
-        Ledger::open(Ram::<5, 64>::new()).unwrap_err(),
-        Ledger::open(Ram::<0, 64>::new()).unwrap_err(),
-        Ledger::open(Ram::<4, 0>::new()).unwrap_err(),
+        Ledger::open(erased::<4, 256>()).unwrap_err(),
+        Ledger::open(erased::<5, 64>()).unwrap_err(),
+        Ledger::open(erased::<0, 64>()).unwrap_err(),
+        Ledger::open(erased::<4, 0>()).unwrap_err(),
     ];
     assert_eq!(sizes, [LedgerError::Geometry; 4]);
 }
@@ -630,7 +553,7 @@ fn damage_to_both_copies_of_a_slot_is_refused() {
 #[test]
 fn small_and_large_blocks_work() {
     fn three_rounds<const WRITE: usize, const ERASE: usize>() {
-        let mut ledger = Ledger::create(Ram::<WRITE, ERASE>::new(), NONCE, key()).unwrap();
+        let mut ledger = Ledger::create(erased::<WRITE, ERASE>(), NONCE, key()).unwrap();
         for round in 1..=3 {
             ledger.record(round, &LIMITS).unwrap();
         }

@@ -9,7 +9,10 @@ use crate::{
     client::Client,
     crypto::Key,
     identity::{Identity, LedgerNonce},
-    ledger::{Budget, Ledger, LedgerError, Limits, MaxJump, Separation, tests::Ram},
+    ledger::{
+        Budget, Ledger, LedgerError, Limits, MaxJump, Separation,
+        tests::{Ram, erased},
+    },
     model::{Const, FixedModel, Softmax},
     noise::{DiscreteGaussian, Sigma},
     params::{ClipNorm, LearningRate},
@@ -42,7 +45,7 @@ fn identity() -> Identity {
 }
 
 fn ledger(nonce: LedgerNonce) -> Ledger<Ram> {
-    Ledger::create(Ram::new(), nonce, Key::from_secret([7; 32])).unwrap()
+    Ledger::create(erased(), nonce, Key::from_secret([7; 32])).unwrap()
 }
 
 fn settings() -> LocalTraining {

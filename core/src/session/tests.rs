@@ -7,9 +7,12 @@ use std::{format, string::ToString, vec, vec::Vec};
 use super::*;
 use crate::{
     bit::BitRequest,
-    client::Client,
     crypto::Key,
-    ledger::{Budget, Limits, MaxJump, Separation, tests::Ram},
+    harness::{self, FEATURES, PARAMETERS, data, deliver, invitation, noise},
+    ledger::{
+        Budget, Limits, MaxJump, Separation,
+        tests::{Ram, erased},
+    },
     mask::Tag,
     model::{Const, Linear, ModelKind, Softmax},
     noise::{DiscreteGaussian, Sigma},
@@ -17,7 +20,7 @@ use crate::{
     progress::Progress,
     quantize::Grid,
     samples::{SampleSlice, Samples},
-    stream::{Purpose, Root, Stream, StreamId},
+    stream::{Purpose, Root, Stream},
     train::{Clipping, Workspace},
     wire::{
         Direction,
@@ -58,8 +61,6 @@ use coordinator::Coordinator;
 
 const KEY: [u8; 32] = [3; 32];
 const NONCE: [u8; 8] = [7; 8];
-const FEATURES: usize = 20;
-const PARAMETERS: usize = (FEATURES + 1) * 6;
 
 type Board<R = Stream, F = Ram, V = Root> =
     Session<'static, Softmax<Const<FEATURES>, Const<6>>, F, R, NoStore, V>;
@@ -69,26 +70,15 @@ fn stream(purpose: Purpose, round: u32) -> Stream {
 }
 
 fn stream_of(root: &Root, purpose: Purpose, round: u32) -> Stream {
-    root.stream(StreamId {
-        purpose,
-        round,
-        device: 42,
-    })
+    harness::stream(root, purpose, round, 42)
 }
 
 fn policy() -> Policy {
-    Policy {
-        limits: Limits {
-            budget: Budget(5),
-            separation: Separation::NONE,
-            max_jump: MaxJump(100),
-        },
-        min_noise_multiplier: NoiseMultiplier::NONE,
-        min_matrix_noise_multiplier: NoiseMultiplier::NONE,
-        max_epochs: 10,
-        hides_number: false,
-        helpers: 0,
-    }
+    harness::policy(Limits {
+        budget: Budget(5),
+        separation: Separation::NONE,
+        max_jump: MaxJump(100),
+    })
 }
 
 fn chain() -> ChainKey {
@@ -143,7 +133,7 @@ fn memory(parameters: usize, samples: usize, scores: usize) -> Memory<'static> {
 }
 
 fn ledger() -> Ledger<Ram> {
-    Ledger::create(Ram::new(), NONCE, Key::from_secret(KEY)).unwrap()
+    Ledger::create(erased(), NONCE, Key::from_secret(KEY)).unwrap()
 }
 
 /// The length tells a network from other models, and must be that of the kind.
@@ -163,43 +153,8 @@ fn bytes_behind_an_invitation_are_refused() {
     }
 }
 
-fn invitation(noise: Option<Sigma>) -> Invitation {
-    Invitation {
-        shape: ModelShape {
-            kind: ModelKind::Softmax,
-            features: FEATURES as u16,
-            outputs: 6,
-            network: None,
-            integer: None,
-        },
-        epochs: 2,
-        batch_size: NonZeroU32::new(4).unwrap(),
-        learning_rate: LearningRate::new(0.25).unwrap(),
-        weight_decay: Penalty::NONE,
-        proximal: Penalty::NONE,
-        clipping: Clipping::EveryStep,
-        gradient_smoothing: None,
-        grid: Grid::new(ClipNorm::new(0.5).unwrap(), 20).unwrap(),
-        noise,
-        bit: None,
-        masks: None,
-        request: None,
-    }
-}
-
-fn noise() -> Option<Sigma> {
-    Sigma::new(3 << 20, 2).ok()
-}
-
-fn data() -> (Vec<f32>, Vec<u16>) {
-    let features = (0..FEATURES * 10)
-        .map(|i| ((i * 37) % 101) as f32 / 50.0 - 1.0)
-        .collect();
-    (features, (0..10).map(|i| i % 6).collect())
-}
-
 fn model() -> Vec<f32> {
-    (0..PARAMETERS).map(|i| (i % 7) as f32 * 0.01).collect()
+    harness::model().to_vec()
 }
 
 fn coordinator(round: u32, noise: Option<Sigma>) -> Coordinator {
@@ -218,26 +173,8 @@ fn simulated(round: u32, invitation: &Invitation) -> (Vec<i64>, f32) {
 
 /// [`simulated`], of a device with this root of its streams.
 fn simulated_by(root: &Root, round: u32, invitation: &Invitation) -> (Vec<i64>, f32) {
-    let (features, targets) = data();
-    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
-    let mut client: Client<_, PARAMETERS, 10, 6> =
-        Client::new(Softmax::new(Const::<FEATURES>, Const::<6>));
-    let global = model().try_into().unwrap();
-    let order = &mut stream_of(root, Purpose::BatchShuffle, round);
-    let report = client
-        .train_unrecorded(&samples, &global, &invitation.training(), order)
-        .unwrap();
-    let mut integers = [0; PARAMETERS];
-    invitation
-        .grid
-        .quantize_into(client.update(), &mut integers)
-        .unwrap();
-    let mut sum = integers.map(i64::from);
-    if let Some(noise) = invitation.noise {
-        DiscreteGaussian::of(noise)
-            .add_to(&mut sum, &mut stream_of(root, Purpose::DeviceNoise, round));
-    }
-    (sum.to_vec(), report.norm)
+    let sent = harness::simulated(root, 42, round, invitation, &harness::model()).unwrap();
+    (sent.update.to_vec(), sent.norm)
 }
 
 /// What the device sends, through a line.
@@ -246,11 +183,7 @@ fn transmit<R: Greeter, F, V: Secrets>(
     other: &mut Coordinator,
     line: &mut impl FnMut(Vec<u8>) -> Vec<u8>,
 ) {
-    while !board.outgoing().is_empty() {
-        let said = board.outgoing().to_vec();
-        board.sent();
-        other.receive(&line(said));
-    }
+    harness::transmit(board, |said| other.receive(&line(said.to_vec())));
 }
 
 /// One turn of both sides: what the device sends, then what the coordinator sends, through a line.
@@ -281,13 +214,7 @@ fn turn<R: Greeter, V: Secrets>(
     transmit(board, other, line);
     for said in core::mem::take(&mut other.outgoing) {
         let bytes = line(said);
-        let mut rest = bytes.as_slice();
-        while !rest.is_empty() {
-            let taken = board.receive(rest);
-            assert!(taken > 0, "no progress");
-            rest = &rest[taken..];
-            transmit(board, other, line);
-        }
+        deliver(board, &bytes, |board| transmit(board, other, line));
     }
     if board.phase() == Phase::Training {
         board.train(&samples);
@@ -694,7 +621,7 @@ fn erased_device_never_repeats_streams() {
     let root = || Root::from_secret([5; 32]);
     let first = sent_by(root(), ledger());
     // Firmware without entropy stops here.
-    let erased = Ram::<4, 64>::new;
+    let erased = erased::<4, 64>;
     let error = Ledger::open(erased()).unwrap_err();
     assert_eq!(error, crate::ledger::LedgerError::Blank);
     let new = Ledger::open_or_create(erased(), [8; 8], Some(Key::from_secret(KEY))).unwrap();
@@ -740,10 +667,7 @@ fn a_recorded_coordinator_is_worth_nothing() {
     let mut second = board(policy(), ledger(), 1);
     second.timeout();
     second.sent();
-    let mut rest = tape.as_slice();
-    while !rest.is_empty() {
-        rest = &rest[second.receive(rest)..];
-    }
+    deliver(&mut second, &tape, |_| ());
     assert_eq!(second.phase(), Phase::Greeting);
     assert!(
         second.refusals().get(Refusal::Tag) > 0,
@@ -755,10 +679,7 @@ fn a_recorded_coordinator_is_worth_nothing() {
     );
     // And to the first one, which is still there.
     let before = first.refusals().total();
-    let mut rest = tape.as_slice();
-    while !rest.is_empty() {
-        rest = &rest[first.receive(rest)..];
-    }
+    deliver(&mut first, &tape, |_| ());
     assert!(first.refusals().total() > before);
     assert!(first.refusals().get(Refusal::Replayed) > 0);
     assert_eq!(first.ledger().past().participations, 1);

@@ -13,7 +13,7 @@ use super::*;
 use crate::{
     crypto::Key,
     identity::Identity,
-    ledger::{Budget, Ledger, Limits, MaxJump, Separation, tests::Ram},
+    ledger::{Budget, Ledger, Limits, MaxJump, Separation, tests::erased},
     secrets::Secrets,
 };
 
@@ -319,7 +319,8 @@ fn the_streams_of_a_participation_are_those_of_another_implementation() {
             device: 0xd3c2_b1a0,
             root: Root::from_secret(SECRET),
         };
-        let mut ledger = Ledger::create(Ram::<4>::new(), nonce, Key::from_secret([1; 32])).unwrap();
+        let mut ledger =
+            Ledger::create(erased::<4, 64>(), nonce, Key::from_secret([1; 32])).unwrap();
         for round in [0, 3, 0x0102_0304] {
             let participation = ledger.begin(round, &mut identity, &limits).unwrap();
             for &purpose in PURPOSES {

@@ -705,7 +705,7 @@ fn an_invitation_far_ahead_is_declined_and_the_next_one_answered() {
 /// with another key it is another device.
 #[test]
 fn a_device_with_a_new_ledger_is_refused_until_it_is_provisioned_again() {
-    let new_ledger = |key| Ledger::create(Ram(vec![0xff; 256]), [8; 8], key).unwrap();
+    let new_ledger = |key| Ledger::create(Ram::blank(), [8; 8], key).unwrap();
     let mut harness = Harness::new(None);
     harness.peer(2).offer(offer(1, None));
     let outcome = run(&mut board(2), &mut harness, 2, |bytes| bytes);
@@ -758,7 +758,7 @@ fn hidden(flash: Ram, start: u32) -> Board {
 #[test]
 fn chains_go_on_and_are_found_again() {
     for is_hidden in [false, true] {
-        let ledger = Ledger::create(Ram(vec![0xff; 256]), NONCE, key(2)).unwrap();
+        let ledger = Ledger::create(Ram::blank(), NONCE, key(2)).unwrap();
         let mut flash = ledger.into_flash();
         let mut harness = Harness::new(None);
         let mut name = Name::Number(2);
@@ -811,7 +811,7 @@ fn named(bytes: &[u8]) -> Vec<Name> {
 #[test]
 fn a_copy_of_a_device_falls_behind_and_is_reported() {
     for is_hidden in [false, true] {
-        let ledger = Ledger::create(Ram(vec![0xff; 256]), NONCE, key(2)).unwrap();
+        let ledger = Ledger::create(Ram::blank(), NONCE, key(2)).unwrap();
         let flash = ledger.into_flash();
         let make = |flash, start| match is_hidden {
             true => hidden(flash, start),

@@ -10,7 +10,7 @@ use super::*;
 use embedded_storage_async::nor_flash;
 
 /// Flash of which each call is pending once.
-pub(crate) struct Awaited<'a>(pub(crate) &'a mut Flash64);
+pub(crate) struct Awaited<'a>(pub(crate) &'a mut Ram);
 
 impl ErrorType for Awaited<'_> {
     type Error = Broken;
@@ -68,7 +68,7 @@ pub(crate) const ENOUGH: usize = 1_000;
 
 #[test]
 fn flash_that_is_awaited_gets_the_same_bytes() {
-    let (mut blocking, mut awaited) = (Flash64::new(), Flash64::new());
+    let (mut blocking, mut awaited) = (erased::<4, 64>(), erased::<4, 64>());
     let mut ledger = Ledger::create(blocking.clone(), NONCE, key()).unwrap();
     let created = polled(
         Ledger::create_async(Awaited(&mut awaited), NONCE, key()),
@@ -104,11 +104,11 @@ fn flash_that_is_awaited_gets_the_same_bytes() {
 /// `begin` did not return may be used up, but is given at most once.
 #[test]
 fn a_future_that_is_dropped_is_a_power_cut() {
-    let mut before = Flash64::new();
+    let mut before = erased::<4, 64>();
     let mut ledger = Ledger::create(before, NONCE, key()).unwrap();
     ledger.record(0, &LIMITS).unwrap();
     before = ledger.into_flash();
-    let begin = |flash: &mut Flash64, polls| {
+    let begin = |flash: &mut Ram, polls| {
         let opened = polled(Ledger::open_async(Awaited(flash)), ENOUGH).unwrap();
         let mut ledger = opened.unwrap();
         let mut identity = crate::identity::Identity {

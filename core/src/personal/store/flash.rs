@@ -284,7 +284,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        ledger::tests::Ram,
+        ledger::tests::{Ram, erased},
         personal::store::StateKind,
     };
 
@@ -293,10 +293,8 @@ mod tests {
     const VALUES: usize = 37;
 
     fn flash() -> Flash {
-        let mut flash = Flash::new();
         // Two blocks a slot.
-        flash.bytes = vec![0xff; 512];
-        flash
+        Flash::new(vec![0xff; 512])
     }
 
     fn id(round: u32) -> StateId {
@@ -387,11 +385,7 @@ mod tests {
         use super::super::AsyncStore;
         use crate::ledger::tests::awaited::{Awaited, ENOUGH, polled};
 
-        let flash = || {
-            let mut flash = Ram::<4, 64>::new();
-            flash.bytes = vec![0xff; 512];
-            flash
-        };
+        let flash = || Ram::<4, 64>::new(vec![0xff; 512]);
         let (mut store, mut awaited) = (FlashStore::new(flash()).unwrap(), flash());
         for round in 1..5 {
             let before = id(round - 1);
@@ -443,6 +437,6 @@ mod tests {
         for state in [&[][..], &[1.0]] {
             assert_eq!(store.save(&id(1), state, None), Err(StoreError));
         }
-        assert!(FlashStore::new(Ram::<64, 128>::new()).is_err(), "words");
+        assert!(FlashStore::new(erased::<64, 128>()).is_err(), "words");
     }
 }

@@ -100,7 +100,7 @@ fn later(steps: usize) -> ChainKey {
 }
 
 pub(super) fn new_ledger() -> Ledger<Ram> {
-    Ledger::create(Ram::new(), NONCE, name(0)).unwrap()
+    Ledger::create(erased(), NONCE, name(0)).unwrap()
 }
 
 pub(super) fn identity_in(chip: &Chip) -> Identity<Element<Chip>> {
@@ -265,7 +265,7 @@ fn another_element_is_refused() {
         assert_eq!(start(&chip, new_ledger()), Err(ElementFault));
     }
     // The ledger of a device without an element.
-    let other = Ledger::create(Ram::new(), NONCE, Key::from_secret(KEY)).unwrap();
+    let other = Ledger::create(erased(), NONCE, Key::from_secret(KEY)).unwrap();
     assert_eq!(start(&Chip::new(), other), Err(ElementFault));
 }
 

@@ -119,7 +119,7 @@ fn another_number_of_helpers_is_declined() {
 #[test]
 fn rounds_and_ledgers_have_masks_of_their_own() {
     let sent = |round, nonce| {
-        let ledger = Ledger::create(Ram::<4, 64>::new(), nonce, Key::from_secret(KEY)).unwrap();
+        let ledger = Ledger::create(erased::<4, 64>(), nonce, Key::from_secret(KEY)).unwrap();
         let mut board = board(insists_on(1), ledger, 0);
         let mut other = coordinator_of(round, masked(1, 57));
         run(&mut board, &mut other, |bytes| bytes);

@@ -1,7 +1,10 @@
 //! A device with a network: what it says of it, and what it declines.
 
 use super::*;
-use crate::model::{Architecture, Fixed, FixedModel, Layer, Shape};
+use crate::{
+    client::Client,
+    model::{Architecture, Fixed, FixedModel, Layer, Shape},
+};
 
 struct Windows;
 

@@ -24,9 +24,7 @@ type Keeper = KeeperIn<Ram, Store>;
 const SHARED: u32 = (PARAMETERS - 6) as u32;
 
 fn store() -> Store {
-    let mut flash = Ram::new();
-    flash.bytes = vec![0xff; 2048];
-    FlashStore::new(flash).unwrap()
+    FlashStore::new(Ram::new(vec![0xff; 2048])).unwrap()
 }
 
 fn keeper(policy: Policy, store: Store) -> Keeper {
@@ -495,7 +493,7 @@ fn a_device_without_a_place_for_the_state_declines() {
     round(&mut board(policy(), ledger(), 0), &mut other);
     assert_eq!(decline(&other), Some(Decline::Personal));
 
-    let small = FlashStore::new(Ram::new()).unwrap();
+    let small = FlashStore::new(erased()).unwrap();
     let mut other = Coordinator::new(chain(), 1, asked, model());
     round(&mut keeper(policy(), small), &mut other);
     assert_eq!(decline(&other), Some(Decline::Personal));

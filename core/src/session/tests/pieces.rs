@@ -244,7 +244,7 @@ fn flash_that_is_awaited_records_the_round_in_the_first_piece() {
     let (features, targets) = data();
     let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
     for polls in 0.. {
-        let mut flash = Ram::new();
+        let mut flash = erased();
         let key = Key::from_secret(KEY);
         let ledger = Ledger::create_async(Awaited(&mut flash), NONCE, key);
         let ledger = polled(ledger, ENOUGH).unwrap().unwrap();

@@ -98,7 +98,7 @@ fn asked(part: Part, noise: Option<Sigma>) -> Invitation {
 }
 
 fn features() -> Vec<f32> {
-    data().0
+    data().0.to_vec()
 }
 
 /// A part of round `number`, up to its end.

@@ -32,7 +32,7 @@ fn secure(flash: Ram, start: u32, policy: Policy) -> Secure {
 }
 
 fn flash() -> Ram {
-    let ledger = Ledger::create(Ram(vec![0xff; 256]), NONCE, key(2)).unwrap();
+    let ledger = Ledger::create(Ram::blank(), NONCE, key(2)).unwrap();
     ledger.into_flash()
 }
 

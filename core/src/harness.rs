@@ -1,0 +1,205 @@
+//! A device for tests and its session. The tests of this crate and of the coordinator and the fuzz
+//! targets share it. It needs the feature `hazmat`.
+//!
+//! The device trains softmax regression on ten made-up samples, and has its flash in memory.
+//! [`simulated`] computes what it sends without a session.
+
+use core::num::NonZeroU32;
+
+use crate::{
+    bit::clip_bit,
+    client::Client,
+    ledger::Limits,
+    model::{Const, ModelKind, Softmax},
+    noise::{DiscreteGaussian, Sigma},
+    params::{ClipNorm, LearningRate, NoiseMultiplier, Penalty},
+    personal::store::PersonalStore,
+    quantize::Grid,
+    samples::SampleSlice,
+    secrets::Secrets,
+    session::{Greeter, Policy, Session, Trainable},
+    stream::{Purpose, Root, Stream, StreamId},
+    train::Clipping,
+    wire::message::{Invitation, ModelShape},
+};
+
+mod ram;
+
+pub use ram::{Broken, Ram};
+
+/// Features of a sample.
+pub const FEATURES: usize = 20;
+/// Classes.
+pub const CLASSES: usize = 6;
+/// Parameters of the model.
+pub const PARAMETERS: usize = (FEATURES + 1) * CLASSES;
+/// Samples of the device.
+pub const SAMPLES: usize = 10;
+
+// The compiler evaluates these constants: none of their panics is in a program.
+
+const LEARNING_RATE: LearningRate = match LearningRate::new(0.25) {
+    Ok(rate) => rate,
+    Err(_) => panic!("a valid rate"),
+};
+
+const CLIP_NORM: ClipNorm = match ClipNorm::new(0.5) {
+    Ok(norm) => norm,
+    Err(_) => panic!("a valid norm"),
+};
+
+const GRID: Grid = match Grid::new(CLIP_NORM, 20) {
+    Ok(grid) => grid,
+    Err(_) => panic!("a valid grid"),
+};
+
+const BATCH_SIZE: NonZeroU32 = NonZeroU32::MIN.saturating_add(3);
+
+/// A policy that accepts updates without noise, and these limits.
+pub const fn policy(limits: Limits) -> Policy {
+    Policy {
+        limits,
+        min_noise_multiplier: NoiseMultiplier::NONE,
+        min_matrix_noise_multiplier: NoiseMultiplier::NONE,
+        max_epochs: 10,
+        hides_number: false,
+        helpers: 0,
+    }
+}
+
+/// The shape of the model.
+pub const fn shape() -> ModelShape {
+    ModelShape {
+        kind: ModelKind::Softmax,
+        features: FEATURES as u16,
+        outputs: CLASSES as u16,
+        network: None,
+        integer: None,
+    }
+}
+
+/// An invitation that [`policy`] accepts.
+pub const fn invitation(noise: Option<Sigma>) -> Invitation {
+    Invitation {
+        shape: shape(),
+        epochs: 2,
+        batch_size: BATCH_SIZE,
+        learning_rate: LEARNING_RATE,
+        weight_decay: Penalty::NONE,
+        proximal: Penalty::NONE,
+        clipping: Clipping::EveryStep,
+        gradient_smoothing: None,
+        grid: GRID,
+        noise,
+        bit: None,
+        masks: None,
+        request: None,
+    }
+}
+
+/// The noise of an update: its std is 1.5 · 2²⁰ on the grid, thus z = 1.5.
+pub fn noise() -> Option<Sigma> {
+    Sigma::new(3 << 20, 2).ok()
+}
+
+/// The global model.
+pub fn model() -> [f32; PARAMETERS] {
+    core::array::from_fn(|i| (i % 7) as f32 * 0.01)
+}
+
+/// Features and classes of the samples.
+pub fn data() -> ([f32; FEATURES * SAMPLES], [u16; SAMPLES]) {
+    let features = core::array::from_fn(|i| ((i * 37) % 101) as f32 / 50.0 - 1.0);
+    (features, core::array::from_fn(|i| (i % CLASSES) as u16))
+}
+
+/// The stream of a device in a round.
+pub fn stream(root: &Root, purpose: Purpose, round: u32, device: u32) -> Stream {
+    root.stream(StreamId {
+        purpose,
+        round,
+        device,
+    })
+}
+
+/// What a device sends in a round.
+#[derive(Debug)]
+pub struct Simulated {
+    /// The update on the grid, with its noise.
+    pub update: [i64; PARAMETERS],
+    /// The bit of adaptive clipping, with its noise.
+    pub bit: Option<i64>,
+    /// The norm of the update before its last clipping.
+    pub norm: f32,
+}
+
+/// What the device with this root sends, as a simulation computes it, unless training fails.
+pub fn simulated(
+    root: &Root,
+    device: u32,
+    round: u32,
+    invitation: &Invitation,
+    global: &[f32; PARAMETERS],
+) -> Option<Simulated> {
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).ok()?;
+    let mut client: Client<_, PARAMETERS, SAMPLES, CLASSES> =
+        Client::new(Softmax::new(Const::<FEATURES>, Const::<CLASSES>));
+    let stream = |purpose| stream(root, purpose, round, device);
+    let order = &mut stream(Purpose::BatchShuffle);
+    let trained = client.train_unrecorded(&samples, global, &invitation.training(), order);
+    let norm = trained.ok()?.norm;
+    let (grid, mut integers) = (&invitation.grid, [0; PARAMETERS]);
+    let quantized = grid.quantize_into(client.update(), &mut integers);
+    quantized.ok()?;
+    let mut update = integers.map(i64::from);
+    if let Some(noise) = invitation.noise {
+        DiscreteGaussian::of(noise).add_to(&mut update, &mut stream(Purpose::DeviceNoise));
+    }
+    let bit = invitation.bit.map(|request| {
+        let mut bit = [clip_bit(grid, norm)];
+        if let Some(noise) = request.noise {
+            DiscreteGaussian::of(noise).add_to(&mut bit, &mut stream(Purpose::DeviceBitNoise));
+        }
+        bit[0]
+    });
+    Some(Simulated { update, bit, norm })
+}
+
+/// Takes all frames that the device sends before an answer.
+pub fn transmit<M, F, R, K, V>(
+    session: &mut Session<'_, M, F, R, K, V>,
+    mut take: impl FnMut(&[u8]),
+) where
+    M: Trainable,
+    R: Greeter,
+    K: PersonalStore,
+    V: Secrets,
+{
+    while !session.outgoing().is_empty() {
+        take(session.outgoing());
+        session.sent();
+    }
+}
+
+/// Gives the device these bytes, and calls `after` behind each frame.
+///
+/// # Panics
+/// If the session takes none of the bytes.
+pub fn deliver<'a, M, F, R, K, V>(
+    session: &mut Session<'a, M, F, R, K, V>,
+    mut bytes: &[u8],
+    mut after: impl FnMut(&mut Session<'a, M, F, R, K, V>),
+) where
+    M: Trainable,
+    R: Greeter,
+    K: PersonalStore,
+    V: Secrets,
+{
+    while !bytes.is_empty() {
+        let taken = session.receive(bytes);
+        assert!(taken > 0, "no progress");
+        bytes = bytes.get(taken..).unwrap_or_default();
+        after(session);
+    }
+}
