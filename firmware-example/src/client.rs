@@ -95,7 +95,7 @@ where
     K: BlockingStore,
 {
     let classes = M::OUTPUTS as u16;
-    run_with::<M, S, P, P, B, D, F, K>(model, storage, classes, |session, data| {
+    run_with::<(M, S, Vectors<P, P, B>, _), D>(model, storage, classes, |session, data| {
         session.train_some(data, SAMPLES_AT_ONCE)
     })
 }
@@ -128,7 +128,7 @@ where
 {
     let classes = M::OUTPUTS as u16;
     let model = FixedPoint::<M, i8>::new(model, SCALE);
-    run_with::<_, S, P, P, B, D, F, NoStore>(model, storage, classes, |session, data| {
+    run_with::<(_, S, Vectors<P, P, B>, _), D>(model, storage, classes, |session, data| {
         session.train_some(data, SAMPLES_AT_ONCE)
     })
 }
@@ -155,38 +155,63 @@ where
 {
     let model = Unlabelled::<E, A>::new(encoder);
     let classes = CLASSES as u16;
-    run_with::<_, Sensor<f32>, G, P, B, D, F, NoStore>(model, storage, classes, |session, data| {
-        session.train_some(&WithoutLabels(data), SAMPLES_AT_ONCE)
-    })
+    run_with::<(_, Sensor<f32>, Vectors<G, P, B>, _), D>(
+        model,
+        storage,
+        classes,
+        |session, data| session.train_some(&WithoutLabels(data), SAMPLES_AT_ONCE),
+    )
 }
 
-/// The session of this board.
-type Device<'a, M, F, K> = Session<'a, M, F, Nonces, K, Secrets>;
+/// What a board trains, on what and in what memory, and where it keeps what it must not lose.
+trait Board {
+    /// The model.
+    type Model: Trainable;
+    /// The sensor of its samples.
+    type Sensor: Sense;
+    /// The vectors of its training.
+    type Vectors: Training;
+    /// The flash of the ledger.
+    type Flash: NorFlash;
+    /// The store of a personal model.
+    type Store: BlockingStore;
+}
+
+impl<M: Trainable, S: Sense, V: Training, F: NorFlash, K: BlockingStore> Board
+    for (M, S, V, Storage<F, K>)
+{
+    type Model = M;
+    type Sensor = S;
+    type Vectors = V;
+    type Flash = F;
+    type Store = K;
+}
+
+/// The session of a board.
+type Device<'a, B> =
+    Session<'a, <B as Board>::Model, <B as Board>::Flash, Nonces, <B as Board>::Store, Secrets>;
+
+/// The data of a board, with `D` features.
+type Data<'a, B, const D: usize> = LocalData<'a, D, <<B as Board>::Sensor as Sense>::Value>;
 
 /// [`run`] with whatever a session trains, and how it trains on the data.
-fn run_with<M, S, const G: usize, const P: usize, const B: usize, const D: usize, F, K>(
-    model: M,
-    storage: Storage<F, K>,
+fn run_with<B: Board, const D: usize>(
+    model: B::Model,
+    storage: Storage<B::Flash, B::Store>,
     classes: u16,
-    train: impl Fn(&mut Device<'_, M, F, K>, &LocalData<'_, D, S::Value>) -> Progress,
-) -> Result<Infallible, Refused>
-where
-    M: Trainable,
-    S: Sense,
-    F: NorFlash,
-    K: BlockingStore,
-{
+    train: impl Fn(&mut Device<'_, B>, &Data<'_, B, D>) -> Progress,
+) -> Result<Infallible, Refused> {
     const {
         assert!(
-            ram_bytes::<S, G, P, B, D>() <= board::RAM_BYTES,
+            ram_bytes::<B, D>() <= board::RAM_BYTES,
             "the model, its training memory and the windows need more RAM than the board has; \
              firmware-example/boards.rs has its length"
         );
     }
     let mut windows = Windows::new();
-    let mut local = local_data::<S, D>(&mut windows, classes);
+    let mut local = local_data::<B::Sensor, D>(&mut windows, classes);
     let (data, sensor) = local.as_mut().map_err(|why| *why)?;
-    let mut vectors = Vectors::<G, P, B>::new();
+    let mut vectors = B::Vectors::NEW;
     let Storage {
         ledger,
         starts,
@@ -194,28 +219,22 @@ where
     } = storage;
     let nonces = of_this_start(starts).map_err(|_| Refused::Starts)?;
     // Both where they are: moved out, they would be in RAM twice.
-    let mut session = open(model, ledger, nonces, store, &mut vectors);
+    let mut session = open::<B>(model, ledger, nonces, store, &mut vectors);
     let session = session.as_mut().map_err(|why| *why)?;
     board::start();
-    take_part(session, data, sensor, train)
+    take_part::<B, D>(session, data, sensor, train)
 }
 
 /// The loop of a device. A function of its own, which finds all that is large by a pointer: in the
 /// frame that holds it, a Cortex-M0 keeps 150 bytes of addresses.
 #[inline(never)]
 #[expect(unsafe_code, reason = "the serial line has one owner")]
-fn take_part<M, S, const D: usize, F, K>(
-    session: &mut Device<'_, M, F, K>,
-    data: &mut LocalData<'_, D, S::Value>,
-    sensor: &mut S,
-    train: impl Fn(&mut Device<'_, M, F, K>, &LocalData<'_, D, S::Value>) -> Progress,
-) -> !
-where
-    M: Trainable,
-    S: Sense,
-    F: NorFlash,
-    K: BlockingStore,
-{
+fn take_part<B: Board, const D: usize>(
+    session: &mut Device<'_, B>,
+    data: &mut Data<'_, B, D>,
+    sensor: &mut B::Sensor,
+    train: impl Fn(&mut Device<'_, B>, &Data<'_, B, D>) -> Progress,
+) -> ! {
     // SAFETY: this function never returns, so that it takes the line once.
     let mut line = unsafe { Serial::new() };
     session.timeout();
@@ -245,12 +264,20 @@ where
 }
 
 /// Bytes of RAM that a client takes.
-const fn ram_bytes<S: Sense, const G: usize, const P: usize, const B: usize, const D: usize>()
--> usize {
-    size_of::<Vectors<G, P, B>>()
-        + size_of::<Windows<D, WINDOWS, S::Value>>()
-        + size_of::<S>()
+const fn ram_bytes<B: Board, const D: usize>() -> usize {
+    size_of::<B::Vectors>()
+        + size_of::<Windows<D, WINDOWS, <B::Sensor as Sense>::Value>>()
+        + size_of::<B::Sensor>()
         + RESERVE
+}
+
+/// What training needs, in memory of its own.
+trait Training {
+    /// Zeros.
+    const NEW: Self;
+
+    /// The memory of a session.
+    fn memory(&mut self) -> Memory<'_>;
 }
 
 /// What training needs: three vectors, the order of the samples, and scratch memory.
@@ -262,18 +289,16 @@ struct Vectors<const G: usize, const P: usize, const B: usize> {
     scratch: [f32; B],
 }
 
-impl<const G: usize, const P: usize, const B: usize> Vectors<G, P, B> {
-    const fn new() -> Self {
-        Self {
-            global: [0.0; G],
-            local: [0.0; P],
-            update: [0.0; P],
-            order: [0; MAX_SAMPLES],
-            scratch: [0.0; B],
-        }
-    }
+impl<const G: usize, const P: usize, const B: usize> Training for Vectors<G, P, B> {
+    const NEW: Self = Self {
+        global: [0.0; G],
+        local: [0.0; P],
+        update: [0.0; P],
+        order: [0; MAX_SAMPLES],
+        scratch: [0.0; B],
+    };
 
-    const fn memory(&mut self) -> Memory<'_> {
+    fn memory(&mut self) -> Memory<'_> {
         Memory {
             global: &mut self.global,
             work: Workspace {
@@ -313,18 +338,13 @@ fn owner() -> Result<(Identity<Secrets>, Policy), Refused> {
 /// A separate function, so that what only the start needs leaves the stack: above all the ledger's
 /// chain key, which a slot in the frame of the loop would keep.
 #[inline(never)]
-fn open<M, const G: usize, const P: usize, const B: usize, F, K>(
-    model: M,
-    ledger: F,
+fn open<B: Board>(
+    model: B::Model,
+    ledger: B::Flash,
     nonces: Nonces,
-    store: K,
-    vectors: &mut Vectors<G, P, B>,
-) -> Result<Device<'_, M, F, K>, Refused>
-where
-    M: Trainable,
-    F: NorFlash,
-    K: BlockingStore,
-{
+    store: B::Store,
+    vectors: &mut B::Vectors,
+) -> Result<Device<'_, B>, Refused> {
     let Ok(ledger) = nonces::ledger(ledger) else {
         return Err(Refused::Ledger);
     };
