@@ -2,10 +2,13 @@
 //!
 //! The formats are [`idx`](super::idx) and [`npy`](super::npy).
 
+use serde::Serialize;
+
 use super::dataset::Features;
 
 /// The formats of arrays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ArrayFormat {
     /// Files of MNIST.
     Idx,

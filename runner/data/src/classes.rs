@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 use super::dataset::{DatasetError, MAX_CLASSES, Targets};
 
 /// The classes of a configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Classes {
     /// Which they are.
+    #[serde(rename = "classes")]
     pub list: ClassList,
     /// What becomes of a row whose label is none of them.
+    #[serde(rename = "unknown_labels")]
     pub unknown: UnknownLabels,
 }
 

@@ -4,6 +4,7 @@ mod dirichlet;
 mod error;
 
 use rand_core::Rng;
+use serde::Serialize;
 
 use super::dataset::{Dataset, Groups, Targets};
 use super::draw;
@@ -11,7 +12,8 @@ use super::draw;
 pub use error::PartitionError;
 
 /// How rows are dealt.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(tag = "partition", rename_all = "lowercase")]
 pub enum Dealing {
     /// At random, the same number to each device; leftover rows are not used.
     Iid {
@@ -37,11 +39,12 @@ pub enum Dealing {
     Dirichlet {
         /// Number of devices N.
         devices: u32,
-        /// Concentration α, finite and above 0.
-        alpha: f64,
         /// Samples a device, if all are to have the same number.
         samples_per_device: Option<u32>,
+        /// Concentration α, finite and above 0.
+        alpha: f64,
         /// Fewest samples that a device may have, at least 1.
+        #[serde(skip)]
         min_samples: u32,
     },
     /// One device for each natural one.

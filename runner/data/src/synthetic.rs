@@ -9,6 +9,7 @@ pub mod tasks;
 pub mod windows;
 pub mod words;
 
+use serde::Serialize;
 use smolfed_core::stream::Stream;
 
 use super::dataset::{Dataset, DatasetError, DatasetView, DeviceBuffer, Targets};
@@ -33,7 +34,8 @@ pub struct SyntheticConfig {
 }
 
 /// What the devices have to learn.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
 pub enum SyntheticKind {
     /// Linear classification tasks that differ from device to device.
     Tasks(TasksConfig),

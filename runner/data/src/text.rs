@@ -11,6 +11,8 @@ mod pieces;
 
 use std::path::PathBuf;
 
+use serde::Serialize;
+
 use super::dataset::{Dataset, Features, Groups, Names, Targets};
 use super::table::TableFormat;
 use super::table::reader::Reader;
@@ -25,21 +27,24 @@ pub use pieces::{Pieces, TextColumn};
 const MAX_BYTES: usize = 1 << 32;
 
 /// A table of texts, and how samples are cut from them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TextConfig {
     /// The file.
     pub path: PathBuf,
     /// The column of the texts.
     pub text_column: String,
     /// The columns that together name the device of a text; none if texts belong to nobody.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub device_columns: Vec<String>,
     /// Characters of a sample, at least 1.
     pub length: u32,
     /// Characters from the beginning of a sample to that of the next, at least 1.
     pub stride: u32,
     /// Samples that a device must have, at least 1; others are left out.
+    #[serde(skip)]
     pub min_samples: u32,
     /// The characters.
+    #[serde(flatten)]
     pub alphabet: Alphabet,
 }
 

@@ -1,12 +1,11 @@
 //! The keys of texts and of recordings, which become samples piece by piece.
 
 use super::error::{in_range, needed, wrong};
+use super::keys::{TableKeys, TextKeys};
+use super::names::UnknownCharacters;
 use super::set::StoredSet;
 use super::window::{MAX_WINDOW, WindowKey};
-use super::{
-    DataConfigError, HoldOutOrder, MAX_SAMPLES, RawData, SourceName, UnknownCharacters, name_of,
-    unless_empty,
-};
+use super::{DataConfigError, MAX_SAMPLES, name_of};
 use crate::dataset::TaskKind;
 use crate::recordings::Recordings;
 use crate::text::{Alphabet, TextConfig};
@@ -16,8 +15,8 @@ const LENGTH: u32 = 80;
 /// Most characters of a sample: a sequence has fewer than 2¹⁶ steps.
 pub(super) const MAX_LENGTH: u32 = 65_535;
 
-impl RawData {
-    pub(super) fn take_text(&mut self) -> Result<TextConfig, DataConfigError> {
+impl TextKeys {
+    pub(super) fn set(&mut self) -> Result<StoredSet, DataConfigError> {
         let purpose = "the table with a text in each row, plain or .gz";
         let path = needed("path", self.path.take(), purpose)?;
         let purpose = "the column of the texts";
@@ -34,23 +33,23 @@ impl RawData {
         let length = self.length.take().unwrap_or(LENGTH);
         let length = in_range("length", length, 1..=MAX_LENGTH)?;
         let stride = self.stride.take().unwrap_or(length);
-        // A dealing that uses it takes it from texts that belong to nobody.
+        // Without devices, the key belongs to the partition.
         let min_samples = match device_columns.is_empty() {
             true => 1,
             false => self.min_samples.take().unwrap_or(1),
         };
-        Ok(TextConfig {
+        Ok(StoredSet::Text(TextConfig {
             path,
             text_column,
             device_columns,
             length,
             stride: in_range("stride", stride, 1..=MAX_SAMPLES)?,
             min_samples: in_range("min_samples", min_samples, 1..=MAX_SAMPLES)?,
-            alphabet: self.take_alphabet()?,
-        })
+            alphabet: self.alphabet()?,
+        }))
     }
 
-    fn take_alphabet(&mut self) -> Result<Alphabet, DataConfigError> {
+    fn alphabet(&mut self) -> Result<Alphabet, DataConfigError> {
         let replaces = self.unknown_characters.take() == Some(UnknownCharacters::Replace);
         let text = self.alphabet.take();
         Alphabet::new(text.as_deref(), replaces).map_err(|fault| {
@@ -58,26 +57,11 @@ impl RawData {
             wrong("alphabet", fault, expected)
         })
     }
+}
 
-    pub(super) fn put_text(&mut self, text: TextConfig) {
-        self.source = SourceName::Text;
-        self.path = Some(text.path);
-        self.text_column = Some(text.text_column);
-        if !text.device_columns.is_empty() {
-            self.min_samples = Some(text.min_samples);
-        }
-        self.device_columns = unless_empty(text.device_columns);
-        self.length = Some(text.length);
-        self.stride = Some(text.stride);
-        self.alphabet = Some(text.alphabet.text());
-        self.unknown_characters = Some(match text.alphabet.has_unknown() {
-            true => UnknownCharacters::Replace,
-            false => UnknownCharacters::Error,
-        });
-    }
-
-    /// How rows of a table become windows; without `window`, the other keys stay behind.
-    pub(super) fn take_recordings(
+impl TableKeys {
+    /// How rows of a table become windows; without `window`, the other keys have no effect.
+    pub(super) fn recordings(
         &mut self,
         task: Option<TaskKind>,
     ) -> Result<Option<Recordings>, DataConfigError> {
@@ -103,33 +87,5 @@ impl RawData {
             every,
             features: None,
         }))
-    }
-
-    pub(super) fn put_recordings(&mut self, recordings: Option<Recordings>) {
-        let Some(recordings) = recordings else { return };
-        if recordings.features.is_none() && recordings.step == recordings.window {
-            self.window = Some(WindowKey::Length(recordings.window));
-            self.every = Some(recordings.every);
-        } else {
-            self.window = Some(WindowKey::Table((&recordings).into()));
-        }
-    }
-
-    /// Whether shares that are held out are the last rows: usual for texts, where what lies close
-    /// together is alike.
-    pub(super) fn takes_last(&mut self, set: &StoredSet) -> bool {
-        match self.hold_out.take() {
-            Some(order) => order == HoldOutOrder::Last,
-            None => matches!(set, StoredSet::Text(_)),
-        }
-    }
-
-    /// Names the order where it is not that of rows in no order.
-    pub(super) fn put_order(&mut self, is_last: bool, set: &StoredSet) {
-        self.hold_out = match (is_last, set) {
-            (true, _) => Some(HoldOutOrder::Last),
-            (false, StoredSet::Text(_)) => Some(HoldOutOrder::Random),
-            (false, _) => None,
-        };
     }
 }

@@ -1,7 +1,10 @@
 //! The data sets that can be configured, and what is known of them before a file is read.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use serde::{Serialize, Serializer};
+
+use super::names::FoldersName;
 use crate::array::ArrayFormat;
 use crate::classes::Classes;
 use crate::dataset::TaskKind;
@@ -10,7 +13,8 @@ use crate::table::{Columns, TableFormat};
 use crate::text::TextConfig;
 
 /// A data set that is built in or read from files.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "source", rename_all = "lowercase")]
 pub enum StoredSet {
     /// The built-in 8 × 8 digits.
     Digits,
@@ -29,10 +33,6 @@ pub enum StoredSet {
         /// The folder.
         path: PathBuf,
     },
-    /// Any arrays of features, labels and devices.
-    Arrays(ArraysConfig),
-    /// A table.
-    Table(TableConfig),
     /// A LEAF file.
     Leaf(LeafConfig),
     /// A folder of images.
@@ -41,29 +41,36 @@ pub enum StoredSet {
     Text(TextConfig),
     /// Samples that a program has in memory.
     Memory(MemoryConfig),
+    /// Any arrays of features, labels and devices; the format names the source.
+    #[serde(untagged)]
+    Arrays(ArraysConfig),
+    /// A table; the format names the source.
+    #[serde(untagged)]
+    Table(TableConfig),
 }
 
 /// Samples that a program has in memory, for
 /// [`Federation::of_samples`](crate::Federation::of_samples).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MemoryConfig {
     /// What the targets are.
     pub task: TaskKind,
     /// The classes; `None` for those that the program found in its samples.
+    #[serde(flatten)]
     pub classes: Option<Classes>,
     /// Lengths of the axes of a row that is a grid.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub axes: Vec<usize>,
     /// Largest value of a feature.
     pub maximum: Option<f32>,
 }
 
 /// Arrays that belong together.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ArraysConfig {
     /// The format of their files.
+    #[serde(rename = "source")]
     pub format: ArrayFormat,
-    /// What the labels are.
-    pub task: TaskKind,
     /// Features, one sample along the first dimension.
     pub path: PathBuf,
     /// A label for each sample.
@@ -71,32 +78,40 @@ pub struct ArraysConfig {
     /// The natural device of each sample.
     pub device_path: Option<PathBuf>,
     /// Features and labels of a test part.
+    #[serde(flatten, serialize_with = "test_paths")]
     pub test: Option<(PathBuf, PathBuf)>,
+    /// What the labels are.
+    pub task: TaskKind,
     /// The classes; `None` for as many as the largest label asks for.
+    #[serde(flatten)]
     pub classes: Option<Classes>,
 }
 
 /// A table and the meaning of its columns.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TableConfig {
     /// The format of its files.
+    #[serde(rename = "source")]
     pub format: TableFormat,
     /// The file.
     pub path: PathBuf,
     /// A test part with the same header.
     pub test_path: Option<PathBuf>,
     /// The meaning of the columns.
+    #[serde(flatten)]
     pub columns: Columns,
-    /// How rows in the order of time become windows; `None` for rows that are samples.
-    pub recordings: Option<Recordings>,
     /// Lengths of the axes of a row that is a grid.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub axes: Vec<usize>,
     /// Largest value of a feature.
     pub maximum: Option<f32>,
+    /// How rows in the order of time become windows; `None` for rows that are samples.
+    #[serde(flatten)]
+    pub recordings: Option<Recordings>,
 }
 
 /// A LEAF file.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LeafConfig {
     /// The file.
     pub path: PathBuf,
@@ -105,24 +120,50 @@ pub struct LeafConfig {
     /// What the labels are.
     pub task: TaskKind,
     /// The classes; `None` for as many as the largest label asks for.
+    #[serde(flatten)]
     pub classes: Option<Classes>,
     /// Lengths of the axes of a row that is a grid.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub axes: Vec<usize>,
     /// Largest value of a feature.
     pub maximum: Option<f32>,
 }
 
 /// A folder of images.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ImagesConfig {
     /// The folder.
     pub path: PathBuf,
+    /// The classes; `None` for the folders that there are.
+    #[serde(flatten)]
+    pub classes: Option<Classes>,
     /// Whether it has one folder a device, with those of classes in it.
+    #[serde(rename = "folders", serialize_with = "folders")]
     pub has_devices: bool,
     /// Size and colours.
     pub axes: Vec<usize>,
-    /// The classes; `None` for the folders that there are.
-    pub classes: Option<Classes>,
+}
+
+/// The two keys of a test part of arrays.
+fn test_paths<S: Serializer>(
+    test: &Option<(PathBuf, PathBuf)>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let keys = |(features, labels)| -> [(&str, &Path); 2] {
+        [("test_path", features), ("test_label_path", labels)]
+    };
+    let test = test
+        .as_ref()
+        .map(|(features, labels)| (features.as_path(), labels.as_path()));
+    serializer.collect_map(test.into_iter().flat_map(keys))
+}
+
+fn folders<S: Serializer>(has_devices: &bool, serializer: S) -> Result<S::Ok, S::Error> {
+    let name = match has_devices {
+        true => FoldersName::DeviceAndClass,
+        false => FoldersName::Class,
+    };
+    name.serialize(serializer)
 }
 
 impl StoredSet {

@@ -522,3 +522,66 @@ fn tables_of_windows_without_sense_are_refused() {
         refused(&format!("{csv}window = {{ {keys} }}"), parts);
     }
 }
+
+/// Every table inside `[data]` refuses an unknown key and names the nearest one.
+#[test]
+fn unknown_keys_in_any_table_name_the_nearest_key() {
+    let csv = "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevices = 2\n";
+    let generated = "source = \"synthetic\"\nkind = \"windows\"\n";
+    let text = "source = \"text\"\npath = \"a\"\ntext_column = \"t\"\n";
+    for (table, key, meant) in [
+        (format!("{csv}lable = \"y\""), "lable", "label"),
+        (format!("lable = \"y\"\n{csv}"), "lable", "label"),
+        (format!("{text}strid = 2"), "strid", "stride"),
+        (format!("{generated}chanels = 2"), "chanels", "channels"),
+        (
+            format!("{csv}scale = {{ mean = 0, stdd = 1 }}"),
+            "stdd",
+            "std",
+        ),
+        (
+            format!("{csv}bounds = {{ min = 0, maxi = 1 }}"),
+            "maxi",
+            "max",
+        ),
+        (
+            format!("{csv}target_scale = {{ meen = 0 }}"),
+            "meen",
+            "mean",
+        ),
+        (
+            format!("{csv}window = {{ lenght = 4 }}"),
+            "lenght",
+            "length",
+        ),
+        (
+            format!("{generated}window = {{ lenght = 4 }}"),
+            "lenght",
+            "length",
+        ),
+    ] {
+        let error = toml::from_str::<DataConfig>(&table).unwrap_err();
+        let message = crate::wording::reworded(error.message());
+        let expected = format!("unknown key `{key}`; did you mean `{meant}`?");
+        assert_eq!(message, expected, "{table}");
+        let line = table.lines().position(|line| line.contains(key));
+        let start = error.span().unwrap().start;
+        assert_eq!(Some(table[..start].matches('\n').count()), line, "{table}");
+    }
+}
+
+#[test]
+fn keys_may_come_before_the_source() {
+    let late = "devices = 10\npartition = \"shards\"\nsource = \"digits\"\nshards_per_device = 3";
+    assert_eq!(read(late), read(COMPLETE[1]));
+    refused(
+        "devices = \"x\"\nsource = \"digits\"",
+        &["`data.devices` is \"x\""],
+    );
+    // Of several keys without effect, the first by name is refused.
+    let foreign = "label = \"y\"\nsource = \"digits\"\npath = \"a\"\ndevices = 2";
+    refused(
+        foreign,
+        &["`data.label` has no effect with source = \"digits\""],
+    );
+}

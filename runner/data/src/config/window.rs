@@ -6,11 +6,13 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smolfed_core::window::{Feature, Measure, Recipe, RecipeError};
 
 use super::error::{DataConfigError, in_range, wrong};
 use crate::recordings::Recordings;
+use crate::synthetic::windows::WindowsConfig;
 use crate::window_features::WindowFeatures;
 
 /// Most rows of a window: a sequence has fewer than 2¹⁶ steps.
@@ -204,6 +206,36 @@ impl From<&Recordings> for WindowTable {
                 Self { counts, ..table }.with_recipe(features.recipe())
             }
         }
+    }
+}
+
+/// The keys of windows.
+impl Serialize for Recordings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Keys {
+            window: WindowKey,
+            every: Option<u32>,
+        }
+        let is_number = self.features.is_none() && self.step == self.window;
+        let (window, every) = match is_number {
+            true => (WindowKey::Length(self.window), Some(self.every)),
+            false => (WindowKey::Table(self.into()), None),
+        };
+        Keys { window, every }.serialize(serializer)
+    }
+}
+
+/// The keys of generated windows besides the number of classes.
+impl Serialize for WindowsConfig {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let window = WindowKey::of_generated(self.window, self.features);
+        let mut keys = serializer.serialize_struct("WindowsConfig", 4)?;
+        keys.serialize_field("channels", &self.channels)?;
+        keys.serialize_field("window", &window)?;
+        keys.serialize_field("drift", &self.drift)?;
+        keys.serialize_field("jitter", &self.unusual_jitter())?;
+        keys.end()
     }
 }
 

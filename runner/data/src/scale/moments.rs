@@ -16,6 +16,8 @@
 //! The sum of N devices with noise gives the means over devices of m₁ and m₂, and from them the
 //! scale: u ↦ (u − m₁) / √(m₂ − m₁²). Each device counts the same, however many rows it has.
 
+use serde::Serialize;
+
 use super::error::ScaleError;
 use crate::constants::{Affine, Bounds, FeatureMap};
 use crate::dataset::Dataset;
@@ -38,11 +40,13 @@ pub struct PrivateScale {
 }
 
 /// How much noise the moments have.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub enum ScaleNoise {
     /// As much as makes them cost, alone, this share of the target ε.
+    #[serde(rename = "scale_share")]
     Share(f64),
     /// Noise std over the largest norm of one device's vector.
+    #[serde(rename = "scale_noise_multiplier")]
     Multiplier(f64),
 }
 

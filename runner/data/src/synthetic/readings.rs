@@ -6,11 +6,12 @@
 //! variance.
 
 use rand_core::Rng;
+use serde::Serialize;
 
 use crate::draw::Normals;
 
 /// Settings of sensor readings.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReadingsConfig {
     /// Features a sample, at least 1.
     pub features: u32,

@@ -8,15 +8,17 @@
 //! (decision P12): a shared model is worth something, and a personal one more.
 
 use rand_core::Rng;
+use serde::Serialize;
 
 use crate::draw::Normals;
 
 /// Settings of linear tasks.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TasksConfig {
     /// Features a sample, at least 1.
     pub features: u32,
     /// Number of classes C, at least 2.
+    #[serde(skip)]
     pub classes: u16,
     /// How much a device's weights differ from the common ones; 0 for one task.
     pub heterogeneity: f64,

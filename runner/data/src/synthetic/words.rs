@@ -7,18 +7,20 @@
 //! is known: to predict it, a model must remember where the word began.
 
 use rand_core::Rng;
+use serde::Serialize;
 
 use crate::draw::{Normals, below, unit};
 
 /// Settings of generated texts.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct WordsConfig {
+    /// How far devices' favourites differ; 0 for equal devices.
+    pub heterogeneity: f64,
     /// Characters of a sample, at least 1.
     pub length: u32,
     /// Symbols: a space and letters, at least 3.
+    #[serde(skip)]
     pub classes: u16,
-    /// How far devices' favourites differ; 0 for equal devices.
-    pub heterogeneity: f64,
 }
 
 /// Words of the lexicon.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use csv::StringRecord;
+use serde::Serialize;
 
 use super::error::TableError;
 use crate::classes::Classes;
@@ -10,22 +11,27 @@ use crate::column::{Encoding, FeatureColumn};
 use crate::dataset::TaskKind;
 
 /// Which columns mean what.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Columns {
     /// The column to predict.
     pub label: String,
     /// The column whose values are the natural devices.
+    #[serde(rename = "device_column")]
     pub device: Option<String>,
     /// The column whose values are the recordings that rows belong to.
+    #[serde(rename = "series_column")]
     pub series: Option<String>,
     /// Columns to leave out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<String>,
     /// What the label is; `None` for classes, unless their names are more numbers than classes are
     /// likely to be.
     pub task: Option<TaskKind>,
     /// The classes that labels can name; `None` for those that occur.
+    #[serde(flatten)]
     pub classes: Option<Classes>,
     /// Columns of features that are more than numbers.
+    #[serde(skip)]
     pub encodings: BTreeMap<String, Encoding>,
 }
 

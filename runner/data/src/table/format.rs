@@ -1,5 +1,7 @@
 //! The formats of tables, and how a file of one is opened.
 
+use serde::Serialize;
+
 use super::error::TableError;
 #[cfg(feature = "parquet")]
 use super::parquet;
@@ -15,7 +17,8 @@ const NO_PARQUET: MissingFeature = MissingFeature {
 };
 
 /// The formats of tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TableFormat {
     /// Text with a header line: CSV, TSV and their kin.
     Csv,

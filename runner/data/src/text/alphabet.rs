@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use serde::{Serialize, Serializer};
+
 /// The usual characters: a line's end, a space, and what English plays are written in. Those of
 /// LEAF's Shakespeare (Caldas et al. 2018, arXiv:1812.01097), with `$` in the place of `}`.
 const USUAL: &str =
@@ -15,6 +17,17 @@ const MAX_CHARACTERS: usize = 255;
 pub struct Alphabet {
     characters: Vec<char>,
     has_unknown: bool,
+}
+
+/// The two keys of `[data]`.
+impl Serialize for Alphabet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let unknown = if self.has_unknown { "replace" } else { "error" };
+        serializer.collect_map([
+            ("alphabet", self.text().as_str()),
+            ("unknown_characters", unknown),
+        ])
+    }
 }
 
 impl Alphabet {
