@@ -414,7 +414,7 @@ fn a_method_that_sends_nothing_has_no_private_scale() {
     let outcome = place.smolfed("run experiment.toml --json");
     outcome.refused(
         2,
-        &["`data.scale` = \"private\"", "give `data.scale` constants"],
+        &["`data.scale` and `method`", "give `data.scale` constants"],
     );
 }
 

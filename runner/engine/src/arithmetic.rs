@@ -67,35 +67,18 @@ impl Local {
             format: config.integer,
             saturated: (0, 0),
         };
-        let refuse = |key, advice| Err(contradiction("simulation.arithmetic", key, advice));
-        if local.name != ArithmeticName::Integer && local.format != FeatureFormat::default() {
-            let advice = "only \"integer\" has such features: remove the table, or use it";
-            return refuse("simulation.integer", advice);
-        }
         match local.name {
             ArithmeticName::F32 => Ok(local),
-            ArithmeticName::Integer if let Some(key) = task.nonlinear_key() => {
-                refuse(key, "\"integer\" trains models of one layer: use \"f32\"")
-            }
-            ArithmeticName::Integer if train.gradient_smoothing > 0.0 => refuse(
-                "train.gradient_smoothing",
-                "\"integer\" does not smooth gradients: use \"f32\"",
-            ),
             ArithmeticName::Integer => {
                 let Some(saturated) = integer::saturated(local.format, federation) else {
-                    let advice = "at most 7 places for \"i8\" and 15 for \"i16\"";
-                    return refuse("simulation.integer.fraction", advice);
+                    return Err(contradiction(
+                        "simulation.arithmetic",
+                        "simulation.integer.fraction",
+                        "at most 7 places for \"i8\" and 15 for \"i16\"",
+                    ));
                 };
                 Ok(Self { saturated, ..local })
             }
-            ArithmeticName::Fast if let Some(key) = task.nonlinear_key() => {
-                refuse(key, "\"fast\" trains models of one layer: use \"f32\"")
-            }
-            ArithmeticName::Fast if train.gradient_smoothing > 0.0 => refuse(
-                "train.gradient_smoothing",
-                "smoothed gradients are no combinations of samples, which \"fast\" needs: use \
-                 \"f32\"",
-            ),
             ArithmeticName::Fast => {
                 let way = fast::Way::new(task, effort, train.batch_size, is_pulled);
                 let devices = 0..federation.device_count();

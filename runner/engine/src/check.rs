@@ -2,6 +2,7 @@
 
 use smolfed_core::params::ParamError;
 
+use crate::combinations::Conflict;
 use crate::task::TaskError;
 use crate::task::pretrained::PretrainedError;
 use smolfed_accounting::calibrate::CalibrationError;
@@ -33,7 +34,7 @@ pub enum ExperimentError {
         /// What it must be.
         expected: String,
     },
-    /// Two keys that exclude each other.
+    /// Two keys whose values do not fit each other.
     #[error("`{first}` and `{second}` contradict each other: {advice}")]
     Contradiction {
         /// One key.
@@ -43,6 +44,9 @@ pub enum ExperimentError {
         /// What to do.
         advice: &'static str,
     },
+    /// Settings that exclude each other.
+    #[error(transparent)]
+    Combination(#[from] Conflict),
     /// A key that is needed.
     #[error("`{key}` is missing: {purpose}")]
     Missing {
@@ -114,7 +118,8 @@ pub(crate) fn out_of_range(key: &'static str, value: f64, expected: &str) -> Exp
     }
 }
 
-/// Two keys that exclude each other.
+/// Two keys whose values do not fit each other. Settings that exclude each other whatever their
+/// values are a rule in [`crate::combinations`].
 pub(crate) fn contradiction(
     first: &'static str,
     second: &'static str,

@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smolfed_core::stream::{Purpose, Root, StreamId};
 
+use crate::combinations::Settings;
 use crate::method::MethodName;
 use smolfed_data::catalogue::KnownSet;
 use smolfed_data::config::DataConfig;
@@ -85,6 +86,19 @@ const fn one() -> u32 {
 }
 
 impl Config {
+    /// What its tables declare ([`crate::combinations`]). Those of `[personalise]` mean something
+    /// with some methods, which declare them.
+    pub(crate) fn settings(&self) -> Settings {
+        self.cohort
+            .settings()
+            .and(self.model.settings())
+            .and(self.train.settings())
+            .and(self.server.settings())
+            .and(self.contrast.settings())
+            .and(self.privacy.settings())
+            .and(self.simulation.settings())
+    }
+
     /// The seed of cohorts, training and noise. Data and devices always follow from `seed`, so that
     /// all trials of a private selection have the same; the seed of a trial's run is drawn under
     /// `seed`, from the stream that the trial's own seed names. Another `seed` so gives other noise

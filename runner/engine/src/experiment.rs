@@ -1,7 +1,7 @@
 //! An experiment that can run: the configuration, validated for its federation.
 //!
-//! All checks of keys against each other and against the data are called from here, except those
-//! for real devices (the terms of a fleet).
+//! Keys are checked against each other by one table ([`crate::combinations`]), against the data
+//! where they are calculated with, and against what devices accept in the terms of a fleet.
 
 pub mod cohort;
 mod correlated;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use crate::attendance::Attendance;
 use crate::check::ExperimentError;
-use crate::check::contradiction;
+use crate::combinations::{Conflict, Setting, Settings};
 use crate::config::Config;
 use crate::denoise::Auto;
 use crate::layout::TensorLayout;
@@ -47,7 +47,7 @@ use smolfed_release::masking::Masking;
 use smolfed_release::origin::Origin;
 use smolfed_release::plan::{PrivacyPlan, Updates, earlier, of_unit};
 use smolfed_release::statement::PrivacyStatement;
-use smolfed_release::{Channel, Fault, History, ReleaseSettings, Timing, weight};
+use smolfed_release::{Channel, Fault, History, ReleaseSettings, weight};
 use trial::Trial;
 
 /// An experiment that can run.
@@ -57,6 +57,8 @@ pub struct Experiment {
     pub(crate) config: Config,
     /// What devices train.
     pub(crate) method: Arc<dyn Method>,
+    /// What it has, of all that does not go with everything else.
+    pub(crate) declared: Settings,
     /// How cohorts are accounted.
     pub(crate) sampling: Sampling,
     /// Who takes part in a round: as is accounted.
@@ -102,15 +104,7 @@ impl Experiment {
     ) -> Result<Self, ExperimentError> {
         let method = config.method;
         Self::build(config, federation, spent, origin, |setup| {
-            let built = method.build(setup)?;
-            match built.properties().arithmetic.name == setup.simulation.arithmetic {
-                true => Ok(built),
-                false => Err(contradiction(
-                    "simulation.arithmetic",
-                    "method",
-                    "the devices of this method train in \"f32\" only",
-                )),
-            }
+            method.build(setup)
         })
     }
 
@@ -134,22 +128,23 @@ impl Experiment {
         origin: Origin,
         build: impl FnOnce(&Setup<'_>) -> Result<Box<dyn Method>, ExperimentError>,
     ) -> Result<Self, ExperimentError> {
+        let name = config.method.name();
+        let declared = declared(&config, federation, &origin);
+        // Before anything is planned, and again with what the method declares.
+        declared.check(name)?;
         let mut keys = Keys::parse(&config, federation.device_count())?;
         let (sampling, correlated) = (keys.sampling, keys.correlated.as_ref());
         let setup = setup(&config, federation, sampling, spent, &origin);
         let method = build(&setup)?;
         let properties = method.properties();
+        let declared = declared.and(declared_by(&*method, &config));
+        declared.check(name)?;
         keys.training.proximal = properties.proximal.unwrap_or(keys.training.proximal);
         let scale_release = ScaleRelease::new(federation, &keys.privacy, sampling)?;
-        check_compatible(&*method, &keys, scale_release.is_some())?;
-        let trial = Trial::new(
-            &config,
-            federation,
-            &keys.privacy,
-            sampling,
-            &*method,
-            &origin,
-        )?;
+        if let Some(correlated) = correlated {
+            correlated.fits(&keys.attendance, keys.encoding)?;
+        }
+        let trial = Trial::new(&config, federation, &keys.privacy, sampling)?;
         let mut notes = notes(&config, spent, &origin, &properties.notes);
         notes.extend(scale_release.as_ref().map(ScaleRelease::note));
         notes.extend(trial.iter().flat_map(|trial| trial.notes(config.seed)));
@@ -186,6 +181,7 @@ impl Experiment {
             *denominator *= weight::mean(cap, federation.sample_counts());
         }
         Ok(Self {
+            declared,
             sampling,
             training: keys.training,
             learning_rate_decay: keys.learning_rate_decay,
@@ -212,6 +208,17 @@ impl Experiment {
     #[must_use]
     pub fn method(&self) -> &dyn Method {
         &*self.method
+    }
+
+    /// Refuses what does not go with such a source of devices.
+    ///
+    /// # Errors
+    /// [`Conflict`] with the first rule that this breaks.
+    pub fn fits_source(&self, source: Setting) -> Result<(), Conflict> {
+        self.declared
+            .clone()
+            .and(source)
+            .check(self.config.method.name())
     }
 
     /// How cohorts are accounted.
@@ -439,28 +446,23 @@ impl Experiment {
     }
 }
 
-/// Refuses a method that cannot have what the keys ask for.
-fn check_compatible(
-    method: &dyn Method,
-    keys: &Keys,
-    has_private_scale: bool,
-) -> Result<(), ExperimentError> {
+/// What the configuration, the data and the origin of the devices declare.
+fn declared(config: &Config, federation: &Federation, origin: &Origin) -> Settings {
+    let is_private = federation.private_scale().is_some();
+    config.settings().and([
+        (Setting::RealDevices, matches!(origin, Origin::Fleet { .. })),
+        (Setting::Recorded, matches!(origin, Origin::Replay { .. })),
+        (Setting::PrivateScale, is_private),
+    ])
+}
+
+/// What a method declares, with the weights of its updates.
+fn declared_by(method: &dyn Method, config: &Config) -> Settings {
     let properties = method.properties();
-    if keys.adaptive.is_some() {
-        can_adapt(properties)?;
-    }
-    if let Some(correlated) = &keys.correlated {
-        correlated.fits(method, &keys.attendance, keys.encoding)?;
-    }
-    distributed::fits(keys, method, has_private_scale)?;
-    if has_private_scale && properties.timing == Timing::Never {
-        return Err(contradiction(
-            "`data.scale` = \"private\"",
-            "a method whose devices send nothing",
-            "give `data.scale` constants",
-        ));
-    }
-    Ok(())
+    properties
+        .settings()
+        .and(weighting::settings(config, properties))
+        .and([(Setting::Matrices, method.second_message().is_some())])
 }
 
 /// What becomes of the devices' updates.
@@ -518,29 +520,6 @@ fn noise_std(privacy: &PrivacyPlan, clip_norm: Option<ClipNorm>) -> f64 {
     clip_norm.map_or(0.0, |clip_norm| {
         privacy.mechanism.noise_std_at(clip_norm) * share
     })
-}
-
-/// Refuses an adaptive clip norm for a method whose devices do not send one clipped update each.
-fn can_adapt(properties: &MethodProperties) -> Result<(), ExperimentError> {
-    let refuse = |second, advice| Err(contradiction("privacy.clip_norm", second, advice));
-    match properties.timing {
-        Timing::EachStep(_) => refuse(
-            "personalise.noise",
-            "the gradients of local steps all have the same clip norm: give a number instead of \
-             \"adaptive\"",
-        ),
-        Timing::Never => refuse(
-            "method",
-            "its devices send no updates whose norms an adaptive clip norm could follow: give a \
-             number, or none",
-        ),
-        Timing::EachRound if properties.has_one_participant => refuse(
-            "method",
-            "it has one participant, and an adaptive clip norm follows the norms of many: give a \
-             number, or none",
-        ),
-        Timing::EachRound => Ok(()),
-    }
 }
 
 /// What the method is built from.

@@ -45,6 +45,9 @@ macro_rules! methods {
         }
 
         impl MethodName {
+            /// All methods.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
+
             /// The name in files and on the command line.
             #[must_use]
             pub const fn name(self) -> &'static str {

@@ -17,6 +17,7 @@ use smolfed_core::provision::{Target, TargetKind};
 use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_simd::Rows;
 
+use crate::combinations::{Setting, Settings};
 use crate::tables::model::{ActivationName, LayerConfig, ModelConfig, ModelKind};
 pub use layers::LayersError;
 pub use layout::{DENSE_NAMES, LAYER_NAMES, layer_tensor};
@@ -338,13 +339,23 @@ impl Task {
         shape.map(layers::axes_of).unwrap_or_default()
     }
 
-    /// The key that makes scores other than linear in the features, if there is one.
+    /// What the model declares ([`crate::combinations`]).
     #[must_use]
-    pub const fn nonlinear_key(&self) -> Option<&'static str> {
+    pub fn settings(&self) -> Settings {
+        Settings::of([
+            (Setting::HiddenLayer, matches!(self, Self::Encoder(_))),
+            (Setting::Layers, matches!(self, Self::Sequential(_))),
+            (Setting::OtherThanSoftmax, !matches!(self, Self::Softmax(_))),
+            (Setting::Values, self.predicts_values()),
+        ])
+    }
+
+    /// Whether scores are linear in the features.
+    #[must_use]
+    pub const fn is_one_layer(&self) -> bool {
         match self {
-            Self::Linear(_) | Self::Logistic(_) | Self::Softmax(_) => None,
-            Self::Encoder(_) => Some("model.hidden"),
-            Self::Sequential(_) => Some("model.layers"),
+            Self::Linear(_) | Self::Logistic(_) | Self::Softmax(_) => true,
+            Self::Encoder(_) | Self::Sequential(_) => false,
         }
     }
 

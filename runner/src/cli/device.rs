@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::CliError;
 use super::session::stop_on_ctrl_c;
-use smolfed_engine::combinations::HIDDEN_LAYER;
+use smolfed_engine::combinations::rules::UNKNOWN_LAYER;
 use smolfed_engine::preprocessing::{self, Preprocessing};
 use smolfed_engine::task::Task;
 use smolfed_fleet::device::files::{DeviceFiles, files_in_folder};
@@ -127,7 +127,8 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     };
     if task.hidden_count().is_some() {
         return Err(CliError::Usage(format!(
-            "`--preprocessing`: `model.hidden` is supported only in simulations: {HIDDEN_LAYER}"
+            "`--preprocessing`: `model.hidden` is supported only in simulations: {}",
+            UNKNOWN_LAYER.advice
         )));
     }
     let is_encoder = |preprocessing: &Preprocessing| {

@@ -3,7 +3,9 @@
 
 use smolfed_accounting::{ParamError, Sampling, SamplingRate};
 
-use crate::check::{ExperimentError, contradiction, refuse};
+use crate::check::{ExperimentError, refuse};
+use crate::combinations::Conflict;
+use crate::combinations::rules::{RATE_OF_ALL, SIZE_OF_ALL, TWO_SIZES};
 use crate::tables::cohort::CohortConfig;
 use smolfed_release::SamplingScheme;
 
@@ -179,11 +181,7 @@ pub fn sampling(
         parts,
     };
     rule.sampling().map_err(|error| match error {
-        CohortError::TwoSizes => contradiction(
-            key(Part::CohortSize),
-            key(Part::SamplingRate),
-            "give one of them",
-        ),
+        CohortError::TwoSizes => Conflict::of(&TWO_SIZES).into(),
         CohortError::Missing(Part::MaxParticipations) => ExperimentError::Range {
             key: "cohort.sampling",
             value: "\"unsampled\"".to_owned(),
@@ -196,11 +194,8 @@ pub fn sampling(
             key: key(part),
             purpose: "the number of devices in a round; or give `cohort.sampling_rate`",
         },
-        CohortError::Unused(part) => contradiction(
-            "cohort.sampling",
-            key(part),
-            "with \"full\" every device takes part in every round",
-        ),
+        CohortError::Unused(Part::SamplingRate) => Conflict::of(&RATE_OF_ALL).into(),
+        CohortError::Unused(_) => Conflict::of(&SIZE_OF_ALL).into(),
         CohortError::Number {
             part,
             value,

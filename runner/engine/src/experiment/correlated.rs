@@ -1,20 +1,20 @@
-//! The keys of correlated noise, and what it cannot be combined with.
+//! The keys of correlated noise.
 
 use std::sync::Arc;
 
+use smolfed_accounting::Sampling;
 use smolfed_accounting::correlated::{CorrelatedError, Family, Participation, Strategy};
-use smolfed_accounting::{Sampling, TrustModel};
 use smolfed_core::stream::Root;
 
 use crate::attendance::{Attendance, Timetable};
-use crate::check::{ExperimentError, contradiction, refuse};
-use crate::combinations::{Setting, refusal_of_correlated};
+use crate::check::{ExperimentError, refuse};
+use crate::combinations::Conflict;
+use crate::combinations::rules::{TWO_SIZES, UNBANDED};
 use crate::config::Config;
-use crate::method::contract::Method;
 use crate::tables::cohort::CohortConfig;
-use crate::tables::privacy::{ClipNormSetting, MechanismName, PrivacyConfig};
+use crate::tables::privacy::MechanismName;
+use smolfed_release::Encoding;
 use smolfed_release::SamplingScheme;
-use smolfed_release::{Encoding, Timing};
 
 /// Correlated noise, as the configuration has it.
 #[derive(Clone, Debug)]
@@ -33,16 +33,7 @@ impl Correlated {
     pub fn parse(config: &Config, device_count: u32) -> Result<Option<Self>, ExperimentError> {
         let (privacy, scheme) = (&config.privacy, config.cohort.sampling);
         if privacy.mechanism == MechanismName::Independent {
-            return only_correlated(privacy, scheme).map(|()| None);
-        }
-        if matches!(scheme, SamplingScheme::Uniform | SamplingScheme::Poisson) {
-            return Err(refused("cohort.sampling", Setting::Sampled));
-        }
-        if privacy.trust == TrustModel::Local {
-            return Err(refused("privacy.trust", Setting::LocalTrust));
-        }
-        if privacy.clip_norm == Some(ClipNormSetting::Adaptive) {
-            return Err(refused("privacy.clip_norm", Setting::AdaptiveClipNorm));
+            return Ok(None);
         }
         let participation = participation(config)?;
         let family = privacy.family.unwrap_or(Family::BandedOptimalMean);
@@ -57,36 +48,13 @@ impl Correlated {
         }))
     }
 
-    /// Refuses what does not go with it: a method, a timetable, or too large a cohort.
+    /// Refuses a timetable that does not go with it, or too large a cohort.
     ///
     /// # Errors
-    /// [`ExperimentError::Contradiction`], [`ExperimentError::Range`].
-    pub fn fits(
-        &self,
-        method: &dyn Method,
-        attendance: &Attendance,
-        encoding: Encoding,
-    ) -> Result<(), ExperimentError> {
-        Self::fits_method(method)?;
+    /// [`ExperimentError::Range`].
+    pub fn fits(&self, attendance: &Attendance, encoding: Encoding) -> Result<(), ExperimentError> {
         self.fits_attendance(attendance)?;
         self.fits_size(attendance, encoding)
-    }
-
-    /// Refuses a method that does not release one update of many devices in a round.
-    fn fits_method(method: &dyn Method) -> Result<(), ExperimentError> {
-        let refuse = |key, setting| Err(refused(key, setting));
-        let properties = method.properties();
-        match properties.timing {
-            Timing::EachStep(_) => refuse("personalise.noise", Setting::EachStep),
-            Timing::Never => refuse("method", Setting::NothingSent),
-            Timing::EachRound if properties.has_one_participant => {
-                refuse("method", Setting::OneParticipant)
-            }
-            Timing::EachRound if method.second_message().is_some() => {
-                refuse("method", Setting::Matrices)
-            }
-            Timing::EachRound => Ok(()),
-        }
     }
 
     /// Refuses a timetable by which a device would come too early or too often.
@@ -146,37 +114,6 @@ impl Correlated {
     }
 }
 
-/// Refuses keys that only correlated noise has a use for.
-fn only_correlated(privacy: &PrivacyConfig, scheme: SamplingScheme) -> Result<(), ExperimentError> {
-    let keys = [
-        ("privacy.separation", privacy.separation.is_some()),
-        ("privacy.participations", privacy.participations.is_some()),
-        ("privacy.family", privacy.family.is_some()),
-    ];
-    let given = keys.into_iter().find(|(_, is_given)| *is_given);
-    if let Some((key, _)) = given {
-        let advice = "it is for `privacy.mechanism` = \"correlated\"";
-        return Err(contradiction(key, "privacy.mechanism", advice));
-    }
-    if matches!(
-        scheme,
-        SamplingScheme::Rotation | SamplingScheme::Arrival | SamplingScheme::BlockCyclic
-    ) {
-        return Err(contradiction(
-            "cohort.sampling",
-            "privacy.mechanism",
-            "devices that take turns, or come when they are available, need \"correlated\", of \
-             which \"identity\" is the `privacy.family` with independent noise",
-        ));
-    }
-    Ok(())
-}
-
-fn refused(key: &'static str, setting: Setting) -> ExperimentError {
-    let advice = refusal_of_correlated(setting);
-    contradiction(key, "privacy.mechanism", advice)
-}
-
 /// (k, b): by default as often as is possible.
 fn participation(config: &Config) -> Result<Participation, ExperimentError> {
     let privacy = &config.privacy;
@@ -220,7 +157,7 @@ fn drawn_in_turn(
         return Ok(strategy);
     };
     let drawn = strategy.block_cyclic(sampling_rate);
-    drawn.map_err(|_| refused("privacy.family", Setting::Unbanded))
+    drawn.map_err(|_| Conflict::of(&UNBANDED).into())
 }
 
 /// The sampling that is accounted.
@@ -269,16 +206,11 @@ pub(super) fn attendance(
             sampling,
             parts: Timetable::rotation(devices, b, &root),
         }),
-        (_, Some((key, _))) => Err(contradiction(
-            "cohort.sampling",
-            key,
-            "every device takes part in every b-th round, b = `privacy.separation`",
-        )),
-        (SamplingScheme::Rotation, None) => {
+        (SamplingScheme::Rotation, _) => {
             let timetable = Timetable::rotation(devices, b, &root);
             Ok(Attendance::Scheduled(timetable))
         }
-        (_, None) => Ok(Attendance::Drawn(sampling)),
+        _ => Ok(Attendance::Drawn(sampling)),
     }
 }
 
@@ -298,7 +230,7 @@ fn cohort_size(
 ) -> Result<Option<(&'static str, u32)>, ExperimentError> {
     let (size, rate) = ("cohort.cohort_size", "cohort.sampling_rate");
     match (cohort.cohort_size, cohort.sampling_rate) {
-        (Some(_), Some(_)) => Err(contradiction(size, rate, "give one of them")),
+        (Some(_), Some(_)) => Err(Conflict::of(&TWO_SIZES).into()),
         (Some(devices), None) => Ok(Some((size, devices))),
         (None, Some(share)) => Ok(Some((rate, (share * f64::from(devices)).round() as u32))),
         (None, None) => Ok(None),

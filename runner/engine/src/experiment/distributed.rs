@@ -1,13 +1,12 @@
-//! Masks and helpers of distributed trust: what an experiment needs for them, and what does not go
-//! with them.
+//! Masks and helpers of distributed trust: what an experiment needs for them.
 
 use smolfed_accounting::TrustModel;
 use smolfed_accounting::correlated::Strategy;
 
 use super::keys::Keys;
-use crate::check::{ExperimentError, contradiction};
-use crate::combinations::{MaskedSetting, refusal_of_masks};
-use crate::method::contract::Method;
+use crate::check::ExperimentError;
+use crate::combinations::Conflict;
+use crate::combinations::rules::MASKED_TREE;
 use smolfed_release::Mechanism;
 use smolfed_release::Timing;
 use smolfed_release::masked::{Combination, HelperPolicy};
@@ -37,7 +36,7 @@ pub(super) fn masking(
         });
     };
     let combination = Combination::from_strategy(privacy.mechanism.strategy.as_deref());
-    let combination = combination.ok_or(refused("privacy.family", MaskedSetting::Tree))?;
+    let combination = combination.ok_or(Conflict::of(&MASKED_TREE))?;
     let most = keys.attendance.largest_drawn();
     let largest = (most as u128 * u128::from(combination.weight())) << grid.bits();
     // σ of all parties, in steps, rounded up.
@@ -59,34 +58,6 @@ pub(super) fn masking(
         // Below 2^57, or it would not fit.
         largest_norm: u64::try_from(largest).unwrap_or(u64::MAX),
     }))
-}
-
-/// Refuses what does not go with masks: a method whose devices do not send one update each of many
-/// in a round, a clip norm that changes, a private scale.
-pub(super) fn fits(
-    keys: &Keys,
-    method: &dyn Method,
-    has_private_scale: bool,
-) -> Result<(), ExperimentError> {
-    let refuse = |key, setting| Err(refused(key, setting));
-    if !matches!(keys.privacy.trust, TrustModel::Distributed(_)) {
-        return Ok(());
-    }
-    let properties = method.properties();
-    match properties.timing {
-        _ if keys.adaptive.is_some() => {
-            refuse("privacy.clip_norm", MaskedSetting::AdaptiveClipNorm)
-        }
-        _ if has_private_scale => refuse("data.scale", MaskedSetting::PrivateScale),
-        Timing::EachStep(_) => refuse("personalise.noise", MaskedSetting::EachStep),
-        _ if properties.has_one_participant => refuse("method", MaskedSetting::OneParticipant),
-        _ if method.second_message().is_some() => refuse("method", MaskedSetting::Matrices),
-        _ => Ok(()),
-    }
-}
-
-fn refused(key: &'static str, setting: MaskedSetting) -> ExperimentError {
-    contradiction(key, "privacy.trust", refusal_of_masks(setting))
 }
 
 /// What each helper of an experiment with this plan insists on, for cohorts of `min_cohort` devices

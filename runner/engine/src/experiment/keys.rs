@@ -12,7 +12,7 @@ use smolfed_core::train::{Clipping, LocalTraining};
 use super::cohort::sampling;
 use super::correlated::{self, Correlated};
 use crate::attendance::Attendance;
-use crate::check::{ExperimentError, at_least_one, contradiction, number, out_of_range, refuse};
+use crate::check::{ExperimentError, at_least_one, number, out_of_range, refuse};
 use crate::config::Config;
 use crate::server::adaptive::AdaptiveClip;
 use crate::server::keys::ServerKeys;
@@ -149,12 +149,7 @@ fn adaptive(config: &Config, sampling: Sampling) -> Result<Option<AdaptiveClip>,
             let keys = keys.clone().unwrap_or_default();
             AdaptiveClip::new(&keys, updates).map(Some)
         }
-        (_, Some(_)) => Err(contradiction(
-            "privacy.clip_norm",
-            "privacy.adaptive",
-            "set `privacy.clip_norm` to \"adaptive\", or leave the table out",
-        )),
-        (_, None) => Ok(None),
+        _ => Ok(None),
     }
 }
 
@@ -240,42 +235,20 @@ fn noise(
     };
     let parse = |value| ClipNorm::new(value).map_err(refuse(key, value));
     let clip_norm = value.map(parse).transpose()?;
-    let twice = |first, second| {
-        let advice = "set the noise with one of them only";
-        Err(contradiction(first, second, advice))
-    };
     let multiplier = match (privacy.epsilon, privacy.noise_multiplier, privacy.noise_std) {
-        (None, None, None) => NoiseMultiplier::NONE,
-        (Some(value), None, None) => {
-            if privacy.max_epsilon.is_some() {
-                return Err(contradiction(
-                    "privacy.epsilon",
-                    "privacy.max_epsilon",
-                    "a target is also the limit",
-                ));
-            }
+        (Some(value), _, _) => {
             let target = Epsilon::new(value).map_err(refuse("privacy.epsilon", value))?;
             return Ok((clip_norm, NoiseAmount::Target(target)));
         }
-        (None, Some(value), None) => {
+        (None, Some(value), _) => {
             NoiseMultiplier::new(value).map_err(refuse("privacy.noise_multiplier", value))?
-        }
-        (None, None, Some(_)) if adaptive.is_some() => {
-            return Err(contradiction(
-                "privacy.noise_std",
-                "privacy.clip_norm",
-                "the noise follows an adaptive clip norm: give `privacy.noise_multiplier` or \
-                 `privacy.epsilon`",
-            ));
         }
         (None, None, Some(value)) => {
             let clip_norm = clip_norm.ok_or(NoiseAmount::NO_CLIP_NORM)?;
             NoiseMultiplier::from_noise_std(value / sensitivity, clip_norm)
                 .map_err(refuse("privacy.noise_std", value))?
         }
-        (Some(_), Some(_), _) => return twice("privacy.epsilon", "privacy.noise_multiplier"),
-        (Some(_), None, Some(_)) => return twice("privacy.epsilon", "privacy.noise_std"),
-        (None, Some(_), Some(_)) => return twice("privacy.noise_multiplier", "privacy.noise_std"),
+        (None, None, None) => NoiseMultiplier::NONE,
     };
     Ok((clip_norm, NoiseAmount::Multiplier(multiplier)))
 }

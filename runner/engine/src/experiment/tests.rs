@@ -224,17 +224,16 @@ fn contradictions_name_both_keys() {
         ),
     ];
     for (settings, keys) in cases {
-        let error = build(settings).unwrap_err();
-        assert!(
-            matches!(error, ExperimentError::Contradiction { first, second, .. }
-                if [first, second] == keys),
-            "{error:?}"
+        let [first, second] = keys;
+        refused(
+            settings,
+            &format!("`{first}` and `{second}` contradict each other: "),
         );
     }
     let both = SOUND.replace("epsilon = 8.0", "noise_multiplier = 1.0\nnoise_std = 1.0");
     let error = build_text(&both, &[]).unwrap_err();
     assert!(
-        matches!(error, ExperimentError::Contradiction { .. }),
+        matches!(error, ExperimentError::Combination(_)),
         "{error:?}"
     );
 }

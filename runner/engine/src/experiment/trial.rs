@@ -18,10 +18,10 @@
 //!
 //! [`PrivacyPlan`]: smolfed_release::plan::PrivacyPlan
 
-use smolfed_accounting::event::{Mechanism, Sampling, TrustModel};
+use smolfed_accounting::PrivacyEvent;
+use smolfed_accounting::event::{Mechanism, Sampling};
 use smolfed_accounting::params::NoiseMultiplier;
 use smolfed_accounting::selection::Trials;
-use smolfed_accounting::{Accountant, PrivacyEvent};
 use smolfed_core::model::ModelError;
 use smolfed_core::params::ClipNorm;
 use smolfed_core::quantize::{DEFAULT_BITS, Grid};
@@ -29,18 +29,16 @@ use smolfed_core::stream::Root;
 use smolfed_core::train::TrainReport;
 
 use super::scaling::{noise, of_all_devices};
-use crate::check::{ExperimentError, contradiction, out_of_range, refuse};
+use crate::check::{ExperimentError, out_of_range, refuse};
 use crate::config::Config;
 use crate::evaluation::samples::evaluate;
-use crate::method::contract::Method;
 use crate::tables::PrivacyConfig;
-use crate::tables::privacy::{MechanismName, SelectionConfig, TrialsName};
+use crate::tables::privacy::{SelectionConfig, TrialsName};
 use crate::tables::simulation::ArithmeticName;
 use crate::task::Task;
 use smolfed_data::dataset::DeviceBuffer;
 use smolfed_data::federation::Federation;
 use smolfed_release::number::lower;
-use smolfed_release::origin::Origin;
 use smolfed_release::plan::{PrivacyKeys, SideReleases};
 use smolfed_release::schedule::Schedule;
 use smolfed_release::sum::ReleaseAt;
@@ -50,8 +48,6 @@ use smolfed_release::{
 
 /// The key of the score's noise.
 const SCORE_NOISE: &str = "privacy.selection.score_noise_multiplier";
-/// The table, as errors name it.
-const TABLE: &str = "privacy.selection";
 /// The expected numbers of trials for which the drawn law is the theorems', by the argument of
 /// [`Trials::draw`]; below, there is nothing to choose from.
 const MEANS: std::ops::RangeInclusive<f64> = 2.0..=100.0;
@@ -79,15 +75,12 @@ impl Trial {
         federation: &Federation,
         keys: &PrivacyKeys,
         sampling: Sampling,
-        method: &dyn Method,
-        origin: &Origin,
     ) -> Result<Option<Self>, ExperimentError> {
         let Some(selection) = &config.privacy.selection else {
             return Ok(None);
         };
         let trials = trials(selection)?;
-        can_be_kept_secret(&config.privacy, keys, origin)?;
-        can_be_scored(method, federation)?;
+        can_be_scored(&config.privacy, federation)?;
         if selection.seed.is_none() {
             return Err(ExperimentError::Missing {
                 key: "privacy.selection.seed",
@@ -238,96 +231,18 @@ fn trials(selection: &SelectionConfig) -> Result<Trials, ExperimentError> {
     }
     let trials = match selection.trials {
         TrialsName::NegativeBinomial => Trials::negative_binomial_of_mean(shape, mean),
-        TrialsName::Poisson if selection.shape.is_some() => {
-            return Err(contradiction(
-                "privacy.selection.shape",
-                "privacy.selection.trials",
-                "a Poisson distribution has no shape: leave it out",
-            ));
-        }
         TrialsName::Poisson => Trials::poisson(mean),
     };
     trials.map_err(refuse(MEAN, mean))
 }
 
-/// Refuses settings under which somebody learns more than the best trial, or its cost is not
-/// that of the theorems.
-fn can_be_kept_secret(
-    privacy: &PrivacyConfig,
-    keys: &PrivacyKeys,
-    origin: &Origin,
-) -> Result<(), ExperimentError> {
-    let refuse = |second, advice| Err(contradiction(TABLE, second, advice));
-    if *origin != Origin::Simulation {
-        return refuse(
-            "real devices or a recorded participation",
-            "devices see every trial that they take part in: select in a simulation",
-        );
-    }
-    if keys.trust != TrustModel::Central {
-        return refuse(
-            "privacy.trust",
-            "a server that is not trusted sees every trial, and their number: use \"central\"",
-        );
-    }
-    if privacy.ledger.is_some() {
-        return refuse(
-            "privacy.ledger",
-            "a shared ledger adds up releases, and a selection costs more than its releases: leave \
-             the ledger out",
-        );
-    }
-    if !matches!(privacy.accountant, None | Some(Accountant::Rdp)) {
-        return refuse(
-            "privacy.accountant",
-            "the theorems are about Rényi divergence: use \"rdp\", or leave the accountant out",
-        );
-    }
-    if privacy.mechanism == MechanismName::Correlated {
-        return refuse(
-            "privacy.mechanism",
-            "the cost of a selection is known for trials with independent noise: leave \
-             \"correlated\" out",
-        );
-    }
-    if privacy.max_epsilon.is_some() {
-        return refuse(
-            "privacy.max_epsilon",
-            "a trial that stops early has no score: give a target, `privacy.epsilon`",
-        );
-    }
+/// Refuses a configuration without noise, and devices that have nothing to score by.
+fn can_be_scored(privacy: &PrivacyConfig, federation: &Federation) -> Result<(), ExperimentError> {
     if !privacy.asks_for_noise() {
         return Err(ExperimentError::Missing {
             key: "privacy.epsilon",
             purpose: "a private selection is among trials that have noise",
         });
-    }
-    Ok(())
-}
-
-/// Refuses methods and data that give no score.
-fn can_be_scored(method: &dyn Method, federation: &Federation) -> Result<(), ExperimentError> {
-    let refuse = |second, advice| Err(contradiction(TABLE, second, advice));
-    let properties = method.properties();
-    let sends_more = method.second_message().is_some();
-    if sends_more || !properties.uses_labels || properties.has_one_participant {
-        return refuse(
-            "method",
-            "correlation matrices protect another unit, which the selection does not cover: choose \
-             a method that sends updates alone",
-        );
-    }
-    if !properties.shares_a_model || properties.timing == Timing::Never {
-        return refuse(
-            "method",
-            "the score is that of a shared model: choose a method that has one",
-        );
-    }
-    if properties.task.predicts_values() {
-        return refuse(
-            "model.kind",
-            "the score is an accuracy, which is bounded: choose a model of classes",
-        );
     }
     let mut buffer = DeviceBuffer::default();
     let mut devices = 0..federation.device_count();

@@ -17,9 +17,11 @@ use super::remote::RoundContext;
 use super::state::{PersonalState, StateError};
 use super::tuning::FineTune;
 use crate::arithmetic::Local;
+use crate::combinations::{Setting, Settings};
 use crate::evaluation::devices::{DeviceMeans, DeviceReport};
 use crate::of_task;
 use crate::representation::Picture;
+use crate::tables::simulation::ArithmeticName;
 use crate::task::Task;
 use smolfed_data::federation::Federation;
 use smolfed_release::plan::{PrivacyPlan, SideReleases};
@@ -95,6 +97,8 @@ pub struct MethodProperties {
     pub averages_over_all: bool,
     /// Whether one participant, device 0, has all samples: no cohorts are drawn.
     pub has_one_participant: bool,
+    /// What the method declares beside what the other fields say.
+    pub declared: Settings,
     /// What a reader of the privacy statement must know about the method.
     pub notes: Vec<String>,
 }
@@ -119,8 +123,35 @@ impl MethodProperties {
             noise_scale: 1.0,
             averages_over_all: false,
             has_one_participant: false,
+            declared: Settings::default(),
             notes: Vec::new(),
         }
+    }
+
+    /// What the method declares ([`crate::combinations`]).
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        let tuning = self.fine_tuning.map(|(objective, _)| objective);
+        let compares_classes =
+            matches!(tuning, Some(FineTune::SymmetrisedKl(_) | FineTune::Ewc(_)));
+        let is_each_step = matches!(self.timing, Timing::EachStep(_));
+        self.declared
+            .clone()
+            .and([
+                (Setting::EachStep, is_each_step),
+                (Setting::NothingSent, self.timing == Timing::Never),
+                (Setting::OneParticipant, self.has_one_participant),
+                (Setting::WithoutLabels, !self.uses_labels),
+                (Setting::NoSharedModel, !self.shares_a_model),
+                (
+                    Setting::OnlyF32,
+                    self.arithmetic.name == ArithmeticName::F32,
+                ),
+                (Setting::MeanOverAll, self.averages_over_all),
+                (Setting::FineTuning, tuning.is_some()),
+                (Setting::ClassTuning, compares_classes),
+            ])
+            .and(self.task.settings())
     }
 
     /// What real devices with personal models are asked for.

@@ -1,14 +1,14 @@
 //! DPFedMTL: shared layers below a private part of each device (Wu, Chen, Wang 2020,
 //! arXiv:2011.07179, Algorithm 1).
 
-use smolfed_accounting::TrustModel;
 use smolfed_core::personal::{Personal as OnDevice, difference};
 
 use super::contract::{Method, MethodProperties};
 use super::personal::{Learned, Personal, PersonalModel, Personalised};
 use super::setup::Setup;
 use super::state::PersonalState;
-use crate::check::{ExperimentError, contradiction};
+use crate::check::ExperimentError;
+use crate::combinations::{Setting, Settings};
 use crate::tables::personalise::{NoiseScale, NoiseTime, PrivatePart};
 use crate::task::Task;
 use smolfed_release::Timing;
@@ -32,6 +32,7 @@ pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentErro
         shares_a_model: shared == task.parameter_count(),
         timing,
         noise_scale: printed_scale.unwrap_or(1.0),
+        declared: Settings::of([(Setting::PrintedScale, printed_scale.is_some())]),
         notes: printed_scale
             .iter()
             .map(|_| PRINTED_SCALE.to_owned())
@@ -47,7 +48,7 @@ fn shared(setup: &Setup<'_>, task: &Task) -> Result<usize, ExperimentError> {
     let tensors = task.tensors();
     let lengths = tensors.as_slice();
     let kept = match private {
-        PrivatePart::Head if task.nonlinear_key().is_none() => {
+        PrivatePart::Head if task.is_one_layer() => {
             return Err(ExperimentError::Missing {
                 key: "model.hidden",
                 purpose: "the units of the layer that \"dpfedmtl\" shares below the private head \
@@ -73,23 +74,19 @@ fn timing(setup: &Setup<'_>) -> Result<Timing, ExperimentError> {
     if setup.personalise.noise.unwrap_or_default() == NoiseTime::EachRound {
         return Ok(Timing::EachRound);
     }
-    let refuse = |second, advice| Err(contradiction("personalise.noise", second, advice));
-    if setup.privacy.trust != TrustModel::Local {
-        return refuse(
-            "privacy.trust",
-            "noise in each local step is the device's own: set `privacy.trust` to \"local\"",
-        );
-    }
+    let missing = |key, purpose| Err(ExperimentError::Missing { key, purpose });
     let Some(steps) = setup.personalise.local_steps else {
-        return refuse(
+        return missing(
             "personalise.local_steps",
-            "each step is a release, so that their number must be given",
+            "with `personalise.noise` = \"each-step\" each step is a release, so that their number \
+             must be given",
         );
     };
     if setup.privacy.clip_norm.is_none() {
-        return refuse(
+        return missing(
             "privacy.clip_norm",
-            "each step clips the shared gradient: give its bound",
+            "with `personalise.noise` = \"each-step\" each step clips the shared gradient: give \
+             its bound",
         );
     }
     Ok(Timing::EachStep(steps))
@@ -100,19 +97,12 @@ fn printed_scale(setup: &Setup<'_>) -> Result<Option<f64>, ExperimentError> {
     if setup.personalise.noise_scale != Some(NoiseScale::AsPrinted) {
         return Ok(None);
     }
-    let refuse = |first, advice| Err(contradiction(first, "personalise.noise_scale", advice));
     if setup.privacy.noise_multiplier.is_none() {
-        return refuse(
-            "privacy",
-            "the paper's scale multiplies its sigma: give `privacy.noise_multiplier`, and neither \
-             an epsilon nor a noise std",
-        );
-    }
-    if setup.privacy.trust != TrustModel::Local {
-        return refuse(
-            "privacy.trust",
-            "the paper's scale is that of device noise: set `privacy.trust` to \"local\"",
-        );
+        return Err(ExperimentError::Missing {
+            key: "privacy.noise_multiplier",
+            purpose: "with `personalise.noise_scale` = \"as-printed\" the paper's scale multiplies \
+                      its sigma: give it, and neither an epsilon nor a noise std",
+        });
     }
     Ok(Some(2.0 * setup.sampling.sampling_rate().unwrap_or(1.0)))
 }

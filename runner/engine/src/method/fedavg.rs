@@ -14,7 +14,8 @@ use super::setup::Setup;
 use super::state::StateError;
 use super::supervised::{Models, Supervised};
 use crate::arithmetic::{Arithmetic, Buffers, Device};
-use crate::check::{ExperimentError, contradiction};
+use crate::check::ExperimentError;
+use crate::combinations::Setting;
 use smolfed_data::dataset::DeviceBuffer;
 use smolfed_data::federation::Federation;
 use smolfed_release::Contribution;
@@ -49,18 +50,18 @@ impl Averaging {
             properties,
         })
     }
+
+    /// The same, declaring what it does.
+    pub(super) fn declaring(mut self, setting: Setting) -> Self {
+        self.properties.declared = setting.into();
+        self
+    }
 }
 
 /// `dp-fed`.
 pub(super) fn plain(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
-    if setup.server.smoothing_factor > 0.0 {
-        return Err(contradiction(
-            "method",
-            "server.smoothing_factor",
-            "use method \"dp-fed-ls\" to smooth, or a factor of 0",
-        ));
-    }
-    smoothed(setup)
+    let averaging = Averaging::new(setup, None)?;
+    Ok(Box::new(averaging.declaring(Setting::Unsmoothed)))
 }
 
 /// `dp-fed-ls`.

@@ -5,16 +5,11 @@ use super::contract::Method;
 use super::fedavg::Averaging;
 use super::setup::Setup;
 use super::supervised::lambda;
-use crate::check::{ExperimentError, contradiction};
+use crate::check::ExperimentError;
+use crate::combinations::Setting;
 
 /// `fedprox`.
 pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
-    if setup.train.proximal != 0.0 {
-        return Err(contradiction(
-            "train.proximal",
-            "personalise.lambda",
-            "with method \"fedprox\" the proximal term is `personalise.lambda`",
-        ));
-    }
-    Ok(Box::new(Averaging::new(setup, Some(lambda(setup)?))?))
+    let averaging = Averaging::new(setup, Some(lambda(setup)?))?;
+    Ok(Box::new(averaging.declaring(Setting::OwnProximal)))
 }

@@ -26,10 +26,10 @@ use super::remote::RoundContext;
 use super::setup::Setup;
 use super::state::{PersonalState, StateError};
 use super::supervised::{Models, Supervised, refuse_keys_of_averaging};
-use crate::arithmetic::{Arithmetic, Buffers, Device, Local};
-use crate::check::{ExperimentError, at_least_one, contradiction};
+use crate::arithmetic::{Arithmetic, Buffers, Device};
+use crate::check::{ExperimentError, at_least_one};
+use crate::combinations::Setting;
 use crate::ranks::gather_parts;
-use crate::tables::simulation::ArithmeticName;
 use smolfed_data::dataset::{DatasetView, DeviceBuffer};
 use smolfed_data::federation::Federation;
 use smolfed_release::saved::Saved;
@@ -128,7 +128,8 @@ impl<P: Personal> Personalised<P> {
             }
         };
         let (task, model) = (properties.task, personal.model());
-        let arithmetic = arithmetic(setup, &properties, &model, effort)?;
+        let is_pulled = model.pull.is_some_and(|pull| pull.get() > 0.0);
+        let arithmetic = setup.arithmetic(&task, effort, is_pulled)?;
         let mut supervised = Supervised::new(setup, task, effort)?;
         if properties.timing == Timing::Never {
             supervised = supervised.without_alone();
@@ -148,6 +149,7 @@ impl<P: Personal> Personalised<P> {
                 personal_state,
                 request: request.map(Request::Personal),
                 arithmetic,
+                declared: properties.declared.and(Setting::PersonalModels),
                 fine_tuning: supervised.fine_tuning(),
                 notes: notes.collect(),
                 ..properties
@@ -158,32 +160,6 @@ impl<P: Personal> Personalised<P> {
             supervised,
             effort,
         })
-    }
-}
-
-/// How devices calculate.
-fn arithmetic(
-    setup: &Setup<'_>,
-    properties: &MethodProperties,
-    model: &PersonalModel,
-    effort: Effort,
-) -> Result<Local, ExperimentError> {
-    let is_pulled = model.pull.is_some_and(|pull| pull.get() > 0.0);
-    let arithmetic = setup.arithmetic(&properties.task, effort, is_pulled)?;
-    let is_stepwise = matches!(properties.timing, Timing::EachStep(_));
-    match arithmetic.name {
-        ArithmeticName::Integer => Err(contradiction(
-            "simulation.arithmetic",
-            "method",
-            "\"integer\" trains a shared model, and no personal ones: use \"f32\"",
-        )),
-        ArithmeticName::Fast if is_stepwise => Err(contradiction(
-            "simulation.arithmetic",
-            "personalise.noise",
-            "gradients with noise are no combinations of samples, which \"fast\" needs: use \
-             \"f32\"",
-        )),
-        ArithmeticName::Fast | ArithmeticName::F32 => Ok(arithmetic),
     }
 }
 

@@ -8,8 +8,7 @@ use super::contract::{Method, MethodProperties};
 use super::personal::{Learned, Personal, PersonalModel, Personalised};
 use super::setup::Setup;
 use super::supervised::lambda;
-use crate::check::{ExperimentError, contradiction};
-use crate::tables::cohort::Denominator;
+use crate::check::ExperimentError;
 use crate::tables::personalise::PmtlUpdateName;
 
 #[derive(Debug)]
@@ -25,14 +24,6 @@ pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentErro
         PmtlUpdateName::AsPrinted => PmtlUpdate::AsPrinted,
         PmtlUpdateName::MeanOverAll => PmtlUpdate::MeanOverAll,
     };
-    let is_expected = setup.cohort.denominator == Denominator::Expected;
-    if update == PmtlUpdate::MeanOverAll && !is_expected {
-        return Err(contradiction(
-            "personalise.update",
-            "cohort.denominator",
-            "\"mean-over-all\" divides by all devices, not by those that were drawn",
-        ));
-    }
     let pmtl = Pmtl {
         update,
         pull: lambda(setup)?,

@@ -25,7 +25,7 @@ use super::setup::Setup;
 use super::state::StateError;
 use super::tuning::{FineTune, Tuning};
 use crate::arithmetic::steps::{StepBuffers, descend};
-use crate::check::{ExperimentError, at_least_one, contradiction, number, out_of_range};
+use crate::check::{ExperimentError, at_least_one, number, out_of_range};
 use crate::evaluation::devices::{DeviceFigures, DeviceReport, Which};
 use crate::evaluation::samples::evaluate;
 use crate::tables::personalise::FineTuneKind;
@@ -81,7 +81,7 @@ impl Supervised {
             arithmetic: setup.simulation.arithmetic,
             seed: setup.seed,
             pretrained: Pretrained::load(setup.model, &task)?,
-            fine_tune: fine_tune(setup, &task)?,
+            fine_tune: fine_tune(setup)?,
             alone: Some(alone),
             max_devices: max_devices(setup)?,
         })
@@ -178,20 +178,11 @@ pub(super) fn max_devices(setup: &Setup<'_>) -> Result<u32, ExperimentError> {
     Ok(max)
 }
 
-fn fine_tune(setup: &Setup<'_>, task: &Task) -> Result<Option<(FineTune, u32)>, ExperimentError> {
+fn fine_tune(setup: &Setup<'_>) -> Result<Option<(FineTune, u32)>, ExperimentError> {
     let personalise = setup.personalise;
     let kind = personalise.fine_tune.unwrap_or_default();
     let lambda = personalise.fine_tune_lambda.unwrap_or(DEFAULT_LAMBDA);
     let lambda = number("personalise.fine_tune_lambda", lambda, Penalty::new)?;
-    let needs_softmax = matches!(kind, FineTuneKind::SymmetrisedKl | FineTuneKind::Ewc);
-    if needs_softmax && !matches!(task, Task::Softmax(_)) {
-        return Err(contradiction(
-            "personalise.fine_tune",
-            "model.kind",
-            "\"symmetrised-kl\" and \"ewc\" are for softmax models without a hidden layer; use \
-             \"mean-regularised\"",
-        ));
-    }
     let objective = match kind {
         FineTuneKind::None => None,
         FineTuneKind::Plain => Some(FineTune::Plain),

@@ -7,11 +7,10 @@ use super::ServerStep;
 use crate::attendance::Attendance;
 use crate::check::{ExperimentError, contradiction};
 use crate::config::Config;
+use crate::denoise::Denoiser;
 use crate::denoise::flattening::{Flattenings, SmoothAlong};
-use crate::denoise::{Denoiser, DenoiserKind};
 use crate::method::contract::MethodProperties;
 use crate::tables::cohort::Denominator;
-use crate::tables::privacy::MechanismName;
 use crate::tables::server::ServerConfig;
 use crate::task::Task;
 
@@ -38,13 +37,6 @@ impl ServerKeys {
     ) -> Result<ServerStep, ExperimentError> {
         let flattenings = flattenings(&config.server, &properties.task)?;
         let auto = config.server.denoiser.experts(flattenings.clone());
-        if auto.is_some() && config.privacy.mechanism == MechanismName::Correlated {
-            return Err(contradiction(
-                "server.denoiser",
-                "privacy.mechanism",
-                "\"auto\" takes the noise of each round as independent: use another denoiser",
-            ));
-        }
         let denominator = config.cohort.denominator;
         let expected = denominator.expected_updates(attendance.expected_size());
         let expected = match (properties.has_one_participant, properties.averages_over_all) {
@@ -69,13 +61,6 @@ impl ServerKeys {
         server: &ServerConfig,
         flattenings: Flattenings,
     ) -> Result<Denoiser, ExperimentError> {
-        if self.smoothing.is_some() && server.denoiser != DenoiserKind::None {
-            return Err(contradiction(
-                "server.denoiser",
-                "server.smoothing_factor",
-                "compare them in separate runs",
-            ));
-        }
         Ok(match self.smoothing {
             None => server.denoiser.denoiser(),
             Some(smoothing) => Denoiser::laplacian(smoothing, flattenings),
@@ -120,14 +105,6 @@ fn flattenings(server: &ServerConfig, task: &Task) -> Result<Flattenings, Experi
 fn check_axes(axes: &[usize], task: &Task) -> Result<(), ExperimentError> {
     if axes.is_empty() {
         return Ok(());
-    }
-    if let Some(key) = task.nonlinear_key() {
-        return Err(contradiction(
-            "server.axes",
-            key,
-            "axes are for models whose weights are as long as a sample; for networks there is \
-             `server.smooth_along = \"image\"`",
-        ));
     }
     let cells = axes
         .iter()

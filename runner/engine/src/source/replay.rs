@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use smolfed_accounting::correlated::StrategyKind;
 use smolfed_core::stream::Root;
 
 use super::contract::{CohortSum, Draw, Source, SourceError};
 use super::participation::Participation;
 use super::simulated::train_with_remote;
 use crate::attendance::Attendance;
-use crate::combinations::{SourceName, refusal, refusal_of_restart};
+use crate::combinations::Setting;
+use crate::combinations::rules::RESTARTED_TREE;
 use crate::experiment::Experiment;
 use crate::method::contract::{Assignment, Learner};
 use crate::method::remote::{MessageOutcome, MessageRequest, RemoteDevices};
@@ -36,10 +38,9 @@ impl<'a> Replayed<'a> {
         experiment: &Experiment,
     ) -> Result<Self, String> {
         let config = &experiment.config;
-        if let Some(reason) = refusal(SourceName::Replay, config.method) {
-            let name = config.method.name();
-            return Err(format!("\"{name}\" cannot repeat one: {reason}"));
-        }
+        experiment
+            .fits_source(Setting::Recorded)
+            .map_err(|conflict| conflict.to_string())?;
         let devices = federation.device_count();
         let stranger = rounds
             .iter()
@@ -58,7 +59,8 @@ impl<'a> Replayed<'a> {
             let burned = rounds
                 .iter()
                 .any(|record| record.burned || record.history_lost);
-            if let Some(reason) = refusal_of_restart(strategy.kind()).filter(|_| burned) {
+            if burned && matches!(strategy.kind(), StrategyKind::Tree(_)) {
+                let reason = RESTARTED_TREE.advice;
                 return Err(format!("the server of its rounds restarted: {reason}"));
             }
             let allowed = strategy.participation();

@@ -8,6 +8,8 @@ use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smolfed_release::SamplingScheme;
 
+use crate::combinations::{Setting, Settings};
+
 /// The schemes of an experiment, which has to say when devices that are not drawn come.
 fn of_experiments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SamplingScheme, D::Error> {
     const NAMES: [&str; 6] = [
@@ -124,6 +126,29 @@ pub struct CohortConfig {
     /// The number of samples at which the weight stops growing; private updates need one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight_cap: Option<u32>,
+}
+
+impl CohortConfig {
+    /// What it declares ([`crate::combinations`]).
+    pub(crate) fn settings(&self) -> Settings {
+        use SamplingScheme::{Arrival, BlockCyclic, Full, Poisson, Rotation, Uniform};
+        let is = |schemes: &[SamplingScheme]| schemes.contains(&self.sampling);
+        Settings::of([
+            (Setting::DrawnFromAll, is(&[Uniform, Poisson])),
+            (Setting::ByTurns, is(&[Rotation, Arrival, BlockCyclic])),
+            (Setting::BlockCyclic, is(&[BlockCyclic])),
+            (Setting::AllDevices, is(&[Full])),
+            (Setting::WholeParts, is(&[Rotation, Full])),
+            (Setting::CohortSize, self.cohort_size.is_some()),
+            (Setting::SamplingRate, self.sampling_rate.is_some()),
+            (Setting::Realised, self.denominator == Denominator::Realised),
+            (
+                Setting::GivenDenominator,
+                matches!(self.denominator, Denominator::Updates(_)),
+            ),
+            (Setting::WeightCap, self.weight_cap.is_some()),
+        ])
+    }
 }
 
 /// The weight of an update in the sum.

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use smolfed_accounting::accountant::Accountant;
 
+use crate::combinations::{Setting, Settings};
+
 /// `[contrast]`. Keys that the method does not use have no effect, so that a sweep can set them for
 /// all methods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -51,6 +53,18 @@ pub struct ContrastConfig {
 }
 
 impl ContrastConfig {
+    /// What it declares ([`crate::combinations`]).
+    pub(crate) fn settings(&self) -> Settings {
+        let privacy = &self.privacy;
+        Settings::of([
+            (Setting::MatrixTarget, privacy.epsilon.is_some()),
+            (
+                Setting::MatrixMultiplier,
+                privacy.noise_multiplier.is_some(),
+            ),
+        ])
+    }
+
     /// Whether no key is given.
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()

@@ -8,6 +8,8 @@ use serde::de::{Error, SeqAccess, Visitor, value::SeqAccessDeserializer};
 use serde::{Deserialize, Deserializer, Serialize};
 use smolfed_core::model::Layer;
 
+use crate::combinations::{Setting, Settings};
+
 /// The kind of model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -59,6 +61,13 @@ pub struct ModelConfig {
     /// Layers below the softmax, from the features on; a dense layer to the classes follows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<LayerConfig>,
+}
+
+impl ModelConfig {
+    /// What it declares ([`crate::combinations`]).
+    pub(crate) fn settings(&self) -> Settings {
+        Settings::of([(Setting::InitialModel, self.init.is_some())])
+    }
 }
 
 /// Activation of the hidden units.

@@ -8,6 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smolfed_accounting::correlated::Family;
 use smolfed_accounting::{Accountant, DeltaSpec, TrustModel};
 
+use crate::combinations::{Setting, Settings};
+
 /// `[privacy]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -245,6 +247,47 @@ fn as_text<S: Serializer>(trust: &TrustModel, serializer: S) -> Result<S::Ok, S:
 }
 
 impl PrivacyConfig {
+    /// What it declares ([`crate::combinations`]).
+    pub(crate) fn settings(&self) -> Settings {
+        let is_adaptive = self.clip_norm == Some(ClipNormSetting::Adaptive);
+        let is_correlated = self.mechanism == MechanismName::Correlated;
+        let selection = self.selection.as_ref();
+        let is_poisson = |of: &SelectionConfig| of.trials == TrialsName::Poisson;
+        Settings::of([
+            (Setting::Noise, self.asks_for_noise()),
+            (Setting::Target, self.epsilon.is_some()),
+            (Setting::Multiplier, self.noise_multiplier.is_some()),
+            (Setting::NoiseStd, self.noise_std.is_some()),
+            (Setting::MaxEpsilon, self.max_epsilon.is_some()),
+            (Setting::AdaptiveClipNorm, is_adaptive),
+            (Setting::FixedClipNorm, !is_adaptive),
+            (Setting::AdaptiveKeys, self.adaptive.is_some()),
+            (Setting::CentralTrust, self.trust == TrustModel::Central),
+            (Setting::LocalTrust, self.trust == TrustModel::Local),
+            (
+                Setting::DistributedTrust,
+                matches!(self.trust, TrustModel::Distributed(_)),
+            ),
+            (Setting::Independent, !is_correlated),
+            (Setting::Correlated, is_correlated),
+            (Setting::Separation, self.separation.is_some()),
+            (Setting::Participations, self.participations.is_some()),
+            (Setting::Family, self.family.is_some()),
+            (Setting::Tree, self.family == Some(Family::Tree)),
+            (Setting::Ledger, self.ledger.is_some()),
+            (
+                Setting::OtherAccountant,
+                !matches!(self.accountant, None | Some(Accountant::Rdp)),
+            ),
+            (Setting::Selection, selection.is_some()),
+            (
+                Setting::SelectionShape,
+                selection.is_some_and(|of| of.shape.is_some()),
+            ),
+            (Setting::PoissonTrials, selection.is_some_and(is_poisson)),
+        ])
+    }
+
     /// Whether updates get noise.
     #[must_use]
     pub fn asks_for_noise(&self) -> bool {

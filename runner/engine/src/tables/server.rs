@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::combinations::{Setting, Settings};
 use crate::denoise::DenoiserKind;
 use crate::denoise::flattening::SmoothAlong;
 
@@ -27,6 +28,19 @@ pub struct ServerConfig {
     /// Another denoiser, for comparison.
     #[schemars(with = "String")]
     pub denoiser: DenoiserKind,
+}
+
+impl ServerConfig {
+    /// What it declares ([`crate::combinations`]).
+    pub(crate) fn settings(&self) -> Settings {
+        let is_auto = matches!(self.denoiser, DenoiserKind::Auto | DenoiserKind::AutoStep);
+        Settings::of([
+            (Setting::Smoothing, self.smoothing_factor > 0.0),
+            (Setting::Denoiser, self.denoiser != DenoiserKind::None),
+            (Setting::AutoDenoiser, is_auto),
+            (Setting::Axes, !self.axes.is_empty()),
+        ])
+    }
 }
 
 impl Default for ServerConfig {

@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::combinations::{Setting, Settings};
+
 /// How simulated devices calculate in local training. An arithmetic is a variant here and a file
 /// with its line in [`crate::arithmetic`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -88,6 +90,20 @@ impl Default for FeatureFormat {
 }
 
 impl SimulationConfig {
+    /// What it declares ([`crate::combinations`]).
+    pub(crate) fn settings(&self) -> Settings {
+        let is_integer = self.arithmetic == ArithmeticName::Integer;
+        Settings::of([
+            (Setting::Integer, is_integer),
+            (Setting::FloatingPoint, !is_integer),
+            (Setting::Fast, self.arithmetic == ArithmeticName::Fast),
+            (
+                Setting::FeatureFormat,
+                self.integer != FeatureFormat::default(),
+            ),
+        ])
+    }
+
     /// Whether no key is given.
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()

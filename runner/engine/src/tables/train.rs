@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::combinations::{Setting, Settings};
+
 /// When an update is clipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -34,6 +36,16 @@ pub struct TrainConfig {
     pub clip: ClipTime,
     /// Smoothing factor of the local gradient (LSGD); 0 is none.
     pub gradient_smoothing: f64,
+}
+
+impl TrainConfig {
+    /// What it declares ([`crate::combinations`]).
+    pub(crate) fn settings(&self) -> Settings {
+        Settings::of([
+            (Setting::Proximal, self.proximal != 0.0),
+            (Setting::GradientSmoothing, self.gradient_smoothing > 0.0),
+        ])
+    }
 }
 
 impl Default for TrainConfig {

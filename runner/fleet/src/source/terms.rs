@@ -13,27 +13,9 @@ use crate::peer::Terms;
 use crate::source::over_selection::OverSelectionError;
 use crate::source::tuning::fine_tuning;
 use smolfed_data::federation::Federation;
-use smolfed_engine::combinations::{
-    HIDDEN_LAYER, SourceName, refusal, refusal_of_arithmetic, refusal_of_private_scale,
-    refusal_of_restart,
-};
+use smolfed_engine::combinations::{Conflict, Setting};
 use smolfed_engine::experiment::Experiment;
-use smolfed_engine::method::tuning::FineTune;
-use smolfed_release::{Encoding, Timing};
-
-/// Why steps cannot be released one by one.
-const STEPS: &str = "real devices release one update in a round: use \"each-round\"";
-
-/// Why devices that count their participations for the accounting cannot fine-tune.
-const PARTICIPATIONS: &str = "fine-tuning is one participation more than the accounting counts on";
-
-/// Why other objectives of fine-tuning cannot be asked for.
-const OBJECTIVES: &str = "real devices know \"plain\" and \"mean-regularised\"";
-
-/// Why devices that insist on their own noise send no matrices.
-const MATRICES: &str = "real devices that add noise to their updates send no correlation matrix, \
-                        whose noise hides one example and not the device: use \"central\", or \
-                        method \"fedavg-sc\"";
+use smolfed_release::Encoding;
 
 /// Why a large matrix of a small encoder cannot be sent.
 const ROOM: &str = "real devices send a matrix from the memory of the update";
@@ -61,11 +43,14 @@ pub enum ServeError {
         /// Its value.
         value: f32,
     },
-    /// A method, model or setting that the protocol does not support.
+    /// A method, model or setting that real devices do not have.
+    #[error(transparent)]
+    Combination(#[from] Conflict),
+    /// Numbers of a method without labels that the protocol cannot describe.
     #[error("{what} is supported only in simulations: {reason}")]
     SimulationOnly {
         /// Which.
-        what: String,
+        what: &'static str,
         /// Why.
         reason: &'static str,
     },
@@ -168,56 +153,9 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
     for round in [0, last] {
         check_settings(experiment, &experiment.training_in(round), grid.clip_norm())?;
     }
-    let simulation_only = |what: String, reason| Err(ServeError::SimulationOnly { what, reason });
-    let method = experiment.config().method;
-    let properties = experiment.method().properties();
-    if let Some(reason) = refusal(SourceName::Fleet, method) {
-        return simulation_only(format!("method \"{}\"", method.name()), reason);
-    }
-    if let Timing::EachStep(_) = properties.timing {
-        return simulation_only("`personalise.noise` = \"each-step\"".to_owned(), STEPS);
-    }
-    if let Some((objective, _)) = properties.fine_tuning {
-        if properties.personal_request().is_some() {
-            let what = format!("`personalise.fine_tune` with method \"{}\"", method.name());
-            return simulation_only(
-                what,
-                "real devices keep one model, which is the personal one",
-            );
-        }
-        if experiment.privacy().mechanism.strategy.is_some() {
-            let what = "`personalise.fine_tune` with correlated noise".to_owned();
-            return simulation_only(what, PARTICIPATIONS);
-        }
-        if let FineTune::SymmetrisedKl(_) | FineTune::Ewc(_) = objective {
-            let what = "`personalise.fine_tune` = \"symmetrised-kl\" or \"ewc\"".to_owned();
-            return simulation_only(what, OBJECTIVES);
-        }
-    }
-    let arithmetic = properties.arithmetic.name;
-    if let Some(reason) = refusal_of_arithmetic(SourceName::Fleet, arithmetic) {
-        let what = format!("`simulation.arithmetic` = \"{}\"", arithmetic.name());
-        return simulation_only(what, reason);
-    }
-    if let (Some(_), Some(reason)) = (
-        experiment.scale_release(),
-        refusal_of_private_scale(SourceName::Fleet),
-    ) {
-        return simulation_only("`data.scale` = \"private\"".to_owned(), reason);
-    }
-    let strategy = experiment.privacy().mechanism.strategy.as_ref();
-    if let Some(reason) = strategy.and_then(|strategy| refusal_of_restart(strategy.kind())) {
-        return simulation_only("`privacy.family` = \"tree\"".to_owned(), reason);
-    }
-    if experiment.release().weight_cap.is_some() {
-        let what = "`cohort.weighting` by \"samples\"".to_owned();
-        return simulation_only(what, "real devices do not disclose their number of samples");
-    }
-    if experiment.task().hidden_count().is_some() {
-        return simulation_only("`model.hidden`".to_owned(), HIDDEN_LAYER);
-    }
+    experiment.fits_source(Setting::RealDevices)?;
     if let Some((what, reason)) = refusal_without_labels(experiment) {
-        return simulation_only(what.to_owned(), reason);
+        return Err(ServeError::SimulationOnly { what, reason });
     }
     let shape = shape(experiment).ok_or(ServeError::TooLarge {
         features: experiment.task().feature_count(),
@@ -307,8 +245,6 @@ fn refusal_without_labels(experiment: &Experiment) -> Option<(&'static str, &'st
             "an encoder with fewer parameters than a matrix has entries",
             ROOM,
         ))
-    } else if message.is_some() && experiment.privacy().mechanism.is_local() {
-        Some(("`privacy.trust` = \"local\" with matrices", MATRICES))
     } else if properties.recipe.is_some_and(is_unknown) {
         Some(("`contrast.augment`", RECIPE))
     } else if message.is_some_and(|message| message.max_samples > MAX_SAMPLES) {

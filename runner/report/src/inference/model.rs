@@ -203,7 +203,7 @@ impl TrainedModel {
 /// those of any other model as they are.
 fn with_biases(mut parameters: Vec<f32>, preprocessing: &Preprocessing) -> Vec<f32> {
     let (task, target) = (&preprocessing.task, &preprocessing.target);
-    let is_linear = *target == Target::Representation && task.nonlinear_key().is_none();
+    let is_linear = *target == Target::Representation && task.is_one_layer();
     if is_linear && task.tensors().as_slice().first() == Some(&parameters.len()) {
         parameters.resize(task.parameter_count(), 0.0);
     }

@@ -3,12 +3,13 @@
 
 use smolfed_accounting::selection::Selection;
 use smolfed_accounting::trade_off::TradeOff;
-use smolfed_accounting::{Delta, Epsilon};
+use smolfed_accounting::{Accountant, Delta, Epsilon};
 
 use super::*;
 use crate::config::Override;
 use crate::experiment::Experiment;
 use smolfed_data::DataFolders;
+use smolfed_release::origin::Origin;
 
 const TRIAL: &str = r#"
 name = "trial"
@@ -281,7 +282,7 @@ fn what_a_selection_does_not_cover_is_refused() {
     };
     let error = refused(&config, replay);
     assert!(
-        error.contains("`real devices or a recorded participation`"),
+        error.contains("`privacy.selection` and `--participation` contradict"),
         "{error}"
     );
     config.privacy.selection.as_mut().unwrap().seed = None;

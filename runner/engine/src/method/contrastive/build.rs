@@ -14,7 +14,7 @@ use super::augmentation;
 use super::learner::Contrastive;
 use super::privacy::{of_device, of_matrices};
 use super::settings::{ContrastSettings, Senders, Sharing};
-use crate::check::{ExperimentError, contradiction, in_range, number, out_of_range};
+use crate::check::{ExperimentError, in_range, number, out_of_range};
 use crate::method::contract::{Method, MethodProperties, SecondMessage};
 use crate::method::setup::Setup;
 use crate::method::supervised::{max_devices, refuse_keys_of_averaging};
@@ -59,13 +59,6 @@ pub(in crate::method) fn central_sc(setup: &Setup<'_>) -> Result<Box<dyn Method>
 }
 
 pub(super) fn contrastive(setup: &Setup<'_>, kind: Kind) -> Result<Contrastive, ExperimentError> {
-    if setup.model.init.is_some() {
-        return Err(contradiction(
-            "model.init",
-            "method",
-            "encoders that are learned without labels start from the seed",
-        ));
-    }
     let width = in_range("contrast.width", setup.contrast.width, WIDTH, MAX_WIDTH)? as usize;
     let (axes, features) = (setup.federation.axes(), setup.federation.feature_count());
     let task = Task::encoder(setup.model, &axes, features, width)?;
@@ -132,14 +125,6 @@ fn settings(
     if !views.is_multiple_of(2) {
         let expected = "an even number, as each view is paired with another one of its sample";
         return Err(out_of_range("contrast.views", f64::from(views), expected));
-    }
-    if kind == Kind::CentralSc && setup.privacy.asks_for_noise() {
-        return Err(contradiction(
-            "method",
-            "privacy",
-            "\"central-sc\" has all samples in one place, which noise on an update does not \
-             protect; leave the noise out",
-        ));
     }
     let variations = augmentation::variations(setup)?;
     let neighbours = in_range("contrast.neighbours", contrast.neighbours, NEIGHBOURS, 1000)?;

@@ -6,7 +6,7 @@ use smolfed_accounting::event::{
 use smolfed_accounting::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier};
 
 use super::settings::MIN_SAMPLES;
-use crate::check::{ExperimentError, contradiction, refuse};
+use crate::check::{ExperimentError, refuse};
 use crate::method::setup::Setup;
 use smolfed_data::federation::Federation;
 use smolfed_release::number::{significant, upper};
@@ -77,16 +77,11 @@ fn noise_multiplier_of(
 ) -> Result<NoiseMultiplier, ExperimentError> {
     let privacy = &setup.contrast.privacy;
     match (privacy.epsilon, privacy.noise_multiplier) {
-        (Some(_), Some(_)) => Err(contradiction(
-            "contrast.privacy.epsilon",
-            "contrast.privacy.noise_multiplier",
-            "set the noise with one of them only",
-        )),
         (None, None) => Ok(NoiseMultiplier::NONE),
         (None, Some(value)) => {
             NoiseMultiplier::new(value).map_err(refuse("contrast.privacy.noise_multiplier", value))
         }
-        (Some(epsilon), None) => {
+        (Some(epsilon), _) => {
             let target =
                 Epsilon::new(epsilon).map_err(refuse("contrast.privacy.epsilon", epsilon))?;
             plan.for_target(target, u64::from(max_releases))

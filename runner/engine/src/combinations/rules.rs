@@ -1,0 +1,408 @@
+//! The settings that exclude each other. Of several rules that an experiment breaks, the first in
+//! the table is named.
+
+use super::settings::Setting::{self, *};
+
+/// Settings that exclude each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The setting that an error names first.
+    pub first: Setting,
+    /// The other.
+    pub second: Setting,
+    /// The rule holds with this setting only.
+    pub third: Option<Setting>,
+    /// Why, and what to do.
+    pub advice: &'static str,
+}
+
+const fn rule(first: Setting, second: Setting, advice: &'static str) -> Rule {
+    let third = None;
+    Rule {
+        first,
+        second,
+        third,
+        advice,
+    }
+}
+
+impl Rule {
+    const fn with(self, third: Setting) -> Self {
+        Self {
+            third: Some(third),
+            ..self
+        }
+    }
+}
+
+const ONE_NOISE: &str = "set the noise with one of them only";
+const TURNS: &str = "devices that take turns, or come when they are available, need \
+                     \"correlated\", of which \"identity\" is the `privacy.family` with \
+                     independent noise";
+const WHOLE_PARTS: &str = "every device takes part in every b-th round, b = `privacy.separation`";
+const ONLY_CORRELATED: &str = "it is for `privacy.mechanism` = \"correlated\"";
+const NOISE_OF_STEPS: &str =
+    "noise in each local step is the device's own: set `privacy.trust` to \"local\"";
+const PRINTED_SCALE: &str =
+    "the paper's scale is that of device noise: set `privacy.trust` to \"local\"";
+const ALL_DEVICES: &str = "\"mean-over-all\" divides by all devices, not by those that were drawn";
+const ONE_LAYER: &str = "\"integer\" trains models of one layer: use \"f32\"";
+const ONE_LAYER_FAST: &str = "\"fast\" trains models of one layer: use \"f32\"";
+const ONLY_F32: &str = "the devices of this method train in \"f32\" only";
+const AXES: &str = "axes are for models whose weights are as long as a sample; for networks there \
+                    is `server.smooth_along = \"image\"`";
+const SEES_TRIALS: &str = "devices see every trial that they take part in: select in a simulation";
+const TRUSTED: &str =
+    "a server that is not trusted sees every trial, and their number: use \"central\"";
+const OTHER_UNIT: &str = "correlation matrices protect another unit, which the selection does not \
+                          cover: choose a method that sends updates alone";
+const NO_SCORE: &str = "the score is that of a shared model: choose a method that has one";
+const NO_COHORTS: &str = "one device holds all samples, so that there are no cohorts";
+const EVERY_DEVICE: &str = "with \"full\" every device takes part in every round";
+
+// Rules that other modules name.
+
+/// A layer that the protocol cannot describe.
+pub const UNKNOWN_LAYER: Rule = rule(
+    RealDevices,
+    HiddenLayer,
+    "the protocol does not know it: write it as `model.layers`, { type = \"dense\", outputs = .. } \
+     followed by { type = \"relu\" }",
+);
+/// Noise of too many bands, where the participations of a device are hidden one by one.
+pub const UNBANDED: Rule = rule(
+    Unbanded,
+    Correlated,
+    "with \"block-cyclic\" sampling each participation of a device is hidden by itself, which \
+         needs noise of at most `privacy.separation` bands: set it to \"identity\", \
+         \"square-root-banded\", \"banded-optimal-mean\" or \"banded-optimal-max\"",
+)
+.with(BlockCyclic);
+/// A tree under masks.
+pub const MASKED_TREE: Rule = rule(
+    Tree,
+    DistributedTrust,
+    "helpers combine the sums of the last rounds, and the nodes of a tree are none: choose \
+         another family",
+);
+/// A tree whose server may restart.
+pub const RESTARTED_TREE: Rule = rule(
+    RealDevices,
+    Tree,
+    "a server that restarts cannot go on with the open nodes of a tree: choose another \
+         `privacy.family`",
+);
+/// A cohort size and a rate.
+pub const TWO_SIZES: Rule = rule(CohortSize, SamplingRate, "give one of them");
+/// A cohort size where all devices take part.
+pub const SIZE_OF_ALL: Rule = rule(AllDevices, CohortSize, EVERY_DEVICE);
+/// A sampling rate where all devices take part.
+pub const RATE_OF_ALL: Rule = rule(AllDevices, SamplingRate, EVERY_DEVICE);
+
+/// All rules.
+pub const RULES: &[Rule] = &[
+    // Who takes part, and with how much noise.
+    rule(
+        DrawnFromAll,
+        Correlated,
+        "correlated noise is for devices that are not drawn at random from all: set \
+         `cohort.sampling` to \"block-cyclic\", \"rotation\", \"arrival\" or \"full\"",
+    ),
+    rule(
+        LocalTrust,
+        Correlated,
+        "the sums of several rounds are combined before noise is added, by a trusted server or \
+         under masks: set `privacy.trust` to \"central\" or \"distributed\"",
+    ),
+    rule(
+        AdaptiveClipNorm,
+        Correlated,
+        "sums of rounds with different clip norms are on different grids and cannot be combined: \
+         give a number",
+    ),
+    UNBANDED,
+    rule(Separation, Independent, ONLY_CORRELATED),
+    rule(Participations, Independent, ONLY_CORRELATED),
+    rule(Family, Independent, ONLY_CORRELATED),
+    rule(ByTurns, Independent, TURNS),
+    TWO_SIZES,
+    rule(WholeParts, CohortSize, WHOLE_PARTS).with(Correlated),
+    rule(WholeParts, SamplingRate, WHOLE_PARTS).with(Correlated),
+    SIZE_OF_ALL,
+    RATE_OF_ALL,
+    rule(
+        FixedClipNorm,
+        AdaptiveKeys,
+        "set `privacy.clip_norm` to \"adaptive\", or leave the table out",
+    ),
+    rule(Target, Multiplier, ONE_NOISE),
+    rule(Target, NoiseStd, ONE_NOISE),
+    rule(Multiplier, NoiseStd, ONE_NOISE),
+    rule(MatrixTarget, MatrixMultiplier, ONE_NOISE),
+    rule(Target, MaxEpsilon, "a target is also the limit"),
+    rule(
+        NoiseStd,
+        AdaptiveClipNorm,
+        "the noise follows an adaptive clip norm: give `privacy.noise_multiplier` or \
+         `privacy.epsilon`",
+    ),
+    rule(
+        SelectionShape,
+        PoissonTrials,
+        "a Poisson distribution has no shape: leave it out",
+    ),
+    // Keys of one method.
+    rule(
+        Unsmoothed,
+        Smoothing,
+        "use method \"dp-fed-ls\" to smooth, or a factor of 0",
+    ),
+    rule(
+        Proximal,
+        OwnProximal,
+        "with method \"fedprox\" the proximal term is `personalise.lambda`",
+    ),
+    rule(MeanOverAll, Realised, ALL_DEVICES),
+    rule(MeanOverAll, GivenDenominator, ALL_DEVICES),
+    rule(EachStep, CentralTrust, NOISE_OF_STEPS),
+    rule(EachStep, DistributedTrust, NOISE_OF_STEPS),
+    rule(CentralTrust, PrintedScale, PRINTED_SCALE),
+    rule(DistributedTrust, PrintedScale, PRINTED_SCALE),
+    rule(
+        InitialModel,
+        WithoutLabels,
+        "encoders that are learned without labels start from the seed",
+    ),
+    rule(
+        OneParticipant,
+        Noise,
+        "\"central-sc\" has all samples in one place, which noise on an update does not protect; \
+         leave the noise out",
+    ),
+    rule(
+        ClassTuning,
+        OtherThanSoftmax,
+        "\"symmetrised-kl\" and \"ewc\" are for softmax models without a hidden layer; use \
+         \"mean-regularised\"",
+    ),
+    // How devices calculate.
+    rule(
+        FloatingPoint,
+        FeatureFormat,
+        "only \"integer\" has such features: remove the table, or use it",
+    ),
+    rule(Fast, OnlyF32, ONLY_F32),
+    rule(Integer, OnlyF32, ONLY_F32),
+    rule(Integer, HiddenLayer, ONE_LAYER),
+    rule(Integer, Layers, ONE_LAYER),
+    rule(
+        Integer,
+        GradientSmoothing,
+        "\"integer\" does not smooth gradients: use \"f32\"",
+    ),
+    rule(
+        Integer,
+        PersonalModels,
+        "\"integer\" trains a shared model, and no personal ones: use \"f32\"",
+    ),
+    rule(Fast, HiddenLayer, ONE_LAYER_FAST),
+    rule(Fast, Layers, ONE_LAYER_FAST),
+    rule(
+        Fast,
+        GradientSmoothing,
+        "smoothed gradients are no combinations of samples, which \"fast\" needs: use \"f32\"",
+    ),
+    rule(
+        Fast,
+        EachStep,
+        "gradients with noise are no combinations of samples, which \"fast\" needs: use \"f32\"",
+    ),
+    // A clip norm that changes.
+    rule(
+        AdaptiveClipNorm,
+        EachStep,
+        "the gradients of local steps all have the same clip norm: give a number instead of \
+         \"adaptive\"",
+    ),
+    rule(
+        AdaptiveClipNorm,
+        NothingSent,
+        "its devices send no updates whose norms an adaptive clip norm could follow: give a \
+         number, or none",
+    ),
+    rule(
+        AdaptiveClipNorm,
+        OneParticipant,
+        "it has one participant, and an adaptive clip norm follows the norms of many: give a \
+         number, or none",
+    ),
+    // Correlated noise.
+    rule(
+        EachStep,
+        Correlated,
+        "correlated noise covers one release in a round: set `personalise.noise` to \
+         \"each-round\"",
+    ),
+    rule(
+        NothingSent,
+        Correlated,
+        "the devices of this method send nothing that noise could cover",
+    ),
+    rule(
+        OneParticipant,
+        Correlated,
+        "this method has one participant, in every round",
+    ),
+    rule(
+        Matrices,
+        Correlated,
+        "devices send their correlation matrices to each other, with noise of their own in every \
+         round: use method \"fedavg-sc\"",
+    ),
+    // Masks.
+    rule(
+        AdaptiveClipNorm,
+        DistributedTrust,
+        "the number that says whether an update was clipped has no mask: give a clip norm",
+    ),
+    rule(
+        PrivateScale,
+        DistributedTrust,
+        "the moments of features have no masks: give `data.scale` constants",
+    ),
+    rule(
+        OneParticipant,
+        DistributedTrust,
+        "this method has one participant, whose update would be the whole sum",
+    ),
+    rule(
+        Matrices,
+        DistributedTrust,
+        "devices send their correlation matrices to each other, and no helper masks them: use \
+         method \"fedavg-sc\"",
+    ),
+    MASKED_TREE,
+    rule(
+        PrivateScale,
+        NothingSent,
+        "its devices send no moments of features: give `data.scale` constants",
+    ),
+    // A private selection.
+    rule(Selection, RealDevices, SEES_TRIALS),
+    rule(Selection, Recorded, SEES_TRIALS),
+    rule(Selection, LocalTrust, TRUSTED),
+    rule(Selection, DistributedTrust, TRUSTED),
+    rule(
+        Selection,
+        Ledger,
+        "a shared ledger adds up releases, and a selection costs more than its releases: leave \
+         the ledger out",
+    ),
+    rule(
+        Selection,
+        OtherAccountant,
+        "the theorems are about Rényi divergence: use \"rdp\", or leave the accountant out",
+    ),
+    rule(
+        Selection,
+        Correlated,
+        "the cost of a selection is known for trials with independent noise: leave \
+         \"correlated\" out",
+    ),
+    rule(
+        Selection,
+        MaxEpsilon,
+        "a trial that stops early has no score: give a target, `privacy.epsilon`",
+    ),
+    rule(Selection, Matrices, OTHER_UNIT),
+    rule(Selection, WithoutLabels, OTHER_UNIT),
+    rule(Selection, OneParticipant, OTHER_UNIT),
+    rule(Selection, NoSharedModel, NO_SCORE),
+    rule(Selection, NothingSent, NO_SCORE),
+    rule(
+        Selection,
+        Values,
+        "the score is an accuracy, which is bounded: choose a model of classes",
+    ),
+    // Weights.
+    rule(
+        BySamples,
+        Realised,
+        "weights by \"samples\" are divided by their expected sum, not by the number drawn",
+    ),
+    rule(
+        BySamples,
+        EachStep,
+        "the releases of the local steps cannot be weighted afterwards",
+    ),
+    rule(
+        UniformWeights,
+        WeightCap,
+        "a cap is for weights by \"samples\"",
+    ),
+    // The server's step.
+    rule(Axes, HiddenLayer, AXES),
+    rule(Axes, Layers, AXES),
+    rule(
+        AutoDenoiser,
+        Correlated,
+        "\"auto\" takes the noise of each round as independent: use another denoiser",
+    ),
+    rule(Denoiser, Smoothing, "compare them in separate runs"),
+    // A recorded participation.
+    rule(Recorded, OneParticipant, NO_COHORTS),
+    // Real devices.
+    rule(RealDevices, OneParticipant, NO_COHORTS),
+    rule(
+        RealDevices,
+        NothingSent,
+        "its devices send nothing, so that they need no coordinator",
+    ),
+    rule(
+        RealDevices,
+        EachStep,
+        "real devices release one update in a round: use \"each-round\"",
+    ),
+    rule(
+        RealDevices,
+        FineTuning,
+        "real devices keep one model, which is the personal one",
+    )
+    .with(PersonalModels),
+    rule(
+        RealDevices,
+        FineTuning,
+        "fine-tuning is one participation more than the accounting counts on",
+    )
+    .with(Correlated),
+    rule(
+        RealDevices,
+        ClassTuning,
+        "real devices know \"plain\" and \"mean-regularised\"",
+    ),
+    rule(
+        RealDevices,
+        Fast,
+        "boards calculate in \"f32\" or \"integer\", and simulated devices have their bits",
+    ),
+    rule(
+        RealDevices,
+        PrivateScale,
+        "the protocol has no message for moments of features; give real devices the constants of \
+         a simulation on public data",
+    ),
+    RESTARTED_TREE,
+    rule(
+        RealDevices,
+        BySamples,
+        "real devices do not disclose their number of samples",
+    ),
+    UNKNOWN_LAYER,
+    rule(
+        RealDevices,
+        LocalTrust,
+        "real devices that add noise to their updates send no correlation matrix, whose noise \
+         hides one example and not the device: use \"central\", or method \"fedavg-sc\"",
+    )
+    .with(Matrices),
+];

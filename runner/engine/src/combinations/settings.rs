@@ -1,0 +1,230 @@
+//! What the parts of an experiment declare about themselves, as far as others must know it.
+
+use std::collections::BTreeSet;
+
+/// The table of settings: the key that an error names, and how a sentence names the setting.
+macro_rules! settings {
+    ($($(#[$doc:meta])* $variant:ident = $key:literal, $label:literal;)*) => {
+        /// Something that an experiment has, and that does not go with everything else.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Setting {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Setting {
+            /// The key that gives it, or the flag.
+            #[must_use]
+            pub const fn key(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $key,)*
+                }
+            }
+
+            /// What it is, in a sentence. Tables name methods by [`Self::of_method`] instead.
+            #[must_use]
+            pub const fn label(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $label,)*
+                }
+            }
+        }
+    };
+}
+
+settings! {
+    /// Some devices, or all, are real.
+    RealDevices = "smolfed serve", "real devices";
+    /// The cohorts are those of a record.
+    Recorded = "--participation", "a recorded participation";
+
+    /// Gradients of local steps are released.
+    EachStep = "personalise.noise", "`personalise.noise` = \"each-step\"";
+    /// Devices send nothing.
+    NothingSent = "method", "devices that send nothing";
+    /// One participant has all samples.
+    OneParticipant = "method", "all samples in one place";
+    /// Devices send correlation matrices beside their updates.
+    Matrices = "method", "correlation matrices";
+    /// Training uses no labels.
+    WithoutLabels = "method", "training without labels";
+    /// No model is shared by itself.
+    NoSharedModel = "method", "no model that all devices share";
+    /// Each device has a model of its own.
+    PersonalModels = "method", "personal models";
+    /// Devices train in `f32` whatever the configuration asks for.
+    OnlyF32 = "method", "training in \"f32\" only";
+    /// Averaging that has a twin with smoothing.
+    Unsmoothed = "method", "method \"dp-fed\"";
+    /// The proximal term is the method's.
+    OwnProximal = "personalise.lambda", "method \"fedprox\"";
+    /// The sum is divided by all devices.
+    MeanOverAll = "personalise.update", "`personalise.update` = \"mean-over-all\"";
+    /// The noise of DPFedMTL as printed.
+    PrintedScale = "personalise.noise_scale", "`personalise.noise_scale` = \"as-printed\"";
+    /// Devices train on after the last round.
+    FineTuning = "personalise.fine_tune", "`personalise.fine_tune`";
+    /// The same by an objective that compares probabilities of classes.
+    ClassTuning = "personalise.fine_tune",
+        "`personalise.fine_tune` = \"symmetrised-kl\" or \"ewc\"";
+
+    /// A hidden layer.
+    HiddenLayer = "model.hidden", "`model.hidden`";
+    /// Layers.
+    Layers = "model.layers", "`model.layers`";
+    /// Any model but a softmax without a hidden layer.
+    OtherThanSoftmax = "model.kind", "a model other than a softmax of one layer";
+    /// Predicted values in the place of classes.
+    Values = "model.kind", "a model of values";
+    /// Initial parameters from a file.
+    InitialModel = "model.init", "`model.init`";
+
+    /// Local training in the span of a device's samples.
+    Fast = "simulation.arithmetic", "`simulation.arithmetic` = \"fast\"";
+    /// Local training in integers.
+    Integer = "simulation.arithmetic", "`simulation.arithmetic` = \"integer\"";
+    /// Local training in floating point.
+    FloatingPoint = "simulation.arithmetic", "`simulation.arithmetic` = \"f32\" or \"fast\"";
+    /// How features are stored.
+    FeatureFormat = "simulation.integer", "`[simulation.integer]`";
+    /// A proximal term.
+    Proximal = "train.proximal", "`train.proximal`";
+    /// Smoothing of gradients on devices.
+    GradientSmoothing = "train.gradient_smoothing", "`train.gradient_smoothing`";
+
+    /// Moments of features that devices release.
+    PrivateScale = "data.scale", "`data.scale` = \"private\"";
+
+    /// Cohorts are drawn from all devices.
+    DrawnFromAll = "cohort.sampling", "`cohort.sampling` = \"uniform\" or \"poisson\"";
+    /// Parts of the devices take turns, or devices come by a timetable.
+    ByTurns = "cohort.sampling",
+        "`cohort.sampling` = \"rotation\", \"arrival\" or \"block-cyclic\"";
+    /// Cohorts are drawn from parts that take turns.
+    BlockCyclic = "cohort.sampling", "`cohort.sampling` = \"block-cyclic\"";
+    /// All devices take part in every round.
+    AllDevices = "cohort.sampling", "`cohort.sampling` = \"full\"";
+    /// All devices of a part, or all, take part.
+    WholeParts = "cohort.sampling", "`cohort.sampling` = \"rotation\" or \"full\"";
+    /// S.
+    CohortSize = "cohort.cohort_size", "`cohort.cohort_size`";
+    /// τ.
+    SamplingRate = "cohort.sampling_rate", "`cohort.sampling_rate`";
+    /// The sum is divided by the number drawn.
+    Realised = "cohort.denominator", "`cohort.denominator` = \"realised\"";
+    /// The sum is divided by a given number.
+    GivenDenominator = "cohort.denominator", "a number as `cohort.denominator`";
+    /// Updates are weighted by samples.
+    BySamples = "cohort.weighting", "`cohort.weighting` by \"samples\"";
+    /// All updates have the same weight.
+    UniformWeights = "cohort.weighting", "`cohort.weighting` = \"uniform\"";
+    /// The largest weight.
+    WeightCap = "cohort.weight_cap", "`cohort.weight_cap`";
+
+    /// The sum is smoothed.
+    Smoothing = "server.smoothing_factor", "`server.smoothing_factor`";
+    /// A denoiser.
+    Denoiser = "server.denoiser", "`server.denoiser`";
+    /// A denoiser that chooses by the noise of earlier releases.
+    AutoDenoiser = "server.denoiser", "`server.denoiser` = \"auto\" or \"auto-step\"";
+    /// Lengths of a sample's axes.
+    Axes = "server.axes", "`server.axes`";
+
+    /// Noise of any amount.
+    Noise = "privacy", "noise";
+    /// A target ε.
+    Target = "privacy.epsilon", "`privacy.epsilon`";
+    /// z.
+    Multiplier = "privacy.noise_multiplier", "`privacy.noise_multiplier`";
+    /// The noise's standard deviation.
+    NoiseStd = "privacy.noise_std", "`privacy.noise_std`";
+    /// A limit of ε.
+    MaxEpsilon = "privacy.max_epsilon", "`privacy.max_epsilon`";
+    /// A clip norm that follows the updates.
+    AdaptiveClipNorm = "privacy.clip_norm", "`privacy.clip_norm` = \"adaptive\"";
+    /// A clip norm that stays, or none.
+    FixedClipNorm = "privacy.clip_norm", "a number as `privacy.clip_norm`, or none";
+    /// How a clip norm follows the updates.
+    AdaptiveKeys = "privacy.adaptive", "`[privacy.adaptive]`";
+    /// A trusted server adds the noise.
+    CentralTrust = "privacy.trust", "`privacy.trust` = \"central\"";
+    /// Devices add their own noise.
+    LocalTrust = "privacy.trust", "`privacy.trust` = \"local\"";
+    /// Helpers add noise under masks.
+    DistributedTrust = "privacy.trust", "`privacy.trust` = \"distributed\"";
+    /// New noise in every round.
+    Independent = "privacy.mechanism", "independent noise";
+    /// Noise that cancels over rounds.
+    Correlated = "privacy.mechanism", "correlated noise";
+    /// b.
+    Separation = "privacy.separation", "`privacy.separation`";
+    /// k.
+    Participations = "privacy.participations", "`privacy.participations`";
+    /// How noise is correlated.
+    Family = "privacy.family", "`privacy.family`";
+    /// Noise from the nodes of a tree.
+    Tree = "privacy.family", "`privacy.family` = \"tree\"";
+    /// More bands than parts of the devices that take turns.
+    Unbanded = "privacy.family", "`privacy.family` = \"tree\" or \"square-root\"";
+    /// A ledger that runs share.
+    Ledger = "privacy.ledger", "`privacy.ledger`";
+    /// An accountant other than Rényi's.
+    OtherAccountant = "privacy.accountant", "`privacy.accountant` other than \"rdp\"";
+    /// The best of several trials, chosen under noise.
+    Selection = "privacy.selection", "`[privacy.selection]`";
+    /// The shape of the distribution of trials.
+    SelectionShape = "privacy.selection.shape", "`privacy.selection.shape`";
+    /// A Poisson number of trials.
+    PoissonTrials = "privacy.selection.trials", "`privacy.selection.trials` = \"poisson\"";
+    /// A target ε of correlation matrices.
+    MatrixTarget = "contrast.privacy.epsilon", "`contrast.privacy.epsilon`";
+    /// z of correlation matrices.
+    MatrixMultiplier = "contrast.privacy.noise_multiplier", "`contrast.privacy.noise_multiplier`";
+}
+
+impl Setting {
+    /// The setting in a sentence about an experiment with this method.
+    #[must_use]
+    pub fn of_method(self, method: &str) -> String {
+        match self.key() {
+            "method" => format!("method \"{method}\""),
+            _ => self.label().to_owned(),
+        }
+    }
+}
+
+/// What an experiment has, of all that does not go with everything else.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings(BTreeSet<Setting>);
+
+impl Settings {
+    /// Those that are there.
+    pub fn of(settings: impl IntoIterator<Item = (Setting, bool)>) -> Self {
+        let there = settings.into_iter().filter(|(_, is_there)| *is_there);
+        Self(there.map(|(setting, _)| setting).collect())
+    }
+
+    /// These and others.
+    #[must_use]
+    pub fn and(mut self, others: impl Into<Self>) -> Self {
+        self.0.extend(others.into().0);
+        self
+    }
+
+    /// Whether a setting is there.
+    #[must_use]
+    pub fn has(&self, setting: Setting) -> bool {
+        self.0.contains(&setting)
+    }
+}
+
+impl<const N: usize> From<[(Setting, bool); N]> for Settings {
+    fn from(settings: [(Setting, bool); N]) -> Self {
+        Self::of(settings)
+    }
+}
+
+impl From<Setting> for Settings {
+    fn from(setting: Setting) -> Self {
+        Self([setting].into())
+    }
+}
