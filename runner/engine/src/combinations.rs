@@ -66,7 +66,7 @@ impl Settings {
     ///
     /// # Errors
     /// [`Conflict`] with the first rule that they break.
-    pub fn check(&self, method: &'static str) -> Result<(), Conflict> {
+    pub fn agree(&self, method: &'static str) -> Result<(), Conflict> {
         let is_broken = |rule: &&Rule| {
             let Rule { first, second, .. } = rule;
             self.has(*first) && self.has(*second) && rule.third.is_none_or(|third| self.has(third))

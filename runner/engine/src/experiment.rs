@@ -7,13 +7,12 @@ pub mod cohort;
 mod correlated;
 mod distributed;
 mod keys;
+mod notes;
 pub mod scaling;
 pub mod trial;
 mod weighting;
 
-use smolfed_accounting::{
-    AccountingError, ClipNorm, PrivacyEvent, PrivacyUnit, Sampling, TrustModel,
-};
+use smolfed_accounting::{AccountingError, ClipNorm, PrivacyEvent, Sampling};
 use smolfed_core::params::{self, LearningRate};
 use smolfed_core::stream::Root;
 use smolfed_core::train::LocalTraining;
@@ -31,24 +30,20 @@ use crate::method::contract::{Method, MethodProperties};
 use crate::method::setup::Setup;
 use crate::server::adaptive::AdaptiveClip;
 use crate::server::{OwnStep, ServerStep};
-use crate::tables::cohort::Denominator;
 use crate::task::Task;
 use correlated::Correlated;
 use keys::Keys;
+use notes::{notes, uncovered};
 use scaling::ScaleRelease;
-use smolfed_data::classes::Classes;
-use smolfed_data::config::SourceConfig;
 use smolfed_data::federation::Federation;
-use smolfed_data::partition::Dealing;
-use smolfed_data::scale::Scale;
-use smolfed_release::SamplingScheme;
 use smolfed_release::masked::{HelperPolicy, Helpers, LocalHelpers};
 use smolfed_release::masking::Masking;
 use smolfed_release::origin::Origin;
-use smolfed_release::plan::{PrivacyPlan, Updates, earlier, of_unit};
+use smolfed_release::plan::{PrivacyPlan, Updates};
 use smolfed_release::statement::PrivacyStatement;
 use smolfed_release::{Channel, Fault, History, ReleaseSettings, weight};
 use trial::Trial;
+use weighting::Weights;
 
 /// An experiment that can run.
 #[derive(Clone, Debug)]
@@ -131,14 +126,18 @@ impl Experiment {
         let name = config.method.name();
         let declared = declared(&config, federation, &origin);
         // Before anything is planned, and again with what the method declares.
-        declared.check(name)?;
+        declared.agree(name)?;
         let mut keys = Keys::parse(&config, federation.device_count())?;
         let (sampling, correlated) = (keys.sampling, keys.correlated.as_ref());
         let setup = setup(&config, federation, sampling, spent, &origin);
         let method = build(&setup)?;
         let properties = method.properties();
-        let declared = declared.and(declared_by(&*method, &config));
-        declared.check(name)?;
+        let weights = Weights::parse(&config, properties);
+        let declared = declared
+            .and(properties.settings())
+            .and(weights.settings())
+            .and([(Setting::Matrices, method.second_message().is_some())]);
+        declared.agree(name)?;
         keys.training.proximal = properties.proximal.unwrap_or(keys.training.proximal);
         let scale_release = ScaleRelease::new(federation, &keys.privacy, sampling)?;
         if let Some(correlated) = correlated {
@@ -153,7 +152,7 @@ impl Experiment {
         let of_trial = trial.iter().map(|trial| &trial.side);
         let of_message = method.second_message().map(|message| &message.of_device);
         let side = of_scale.chain(of_trial).chain(of_message);
-        let weight_cap = weighting::cap(&config, federation, properties)?;
+        let weight_cap = weights.cap(federation)?;
         let privacy = PrivacyPlan::of_updates(Updates {
             rounds: config.rounds,
             keys: keys.privacy,
@@ -218,7 +217,7 @@ impl Experiment {
         self.declared
             .clone()
             .and(source)
-            .check(self.config.method.name())
+            .agree(self.config.method.name())
     }
 
     /// How cohorts are accounted.
@@ -456,15 +455,6 @@ fn declared(config: &Config, federation: &Federation, origin: &Origin) -> Settin
     ])
 }
 
-/// What a method declares, with the weights of its updates.
-fn declared_by(method: &dyn Method, config: &Config) -> Settings {
-    let properties = method.properties();
-    properties
-        .settings()
-        .and(weighting::settings(config, properties))
-        .and([(Setting::Matrices, method.second_message().is_some())])
-}
-
 /// What becomes of the devices' updates.
 fn release(
     keys: &Keys,
@@ -490,24 +480,6 @@ fn release(
         is_simulation: !matches!(origin, Origin::Fleet { .. }),
         fault: Fault::None,
     }
-}
-
-/// What is released and not covered by any ε of the experiment, a sentence each.
-fn uncovered(config: &Config, federation: &Federation) -> Vec<String> {
-    let reads = federation.reads().iter().map(|read| read.note());
-    // From outsiders, under distributed trust.
-    let hides_cohort = config.privacy.trust != TrustModel::Local
-        && matches!(
-            config.cohort.sampling,
-            SamplingScheme::Poisson | SamplingScheme::BlockCyclic
-        );
-    let is_realised = config.cohort.denominator == Denominator::Realised;
-    let size = (hides_cohort && is_realised).then(|| {
-        "The sum is divided by the number of devices drawn, as the paper prints it. That reveals \
-         the size of each cohort, which this epsilon does not cover."
-            .to_owned()
-    });
-    size.into_iter().chain(reads).collect()
 }
 
 /// Noise std of one release and one party in the first round.
@@ -548,49 +520,6 @@ pub(crate) fn setup<'a>(
         spent,
         origin,
     }
-}
-
-/// What a reader of the statement must know in addition to its numbers.
-fn notes(
-    config: &Config,
-    spent: &[PrivacyEvent],
-    origin: &Origin,
-    of_method: &[String],
-) -> Vec<String> {
-    let mut notes = origin.notes(config.run_seed(), config.privacy.trust);
-    notes.extend(earlier(&of_unit(spent, PrivacyUnit::Device)));
-    if let Some(cap) = config.cohort.weight_cap {
-        notes.push(format!(
-            "Updates are weighted by their number of samples, with weight 1 from {cap} samples on. \
-             The noise covers the largest weight, and epsilon holds for every device. The sum is \
-             divided by the expected number of devices and not by the sum of their weights, which \
-             would reveal something about the data."
-        ));
-    }
-    notes.extend(data_notes(config));
-    notes.extend_from_slice(of_method);
-    notes
-}
-
-/// What the configuration does to rows that do not fit it, whether there are such rows or not: how
-/// many there are depends on the data, and is said to whoever has them alone.
-fn data_notes(config: &Config) -> Vec<String> {
-    let SourceConfig::Stored(stored) = &config.data.source else {
-        return Vec::new();
-    };
-    let clips = matches!(&stored.scale, Scale::Constants(scale) if scale.has_bounds());
-    let drops = stored.set.classes().is_some_and(Classes::drops_unknown);
-    let clips = clips.then_some(
-        "Features beyond the bounds of `data.scale` are clipped to them: the bounds are constants \
-         of the configuration.",
-    );
-    let drops = drops.then_some("Rows of classes that `data.classes` does not list are left out.");
-    let rows = (stored.dealing == Dealing::Rows).then_some(
-        "Each row of the data is a device by itself (`data.partition` = \"rows\"): epsilon \
-         protects one row, and not all rows of one person.",
-    );
-    let notes = [clips, drops, rows].into_iter().flatten();
-    notes.map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ fn each_rule_is_the_first_that_its_settings_break() {
     for rule in RULES {
         let settings = Settings::from(rule.first).and(rule.second);
         let settings = rule.third.into_iter().fold(settings, Settings::and);
-        let found = settings.check("dp-fed").unwrap_err();
+        let found = settings.agree("dp-fed").unwrap_err();
         assert_eq!(found.rule, rule, "{found}");
     }
 }
@@ -42,7 +42,7 @@ fn each_rule_is_the_first_that_its_settings_break() {
 fn one_setting_goes_with_itself() {
     for rule in RULES {
         for setting in [rule.first, rule.second] {
-            assert_eq!(Settings::from(setting).check("dp-fed"), Ok(()));
+            assert_eq!(Settings::from(setting).agree("dp-fed"), Ok(()));
         }
     }
 }
@@ -52,7 +52,7 @@ fn sentences_name_keys_methods_and_sources() {
     let sentence = |settings: &[Setting], method| {
         let settings = settings.iter().copied();
         let settings = settings.fold(Settings::default(), Settings::and);
-        settings.check(method).unwrap_err().to_string()
+        settings.agree(method).unwrap_err().to_string()
     };
     assert_eq!(
         sentence(&[Setting::Separation, Setting::Independent], "dp-fed"),
@@ -104,7 +104,7 @@ fn goes_with(method: MethodName, setting: Setting) -> bool {
             let message = experiment.method().second_message();
             let declared = properties.settings().and(setting);
             let declared = declared.and([(Setting::Matrices, message.is_some())]);
-            declared.check(method.name()).is_ok()
+            declared.agree(method.name()).is_ok()
         }
         Err(ExperimentError::Combination(_)) => false,
         Err(error) => panic!("{error}"),

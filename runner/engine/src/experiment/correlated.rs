@@ -48,6 +48,21 @@ impl Correlated {
         }))
     }
 
+    /// How cohorts are accounted, and who takes part.
+    ///
+    /// # Errors
+    /// [`ExperimentError`] for the first invalid key of `[cohort]`.
+    pub fn cohorts(
+        &self,
+        config: &Config,
+        device_count: u32,
+    ) -> Result<(Sampling, Attendance), ExperimentError> {
+        let sampling = self.strategy.sampling(device_count);
+        let sampling = sampling.map_err(refuse("data.devices", device_count))?;
+        let attendance = attendance(&config.cohort, &self.strategy, sampling, config.seed)?;
+        Ok((sampling, attendance))
+    }
+
     /// Refuses a timetable that does not go with it, or too large a cohort.
     ///
     /// # Errors
@@ -160,18 +175,9 @@ fn drawn_in_turn(
     drawn.map_err(|_| Conflict::of(&UNBANDED).into())
 }
 
-/// The sampling that is accounted.
-pub(super) fn sampling(
-    strategy: &Strategy,
-    device_count: u32,
-) -> Result<Sampling, ExperimentError> {
-    let sampling = strategy.sampling(device_count);
-    sampling.map_err(refuse("data.devices", device_count))
-}
-
 /// Who takes part: by the timetable that the configuration names, those of its devices that are
 /// drawn, or all devices in every round.
-pub(super) fn attendance(
+fn attendance(
     cohort: &CohortConfig,
     strategy: &Strategy,
     sampling: Sampling,

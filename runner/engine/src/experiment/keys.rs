@@ -10,14 +10,15 @@ use smolfed_core::smooth::{LaplacianSmoothing, NarrowSmoothing};
 use smolfed_core::train::{Clipping, LocalTraining};
 
 use super::cohort::sampling;
-use super::correlated::{self, Correlated};
+use super::correlated::Correlated;
 use crate::attendance::Attendance;
 use crate::check::{ExperimentError, at_least_one, number, out_of_range, refuse};
 use crate::config::Config;
 use crate::server::adaptive::AdaptiveClip;
 use crate::server::keys::ServerKeys;
 use crate::tables::privacy::{ClipNormSetting, PrivacyConfig};
-use crate::tables::train::ClipTime;
+use crate::tables::server::ServerConfig;
+use crate::tables::train::{ClipTime, TrainConfig};
 use smolfed_release::Encoding;
 use smolfed_release::plan::{BitNoise, NoiseAmount, PrivacyKeys};
 
@@ -51,61 +52,24 @@ impl Keys {
     pub fn parse(config: &Config, device_count: u32) -> Result<Self, ExperimentError> {
         names_a_directory(&config.name)?;
         let correlated = Correlated::parse(config, device_count)?;
-        let (sampling, attendance) = attendance(config, correlated.as_ref(), device_count)?;
+        let (sampling, attendance) = match &correlated {
+            Some(correlated) => correlated.cohorts(config, device_count)?,
+            None => {
+                let sampling = sampling(&config.cohort, device_count, None)?;
+                (sampling, Attendance::Drawn(sampling))
+            }
+        };
         let adaptive = adaptive(config, sampling)?;
         let encoding = encoding(&config.privacy, adaptive.as_ref())?;
-        let (train, server) = (&config.train, &config.server);
         at_least_one("rounds", config.rounds)?;
         at_least_one("cohort.weight_cap", config.cohort.weight_cap.unwrap_or(1))?;
-        at_least_one("train.epochs", train.epochs)?;
-        let batch_size = NonZeroU32::new(train.batch_size)
-            .ok_or_else(|| out_of_range("train.batch_size", 0.0, "at least 1"))?;
-        let smoothing = train.gradient_smoothing;
-        let gradient_smoothing = NarrowSmoothing::new(smoothing as f32)
-            .map_err(|_| out_of_range("train.gradient_smoothing", smoothing, "from 0 to 256"))?;
-        let decay = train.learning_rate_decay;
-        if !(decay > 0.0 && decay <= 1.0) {
-            let expected = "above 0 and at most 1";
-            return Err(out_of_range("train.learning_rate_decay", decay, expected));
-        }
-        let rate = number(
-            "train.learning_rate",
-            train.learning_rate,
-            LearningRate::new,
-        )?;
-        let training = LocalTraining {
-            epochs: train.epochs,
-            batch_size,
-            learning_rate: rate,
-            weight_decay: number("train.weight_decay", train.weight_decay, Penalty::new)?,
-            proximal: number("train.proximal", train.proximal, Penalty::new)?,
-            clip_norm: encoding.grid().map(|grid| grid.clip_norm()),
-            clipping: match train.clip {
-                ClipTime::EveryStep => Clipping::EveryStep,
-                ClipTime::Final => Clipping::Final,
-            },
-            gradient_smoothing: (smoothing > 0.0).then_some(gradient_smoothing),
-        };
-        let factor = server.smoothing_factor;
-        let wanted = "a finite number, 0 or more";
-        let smoothing = LaplacianSmoothing::new(factor as f32)
-            .map_err(|_| out_of_range("server.smoothing_factor", factor, wanted))?;
-        let rate = number(
-            "server.learning_rate",
-            server.learning_rate,
-            LearningRate::new,
-        )?;
         Ok(Self {
             sampling,
             attendance,
             encoding,
-            training,
-            learning_rate_decay: decay,
-            server: ServerKeys {
-                learning_rate: rate,
-                // 0 is none.
-                smoothing: (factor > 0.0).then_some(smoothing),
-            },
+            training: training(&config.train, encoding)?,
+            learning_rate_decay: decay(&config.train)?,
+            server: server(&config.server)?,
             privacy: PrivacyKeys {
                 bit_noise: adaptive
                     .map(|_| bit_noise(&config.privacy, sampling))
@@ -123,19 +87,57 @@ impl Keys {
     }
 }
 
-/// How cohorts are accounted, and who takes part.
-fn attendance(
-    config: &Config,
-    correlated: Option<&Correlated>,
-    device_count: u32,
-) -> Result<(Sampling, Attendance), ExperimentError> {
-    let Some(Correlated { strategy, .. }) = correlated else {
-        let sampling = sampling(&config.cohort, device_count, None)?;
-        return Ok((sampling, Attendance::Drawn(sampling)));
-    };
-    let sampling = correlated::sampling(strategy, device_count)?;
-    let attendance = correlated::attendance(&config.cohort, strategy, sampling, config.seed)?;
-    Ok((sampling, attendance))
+/// Local training in the first round.
+fn training(train: &TrainConfig, encoding: Encoding) -> Result<LocalTraining, ExperimentError> {
+    at_least_one("train.epochs", train.epochs)?;
+    let batch_size = NonZeroU32::new(train.batch_size)
+        .ok_or_else(|| out_of_range("train.batch_size", 0.0, "at least 1"))?;
+    let smoothing = train.gradient_smoothing;
+    let gradient_smoothing = NarrowSmoothing::new(smoothing as f32)
+        .map_err(|_| out_of_range("train.gradient_smoothing", smoothing, "from 0 to 256"))?;
+    let rate = train.learning_rate;
+    Ok(LocalTraining {
+        epochs: train.epochs,
+        batch_size,
+        learning_rate: number("train.learning_rate", rate, LearningRate::new)?,
+        weight_decay: number("train.weight_decay", train.weight_decay, Penalty::new)?,
+        proximal: number("train.proximal", train.proximal, Penalty::new)?,
+        clip_norm: encoding.grid().map(|grid| grid.clip_norm()),
+        clipping: match train.clip {
+            ClipTime::EveryStep => Clipping::EveryStep,
+            ClipTime::Final => Clipping::Final,
+        },
+        gradient_smoothing: (smoothing > 0.0).then_some(gradient_smoothing),
+    })
+}
+
+/// Factor on the learning rate from one round to the next.
+fn decay(train: &TrainConfig) -> Result<f64, ExperimentError> {
+    let decay = train.learning_rate_decay;
+    match decay > 0.0 && decay <= 1.0 {
+        true => Ok(decay),
+        false => Err(out_of_range(
+            "train.learning_rate_decay",
+            decay,
+            "above 0 and at most 1",
+        )),
+    }
+}
+
+fn server(server: &ServerConfig) -> Result<ServerKeys, ExperimentError> {
+    let (factor, rate) = (server.smoothing_factor, server.learning_rate);
+    let smoothing = LaplacianSmoothing::new(factor as f32).map_err(|_| {
+        out_of_range(
+            "server.smoothing_factor",
+            factor,
+            "a finite number, 0 or more",
+        )
+    })?;
+    Ok(ServerKeys {
+        learning_rate: number("server.learning_rate", rate, LearningRate::new)?,
+        // 0 is none.
+        smoothing: (factor > 0.0).then_some(smoothing),
+    })
 }
 
 /// How the clip norm changes; `None` if it does not.

@@ -7,49 +7,57 @@ use crate::method::contract::MethodProperties;
 use crate::tables::cohort::Weighting;
 use smolfed_data::federation::Federation;
 
-/// How updates are weighted; `None` if one device has all samples. Encoders that learn without
-/// labels are weighted by samples, as their loss is (docs/papers.md, F5), unless there is a clip
-/// norm: then weights are uniform by default, and no cap is needed.
-fn weighting(config: &Config, properties: &MethodProperties) -> Option<Weighting> {
-    let by_samples = !properties.uses_labels && config.privacy.clip_norm.is_none();
-    let default = match by_samples {
-        true => Weighting::Samples,
-        false => Weighting::Uniform,
-    };
-    let weighting = config.cohort.weighting.unwrap_or(default);
-    (!properties.has_one_participant).then_some(weighting)
+/// How updates are weighted.
+pub(super) struct Weights {
+    /// `None` if one device has all samples.
+    weighting: Option<Weighting>,
+    cap: Option<u32>,
+    is_clipped: bool,
 }
 
-/// What the weights declare ([`crate::combinations`]).
-pub(super) fn settings(config: &Config, properties: &MethodProperties) -> Settings {
-    let weighting = weighting(config, properties);
-    Settings::of([
-        (Setting::BySamples, weighting == Some(Weighting::Samples)),
-        (
-            Setting::UniformWeights,
-            weighting == Some(Weighting::Uniform),
-        ),
-    ])
-}
+impl Weights {
+    /// Encoders that learn without labels are weighted by samples, as their loss is
+    /// (docs/papers.md, F5), unless there is a clip norm: then weights are uniform by default, and
+    /// no cap is needed.
+    pub fn parse(config: &Config, properties: &MethodProperties) -> Self {
+        let is_clipped = config.privacy.clip_norm.is_some();
+        let default = match properties.uses_labels || is_clipped {
+            true => Weighting::Uniform,
+            false => Weighting::Samples,
+        };
+        let weighting = config.cohort.weighting.unwrap_or(default);
+        Self {
+            weighting: (!properties.has_one_participant).then_some(weighting),
+            cap: config.cohort.weight_cap,
+            is_clipped,
+        }
+    }
 
-/// The number of samples at which the weight of an update stops growing; `None` for uniform
-/// weights.
-pub(super) fn cap(
-    config: &Config,
-    federation: &Federation,
-    properties: &MethodProperties,
-) -> Result<Option<u32>, ExperimentError> {
-    match (weighting(config, properties), config.cohort.weight_cap) {
-        (None | Some(Weighting::Uniform), _) => Ok(None),
-        (Some(Weighting::Samples), Some(cap)) => Ok(Some(cap)),
-        (Some(Weighting::Samples), None) if config.privacy.clip_norm.is_some() => {
-            Err(ExperimentError::Missing {
+    /// What they declare ([`crate::combinations`]).
+    pub fn settings(&self) -> Settings {
+        let is = |weighting| self.weighting == Some(weighting);
+        Settings::of([
+            (Setting::BySamples, is(Weighting::Samples)),
+            (Setting::UniformWeights, is(Weighting::Uniform)),
+        ])
+    }
+
+    /// The number of samples at which the weight of an update stops growing; `None` for uniform
+    /// weights.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Missing`] if clipped updates have none.
+    pub fn cap(&self, federation: &Federation) -> Result<Option<u32>, ExperimentError> {
+        match (self.weighting, self.cap) {
+            (None | Some(Weighting::Uniform), _) => Ok(None),
+            (Some(Weighting::Samples), Some(cap)) => Ok(Some(cap)),
+            (Some(Weighting::Samples), None) if self.is_clipped => Err(ExperimentError::Missing {
                 key: "cohort.weight_cap",
                 purpose: "the largest weight multiplies the influence of one device on the sum, \
                           and must not depend on the data: give the number of samples at which the \
                           weight stops growing",
-            })
+            }),
+            (Some(Weighting::Samples), None) => Ok(federation.sample_counts().max()),
         }
-        (Some(Weighting::Samples), None) => Ok(federation.sample_counts().max()),
     }
 }

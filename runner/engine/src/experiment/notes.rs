@@ -1,0 +1,75 @@
+//! What a statement says beside its numbers, in sentences.
+
+use smolfed_accounting::{PrivacyEvent, PrivacyUnit, TrustModel};
+
+use crate::config::Config;
+use crate::tables::cohort::Denominator;
+use smolfed_data::classes::Classes;
+use smolfed_data::config::SourceConfig;
+use smolfed_data::federation::Federation;
+use smolfed_data::partition::Dealing;
+use smolfed_data::scale::Scale;
+use smolfed_release::SamplingScheme;
+use smolfed_release::origin::Origin;
+use smolfed_release::plan::{earlier, of_unit};
+
+/// What a reader of the statement must know in addition to its numbers.
+pub(super) fn notes(
+    config: &Config,
+    spent: &[PrivacyEvent],
+    origin: &Origin,
+    of_method: &[String],
+) -> Vec<String> {
+    let mut notes = origin.notes(config.run_seed(), config.privacy.trust);
+    notes.extend(earlier(&of_unit(spent, PrivacyUnit::Device)));
+    if let Some(cap) = config.cohort.weight_cap {
+        notes.push(format!(
+            "Updates are weighted by their number of samples, with weight 1 from {cap} samples on. \
+             The noise covers the largest weight, and epsilon holds for every device. The sum is \
+             divided by the expected number of devices and not by the sum of their weights, which \
+             would reveal something about the data."
+        ));
+    }
+    notes.extend(data_notes(config));
+    notes.extend_from_slice(of_method);
+    notes
+}
+
+/// What the configuration does to rows that do not fit it, whether there are such rows or not: how
+/// many there are depends on the data, and is said to whoever has them alone.
+fn data_notes(config: &Config) -> Vec<String> {
+    let SourceConfig::Stored(stored) = &config.data.source else {
+        return Vec::new();
+    };
+    let clips = matches!(&stored.scale, Scale::Constants(scale) if scale.has_bounds());
+    let drops = stored.set.classes().is_some_and(Classes::drops_unknown);
+    let clips = clips.then_some(
+        "Features beyond the bounds of `data.scale` are clipped to them: the bounds are constants \
+         of the configuration.",
+    );
+    let drops = drops.then_some("Rows of classes that `data.classes` does not list are left out.");
+    let rows = (stored.dealing == Dealing::Rows).then_some(
+        "Each row of the data is a device by itself (`data.partition` = \"rows\"): epsilon \
+         protects one row, and not all rows of one person.",
+    );
+    let notes = [clips, drops, rows].into_iter().flatten();
+    notes.map(str::to_owned).collect()
+}
+
+/// What is released and not covered by any ε of the experiment, a sentence each.
+pub(super) fn uncovered(config: &Config, federation: &Federation) -> Vec<String> {
+    let reads = federation.reads().iter().map(|read| read.note());
+    // From outsiders, under distributed trust.
+    let hides_cohort = config.privacy.trust != TrustModel::Local
+        && matches!(
+            config.cohort.sampling,
+            SamplingScheme::Poisson | SamplingScheme::BlockCyclic
+        );
+    let is_realised = config.cohort.denominator == Denominator::Realised;
+    let size = (hides_cohort && is_realised).then(|| {
+        "The sum is divided by the number of devices drawn, as the paper prints it. That reveals \
+         the size of each cohort, which this epsilon does not cover."
+            .to_owned()
+    });
+    size.into_iter().chain(reads).collect()
+}
