@@ -10,7 +10,9 @@ use std::sync::Mutex;
 use smolfed_core::clip::clip_l2;
 use smolfed_core::contrast::correlation::{self, SumMemory, sum_into};
 use smolfed_core::contrast::{self, Augmented, BatchMemory, Objective, Projection, TrainingMemory};
-use smolfed_core::model::{Activation, Encoder, Linear, Logistic, Model, Sequential, Softmax};
+use smolfed_core::model::{
+    Activation, Encoder, Linear, Logistic, Model, Parametric, Sequential, Softmax,
+};
 use smolfed_core::personal::{
     Anchor, NoisySteps, StepMemory, descend, descend_released, difference,
 };

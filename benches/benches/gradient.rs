@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use pulp::{Arch, NullaryFnOnce};
-use smolfed_core::model::{BATCH_GROUP, Model, ModelError, Softmax};
+use smolfed_core::model::{BATCH_GROUP, Model, ModelError, Parametric, Softmax};
 use smolfed_core::samples::SampleSlice;
 
 const BATCH: usize = 10;

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use smolfed_core::model::{BATCH_GROUP, Model, Softmax};
+use smolfed_core::model::{BATCH_GROUP, Parametric, Softmax};
 use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
 use smolfed_core::stream::Purpose;
 use smolfed_core::train::{Clipping, LocalTraining, Workspace};

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use smolfed_core::model::{Layer, Model, Sequential, SequentialError, Shape};
+use smolfed_core::model::{Layer, Model, Parametric, Sequential, SequentialError, Shape};
 use smolfed_core::params::{ClipNorm, LearningRate, ParamError};
 use smolfed_core::stream::Purpose;
 use smolfed_core::train::{LocalTraining, Workspace};

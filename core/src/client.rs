@@ -186,7 +186,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        model::{Const, Linear, Model},
+        model::{Const, Linear, Parametric},
         params::{ClipNorm, LearningRate},
         quantize::Grid,
         samples::SampleSlice,

@@ -99,7 +99,7 @@ pub fn loss_and_gradient<R: Representation, V: Views>(
     objective: &Objective<'_>,
     memory: &mut BatchMemory<'_>,
 ) -> Result<f32, TrainError> {
-    let (width, pairs) = (encoder.width(), views.pair_count());
+    let (width, pairs) = (encoder.output_count(), views.pair_count());
     let total = 2 * pairs * batch.len();
     if total == 0 {
         return Err(TrainError::NoSamples);
@@ -187,7 +187,7 @@ fn check<R: Representation>(
     objective: &Objective<'_>,
     memory: &BatchMemory<'_>,
 ) -> Result<(), TrainError> {
-    let width = encoder.width();
+    let width = encoder.output_count();
     for (found, expected) in [
         (parameters.len(), encoder.parameter_count()),
         (memory.gradient.len(), encoder.parameter_count()),
@@ -340,7 +340,7 @@ pub fn represent<R: Representation>(
     hidden: &mut [f32],
     representations: &mut [f32],
 ) -> Result<(), TrainError> {
-    let expected = samples.len() * encoder.width();
+    let expected = samples.len() * encoder.output_count();
     for (found, expected) in [
         (representations.len(), expected),
         (hidden.len(), encoder.hidden_count()),
@@ -351,7 +351,7 @@ pub fn represent<R: Representation>(
         }
     }
     encoder.begin(parameters, hidden)?;
-    let rows = representations.chunks_exact_mut(encoder.width().max(1));
+    let rows = representations.chunks_exact_mut(encoder.output_count().max(1));
     for (index, z) in rows.enumerate() {
         encoder.forward(parameters, samples.features(index), hidden, z)?;
     }

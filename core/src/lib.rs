@@ -158,7 +158,9 @@ pub use client::Client;
 pub use clip::clip_l2;
 pub use identity::Identity;
 pub use ledger::Ledger;
-pub use model::{Activation, Const, Dim, Encoder, FixedModel, Linear, Logistic, Model, Softmax};
+pub use model::{
+    Activation, Const, Dim, Encoder, FixedModel, Linear, Logistic, Model, Parametric, Softmax,
+};
 pub use noise::DiscreteGaussian;
 pub use params::{ClipNorm, LearningRate, NoiseMultiplier, Penalty};
 pub use participation::Participation;

@@ -53,8 +53,27 @@ macro_rules! each_model {
     };
 }
 
-/// A model: loss, gradient and scores over flat parameters that it does not own.
-pub trait Model {
+/// A function of a sample over flat parameters that it does not own: what models and
+/// [representations](crate::contrast::Representation) have in common.
+pub trait Parametric {
+    /// Features of a sample.
+    fn feature_count(&self) -> usize;
+
+    /// Results of a sample: the scores of a model (1, or the number of classes), or the numbers of
+    /// a representation.
+    fn output_count(&self) -> usize;
+
+    /// Number of parameters.
+    fn parameter_count(&self) -> usize;
+
+    /// The layers, if its kind leaves them open.
+    fn network(&self) -> Option<&Sequential> {
+        None
+    }
+}
+
+/// A model: loss, gradient and scores.
+pub trait Model: Parametric {
     /// A class (`u16`) or a value (`f32`).
     type Target: Copy;
 
@@ -72,12 +91,6 @@ pub trait Model {
     /// would count every sample twice.
     const HAS_HALVES: bool = false;
 
-    /// Features of a sample.
-    fn feature_count(&self) -> usize;
-
-    /// Scores of a sample: 1, or the number of classes.
-    fn output_count(&self) -> usize;
-
     /// Lengths of the parameter tensors, layer by layer: W, then b where a layer is affine.
     fn tensors(&self) -> Self::Tensors;
 
@@ -92,21 +105,9 @@ pub trait Model {
         0
     }
 
-    /// The layers, if its kind leaves them open.
-    fn network(&self) -> Option<&Sequential> {
-        None
-    }
-
-    /// Number of parameters.
-    fn parameter_count(&self) -> usize {
-        let tensors = self.tensors();
-        let lengths = tensors.as_ref().iter();
-        lengths.fold(0, |total, length| total.saturating_add(*length))
-    }
-
     /// Mean loss over the samples that `batch` names, and its gradient into `gradient`.
     ///
-    /// * Shape: `parameters` and `gradient` have [`Self::parameter_count`] entries; `scratch`
+    /// * Shape: `parameters` and `gradient` have [`Parametric::parameter_count`] entries; `scratch`
     ///   at least [`Self::scratch_count`] of one sample, best of [`BATCH_GROUP`]. Its length does
     ///   not change the result.
     /// * Cost: 4 · batch · parameters flop; reduces in the order of [`crate::lanes`] over features,
@@ -179,7 +180,7 @@ pub trait Model {
     /// Scores of one sample into `scores`: the predicted value ([`Linear`]), the logit of class 1
     /// ([`Logistic`]), the logits (the others).
     ///
-    /// * Shape: `scores` has [`Self::output_count`] entries; `scratch` at least
+    /// * Shape: `scores` has [`Parametric::output_count`] entries; `scratch` at least
     ///   [`Self::score_scratch_count`].
     ///
     /// # Errors
@@ -194,7 +195,8 @@ pub trait Model {
         self.batch_scores(parameters, &One(features), &[0], scratch, scores)
     }
 
-    /// Scores of the samples that `batch` names, one row of [`Self::output_count`] after the other.
+    /// Scores of the samples that `batch` names, one row of [`Parametric::output_count`] after the
+    /// other.
     ///
     /// * Shape: `scratch` has at least [`Self::score_scratch_count`] entries.
     ///

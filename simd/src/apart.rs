@@ -2,7 +2,7 @@
 //! steps with them.
 
 use pulp::{Arch, NullaryFnOnce};
-use smolfed_core::model::{BatchPart, Model, ModelError, ModelKind, Sums, Then};
+use smolfed_core::model::{BatchPart, Model, ModelError, ModelKind, Parametric, Sums, Then};
 use smolfed_core::samples::Samples;
 
 /// Whether a model scores a sample as `Wx + b`. All that do have the same scores, and the core's
@@ -20,13 +20,7 @@ pub(crate) const fn is_affine<M: Model>() -> bool {
 #[derive(Clone, Copy)]
 pub(crate) struct Apart<M>(pub(crate) M);
 
-impl<M: Model> Model for Apart<M> {
-    type Target = M::Target;
-    type Tensors = M::Tensors;
-
-    const KIND: ModelKind = M::KIND;
-    const LARGEST_TENSOR: usize = M::LARGEST_TENSOR;
-
+impl<M: Model> Parametric for Apart<M> {
     fn feature_count(&self) -> usize {
         self.0.feature_count()
     }
@@ -34,6 +28,18 @@ impl<M: Model> Model for Apart<M> {
     fn output_count(&self) -> usize {
         self.0.output_count()
     }
+
+    fn parameter_count(&self) -> usize {
+        self.0.parameter_count()
+    }
+}
+
+impl<M: Model> Model for Apart<M> {
+    type Target = M::Target;
+    type Tensors = M::Tensors;
+
+    const KIND: ModelKind = M::KIND;
+    const LARGEST_TENSOR: usize = M::LARGEST_TENSOR;
 
     fn tensors(&self) -> Self::Tensors {
         self.0.tensors()
@@ -45,10 +51,6 @@ impl<M: Model> Model for Apart<M> {
 
     fn score_scratch_count(&self) -> usize {
         self.0.score_scratch_count()
-    }
-
-    fn parameter_count(&self) -> usize {
-        self.0.parameter_count()
     }
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! Local training and scores of each model, with the widest vectors of this machine.
 
 use pulp::{Arch, NullaryFnOnce};
-use smolfed_core::model::{Distilled, Model, ModelError, Softmax, WithRow};
+use smolfed_core::model::{Distilled, Model, ModelError, Parametric, Softmax, WithRow};
 use smolfed_core::personal::{self, Anchor, PersonalTraining, StepMemory};
 use smolfed_core::samples::Samples;
 use smolfed_core::stream::Stream;

@@ -2,7 +2,7 @@
 
 use pulp::{Arch, NullaryFnOnce};
 use smolfed_core::contrast::{Projection, Representation};
-use smolfed_core::model::{Encoder, ModelError, ModelKind, Sequential};
+use smolfed_core::model::{Encoder, ModelError, ModelKind, Parametric, Sequential};
 use smolfed_core::stream::{Purpose, Root, StreamId};
 
 /// An encoder of run-time size.
@@ -35,7 +35,7 @@ impl Network {
                 let _ = network.initialise(&mut parameters, &mut rng);
                 // A network for classes starts with an upper layer of zeros; representations that
                 // are all zero would have no gradient.
-                let (hidden, width) = (network.hidden_count(), self.width());
+                let (hidden, width) = (network.hidden_count(), self.output_count());
                 let upper = (self.feature_count() + 1) * hidden;
                 let weights = parameters.get_mut(upper..upper + hidden * width);
                 Projection::new(hidden, width).initialise(weights.unwrap_or_default(), &mut rng);
@@ -48,12 +48,28 @@ impl Network {
     }
 }
 
-impl Representation for Network {
-    fn kind(&self) -> ModelKind {
+impl Parametric for Network {
+    fn feature_count(&self) -> usize {
         match self {
-            Self::Linear(map) => map.kind(),
-            Self::Hidden(network) => network.kind(),
-            Self::Layers(network) => network.kind(),
+            Self::Linear(map) => map.feature_count(),
+            Self::Hidden(network) => network.feature_count(),
+            Self::Layers(network) => network.feature_count(),
+        }
+    }
+
+    fn output_count(&self) -> usize {
+        match self {
+            Self::Linear(map) => map.output_count(),
+            Self::Hidden(network) => network.output_count(),
+            Self::Layers(network) => network.output_count(),
+        }
+    }
+
+    fn parameter_count(&self) -> usize {
+        match self {
+            Self::Linear(map) => map.parameter_count(),
+            Self::Hidden(network) => network.parameter_count(),
+            Self::Layers(network) => network.parameter_count(),
         }
     }
 
@@ -63,20 +79,14 @@ impl Representation for Network {
             Self::Linear(_) | Self::Hidden(_) => None,
         }
     }
+}
 
-    fn feature_count(&self) -> usize {
+impl Representation for Network {
+    fn kind(&self) -> ModelKind {
         match self {
-            Self::Linear(map) => map.feature_count(),
-            Self::Hidden(network) => Representation::feature_count(network),
-            Self::Layers(network) => Representation::feature_count(network),
-        }
-    }
-
-    fn width(&self) -> usize {
-        match self {
-            Self::Linear(map) => map.width(),
-            Self::Hidden(network) => network.width(),
-            Self::Layers(network) => network.width(),
+            Self::Linear(map) => map.kind(),
+            Self::Hidden(network) => network.kind(),
+            Self::Layers(network) => network.kind(),
         }
     }
 
@@ -85,14 +95,6 @@ impl Representation for Network {
             Self::Linear(map) => map.hidden_count(),
             Self::Hidden(network) => Representation::hidden_count(network),
             Self::Layers(network) => network.hidden_count(),
-        }
-    }
-
-    fn parameter_count(&self) -> usize {
-        match self {
-            Self::Linear(map) => map.parameter_count(),
-            Self::Hidden(network) => Representation::parameter_count(network),
-            Self::Layers(network) => network.parameter_count(),
         }
     }
 

@@ -38,7 +38,7 @@ mod steps;
 use pulp::{Arch, Simd, WithSimd};
 use smolfed_core::clip::clip_l2;
 use smolfed_core::lanes::{norm, squared_norm};
-use smolfed_core::model::{Linear, Logistic, Model, ModelError, Softmax};
+use smolfed_core::model::{Linear, Logistic, Model, ModelError, Parametric, Softmax};
 use smolfed_core::params::Penalty;
 use smolfed_core::personal::{Anchor, Effort, PersonalTraining};
 use smolfed_core::samples::Samples;

@@ -5,8 +5,8 @@ use core::num::NonZeroU32;
 use proptest::prelude::*;
 use pulp::Arch;
 use smolfed_core::model::{
-    BatchPart, Distilled, Encoder, Layer, Linear, Logistic, Model, Sequential, Shape, Softmax,
-    Sums, WithRow,
+    BatchPart, Distilled, Encoder, Layer, Linear, Logistic, Model, Parametric, Sequential, Shape,
+    Softmax, Sums, WithRow,
 };
 use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
 use smolfed_core::personal::{self, Anchor, Effort, PersonalTraining, StepMemory};

@@ -2,7 +2,7 @@
 //! layer after layer, with padded images and 64-bit sums, as their specification has it.
 
 use smolfed_core::fixed_point::{FeatureScale, FixedPointSlice, FixedPointWork, local_update};
-use smolfed_core::model::{Model, Softmax};
+use smolfed_core::model::{Model, Parametric, Softmax};
 use smolfed_core::stream::Stream;
 use smolfed_core::train::LocalTraining;
 use smolfed_core::wire::crc32::crc32;

@@ -142,7 +142,7 @@ pub fn sum_into<R: Representation, V: Views, G: CryptoRng>(
     memory: &mut SumMemory<'_>,
     sum: &mut [i64],
 ) -> Result<(), TrainError> {
-    let (expected, found) = (packed_length(encoder.width()), sum.len());
+    let (expected, found) = (packed_length(encoder.output_count()), sum.len());
     if found != expected {
         return Err(TrainError::Workspace { expected, found });
     }
@@ -179,7 +179,7 @@ pub fn sum_samples<R: Representation, V: Views>(
     if views.sample_count() == 0 || numbers == 0 {
         return Err(TrainError::NoSamples);
     }
-    let (expected, found) = (packed_length(encoder.width()), memory.matrix.len());
+    let (expected, found) = (packed_length(encoder.output_count()), memory.matrix.len());
     if found != expected {
         return Err(TrainError::Workspace { expected, found });
     }
@@ -187,7 +187,7 @@ pub fn sum_samples<R: Representation, V: Views>(
     // A mean of matrices of norm μ, in f32, may exceed μ by its last bits: by a few epsilons from
     // the clipping, less than one for each view that is added, and an eighth of one for each number
     // (a norm has eight lanes). So much is taken off, and the quantizer has nothing to repair.
-    let hair = (12 + numbers + encoder.width() / 8) as f32 * f32::EPSILON;
+    let hair = (12 + numbers + encoder.output_count() / 8) as f32 * f32::EPSILON;
     let bound = grid.clip_norm().get() * (1.0 - hair);
     let mut is_whole = true;
     encoder.begin(parameters, memory.hidden)?;

@@ -4,33 +4,19 @@ use rand_core::Rng;
 
 use crate::{
     lanes, math,
-    model::{Dim, Encoder, Model, ModelError, ModelKind, Sequential},
+    model::{Dim, Encoder, ModelError, ModelKind, Parametric, Sequential},
     stream,
 };
 
-/// A map from D features to H numbers, over flat parameters that it does not own.
+/// A map from D features to H numbers.
 ///
 /// [`Self::begin`] comes before the samples of a batch, [`Self::end`] after their derivatives.
-pub trait Representation {
+pub trait Representation: Parametric {
     /// Which encoder, as it is named on the wire.
     fn kind(&self) -> ModelKind;
 
-    /// The layers, if its kind leaves them open.
-    fn network(&self) -> Option<&Sequential> {
-        None
-    }
-
-    /// D.
-    fn feature_count(&self) -> usize;
-
-    /// H.
-    fn width(&self) -> usize;
-
     /// Entries of working memory: the hidden values between the two, and what layers need.
     fn hidden_count(&self) -> usize;
-
-    /// Number of parameters.
-    fn parameter_count(&self) -> usize;
 
     /// Prepares `hidden` for samples with these parameters, where that is needed.
     ///
@@ -102,27 +88,29 @@ impl<D: Dim, H: Dim> Projection<D, H> {
     }
 }
 
-impl<D: Dim, H: Dim> Representation for Projection<D, H> {
-    fn kind(&self) -> ModelKind {
-        ModelKind::Projection
-    }
-
+impl<D: Dim, H: Dim> Parametric for Projection<D, H> {
     #[inline(always)]
     fn feature_count(&self) -> usize {
         self.features.get()
     }
 
     #[inline(always)]
-    fn width(&self) -> usize {
+    fn output_count(&self) -> usize {
         self.width.get()
-    }
-
-    fn hidden_count(&self) -> usize {
-        0
     }
 
     fn parameter_count(&self) -> usize {
         self.features.get().saturating_mul(self.width.get())
+    }
+}
+
+impl<D: Dim, H: Dim> Representation for Projection<D, H> {
+    fn kind(&self) -> ModelKind {
+        ModelKind::Projection
+    }
+
+    fn hidden_count(&self) -> usize {
+        0
     }
 
     #[inline(always)]
@@ -172,22 +160,8 @@ impl<D: Dim, U: Dim, H: Dim> Representation for Encoder<D, U, H> {
         ModelKind::Encoder
     }
 
-    #[inline(always)]
-    fn feature_count(&self) -> usize {
-        Model::feature_count(self)
-    }
-
-    #[inline(always)]
-    fn width(&self) -> usize {
-        Model::output_count(self)
-    }
-
     fn hidden_count(&self) -> usize {
         Self::hidden_count(self)
-    }
-
-    fn parameter_count(&self) -> usize {
-        Model::parameter_count(self)
     }
 
     #[inline(always)]
@@ -220,27 +194,9 @@ impl Representation for Sequential {
         ModelKind::Representation
     }
 
-    fn network(&self) -> Option<&Sequential> {
-        Some(self)
-    }
-
-    #[inline(always)]
-    fn feature_count(&self) -> usize {
-        Model::feature_count(self)
-    }
-
-    #[inline(always)]
-    fn width(&self) -> usize {
-        Model::output_count(self)
-    }
-
     /// As [`Sequential::sample_scratch_count`].
     fn hidden_count(&self) -> usize {
         self.sample_scratch_count()
-    }
-
-    fn parameter_count(&self) -> usize {
-        Self::parameter_count(self)
     }
 
     #[inline(always)]

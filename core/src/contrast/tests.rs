@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{augment::*, correlation::*, *};
 use crate::{
-    model::{Activation, Encoder, Layer, Sequential, Shape},
+    model::{Activation, Encoder, Layer, Parametric, Sequential, Shape},
     noise::DiscreteGaussian,
     params::{ClipNorm, Penalty},
     quantize::Grid,
@@ -121,7 +121,7 @@ struct Buffers {
 
 impl Buffers {
     fn of(encoder: &impl Representation, views: usize) -> Self {
-        let width = encoder.width();
+        let width = encoder.output_count();
         Self {
             representations: vec![0.0; views * width],
             view: vec![0.0; encoder.feature_count()],
@@ -152,12 +152,12 @@ fn sum_of(
     grid: &Grid,
     noise: Option<(&DiscreteGaussian, &mut Stream)>,
 ) -> Result<Vec<i64>, TrainError> {
-    let mut sum = vec![0; packed_length(encoder.width())];
+    let mut sum = vec![0; packed_length(encoder.output_count())];
     let mut buffers = Buffers::of(encoder, 0);
     let mut memory = SumMemory {
         view: &mut buffers.view,
         hidden: &mut buffers.hidden,
-        representation: &mut buffers.pair[..encoder.width()],
+        representation: &mut buffers.pair[..encoder.output_count()],
         matrix: &mut buffers.matrix,
     };
     sum_into(
@@ -646,7 +646,7 @@ fn a_head_learns_from_representations() {
     let x: Vec<f32> = (0..80).map(|_| stream::symmetric(&mut rng)).collect();
     let samples = SampleSlice::new(&x, &[0u16; 20], 4).unwrap();
     let network = Encoder::new(4usize, 3usize, 2usize, Activation::Tanh);
-    let mut parameters = vec![0.0; Representation::parameter_count(&network)];
+    let mut parameters = vec![0.0; network.parameter_count()];
     network.initialise(&mut parameters, &mut rng).unwrap();
     let (mut hidden, mut z, mut one) = ([0.0; 3], [0.0; 40], [0.0; 2]);
     represent(&network, &parameters, &samples, &mut hidden, &mut z).unwrap();

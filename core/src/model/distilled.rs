@@ -1,7 +1,7 @@
 //! Softmax regression with a teacher: fine-tuning by symmetrised Kullback-Leibler
 //! divergence.
 
-use super::{Dim, Model, ModelKind, Softmax, Tensors};
+use super::{Dim, Model, ModelKind, Parametric, Softmax, Tensors};
 use crate::{
     math::{exp, ln},
     samples::Samples,
@@ -81,13 +81,7 @@ pub fn log_probabilities(scores: &mut [f32]) {
     }
 }
 
-impl<D: Dim, C: Dim> Model for Distilled<'_, D, C> {
-    type Target = Labelled;
-    type Tensors = Tensors<2>;
-
-    const KIND: ModelKind = ModelKind::Softmax;
-    const LARGEST_TENSOR: usize = D::LARGEST.saturating_mul(C::LARGEST);
-
+impl<D: Dim, C: Dim> Parametric for Distilled<'_, D, C> {
     #[inline(always)]
     fn feature_count(&self) -> usize {
         self.student.feature_count()
@@ -97,6 +91,18 @@ impl<D: Dim, C: Dim> Model for Distilled<'_, D, C> {
     fn output_count(&self) -> usize {
         self.student.output_count()
     }
+
+    fn parameter_count(&self) -> usize {
+        self.tensors().total()
+    }
+}
+
+impl<D: Dim, C: Dim> Model for Distilled<'_, D, C> {
+    type Target = Labelled;
+    type Tensors = Tensors<2>;
+
+    const KIND: ModelKind = ModelKind::Softmax;
+    const LARGEST_TENSOR: usize = D::LARGEST.saturating_mul(C::LARGEST);
 
     fn tensors(&self) -> Tensors<2> {
         self.student.tensors()

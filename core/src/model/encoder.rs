@@ -8,8 +8,8 @@
 use rand_core::Rng;
 
 use super::{
-    BATCH_GROUP, BatchPart, Const, Dim, FixedModel, Model, ModelError, ModelKind, Sums, Tensors,
-    Then,
+    BATCH_GROUP, BatchPart, Const, Dim, FixedModel, Model, ModelError, ModelKind, Parametric, Sums,
+    Tensors, Then,
     affine::{self, Layer},
     softmax,
 };
@@ -232,6 +232,22 @@ impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
     }
 }
 
+impl<D: Dim, H: Dim, C: Dim> Parametric for Encoder<D, H, C> {
+    #[inline(always)]
+    fn feature_count(&self) -> usize {
+        self.features.get()
+    }
+
+    #[inline(always)]
+    fn output_count(&self) -> usize {
+        self.classes.get()
+    }
+
+    fn parameter_count(&self) -> usize {
+        self.tensors().total()
+    }
+}
+
 impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
     type Target = u16;
     type Tensors = Tensors<4>;
@@ -242,16 +258,6 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
         let above = H::LARGEST.saturating_mul(C::LARGEST);
         if below > above { below } else { above }
     };
-
-    #[inline(always)]
-    fn feature_count(&self) -> usize {
-        self.features.get()
-    }
-
-    #[inline(always)]
-    fn output_count(&self) -> usize {
-        self.classes.get()
-    }
 
     fn tensors(&self) -> Tensors<4> {
         Tensors::two_layers(self.features.get(), self.hidden.get(), self.classes.get())

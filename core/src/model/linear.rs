@@ -1,6 +1,6 @@
 //! Linear regression with the squared loss.
 
-use super::{Const, Dim, FixedModel, Model, ModelKind, Tensors};
+use super::{Const, Dim, FixedModel, Model, ModelKind, Parametric, Tensors};
 
 /// Linear regression: predicts `w·x + b`; loss (w·x + b − y)² / 2.
 #[derive(Clone, Copy, Debug)]
@@ -15,13 +15,7 @@ impl<D: Dim> Linear<D> {
     }
 }
 
-impl<D: Dim> Model for Linear<D> {
-    type Target = f32;
-    type Tensors = Tensors<2>;
-    const KIND: ModelKind = ModelKind::Linear;
-    const LARGEST_TENSOR: usize = D::LARGEST;
-    const HAS_HALVES: bool = true;
-
+impl<D: Dim> Parametric for Linear<D> {
     #[inline(always)]
     fn feature_count(&self) -> usize {
         self.features.get()
@@ -36,6 +30,14 @@ impl<D: Dim> Model for Linear<D> {
     fn parameter_count(&self) -> usize {
         Tensors::affine_total(self.features.get(), 1)
     }
+}
+
+impl<D: Dim> Model for Linear<D> {
+    type Target = f32;
+    type Tensors = Tensors<2>;
+    const KIND: ModelKind = ModelKind::Linear;
+    const LARGEST_TENSOR: usize = D::LARGEST;
+    const HAS_HALVES: bool = true;
 
     fn tensors(&self) -> Tensors<2> {
         Tensors::affine(self.features.get(), 1)

@@ -1,6 +1,6 @@
 //! Logistic regression for two classes.
 
-use super::{Const, Dim, FixedModel, Model, ModelKind, Tensors};
+use super::{Const, Dim, FixedModel, Model, ModelKind, Parametric, Tensors};
 use crate::math::{sigmoid, softplus};
 
 /// Logistic regression: P(class 1) = 1 / (1 + e^−(w·x + b)); loss −ln P(class).
@@ -18,13 +18,7 @@ impl<D: Dim> Logistic<D> {
     }
 }
 
-impl<D: Dim> Model for Logistic<D> {
-    type Target = u16;
-    type Tensors = Tensors<2>;
-    const KIND: ModelKind = ModelKind::Logistic;
-    const LARGEST_TENSOR: usize = D::LARGEST;
-    const HAS_HALVES: bool = true;
-
+impl<D: Dim> Parametric for Logistic<D> {
     #[inline(always)]
     fn feature_count(&self) -> usize {
         self.features.get()
@@ -39,6 +33,14 @@ impl<D: Dim> Model for Logistic<D> {
     fn parameter_count(&self) -> usize {
         Tensors::affine_total(self.features.get(), 1)
     }
+}
+
+impl<D: Dim> Model for Logistic<D> {
+    type Target = u16;
+    type Tensors = Tensors<2>;
+    const KIND: ModelKind = ModelKind::Logistic;
+    const LARGEST_TENSOR: usize = D::LARGEST;
+    const HAS_HALVES: bool = true;
 
     fn tensors(&self) -> Tensors<2> {
         Tensors::affine(self.features.get(), 1)

@@ -1,6 +1,6 @@
 //! Softmax regression for C classes.
 
-use super::{BATCH_GROUP, Const, Dim, FixedModel, Model, ModelKind, Tensors};
+use super::{BATCH_GROUP, Const, Dim, FixedModel, Model, ModelKind, Parametric, Tensors};
 use crate::{
     lanes::WIDE,
     math::{exp_below_one, exp_each, ln},
@@ -22,13 +22,7 @@ impl<D: Dim, C: Dim> Softmax<D, C> {
     }
 }
 
-impl<D: Dim, C: Dim> Model for Softmax<D, C> {
-    type Target = u16;
-    type Tensors = Tensors<2>;
-    const KIND: ModelKind = ModelKind::Softmax;
-    const LARGEST_TENSOR: usize = D::LARGEST.saturating_mul(C::LARGEST);
-    const HAS_HALVES: bool = true;
-
+impl<D: Dim, C: Dim> Parametric for Softmax<D, C> {
     #[inline(always)]
     fn feature_count(&self) -> usize {
         self.features.get()
@@ -43,6 +37,14 @@ impl<D: Dim, C: Dim> Model for Softmax<D, C> {
     fn parameter_count(&self) -> usize {
         Tensors::affine_total(self.features.get(), self.classes.get())
     }
+}
+
+impl<D: Dim, C: Dim> Model for Softmax<D, C> {
+    type Target = u16;
+    type Tensors = Tensors<2>;
+    const KIND: ModelKind = ModelKind::Softmax;
+    const LARGEST_TENSOR: usize = D::LARGEST.saturating_mul(C::LARGEST);
+    const HAS_HALVES: bool = true;
 
     fn tensors(&self) -> Tensors<2> {
         Tensors::affine(self.features.get(), self.classes.get())

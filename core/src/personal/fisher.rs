@@ -2,7 +2,7 @@
 
 use crate::{
     math::exp,
-    model::{Dim, Model, Softmax, log_probabilities},
+    model::{Dim, Model, Parametric, Softmax, log_probabilities},
     samples::Samples,
     train::TrainError,
 };

@@ -9,7 +9,9 @@ use serde_json::Value;
 use super::*;
 use crate::{
     clip::clip_l2,
-    model::{Activation, Distilled, Encoder, Linear, Softmax, WithRow, log_probabilities},
+    model::{
+        Activation, Distilled, Encoder, Linear, Parametric, Softmax, WithRow, log_probabilities,
+    },
     noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate},
     quantize::Grid,

@@ -11,7 +11,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use smolfed_core::model::{
-    Activation, Encoder, Linear, Logistic, Model, Sequential, Softmax, Tensors,
+    Activation, Encoder, Linear, Logistic, Model, Parametric, Sequential, Softmax, Tensors,
 };
 use smolfed_core::provision::{Target, TargetKind};
 use smolfed_core::stream::{Purpose, Root, StreamId};

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use super::{
-    super::{BatchPart, FixedModel, Model, ModelError, ModelKind, Sums, Tensors, Then},
+    super::{BatchPart, FixedModel, Model, ModelError, ModelKind, Parametric, Sums, Tensors, Then},
     Layer, Sequential, SequentialError, Shape,
     text::Text,
 };
@@ -106,13 +106,7 @@ const fn checked(network: Result<Sequential, SequentialError>) -> Sequential {
     }
 }
 
-impl<A: Architecture> Model for Fixed<A> {
-    type Target = u16;
-    type Tensors = Tensors;
-
-    const KIND: ModelKind = ModelKind::Sequential;
-    const LARGEST_TENSOR: usize = Self::NETWORK.largest_tensor();
-
+impl<A: Architecture> Parametric for Fixed<A> {
     #[inline(always)]
     fn feature_count(&self) -> usize {
         const { Self::NETWORK.input().count() }
@@ -127,13 +121,21 @@ impl<A: Architecture> Model for Fixed<A> {
         Some(Self::NETWORK)
     }
 
-    fn tensors(&self) -> Tensors {
-        Self::NETWORK.tensors()
-    }
-
     #[inline(always)]
     fn parameter_count(&self) -> usize {
         Self::PARAMETERS
+    }
+}
+
+impl<A: Architecture> Model for Fixed<A> {
+    type Target = u16;
+    type Tensors = Tensors;
+
+    const KIND: ModelKind = ModelKind::Sequential;
+    const LARGEST_TENSOR: usize = Self::NETWORK.largest_tensor();
+
+    fn tensors(&self) -> Tensors {
+        Self::NETWORK.tensors()
     }
 
     #[inline(always)]
@@ -250,7 +252,7 @@ mod tests {
         let network = Sequential::new(Windows::INPUT, Windows::LAYERS).unwrap();
         let count = network.parameter_count();
         assert_eq!(
-            (count, Model::parameter_count(&Network::new())),
+            (count, Parametric::parameter_count(&Network::new())),
             (27 + 30, count)
         );
         assert_eq!(Network::LARGEST_TENSOR, 27);

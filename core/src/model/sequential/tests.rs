@@ -1,5 +1,6 @@
 //! Networks against PyTorch's golden values, central differences and every misfit.
 
+use crate::model::Parametric;
 use std::{string::ToString, vec, vec::Vec};
 
 use proptest::{collection::vec as vector, prelude::*};
@@ -494,7 +495,10 @@ fn twelve_layers_have_their_tensors() {
         (&layers[..], sequence(2, 2))
     );
     assert_eq!(network.outputs()[10], Shape::Vector { length: 2 });
-    assert_eq!(Model::parameter_count(&network), network.parameter_count());
+    assert_eq!(
+        Parametric::parameter_count(&network),
+        network.parameter_count()
+    );
     assert_eq!(Sequential::KIND.code(), 5);
     assert_eq!(ModelKind::from_code(5), Some(ModelKind::Sequential));
     assert_eq!(

@@ -1,20 +1,15 @@
 //! A network as a [`Model`]: loss, gradient and scores of batches.
 
 use super::{
-    super::{BatchPart, Model, ModelError, ModelKind, Sums, Tensors, Then, affine, softmax},
+    super::{
+        BatchPart, Model, ModelError, ModelKind, Parametric, Sums, Tensors, Then, affine, softmax,
+    },
     Sequential,
     pass::last,
 };
 use crate::samples::Samples;
 
-impl Model for Sequential {
-    type Target = u16;
-    type Tensors = Tensors;
-
-    const KIND: ModelKind = ModelKind::Sequential;
-    /// Sizes are values, not types: any tensor may be long.
-    const LARGEST_TENSOR: usize = usize::MAX;
-
+impl Parametric for Sequential {
     #[inline(always)]
     fn feature_count(&self) -> usize {
         self.input.count()
@@ -29,17 +24,26 @@ impl Model for Sequential {
         Some(self)
     }
 
+    #[inline(always)]
+    fn parameter_count(&self) -> usize {
+        self.parameters
+    }
+}
+
+impl Model for Sequential {
+    type Target = u16;
+    type Tensors = Tensors;
+
+    const KIND: ModelKind = ModelKind::Sequential;
+    /// Sizes are values, not types: any tensor may be long.
+    const LARGEST_TENSOR: usize = usize::MAX;
+
     /// The tensors of each layer.
     fn tensors(&self) -> Tensors {
         let lengths = self
             .places()
             .flat_map(|place| place.layer.tensors(place.input));
         Tensors::of(lengths.filter(|length| *length > 0))
-    }
-
-    #[inline(always)]
-    fn parameter_count(&self) -> usize {
-        self.parameters
     }
 
     /// The results of all layers for one sample, twice the longest of them, and what layers need

@@ -2,7 +2,7 @@
 
 use super::{Course, Learned, LocalRound, Trainable};
 use crate::{
-    model::Model,
+    model::{Model, Parametric},
     personal::{PersonalRequest, PersonalRound, Steps},
     samples::Samples,
     session::{memory::Memory, policy::Policy},
@@ -23,7 +23,7 @@ impl<M: Model> Trainable for M {
 
     #[inline(always)]
     fn parameter_count(&self) -> usize {
-        Model::parameter_count(self)
+        Parametric::parameter_count(self)
     }
 
     #[inline(always)]

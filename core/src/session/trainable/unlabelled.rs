@@ -46,7 +46,7 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
     /// Scratch entries for batches of so many views: 2V times the samples of a batch.
     pub fn scratch_for(&self, views: usize) -> usize {
         let encoder = &self.encoder;
-        let width = encoder.width();
+        let width = encoder.output_count();
         let matrices = 2 * packed_length(width);
         let values = encoder.feature_count() + encoder.hidden_count() + 2 * width + matrices;
         views.saturating_mul(width).saturating_add(values)
@@ -73,7 +73,7 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
     /// R̄ of the other devices, where it came down.
     fn others<'g>(&self, global: &'g [f32]) -> &'g [f32] {
         let first = self.encoder.parameter_count() + RECIPE_LENGTH;
-        let last = first + packed_length(self.encoder.width());
+        let last = first + packed_length(self.encoder.output_count());
         global.get(first..last).unwrap_or_default()
     }
 
@@ -119,8 +119,8 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
         let memory = &mut SumMemory {
             view: scratch.take(self.encoder.feature_count()),
             hidden: scratch.take(self.encoder.hidden_count()),
-            representation: scratch.take(self.encoder.width()),
-            matrix: scratch.take(packed_length(self.encoder.width())),
+            representation: scratch.take(self.encoder.output_count()),
+            matrix: scratch.take(packed_length(self.encoder.output_count())),
         };
         let parameters = parameters.unwrap_or_default();
         let grid = &invitation.grid;
@@ -159,7 +159,7 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
                 },
             ..
         } = round;
-        let (width, count) = (self.encoder.width(), self.encoder.parameter_count());
+        let (width, count) = (self.encoder.output_count(), self.encoder.parameter_count());
         let batch = order.len().min(invitation.batch_size.get() as usize);
         let start = global.get(..count).unwrap_or_default();
         for (w, start) in local.iter_mut().zip(start) {
@@ -225,7 +225,7 @@ impl<E: Representation, A: FromRecipe> Trainable for Unlabelled<E, A> {
     }
 
     fn global_count(&self) -> usize {
-        let matrix = packed_length(self.encoder.width());
+        let matrix = packed_length(self.encoder.output_count());
         self.encoder.parameter_count() + RECIPE_LENGTH + matrix
     }
 
@@ -233,7 +233,7 @@ impl<E: Representation, A: FromRecipe> Trainable for Unlabelled<E, A> {
         let all = self.global_count();
         match invitation.contrast().map(|request| request.part) {
             Some(Part::Training { has_others: true }) => all,
-            _ => all - packed_length(self.encoder.width()),
+            _ => all - packed_length(self.encoder.output_count()),
         }
     }
 
@@ -331,7 +331,7 @@ fn accepts_matrix<E: Representation>(
     let (numerator, denominator) = invitation.noise.map_or((0, 1), Sigma::ratio);
     let multiplier = policy.min_matrix_noise_multiplier.units() as f64 / (1_u64 << 32) as f64;
     let (bits, pairs) = (invitation.grid.bits(), request.pairs as usize);
-    let sensitivity = sensitivity_in_steps(bits, encoder.width(), pairs);
+    let sensitivity = sensitivity_in_steps(bits, encoder.output_count(), pairs);
     let least = multiplier * core::f64::consts::FRAC_1_SQRT_2 * sensitivity;
     numerator as f64 >= least * denominator as f64
 }

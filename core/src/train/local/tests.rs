@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::{
-    model::{Activation, Encoder, Layer, Linear, Logistic, Sequential, Shape, Softmax},
+    model::{Activation, Encoder, Layer, Linear, Logistic, Parametric, Sequential, Shape, Softmax},
     params::{ClipNorm, LearningRate, Penalty},
     samples::SampleSlice,
     smooth::{LaplacianSmoothing, NarrowSmoothing},

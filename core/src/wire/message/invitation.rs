@@ -107,7 +107,7 @@ impl ModelShape {
         Some(Self {
             kind: ModelKind::from_code(encoder.kind().code())?,
             features: u16::try_from(encoder.feature_count()).ok()?,
-            outputs: u16::try_from(encoder.width()).ok()?,
+            outputs: u16::try_from(encoder.output_count()).ok()?,
             network: match encoder.network() {
                 None => None,
                 Some(network) => Some(NetworkId::of(network)?),

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use smolfed_core::model::{Model, ModelError};
+use smolfed_core::model::{Model, ModelError, Parametric};
 use smolfed_core::samples::Samples;
 use smolfed_simd::bytes::Line;
 use smolfed_simd::span::{InSpan, SpanBuffers};

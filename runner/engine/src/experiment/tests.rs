@@ -10,6 +10,7 @@ use smolfed_accounting::accountant::Accountant;
 use smolfed_data::DataFolders;
 use smolfed_release::PlanError;
 use smolfed_release::Released;
+use smolfed_release::SamplingScheme;
 
 /// A sound experiment on 100 devices with 64 features and ten classes.
 const SOUND: &str = "method = \"dp-fed-ls\"\nrounds = 3\n[data]\nsource = \"digits\"\n\

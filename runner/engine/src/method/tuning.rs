@@ -1,6 +1,6 @@
 //! Local steps of a device after training: plain, or held back by what the shared model knows.
 
-use smolfed_core::model::{Distilled, Model, log_probabilities};
+use smolfed_core::model::{Distilled, Parametric, log_probabilities};
 use smolfed_core::params::Penalty;
 use smolfed_core::personal::{Anchor, PersonalTraining, fisher_diagonal};
 use smolfed_core::stream::Stream;

@@ -8,7 +8,7 @@
 
 use std::num::NonZeroU32;
 
-use smolfed_core::model::{BATCH_GROUP, Model, Softmax};
+use smolfed_core::model::{BATCH_GROUP, Model, Parametric, Softmax};
 use smolfed_core::params::{LearningRate, Penalty};
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 use smolfed_core::train::{Clipping, LocalTraining, Workspace};

@@ -1,7 +1,8 @@
 //! Learning without labels, configured before the run.
 
 use smolfed_core::contrast::correlation::sensitivity_in_steps;
-use smolfed_core::contrast::{ContrastRequest, Part, Projection, Representation};
+use smolfed_core::contrast::{ContrastRequest, Part, Projection};
+use smolfed_core::model::Parametric;
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::ClipNorm;
 use smolfed_core::quantize::{self, Grid};

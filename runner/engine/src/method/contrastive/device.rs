@@ -4,6 +4,7 @@ use smolfed_core::contrast::correlation::{SumMemory, packed_length, sum_samples}
 use smolfed_core::contrast::{
     Augmented, BatchMemory, ContrastTraining, Objective, Representation, TrainingMemory, descend,
 };
+use smolfed_core::model::Parametric;
 use smolfed_core::samples::Samples;
 use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::{LocalTraining, TrainError, TrainReport};
@@ -80,7 +81,7 @@ impl Buffers {
     #[must_use]
     pub fn new(plan: &ContrastSettings, batch_size: usize) -> Self {
         let network = &plan.network;
-        let (width, parameters) = (network.width(), network.parameter_count());
+        let (width, parameters) = (network.output_count(), network.parameter_count());
         Self {
             representations: vec![0.0; 2 * plan.pairs * batch_size * width],
             view: vec![0.0; network.feature_count()],
@@ -126,7 +127,7 @@ impl<'a> DeviceRound<'a> {
             hidden: &mut buffers.hidden,
             representation: buffers
                 .pair
-                .get_mut(..self.plan.network.width())
+                .get_mut(..self.plan.network.output_count())
                 .unwrap_or_default(),
             matrix: &mut buffers.matrix,
         };

@@ -13,7 +13,7 @@
 use rayon::prelude::*;
 use smolfed_core::contrast::{Representation, represent};
 use smolfed_core::lanes;
-use smolfed_core::model::Softmax;
+use smolfed_core::model::{Parametric, Softmax};
 use smolfed_core::params::{LearningRate, Penalty};
 use smolfed_core::personal::{Effort, PersonalTraining, StepMemory};
 use smolfed_core::samples::Samples;
@@ -153,7 +153,7 @@ impl Evaluator<'_> {
 
     fn empty(&self) -> Labelled {
         Labelled {
-            width: self.plan.network.width(),
+            width: self.plan.network.output_count(),
             ..Labelled::default()
         }
     }
@@ -180,7 +180,7 @@ impl Evaluator<'_> {
 
     fn represent(&self, samples: &impl Samples) -> Result<Vec<f32>, TrainError> {
         let network = &self.plan.network;
-        let mut values = vec![0.0; samples.len() * network.width()];
+        let mut values = vec![0.0; samples.len() * network.output_count()];
         let mut hidden = vec![0.0; network.hidden_count()];
         represent(network, self.parameters, samples, &mut hidden, &mut values)?;
         Ok(values)

@@ -2,7 +2,8 @@
 
 use rayon::prelude::*;
 use smolfed_core::contrast::correlation::packed_length;
-use smolfed_core::contrast::{ContrastRequest, Objective, Part, Recipe, Representation, alpha};
+use smolfed_core::contrast::{ContrastRequest, Objective, Part, Recipe, alpha};
+use smolfed_core::model::Parametric;
 use smolfed_core::samples::Samples;
 use smolfed_core::stream::Root;
 use smolfed_core::train::{TrainError, TrainReport};
@@ -56,7 +57,7 @@ impl Method for Contrastive {
         federation: &'a Federation,
         store: Option<Store<'_>>,
     ) -> Result<Box<dyn Learner + 'a>, StateError> {
-        let width = self.settings.network.width();
+        let width = self.settings.network.output_count();
         let saved = store.and_then(|store| store.checkpoint);
         let matrices = match saved {
             None => Matrices::new(width),
