@@ -133,10 +133,7 @@ impl Experiment {
         let method = build(&setup)?;
         let properties = method.properties();
         let weights = Weights::parse(&config, properties);
-        let declared = declared
-            .and(properties.settings())
-            .and(weights.settings())
-            .and([(Setting::Matrices, method.second_message().is_some())]);
+        let declared = declared.and(method.settings()).and(weights.settings());
         declared.agree(name)?;
         keys.training.proximal = properties.proximal.unwrap_or(keys.training.proximal);
         let scale_release = ScaleRelease::new(federation, &keys.privacy, sampling)?;
@@ -144,7 +141,7 @@ impl Experiment {
             correlated.fits(&keys.attendance, keys.encoding)?;
         }
         let trial = Trial::new(&config, federation, &keys.privacy, sampling)?;
-        let mut notes = notes(&config, spent, &origin, &properties.notes);
+        let mut notes = notes(&config, &declared, spent, &origin, &properties.notes);
         notes.extend(scale_release.as_ref().map(ScaleRelease::note));
         notes.extend(trial.iter().flat_map(|trial| trial.notes(config.seed)));
         notes.extend(correlated.and_then(Correlated::note));
@@ -265,7 +262,9 @@ impl Experiment {
     /// The same experiment with the randomness of another trial of a private selection.
     #[must_use]
     pub fn with_trial_seed(mut self, seed: u64) -> Self {
-        self.config.set_trial_seed(seed);
+        if self.trial.is_some() {
+            self.config.set_trial_seed(seed);
+        }
         self
     }
 
@@ -464,16 +463,11 @@ fn release(
     masking: Option<Masking>,
     origin: &Origin,
 ) -> ReleaseSettings {
-    let mut mechanism = privacy.mechanism.clone();
-    if mechanism.sampler.is_none() {
-        // Sums without noise are released one by one.
-        mechanism.strategy = None;
-    }
     ReleaseSettings {
         channel: Channel::Updates,
         encoding: keys.encoding,
         weight_cap,
-        mechanism,
+        mechanism: privacy.mechanism.clone(),
         masking,
         timing: properties.timing,
         noise_std: noise_std(privacy, keys.privacy.clip_norm),

@@ -85,15 +85,6 @@ impl Mechanism {
         self.trust() == TrustModel::Local
     }
 
-    /// The strategy, if there is noise.
-    #[must_use]
-    pub const fn correlated(&self) -> Option<&Arc<Strategy>> {
-        match &self.sampler {
-            Some(_) => self.strategy.as_ref(),
-            None => None,
-        }
-    }
-
     /// z: noise std over clip norm, of all that is released.
     #[must_use]
     pub const fn multiplier(&self) -> NoiseMultiplier {

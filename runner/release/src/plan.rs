@@ -9,7 +9,7 @@ use smolfed_accounting::calibrate::{CalibrationError, CalibrationProblem};
 use smolfed_accounting::correlated::Strategy;
 use smolfed_accounting::distributed::MIN_NOISE_STEPS;
 use smolfed_accounting::event::{
-    Mechanism as EventMechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel,
+    Adjacency, Mechanism as EventMechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel,
 };
 use smolfed_accounting::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier};
 use smolfed_accounting::selection::{Selection, Trials};
@@ -182,6 +182,31 @@ impl SideReleases {
     }
 }
 
+/// One release of all `devices`. Its adjacency and trust are those of the updates, so that the two
+/// compose: `sampling` is theirs, `trust` and the devices of a user are of `[privacy]`.
+///
+/// # Errors
+/// [`PlanError`] for a number of devices that there cannot be.
+pub fn release_of_all(
+    mechanism: smolfed_accounting::Mechanism,
+    devices: u32,
+    sampling: Sampling,
+    trust: TrustModel,
+    devices_per_user: u32,
+) -> Result<PrivacyEvent, PlanError> {
+    let all = match sampling.adjacency() {
+        Adjacency::AddRemove => Sampling::full(devices),
+        Adjacency::ReplaceOne => Sampling::uniform(devices, devices),
+    };
+    let all = all.map_err(refuse("data.devices", devices))?;
+    let event = PrivacyEvent {
+        trust,
+        ..PrivacyEvent::new(mechanism, all, 1)
+    };
+    let event = event.with_devices_per_user(devices_per_user);
+    event.map_err(refuse("privacy.devices_per_user", devices_per_user))
+}
+
 impl PrivacyPlan {
     /// Noise and accounting of updates.
     ///
@@ -231,6 +256,10 @@ impl PrivacyPlan {
         plan.mechanism.event = event.with_noise_multiplier(noise_multiplier);
         if let Encoding::Clipped(grid) = updates.encoding {
             plan.cover(keys.bit_noise, &grid)?;
+        }
+        if plan.mechanism.sampler.is_none() {
+            // Sums without noise are released one by one, by servers and by helpers.
+            plan.mechanism.strategy = None;
         }
         plan.is_accountable(u64::from(updates.rounds))?;
         Ok(plan)

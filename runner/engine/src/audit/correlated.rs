@@ -75,7 +75,7 @@ impl<'a> Correlated<'a> {
         fault: Fault,
     ) -> Result<Option<Self>, AccountingError> {
         let fault = fault.compiled();
-        let Some(strategy) = experiment.release.mechanism.correlated() else {
+        let Some(strategy) = &experiment.release.mechanism.strategy else {
             return Ok(None);
         };
         let strategy = Arc::clone(strategy);

@@ -138,7 +138,7 @@ pub const RULES: &[Rule] = &[
     rule(Target, Multiplier, ONE_NOISE),
     rule(Target, NoiseStd, ONE_NOISE),
     rule(Multiplier, NoiseStd, ONE_NOISE),
-    rule(MatrixTarget, MatrixMultiplier, ONE_NOISE),
+    rule(MatrixTarget, MatrixMultiplier, ONE_NOISE).with(Matrices),
     rule(Target, MaxEpsilon, "a target is also the limit"),
     rule(
         NoiseStd,

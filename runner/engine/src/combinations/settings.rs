@@ -51,7 +51,7 @@ settings! {
     NoSharedModel = "method", "no model that all devices share";
     /// Each device has a model of its own.
     PersonalModels = "method", "personal models";
-    /// Devices train in `f32` whatever the configuration asks for.
+    /// Devices train in `f32`: refused where the configuration asks for another arithmetic.
     OnlyF32 = "method", "training in \"f32\" only";
     /// Averaging that has a twin with smoothing.
     Unsmoothed = "method", "method \"dp-fed\"";

@@ -100,10 +100,7 @@ fn goes_with(method: MethodName, setting: Setting) -> bool {
     let federation = Federation::new(&config.data, &folders, config.seed).unwrap();
     match Experiment::new(config, &federation) {
         Ok(experiment) => {
-            let properties = experiment.method().properties();
-            let message = experiment.method().second_message();
-            let declared = properties.settings().and(setting);
-            let declared = declared.and([(Setting::Matrices, message.is_some())]);
+            let declared = experiment.method().settings().and(setting);
             declared.agree(method.name()).is_ok()
         }
         Err(ExperimentError::Combination(_)) => false,

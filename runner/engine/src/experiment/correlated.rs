@@ -216,7 +216,13 @@ fn attendance(
             let timetable = Timetable::rotation(devices, b, &root);
             Ok(Attendance::Scheduled(timetable))
         }
-        _ => Ok(Attendance::Drawn(sampling)),
+        (
+            SamplingScheme::Full
+            | SamplingScheme::Uniform
+            | SamplingScheme::Poisson
+            | SamplingScheme::Unsampled,
+            _,
+        ) => Ok(Attendance::Drawn(sampling)),
     }
 }
 

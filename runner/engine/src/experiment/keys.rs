@@ -217,7 +217,7 @@ fn privacy(
         max_epsilon,
         noise,
         bit_noise: None,
-        devices_per_user: privacy.devices_per_user.unwrap_or(1),
+        devices_per_user: privacy.devices_per_user(),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use smolfed_accounting::{PrivacyEvent, PrivacyUnit, TrustModel};
 
+use crate::combinations::{Setting, Settings};
 use crate::config::Config;
 use crate::tables::cohort::Denominator;
 use smolfed_data::classes::Classes;
@@ -16,13 +17,15 @@ use smolfed_release::plan::{earlier, of_unit};
 /// What a reader of the statement must know in addition to its numbers.
 pub(super) fn notes(
     config: &Config,
+    declared: &Settings,
     spent: &[PrivacyEvent],
     origin: &Origin,
     of_method: &[String],
 ) -> Vec<String> {
     let mut notes = origin.notes(config.run_seed(), config.privacy.trust);
     notes.extend(earlier(&of_unit(spent, PrivacyUnit::Device)));
-    if let Some(cap) = config.cohort.weight_cap {
+    let cap = config.cohort.weight_cap;
+    if let Some(cap) = cap.filter(|_| declared.has(Setting::BySamples)) {
         notes.push(format!(
             "Updates are weighted by their number of samples, with weight 1 from {cap} samples on. \
              The noise covers the largest weight, and epsilon holds for every device. The sum is \

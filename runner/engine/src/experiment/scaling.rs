@@ -8,7 +8,7 @@
 
 use smolfed_accounting::accountant::Accountant;
 use smolfed_accounting::calibrate::CalibrationProblem;
-use smolfed_accounting::event::{Adjacency, Mechanism, PrivacyEvent, Sampling};
+use smolfed_accounting::event::{Mechanism, PrivacyEvent, Sampling};
 use smolfed_accounting::params::{Delta, Epsilon, NoiseMultiplier};
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::ClipNorm;
@@ -19,7 +19,9 @@ use smolfed_core::train::TrainReport;
 use crate::check::{ExperimentError, refuse};
 use smolfed_data::federation::Federation;
 use smolfed_data::scale::moments::ScaleNoise;
-use smolfed_release::plan::{NoiseAmount, PlanError, PrivacyKeys, SideReleases, sampler};
+use smolfed_release::plan::{
+    NoiseAmount, PlanError, PrivacyKeys, SideReleases, release_of_all, sampler,
+};
 use smolfed_release::schedule::Schedule;
 use smolfed_release::sum::ReleaseAt;
 use smolfed_release::{
@@ -59,7 +61,8 @@ impl ScaleRelease {
             noise_multiplier: NoiseMultiplier::NONE,
             grid_bits: DEFAULT_BITS as u8,
         };
-        let mut event = of_all_devices(moments, federation.device_count(), keys, sampling)?;
+        let (devices, trust) = (federation.device_count(), keys.trust);
+        let mut event = release_of_all(moments, devices, sampling, trust, keys.devices_per_user)?;
         let multiplier = multiplier(scale.noise, keys, event)?;
         event = event.with_noise_multiplier(multiplier);
         let noise = noise(KEY, multiplier)?;
@@ -152,28 +155,6 @@ impl ScaleRelease {
     pub(crate) const fn release_mut(&mut self) -> &mut ReleaseSettings {
         &mut self.release
     }
-}
-
-/// One release of all devices; its adjacency and trust are those of the updates, so that the two
-/// compose.
-pub(super) fn of_all_devices(
-    mechanism: Mechanism,
-    devices: u32,
-    keys: &PrivacyKeys,
-    sampling: Sampling,
-) -> Result<PrivacyEvent, ExperimentError> {
-    let all = match sampling.adjacency() {
-        Adjacency::AddRemove => Sampling::full(devices),
-        Adjacency::ReplaceOne => Sampling::uniform(devices, devices),
-    };
-    let all = all.map_err(refuse("data.devices", devices))?;
-    let event = PrivacyEvent {
-        trust: keys.trust,
-        ..PrivacyEvent::new(mechanism, all, 1)
-    };
-    let devices = keys.devices_per_user;
-    let event = event.with_devices_per_user(devices);
-    event.map_err(refuse("privacy.devices_per_user", devices))
 }
 
 /// z of the moments.

@@ -28,7 +28,7 @@ use smolfed_core::quantize::{DEFAULT_BITS, Grid};
 use smolfed_core::stream::Root;
 use smolfed_core::train::TrainReport;
 
-use super::scaling::{noise, of_all_devices};
+use super::scaling::noise;
 use crate::check::{ExperimentError, out_of_range, refuse};
 use crate::config::Config;
 use crate::evaluation::samples::evaluate;
@@ -39,7 +39,7 @@ use crate::task::Task;
 use smolfed_data::dataset::DeviceBuffer;
 use smolfed_data::federation::Federation;
 use smolfed_release::number::lower;
-use smolfed_release::plan::{PrivacyKeys, SideReleases};
+use smolfed_release::plan::{PrivacyKeys, SideReleases, release_of_all};
 use smolfed_release::schedule::Schedule;
 use smolfed_release::sum::ReleaseAt;
 use smolfed_release::{
@@ -96,7 +96,8 @@ impl Trial {
             noise_multiplier: multiplier,
             grid_bits: DEFAULT_BITS as u8,
         };
-        let event = of_all_devices(mechanism, federation.device_count(), keys, sampling)?;
+        let (devices, trust) = (federation.device_count(), keys.trust);
+        let event = release_of_all(mechanism, devices, sampling, trust, keys.devices_per_user)?;
         Ok(Some(Self {
             trials,
             side: side(event, config.rounds),

@@ -39,6 +39,13 @@ pub trait Method: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// What it declares ([`crate::combinations`]).
+    fn settings(&self) -> Settings {
+        let sends_matrices = self.second_message().is_some();
+        let properties = self.properties().settings();
+        properties.and([(Setting::Matrices, sends_matrices)])
+    }
+
     /// The shared parameters before the first round, which depend on no data.
     fn initial(&self, root: &Root) -> Vec<f32> {
         let properties = self.properties();
@@ -128,13 +135,15 @@ impl MethodProperties {
         }
     }
 
-    /// What the method declares ([`crate::combinations`]).
+    /// What they declare ([`crate::combinations`]).
     #[must_use]
     pub fn settings(&self) -> Settings {
         let tuning = self.fine_tuning.map(|(objective, _)| objective);
         let compares_classes =
             matches!(tuning, Some(FineTune::SymmetrisedKl(_) | FineTune::Ewc(_)));
         let is_each_step = matches!(self.timing, Timing::EachStep(_));
+        let keeps_state = self.personal_state.is_some() || self.personal_request().is_some();
+        let is = |arithmetic| self.arithmetic.name == arithmetic;
         self.declared
             .clone()
             .and([
@@ -143,10 +152,10 @@ impl MethodProperties {
                 (Setting::OneParticipant, self.has_one_participant),
                 (Setting::WithoutLabels, !self.uses_labels),
                 (Setting::NoSharedModel, !self.shares_a_model),
-                (
-                    Setting::OnlyF32,
-                    self.arithmetic.name == ArithmeticName::F32,
-                ),
+                (Setting::PersonalModels, keeps_state),
+                (Setting::OnlyF32, is(ArithmeticName::F32)),
+                (Setting::Fast, is(ArithmeticName::Fast)),
+                (Setting::Integer, is(ArithmeticName::Integer)),
                 (Setting::MeanOverAll, self.averages_over_all),
                 (Setting::FineTuning, tuning.is_some()),
                 (Setting::ClassTuning, compares_classes),

@@ -45,7 +45,7 @@ impl ServerKeys {
             (false, false) => expected,
         };
         Ok(ServerStep {
-            denoiser: self.denoiser(&config.server, flattenings)?,
+            denoiser: self.denoiser(&config.server, flattenings),
             auto,
             own: None,
             learning_rate: self.learning_rate,
@@ -56,15 +56,11 @@ impl ServerKeys {
         })
     }
 
-    fn denoiser(
-        self,
-        server: &ServerConfig,
-        flattenings: Flattenings,
-    ) -> Result<Denoiser, ExperimentError> {
-        Ok(match self.smoothing {
+    fn denoiser(self, server: &ServerConfig, flattenings: Flattenings) -> Denoiser {
+        match self.smoothing {
             None => server.denoiser.denoiser(),
             Some(smoothing) => Denoiser::laplacian(smoothing, flattenings),
-        })
+        }
     }
 }
 

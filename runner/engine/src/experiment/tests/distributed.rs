@@ -111,3 +111,21 @@ fn a_grid_that_does_not_fit_is_refused() {
     );
     assert!(build_text(&text, &[trust, "privacy.grid_bits=6", z]).is_ok());
 }
+
+/// The server and the helpers combine the same sums: none, without noise.
+#[test]
+fn without_noise_nobody_combines_sums() {
+    let settings = [
+        TRUST,
+        "rounds=12",
+        "cohort={ sampling = \"rotation\" }",
+        "privacy.mechanism=correlated",
+        "privacy.separation=5",
+    ];
+    let text = SOUND.replace("epsilon = 8.0\n", "");
+    let experiment = build_text(&text, &settings).unwrap();
+    assert!(experiment.helper_policy(0).unwrap().coefficients.is_empty());
+    assert!(experiment.release.mechanism.strategy.is_none());
+    let combined = build(&settings).unwrap().helper_policy(0).unwrap();
+    assert_eq!(combined.coefficients.len(), 5);
+}

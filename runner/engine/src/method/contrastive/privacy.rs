@@ -1,8 +1,6 @@
 //! What a device's correlation matrices cost.
 
-use smolfed_accounting::event::{
-    Adjacency, Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel,
-};
+use smolfed_accounting::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
 use smolfed_accounting::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier};
 
 use super::settings::MIN_SAMPLES;
@@ -11,7 +9,7 @@ use crate::method::setup::Setup;
 use smolfed_data::federation::Federation;
 use smolfed_release::number::{significant, upper};
 use smolfed_release::origin::Origin;
-use smolfed_release::plan::{PrivacyPlan, earlier, of_unit};
+use smolfed_release::plan::{PrivacyPlan, earlier, of_unit, release_of_all};
 
 /// What real devices insist on.
 const OF_RECORD: &str = "A real device holds to this even if its coordinator does not: it sends no \
@@ -139,24 +137,16 @@ pub(super) fn of_device(
     plan: &PrivacyPlan,
     max_samples: u32,
 ) -> Result<PrivacyEvent, ExperimentError> {
-    let devices = setup.sampling.device_count();
-    let sampling = match setup.sampling.adjacency() {
-        Adjacency::AddRemove => Sampling::full(devices),
-        Adjacency::ReplaceOne => Sampling::uniform(devices, devices),
-    };
     let multiplier = plan.multiplier().get() / f64::from(max_samples.max(1));
     let noise_multiplier = NoiseMultiplier::new(multiplier)
         .map_err(refuse("contrast.privacy.noise_multiplier", multiplier))?;
-    let sampling = sampling.map_err(refuse("data.devices", devices))?;
-    let event = PrivacyEvent {
-        trust: setup.privacy.trust,
-        ..PrivacyEvent::new(
-            Mechanism::CorrelationMatrix { noise_multiplier },
-            sampling,
-            1,
-        )
-    };
-    let per_user = setup.privacy.devices_per_user.unwrap_or(1);
-    let event = event.with_devices_per_user(per_user);
-    event.map_err(refuse("privacy.devices_per_user", per_user))
+    let (sampling, privacy) = (setup.sampling, setup.privacy);
+    let event = release_of_all(
+        Mechanism::CorrelationMatrix { noise_multiplier },
+        sampling.device_count(),
+        sampling,
+        privacy.trust,
+        privacy.devices_per_user(),
+    );
+    Ok(event?)
 }
