@@ -81,21 +81,44 @@ pub fn checksums(seed: u32, case: u32) -> Result<[u32; 2], &'static str> {
         *class = draws.from(0, classes as u32 - 1) as u16;
         *value = draws.word() as f32 / 4_096.0 - 8.0;
     }
-    let size = (features, samples);
     match case % 3 {
         0 => {
             let model = Softmax::new(features, classes);
-            of_model(&model, &data, size, &settings, &data.classes, &data.classes)
+            of_model(
+                &model,
+                &data,
+                features,
+                samples,
+                &settings,
+                &data.classes,
+                &data.classes,
+            )
         }
         1 => {
             data.classes.iter_mut().for_each(|class| *class %= 2);
             let model = Logistic::new(features);
-            of_model(&model, &data, size, &settings, &data.classes, &data.classes)
+            of_model(
+                &model,
+                &data,
+                features,
+                samples,
+                &settings,
+                &data.classes,
+                &data.classes,
+            )
         }
         _ => {
             let model = Linear::new(features);
             let values = data.values.map(|value| round_target(value).0);
-            of_model(&model, &data, size, &settings, &data.values, &values)
+            of_model(
+                &model,
+                &data,
+                features,
+                samples,
+                &settings,
+                &data.values,
+                &values,
+            )
         }
     }
 }
@@ -120,7 +143,8 @@ fn settings(draws: &mut Draws) -> Result<LocalTraining, ParamError> {
 fn of_model<M: FixedPointModel<Target: Default>>(
     model: &M,
     data: &Data,
-    (features, samples): (usize, usize),
+    features: usize,
+    samples: usize,
     settings: &LocalTraining,
     targets: &[M::Target],
     integer_targets: &[M::FixedPointTarget],

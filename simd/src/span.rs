@@ -56,13 +56,22 @@ use steps::{Batch, Descent, Iterate};
 pub use cost::{Work, is_cheaper};
 pub use gram::Gram;
 
+/// Samples with their Gram matrix.
+#[derive(Debug)]
+pub struct WithGram<'a, T> {
+    /// The samples.
+    pub rows: &'a Rows<'a, T>,
+    /// Their Gram matrix.
+    pub gram: &'a Gram,
+}
+
 /// A model whose scores are linear in the features, so that it can train in the span of a device's
 /// samples. A model is a line at the end of this file.
 pub trait InSpan: Kernels {
-    /// [`train::local_update`](smolfed_core::train::local_update) up to rounding, from the first of
-    /// `ends`; the update is left in the second.
+    /// [`train::local_update`](smolfed_core::train::local_update) up to rounding, from `global`. It
+    /// leaves the update in `update`.
     ///
-    /// * Shape: both have as many entries as the model, `gram` is that of `samples`.
+    /// * Shape: both have as many entries as the model.
     /// * Randomness: `stream` is used as there.
     /// * Cost: see [`is_cheaper`].
     /// * Privacy: the update is clipped but carries no noise; it is private until the noise is
@@ -75,16 +84,16 @@ pub trait InSpan: Kernels {
     /// the range of `f32`.
     fn update_in_span(
         &self,
-        samples: &Rows<'_, Self::Target>,
-        gram: &Gram,
-        ends: (&[f32], &mut [f32]),
+        samples: WithGram<'_, Self::Target>,
+        global: &[f32],
+        update: &mut [f32],
         settings: &LocalTraining,
         stream: &mut Stream,
         buffers: &mut SpanBuffers,
     ) -> Result<TrainReport, TrainError>;
 
-    /// [`personal::descend`](smolfed_core::personal::descend) up to rounding, of a model with what
-    /// pulls it.
+    /// [`personal::descend`](smolfed_core::personal::descend) up to rounding, of `local`, which an
+    /// anchor may pull.
     ///
     /// * As [`Self::update_in_span`]; an anchor's importance is not looked at.
     ///
@@ -92,9 +101,9 @@ pub trait InSpan: Kernels {
     /// [`TrainError`], as there.
     fn descend_in_span(
         &self,
-        samples: &Rows<'_, Self::Target>,
-        gram: &Gram,
-        model: (&mut [f32], Option<&Anchor<'_>>),
+        samples: WithGram<'_, Self::Target>,
+        local: &mut [f32],
+        anchor: Option<&Anchor<'_>>,
         settings: &PersonalTraining,
         stream: &mut Stream,
         buffers: &mut SpanBuffers,
@@ -165,9 +174,9 @@ macro_rules! in_span {
             #[inline(never)]
             fn update_in_span(
                 &self,
-                samples: &Rows<'_, Self::Target>,
-                gram: &Gram,
-                (global, update): (&[f32], &mut [f32]),
+                samples: WithGram<'_, Self::Target>,
+                global: &[f32],
+                update: &mut [f32],
                 settings: &LocalTraining,
                 stream: &mut Stream,
                 buffers: &mut SpanBuffers,
@@ -175,13 +184,13 @@ macro_rules! in_span {
                 let SpanBuffers { order, values, .. } = buffers;
                 let job = Job {
                     model: self,
-                    samples,
-                    gram,
+                    samples: samples.rows,
+                    gram: samples.gram,
                     start: global,
                     pulled: None,
                     descent: of_update(settings),
                 };
-                let mut report = run(job, stream, (order, values), update)?;
+                let mut report = run(job, stream, order, values, update)?;
                 finish(settings, update, &mut report)?;
                 Ok(report)
             }
@@ -189,9 +198,9 @@ macro_rules! in_span {
             #[inline(never)]
             fn descend_in_span(
                 &self,
-                samples: &Rows<'_, Self::Target>,
-                gram: &Gram,
-                (local, anchor): (&mut [f32], Option<&Anchor<'_>>),
+                samples: WithGram<'_, Self::Target>,
+                local: &mut [f32],
+                anchor: Option<&Anchor<'_>>,
                 settings: &PersonalTraining,
                 stream: &mut Stream,
                 buffers: &mut SpanBuffers,
@@ -210,13 +219,13 @@ macro_rules! in_span {
                 }
                 let job = Job {
                     model: self,
-                    samples,
-                    gram,
+                    samples: samples.rows,
+                    gram: samples.gram,
                     start: local,
                     pulled: anchor.map(|_| pulled.as_slice()),
                     descent: of_descent(settings, anchor),
                 };
-                let report = run(job, stream, (order, values), moved)?;
+                let report = run(job, stream, order, values, moved)?;
                 for (w, moved) in local.iter_mut().zip(moved) {
                     *w += *moved;
                 }
@@ -326,7 +335,8 @@ struct Job<'a, M: Kernels> {
 fn run<M: Residuals<Target: Copy + Default> + Kernels>(
     job: Job<'_, M>,
     stream: &mut Stream,
-    (order, values): (&mut Vec<u32>, &mut Aligned),
+    order: &mut Vec<u32>,
+    values: &mut Aligned,
     out: &mut [f32],
 ) -> Result<TrainReport, TrainError> {
     let rows = checked_rows(&job, out.len())?;

@@ -182,9 +182,11 @@ impl PerFeature {
 
 /// How many pairs two entries make, each a number or a list: lists must be equally long.
 fn pairs(
-    (first_key, first): (&'static str, &PerFeature),
-    (second_key, second): (&'static str, &PerFeature),
+    keys: [&'static str; 2],
+    first: &PerFeature,
+    second: &PerFeature,
 ) -> Result<usize, ConstantError> {
+    let [first_key, second_key] = keys;
     let count = first.count().max(second.count());
     first.fits(first_key, count)?;
     second.fits(second_key, count)?;
@@ -218,7 +220,7 @@ impl TryFrom<RawBounds> for Bounds {
 
     fn try_from(raw: RawBounds) -> Result<Self, ConstantError> {
         let RawBounds { min, max } = raw;
-        for at in 0..pairs(("min", &min), ("max", &max))? {
+        for at in 0..pairs(["min", "max"], &min, &max)? {
             let (min, max) = (min.at(at), max.at(at));
             // Values are f32, and so are the bounds that they are clipped to.
             let is_finite = (min as f32).is_finite() && (max as f32).is_finite();
@@ -330,7 +332,7 @@ impl TryFrom<RawConstants> for Constants {
             _ => return Err(ConstantError::Incomplete),
         };
         if let Some((mean, std)) = &moments {
-            for at in 0..pairs(("mean", mean), ("std", std))? {
+            for at in 0..pairs(["mean", "std"], mean, std)? {
                 Affine::new(mean.at(at), std.at(at))?;
             }
         }

@@ -6,13 +6,13 @@
 pub mod cohort;
 mod correlated;
 mod distributed;
-mod keys;
+pub(crate) mod keys;
 mod notes;
 pub mod scaling;
 pub mod trial;
 mod weighting;
 
-use smolfed_accounting::{AccountingError, ClipNorm, PrivacyEvent, Sampling};
+use smolfed_accounting::{AccountingError, PrivacyEvent, Sampling};
 use smolfed_core::params::{self, LearningRate};
 use smolfed_core::stream::Root;
 use smolfed_core::train::LocalTraining;
@@ -129,10 +129,10 @@ impl Experiment {
         declared.agree(name)?;
         let mut keys = Keys::parse(&config, federation.device_count())?;
         let (sampling, correlated) = (keys.sampling, keys.correlated.as_ref());
-        let setup = setup(&config, federation, sampling, spent, &origin);
+        let setup = setup(&config, &keys, federation, spent, &origin);
         let method = build(&setup)?;
         let properties = method.properties();
-        let weights = Weights::parse(&config, properties);
+        let weights = Weights::parse(&config.cohort, keys.encoding, properties);
         let declared = declared.and(method.settings()).and(weights.settings());
         declared.agree(name)?;
         keys.training.proximal = properties.proximal.unwrap_or(keys.training.proximal);
@@ -447,8 +447,16 @@ impl Experiment {
 /// What the configuration, the data and the origin of the devices declare.
 fn declared(config: &Config, federation: &Federation, origin: &Origin) -> Settings {
     let is_private = federation.private_scale().is_some();
+    let has_quorum = matches!(
+        origin,
+        Origin::Fleet {
+            has_quorum: true,
+            ..
+        }
+    );
     config.settings().and([
         (Setting::RealDevices, matches!(origin, Origin::Fleet { .. })),
+        (Setting::Quorum, has_quorum),
         (Setting::Recorded, matches!(origin, Origin::Replay { .. })),
         (Setting::PrivateScale, is_private),
     ])
@@ -470,36 +478,26 @@ fn release(
         mechanism: privacy.mechanism.clone(),
         masking,
         timing: properties.timing,
-        noise_std: noise_std(privacy, keys.privacy.clip_norm),
+        noise_std: keys.privacy.clip_norm.map_or(0.0, |clip_norm| {
+            privacy.mechanism.party_noise_std_at(clip_norm)
+        }),
         is_simulation: !matches!(origin, Origin::Fleet { .. }),
         fault: Fault::None,
     }
 }
 
-/// Noise std of one release and one party in the first round.
-fn noise_std(privacy: &PrivacyPlan, clip_norm: Option<ClipNorm>) -> f64 {
-    let of_all = privacy.multiplier().get();
-    let share = match of_all > 0.0 {
-        true => privacy.mechanism.party_multiplier().get() / of_all,
-        false => 1.0,
-    };
-    clip_norm.map_or(0.0, |clip_norm| {
-        privacy.mechanism.noise_std_at(clip_norm) * share
-    })
-}
-
 /// What the method is built from.
 pub(crate) fn setup<'a>(
     config: &'a Config,
+    keys: &Keys,
     federation: &'a Federation,
-    sampling: Sampling,
     spent: &'a [PrivacyEvent],
     origin: &'a Origin,
 ) -> Setup<'a> {
     Setup {
         name: config.method.name(),
         rounds: config.rounds,
-        seed: config.seed,
+        seed: config.run_seed(),
         data: &config.data,
         model: &config.model,
         cohort: &config.cohort,
@@ -508,9 +506,10 @@ pub(crate) fn setup<'a>(
         personalise: &config.personalise,
         contrast: &config.contrast,
         privacy: &config.privacy,
+        keys: keys.privacy,
         simulation: &config.simulation,
         federation,
-        sampling,
+        sampling: keys.sampling,
         spent,
         origin,
     }

@@ -115,6 +115,17 @@ impl Mechanism {
         of_updates.noise_std(clip_norm) * sensitivity.unwrap_or(1.0)
     }
 
+    /// The same of one party: all of it, or less where several add up to it.
+    #[must_use]
+    pub fn party_noise_std_at(&self, clip_norm: ClipNorm) -> f64 {
+        let of_all = self.multiplier().get();
+        let share = match of_all > 0.0 {
+            true => self.party_multiplier().get() / of_all,
+            false => 1.0,
+        };
+        self.noise_std_at(clip_norm) * share
+    }
+
     /// Adds the server's noise of round `number` to an exact sum.
     pub(crate) fn cover(&self, sum: &mut [i64], root: &Root, purpose: Purpose, number: u32) {
         if let Some(sampler) = &self.sampler {

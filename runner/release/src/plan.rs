@@ -122,6 +122,15 @@ impl NoiseAmount {
         key: "privacy.clip_norm",
         purpose: "noise protects only updates that are clipped",
     };
+
+    /// Whether no noise is asked for.
+    #[must_use]
+    pub fn is_none(self) -> bool {
+        match self {
+            Self::Multiplier(multiplier) => multiplier.get() <= 0.0,
+            Self::Target(target) => target.get().is_infinite(),
+        }
+    }
 }
 
 /// Updates that are to be released.
@@ -166,6 +175,17 @@ pub struct SideReleases {
 }
 
 impl SideReleases {
+    /// One release, in round `from`.
+    #[must_use]
+    pub const fn once(event: PrivacyEvent, from: u32) -> Self {
+        let every = u32::MAX;
+        Self {
+            event,
+            schedule: Schedule { from, every },
+            max_releases: 1,
+        }
+    }
+
     /// Those of the first `rounds` rounds; `None` if there are none.
     fn events(&self, rounds: u64) -> Option<PrivacyEvent> {
         let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
@@ -416,11 +436,8 @@ impl PrivacyPlan {
         noise: NoiseAmount,
         rounds: u32,
     ) -> Result<NoiseMultiplier, PlanError> {
-        let is_none = match noise {
-            NoiseAmount::Multiplier(multiplier) => multiplier.get() <= 0.0,
-            NoiseAmount::Target(target) => target.get().is_infinite() || self.event().releases == 0,
-        };
-        if is_none {
+        let needs_none = matches!(noise, NoiseAmount::Target(_)) && self.event().releases == 0;
+        if noise.is_none() || needs_none {
             return Ok(NoiseMultiplier::NONE);
         }
         if self.clip_norm.is_none() {

@@ -1,9 +1,9 @@
 //! What a run releases and how, configured before it starts.
 
-use smolfed_accounting::TrustModel;
+use smolfed_accounting::{PrivacyEvent, TrustModel};
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::ClipNorm;
-use smolfed_core::quantize::Grid;
+use smolfed_core::quantize::{DEFAULT_BITS, Grid};
 use smolfed_core::stream::Purpose;
 
 use super::encoding::Encoding;
@@ -93,6 +93,27 @@ pub struct ReleaseSettings {
 }
 
 impl ReleaseSettings {
+    /// One release of numbers of at most 1, of all devices of a simulation at the same time.
+    #[must_use]
+    pub fn once(
+        channel: Channel,
+        event: PrivacyEvent,
+        sampler: Option<DiscreteGaussian>,
+    ) -> Option<Self> {
+        let bound = ClipNorm::new(1.0).ok()?;
+        Some(Self {
+            channel,
+            encoding: Encoding::Clipped(Grid::new(bound, DEFAULT_BITS).ok()?),
+            weight_cap: None,
+            mechanism: Mechanism::independent(event, sampler),
+            masking: None,
+            timing: Timing::EachRound,
+            noise_std: event.mechanism.noise_multiplier().get(),
+            is_simulation: true,
+            fault: Fault::None,
+        })
+    }
+
     /// How the updates of simulated devices are masked. Those among real devices are not: their
     /// updates are in the coordinator's process, and count for no helper's cohort.
     pub(super) fn masking_here(&self) -> Option<Masking> {

@@ -26,7 +26,8 @@ impl Work {
     #[must_use]
     pub fn new(
         samples: usize,
-        (features, outputs): (usize, usize),
+        features: usize,
+        outputs: usize,
         effort: Effort,
         batch_size: NonZeroU32,
     ) -> Self {
@@ -110,7 +111,7 @@ mod tests {
 
     #[test]
     fn work_counts_the_steps_of_epochs_and_of_broken_off_ones() {
-        let work = |effort| Work::new(25, (3, 2), effort, TEN);
+        let work = |effort| Work::new(25, 3, 2, effort, TEN);
         let found = work(Effort::Epochs(4));
         assert_eq!((found.steps, found.visits), (12, 100));
         let found = work(Effort::Steps(TEN));
@@ -121,7 +122,7 @@ mod tests {
     #[test]
     fn the_span_is_for_few_samples_in_many_dimensions_and_several_epochs() {
         let is_cheaper =
-            |n, d, c, epochs| is_cheaper(&Work::new(n, (d, c), Effort::Epochs(epochs), TEN));
+            |n, d, c, epochs| is_cheaper(&Work::new(n, d, c, Effort::Epochs(epochs), TEN));
         assert!(is_cheaper(50, 784, 10, 5), "the reference round");
         assert!(is_cheaper(1, 784, 10, 5), "one sample");
         assert!(!is_cheaper(50, 784, 10, 1), "one epoch");
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_pull_costs_another_pass() {
-        let work = Work::new(50, (784, 10), Effort::Epochs(2), TEN);
+        let work = Work::new(50, 784, 10, Effort::Epochs(2), TEN);
         assert!(is_cheaper(&work) && !is_cheaper(&work.with_pull(true)));
     }
 }

@@ -70,10 +70,14 @@ impl Case {
 
         let mut update = vec![f32::NAN; global.len()];
         let mut order = self.stream(Purpose::BatchShuffle);
+        let samples = WithGram {
+            rows: &rows,
+            gram: &Gram::new(&rows),
+        };
         let report = model.update_in_span(
-            &rows,
-            &Gram::new(&rows),
-            (&global, &mut update),
+            samples,
+            &global,
+            &mut update,
             &self.settings,
             &mut order,
             &mut SpanBuffers::default(),
@@ -261,10 +265,14 @@ proptest! {
         let mut order = case.stream(Purpose::BatchShuffle);
         let gram = Gram::new(&rows);
         let mut buffers = SpanBuffers::default();
-        let trained = (&mut found[..], anchor);
-        let report = model
-            .descend_in_span(&rows, &gram, trained, &settings, &mut order, &mut buffers)
-            .unwrap();
+        let samples = WithGram {
+            rows: &rows,
+            gram: &gram,
+        };
+        let report = model.descend_in_span(
+            samples, &mut found, anchor, &settings, &mut order, &mut buffers,
+        );
+        let report = report.unwrap();
         let scale = 1.0 + largest(&expected);
         for (found, expected) in found.iter().zip(&expected) {
             prop_assert!((found - expected).abs() <= TOLERANCE * scale, "{found} {expected}");
@@ -354,11 +362,10 @@ fn what_does_not_fit_is_refused() {
     let (model, mut buffers) = (Softmax::new(2, 2), SpanBuffers::default());
     let mut order = case(2).stream(Purpose::BatchShuffle);
     let mut train = |model: &Softmax<usize, usize>, rows: &Rows<'_, u16>, gram, global: &[f32]| {
-        let ends = (global, &mut [0.0; 6][..]);
         model.update_in_span(
-            rows,
-            gram,
-            ends,
+            WithGram { rows, gram },
+            global,
+            &mut [0.0; 6],
             &case(2).settings,
             &mut order,
             &mut buffers,

@@ -24,11 +24,11 @@ impl Sequential {
     pub fn digest(&self) -> [u8; DIGEST_BYTES] {
         let layers = self.layers().iter().map(|layer| of_layer(*layer));
         let parts = core::iter::once(of_shape(self.input)).chain(layers);
-        hash(LABEL, parts.map(record))
+        hash(LABEL, parts.map(|(code, numbers)| record(code, numbers)))
     }
 }
 
-fn record((code, numbers): (u8, [u16; NUMBERS])) -> [u8; 16] {
+fn record(code: u8, numbers: [u16; NUMBERS]) -> [u8; 16] {
     let mut record = [0; 16];
     let [first, rest @ .., _] = &mut record;
     *first = code;

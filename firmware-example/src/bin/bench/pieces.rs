@@ -207,16 +207,14 @@ fn invite<M: Trainable>(
     tell(
         board,
         link,
-        (
-            round,
-            &Message::Invitation(PackedInvitation::from(invitation).bytes()),
-        ),
+        round,
+        &Message::Invitation(PackedInvitation::from(invitation).bytes()),
     );
     for (index, start) in (0..).zip((0..PARAMETERS).step_by(MODEL_CHUNK)) {
         let chunk: [f32; MODEL_CHUNK] = core::array::from_fn(|place| weight(start + place));
         let values = chunk.get(..MODEL_CHUNK.min(PARAMETERS - start))?;
         let values = Values::Floats(values);
-        tell(board, link, (round, &Message::ModelChunk { index, values }));
+        tell(board, link, round, &Message::ModelChunk { index, values });
     }
     (board.phase() == Phase::Training).then_some(())
 }
@@ -226,7 +224,8 @@ fn invite<M: Trainable>(
 fn tell<M: Trainable>(
     board: &mut Board<'_, M>,
     link: &mut Link<CoordinatorEnd>,
-    (round, message): (u32, &Message<'_>),
+    round: u32,
+    message: &Message<'_>,
 ) {
     board.receive(link.seal(round, message).as_slice());
     board.sent();

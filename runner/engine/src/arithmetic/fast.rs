@@ -9,7 +9,7 @@ use smolfed_core::personal::Effort;
 use smolfed_core::stream::Stream;
 use smolfed_core::train::{LocalTraining, TrainError, TrainReport};
 use smolfed_simd::Steps;
-use smolfed_simd::span::{Gram, InSpan, Work, is_cheaper};
+use smolfed_simd::span::{Gram, InSpan, WithGram, Work, is_cheaper};
 
 use super::contract::{Arithmetic, Buffers, Device};
 use super::direct::Direct;
@@ -39,7 +39,8 @@ impl Way {
 
     /// Whether a device with so many samples trains in their span.
     pub(super) fn is_span(&self, samples: usize) -> bool {
-        let work = Work::new(samples, self.shape, self.effort, self.batch_size);
+        let (features, outputs) = self.shape;
+        let work = Work::new(samples, features, outputs, self.effort, self.batch_size);
         is_cheaper(&work.with_pull(self.is_pulled))
     }
 }
@@ -83,9 +84,10 @@ impl Arithmetic for Fast {
         of_linear_scores!(
             device.task,
             model => {
-                let (gram, rows) = (&self.gram(model, device), &rows(model, device.samples));
+                let (gram, rows) = (&*self.gram(model, device), &rows(model, device.samples));
+                let samples = WithGram { rows, gram };
                 let span = &mut buffers.span;
-                model.update_in_span(rows, gram, (global, update), settings, order, span)
+                model.update_in_span(samples, global, update, settings, order, span)
             },
             Direct.local_update(device, global, update, settings, order, buffers)
         )
@@ -110,9 +112,10 @@ impl Arithmetic for Fast {
         of_linear_scores!(
             device.task,
             model => {
-                let (gram, rows) = (&self.gram(model, device), &rows(model, device.samples));
+                let (gram, rows) = (&*self.gram(model, device), &rows(model, device.samples));
+                let samples = WithGram { rows, gram };
                 let span = &mut buffers.span;
-                model.descend_in_span(rows, gram, (local, anchor), settings, order, span)
+                model.descend_in_span(samples, local, anchor, settings, order, span)
             },
             Direct.descend(device, local, steps, order, buffers)
         )

@@ -56,6 +56,9 @@ const TRUSTED: &str =
     "a server that is not trusted sees every trial, and their number: use \"central\"";
 const OTHER_UNIT: &str = "correlation matrices protect another unit, which the selection does not \
                           cover: choose a method that sends updates alone";
+const EARLY: &str = "with correlated noise a device that answers early would displace another one \
+                     in every round it takes part in, which its sensitivity does not count: leave \
+                     `--quorum` out, or use independent noise";
 const NO_SCORE: &str = "the score is that of a shared model: choose a method that has one";
 const NO_COHORTS: &str = "one device holds all samples, so that there are no cohorts";
 const EVERY_DEVICE: &str = "with \"full\" every device takes part in every round";
@@ -259,6 +262,8 @@ pub const RULES: &[Rule] = &[
         "devices send their correlation matrices to each other, with noise of their own in every \
          round: use method \"fedavg-sc\"",
     ),
+    rule(Quorum, Correlated, EARLY).with(CentralTrust),
+    rule(Quorum, Correlated, EARLY).with(DistributedTrust),
     // Masks.
     rule(
         AdaptiveClipNorm,

@@ -34,6 +34,8 @@ macro_rules! settings {
 settings! {
     /// Some devices, or all, are real.
     RealDevices = "smolfed serve", "real devices";
+    /// A round ends when a share of its cohort has answered.
+    Quorum = "--quorum", "`--quorum`";
     /// The cohorts are those of a record.
     Recorded = "--participation", "a recorded participation";
 
@@ -163,7 +165,8 @@ settings! {
     Family = "privacy.family", "`privacy.family`";
     /// Noise from the nodes of a tree.
     Tree = "privacy.family", "`privacy.family` = \"tree\"";
-    /// More bands than parts of the devices that take turns.
+    /// More bands than parts of the devices that take turns: a calculation finds it
+    /// ([`UNBANDED`](super::rules::UNBANDED)).
     Unbanded = "privacy.family", "`privacy.family` = \"tree\" or \"square-root\"";
     /// A ledger that runs share.
     Ledger = "privacy.ledger", "`privacy.ledger`";

@@ -9,7 +9,7 @@ use smolfed_core::stream::Root;
 use crate::attendance::{Attendance, Timetable};
 use crate::check::{ExperimentError, refuse};
 use crate::combinations::Conflict;
-use crate::combinations::rules::{TWO_SIZES, UNBANDED};
+use crate::combinations::rules::UNBANDED;
 use crate::config::Config;
 use crate::tables::cohort::CohortConfig;
 use crate::tables::privacy::MechanismName;
@@ -18,7 +18,7 @@ use smolfed_release::SamplingScheme;
 
 /// Correlated noise, as the configuration has it.
 #[derive(Clone, Debug)]
-pub(super) struct Correlated {
+pub(crate) struct Correlated {
     /// How sums are combined, and what that costs.
     pub strategy: Arc<Strategy>,
     /// The participations that were asked for, if there cannot be so many.
@@ -186,7 +186,7 @@ fn attendance(
     let participation = strategy.participation();
     let (devices, b) = (sampling.device_count(), participation.separation());
     let root = Root::from_seed(seed);
-    let size = cohort_size(cohort, devices)?;
+    let size = cohort_size(cohort, devices);
     match (cohort.sampling, size) {
         (SamplingScheme::Arrival, None) => Err(ExperimentError::Missing {
             key: "cohort.cohort_size",
@@ -236,15 +236,10 @@ fn most_arrivals(devices: u32, participation: Participation) -> u32 {
 }
 
 /// S, with the key that gives it.
-fn cohort_size(
-    cohort: &CohortConfig,
-    devices: u32,
-) -> Result<Option<(&'static str, u32)>, ExperimentError> {
-    let (size, rate) = ("cohort.cohort_size", "cohort.sampling_rate");
-    match (cohort.cohort_size, cohort.sampling_rate) {
-        (Some(_), Some(_)) => Err(Conflict::of(&TWO_SIZES).into()),
-        (Some(devices), None) => Ok(Some((size, devices))),
-        (None, Some(share)) => Ok(Some((rate, (share * f64::from(devices)).round() as u32))),
-        (None, None) => Ok(None),
-    }
+fn cohort_size(cohort: &CohortConfig, devices: u32) -> Option<(&'static str, u32)> {
+    let of_share = |share: f64| (share * f64::from(devices)).round() as u32;
+    let of_rate = || Some(("cohort.sampling_rate", of_share(cohort.sampling_rate?)));
+    let size = cohort.cohort_size;
+    size.map(|size| ("cohort.cohort_size", size))
+        .or_else(of_rate)
 }

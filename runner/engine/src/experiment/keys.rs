@@ -23,7 +23,7 @@ use smolfed_release::Encoding;
 use smolfed_release::plan::{BitNoise, NoiseAmount, PrivacyKeys};
 
 /// The parsed keys.
-pub(super) struct Keys {
+pub(crate) struct Keys {
     /// How cohorts are accounted.
     pub sampling: Sampling,
     /// Who takes part in a round.
@@ -217,7 +217,7 @@ fn privacy(
         max_epsilon,
         noise,
         bit_noise: None,
-        devices_per_user: privacy.devices_per_user(),
+        devices_per_user: privacy.devices_per_user.unwrap_or(1),
     })
 }
 

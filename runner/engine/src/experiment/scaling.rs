@@ -11,8 +11,7 @@ use smolfed_accounting::calibrate::CalibrationProblem;
 use smolfed_accounting::event::{Mechanism, PrivacyEvent, Sampling};
 use smolfed_accounting::params::{Delta, Epsilon, NoiseMultiplier};
 use smolfed_core::noise::DiscreteGaussian;
-use smolfed_core::params::ClipNorm;
-use smolfed_core::quantize::{DEFAULT_BITS, Grid};
+use smolfed_core::quantize::DEFAULT_BITS;
 use smolfed_core::stream::Root;
 use smolfed_core::train::TrainReport;
 
@@ -22,11 +21,8 @@ use smolfed_data::scale::moments::ScaleNoise;
 use smolfed_release::plan::{
     NoiseAmount, PlanError, PrivacyKeys, SideReleases, release_of_all, sampler,
 };
-use smolfed_release::schedule::Schedule;
 use smolfed_release::sum::ReleaseAt;
-use smolfed_release::{
-    self, Channel, Encoding, Fault, PrivateSum, ReleaseSettings, Released, Timing, Uploads,
-};
+use smolfed_release::{self, Channel, PrivateSum, ReleaseSettings, Released, Uploads};
 
 /// The key of the noise.
 const KEY: &str = "data.scale_noise_multiplier";
@@ -66,30 +62,11 @@ impl ScaleRelease {
         let multiplier = multiplier(scale.noise, keys, event)?;
         event = event.with_noise_multiplier(multiplier);
         let noise = noise(KEY, multiplier)?;
-        let grid = ClipNorm::new(1.0)
-            .ok()
-            .and_then(|bound| Grid::new(bound, DEFAULT_BITS).ok());
-        Ok(grid.map(|grid| Self {
-            side: SideReleases {
-                event,
-                schedule: Schedule {
-                    from: 0,
-                    every: u32::MAX,
-                },
-                max_releases: 1,
-            },
+        let release = ReleaseSettings::once(Channel::Moments, event, noise);
+        Ok(release.map(|release| Self {
+            side: SideReleases::once(event, 0),
             length: scale.length(federation.feature_count()),
-            release: ReleaseSettings {
-                channel: Channel::Moments,
-                encoding: Encoding::Clipped(grid),
-                weight_cap: None,
-                mechanism: smolfed_release::Mechanism::independent(event, noise),
-                masking: None,
-                timing: Timing::EachRound,
-                noise_std: multiplier.get(),
-                is_simulation: true,
-                fault: Fault::None,
-            },
+            release,
         }))
     }
 

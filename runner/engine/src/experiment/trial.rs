@@ -18,13 +18,11 @@
 //!
 //! [`PrivacyPlan`]: smolfed_release::plan::PrivacyPlan
 
-use smolfed_accounting::PrivacyEvent;
 use smolfed_accounting::event::{Mechanism, Sampling};
 use smolfed_accounting::params::NoiseMultiplier;
 use smolfed_accounting::selection::Trials;
 use smolfed_core::model::ModelError;
-use smolfed_core::params::ClipNorm;
-use smolfed_core::quantize::{DEFAULT_BITS, Grid};
+use smolfed_core::quantize::DEFAULT_BITS;
 use smolfed_core::stream::Root;
 use smolfed_core::train::TrainReport;
 
@@ -32,19 +30,15 @@ use super::scaling::noise;
 use crate::check::{ExperimentError, out_of_range, refuse};
 use crate::config::Config;
 use crate::evaluation::samples::evaluate;
-use crate::tables::PrivacyConfig;
 use crate::tables::privacy::{SelectionConfig, TrialsName};
 use crate::tables::simulation::ArithmeticName;
 use crate::task::Task;
 use smolfed_data::dataset::DeviceBuffer;
 use smolfed_data::federation::Federation;
 use smolfed_release::number::lower;
-use smolfed_release::plan::{PrivacyKeys, SideReleases, release_of_all};
-use smolfed_release::schedule::Schedule;
+use smolfed_release::plan::{NoiseAmount, PrivacyKeys, SideReleases, release_of_all};
 use smolfed_release::sum::ReleaseAt;
-use smolfed_release::{
-    self, Channel, Encoding, Fault, PrivateSum, ReleaseSettings, Timing, Uploads,
-};
+use smolfed_release::{self, Channel, PrivateSum, ReleaseSettings, Uploads};
 
 /// The key of the score's noise.
 const SCORE_NOISE: &str = "privacy.selection.score_noise_multiplier";
@@ -80,7 +74,7 @@ impl Trial {
             return Ok(None);
         };
         let trials = trials(selection)?;
-        can_be_scored(&config.privacy, federation)?;
+        can_be_scored(keys.noise, federation)?;
         if selection.seed.is_none() {
             return Err(ExperimentError::Missing {
                 key: "privacy.selection.seed",
@@ -89,7 +83,7 @@ impl Trial {
         }
         let value = selection.score_noise_multiplier;
         let multiplier = NoiseMultiplier::new(value).map_err(refuse(SCORE_NOISE, value))?;
-        let (Some(sampler), Some(grid)) = (noise(SCORE_NOISE, multiplier)?, grid()) else {
+        let Some(sampler) = noise(SCORE_NOISE, multiplier)? else {
             return Err(out_of_range(SCORE_NOISE, value, "above 0"));
         };
         let mechanism = Mechanism::Score {
@@ -98,21 +92,12 @@ impl Trial {
         };
         let (devices, trust) = (federation.device_count(), keys.trust);
         let event = release_of_all(mechanism, devices, sampling, trust, keys.devices_per_user)?;
-        Ok(Some(Self {
+        let release = ReleaseSettings::once(Channel::Score, event, Some(sampler));
+        Ok(release.map(|release| Self {
             trials,
-            side: side(event, config.rounds),
+            side: SideReleases::once(event, config.rounds.saturating_sub(1)),
             seeded: selection.seeded,
-            release: ReleaseSettings {
-                channel: Channel::Score,
-                encoding: Encoding::Clipped(grid),
-                weight_cap: None,
-                mechanism: smolfed_release::Mechanism::independent(event, Some(sampler)),
-                masking: None,
-                timing: Timing::EachRound,
-                noise_std: multiplier.get(),
-                is_simulation: true,
-                fault: Fault::None,
-            },
+            release,
         }))
     }
 
@@ -198,24 +183,6 @@ impl Trial {
     }
 }
 
-/// The grid of bound 1.
-fn grid() -> Option<Grid> {
-    let bound = ClipNorm::new(1.0).ok()?;
-    Grid::new(bound, DEFAULT_BITS).ok()
-}
-
-/// One release, in the last round.
-const fn side(event: PrivacyEvent, rounds: u32) -> SideReleases {
-    SideReleases {
-        event,
-        schedule: Schedule {
-            from: rounds.saturating_sub(1),
-            every: u32::MAX,
-        },
-        max_releases: 1,
-    }
-}
-
 /// The distribution of the number of trials.
 fn trials(selection: &SelectionConfig) -> Result<Trials, ExperimentError> {
     const MEAN: &str = "privacy.selection.mean";
@@ -238,8 +205,8 @@ fn trials(selection: &SelectionConfig) -> Result<Trials, ExperimentError> {
 }
 
 /// Refuses a configuration without noise, and devices that have nothing to score by.
-fn can_be_scored(privacy: &PrivacyConfig, federation: &Federation) -> Result<(), ExperimentError> {
-    if !privacy.asks_for_noise() {
+fn can_be_scored(noise: NoiseAmount, federation: &Federation) -> Result<(), ExperimentError> {
+    if noise.is_none() {
         return Err(ExperimentError::Missing {
             key: "privacy.epsilon",
             purpose: "a private selection is among trials that have noise",

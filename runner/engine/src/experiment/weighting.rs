@@ -2,10 +2,10 @@
 
 use crate::check::ExperimentError;
 use crate::combinations::{Setting, Settings};
-use crate::config::Config;
 use crate::method::contract::MethodProperties;
-use crate::tables::cohort::Weighting;
+use crate::tables::cohort::{CohortConfig, Weighting};
 use smolfed_data::federation::Federation;
+use smolfed_release::Encoding;
 
 /// How updates are weighted.
 pub(super) struct Weights {
@@ -19,16 +19,16 @@ impl Weights {
     /// Encoders that learn without labels are weighted by samples, as their loss is
     /// (docs/papers.md, F5), unless there is a clip norm: then weights are uniform by default, and
     /// no cap is needed.
-    pub fn parse(config: &Config, properties: &MethodProperties) -> Self {
-        let is_clipped = config.privacy.clip_norm.is_some();
+    pub fn parse(cohort: &CohortConfig, encoding: Encoding, properties: &MethodProperties) -> Self {
+        let is_clipped = encoding.grid().is_some();
         let default = match properties.uses_labels || is_clipped {
             true => Weighting::Uniform,
             false => Weighting::Samples,
         };
-        let weighting = config.cohort.weighting.unwrap_or(default);
+        let weighting = cohort.weighting.unwrap_or(default);
         Self {
             weighting: (!properties.has_one_participant).then_some(weighting),
-            cap: config.cohort.weight_cap,
+            cap: cohort.weight_cap,
             is_clipped,
         }
     }

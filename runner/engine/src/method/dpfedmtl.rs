@@ -82,7 +82,7 @@ fn timing(setup: &Setup<'_>) -> Result<Timing, ExperimentError> {
              must be given",
         );
     };
-    if setup.privacy.clip_norm.is_none() {
+    if setup.keys.clip_norm.is_none() {
         return missing(
             "privacy.clip_norm",
             "with `personalise.noise` = \"each-step\" each step clips the shared gradient: give \

@@ -18,6 +18,7 @@ use smolfed_data::config::{DataConfig, SourceConfig};
 use smolfed_data::federation::Federation;
 use smolfed_data::scale::Scale;
 use smolfed_release::origin::Origin;
+use smolfed_release::plan::PrivacyKeys;
 
 /// The tables of an experiment, and what they are for.
 #[derive(Clone, Copy)]
@@ -42,8 +43,10 @@ pub struct Setup<'a> {
     pub personalise: &'a PersonaliseConfig,
     /// `[contrast]`.
     pub contrast: &'a ContrastConfig,
-    /// `[privacy]`.
+    /// `[privacy]`: how it is written. Most of it is parsed, in `keys`.
     pub privacy: &'a PrivacyConfig,
+    /// `[privacy]`, in the types that are used.
+    pub keys: PrivacyKeys,
     /// `[simulation]`.
     pub simulation: &'a SimulationConfig,
     /// The devices.

@@ -247,12 +247,6 @@ fn as_text<S: Serializer>(trust: &TrustModel, serializer: S) -> Result<S::Ok, S:
 }
 
 impl PrivacyConfig {
-    /// k: devices of one user.
-    #[must_use]
-    pub fn devices_per_user(&self) -> u32 {
-        self.devices_per_user.unwrap_or(1)
-    }
-
     /// What it declares ([`crate::combinations`]).
     pub(crate) fn settings(&self) -> Settings {
         let is_adaptive = self.clip_norm == Some(ClipNormSetting::Adaptive);

@@ -180,13 +180,6 @@ pub fn check_quorum(experiment: &Experiment) -> Result<(), ServeError> {
     if experiment.privacy().mechanism.is_local() {
         return Ok(());
     }
-    if experiment.privacy().mechanism.strategy.is_some() {
-        return refuse(
-            "with correlated noise a device that answers early would displace another one in every \
-             round it takes part in, which its sensitivity does not count",
-            "use independent noise",
-        );
-    }
     let events = experiment.events_in(0);
     let is_covered = |event: &PrivacyEvent| event.adjacency() == Adjacency::ReplaceOne;
     if !events.iter().all(is_covered) {

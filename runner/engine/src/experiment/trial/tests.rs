@@ -3,7 +3,7 @@
 
 use smolfed_accounting::selection::Selection;
 use smolfed_accounting::trade_off::TradeOff;
-use smolfed_accounting::{Accountant, Delta, Epsilon};
+use smolfed_accounting::{Accountant, Delta, Epsilon, PrivacyEvent};
 
 use super::*;
 use crate::config::Override;

@@ -208,7 +208,7 @@ fn sharing(
     let (noise, noise_std) = noise(privacy.multiplier().get(), sensitivity)?;
     Ok(Sharing {
         alpha: contrast.alpha.unwrap_or_default(),
-        senders: match hides_cohort(setup) {
+        senders: match counts_on_secret_cohort(setup) {
             true => Senders::Drawn(setup.sampling),
             false => Senders::Cohort,
         },
@@ -231,10 +231,10 @@ fn sharing(
 }
 
 /// Whether the noise on updates counts on a cohort that nobody but the server knows.
-fn hides_cohort(setup: &Setup<'_>) -> bool {
+fn counts_on_secret_cohort(setup: &Setup<'_>) -> bool {
     let rate = setup.sampling.sampling_rate();
     let is_drawn = rate.is_some_and(|rate| rate < 1.0);
-    is_drawn && setup.privacy.asks_for_noise() && setup.privacy.trust == TrustModel::Central
+    is_drawn && !setup.keys.noise.is_none() && setup.keys.trust == TrustModel::Central
 }
 
 /// The sampler of a device's noise and its std in steps, for a multiplier z relative to μ.
@@ -259,7 +259,7 @@ fn noise(
 
 /// What the encoder's statement must say.
 fn notes(setup: &Setup<'_>, kind: Kind) -> Vec<String> {
-    let is_protected = setup.privacy.asks_for_noise();
+    let is_protected = !setup.keys.noise.is_none();
     let mut notes = Vec::new();
     match kind {
         Kind::CentralSc => notes.push(
@@ -282,7 +282,7 @@ fn notes(setup: &Setup<'_>, kind: Kind) -> Vec<String> {
                      device's updates and matrices can be told from zeros.",
                 );
             }
-            if hides_cohort(setup) {
+            if counts_on_secret_cohort(setup) {
                 notes.push(
                     "The devices that send a matrix in a round are drawn independently of those \
                      whose updates are summed: matrices do not reveal the cohorts, which amplify \

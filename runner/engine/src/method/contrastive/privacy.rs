@@ -140,13 +140,13 @@ pub(super) fn of_device(
     let multiplier = plan.multiplier().get() / f64::from(max_samples.max(1));
     let noise_multiplier = NoiseMultiplier::new(multiplier)
         .map_err(refuse("contrast.privacy.noise_multiplier", multiplier))?;
-    let (sampling, privacy) = (setup.sampling, setup.privacy);
+    let (sampling, keys) = (setup.sampling, setup.keys);
     let event = release_of_all(
         Mechanism::CorrelationMatrix { noise_multiplier },
         sampling.device_count(),
         sampling,
-        privacy.trust,
-        privacy.devices_per_user(),
+        keys.trust,
+        keys.devices_per_user,
     );
     Ok(event?)
 }

@@ -9,6 +9,7 @@ use super::learner::Contrastive;
 use super::matrices::Matrices;
 use crate::config::{Config, Override};
 use crate::experiment::Experiment;
+use crate::experiment::keys::Keys;
 use crate::method::contract::{Assignment, Method, SecondMessage};
 use crate::round::TrainingLoop;
 use crate::source::Simulated;
@@ -41,8 +42,9 @@ fn build(settings: &[&str]) -> (Experiment, Federation) {
 
 /// The method of an experiment, with its settings open to look at.
 fn fedsc(experiment: &Experiment, federation: &Federation) -> Contrastive {
-    let (config, sampling) = (&experiment.config, experiment.sampling);
-    let setup = crate::experiment::setup(config, federation, sampling, &[], &Origin::Simulation);
+    let config = &experiment.config;
+    let keys = Keys::parse(config, federation.device_count()).unwrap();
+    let setup = crate::experiment::setup(config, &keys, federation, &[], &Origin::Simulation);
     contrastive(&setup, Kind::Fedsc).unwrap()
 }
 
