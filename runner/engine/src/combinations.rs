@@ -1,10 +1,9 @@
-//! What goes together. Each part of an experiment declares its [`Settings`]: the tables of the
-//! configuration, the method by its properties, the origin of its devices. One table of [`RULES`]
-//! has those that exclude each other, with the reason, and one check reads it. docs/combinations.md
-//! is printed from both.
+//! The settings of an experiment that exclude each other. Each part declares its [`Settings`]: the
+//! tables of the configuration, the method by its properties, the origin of the devices. One
+//! table, [`RULES`], has the pairs that exclude each other, with the reason, and
+//! [`Settings::agree`] checks them. A test prints docs/combinations.md from the table.
 //!
-//! Whether the values of two keys fit each other, where that takes a calculation, is checked where
-//! it is calculated.
+//! A pair of values that only a calculation can refuse is checked where it is calculated.
 
 pub mod rules;
 mod settings;
@@ -23,7 +22,7 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// A rule of two keys, which calculating with their values has found broken.
+    /// A rule of two keys that a calculation found broken.
     #[must_use]
     pub const fn of(rule: &'static Rule) -> Self {
         Self { rule, method: "" }

@@ -86,8 +86,8 @@ const fn one() -> u32 {
 }
 
 impl Config {
-    /// What its tables declare ([`crate::combinations`]). Those of `[personalise]` mean something
-    /// with some methods, which declare them.
+    /// The settings that its tables declare ([`crate::combinations`]). Methods declare those of
+    /// `[personalise]`, as the keys have an effect with some methods only.
     pub(crate) fn settings(&self) -> Settings {
         self.cohort
             .settings()

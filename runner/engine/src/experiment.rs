@@ -1,7 +1,7 @@
 //! An experiment that can run: the configuration, validated for its federation.
 //!
-//! Keys are checked against each other by one table ([`crate::combinations`]), against the data
-//! where they are calculated with, and against what devices accept in the terms of a fleet.
+//! One table has the keys that exclude each other ([`crate::combinations`]). Keys are checked
+//! against the data where they are used, and against the limits of devices in the terms of a fleet.
 
 pub mod cohort;
 mod correlated;
@@ -52,7 +52,7 @@ pub struct Experiment {
     pub(crate) config: Config,
     /// What devices train.
     pub(crate) method: Arc<dyn Method>,
-    /// What it has, of all that does not go with everything else.
+    /// The settings that its parts declare.
     pub(crate) declared: Settings,
     /// How cohorts are accounted.
     pub(crate) sampling: Sampling,
@@ -206,7 +206,7 @@ impl Experiment {
         &*self.method
     }
 
-    /// Refuses what does not go with such a source of devices.
+    /// Refuses settings that exclude this source of devices.
     ///
     /// # Errors
     /// [`Conflict`] with the first rule that this breaks.
@@ -444,7 +444,7 @@ impl Experiment {
     }
 }
 
-/// What the configuration, the data and the origin of the devices declare.
+/// The settings of the configuration, the data and the origin of the devices.
 fn declared(config: &Config, federation: &Federation, origin: &Origin) -> Settings {
     let is_private = federation.private_scale().is_some();
     let has_quorum = matches!(

@@ -6,6 +6,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`ranks`] | processes that share a run, and what they exchange |
+//! | [`combinations`] | which settings exclude each other |
 //! | [`layout`], [`denoise`] | the tensors of a model; denoisers of the noisy average |
 //! | [`tables`] | the tables of an experiment file, typed |
 //! | [`task`] | the model that is trained |
@@ -15,7 +16,7 @@
 //! | [`membership`] | membership inference on a model |
 //! | [`method`] | what devices train, and how updates are used: one file per method |
 //! | [`config`] | the experiment file |
-//! | [`attendance`], [`combinations`] | who takes part in a round; which options go together |
+//! | [`attendance`] | who takes part in a round |
 //! | [`server`] | the server's step on what was released |
 //! | [`experiment`] | an experiment file, validated for a federation |
 //! | [`run_files`] | files of a run: records, errors |

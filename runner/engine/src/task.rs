@@ -339,7 +339,7 @@ impl Task {
         shape.map(layers::axes_of).unwrap_or_default()
     }
 
-    /// What the model declares ([`crate::combinations`]).
+    /// The settings that the model declares ([`crate::combinations`]).
     #[must_use]
     pub fn settings(&self) -> Settings {
         Settings::of([

@@ -77,8 +77,8 @@ pub const UNBANDED: Rule = rule(
     Unbanded,
     Correlated,
     "with \"block-cyclic\" sampling each participation of a device is hidden by itself, which \
-         needs noise of at most `privacy.separation` bands: set it to \"identity\", \
-         \"square-root-banded\", \"banded-optimal-mean\" or \"banded-optimal-max\"",
+     needs noise of at most `privacy.separation` bands: set it to \"identity\", \
+     \"square-root-banded\", \"banded-optimal-mean\" or \"banded-optimal-max\"",
 )
 .with(BlockCyclic);
 /// A tree under masks.
@@ -86,14 +86,14 @@ pub const MASKED_TREE: Rule = rule(
     Tree,
     DistributedTrust,
     "helpers combine the sums of the last rounds, and the nodes of a tree are none: choose \
-         another family",
+     another family",
 );
 /// A tree whose server may restart.
 pub const RESTARTED_TREE: Rule = rule(
     RealDevices,
     Tree,
     "a server that restarts cannot go on with the open nodes of a tree: choose another \
-         `privacy.family`",
+     `privacy.family`",
 );
 /// A cohort size and a rate.
 pub const TWO_SIZES: Rule = rule(CohortSize, SamplingRate, "give one of them");

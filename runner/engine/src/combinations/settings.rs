@@ -1,11 +1,11 @@
-//! What the parts of an experiment declare about themselves, as far as others must know it.
+//! The settings that the parts of an experiment declare.
 
 use std::collections::BTreeSet;
 
 /// The table of settings: the key that an error names, and how a sentence names the setting.
 macro_rules! settings {
     ($($(#[$doc:meta])* $variant:ident = $key:literal, $label:literal;)*) => {
-        /// Something that an experiment has, and that does not go with everything else.
+        /// A property of an experiment that a rule names.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Setting {
             $($(#[$doc])* $variant,)*
@@ -20,7 +20,7 @@ macro_rules! settings {
                 }
             }
 
-            /// What it is, in a sentence. Tables name methods by [`Self::of_method`] instead.
+            /// The words for it in a sentence. [`Self::of_method`] names the method as well.
             #[must_use]
             pub const fn label(self) -> &'static str {
                 match self {
@@ -195,7 +195,7 @@ impl Setting {
     }
 }
 
-/// What an experiment has, of all that does not go with everything else.
+/// The settings of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings(BTreeSet<Setting>);
 

@@ -33,7 +33,7 @@ impl Weights {
         }
     }
 
-    /// What they declare ([`crate::combinations`]).
+    /// The settings that they declare ([`crate::combinations`]).
     pub fn settings(&self) -> Settings {
         let is = |weighting| self.weighting == Some(weighting);
         Settings::of([

@@ -39,7 +39,7 @@ pub trait Method: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// What it declares ([`crate::combinations`]).
+    /// The settings that it declares ([`crate::combinations`]).
     fn settings(&self) -> Settings {
         let sends_matrices = self.second_message().is_some();
         let properties = self.properties().settings();
@@ -104,7 +104,7 @@ pub struct MethodProperties {
     pub averages_over_all: bool,
     /// Whether one participant, device 0, has all samples: no cohorts are drawn.
     pub has_one_participant: bool,
-    /// What the method declares beside what the other fields say.
+    /// Settings that no other field implies.
     pub declared: Settings,
     /// What a reader of the privacy statement must know about the method.
     pub notes: Vec<String>,
@@ -135,7 +135,7 @@ impl MethodProperties {
         }
     }
 
-    /// What they declare ([`crate::combinations`]).
+    /// The settings that they declare ([`crate::combinations`]).
     #[must_use]
     pub fn settings(&self) -> Settings {
         let tuning = self.fine_tuning.map(|(objective, _)| objective);

@@ -51,7 +51,7 @@ impl Averaging {
         })
     }
 
-    /// The same, declaring what it does.
+    /// The same with a setting that it declares.
     pub(super) fn declaring(mut self, setting: Setting) -> Self {
         self.properties.declared = setting.into();
         self

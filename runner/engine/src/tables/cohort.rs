@@ -129,7 +129,7 @@ pub struct CohortConfig {
 }
 
 impl CohortConfig {
-    /// What it declares ([`crate::combinations`]).
+    /// The settings that it declares ([`crate::combinations`]).
     pub(crate) fn settings(&self) -> Settings {
         use SamplingScheme::{Arrival, BlockCyclic, Full, Poisson, Rotation, Uniform};
         let is = |schemes: &[SamplingScheme]| schemes.contains(&self.sampling);

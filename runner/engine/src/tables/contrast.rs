@@ -53,7 +53,7 @@ pub struct ContrastConfig {
 }
 
 impl ContrastConfig {
-    /// What it declares ([`crate::combinations`]).
+    /// The settings that it declares ([`crate::combinations`]).
     pub(crate) fn settings(&self) -> Settings {
         let privacy = &self.privacy;
         Settings::of([

@@ -64,7 +64,7 @@ pub struct ModelConfig {
 }
 
 impl ModelConfig {
-    /// What it declares ([`crate::combinations`]).
+    /// The settings that it declares ([`crate::combinations`]).
     pub(crate) fn settings(&self) -> Settings {
         Settings::of([(Setting::InitialModel, self.init.is_some())])
     }

@@ -247,7 +247,7 @@ fn as_text<S: Serializer>(trust: &TrustModel, serializer: S) -> Result<S::Ok, S:
 }
 
 impl PrivacyConfig {
-    /// What it declares ([`crate::combinations`]).
+    /// The settings that it declares ([`crate::combinations`]).
     pub(crate) fn settings(&self) -> Settings {
         let is_adaptive = self.clip_norm == Some(ClipNormSetting::Adaptive);
         let is_correlated = self.mechanism == MechanismName::Correlated;

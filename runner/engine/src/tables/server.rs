@@ -31,7 +31,7 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// What it declares ([`crate::combinations`]).
+    /// The settings that it declares ([`crate::combinations`]).
     pub(crate) fn settings(&self) -> Settings {
         let is_auto = matches!(self.denoiser, DenoiserKind::Auto | DenoiserKind::AutoStep);
         Settings::of([

@@ -90,7 +90,7 @@ impl Default for FeatureFormat {
 }
 
 impl SimulationConfig {
-    /// What it declares ([`crate::combinations`]).
+    /// The settings that it declares ([`crate::combinations`]).
     pub(crate) fn settings(&self) -> Settings {
         let is_integer = self.arithmetic == ArithmeticName::Integer;
         Settings::of([

@@ -39,7 +39,7 @@ pub struct TrainConfig {
 }
 
 impl TrainConfig {
-    /// What it declares ([`crate::combinations`]).
+    /// The settings that it declares ([`crate::combinations`]).
     pub(crate) fn settings(&self) -> Settings {
         Settings::of([
             (Setting::Proximal, self.proximal != 0.0),

@@ -4,6 +4,15 @@ use super::*;
 
 const TRUST: &str = "privacy.trust=distributed";
 
+/// Sums of five rounds are combined, under masks.
+const COMBINED: [&str; 5] = [
+    TRUST,
+    "rounds=12",
+    "cohort={ sampling = \"rotation\" }",
+    "privacy.mechanism=correlated",
+    "privacy.separation=5",
+];
+
 /// The parties know the cohorts, so that a target needs more noise than with a trusted server; of
 /// one honest party, all of it.
 #[test]
@@ -43,14 +52,7 @@ fn helpers_insist_on_what_is_accounted() {
     assert_eq!(masking.largest_norm, (most as u64) << 20);
     assert_eq!(build(&[TRUST]).unwrap().attendance.largest_drawn(), 20);
 
-    let settings = [
-        TRUST,
-        "rounds=12",
-        "cohort={ sampling = \"rotation\" }",
-        "privacy.mechanism=correlated",
-        "privacy.separation=5",
-    ];
-    let correlated = build(&settings).unwrap();
+    let correlated = build(&COMBINED).unwrap();
     let policy = correlated.helper_policy(0).unwrap();
     let strategy = correlated.privacy.mechanism.strategy.as_ref().unwrap();
     assert_eq!((policy.participations, policy.separation), (3, 5));
@@ -115,17 +117,10 @@ fn a_grid_that_does_not_fit_is_refused() {
 /// The server and the helpers combine the same sums: none, without noise.
 #[test]
 fn without_noise_nobody_combines_sums() {
-    let settings = [
-        TRUST,
-        "rounds=12",
-        "cohort={ sampling = \"rotation\" }",
-        "privacy.mechanism=correlated",
-        "privacy.separation=5",
-    ];
     let text = SOUND.replace("epsilon = 8.0\n", "");
-    let experiment = build_text(&text, &settings).unwrap();
+    let experiment = build_text(&text, &COMBINED).unwrap();
     assert!(experiment.helper_policy(0).unwrap().coefficients.is_empty());
     assert!(experiment.release.mechanism.strategy.is_none());
-    let combined = build(&settings).unwrap().helper_policy(0).unwrap();
+    let combined = build(&COMBINED).unwrap().helper_policy(0).unwrap();
     assert_eq!(combined.coefficients.len(), 5);
 }
