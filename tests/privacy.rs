@@ -2,6 +2,7 @@
 
 mod accounting;
 mod audit;
+mod claims;
 mod correlated;
 mod ledger;
 mod masked;

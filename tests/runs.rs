@@ -261,7 +261,7 @@ fn exports_have_every_figure_of_every_round() {
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines.len(), 1 + 3 + 2);
     assert!(
-        lines[0].starts_with("run,round,cohort,epsilon,"),
+        lines[0].starts_with("run,round,simulation_only.cohort,epsilon,"),
         "{}",
         lines[0]
     );

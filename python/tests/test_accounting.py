@@ -255,7 +255,11 @@ def test_ledgers_add_up() -> None:
     assert (ledger.rounds, len(ledger)) == (100, 1)
     assert ledger.epsilon(delta=1e-5) == epsilon(one.with_rounds(100), delta=1e-5)
     assert ledger.odometer(delta=1e-5) > ledger.epsilon(delta=1e-5)
-    assert ledger.statement(delta=1e-5).rounds == 100
+    said = ledger.statement(delta=1e-5)
+    assert said.rounds == 100
+    # A list does not say how many rounds were planned.
+    assert not said.is_upper_bound and said.planned_is_upper_bound
+    assert [condition["kind"] for condition in said.conditions] == ["no-plan"]
     assert Ledger().epsilon(delta=1e-5) == 0
 
 

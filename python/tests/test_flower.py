@@ -208,13 +208,26 @@ def test_a_limit_refuses_the_next_round() -> None:
 
 def test_evaluation_on_nodes_is_no_upper_bound() -> None:
     for with_evaluation in (False, True):
-        private = strategy(noise_multiplier=1.0, with_evaluation=with_evaluation)
+        private = strategy(noise_multiplier=1.0, with_evaluation=with_evaluation, rounds=1)
         begun(private, FakeGrid())
         private.aggregate_train(1, [])
         said = private.statement(delta=1e-3)
         assert said.is_upper_bound != with_evaluation
+        kinds = [condition["kind"] for condition in said.conditions]
+        assert ("evaluated-on-devices" in kinds) == with_evaluation
         assert ("without noise" in said.words) == with_evaluation
     assert strategy().configure_evaluate(1, None, None, None) == []
+
+
+@pytest.mark.parametrize(("rounds", "kind"), [(None, "no-plan"), (2, "stopped"), (1, None)])
+def test_a_statement_needs_a_plan(rounds: int | None, kind: str | None) -> None:
+    private = strategy(noise_multiplier=1.0, rounds=rounds)
+    begun(private, FakeGrid())
+    private.aggregate_train(1, [])
+    said = private.statement(delta=1e-3)
+    kinds = [condition["kind"] for condition in said.conditions]
+    assert (kind in kinds) == (kind is not None)
+    assert said.is_upper_bound == (kind is None)
 
 
 def test_wrong_use_is_refused() -> None:

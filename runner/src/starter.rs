@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use smolfed_data::config::{SourceConfig, StoredSet};
 use smolfed_data::dataset::TaskKind;
 use smolfed_data::inspection::{DeviceSizes, Inspection, TargetFacts};
+use smolfed_data::reads::List;
 use smolfed_data::suggestion::{Suggestion, Use};
 use smolfed_data::table::profile::Profile;
 use smolfed_data::table::{TableFormat, quoted_key};
@@ -61,8 +62,8 @@ impl DataSection {
         };
         lines.key("task", quoted(task), &suggestion.task_reason);
         if let Some(classes) = &suggestion.classes {
-            let about = "from the file; the list is public: check that it may be";
-            lines.key("classes", list(classes), about);
+            lines.key("classes", list(classes), "read from the rows");
+            lines.unconfirmed(List::Classes);
         }
         let notes = lines.devices(profile, suggestion);
         lines.ignored(suggestion);
@@ -199,8 +200,8 @@ impl Lines {
                 true => names.len().to_string(),
                 false => list(&names),
             };
-            let about = "those that occur; they are public: check that they may be";
-            self.key("classes", value, about);
+            self.key("classes", value, "those that occur in the rows");
+            self.unconfirmed(List::Classes);
         }
         if found.facts.maximum.is_none() && found.facts.axes.is_empty() {
             let about = "of the rows: no epsilon covers them (docs/data.md)";
@@ -247,6 +248,13 @@ impl Lines {
         self.key("delta", quoted("1/N^1.1"), &about);
         let about = "the bound on an update follows the median, and is covered by epsilon";
         self.key("clip_norm", quoted("adaptive"), about);
+    }
+
+    /// A list of the rows, which no ε covers until the user confirms that it is public.
+    fn unconfirmed(&mut self, list: List) {
+        let about = "no epsilon covers a list that was read from rows: set true if all of its \
+                     values were public before, or replace the list and remove this line";
+        self.key(list.confirmation(), false, about);
     }
 
     /// A key with a comment, behind it where there is room.
@@ -340,7 +348,7 @@ impl Lines {
             _ => None,
         });
         if !categories.is_empty() {
-            self.0 += &commented("From the file; these lists are public: check that they may be.");
+            self.unconfirmed(List::Categories);
         }
         for (table, columns) in [("categories", categories), ("times", times)] {
             for (column, value) in columns {
@@ -434,6 +442,8 @@ mod tests {
             "times.at = [\"hour\", \"weekday\"]",
             "\"empty\", # it is empty",
             "classes = [\"sit\", \"walk\"]",
+            "classes_are_public = false",
+            "categories_are_public = false",
             "devices = 8",
             "Only 8 devices",
             "# Written by `smolfed init a.csv`",

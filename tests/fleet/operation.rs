@@ -132,7 +132,7 @@ fn a_full_disk_names_the_file_that_is_needed() {
     let outcome = wait(coordinator, &arguments);
     assert_eq!(outcome.code, Some(1), "{outcome}");
     let error = outcome.stderr.lines().last().unwrap_or_default();
-    let is_needed = ["ledger.jsonl", "participation.jsonl"]
+    let is_needed = ["ledger.jsonl", "metrics.jsonl", "participation.jsonl"]
         .iter()
         .any(|file| error.contains(&format!("served/{file}")));
     assert!(is_needed && error.contains("File too large"), "{outcome}");

@@ -371,7 +371,8 @@ fn inspection_says_what_is_read_and_what_to_write_instead() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let proved = "--set scale={min=0,max=5} --set missing=0 --set classes=[\"sit\",\"walk\"]";
+    let proved = "--set scale={min=0,max=5} --set missing=0 --set classes=[\"sit\",\"walk\"] \
+                  --set classes_are_public=true";
     let json = place
         .smolfed(&format!("{inspect} {proved} --json"))
         .success()

@@ -110,7 +110,7 @@ def statement(
     delta: float | str,
     accountant: str | None,
     clip_norm: float | None,
-    uncovered: list[str],
+    conditions: list[str],
 ) -> tuple[str, str, str]: ...
 def read_ledger(path: str, unit: str) -> tuple[list[Event], int, list[str]]: ...
 

@@ -19,6 +19,7 @@ Needs flwr 1.20 or newer, with its message API.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -48,16 +49,6 @@ UPDATE = "smolfed.update"
 
 # Flower's code for a mod whose preconditions do not hold.
 _MOD_FAILED = 6
-
-_EVALUATION = (
-    "Nodes evaluated the model, and their figures were averaged without noise: this epsilon does "
-    "not cover it."
-)
-_SEED = (
-    "Cohorts and noise follow from a known seed: anyone who knows it can subtract the noise. The "
-    "statement holds for secret randomness."
-)
-
 
 def exact_mod(
     message: Message, context: Context, call_next: Callable[[Message, Context], Message]
@@ -112,6 +103,9 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
     with_evaluation : bool
         Whether nodes evaluate the model. Their figures are private and no epsilon covers them: the
         statement's ``is_upper_bound`` is then false.
+    rounds : int, optional
+        The planned number of rounds. The statement is an upper bound without reservation after
+        exactly so many. Without it, epsilon is proved only if the number was fixed beforehand.
     seed : int, optional
         For tests: cohorts and noise follow from it.
 
@@ -133,6 +127,7 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
         max_epsilon: float | None = None,
         delta: float | str | None = None,
         with_evaluation: bool = False,
+        rounds: int | None = None,
         seed: int | None = None,
     ) -> None:
         super().__init__()
@@ -145,6 +140,7 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
         self.max_epsilon = max_epsilon
         self.delta = delta
         self.with_evaluation = with_evaluation
+        self.rounds = rounds
         self.seed = seed
         self.ledger = Ledger()
         self._event = event(
@@ -175,12 +171,24 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
             raise ValueError("`delta` is missing")
         if not self.ledger.events:
             raise ValueError("no round was done: there is nothing to state")
-        uncovered = [_EVALUATION] if self.with_evaluation else []
         parts = _native.statement(
-            self.ledger.events, chosen, None, float(self.clip_norm), uncovered
+            self.ledger.events, chosen, None, float(self.clip_norm), self._conditions()
         )
-        said = PrivacyStatement(*parts)
-        return said if self.seed is None else said._with_note(_SEED)
+        return PrivacyStatement(*parts)
+
+    def _conditions(self) -> list[str]:
+        """What epsilon depends on beside the events, as `PrivacyStatement.conditions` has it."""
+        found: list[dict[str, Any]] = []
+        if self.with_evaluation:
+            found.append({"kind": "evaluated-on-devices"})
+        if self.seed is not None:
+            found.append({"kind": "known-seed", "seed": self.seed, "of": "coordinator"})
+        done = self.ledger.rounds
+        if self.rounds is None or done > self.rounds:
+            found.append({"kind": "no-plan"})
+        elif done < self.rounds:
+            found.append({"kind": "stopped"})
+        return [json.dumps(condition) for condition in found]
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Any

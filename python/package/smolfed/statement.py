@@ -23,6 +23,10 @@ class PrivacyStatement:
         The probability with which the bound may fail.
     is_upper_bound : bool
         Whether `epsilon` is proved, whatever the run depended on and without reservation.
+    conditions : list of dict
+        What `epsilon` depends on beside its figures, for example a known seed or a scale that was
+        read from rows: ``kind``, ``text`` and ``effect``, which is "stated", "needs-schedule" or
+        "no-bound".
     unit, adjacency, trust, accountant : str
         What is protected, which two federations an attacker cannot tell apart, against whom, and
         who says so.

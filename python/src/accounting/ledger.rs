@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use smolfed::privacy::Ledger;
-use smolfed::privacy::ledger::{LedgerError, events, uncovered};
+use smolfed::privacy::ledger::{LedgerError, conditions, events};
 use smolfed_accounting::PrivacyUnit;
 
 use super::event::Event;
 use crate::error::value_error;
 
-/// The events of one unit in a ledger, the number of its runs, and why no figure is proved.
+/// The events of one unit in a ledger, the number of its runs, and its conditions, each as JSON.
 #[pyfunction]
 pub(crate) fn read_ledger(path: PathBuf, unit: &str) -> PyResult<(Vec<Event>, usize, Vec<String>)> {
     let unit = match unit {
@@ -31,6 +31,8 @@ pub(crate) fn read_ledger(path: PathBuf, unit: &str) -> PyResult<(Vec<Event>, us
     runs.dedup();
     let all = events(charges.iter());
     let of_unit = all.into_iter().filter(|event| event.unit == unit);
-    let flaws = uncovered(charges.iter());
-    Ok((of_unit.map(Event).collect(), runs.len(), flaws))
+    let found = conditions(&charges);
+    let found = found.iter().map(serde_json::to_string);
+    let found: Vec<String> = found.collect::<Result<_, _>>().map_err(value_error)?;
+    Ok((of_unit.map(Event).collect(), runs.len(), found))
 }

@@ -21,7 +21,7 @@ pub(crate) fn parts(statement: &PrivacyStatement) -> PyResult<StatementParts> {
     Ok((json, statement.in_words(), statement.in_one_line()))
 }
 
-/// The statement for events; `uncovered` says why no figure about them is proved, if none is.
+/// The statement for events under conditions, each as JSON.
 #[pyfunction]
 pub(crate) fn statement(
     py: Python<'_>,
@@ -29,7 +29,7 @@ pub(crate) fn statement(
     delta: DeltaArgument,
     accountant: Option<&str>,
     clip_norm: Option<f64>,
-    uncovered: Vec<String>,
+    conditions: Vec<String>,
 ) -> PyResult<StatementParts> {
     let events = unwrapped(&events);
     let delta = delta.resolve(&events)?;
@@ -45,9 +45,9 @@ pub(crate) fn statement(
     let Some(mut statement) = made.map_err(value_error)? else {
         return Err(value_error("nothing was released"));
     };
-    if !uncovered.is_empty() {
-        statement = statement.without_proof();
-        statement.notes.extend(uncovered);
+    for condition in conditions {
+        let condition = serde_json::from_str(&condition).map_err(value_error)?;
+        statement = statement.with_note(condition);
     }
     parts(&statement)
 }

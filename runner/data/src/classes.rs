@@ -14,6 +14,9 @@ pub struct Classes {
     /// What becomes of a row whose label is none of them.
     #[serde(rename = "unknown_labels")]
     pub unknown: UnknownLabels,
+    /// Whether the user confirms a list that was read from rows; `None` for one that never was.
+    #[serde(rename = "classes_are_public", skip_serializing_if = "Option::is_none")]
+    pub are_public: Option<bool>,
 }
 
 /// A number of classes, whose labels are the numbers from 0, or their names in order.
@@ -57,6 +60,7 @@ impl Classes {
         Self {
             list: ClassList::Count(count),
             unknown: UnknownLabels::Error,
+            are_public: None,
         }
     }
 

@@ -16,7 +16,7 @@ use super::held_out::HeldOut;
 use super::missing::{self, Imputed, Missing};
 use super::partition::{Dealing, Partition, follow};
 use super::preparation::{ColumnMap, Fill, NumberMap, Preparation};
-use super::reads::Read;
+use super::reads::{List, Read};
 use super::scale::moments::PrivateScale;
 use super::scale::{self, Scale, ScaledTargets, TargetScale};
 use super::source::{self, Loaded};
@@ -44,6 +44,8 @@ struct Stored {
     is_natural: bool,
     /// What was read from rows without noise.
     reads: Vec<Read>,
+    /// The lists of the configuration that the user declared public.
+    confirmed: Vec<List>,
     /// Values of each feature that were clipped; empty where there are no bounds.
     beyond: Vec<u64>,
     /// Rows that were left out, as their labels are none of the known classes.
@@ -343,6 +345,14 @@ impl Federation {
         }
     }
 
+    /// The lists of the configuration that the user declared public.
+    pub fn confirmed_lists(&self) -> &[List] {
+        match &self.0 {
+            Kind::Stored(stored) => &stored.confirmed,
+            Kind::Generated(_) => &[],
+        }
+    }
+
     /// The features of which values were clipped to constant bounds, by name, and how many values;
     /// private.
     pub fn beyond_bounds(&self) -> Vec<(String, u64)> {
@@ -490,6 +500,7 @@ impl Stored {
             test,
             targets: prepared.targets,
             reads: prepared.reads,
+            confirmed: prepared.confirmed,
             beyond: prepared.beyond,
             dropped,
             unnamed,
@@ -532,6 +543,7 @@ struct Prepared {
     targets: ScaledTargets,
     columns: Vec<ColumnMap>,
     reads: Vec<Read>,
+    confirmed: Vec<List>,
     beyond: Vec<u64>,
 }
 
@@ -565,12 +577,17 @@ impl Prepared {
                 stored.target_scale == TargetScale::Standardise,
             ),
             (Read::Classes, stored.set.reads_classes()),
+            (Read::DeviceCount, stored.set.leaves_out_devices()),
         ];
         reads.extend(steps.into_iter().filter(|step| step.1).map(|step| step.0));
+        let lists = stored.set.lists_of_rows();
+        let (confirmed, open): (Vec<_>, Vec<_>) = lists.partition(|(_, is_public)| *is_public);
+        reads.extend(open.into_iter().map(|(list, _)| Read::List(list)));
         Ok(Self {
             targets,
             columns: columns(stored, imputed, scaled.maps),
             reads,
+            confirmed: confirmed.into_iter().map(|(list, _)| list).collect(),
             beyond: scaled.beyond,
         })
     }

@@ -77,6 +77,11 @@ impl PrivateRead {
                 }
                 TargetFacts::Values { .. } => String::new(),
             },
+            Read::List(list) => {
+                let confirmation = list.confirmation();
+                format!("`{confirmation} = true`, if the values were public before")
+            }
+            Read::DeviceCount => "`min_samples = 1`".to_owned(),
         };
         Self {
             key: read.key(),

@@ -1,11 +1,8 @@
 //! What was read from the devices' rows without noise while the data were prepared: no ε covers
 //! that, and a statement about the run is no upper bound.
 
-use serde::Serialize;
-
 /// A step of the preparation that read private rows without noise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
     /// Means and standard deviations of features.
     Scale,
@@ -15,6 +12,39 @@ pub enum Read {
     Missing,
     /// Which classes there are, and their names.
     Classes,
+    /// A list of the configuration that `smolfed init` read, and that the user has not confirmed.
+    List(List),
+    /// Which devices have enough samples to take part.
+    DeviceCount,
+}
+
+/// A list of the configuration that may have been read from rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum List {
+    /// `data.classes`.
+    Classes,
+    /// `data.categories`.
+    Categories,
+}
+
+impl List {
+    /// The key of `[data]`.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Classes => "classes",
+            Self::Categories => "categories",
+        }
+    }
+
+    /// The key of `[data]` that says whether the list is public.
+    #[must_use]
+    pub const fn confirmation(self) -> &'static str {
+        match self {
+            Self::Classes => "classes_are_public",
+            Self::Categories => "categories_are_public",
+        }
+    }
 }
 
 impl Read {
@@ -26,6 +56,8 @@ impl Read {
             Self::TargetScale => "target_scale",
             Self::Missing => "missing",
             Self::Classes => "classes",
+            Self::List(list) => list.key(),
+            Self::DeviceCount => "min_samples",
         }
     }
 
@@ -37,30 +69,9 @@ impl Read {
             Self::TargetScale => "the scale of the target was computed",
             Self::Missing => "the values in the place of missing ones were computed",
             Self::Classes => "the list of classes was taken",
+            Self::List(List::Classes) => "`smolfed init` took the list of classes",
+            Self::List(List::Categories) => "`smolfed init` took the lists of categories",
+            Self::DeviceCount => "the number of devices was computed",
         }
-    }
-
-    /// The sentence of a privacy statement.
-    #[must_use]
-    pub fn note(self) -> String {
-        let mut what = self.what().to_owned();
-        what[..1].make_ascii_uppercase();
-        format!(
-            "{what} from the devices' rows, without noise (`data.{}`): this epsilon does not cover \
-             it.",
-            self.key()
-        )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn notes_name_the_step_and_the_key() {
-        let note = Read::Classes.note();
-        assert!(note.starts_with("The list of classes was taken from the devices' rows"));
-        assert!(note.contains("`data.classes`"));
     }
 }

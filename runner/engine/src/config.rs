@@ -14,6 +14,7 @@ use std::path::Path;
 use rand_core::Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smolfed_accounting::TrustModel;
 use smolfed_core::stream::{Purpose, Root, StreamId};
 
 use crate::combinations::Settings;
@@ -97,6 +98,17 @@ impl Config {
             .and(self.contrast.settings())
             .and(self.privacy.settings())
             .and(self.simulation.settings())
+    }
+
+    /// Whether ε rests on the secrecy of who was drawn, so that the size of a cohort, and the time
+    /// that a round takes, must stay secret: also from outsiders, under distributed trust.
+    #[must_use]
+    pub fn has_secret_cohorts(&self) -> bool {
+        self.privacy.trust != TrustModel::Local
+            && matches!(
+                self.cohort.sampling,
+                SamplingScheme::Poisson | SamplingScheme::BlockCyclic
+            )
     }
 
     /// The seed of cohorts, training and noise. Data and devices always follow from `seed`, so that

@@ -4,6 +4,7 @@
 //! against the data where they are used, and against the limits of devices in the terms of a fleet.
 
 pub mod cohort;
+mod conditions;
 mod correlated;
 mod distributed;
 pub(crate) mod keys;
@@ -31,9 +32,10 @@ use crate::method::setup::Setup;
 use crate::server::adaptive::AdaptiveClip;
 use crate::server::{OwnStep, ServerStep};
 use crate::task::Task;
+use conditions::conditions;
 use correlated::Correlated;
 use keys::Keys;
-use notes::{notes, uncovered};
+use notes::notes;
 use scaling::ScaleRelease;
 use smolfed_data::federation::Federation;
 use smolfed_release::masked::{HelperPolicy, Helpers, LocalHelpers};
@@ -162,7 +164,7 @@ impl Experiment {
             trials: trial.as_ref().map(|trial| trial.trials),
             spent,
             is_ledger_shared: config.privacy.ledger.is_some(),
-            uncovered: uncovered(&config, federation),
+            conditions: conditions(&config, federation, &origin),
             notes,
         })?;
         let masking = distributed::masking(&keys, &privacy, properties.timing)?;

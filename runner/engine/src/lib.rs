@@ -10,6 +10,7 @@
 //! | [`layout`], [`denoise`] | the tensors of a model; denoisers of the noisy average |
 //! | [`tables`] | the tables of an experiment file, typed |
 //! | [`task`] | the model that is trained |
+//! | `data_conditions` | what ε depends on because of the data's preparation |
 //! | [`check`] | why an experiment cannot run |
 //! | [`arithmetic`] | how simulated devices calculate |
 //! | [`evaluation`], [`representation`] | how good models and encoders are |
@@ -34,6 +35,7 @@ pub mod audit;
 pub mod check;
 pub mod combinations;
 pub mod config;
+pub(crate) mod data_conditions;
 pub mod denoise;
 pub mod evaluation;
 pub mod experiment;

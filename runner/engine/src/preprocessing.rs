@@ -11,7 +11,7 @@
 //! * *declared*: in the configuration, or by the format of the data;
 //! * *released*: made of moments that devices released under noise, which ε includes;
 //! * *measured*: computed from the devices' rows without noise. ε does not cover it, and the
-//!   statement of the run says so in the same words ([`Read::note`]).
+//!   statement of the run says so in the same words (`data_conditions`).
 //!
 //! Whether a column has a fill-in of its own, or is 0 because it never changed in training, follows
 //! from the rows in the same way as its value, and is named with it. Counts of rows, of clipped and
@@ -23,6 +23,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::data_conditions::of_read;
 use crate::experiment::Experiment;
 use crate::method::state::PersonalState;
 use crate::run_files::error::{RunDirError, damaged, io};
@@ -31,7 +32,7 @@ use smolfed_data::column::{Encoding, FeatureColumn};
 use smolfed_data::constants::Affine;
 use smolfed_data::federation::Federation;
 use smolfed_data::preparation::{ColumnMap, Fill};
-use smolfed_data::reads::Read;
+use smolfed_data::reads::{List, Read};
 use smolfed_data::recordings::Recordings;
 use smolfed_data::text::TextColumn;
 use smolfed_data::wording::of_json;
@@ -113,6 +114,18 @@ pub enum Basis {
     Measured,
 }
 
+impl Basis {
+    /// The name in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Declared => "declared",
+            Self::Released => "released",
+            Self::Measured => "measured",
+        }
+    }
+}
+
 /// Where the constants come from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -125,6 +138,9 @@ pub struct Disclosure {
     /// The list of classes; absent without classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classes: Option<Basis>,
+    /// The lists of categories; absent without columns of categories.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub categories: Option<Basis>,
     /// Mean and deviation of the target; absent without a value to predict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_scale: Option<Basis>,
@@ -181,7 +197,7 @@ impl Preprocessing {
         Self {
             task: *experiment.task(),
             personal: experiment.method.properties().personal_state,
-            disclosure: Disclosure::new(experiment, federation, &target, &columns),
+            disclosure: Disclosure::new(experiment, federation, &target, &columns, &cells),
             target,
             axes: federation.axes(),
             columns,
@@ -248,13 +264,28 @@ impl Preprocessing {
 }
 
 impl Disclosure {
+    /// Each kind of constant with where it comes from, by the names of the file.
+    pub fn origins(&self) -> impl Iterator<Item = (&'static str, Basis)> {
+        let all = [
+            ("scale", Some(self.scale)),
+            ("missing", self.missing),
+            ("classes", self.classes),
+            ("categories", self.categories),
+            ("target_scale", self.target_scale),
+        ];
+        let all = all.into_iter();
+        all.filter_map(|(name, basis)| Some((name, basis?)))
+    }
+
     fn new(
         experiment: &Experiment,
         federation: &Federation,
         target: &Target,
         columns: &[Column],
+        cells: &[FeatureColumn],
     ) -> Self {
         let reads = federation.reads();
+        let is_category = |cells: &FeatureColumn| matches!(cells.encoding, Encoding::Categories(_));
         let of = |read: Read| match reads.contains(&read) {
             true => Basis::Measured,
             false => Basis::Declared,
@@ -273,12 +304,18 @@ impl Disclosure {
             Fill::Value(_) => of(Read::Missing),
         };
         let release = experiment.scale_release.as_ref().filter(|_| is_released);
-        let notes = reads.iter().map(|read| read.note());
+        let notes = reads.iter().filter_map(|read| of_read(read).sentence());
         Self {
             scale,
             // Of several, the least public.
             missing: fills.map(basis_of_fill).max_by_key(|basis| *basis as u8),
-            classes: matches!(target, Target::Classes { .. }).then(|| of(Read::Classes)),
+            classes: matches!(target, Target::Classes { .. }).then(|| {
+                match of(Read::List(List::Classes)) {
+                    Basis::Measured => Basis::Measured,
+                    _ => of(Read::Classes),
+                }
+            }),
+            categories: (cells.iter().any(is_category)).then(|| of(Read::List(List::Categories))),
             target_scale: matches!(target, Target::Value { .. }).then(|| of(Read::TargetScale)),
             notes: notes.chain(release.map(|release| release.note())).collect(),
         }

@@ -33,7 +33,7 @@ use smolfed_release::{
     History, Outcome, PrivateSum, ReleaseDigest, ReleaseSettings, Released, publish,
 };
 
-pub use record::{RoundRecord, SimulationOnly};
+pub use record::{RoundRecord, SimulationOnly, origin_of};
 pub use spectrum::Spectrum;
 pub use state::TrainingState;
 
@@ -286,7 +286,7 @@ impl<'a> TrainingLoop<'a> {
         }
         record.seconds = started.elapsed().as_secs_f64();
         Ok(RoundResult {
-            record,
+            record: record.with_origins(experiment.config.has_secret_cohorts()),
             released: Some(released),
         })
     }
@@ -357,7 +357,7 @@ impl<'a> TrainingLoop<'a> {
         self.round += 1;
         record.burned = true;
         RoundResult {
-            record,
+            record: record.with_origins(self.experiment.config.has_secret_cohorts()),
             released: None,
         }
     }

@@ -208,7 +208,7 @@ pub fn prepare_on(
         flaws = uncovered(earlier(&charges, &run));
     }
     let mut experiment = Experiment::with_spent(config, &federation, &spent, origin)?;
-    experiment.privacy.leave_uncovered(flaws);
+    experiment.privacy.depend_on(flaws);
     if experiment.release.is_simulation
         && let Cow::Owned(scaled) = experiment.scaled(&federation)
     {

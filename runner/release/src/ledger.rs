@@ -39,7 +39,7 @@ use smolfed_accounting::event::{PrivacyEvent, PrivacyUnit};
 
 use crate::durable::sync_folder;
 
-pub use charge::{Charge, DigestRecord, Line, earlier, events, uncovered};
+pub use charge::{Charge, DigestRecord, Line, conditions, earlier, events, uncovered};
 pub use error::{LedgerError, Limit};
 
 /// A ledger, open to be charged.

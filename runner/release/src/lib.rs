@@ -39,6 +39,8 @@
 //! | [`schedule`] | the rounds in which something else is released as well |
 //! | [`ledger`] | what was released, on disk before it is used |
 //! | [`statement`] | the promise in JSON and in words |
+//! | [`condition`] | what the promise depends on beside its numbers |
+//! | [`provenance`] | where a figure comes from: public, released, or of a simulation alone |
 //! | [`origin`] | where devices and randomness come from |
 //! | [`durable`], [`entropy`] | files that survive a crash; secret random bytes |
 //! | [`number`] | numbers for readers |
@@ -53,6 +55,7 @@
 pub mod admission;
 pub mod bit;
 pub mod communicator;
+pub mod condition;
 pub mod contribution;
 pub mod digest;
 pub mod durable;
@@ -68,6 +71,7 @@ pub mod message;
 pub mod number;
 pub mod origin;
 pub mod plan;
+pub mod provenance;
 pub mod publish;
 pub mod received;
 pub mod sampling;

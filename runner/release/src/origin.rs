@@ -3,6 +3,8 @@
 
 use smolfed_accounting::TrustModel;
 
+use crate::condition::{Condition, Randomness};
+
 /// Where the devices and the randomness of a run come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
@@ -49,19 +51,45 @@ impl Origin {
         }
     }
 
+    /// The seeds that somebody can know.
+    pub fn conditions(
+        &self,
+        seed: u64,
+        trust: TrustModel,
+    ) -> impl Iterator<Item = Condition> + use<> {
+        let seeds = match (self, trust) {
+            (Self::Simulation | Self::Replay { .. }, _) => {
+                [Some((Randomness::Simulation, seed)), None]
+            }
+            (Self::Fleet { device_seed, .. }, TrustModel::Local) => {
+                [device_seed.map(|seed| (Randomness::Devices, seed)), None]
+            }
+            (
+                Self::Fleet {
+                    seed, device_seed, ..
+                },
+                trust,
+            ) => {
+                let is_masked = matches!(trust, TrustModel::Distributed(_));
+                let of_masks = device_seed.filter(|_| is_masked);
+                [
+                    seed.map(|seed| (Randomness::Coordinator, seed)),
+                    of_masks.map(|seed| (Randomness::Masks, seed)),
+                ]
+            }
+        };
+        let known = seeds.into_iter().flatten();
+        known.map(|(of, seed)| Condition::KnownSeed { seed, of })
+    }
+
     /// Notes of the privacy statement about it.
     #[must_use]
-    pub fn notes(&self, seed: u64, trust: TrustModel) -> Vec<String> {
+    pub fn notes(&self, trust: TrustModel) -> Vec<String> {
         let is_local = trust == TrustModel::Local;
         let is_masked = matches!(trust, TrustModel::Distributed(_));
-        let simulation = format!(
-            "This was a simulation with the known seed {seed}: anyone who knows the seed can \
-             subtract the noise. The statement holds for a run with secret randomness."
-        );
         match self {
-            Self::Simulation => vec![simulation],
+            Self::Simulation => Vec::new(),
             Self::Replay { .. } => vec![
-                simulation,
                 "The cohorts and the devices that did not answer were taken from a record, not \
                  drawn anew."
                     .to_owned(),
@@ -73,13 +101,14 @@ impl Origin {
                 has_quorum,
                 ..
             } => {
-                let mut notes = vec![match is_local {
-                    true => of_devices(*device_seed),
-                    false => of_coordinator(*seed),
-                }];
-                if is_masked {
-                    notes.push(of_masks(*device_seed));
-                } else if !is_local {
+                let secrets = [
+                    (is_local && device_seed.is_none()).then_some(OF_DEVICES),
+                    (!is_local && seed.is_none()).then_some(OF_COORDINATOR),
+                    (is_masked && device_seed.is_none()).then_some(OF_MASKS),
+                ];
+                let secrets = secrets.into_iter().flatten();
+                let mut notes: Vec<String> = secrets.map(str::to_owned).collect();
+                if !is_local && !is_masked {
                     notes.push(
                         "Updates were sent without noise and encrypted: against anyone with access \
                          to the connections, the statement holds as long as the keys of the \
@@ -123,32 +152,15 @@ impl Origin {
     }
 }
 
-fn of_devices(seed: Option<u64>) -> String {
-    match seed {
-        Some(seed) => format!(
-            "The noise of the real devices is derived from the known seed {seed}: anyone who knows \
-             the seed can subtract it."
-        ),
-        None => {
-            "Each real device draws its noise from its own secret, which never leaves it; this \
-                 relies on its firmware."
-                .to_owned()
-        }
-    }
-}
+const OF_DEVICES: &str = "Each real device draws its noise from its own secret, which never \
+    leaves it; this relies on its firmware.";
+
+const OF_COORDINATOR: &str = "The coordinator's randomness came from the operating system and was \
+    not kept.";
 
 /// What the secrecy of masks rests on, in a fleet.
-fn of_masks(seed: Option<u64>) -> String {
-    match seed {
-        Some(seed) => format!(
-            "The masks of the real devices and the noise of the helpers are derived from the known \
-             seed {seed}: anyone who knows the seed reads every masked update."
-        ),
-        None => "The mask keys of the real devices and of the helpers were made by whoever \
-                 provisioned them, who is trusted to have kept none."
-            .to_owned(),
-    }
-}
+const OF_MASKS: &str = "The mask keys of the real devices and of the helpers were made by whoever \
+    provisioned them, who is trusted to have kept none.";
 
 fn of_simulated(simulated: u32, is_masked: bool) -> String {
     match is_masked {
@@ -159,16 +171,5 @@ fn of_simulated(simulated: u32, is_masked: bool) -> String {
         false => format!(
             "{simulated} of the devices were simulated by the coordinator and add no anonymity."
         ),
-    }
-}
-
-fn of_coordinator(seed: Option<u64>) -> String {
-    match seed {
-        Some(seed) => format!(
-            "The coordinator's randomness came from the known seed {seed}: anyone who knows the \
-             seed can subtract the noise."
-        ),
-        None => "The coordinator's randomness came from the operating system and was not kept."
-            .to_owned(),
     }
 }

@@ -20,6 +20,7 @@ use super::schedule::Schedule;
 use super::split::Split;
 use super::statement::PrivacyStatement;
 use crate::bit::ClipBit;
+use crate::condition::{Condition, Conditions, Effect};
 use crate::mechanism::{Mechanism, sampler_of_std};
 use crate::{Encoding, Timing};
 pub use error::PlanError;
@@ -43,9 +44,8 @@ pub struct PrivacyPlan {
     /// How many runs like this one there are, of which it is the best: then every ε is that of the
     /// whole selection.
     trials: Option<Trials>,
-    /// What is released and not covered, like means of the devices' rows without noise, a sentence
-    /// each: then no ε is an upper bound.
-    uncovered: Vec<String>,
+    /// What every ε depends on beside the numbers, like means of the devices' rows without noise.
+    conditions: Conditions,
     /// L; `None` if there is none, or if it changes from round to round.
     clip_norm: Option<ClipNorm>,
     /// Whether other runs on the same population came before, in view of which this one may have
@@ -157,8 +157,8 @@ pub struct Updates<'a> {
     pub spent: &'a [PrivacyEvent],
     /// Whether other runs may share the ledger.
     pub is_ledger_shared: bool,
-    /// What is released and not covered, a sentence each.
-    pub uncovered: Vec<String>,
+    /// What ε depends on beside the numbers.
+    pub conditions: Conditions,
     /// What a reader of the statement must know in addition to its numbers.
     pub notes: Vec<String>,
 }
@@ -254,7 +254,7 @@ impl PrivacyPlan {
             plan.accountant = Accountant::Rdp;
         }
         plan.notes = updates.notes;
-        plan.uncovered = updates.uncovered;
+        plan.conditions = updates.conditions;
         // Without a grid there is no noise to correlate.
         let strategy = updates
             .strategy
@@ -355,7 +355,7 @@ impl PrivacyPlan {
             spent,
             side: Vec::new(),
             trials: None,
-            uncovered: Vec::new(),
+            conditions: Conditions::default(),
             clip_norm: None,
             repeated: 0,
             notes: Vec::new(),
@@ -376,16 +376,15 @@ impl PrivacyPlan {
         self.notes.extend(notes);
     }
 
-    /// Adds what is released and not covered, a sentence each: no ε of this plan is an upper bound
-    /// then.
-    pub fn leave_uncovered(&mut self, uncovered: impl IntoIterator<Item = String>) {
-        self.uncovered.extend(uncovered);
+    /// Adds conditions of every statement of this plan.
+    pub fn depend_on(&mut self, conditions: impl IntoIterator<Item = Condition>) {
+        self.conditions.extend(conditions);
     }
 
     /// Whether something is released that is not covered.
     #[must_use]
-    pub const fn has_uncovered(&self) -> bool {
-        !self.uncovered.is_empty()
+    pub fn has_uncovered(&self) -> bool {
+        self.conditions.any(Effect::NoBound)
     }
 
     /// Refuses what the accountant has no figure for. The last of `count` releases costs most, so
@@ -581,6 +580,13 @@ impl PrivacyPlan {
         plan
     }
 
+    /// The sentences of the conditions of one effect.
+    fn sentences(&self, effect: Effect) -> impl Iterator<Item = String> {
+        let conditions = self.conditions.iter();
+        let of_effect = conditions.filter(move |condition| condition.effect() == effect);
+        of_effect.filter_map(Condition::sentence)
+    }
+
     /// The statements for `rounds` rounds, which were all that was planned: the accountant's own
     /// and, if that is no upper bound, the sound one as well.
     ///
@@ -614,10 +620,10 @@ impl PrivacyPlan {
             }
             // Without noise there is no ε that could be a bound or none.
             let is_finite = statement.epsilon.is_finite();
-            let uncovered = self.uncovered.iter().filter(|_| is_finite);
-            let uncovered: Vec<String> = uncovered.cloned().collect();
-            if self.repeated > 0 || !uncovered.is_empty() {
-                statement = statement.without_proof();
+            if is_finite {
+                let repeated = (self.repeated > 0).then_some(Condition::Repeated);
+                let conditions = self.conditions.iter().cloned().chain(repeated);
+                statement = conditions.fold(statement, PrivacyStatement::with);
             }
             // With correlated noise and no sampling all rounds are one release, whose cost is a
             // bound for any number of them, even one that depends on what was released (a filter:
@@ -631,7 +637,9 @@ impl PrivacyPlan {
                 statement = statement.after_other_runs();
             }
             statement.noise_split = self.mechanism.split().map(Into::into);
+            let uncovered = self.sentences(Effect::NoBound).filter(|_| is_finite);
             statement.notes.splice(0..0, uncovered);
+            statement.notes.extend(self.sentences(Effect::Stated));
             statement.notes.extend(self.notes.iter().cloned());
             statements.push(statement);
         }

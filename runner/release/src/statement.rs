@@ -7,7 +7,7 @@ mod words;
 
 pub use views::View;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use smolfed_accounting::accountant::{Accountant, Estimate, EstimateKind};
 use smolfed_accounting::event::{
@@ -20,9 +20,14 @@ use smolfed_accounting::trade_off::TradeOff;
 
 use super::split::Split;
 use crate::SamplingScheme;
+use crate::condition::{Condition, Conditions, Effect};
 
 /// Everything that a printed ε must name. The field names are those of `--json`.
+///
+/// `is_upper_bound` and `planned_is_upper_bound` of the JSON are computed when it is written, from
+/// the kind of the estimate and from the conditions, and are not read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct PrivacyStatement {
     /// What it is about.
     #[serde(default, skip_serializing_if = "Subject::is_updates")]
@@ -36,9 +41,9 @@ pub struct PrivacyStatement {
     pub accountant: Accountant,
     /// Bound, approximation, or a paper's figure.
     pub kind: EstimateKind,
-    /// Whether `epsilon` is proved, whatever the run depended on and without reservation: not, for
-    /// example, if private rows were read without noise.
-    pub is_upper_bound: bool,
+    /// [`Self::is_upper_bound`], as JSON has it.
+    #[serde(rename = "is_upper_bound", skip_deserializing)]
+    written_flag: bool,
     /// A proved lower bound on the true ε, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon_low: Option<f64>,
@@ -58,11 +63,13 @@ pub struct PrivacyStatement {
     /// `rounds` of the plan, of a run that was stopped before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds_planned: Option<u64>,
-    /// Of a run that was stopped before: whether `epsilon_planned` is proved. Of a run that others
-    /// came before: whether the figure would be proved without them. Where it is true, `epsilon` is
-    /// proved if the schedule, of all runs, was fixed beforehand.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub planned_is_upper_bound: Option<bool>,
+    /// [`Self::planned_is_upper_bound`], as JSON has it.
+    #[serde(
+        rename = "planned_is_upper_bound",
+        skip_deserializing,
+        skip_serializing_if = "Option::is_none"
+    )]
+    written_planned_flag: Option<bool>,
     /// z of the last event.
     pub noise_multiplier: f64,
     /// s: how far one device moves all releases of a run with correlated noise, in clip norms, or
@@ -123,9 +130,35 @@ pub struct PrivacyStatement {
     /// Who sees what, and which ε holds against whom, where several parties see different things.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub views: Vec<View>,
+    /// What ε depends on beside the numbers. A statement without the key is of an older version.
+    #[serde(default = "Conditions::unknown")]
+    conditions: Conditions,
     /// What else must be known; each a sentence.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+impl Serialize for PrivacyStatement {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let written = Self {
+            written_flag: self.is_upper_bound(),
+            written_planned_flag: self.planned_is_upper_bound(),
+            ..self.clone()
+        };
+        Self::serialize(&written, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for PrivacyStatement {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let read = Self::deserialize(deserializer)?;
+        let mut conditions = read.conditions.iter();
+        match conditions.any(|condition| *condition == Condition::ProvenanceUnknown) {
+            // An older file does not say this of itself.
+            true => Ok(read.with_note(Condition::ProvenanceUnknown)),
+            false => Ok(read),
+        }
+    }
 }
 
 /// The noise of a round whose clip norm is adaptive.
@@ -239,7 +272,7 @@ impl PrivacyStatement {
             delta: estimate.delta,
             accountant: estimate.accountant,
             kind: estimate.kind,
-            is_upper_bound: estimate.is_upper_bound(),
+            written_flag: false,
             epsilon_low: estimate.epsilon_low,
             epsilon_replace_one: match event.trust {
                 TrustModel::Central => None,
@@ -250,7 +283,7 @@ impl PrivacyStatement {
             epsilon_outsiders,
             epsilon_planned: None,
             rounds_planned: None,
-            planned_is_upper_bound: None,
+            written_planned_flag: None,
             noise_multiplier: noise_multiplier.get(),
             sensitivity,
             separation,
@@ -271,6 +304,7 @@ impl PrivacyStatement {
             advantage: trade_off.advantage(),
             hit_rate_at_1_percent: trade_off.true_positive_rate(0.01),
             views: views::views(event.trust, estimate.epsilon, epsilon_outsiders),
+            conditions: Conditions::default(),
             notes: notes(estimate, events, event),
         })
     }
@@ -308,18 +342,17 @@ impl PrivacyStatement {
     pub fn stopped_before(self, planned: &Estimate, events: &[PrivacyEvent]) -> Self {
         let rounds = events.last().map(|last| rounds(events, last));
         let outsiders = views::outsiders(events, planned.delta);
-        Self {
+        let stopped = Self {
             views: views::views(self.trust, planned.epsilon, outsiders),
             epsilon_outsiders: outsiders,
-            is_upper_bound: false,
-            planned_is_upper_bound: Some(self.is_upper_bound),
             epsilon_replace_one: self
                 .epsilon_replace_one
                 .and_then(|_| replace_one(events, planned.delta)),
             epsilon_planned: Some(planned.epsilon).filter(|epsilon| epsilon.is_finite()),
             rounds_planned: rounds,
             ..self
-        }
+        };
+        stopped.with(Condition::Stopped)
     }
 
     /// The same for a run on devices of which other runs released something before.
@@ -330,35 +363,68 @@ impl PrivacyStatement {
     #[must_use]
     pub fn after_other_runs(self) -> Self {
         Self {
-            planned_is_upper_bound: Some(self.is_upper_bound || self.is_bound_of_schedule()),
-            is_upper_bound: false,
             epsilon_planned: None,
-            ..self
+            ..self.with(Condition::AfterOtherRuns)
         }
     }
 
-    /// The same for a run that did something that no ε of it covers; a note says what.
+    /// The same under one more condition.
     #[must_use]
-    pub fn without_proof(self) -> Self {
-        Self {
-            is_upper_bound: false,
-            planned_is_upper_bound: self.planned_is_upper_bound.map(|_| false),
-            ..self
-        }
+    pub fn with(mut self, condition: Condition) -> Self {
+        self.conditions.add(condition);
+        self
+    }
+
+    /// The same under one more condition, with its sentence among the notes.
+    #[must_use]
+    pub fn with_note(self, condition: Condition) -> Self {
+        let sentence = condition.sentence();
+        let mut statement = self.with(condition);
+        let is_new = |sentence: &String| !statement.notes.contains(sentence);
+        let sentence = sentence.filter(is_new);
+        statement.notes.extend(sentence);
+        statement
+    }
+
+    /// What ε depends on beside the numbers.
+    #[must_use]
+    pub const fn conditions(&self) -> &Conditions {
+        &self.conditions
+    }
+
+    /// Whether `epsilon` is proved, under the conditions that the statement names: not, for
+    /// example, if private rows were read without noise. The only place that decides it.
+    #[must_use]
+    pub fn is_upper_bound(&self) -> bool {
+        self.is_bound_of_plan() && !self.conditions.any(Effect::NeedsSchedule)
+    }
+
+    /// Of a run that was stopped before the end of its plan: whether `epsilon_planned` is proved.
+    /// Of a run that others came before: whether the figure would be proved without them. Where it
+    /// is true, `epsilon` is proved if the schedule, of all runs, was fixed beforehand. `None` for
+    /// other runs.
+    #[must_use]
+    pub fn planned_is_upper_bound(&self) -> Option<bool> {
+        let needs_schedule = self.conditions.any(Effect::NeedsSchedule);
+        needs_schedule.then(|| self.is_bound_of_plan())
     }
 
     /// Whether `epsilon` is proved if the schedule of the run was fixed beforehand, and the cost of
     /// the whole plan in any case.
     #[must_use]
     pub fn is_bound_of_schedule(&self) -> bool {
-        self.planned_is_upper_bound == Some(true)
+        self.planned_is_upper_bound() == Some(true)
+    }
+
+    fn is_bound_of_plan(&self) -> bool {
+        self.kind == EstimateKind::UpperBound && !self.conditions.any(Effect::NoBound)
     }
 
     /// What the figure is worth, in a few words.
     #[must_use]
     pub fn worth(&self) -> &'static str {
         match self.kind {
-            EstimateKind::UpperBound if self.is_upper_bound => "a proved upper bound",
+            EstimateKind::UpperBound if self.is_upper_bound() => "a proved upper bound",
             EstimateKind::UpperBound if self.is_bound_of_schedule() => {
                 "an upper bound if the schedule was fixed beforehand"
             }

@@ -2,8 +2,9 @@
 //! network or an explanation, in light, dark and print.
 //!
 //! [`render`] is a pure function of what the run directory holds: the same run gives the same page.
-//! Figures that read private data without noise are marked "simulation only". Plots come from
-//! [`plot`], which sweeps and trade-off curves share.
+//! Each figure has its origin, and those that read private data without noise are marked
+//! "simulation only". A page for the public has none of them ([`ReportInput::for_public`]). Plots
+//! come from [`plot`], which sweeps and trade-off curves share.
 
 mod accounts;
 mod assessment;
@@ -27,13 +28,26 @@ mod representation;
 mod rounds;
 mod weights;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use smolfed_engine::run::directory::RunDir;
-use smolfed_engine::run_files::error::RunDirError;
+use smolfed_engine::run_files::error::{RunDirError, write_atomically};
 
-pub use input::ReportInput;
+pub use input::{Audience, ReportInput};
 pub use membership::roc_plot;
+
+/// Writes a report of a run for an audience into a file.
+///
+/// # Errors
+/// [`RunDirError`] if the run cannot be read or the file cannot be written.
+pub fn write_to(dir: &RunDir, audience: Audience, path: &Path) -> Result<(), RunDirError> {
+    let input = ReportInput::read(dir)?;
+    let input = match audience {
+        Audience::Owner => input,
+        Audience::Public => input.for_public(),
+    };
+    write_atomically(path, render(&input).as_bytes())
+}
 
 /// Writes or rewrites the report of a run directory; returns its path.
 ///
@@ -46,9 +60,11 @@ pub fn write(dir: &RunDir) -> Result<PathBuf, RunDirError> {
 /// The page. All text from outside is escaped; nothing is fetched when it is read.
 #[must_use]
 pub fn render(input: &ReportInput) -> String {
+    let is_public = input.audience == Audience::Public;
     let updates = page::grid(&curves::updates(input));
     let attack = membership::figure_of(input)
         .map(|figure| page::section("What the model gives away", &page::grid(&[figure])));
+    let of_owner = |section: String| if is_public { String::new() } else { section };
     let content = [
         headline::headline(input),
         curves::learning(input),
@@ -57,24 +73,20 @@ pub fn render(input: &ReportInput) -> String {
         assessment::section_of(input),
         rounds::table_of(input),
         accounts::section_of(input),
-        page::section(
+        of_owner(page::section(
             "What devices sent",
             &if updates.is_empty() {
                 page::paragraph("No device sent an update.")
             } else {
                 updates
             },
-        ),
+        )),
         attack.unwrap_or_default(),
         frequencies::section_of(input),
         weights::section_of(input),
-        rounds::left_out(input),
-        repeat::section_of(input),
-        format!(
-            "<footer><p>{} {}</p></footer>\n",
-            page::BADGE,
-            html::escape(page::BADGE_MEANING)
-        ),
+        of_owner(rounds::left_out(input)),
+        of_owner(repeat::section_of(input)),
+        page::footer(input.audience),
     ];
     page::document(&input.config.name, &content.concat())
 }

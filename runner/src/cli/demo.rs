@@ -10,7 +10,9 @@ use super::CliError;
 use super::text::wrapped;
 use smolfed_data::DataFolders;
 use smolfed_engine::config::{Config, DEFAULT, Override};
+use smolfed_engine::round::origin_of;
 use smolfed_engine::run::{self, Control, RunResult};
+use smolfed_release::provenance::Figure;
 use smolfed_report::sweep::Mean;
 
 /// Seeds that are averaged: the split of the data, the cohorts and the noise differ in each.
@@ -51,17 +53,15 @@ pub(super) fn run() -> Result<(), CliError> {
                     .collect()
             })
             .collect::<Result<Vec<Vec<_>>, CliError>>()?;
-        let of = |variant: usize| -> Vec<f64> {
+        let of = |variant: usize| -> Vec<Figure> {
             runs.iter()
                 .filter_map(|runs| accuracy(&runs[variant]))
                 .collect()
         };
         let [plain, smooth, auto] = [of(0), of(1), of(2)];
-        let gain = |over: &[f64]| -> Vec<f64> {
-            over.iter()
-                .zip(&plain)
-                .map(|(with, without)| with - without)
-                .collect()
+        let gain = |over: &[Figure]| -> Vec<Figure> {
+            let pairs = over.iter().zip(&plain);
+            pairs.map(|(with, without)| with.less(*without)).collect()
         };
         writeln!(
             out,
@@ -112,18 +112,22 @@ fn one(epsilon: f64, keys: &[(&str, &str)], seed: i64) -> Result<RunResult, CliE
 }
 
 /// Test accuracy in percent.
-fn accuracy(result: &RunResult) -> Option<f64> {
-    Some(100.0 * result.records.last()?.test?.accuracy?)
+fn accuracy(result: &RunResult) -> Option<Figure> {
+    let record = result.records.last()?;
+    Some(Figure {
+        value: 100.0 * record.test?.accuracy?,
+        origin: origin_of("test", &record.origin),
+    })
 }
 
 /// Mean ± standard error of the mean.
-fn spread(values: &[f64]) -> String {
-    let Some(Mean {
-        mean,
-        standard_error,
-    }) = Mean::new(values)
-    else {
+fn spread(figures: &[Figure]) -> String {
+    let Some(found) = Mean::new(figures) else {
         return "–".to_owned();
     };
-    format!("{mean:.1} ± {:.1}", standard_error.unwrap_or(f64::NAN))
+    let (mean, mark) = (found.mean, found.origin.mark());
+    format!(
+        "{mean:.1} ± {:.1}{mark}",
+        found.standard_error.unwrap_or(f64::NAN)
+    )
 }

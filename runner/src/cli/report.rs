@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::CliError;
 use smolfed_engine::run::directory::RunDir;
-use smolfed_report::report;
+use smolfed_report::report::{self, Audience};
 
 /// Write the report of a run, report.html, into its directory.
 ///
@@ -14,11 +14,19 @@ use smolfed_report::report;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed report runs/digits-1700000000
+  smolfed report runs/digits-1700000000 --public --out digits.html
   xdg-open \"$(smolfed report runs/digits-1700000000 --open-path)\"")]
 pub(super) struct Args {
     /// The run directory.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
+    /// Write a page to share: with only what epsilon covers, without figures on private samples and
+    /// without the sizes of secret cohorts. Needs --out.
+    #[arg(long, requires = "file")]
+    public: bool,
+    /// Write the page to FILE instead of report.html in the run directory.
+    #[arg(long = "out", value_name = "FILE", id = "file")]
+    file: Option<PathBuf>,
     /// Print the full path of the report and nothing else, for example to open it in a browser.
     #[arg(long)]
     open_path: bool,
@@ -26,7 +34,18 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
-    let path = report::write(&RunDir::open(&args.dir)?)?;
+    let dir = RunDir::open(&args.dir)?;
+    let audience = match args.public {
+        true => Audience::Public,
+        false => Audience::Owner,
+    };
+    let path = match &args.file {
+        None => report::write(&dir)?,
+        Some(path) => {
+            report::write_to(&dir, audience, path)?;
+            path.clone()
+        }
+    };
     if args.open_path {
         writeln!(out, "{}", std::path::absolute(&path)?.display())?;
     } else {

@@ -1,5 +1,6 @@
 //! What `smolfed run` prints when it ends.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,6 +20,7 @@ use smolfed_engine::method::MethodName;
 use smolfed_engine::round::SimulationOnly;
 use smolfed_engine::run::RunResult;
 use smolfed_release::number::{counted, fixed, significant};
+use smolfed_release::provenance::Provenance;
 use smolfed_release::statement::{PrivacyStatement, Subject};
 
 /// The result of a run, to print.
@@ -32,6 +34,8 @@ pub(super) struct Summary {
     assessment: Option<FinalAssessment>,
     /// Whether that is of private samples, which only a simulation can evaluate.
     quality_is_private: bool,
+    /// Whether the time tells the sizes of secret cohorts.
+    has_secret_cohorts: bool,
     /// Accuracy on held-out samples of neighbours, and of a linear probe, of an encoder without
     /// labels.
     representation: [Option<f64>; 2],
@@ -68,6 +72,7 @@ impl Summary {
                 .or(validation.map(|e| ("validation", e))),
             assessment: result.assessment.clone(),
             quality_is_private: test.is_none() || on_devices,
+            has_secret_cohorts: experiment.config().has_secret_cohorts(),
             representation: [
                 figure(|only| only.knn_accuracy),
                 figure(|only| only.probe_accuracy),
@@ -110,11 +115,20 @@ impl Summary {
             }
             let figures = self.quality_figures().into_iter();
             // JSON has no infinity: null.
-            object.extend(figures.map(|(key, value)| (key, json!(value))));
-            object.extend(self.device_figures());
-            let keys = object.keys().filter(|key| self.is_private(key));
-            let keys: Vec<String> = keys.cloned().collect();
-            object.insert("simulation_only".to_owned(), json!(keys));
+            let figures = figures.map(|(key, value)| (key, json!(value)));
+            let figures: Vec<(String, Value)> = figures.chain(self.device_figures()).collect();
+            let keys = figures.iter().map(|(key, _)| key.as_str());
+            let origins: BTreeMap<&str, Provenance> = keys
+                .map(|key| (key, Provenance::of_samples(self.is_private(key))))
+                .chain([("seconds", Provenance::of_cohorts(self.has_secret_cohorts))])
+                .collect();
+            let private = origins.keys().filter(|key| self.is_private(key));
+            let private: Vec<&&str> = private.collect();
+            let lists = [
+                ("simulation_only".to_owned(), json!(private)),
+                ("origin".to_owned(), json!(origins)),
+            ];
+            object.extend(figures.into_iter().chain(lists));
         }
         document
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -14,6 +15,9 @@ from .events import as_events
 # Sampling under which rounds of one event are alike. Others bound the participations within the
 # rounds of one event, which is one run: rounds of two runs are two events.
 _INDEPENDENT = ("poisson", "uniform", "full")
+
+# The condition of a list of events, which does not say how many rounds were planned.
+NO_PLAN = json.dumps({"kind": "no-plan"})
 
 
 class Ledger:
@@ -38,7 +42,7 @@ class Ledger:
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events: list[Event] = []
-        self._uncovered: list[str] = []
+        self._conditions: list[str] = [NO_PLAN]
         for item in as_events(events, {}):
             self.charge(item)
 
@@ -60,14 +64,16 @@ class Ledger:
         ValueError
             If it is damaged.
         """
-        events, _, uncovered = _native.read_ledger(os.fspath(path), unit)
+        events, _, conditions = _native.read_ledger(os.fspath(path), unit)
         ledger = cls(events)
-        ledger._uncovered = uncovered
+        ledger._conditions = conditions
         return ledger
 
     def charge(self, event: Event) -> None:
         """Adds what is released; rounds of one kind are counted together."""
         (event,) = as_events(event, {})
+        if NO_PLAN not in self._conditions:
+            self._conditions.append(NO_PLAN)
         for index, known in enumerate(self._events):
             if event.sampling in _INDEPENDENT and known.with_rounds(1) == event.with_rounds(1):
                 self._events[index] = known.with_rounds(known.rounds + event.rounds)
@@ -86,8 +92,9 @@ class Ledger:
 
     @property
     def uncovered(self) -> list[str]:
-        """Why no figure is proved, a sentence each; empty if nothing speaks against it."""
-        return list(self._uncovered)
+        """What no figure covers, in a few words each; empty if nothing speaks against a bound."""
+        parts = [json.loads(condition) for condition in self._conditions]
+        return [part["text"] for part in parts if part.get("effect") == "no-bound"]
 
     def epsilon(self, *, delta: float | str, accountant: str | None = None) -> float:
         """Epsilon of all that was released, if the schedule was fixed beforehand."""
@@ -100,8 +107,13 @@ class Ledger:
     def statement(
         self, *, delta: float | str, accountant: str | None = None
     ) -> PrivacyStatement:
-        """The privacy statement of all that was released."""
-        parts = _native.statement(self._events, delta, accountant, None, self._uncovered)
+        """The privacy statement of all that was released.
+
+        A list of events does not say how many rounds were planned: ``is_upper_bound`` is true only
+        for a ledger of one run that was not stopped. Otherwise ``planned_is_upper_bound`` says
+        whether `epsilon` is proved for a schedule that was fixed beforehand.
+        """
+        parts = _native.statement(self._events, delta, accountant, None, self._conditions)
         return PrivacyStatement(*parts)
 
     def __len__(self) -> int:

@@ -114,6 +114,7 @@ stored_keys! {
         task: TaskKind,
         classes: ClassList,
         unknown_labels: UnknownLabels,
+        classes_are_public: bool,
     }
     TableKeys {
         path: PathBuf,
@@ -125,11 +126,13 @@ stored_keys! {
         task: TaskKind,
         classes: ClassList,
         unknown_labels: UnknownLabels,
+        classes_are_public: bool,
         axes: Vec<usize>,
         maximum: f32,
         window: WindowKey,
         every: u32,
         categories: BTreeMap<String, Vec<ClassName>>,
+        categories_are_public: bool,
         times: BTreeMap<String, Vec<TimePart>>,
     }
     LeafKeys {
@@ -138,6 +141,7 @@ stored_keys! {
         task: TaskKind,
         classes: ClassList,
         unknown_labels: UnknownLabels,
+        classes_are_public: bool,
         axes: Vec<usize>,
         maximum: f32,
     }
@@ -147,6 +151,7 @@ stored_keys! {
         axes: Vec<usize>,
         classes: ClassList,
         unknown_labels: UnknownLabels,
+        classes_are_public: bool,
     }
     TextKeys {
         path: PathBuf,
@@ -162,6 +167,7 @@ stored_keys! {
         task: TaskKind,
         classes: ClassList,
         unknown_labels: UnknownLabels,
+        classes_are_public: bool,
         axes: Vec<usize>,
         maximum: f32,
     }

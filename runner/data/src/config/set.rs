@@ -8,6 +8,7 @@ use super::names::FoldersName;
 use crate::array::ArrayFormat;
 use crate::classes::Classes;
 use crate::dataset::TaskKind;
+use crate::reads::List;
 use crate::recordings::Recordings;
 use crate::table::{Columns, TableFormat};
 use crate::text::TextConfig;
@@ -230,6 +231,24 @@ impl StoredSet {
                 | Self::Text(_)
         );
         !is_fixed && !self.is_regression() && self.classes().is_none()
+    }
+
+    /// The lists of the configuration that were read from rows, with whether the user has confirmed
+    /// them.
+    pub(crate) fn lists_of_rows(&self) -> impl Iterator<Item = (List, bool)> {
+        let classes = self.classes().and_then(|classes| classes.are_public);
+        let categories = match self {
+            Self::Table(table) => table.columns.categories_are_public,
+            _ => None,
+        };
+        let lists = [(List::Classes, classes), (List::Categories, categories)];
+        let lists = lists.into_iter();
+        lists.filter_map(|(list, is_confirmed)| Some((list, is_confirmed?)))
+    }
+
+    /// Whether devices are left out by what they hold.
+    pub(crate) fn leaves_out_devices(&self) -> bool {
+        matches!(self, Self::Text(text) if text.min_samples > 1 && self.has_devices())
     }
 
     /// Every path of the set, to be found before it is read.

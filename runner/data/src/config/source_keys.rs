@@ -45,7 +45,7 @@ impl ArraysKeys {
             device_path: self.device_path.take(),
             test,
             task: task.unwrap_or(TaskKind::Classification),
-            classes: classes_of(task, &mut self.classes, &mut self.unknown_labels)?,
+            classes: classes_of(task, self.class_keys())?,
         }))
     }
 }
@@ -72,8 +72,9 @@ impl TableKeys {
                 series,
                 ignore: self.ignore.take().unwrap_or_default(),
                 task,
-                classes: classes_of(task, &mut self.classes, &mut self.unknown_labels)?,
+                classes: classes_of(task, self.class_keys())?,
                 encodings: self.encodings()?,
+                categories_are_public: self.categories_are_public.take(),
             },
             axes,
             maximum: checked_maximum(self.maximum.take())?,
@@ -83,6 +84,12 @@ impl TableKeys {
 
     fn encodings(&mut self) -> Result<BTreeMap<String, Encoding>, DataConfigError> {
         let mut encodings = BTreeMap::new();
+        if self.categories.is_none() && self.categories_are_public.is_some() {
+            return Err(DataConfigError::Pair {
+                present: "categories_are_public",
+                absent: "categories",
+            });
+        }
         for (column, categories) in self.categories.take().unwrap_or_default() {
             let list = ClassList::Names(categories);
             if let Some(fault) = list.fault() {
@@ -112,7 +119,7 @@ impl LeafKeys {
             path: needed("path", self.path.take(), purpose)?,
             test_path: self.test_path.take(),
             task: task.unwrap_or(TaskKind::Classification),
-            classes: classes_of(task, &mut self.classes, &mut self.unknown_labels)?,
+            classes: classes_of(task, self.class_keys())?,
             axes: self.axes.take().unwrap_or_default(),
             maximum: checked_maximum(self.maximum.take())?,
         }))
@@ -129,7 +136,7 @@ impl ImagesKeys {
         let purpose = "the folder with one folder a class";
         Ok(StoredSet::Images(ImagesConfig {
             path: needed("path", self.path.take(), purpose)?,
-            classes: classes_of(None, &mut self.classes, &mut self.unknown_labels)?,
+            classes: classes_of(None, self.class_keys())?,
             has_devices: self.folders.take() == Some(FoldersName::DeviceAndClass),
             axes,
         }))
@@ -145,35 +152,60 @@ impl MemoryKeys {
         let task = self.task.take();
         Ok(StoredSet::Memory(MemoryConfig {
             task: task.unwrap_or(TaskKind::Classification),
-            classes: classes_of(task, &mut self.classes, &mut self.unknown_labels)?,
+            classes: classes_of(task, self.class_keys())?,
             axes: self.axes.take().unwrap_or_default(),
             maximum: checked_maximum(self.maximum.take())?,
         }))
     }
 }
 
-/// The classes of a set. Regression has none and leaves both keys.
+/// The keys about classes, which several sources have.
+struct ClassKeys<'a> {
+    list: &'a mut Option<ClassList>,
+    unknown: &'a mut Option<UnknownLabels>,
+    are_public: &'a mut Option<bool>,
+}
+
+macro_rules! class_keys {
+    ($($keys:ident),*) => {
+        $(impl $keys {
+            fn class_keys(&mut self) -> ClassKeys<'_> {
+                ClassKeys {
+                    list: &mut self.classes,
+                    unknown: &mut self.unknown_labels,
+                    are_public: &mut self.classes_are_public,
+                }
+            }
+        })*
+    };
+}
+
+class_keys!(ArraysKeys, ImagesKeys, LeafKeys, MemoryKeys, TableKeys);
+
+/// The classes of a set. Regression has none and leaves all keys.
 fn classes_of(
     task: Option<TaskKind>,
-    list: &mut Option<ClassList>,
-    unknown: &mut Option<UnknownLabels>,
+    keys: ClassKeys<'_>,
 ) -> Result<Option<Classes>, DataConfigError> {
     const EXPECTED: &str = "a whole number from 2 to 65535, or a list of as many names";
     if task == Some(TaskKind::Regression) {
         return Ok(None);
     }
-    match list.take() {
+    let without_list = |present| {
+        let absent = "classes";
+        Err(DataConfigError::Pair { present, absent })
+    };
+    match keys.list.take() {
         Some(list) => match list.fault() {
             Some(fault) => Err(wrong("classes", fault, EXPECTED)),
             None => Ok(Some(Classes {
                 list,
-                unknown: unknown.take().unwrap_or_default(),
+                unknown: keys.unknown.take().unwrap_or_default(),
+                are_public: keys.are_public.take(),
             })),
         },
-        None if unknown.is_some() => Err(DataConfigError::Pair {
-            present: "unknown_labels",
-            absent: "classes",
-        }),
+        None if keys.unknown.is_some() => without_list("unknown_labels"),
+        None if keys.are_public.is_some() => without_list("classes_are_public"),
         None => Ok(None),
     }
 }

@@ -30,6 +30,10 @@ pub struct Columns {
     /// The classes that labels can name; `None` for those that occur.
     #[serde(flatten)]
     pub classes: Option<Classes>,
+    /// Whether the user confirms categories that were read from rows; `None` for those that never
+    /// were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub categories_are_public: Option<bool>,
     /// Columns of features that are more than numbers.
     #[serde(skip)]
     pub encodings: BTreeMap<String, Encoding>,

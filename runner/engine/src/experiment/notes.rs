@@ -1,16 +1,13 @@
 //! What a statement says beside its numbers, in sentences.
 
-use smolfed_accounting::{PrivacyEvent, PrivacyUnit, TrustModel};
+use smolfed_accounting::{PrivacyEvent, PrivacyUnit};
 
 use crate::combinations::{Setting, Settings};
 use crate::config::Config;
-use crate::tables::cohort::Denominator;
 use smolfed_data::classes::Classes;
 use smolfed_data::config::SourceConfig;
-use smolfed_data::federation::Federation;
 use smolfed_data::partition::Dealing;
 use smolfed_data::scale::Scale;
-use smolfed_release::SamplingScheme;
 use smolfed_release::origin::Origin;
 use smolfed_release::plan::{earlier, of_unit};
 
@@ -22,7 +19,7 @@ pub(super) fn notes(
     origin: &Origin,
     of_method: &[String],
 ) -> Vec<String> {
-    let mut notes = origin.notes(config.run_seed(), config.privacy.trust);
+    let mut notes = origin.notes(config.privacy.trust);
     notes.extend(earlier(&of_unit(spent, PrivacyUnit::Device)));
     let cap = config.cohort.weight_cap;
     if let Some(cap) = cap.filter(|_| declared.has(Setting::BySamples)) {
@@ -57,22 +54,4 @@ fn data_notes(config: &Config) -> Vec<String> {
     );
     let notes = [clips, drops, rows].into_iter().flatten();
     notes.map(str::to_owned).collect()
-}
-
-/// What is released and not covered by any ε of the experiment, a sentence each.
-pub(super) fn uncovered(config: &Config, federation: &Federation) -> Vec<String> {
-    let reads = federation.reads().iter().map(|read| read.note());
-    // From outsiders, under distributed trust.
-    let hides_cohort = config.privacy.trust != TrustModel::Local
-        && matches!(
-            config.cohort.sampling,
-            SamplingScheme::Poisson | SamplingScheme::BlockCyclic
-        );
-    let is_realised = config.cohort.denominator == Denominator::Realised;
-    let size = (hides_cohort && is_realised).then(|| {
-        "The sum is divided by the number of devices drawn, as the paper prints it. That reveals \
-         the size of each cohort, which this epsilon does not cover."
-            .to_owned()
-    });
-    size.into_iter().chain(reads).collect()
 }

@@ -543,7 +543,11 @@ fn a_theorem_is_never_stated_alone() {
     ])
     .unwrap();
     let statements = experiment.privacy.statements(30).unwrap();
-    assert!(statements.iter().any(|statement| statement.is_upper_bound));
+    assert!(
+        statements
+            .iter()
+            .any(|statement| statement.is_upper_bound())
+    );
     assert_eq!(statements[0].accountant, Accountant::Theorem1);
     // What the sampling reveals is said where it is revealed.
     let realised = build(&["cohort.sampling=poisson", "cohort.denominator=realised"]);
@@ -630,7 +634,7 @@ fn users_with_several_devices_need_more_noise_and_are_named() {
         );
         assert_eq!(users.privacy.event().devices_per_user.get(), 3);
         let statements = users.privacy.statements(3).unwrap();
-        assert!(statements[0].epsilon <= 8.0 && statements[0].is_upper_bound);
+        assert!(statements[0].epsilon <= 8.0 && statements[0].is_upper_bound());
         assert_eq!(statements[0].devices_per_user, Some(3));
         let words = statements[0].in_words();
         assert!(words.contains("user with up to 3 devices"), "{words}");
@@ -648,8 +652,8 @@ fn a_denominator_that_reveals_the_cohort_leaves_no_upper_bound() {
         let is_named = statement
             .in_words()
             .contains("reveals the size of each cohort");
-        assert_eq!(is_named, !statement.is_upper_bound);
-        statement.is_upper_bound
+        assert_eq!(is_named, !statement.is_upper_bound());
+        statement.is_upper_bound()
     };
     assert!(!is_bound("poisson", &[]));
     assert!(is_bound("uniform", &[]));

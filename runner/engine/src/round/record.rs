@@ -11,6 +11,7 @@ use crate::evaluation::quantiles::Quantiles;
 use crate::evaluation::samples::Evaluation;
 use crate::run_files::records::Record;
 use smolfed_release::Outcome;
+use smolfed_release::provenance::Provenance;
 
 /// One round. All but `seconds` is the same on every machine and thread count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,7 +54,10 @@ pub struct RoundRecord {
     pub burned: bool,
     /// What only a simulation can know.
     pub simulation_only: SimulationOnly,
-    /// Wall time of the round.
+    /// Where each figure comes from, by its key. Earlier versions of smolfed wrote none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub origin: BTreeMap<String, Provenance>,
+    /// Wall time of the round. It follows the size of the cohort.
     pub seconds: f64,
 }
 
@@ -82,7 +86,76 @@ impl RoundRecord {
             burned: false,
             simulation_only: SimulationOnly::default(),
             seconds: 0.0,
+            origin: BTreeMap::new(),
         }
+    }
+
+    /// Whether the record has a figure of this key.
+    fn has(&self, key: &str) -> bool {
+        match key {
+            "burned" => self.burned,
+            "clip_norm" => self.clip_norm.is_some(),
+            "experts" => !self.experts.is_empty(),
+            "kept" => !self.kept.is_empty(),
+            "score" => self.score.is_some(),
+            "test" => self.test.is_some(),
+            "unclipped_share" => self.unclipped_share.is_some(),
+            _ => true,
+        }
+    }
+
+    /// The same with the origin of each figure; whether cohorts are secret
+    /// ([`Config::has_secret_cohorts`](crate::config::Config::has_secret_cohorts)).
+    #[must_use]
+    pub fn with_origins(self, has_secret_cohorts: bool) -> Self {
+        let of_cohort = Provenance::of_cohorts(has_secret_cohorts);
+        let of_test = Provenance::of_samples(self.test_is_simulation_only);
+        let of_run = [
+            ("cohort", of_cohort),
+            ("seconds", of_cohort),
+            ("test", of_test),
+        ];
+        let of_all = OF_ALL_RUNS.into_iter().filter(|(key, _)| self.has(key));
+        let all = of_run
+            .into_iter()
+            .filter(|(key, _)| self.has(key))
+            .chain(of_all);
+        Self {
+            origin: all.map(|(key, origin)| (key.to_owned(), origin)).collect(),
+            ..self
+        }
+    }
+}
+
+/// The key of the figures that read private data without noise.
+const SIMULATION_ONLY: &str = "simulation_only";
+
+/// The origins that are the same in all runs.
+const OF_ALL_RUNS: [(&str, Provenance); 10] = [
+    ("burned", Provenance::Public),
+    ("clip_norm", Provenance::Released),
+    ("epsilon", Provenance::Public),
+    ("experts", Provenance::Released),
+    ("kept", Provenance::Released),
+    ("learning_rate", Provenance::Public),
+    ("round", Provenance::Public),
+    ("score", Provenance::Released),
+    (SIMULATION_ONLY, Provenance::SimulationOnly),
+    ("unclipped_share", Provenance::Released),
+];
+
+/// The origin of a figure by its dotted name, such as `test.accuracy`, in a round with these
+/// origins. Earlier versions of smolfed recorded none: nothing says whose their test samples are,
+/// or whether cohorts are secret.
+#[must_use]
+pub fn origin_of(name: &str, origins: &BTreeMap<String, Provenance>) -> Provenance {
+    let key = name.split('.').next().unwrap_or(name);
+    let of_all = OF_ALL_RUNS.iter().find(|(known, _)| *known == key);
+    match (origins.get(key), of_all) {
+        (Some(origin), _) | (None, Some((_, origin))) => *origin,
+        // What says of `test` whose samples these are, before there were origins.
+        (None, None) if key == "test_is_simulation_only" => Provenance::Public,
+        (None, None) => Provenance::Unknown,
     }
 }
 

@@ -18,6 +18,7 @@ pub struct LedgerWriter {
     limits: Vec<(PrivacyUnit, Limit)>,
     run: String,
     seed: Option<u64>,
+    planned: u32,
     has_uncovered: bool,
     is_selected: bool,
 }
@@ -64,6 +65,10 @@ impl LedgerWriter {
             limits: limits.collect(),
             run: run.to_owned(),
             seed: experiment.origin.seed(config.run_seed()),
+            // Without a figure, all rounds: that states no less.
+            planned: privacy
+                .planned_rounds(config.rounds)
+                .unwrap_or(config.rounds),
             has_uncovered: privacy.has_uncovered(),
             is_selected: experiment.trial.is_some(),
         }))
@@ -79,6 +84,7 @@ impl LedgerWriter {
             seed: self.seed,
             round,
             repetition: 0,
+            planned: Some(self.planned),
             event,
             has_digest: true,
             has_uncovered: self.has_uncovered,

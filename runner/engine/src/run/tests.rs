@@ -66,7 +66,7 @@ fn run_identity_other_build() {
     assert!(after.epsilon > 1.2 * before.epsilon);
     // The noise of both may be the same, as it is here: no epsilon is proved.
     let words = after.in_words();
-    assert!(before.is_upper_bound && !after.is_upper_bound);
+    assert!(before.is_upper_bound() && !after.is_upper_bound());
     assert!(words.contains("5 of the rounds were repeated"), "{words}");
     assert!(
         words.contains("NOT a guarantee") && !words.contains("at most"),
@@ -114,14 +114,14 @@ fn stopped_early_states_the_plan() {
     let whole = run(&place, "whole", &[], WHOLE).unwrap();
     let whole = &whole.statements[0];
     assert_eq!((whole.rounds_planned, whole.epsilon_planned), (None, None));
-    assert!(whole.is_upper_bound);
+    assert!(whole.is_upper_bound());
 
     let stopped = run(&place, "stopped", &[], (Fault::None, 2)).unwrap();
     let stopped = &stopped.statements[0];
     assert_eq!((stopped.rounds, stopped.rounds_planned), (2, Some(6)));
     assert_eq!(stopped.epsilon_planned, Some(whole.epsilon));
-    assert!(stopped.epsilon < whole.epsilon && !stopped.is_upper_bound);
-    assert_eq!(stopped.planned_is_upper_bound, Some(true));
+    assert!(stopped.epsilon < whole.epsilon && !stopped.is_upper_bound());
+    assert_eq!(stopped.planned_is_upper_bound(), Some(true));
     let words = stopped.in_words();
     assert!(
         words.contains("if the schedule was fixed beforehand"),
@@ -144,7 +144,7 @@ fn stopped_early_states_the_plan() {
     assert!(matches!(limited.ending, Ending::OverBudget(_)));
     let limited = &limited.statements[0];
     assert!((1..6).contains(&limited.rounds) && limited.epsilon <= 0.7);
-    assert!(limited.is_upper_bound && limited.rounds_planned.is_none());
+    assert!(limited.is_upper_bound() && limited.rounds_planned.is_none());
     let dir = RunDir::open(&place.path().join("limited")).unwrap();
     assert!(verify(&dir, Origin::Simulation).unwrap().agrees());
     let settings = ["privacy.max_epsilon=0.7"];

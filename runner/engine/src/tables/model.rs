@@ -55,6 +55,10 @@ pub struct ModelConfig {
     /// `model.safetensors`; what it does not have starts from the seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init: Option<PathBuf>,
+    /// Whether the user declares that the file was trained on public rows alone: otherwise ε does
+    /// not cover it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub init_is_public: bool,
     /// CRC-32 of that file, as a run finds it: with another one, it is not resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init_checksum: Option<String>,

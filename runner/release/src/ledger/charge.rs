@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use smolfed_accounting::event::{PrivacyEvent, Sampling};
 
+use crate::condition::{Condition, Conditions};
+
 /// What stands before the checksum of a line.
 const CHECKSUM: &str = ",\"crc32\":\"";
 
@@ -22,6 +24,9 @@ pub struct Charge {
     /// How often the round was charged before, since it was repeated and released something else.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repetition: u32,
+    /// The rounds that the run planned. Earlier versions of smolfed wrote none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<u32>,
     /// What the round releases; its count is 1.
     pub event: PrivacyEvent,
     /// Whether the digest of the release follows in a line of its own. Earlier versions of smolfed
@@ -103,28 +108,46 @@ impl Line {
     }
 }
 
-/// Why no figure for these charges is proved, a sentence each: some of what was released is not
-/// covered by any of them.
+/// What a figure for these charges depends on: some of what was released is not covered by any of
+/// them.
 #[must_use]
-pub fn uncovered<'a>(charges: impl IntoIterator<Item = &'a Charge> + Clone) -> Vec<String> {
-    let any = |what: fn(&Charge) -> bool| charges.clone().into_iter().any(what);
-    let repeated = any(|charge| charge.repetition > 0).then_some(
-        "Some rounds were repeated, and the ledger does not show that they released the same as \
-         before: each counts twice, which covers both releases only if their noise is independent.",
-    );
-    let uncovered = any(|charge| charge.has_uncovered).then_some(
-        "A run of this ledger released something that no charge covers: its statement names it.",
-    );
-    let selected = any(|charge| charge.is_selected).then_some(
-        "A run of this ledger is the best of several private trials, and its charges are those of \
-         one trial: its statement has the cost of the selection, which is larger.",
-    );
-    repeated
-        .into_iter()
-        .chain(uncovered)
-        .chain(selected)
-        .map(str::to_owned)
-        .collect()
+pub fn uncovered<'a>(charges: impl IntoIterator<Item = &'a Charge> + Clone) -> Vec<Condition> {
+    let any = |is_so: fn(&Charge) -> bool| charges.clone().into_iter().any(is_so);
+    let found = [
+        (any(|charge| charge.repetition > 0), Condition::Repeated),
+        (
+            any(|charge| charge.has_uncovered),
+            Condition::UnchargedRelease,
+        ),
+        (any(|charge| charge.is_selected), Condition::Selected),
+    ];
+    let found = found.into_iter().filter(|(is_so, _)| *is_so);
+    found.map(|(_, condition)| condition).collect()
+}
+
+/// What the total of a ledger depends on: that of [`uncovered`], and whether its rounds are those
+/// that were planned.
+#[must_use]
+pub fn conditions(charges: &[Charge]) -> Conditions {
+    let mut found: Conditions = uncovered(charges).into_iter().collect();
+    let mut last: Vec<&Charge> = Vec::new();
+    for charge in charges {
+        match last.iter_mut().find(|known| known.run == charge.run) {
+            Some(known) => *known = charge,
+            None => last.push(charge),
+        }
+    }
+    if last.len() > 1 {
+        found.add(Condition::AfterOtherRuns);
+    }
+    // One release costs the same for any number of its rounds.
+    let several = last.iter().filter(|charge| !charge.event.is_one_release());
+    found.extend(several.filter_map(|charge| match charge.planned {
+        None => Some(Condition::NoPlan),
+        Some(planned) if charge.round + 1 < planned => Some(Condition::Stopped),
+        Some(_) => None,
+    }));
+    found
 }
 
 /// The charges of other runs from before `run` began.

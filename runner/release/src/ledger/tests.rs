@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
+use crate::condition::Condition;
 use smolfed_accounting::accountant::Accountant;
 use smolfed_accounting::event::{Mechanism, PrivacyUnit, Sampling, TrustModel};
 use smolfed_accounting::params::{Delta, Epsilon, NoiseMultiplier, SamplingRate};
@@ -31,6 +32,7 @@ fn charge(run: &str, round: u32) -> Charge {
         seed: Some(run.len() as u64 + u64::from(run.as_bytes()[0])),
         round,
         repetition: 0,
+        planned: Some(10),
         event: event(1.0, poisson()),
         has_digest: true,
         has_uncovered: false,
@@ -448,15 +450,30 @@ fn no_figure_of_a_ledger_is_proved_where_its_charges_cover_too_little() {
         is_selected: true,
         ..sound.clone()
     };
-    for (other, reason) in [
-        (repeated, "were repeated"),
-        (with_uncovered, "no charge covers"),
-        (selected, "best of several private trials"),
+    for (other, condition) in [
+        (repeated, Condition::Repeated),
+        (with_uncovered, Condition::UnchargedRelease),
+        (selected, Condition::Selected),
     ] {
-        let found = uncovered([&sound, &other]);
-        assert!(
-            matches!(&found[..], [only] if only.contains(reason)),
-            "{found:?}"
-        );
+        assert_eq!(uncovered([&sound, &other]), [condition]);
     }
+}
+
+/// The total of a ledger is proved without reservation only where its single run was not stopped.
+#[test]
+fn the_total_of_a_stopped_run_needs_its_schedule() {
+    let of = |charges: &[Charge]| {
+        let found = conditions(charges);
+        found.iter().cloned().collect::<Vec<_>>()
+    };
+    let whole: Vec<Charge> = (0..10).map(|round| charge("a", round)).collect();
+    assert_eq!(of(&whole), []);
+    assert_eq!(of(&whole[..9]), [Condition::Stopped]);
+    let both = [&whole[..], &[charge("b", 0)]].concat();
+    assert_eq!(of(&both), [Condition::AfterOtherRuns, Condition::Stopped]);
+    let old = Charge {
+        planned: None,
+        ..charge("a", 9)
+    };
+    assert_eq!(of(&[old]), [Condition::NoPlan]);
 }

@@ -5,6 +5,7 @@ use smolfed_accounting::params::SamplingRate;
 use smolfed_core::quantize::Grid;
 
 use super::*;
+use crate::condition::Conditions;
 
 /// Bits of the grid of the updates.
 const BITS: u32 = 12;
@@ -112,12 +113,13 @@ fn the_planned_rounds_are_those_within_the_budget() {
 fn what_is_not_covered_leaves_no_proof() {
     let mut plan = plan();
     assert!(!plan.has_uncovered());
-    assert!(plan.statements(3).unwrap()[0].is_upper_bound);
-    plan.leave_uncovered(["Rows were read.".to_owned()]);
+    assert!(plan.statements(3).unwrap()[0].is_upper_bound());
+    plan.depend_on([Condition::InitialModel]);
     assert!(plan.has_uncovered());
     let statements = plan.statements(3).unwrap();
-    assert!(!statements[0].is_upper_bound);
-    assert_eq!(statements[0].notes[0], "Rows were read.");
+    assert!(!statements[0].is_upper_bound());
+    let sentence = Condition::InitialModel.sentence();
+    assert_eq!(Some(&statements[0].notes[0]), sentence.as_ref());
 }
 
 /// Repeated rounds count once more, with what belongs to them; those of messages are another
@@ -131,7 +133,7 @@ fn repeated_rounds_count_again_and_are_said() {
         let number = notes
             .next()
             .map(|note| note.split(' ').next().unwrap().to_owned());
-        (number, statements[0].is_upper_bound)
+        (number, statements[0].is_upper_bound())
     };
     assert_eq!(said(&plan().with_repeated(&[])), (None, true));
     let repeated = [moments(), score(), matrix(), update().with_count(2)];
@@ -164,7 +166,7 @@ fn updates(noise: NoiseAmount) -> Updates<'static> {
         trials: None,
         spent: &[],
         is_ledger_shared: false,
-        uncovered: Vec::new(),
+        conditions: Conditions::default(),
         notes: Vec::new(),
     }
 }
@@ -329,7 +331,7 @@ fn an_approximation_is_never_stated_alone() {
     let mut approximate = plan();
     approximate.accountant = Accountant::Gdp;
     let statements = approximate.statements(3).unwrap();
-    let is_proved: Vec<bool> = statements.iter().map(|x| x.is_upper_bound).collect();
+    let is_proved: Vec<bool> = statements.iter().map(|x| x.is_upper_bound()).collect();
     assert_eq!(is_proved, [false, true]);
 }
 

@@ -143,7 +143,7 @@ fn a_limit_is_stated_as_no_guarantee() {
         .unwrap();
     let statement = PrivacyStatement::new(&estimate, &[event], None).unwrap();
     assert!(statement.in_words().contains("NOT a guarantee"));
-    assert!(!statement.is_upper_bound && statement.noise_std.is_none());
+    assert!(!statement.is_upper_bound() && statement.noise_std.is_none());
 }
 
 #[test]
@@ -336,5 +336,63 @@ fn the_term_of_several_noises_is_stated() {
         !state(of(TrustModel::Central), 1e-4)
             .in_words()
             .contains("10^-")
+    );
+}
+
+/// Only the kind of the estimate and the conditions decide whether ε is a bound: a file that says
+/// otherwise is not believed.
+#[test]
+fn the_flag_of_a_file_is_not_read() {
+    let sound = state(event(poisson(), 1.0), 1e-4);
+    assert!(sound.is_upper_bound() && sound.planned_is_upper_bound().is_none());
+    let open = sound.clone().with(Condition::InitialModel);
+    let text = serde_json::to_string(&open).unwrap();
+    let forged = text.replace("\"is_upper_bound\":false", "\"is_upper_bound\":true");
+    assert_ne!(forged, text);
+    let read: PrivacyStatement = serde_json::from_str(&forged).unwrap();
+    assert!(!read.is_upper_bound() && read == open);
+}
+
+#[test]
+fn a_statement_without_conditions_is_of_unknown_provenance() {
+    let mut old = serde_json::to_value(state(event(poisson(), 1.0), 1e-4)).unwrap();
+    assert_eq!(old["is_upper_bound"], true);
+    old.as_object_mut().unwrap().remove("conditions");
+    let read: PrivacyStatement = serde_json::from_value(old).unwrap();
+    assert!(!read.is_upper_bound());
+    let line = read.in_one_line();
+    assert!(line.contains("provenance unknown"), "{line}");
+}
+
+#[test]
+fn conditions_are_in_the_line_by_their_effect() {
+    let sound = state(event(poisson(), 1.0), 1e-4);
+    let of = |condition| sound.clone().with(condition);
+    let seed = Condition::KnownSeed {
+        seed: 7,
+        of: crate::condition::Randomness::Simulation,
+    };
+    let seeded = of(seed.clone());
+    assert!(seeded.is_upper_bound());
+    let line = seeded.in_one_line();
+    assert!(
+        line.contains("a proved upper bound if the seed 7 is secret, the server"),
+        "{line}"
+    );
+    let stopped = of(Condition::Stopped).with(seed.clone());
+    assert_eq!(stopped.planned_is_upper_bound(), Some(true));
+    let line = stopped.in_one_line();
+    assert!(
+        !stopped.is_upper_bound() && line.contains("fixed beforehand and the seed 7 is secret"),
+        "{line}"
+    );
+    let open = of(Condition::InitialModel)
+        .with(seed)
+        .with(Condition::Stopped);
+    assert_eq!(open.planned_is_upper_bound(), Some(false));
+    let line = open.in_one_line();
+    assert!(
+        line.contains("NOT a guarantee (not covered: the initial model"),
+        "{line}"
     );
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use smolfed_accounting::Parties;
 
 use crate::SamplingScheme;
+use crate::condition::Effect;
 use crate::number::{lower, upper};
 
 use super::{Adjacency, EstimateKind, PrivacyStatement, PrivacyUnit, Subject, TrustModel};
@@ -28,8 +29,8 @@ impl PrivacyStatement {
         sentences.join(" ")
     }
 
-    /// ε, δ, what they protect, from whom, and what the figure is worth, in one line. The
-    /// conditions and notes are in [`Self::in_words`] alone.
+    /// ε, δ, what they protect, from whom, what the figure is worth and what it depends on, in one
+    /// line. The notes are in [`Self::in_words`] alone.
     #[must_use]
     pub fn in_one_line(&self) -> String {
         let about = match self.subject {
@@ -49,12 +50,28 @@ impl PrivacyStatement {
         let figure = match self.epsilon.is_infinite() {
             true => format!("no finite epsilon holds at delta = {delta} for one {unit}"),
             false => format!(
-                "epsilon = {} at delta = {delta} for one {unit}, {}",
+                "epsilon = {} at delta = {delta} for one {unit}, {}{}",
                 upper(self.epsilon, 5),
-                self.worth()
+                self.worth(),
+                self.conditions_in_brief()
             ),
         };
         format!("{about}{figure}, {trust} ({basis})")
+    }
+
+    /// The conditions, to follow what the figure is worth: those of a bound, or what a figure does
+    /// not cover.
+    fn conditions_in_brief(&self) -> String {
+        let of = |effect, separator| self.conditions.in_brief(effect, separator);
+        if let Some(uncovered) = of(Effect::NoBound, "; ") {
+            return format!(" (not covered: {uncovered})");
+        }
+        let stated = of(Effect::Stated, " and ");
+        match (stated, self.conditions.any(Effect::NeedsSchedule)) {
+            (None, _) => String::new(),
+            (Some(stated), true) => format!(" and {stated}"),
+            (Some(stated), false) => format!(" if {stated}"),
+        }
     }
 
     /// What is protected: the thing of which one is hidden.
@@ -71,7 +88,7 @@ impl PrivacyStatement {
     /// Whether a figure that a theorem proves bounds only a part of what was released: private rows
     /// were read, or rounds repeated under the same noise, and a note says which.
     pub fn is_without_proof(&self) -> bool {
-        let is_proved = self.is_upper_bound || self.is_bound_of_schedule();
+        let is_proved = self.is_upper_bound() || self.is_bound_of_schedule();
         self.kind == EstimateKind::UpperBound && !is_proved
     }
 
@@ -165,7 +182,7 @@ impl PrivacyStatement {
             percent_up(self.hit_rate_at_1_percent),
         );
         let rates = "true-positive minus false-positive rate";
-        match self.is_upper_bound {
+        match self.is_upper_bound() {
             true => format!(
                 "{seen} and knows all other data can tell {question} with advantage at most \
                  {advantage:.1} % ({rates}); at a false-positive rate of 1 %, the true-positive \

@@ -7,6 +7,7 @@ use super::curves;
 use super::input::ReportInput;
 use super::page::{Column, Figure, details, grid, paragraph, section, table};
 use smolfed_release::number::{grouped, lower, significant, upper};
+use smolfed_release::provenance::Provenance;
 use smolfed_release::statement::{PrivacyStatement, Subject};
 
 /// Fields of a statement in the order of reading, with what they mean; a field that is not here
@@ -104,7 +105,8 @@ fn figures(statements: &[PrivacyStatement]) -> String {
         caption: "Each figure is the ε of all rounds together at its δ. Only a proved upper bound \
                   is a guarantee; the others are shown for comparison with papers. Figures about \
                   different subjects must not be added.",
-        ..Figure::default()
+        origin: Provenance::Public,
+        caption_beside: false,
     };
     figure.around(&table("figures", &head, &rows))
 }
@@ -121,7 +123,7 @@ fn fields(statement: &PrivacyStatement) -> String {
                 "adjacency" if statement.compares_with_zeros() => {
                     "add-remove: one device sends its updates or zeros".to_owned()
                 }
-                "advantage" | "hit_rate_at_1_percent" if statement.is_upper_bound => {
+                "advantage" | "hit_rate_at_1_percent" if statement.is_upper_bound() => {
                     format!("at most {}", words(key, &value))
                 }
                 "advantage" | "hit_rate_at_1_percent" => {

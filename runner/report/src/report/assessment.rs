@@ -8,6 +8,7 @@ use super::input::ReportInput;
 use super::page::{Column, Figure, grid, section, table};
 use smolfed_engine::evaluation::assessment::{ClassFigures, FinalAssessment};
 use smolfed_release::number::{fixed, grouped};
+use smolfed_release::provenance::Provenance;
 
 /// Most classes whose whole matrix is shown.
 const MAX_CLASSES: usize = 26;
@@ -51,8 +52,8 @@ fn figures(assessment: &FinalAssessment) -> String {
     let figure = Figure {
         title: "The figures",
         caption: &caption,
-        simulation_only: assessment.is_simulation_only,
-        ..Figure::default()
+        origin: Provenance::of_samples(assessment.is_simulation_only),
+        caption_beside: false,
     };
     figure.around(&table("figures", &head, &rows))
 }
@@ -76,8 +77,8 @@ fn confusion(assessment: &FinalAssessment, classes: &ClassFigures, names: &[Stri
     let figure = Figure {
         title,
         caption,
-        simulation_only: assessment.is_simulation_only,
-        ..Figure::default()
+        origin: Provenance::of_samples(assessment.is_simulation_only),
+        caption_beside: false,
     };
     figure.around(&content)
 }

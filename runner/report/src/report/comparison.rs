@@ -6,6 +6,7 @@ use super::page::{
     BADGE, BADGE_MEANING, Column, Figure, document, grid, paragraph, section, table,
 };
 use super::plot::{Plot, Scale, Series};
+use smolfed_release::provenance::Provenance;
 
 /// What the page shows. All text is plain.
 #[derive(Clone, Debug, Default)]
@@ -31,8 +32,8 @@ pub struct Panel {
     pub title: String,
     /// Its name with its unit.
     pub axis: String,
-    /// Whether it reads private data without noise.
-    pub simulation_only: bool,
+    /// Where it comes from.
+    pub origin: Provenance,
     /// A curve for each run that has it.
     pub series: Vec<Series>,
 }
@@ -91,8 +92,8 @@ fn figure(panel: &Panel) -> String {
     let figure = Figure {
         title: &panel.title,
         caption: "Over the rounds of each run.",
-        simulation_only: panel.simulation_only,
-        ..Figure::default()
+        origin: panel.origin,
+        caption_beside: false,
     };
     figure.with_plot(Plot {
         x_label: "round".to_owned(),
@@ -119,7 +120,7 @@ mod tests {
             differences: vec![row(["key", "<b>"])],
             panels: vec![Panel {
                 title: "test.loss".to_owned(),
-                simulation_only: true,
+                origin: Provenance::SimulationOnly,
                 series: vec![Series {
                     label: "<b>".to_owned(),
                     points: vec![Point::new(1.0, 2.0), Point::new(2.0, 1.0)],

@@ -10,6 +10,7 @@ use super::plot::{Plot, Point, Scale, Series, Tone};
 use smolfed_engine::tables::MechanismName;
 use smolfed_release::SamplingScheme;
 use smolfed_release::number::significant;
+use smolfed_release::provenance::Provenance;
 
 /// What the family in use is compared with.
 const OTHERS: [(Family, Tone); 2] = [
@@ -62,7 +63,8 @@ pub(super) fn figures_of(input: &ReportInput) -> Vec<String> {
             caption: "Standard deviation, in clip norms, of the noise in the estimated sum of all \
                       updates up to a round, by families with the same epsilon: \"identity\" is \
                       independent noise in every round.",
-            ..Figure::default()
+            origin: Provenance::Public,
+            caption_beside: false,
         }
         .with_plot(plot(
             planned
@@ -73,7 +75,8 @@ pub(super) fn figures_of(input: &ReportInput) -> Vec<String> {
             title: "The same of the family in use",
             caption: "Noise is added to combinations of several rounds, so that much of it cancels \
                       in their sum.",
-            ..Figure::default()
+            origin: Provenance::Public,
+            caption_beside: false,
         }
         .with_plot(plot(prefix)),
     ]

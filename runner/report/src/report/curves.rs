@@ -36,13 +36,14 @@ const LOSS: Measure = Measure {
     get: |evaluation| Some(evaluation.loss),
     words: |loss| significant(loss, 4),
 };
+use smolfed_release::provenance::Provenance;
 
 /// Accuracy (or rmse) and loss over rounds.
 pub(super) fn learning(input: &ReportInput) -> String {
     let records = &input.records;
     let mut figures: Vec<String> = [ACCURACY, RMSE]
         .iter()
-        .filter_map(|measure| quality(records, measure, None))
+        .filter_map(|measure| quality(input, measure, None))
         .collect();
     figures.extend(probe_accuracy(records));
     let train = curve(records, |record| record.simulation_only.train_loss);
@@ -53,7 +54,7 @@ pub(super) fn learning(input: &ReportInput) -> String {
         tone: Tone::Purple,
         dashed: true,
     };
-    figures.extend(quality(records, &LOSS, Some(train)));
+    figures.extend(quality(input, &LOSS, Some(train)));
     figures.extend(experts::figures_of(input));
     let content = if figures.is_empty() {
         paragraph("The model was never evaluated, and no device trained.")
@@ -64,7 +65,8 @@ pub(super) fn learning(input: &ReportInput) -> String {
 }
 
 /// One measure on test and validation samples; `None` without a single value.
-fn quality(records: &[RoundRecord], measure: &Measure, more: Option<Series>) -> Option<String> {
+fn quality(input: &ReportInput, measure: &Measure, more: Option<Series>) -> Option<String> {
+    let records = &input.records;
     let part = |label: &str, tone, dashed, of: fn(&RoundRecord) -> Option<Evaluation>| {
         let points = curve(records, |record| of(record).and_then(|e| (measure.get)(&e)));
         Series {
@@ -80,8 +82,10 @@ fn quality(records: &[RoundRecord], measure: &Measure, more: Option<Series>) -> 
     let validation = part("validation", Tone::Orange, true, |record| {
         record.simulation_only.validation
     });
-    let on_devices = records.iter().any(|record| record.test_is_simulation_only);
-    let test = part("test", Tone::Blue, on_devices, |record| record.test);
+    let of_test = input.test_origin();
+    let test = part("test", Tone::Blue, !of_test.is_public(), |record| {
+        record.test
+    });
     let mut series: Vec<Series> = more.into_iter().collect();
     series.extend([validation, test]);
     series.retain(|series| !series.points.is_empty());
@@ -94,6 +98,10 @@ fn quality(records: &[RoundRecord], measure: &Measure, more: Option<Series>) -> 
         .filter(|series| series.dashed)
         .map(|series| series.label.as_str())
         .collect();
+    let origin = match private.is_empty() {
+        true => Provenance::Released,
+        false => of_test.max(Provenance::SimulationOnly),
+    };
     let caption = match private.as_slice() {
         [] => "On samples held out for testing, which no device trains on.".to_owned(),
         names => format!(
@@ -109,7 +117,7 @@ fn quality(records: &[RoundRecord], measure: &Measure, more: Option<Series>) -> 
     let figure = Figure {
         title: measure.title,
         caption: &caption,
-        simulation_only: !private.is_empty(),
+        origin,
         caption_beside: false,
     };
     Some(figure.with_plot(Plot {
@@ -152,8 +160,8 @@ fn probe_accuracy(records: &[RoundRecord]) -> Option<String> {
         caption: "Accuracy on held-out samples, predicted from representations alone: by the \
                   nearest neighbours among training samples, and by a linear model trained on \
                   these. The encoder itself has seen no label.",
-        simulation_only: true,
-        ..Figure::default()
+        origin: Provenance::SimulationOnly,
+        caption_beside: false,
     };
     Some(figure.with_plot(Plot {
         x_label: "round".to_owned(),
@@ -172,7 +180,7 @@ pub(super) fn epsilon(input: &ReportInput) -> Option<String> {
     let privacy = &input.config.privacy;
     let limit = privacy.epsilon.or(privacy.max_epsilon);
     let statement = input.statements.first();
-    let is_bound = statement.is_some_and(|of| of.is_upper_bound || of.is_bound_of_schedule());
+    let is_bound = statement.is_some_and(|of| of.is_upper_bound() || of.is_bound_of_schedule());
     let spent = match is_bound {
         true => {
             "What all rounds up to this one have spent together: a bound if the schedule was fixed \
@@ -187,7 +195,8 @@ pub(super) fn epsilon(input: &ReportInput) -> Option<String> {
     let figure = Figure {
         title: "Privacy spent",
         caption: &caption,
-        ..Figure::default()
+        origin: Provenance::Public,
+        caption_beside: false,
     };
     Some(
         figure.with_plot(Plot {
@@ -246,7 +255,7 @@ fn norms(input: &ReportInput) -> Option<String> {
         title: "Norms of the updates",
         caption: "L2 norms before the last clipping: the median of the cohort, the middle 80 % \
                   (dark band) and the whole range (light band).",
-        simulation_only: true,
+        origin: Provenance::SimulationOnly,
         caption_beside: false,
     };
     let constant = input
@@ -310,7 +319,7 @@ fn clipped(input: &ReportInput) -> Option<String> {
     let figure = Figure {
         title: "Clipping",
         caption,
-        simulation_only: true,
+        origin: Provenance::SimulationOnly,
         caption_beside: false,
     };
     Some(figure.with_plot(Plot {

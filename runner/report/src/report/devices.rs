@@ -5,6 +5,7 @@ use super::page::{Column, Figure, grid, section, table};
 use super::plot::{Plot, Point, Series, Tone};
 use smolfed_engine::evaluation::devices::{DeviceFigures, DeviceReport, Which};
 use smolfed_release::number::{fixed, significant};
+use smolfed_release::provenance::Provenance;
 
 /// The section; empty where devices have no samples of their own to test on.
 pub(super) fn section_of(input: &ReportInput) -> String {
@@ -79,8 +80,8 @@ fn distribution(report: &DeviceReport) -> String {
         title: "How are devices served?",
         caption: "Each curve sorts the devices by their figure on the samples that they hold out; \
                   its label has the mean. A flat curve means equal service.",
-        simulation_only: true,
-        ..Figure::default()
+        origin: Provenance::SimulationOnly,
+        caption_beside: false,
     };
     figure.with_plot(plot)
 }
@@ -130,8 +131,8 @@ fn figures(report: &DeviceReport) -> String {
     let figure = Figure {
         title: "The figures",
         caption: &caption,
-        simulation_only: true,
-        ..Figure::default()
+        origin: Provenance::SimulationOnly,
+        caption_beside: false,
     };
     figure.around(&table("figures", &head, &rows))
 }
@@ -174,8 +175,8 @@ fn gains(report: &DeviceReport) -> Option<String> {
     let figure = Figure {
         title,
         caption,
-        simulation_only: true,
-        ..Figure::default()
+        origin: Provenance::SimulationOnly,
+        caption_beside: false,
     };
     Some(figure.with_plot(plot))
 }

@@ -7,6 +7,7 @@ use super::plot::{Plot, Point, Scale, Series, Tone};
 use smolfed_engine::denoise::auto::ExpertWeight;
 use smolfed_engine::round::RoundRecord;
 use smolfed_release::number::fixed;
+use smolfed_release::provenance::Provenance;
 
 /// Curves: more cannot be told apart.
 const CURVES: usize = 6;
@@ -21,19 +22,22 @@ pub(super) fn figures_of(input: &ReportInput) -> Vec<String> {
         title: "Weights of filters",
         caption: "What the model of each round is mixed from: filters of all steps so far, judged \
                   by what is released next. \"none\" is their plain sum.",
-        ..Figure::default()
+        origin: Provenance::Released,
+        caption_beside: false,
     };
     let evidence = Figure {
         title: "Evidence for filters",
         caption: "By how many standard deviations of its noise the sum of all releases rates each \
                   filter above the one that a run begins with. It takes two to change.",
-        ..Figure::default()
+        origin: Provenance::Released,
+        caption_beside: false,
     };
     let kept = Figure {
         title: "Kept by the filters",
         caption: "The length of what is mixed, as a share of that of the plain sum of the steps, \
                   for each tensor of weights.",
-        ..Figure::default()
+        origin: Provenance::Released,
+        caption_beside: false,
     };
     vec![
         weights.with_plot(plot(

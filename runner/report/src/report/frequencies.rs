@@ -6,6 +6,7 @@ use super::input::ReportInput;
 use super::page::{Figure, paragraph, section};
 use super::plot::{Plot, Point, Scale, Series, Tone};
 use smolfed_engine::denoise::DenoiserKind;
+use smolfed_release::provenance::Provenance;
 
 /// The section; without spectra it says why there are none.
 pub(super) fn section_of(input: &ReportInput) -> String {
@@ -64,7 +65,7 @@ pub(super) fn section_of(input: &ReportInput) -> String {
     let figure = Figure {
         title: "Spectrum of the averaged update",
         caption: &caption,
-        simulation_only: spectrum.clean.is_some(),
+        origin: Provenance::of_samples(spectrum.clean.is_some()),
         caption_beside: true,
     };
     let plot = Plot {

@@ -1,14 +1,15 @@
 //! The top of the page: what ran, how good it is, what it spent.
 
 use super::html::escape;
-use super::input::ReportInput;
-use super::page::{BADGE, paragraph, section};
+use super::input::{Audience, ReportInput};
+use super::page::{BADGE, badge, paragraph, section};
 use smolfed_accounting::TrustModel;
 use smolfed_engine::evaluation::devices::{DeviceReport, Which};
 use smolfed_engine::method::MethodName;
 use smolfed_engine::round::RoundRecord;
 use smolfed_release::SamplingScheme;
 use smolfed_release::number::{counted, fixed, grouped, significant, upper};
+use smolfed_release::provenance::Provenance;
 use smolfed_release::statement::{PrivacyStatement, Subject};
 
 /// Name, method, the figures that count, and the privacy statement in words.
@@ -161,13 +162,7 @@ fn shared_quality(input: &ReportInput) -> String {
     let validation =
         newest_first().find_map(|record| Some((record.round, record.simulation_only.validation?)));
     let (part, note, round, evaluation) = match (test, validation) {
-        (Some((record, test)), _) => {
-            let note = match record.test_is_simulation_only {
-                true => BADGE,
-                false => "",
-            };
-            ("Test", note, record.round, test)
-        }
+        (Some((record, test)), _) => ("Test", badge(input.test_origin()), record.round, test),
         (None, Some((round, validation))) => ("Validation", BADGE, round, validation),
         (None, None) => return encoder_quality(input),
     };
@@ -239,11 +234,17 @@ fn cohort(input: &ReportInput) -> String {
         SamplingScheme::Rotation => "all of them in turn",
         SamplingScheme::BlockCyclic => "in turn, each one by chance (block-cyclic)",
     };
-    let devices = input.statements.first().map(|statement| statement.devices);
+    let statement = input.statements.first();
+    let devices = statement.map(|statement| statement.devices);
+    let origin = Provenance::of_cohorts(config.has_secret_cohorts());
     let drawn = input.records.iter().map(|record| record.cohort as u64);
-    let mean = drawn.clone().sum::<u64>() as f64 / input.records.len().max(1) as f64;
-    let size = match config.cohort.sampling {
-        SamplingScheme::Poisson | SamplingScheme::BlockCyclic => fixed(mean, 1),
+    let is_hidden = input.audience == Audience::Public && !origin.is_public();
+    let size = match (is_hidden, config.cohort.sampling) {
+        (true, _) => expected(statement),
+        (_, SamplingScheme::Poisson | SamplingScheme::BlockCyclic) => {
+            let mean = drawn.sum::<u64>() as f64 / input.records.len().max(1) as f64;
+            fixed(mean, 1)
+        }
         _ => grouped(drawn.max().unwrap_or(0)),
     };
     let value = match devices {
@@ -251,12 +252,27 @@ fn cohort(input: &ReportInput) -> String {
         None => size,
     };
     let rounds = counted(input.records.len() as u64, "round");
-    let seconds: f64 = input.records.iter().map(|record| record.seconds).sum();
-    let more = format!("{scheme}; {rounds} in {} s", significant(seconds, 3));
-    tile("Devices a round", &value, &more)
+    let more = match is_hidden {
+        true => format!("expected; {scheme}; {rounds}"),
+        false => {
+            let seconds: f64 = input.records.iter().map(|record| record.seconds).sum();
+            let seconds = significant(seconds, 3);
+            format!("{scheme}; {rounds} in {seconds} s {}", badge(origin))
+        }
+    };
+    tile("Devices a round", &value, more.trim_end())
+}
+
+/// The expected size of a cohort, which is public.
+fn expected(statement: Option<&PrivacyStatement>) -> String {
+    let size = statement.and_then(|statement| {
+        let parts = f64::from(statement.separation.unwrap_or(1));
+        Some(statement.sampling_rate? * f64::from(statement.devices) / parts)
+    });
+    size.map_or("–".to_owned(), |size| fixed(size, 1))
 }
 
 /// Whether an ε is proved and finite.
 fn is_guarantee(statement: &PrivacyStatement) -> bool {
-    statement.is_upper_bound && statement.epsilon.is_finite()
+    statement.is_upper_bound() && statement.epsilon.is_finite()
 }

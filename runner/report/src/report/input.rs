@@ -7,12 +7,13 @@ use smolfed_engine::evaluation::devices::DeviceReport;
 use smolfed_engine::experiment::Experiment;
 use smolfed_engine::membership::Attack;
 use smolfed_engine::representation::Picture;
-use smolfed_engine::round::{RoundRecord, Spectrum};
+use smolfed_engine::round::{RoundRecord, SimulationOnly, Spectrum, origin_of};
 use smolfed_engine::run::RunResult;
 use smolfed_engine::run::directory::RunDir;
 use smolfed_engine::run::directory::model_file::{InputLayout, ModelFile};
 use smolfed_engine::run_files::error::{RunDirError, if_there};
-use smolfed_release::statement::PrivacyStatement;
+use smolfed_release::provenance::Provenance;
+use smolfed_release::statement::{PrivacyStatement, Subject};
 
 /// What a report is made of. Only the configuration must be there.
 #[derive(Clone, Debug)]
@@ -35,9 +36,72 @@ pub struct ReportInput {
     pub membership: Vec<Attack>,
     /// What representations look like, if the run trained an encoder without labels.
     pub representation: Option<Picture>,
+    /// Who reads the page.
+    pub audience: Audience,
+}
+
+/// Who reads a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Audience {
+    /// Whoever holds the data of the simulated devices, or runs the fleet.
+    #[default]
+    Owner,
+    /// Anybody: the page has only what ε covers.
+    Public,
 }
 
 impl ReportInput {
+    /// The same without everything that no ε covers: what a simulation alone knows, the sizes of
+    /// secret cohorts with the times that follow from them and, unless ε is a bound for all that
+    /// was released, the model with all figures of it.
+    #[must_use]
+    pub fn for_public(self) -> Self {
+        let is_bound = |statement: &PrivacyStatement| {
+            let is_bound = statement.is_upper_bound() || statement.is_bound_of_schedule();
+            statement.subject == Subject::Updates && statement.epsilon.is_finite() && is_bound
+        };
+        let is_covered = self.statements.iter().any(is_bound);
+        let hides_cohorts = self.config.has_secret_cohorts();
+        let records = self.records.into_iter().map(|record| RoundRecord {
+            simulation_only: SimulationOnly::default(),
+            test: record
+                .test
+                .filter(|_| is_covered && test_origin(&record).is_public()),
+            experts: if is_covered {
+                record.experts
+            } else {
+                Vec::new()
+            },
+            kept: if is_covered { record.kept } else { Vec::new() },
+            cohort: if hides_cohorts { 0 } else { record.cohort },
+            seconds: if hides_cohorts { 0.0 } else { record.seconds },
+            ..record
+        });
+        let assessment = self.assessment.filter(|found| !found.is_simulation_only);
+        let spectrum = self.spectrum.map(|spectrum| Spectrum {
+            clean: None,
+            ..spectrum
+        });
+        Self {
+            records: records.collect(),
+            spectrum: spectrum.filter(|_| is_covered),
+            model: self.model.filter(|_| is_covered),
+            devices: None,
+            assessment: assessment.filter(|_| is_covered),
+            membership: Vec::new(),
+            representation: None,
+            audience: Audience::Public,
+            config: self.config,
+            statements: self.statements,
+        }
+    }
+
+    /// Where the figures on test samples come from.
+    pub(super) fn test_origin(&self) -> Provenance {
+        let tested = self.records.iter().filter(|record| record.test.is_some());
+        tested.map(test_origin).max().unwrap_or(Provenance::Public)
+    }
+
     /// Of a run that is in memory.
     #[must_use]
     pub fn of_result(experiment: &Experiment, federation: &Federation, result: &RunResult) -> Self {
@@ -54,6 +118,7 @@ impl ReportInput {
             assessment: result.assessment.clone(),
             membership: Vec::new(),
             representation: None,
+            audience: Audience::Owner,
         }
     }
 
@@ -72,6 +137,11 @@ impl ReportInput {
             assessment: if_there(dir.assessment())?,
             membership: if_there(dir.membership())?.unwrap_or_default(),
             representation: if_there(dir.representation())?,
+            audience: Audience::Owner,
         })
     }
+}
+
+fn test_origin(record: &RoundRecord) -> Provenance {
+    origin_of("test", &record.origin)
 }

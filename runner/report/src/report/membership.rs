@@ -5,6 +5,7 @@ use super::page::Figure;
 use super::plot::{Plot, Point, Series, Tone};
 use smolfed_engine::membership::Attack;
 use smolfed_release::number::fixed;
+use smolfed_release::provenance::Provenance;
 
 /// The curves of several models, each with its area.
 #[must_use]
@@ -50,7 +51,7 @@ pub(super) fn figure_of(input: &ReportInput) -> Option<String> {
     let figure = Figure {
         title: "Which examples were trained on?",
         caption: &caption,
-        simulation_only: true,
+        origin: Provenance::SimulationOnly,
         caption_beside: true,
     };
     Some(figure.with_plot(roc_plot(&input.membership)))

@@ -3,18 +3,36 @@
 use std::fmt::Write;
 
 use super::html::escape;
+use super::input::Audience;
 use super::plot::{Plot, STYLE};
+use smolfed_release::provenance::Provenance;
 
 /// Style of the page; the palette comes from the plots.
 const PAGE_STYLE: &str = include_str!("page.css");
 
-/// What [`Figure::simulation_only`] and the footer show.
+/// What marks a figure that reads private data without noise.
 pub(super) const BADGE: &str = "<span class=\"badge\">simulation only</span>";
 
-/// What marks a figure that reads private data without noise.
+/// The badge of a figure of an older version, which does not say whose data it reads.
+const UNKNOWN: &str = "<span class=\"badge\">provenance unknown</span>";
+
+/// The badge of a figure; none where the figure may be published.
+pub(super) const fn badge(origin: Provenance) -> &'static str {
+    match origin {
+        Provenance::Public | Provenance::Released => "",
+        Provenance::SimulationOnly => BADGE,
+        Provenance::Unknown => UNKNOWN,
+    }
+}
+
+/// The meaning of [`BADGE`].
 pub(super) const BADGE_MEANING: &str = "Figures with this mark read private data without noise. \
     A simulation can show them; a federation of real devices has none of them, and they must not \
     be published about one.";
+
+/// The meaning of a page for the public.
+const PUBLIC_MEANING: &str = "This page is for the public: it has only what the privacy statement \
+    covers. Figures on private samples and the sizes of secret cohorts are left out.";
 
 /// A whole page with this title around its content. The page asks for nothing from elsewhere and
 /// tells the browser to refuse what would.
@@ -29,6 +47,15 @@ pub(super) fn document(title: &str, content: &str) -> String {
          <body>\n<main>\n{content}</main>\n</body>\n</html>\n",
         escape(title)
     )
+}
+
+/// The foot of the page: the meaning of the badge, or of its absence.
+pub(super) fn footer(audience: Audience) -> String {
+    let (badge, meaning) = match audience {
+        Audience::Owner => (BADGE, BADGE_MEANING),
+        Audience::Public => ("", PUBLIC_MEANING),
+    };
+    format!("<footer><p>{badge} {}</p></footer>\n", escape(meaning))
 }
 
 /// A section with its heading.
@@ -63,13 +90,13 @@ pub(super) fn grid(figures: &[String]) -> String {
 }
 
 /// A figure with its title and caption.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Figure<'a> {
     pub(super) title: &'a str,
     /// Plain text.
     pub(super) caption: &'a str,
-    /// Whether it reads private data without noise.
-    pub(super) simulation_only: bool,
+    /// Where its numbers come from.
+    pub(super) origin: Provenance,
     /// Whether its caption goes beside it where there is room.
     pub(super) caption_beside: bool,
 }
@@ -82,7 +109,7 @@ impl Figure<'_> {
              <figcaption class=\"caption\">{}</figcaption>\n</figure>\n",
             if self.caption_beside { " beside" } else { "" },
             escape(self.title),
-            if self.simulation_only { BADGE } else { "" },
+            badge(self.origin),
             escape(self.caption)
         )
     }

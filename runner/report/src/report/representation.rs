@@ -7,6 +7,7 @@ use super::page::{Figure, grid, section};
 use super::plot::{Cloud, Plot, Point, Scale, Series};
 use smolfed_engine::representation::{Dot, Picture};
 use smolfed_release::number::fixed;
+use smolfed_release::provenance::Provenance;
 
 /// Eigenvalues below this part of the largest are the rounding of `f32`; they are drawn there.
 const ROUNDING: f64 = 1e-8;
@@ -57,8 +58,8 @@ fn components(picture: &Picture) -> Option<String> {
     let figure = Figure {
         title: "Principal components",
         caption: &caption,
-        simulation_only: true,
-        ..Figure::default()
+        origin: Provenance::SimulationOnly,
+        caption_beside: false,
     };
     Some(figure.with_plot(Plot {
         x_label: format!("first component, {} % of the variance", share(0)),
@@ -85,8 +86,8 @@ fn spectrum(picture: &Picture) -> Option<String> {
     let figure = Figure {
         title: "Spectrum of the correlation matrix",
         caption: &caption,
-        simulation_only: true,
-        ..Figure::default()
+        origin: Provenance::SimulationOnly,
+        caption_beside: false,
     };
     Some(figure.with_plot(Plot {
         x_label: "number of the eigenvalue".to_owned(),

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::input::ReportInput;
+use super::input::{Audience, ReportInput};
 use super::page::{BADGE, Column, details, paragraph, section, table};
 use smolfed_engine::evaluation::samples::Evaluation;
 use smolfed_engine::round::RoundRecord;
 use smolfed_release::number::{fixed, grouped, significant};
+use smolfed_release::provenance::Provenance;
 
 /// Most rows of the table of rounds.
 const MAX_ROWS: usize = 25;
@@ -16,47 +17,75 @@ const MAX_ROWS: usize = 25;
 pub(super) fn table_of(input: &ReportInput) -> String {
     let count = input.records.len();
     let every = count.div_ceil(MAX_ROWS).max(1);
-    let rows: Vec<Vec<String>> = input
+    // Counted from the end, which always has its row.
+    let is_kept = |index: usize| (count - 1 - index).is_multiple_of(every);
+    let kept = input
         .records
         .iter()
         .enumerate()
-        // Counted from the end, which always has its row.
-        .filter(|(index, _)| (count - 1 - index).is_multiple_of(every))
-        .map(|(_, record)| row(record))
+        .filter(|(index, _)| is_kept(*index));
+    let columns = columns(input);
+    let rows: Vec<Vec<String>> = kept
+        .map(|(_, record)| columns.iter().map(|column| (column.cell)(record)).collect())
         .collect();
     if rows.is_empty() {
         return String::new();
     }
-    let on_devices = input.records.iter().any(|x| x.test_is_simulation_only);
-    let test = if on_devices { "test*" } else { "test" };
-    let head = [
-        ("round", Column::Number),
-        ("cohort", Column::Number),
-        ("ε spent", Column::Number),
-        (test, Column::Number),
-        ("validation*", Column::Number),
-        ("training loss*", Column::Number),
-        ("median norm*", Column::Number),
-    ];
-    let note = "* Simulation only. All figures of all rounds are in metrics.jsonl.";
+    let heads: Vec<String> = columns
+        .iter()
+        .map(|column| format!("{}{}", column.head, column.origin.mark()))
+        .collect();
+    let head: Vec<(&str, Column)> = heads.iter().map(|head| (&**head, Column::Number)).collect();
+    let worst = columns.iter().map(|column| column.origin).max();
+    let meaning = worst
+        .and_then(Provenance::meaning)
+        .map_or(String::new(), |meaning| {
+            paragraph(&format!(
+                "{meaning}. All figures of all rounds are in metrics.jsonl."
+            ))
+        });
     details(
         "The same in figures",
-        &(table("rounds", &head, &rows) + &paragraph(note)),
+        &(table("rounds", &head, &rows) + &meaning),
     )
 }
 
-fn row(record: &RoundRecord) -> Vec<String> {
-    let only = &record.simulation_only;
-    let number = |value: Option<f64>| value.map_or("–".to_owned(), |value| significant(value, 4));
-    vec![
-        grouped(u64::from(record.round) + 1),
-        grouped(record.cohort as u64),
-        significant(record.epsilon.unwrap_or(f64::INFINITY), 4),
-        quality(record.test),
-        quality(only.validation),
-        number(only.train_loss),
-        number(only.update_norm.map(|norm| norm.median)),
-    ]
+/// A figure of every round.
+struct RoundColumn {
+    head: &'static str,
+    origin: Provenance,
+    cell: fn(&RoundRecord) -> String,
+}
+
+/// The columns of the table; for the public, those that may be published.
+fn columns(input: &ReportInput) -> Vec<RoundColumn> {
+    fn number(value: Option<f64>) -> String {
+        value.map_or("–".to_owned(), |value| significant(value, 4))
+    }
+    let cohort = Provenance::of_cohorts(input.config.has_secret_cohorts());
+    let private = Provenance::SimulationOnly;
+    let column = |head, origin, cell| RoundColumn { head, origin, cell };
+    let mut columns = vec![
+        column("round", Provenance::Public, |x| {
+            grouped(u64::from(x.round) + 1)
+        }),
+        column("cohort", cohort, |x| grouped(x.cohort as u64)),
+        column("ε spent", Provenance::Public, |x| {
+            significant(x.epsilon.unwrap_or(f64::INFINITY), 4)
+        }),
+        column("test", input.test_origin(), |x| quality(x.test)),
+        column("validation", private, |x| {
+            quality(x.simulation_only.validation)
+        }),
+        column("training loss", private, |x| {
+            number(x.simulation_only.train_loss)
+        }),
+        column("median norm", private, |x| {
+            number(x.simulation_only.update_norm.map(|norm| norm.median))
+        }),
+    ];
+    columns.retain(|column| input.audience == Audience::Owner || column.origin.is_public());
+    columns
 }
 
 fn quality(evaluation: Option<Evaluation>) -> String {

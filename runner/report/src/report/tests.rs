@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use super::markup::assert_well_formed;
 use super::*;
+use smolfed_accounting::accountant::EstimateKind;
 use smolfed_accounting::{
     Accountant, ClipNorm, Delta, Mechanism, NoiseMultiplier, PrivacyEvent, PrivacyUnit, Sampling,
     TrustModel,
@@ -16,6 +17,7 @@ use smolfed_engine::representation::{Dot, Picture};
 use smolfed_engine::round::{RoundRecord, SimulationOnly, Spectrum};
 use smolfed_engine::run::directory::model_file::ModelFile;
 use smolfed_engine::tables::SelectionConfig;
+use smolfed_release::condition::Condition;
 use smolfed_release::statement::{PrivacyStatement, Subject};
 
 /// A run of `rounds` rounds with everything that a run can have.
@@ -44,6 +46,58 @@ fn complete(rounds: u32) -> ReportInput {
             roc: Roc::of_losses(&[0.1, 0.2, 0.4], &[0.3, 0.5]).unwrap(),
         }],
         representation: Some(picture()),
+        audience: Audience::Owner,
+    }
+}
+
+/// What a page for the public must not have: every private figure of the input has a value that the
+/// page of the owner shows and this one does not.
+#[test]
+fn a_public_page_has_only_what_epsilon_covers() {
+    let mut input = complete(3);
+    input
+        .records
+        .iter_mut()
+        .for_each(|record| record.cohort = 47);
+    assert!(input.config.has_secret_cohorts());
+    let (own, public) = (page(&input), page(&input.clone().for_public()));
+    for private in [
+        page::BADGE,
+        "47.0 of ",
+        "Nearest neighbours",
+        "Norms of the updates",
+        "How are devices served?",
+        "What the model gives away",
+        "validation",
+        "How to repeat this run",
+        "config.toml",
+    ] {
+        let is_there = |page: &str| page.to_lowercase().contains(&private.to_lowercase());
+        assert!(is_there(&own), "{private}");
+        assert!(!is_there(&public), "{private}");
+    }
+    for kept in [
+        "Test accuracy",
+        "The weights",
+        "expected; each one by chance",
+        "for the public",
+    ] {
+        assert!(public.contains(kept), "{kept}");
+    }
+}
+
+/// Where ε is no bound for all that was released, the model is left out as well.
+#[test]
+fn a_public_page_of_an_uncovered_run_has_no_figure_of_the_model() {
+    let mut input = complete(3);
+    let open = input.statements[0]
+        .clone()
+        .with_note(Condition::InitialModel);
+    input.statements = vec![open];
+    let public = page(&input.for_public());
+    assert!(public.contains("model.init"));
+    for left_out in ["Test accuracy", "Weights as images", "The figures"] {
+        assert!(!public.contains(left_out), "{left_out}");
     }
 }
 
@@ -129,7 +183,9 @@ fn record(round: u32) -> RoundRecord {
             ..SimulationOnly::default()
         },
         seconds: 0.01,
+        origin: BTreeMap::new(),
     }
+    .with_origins(false)
 }
 
 fn statement(noise_multiplier: f64, rounds: u32) -> PrivacyStatement {
@@ -195,9 +251,9 @@ fn a_complete_run_has_every_section() {
 #[test]
 fn what_reads_private_data_is_marked() {
     let with = page(&complete(30));
-    // The headline, accuracy, loss, norms, clipping, membership, spectrum, three about devices,
-    // three about representations, and the explanation.
-    assert_eq!(with.matches(page::BADGE).count(), 14);
+    // The headline, the cohort, accuracy, loss, norms, clipping, membership, spectrum, three about
+    // devices, three about representations, and the explanation.
+    assert_eq!(with.matches(page::BADGE).count(), 15);
     assert!(with.contains(&*html::escape(page::BADGE_MEANING)));
 
     let mut input = complete(30);
@@ -210,7 +266,8 @@ fn what_reads_private_data_is_marked() {
     input.devices = None;
     input.representation = None;
     let without = page(&input);
-    assert_eq!(without.matches(page::BADGE).count(), 1);
+    // The cohort and the explanation.
+    assert_eq!(without.matches(page::BADGE).count(), 2);
     assert!(!without.contains("un-noised") && !without.contains("validation<"));
 }
 
@@ -257,14 +314,9 @@ fn the_headline_is_the_methods_own() {
     assert!(html.contains("fine-tuned, mean over 3 devices; shared model 51.00 %"));
     input.devices = None;
     assert!(page(&input).contains("Test accuracy"));
-    let matrices = PrivacyStatement {
-        subject: Subject::CorrelationMatrices,
-        ..statement(1.4, 5)
-    };
-    let open = PrivacyStatement {
-        epsilon: f64::INFINITY,
-        ..statement(1.4, 5)
-    };
+    let (mut matrices, mut open) = (statement(1.4, 5), statement(1.4, 5));
+    matrices.subject = Subject::CorrelationMatrices;
+    open.epsilon = f64::INFINITY;
     input.statements = vec![open, matrices];
     let html = page(&input);
     assert!(html.contains("Privacy of the matrices") && html.contains("encoder is not protected"));
@@ -445,7 +497,7 @@ fn left_out_devices_are_counted_by_reason() {
 fn every_accountant_has_its_row() {
     let mut input = complete(3);
     let mut other = input.statements[0].clone();
-    (other.accountant, other.is_upper_bound) = (Accountant::Theorem1, false);
+    (other.accountant, other.kind) = (Accountant::Theorem1, EstimateKind::AsPublished);
     other.epsilon_low = Some(0.123_456);
     input.statements.push(other);
     let html = page(&input);

@@ -9,6 +9,7 @@ use super::page::{Figure, paragraph, section};
 use super::png;
 use smolfed_engine::run::directory::model_file::ModelFile;
 use smolfed_release::number::significant;
+use smolfed_release::provenance::Provenance;
 
 /// Most images or rows; a page with more is no longer read.
 const MAX_OUTPUTS: usize = 64;
@@ -91,7 +92,8 @@ fn images(model: &ModelFile, height: usize, width: usize) -> String {
     Figure {
         title: "Weights as images",
         caption: &caption,
-        ..Figure::default()
+        origin: Provenance::Released,
+        caption_beside: false,
     }
     .around(&content)
 }
@@ -129,7 +131,8 @@ fn heat_map(model: &ModelFile) -> String {
     Figure {
         title: "Weights",
         caption: &caption,
-        ..Figure::default()
+        origin: Provenance::Released,
+        caption_beside: false,
     }
     .around(&content)
 }
@@ -186,7 +189,8 @@ fn bars(model: &ModelFile) -> String {
     Figure {
         title: "Weights",
         caption: &caption,
-        ..Figure::default()
+        origin: Provenance::Released,
+        caption_beside: false,
     }
     .around(&content)
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::error::RunsError;
-use super::figures::{self, EPSILON, MARK, MARK_MEANING, Quality, Round, names};
+use super::figures::{self, EPSILON, Quality, Round, SECONDS, names};
 use super::record::Run;
 use super::selection::Selected;
 use super::settings::{self, Difference, Settings};
@@ -11,6 +11,7 @@ use super::spent::{self, Notes};
 use crate::report::comparison::{self, Panel};
 use crate::report::plot::{Point, Series, Tone};
 use smolfed_release::number::{significant, upper};
+use smolfed_release::provenance::Provenance;
 
 /// Curves on one plot that colours and dashes tell apart.
 const MAX_CURVES: usize = 12;
@@ -50,8 +51,9 @@ impl<'a> Comparison<'a> {
             }),
             self.row("epsilon", |run| spent::words(run, &mut notes)),
             self.row("delta", delta),
-            self.row("seconds", |run| significant(run.seconds(), 3)),
+            self.row(&self.marked(SECONDS), |run| significant(run.seconds(), 3)),
         ];
+        let mut worst = self.origin(SECONDS);
         for name in self.judging() {
             let shown = |run: &Run, value: Option<(u32, f64)>| {
                 let quality = Quality::of(name, &run.rounds);
@@ -59,23 +61,17 @@ impl<'a> Comparison<'a> {
                 words.unwrap_or_else(|| "–".to_owned())
             };
             let last = |run: &Run| shown(run, figures::last(name, &run.rounds));
-            let mark = if self.is_simulation_only(name) {
-                MARK
-            } else {
-                ""
-            };
-            rows.push(self.row(&format!("{name}{mark}"), last));
-            rows.push(self.row(&format!("{name}{mark}, best"), |run| {
+            worst = worst.max(self.origin(name));
+            let name_with_mark = self.marked(name);
+            rows.push(self.row(&name_with_mark, last));
+            rows.push(self.row(&format!("{name_with_mark}, best"), |run| {
                 let best = best(name, &run.rounds);
                 let after = best.map_or(String::new(), |(done, _)| format!(" (round {done})"));
                 shown(run, best) + &after
             }));
         }
-        let mut lines = notes.lines();
-        if rows.iter().any(|row| row[0].ends_with(MARK)) {
-            lines.insert(0, MARK_MEANING.to_owned());
-        }
-        (rows, lines)
+        let meaning = worst.meaning().map(str::to_owned).into_iter();
+        (rows, meaning.chain(notes.lines()).collect())
     }
 
     /// The keys of the configurations that differ, with a column for each run.
@@ -98,7 +94,8 @@ impl<'a> Comparison<'a> {
             let statement = run.statements.first();
             let figures = names(&run.rounds).into_iter().filter_map(|name| {
                 let (rounds, last) = figures::last(name, &run.rounds)?;
-                let mut figure = json!({"final": last, "after_rounds": rounds});
+                let origin = figures::origin(name, &run.rounds);
+                let mut figure = json!({"final": last, "after_rounds": rounds, "origin": origin});
                 if let Some((rounds, best)) = best(name, &run.rounds) {
                     figure["best"] = json!(best);
                     figure["best_after_rounds"] = json!(rounds);
@@ -179,10 +176,16 @@ impl<'a> Comparison<'a> {
         settings::differences(&settings)
     }
 
-    /// Whether a figure reads private data without noise, in any run.
-    fn is_simulation_only(&self, name: &str) -> bool {
-        let mut runs = self.runs.iter();
-        runs.any(|of| figures::is_simulation_only(name, &of.run.rounds))
+    /// The last kind among the origins of a figure in all runs.
+    fn origin(&self, name: &str) -> Provenance {
+        let runs = self.runs.iter();
+        let origins = runs.map(|of| figures::origin(name, &of.run.rounds));
+        origins.max().unwrap_or(Provenance::Public)
+    }
+
+    /// The name of a figure with its mark.
+    fn marked(&self, name: &str) -> String {
+        format!("{name}{}", self.origin(name).mark())
     }
 
     /// A figure of all runs over rounds.
@@ -210,7 +213,7 @@ impl<'a> Comparison<'a> {
         Panel {
             title: name.to_owned(),
             axis: format!("{name}{}", if is_share { ", %" } else { "" }),
-            simulation_only: self.is_simulation_only(name),
+            origin: self.origin(name),
             series,
         }
     }

@@ -3,10 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Deserialize;
 use serde_json::Value;
 
+use smolfed_engine::round::origin_of;
 use smolfed_engine::run_files::records::RecordValues;
 use smolfed_release::number::{fixed, significant};
+use smolfed_release::provenance::Provenance;
 
 /// The wall time of a round.
 pub const SECONDS: &str = "seconds";
@@ -14,11 +17,6 @@ pub const SECONDS: &str = "seconds";
 pub const EPSILON: &str = "epsilon";
 /// What only a simulation knows stands below it.
 const SIMULATION_ONLY: &str = "simulation_only.";
-
-/// What marks a figure in a table that reads private data without noise.
-pub(super) const MARK: &str = "*";
-pub(super) const MARK_MEANING: &str =
-    "* simulation only: on private samples of devices, without noise";
 
 /// The figures of one round.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +26,8 @@ pub struct Round {
     /// Every number by its dotted name; 1 for what is true, and what is not finite left out but for
     /// an infinite ε.
     pub figures: BTreeMap<String, f64>,
+    /// Where the figures come from, by the first part of their names.
+    pub origin: BTreeMap<String, Provenance>,
 }
 
 impl Round {
@@ -56,9 +56,12 @@ impl From<RecordValues> for Round {
                 _ => add(&mut figures, name.clone(), value),
             }
         }
+        let origin = record.values.get("origin");
+        let origin = origin.and_then(|origin| BTreeMap::deserialize(origin).ok());
         Self {
             round: record.round,
             figures,
+            origin: origin.unwrap_or_default(),
         }
     }
 }
@@ -93,14 +96,24 @@ pub fn names<'a>(rounds: impl IntoIterator<Item = &'a Round>) -> Vec<&'a str> {
     sorted.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Whether a figure of some rounds reads private data without noise.
+/// Where a figure of some rounds comes from.
 #[must_use]
-pub fn is_simulation_only(name: &str, rounds: &[Round]) -> bool {
-    let is_flagged = || {
-        let mut rounds = rounds.iter();
-        rounds.any(|round| round.get("test_is_simulation_only").is_some())
-    };
-    name.starts_with(SIMULATION_ONLY) || (name.starts_with("test.") && is_flagged())
+pub fn origin(name: &str, rounds: &[Round]) -> Provenance {
+    let with_it = rounds.iter().filter(|round| round.get(name).is_some());
+    let origins = with_it.map(|round| origin_of(name, &round.origin));
+    origins.max().unwrap_or(Provenance::Public)
+}
+
+/// The name of a figure where it leaves smolfed: that of a private figure says so.
+#[must_use]
+pub fn exported_name(name: &str, rounds: &[Round]) -> String {
+    match origin(name, rounds) {
+        Provenance::SimulationOnly if !name.starts_with(SIMULATION_ONLY) => {
+            format!("{SIMULATION_ONLY}{name}")
+        }
+        Provenance::Unknown => format!("provenance_unknown.{name}"),
+        _ => name.to_owned(),
+    }
 }
 
 /// A figure that judges a model.
@@ -218,12 +231,38 @@ mod tests {
         let expected = ["epsilon", "test.loss", "test_is_simulation_only"];
         assert_eq!(found[..3], expected);
         assert_eq!(found[3..], ["simulation_only.train_loss"]);
-        assert!(is_simulation_only(
-            "simulation_only.train_loss",
-            &rounds[..1]
-        ));
-        assert!(!is_simulation_only("test.loss", &rounds[..1]));
-        assert!(is_simulation_only("test.loss", &rounds));
+    }
+
+    /// The origin is that of the file; an older file says nothing but for what stands below
+    /// `simulation_only`.
+    #[test]
+    fn a_figure_has_the_last_origin_of_its_rounds() {
+        let rounds = [
+            round(
+                r#"{"round":0,"test":{"loss":2},"cohort":3,"simulation_only":{"train_loss":1},
+                    "origin":{"test":"released","cohort":"simulation-only"}}"#,
+            ),
+            round(r#"{"round":1,"test":{"loss":2},"cohort":3}"#),
+        ];
+        let of = |name, rounds| (origin(name, rounds), exported_name(name, rounds));
+        let first = &rounds[..1];
+        let expected = (Provenance::Released, "test.loss".to_owned());
+        assert_eq!(of("test.loss", first), expected);
+        let expected = (
+            Provenance::SimulationOnly,
+            "simulation_only.cohort".to_owned(),
+        );
+        assert_eq!(of("cohort", first), expected);
+        let name = "simulation_only.train_loss";
+        assert_eq!(
+            of(name, &rounds),
+            (Provenance::SimulationOnly, name.to_owned())
+        );
+        let expected = (
+            Provenance::Unknown,
+            "provenance_unknown.test.loss".to_owned(),
+        );
+        assert_eq!(of("test.loss", &rounds), expected);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use humantime::format_rfc3339_seconds;
 use serde_json::{Value, json};
 
 use super::error::RunsError;
-use super::figures::{self, MARK, MARK_MEANING, Quality, Round};
+use super::figures::{self, Quality, Round};
 use super::find::{self, Kind};
 use super::record::Run;
 use super::settings::{self, Settings};
@@ -15,6 +15,7 @@ use super::spent::{self, Notes};
 use crate::sweep::{Metric, Results, RunRecord};
 use smolfed_engine::run_files::error::RunDirError;
 use smolfed_release::number::{counted, fixed};
+use smolfed_release::provenance::Provenance;
 
 /// The figure that a method is judged by: the first that a run has. Those of encoders without
 /// labels come first, then personal models, then the model that they share.
@@ -65,15 +66,16 @@ enum Entry {
 struct SweepRow {
     runs: usize,
     /// The figure that its runs have, and its range over them.
-    figure: Option<(Metric, f64, f64)>,
+    figure: Option<(Metric, [f64; 2], Provenance)>,
 }
 
 impl SweepRow {
     fn new(records: &[RunRecord]) -> Self {
-        let values = |metric: Metric| records.iter().filter_map(move |r| r.figure(metric));
         let figure = Metric::ALL.into_iter().find_map(|metric| {
-            let low = values(metric).reduce(f64::min)?;
-            Some((metric, low, values(metric).reduce(f64::max)?))
+            let figures = || records.iter().filter_map(|record| record.figure(metric));
+            let values = || figures().map(|figure| figure.value);
+            let range = [values().reduce(f64::min)?, values().reduce(f64::max)?];
+            Some((metric, range, figures().map(|figure| figure.origin).max()?))
         });
         Self {
             runs: records.len(),
@@ -82,11 +84,11 @@ impl SweepRow {
     }
 
     fn words(&self) -> String {
-        let Some((metric, low, high)) = self.figure else {
+        let Some((metric, range, origin)) = self.figure else {
             return String::new();
         };
-        let [low, high] = [low, high].map(|value| fixed(metric.shown(value), metric.digits()));
-        format!("{} {low} to {high}", metric.title())
+        let [low, high] = range.map(|value| fixed(metric.shown(value), metric.digits()));
+        format!("{} {low} to {high}{}", metric.title(), origin.mark())
     }
 }
 
@@ -97,7 +99,7 @@ struct Headline {
     quality: Quality,
     rounds: u32,
     value: f64,
-    is_simulation_only: bool,
+    origin: Provenance,
 }
 
 impl Headline {
@@ -110,7 +112,7 @@ impl Headline {
                 quality: Quality::of(name, rounds)?,
                 rounds: done,
                 value,
-                is_simulation_only: figures::is_simulation_only(name, rounds),
+                origin: figures::origin(name, rounds),
             })
         })
     }
@@ -161,11 +163,10 @@ impl Listing {
         let mut notes = Notes::default();
         let mut rows = vec![head.map(str::to_owned).to_vec()];
         rows.extend(self.rows.iter().map(|row| row.cells(&mut notes)));
-        let mut lines = notes.lines();
-        if rows.iter().any(|row| row[5].ends_with(MARK)) {
-            lines.insert(0, MARK_MEANING.to_owned());
-        }
-        (rows, lines)
+        let origins = self.rows.iter().filter_map(Row::origin);
+        let meaning = origins.max().and_then(Provenance::meaning);
+        let meaning = meaning.map(str::to_owned).into_iter();
+        (rows, meaning.chain(notes.lines()).collect())
     }
 
     /// One JSON document.
@@ -177,8 +178,8 @@ impl Listing {
                 Entry::Sweep(sweep) => json!({
                     "state": "sweep",
                     "runs": sweep.runs,
-                    "figure": sweep.figure.map(|(metric, low, high)| {
-                        json!({"name": metric, "min": low, "max": high})
+                    "figure": sweep.figure.map(|(metric, [low, high], origin)| {
+                        json!({"name": metric, "min": low, "max": high, "origin": origin})
                     }),
                 }),
                 Entry::Broken(reason) => json!({"state": "broken", "reason": reason}),
@@ -221,6 +222,15 @@ impl Row {
         }
     }
 
+    /// Where its figure comes from, if it has one.
+    fn origin(&self) -> Option<Provenance> {
+        match &self.entry {
+            Entry::Run(run) => Headline::of(&run.rounds).map(|found| found.origin),
+            Entry::Sweep(sweep) => sweep.figure.map(|(.., origin)| origin),
+            Entry::Broken(_) => None,
+        }
+    }
+
     /// Its cells, in the order of the head.
     fn cells(&self, notes: &mut Notes) -> Vec<String> {
         let written = self.written.map_or(String::new(), |time| {
@@ -259,8 +269,8 @@ fn one_line(error: &RunDirError) -> String {
 /// Name, method, data, rounds, figure, ε and state.
 fn run_cells(run: &Run, notes: &mut Notes) -> [String; 7] {
     let figure = Headline::of(&run.rounds).map_or("–".to_owned(), |found| {
-        let mark = if found.is_simulation_only { MARK } else { "" };
-        format!("{} {}{mark}", found.words, found.quality.words(found.value))
+        let (value, mark) = (found.quality.words(found.value), found.origin.mark());
+        format!("{} {value}{mark}", found.words)
     });
     [
         run.config.name.clone(),
@@ -285,7 +295,8 @@ fn run_json(run: &Run) -> Value {
             "words": found.words,
             "value": found.value,
             "rounds": found.rounds,
-            "simulation_only": found.is_simulation_only,
+            "simulation_only": !found.origin.is_public(),
+            "origin": found.origin,
         })
     });
     json!({

@@ -12,6 +12,8 @@ use super::grid::Cell;
 use super::metric::Metric;
 use super::results::Results;
 use super::summary::{CellSummary, Mean, Summaries};
+use smolfed_release::condition::Condition;
+use smolfed_release::provenance::Figure;
 
 /// What was chosen for each combination of the settings that are shown.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +45,8 @@ impl Choice {
                         chosen,
                         figure,
                     }: &Pick| {
-            json!({ "labels": shown, "chosen": chosen, "mean": figure.mean })
+            let (mean, origin) = (figure.mean, figure.origin);
+            json!({ "labels": shown, "chosen": chosen, "mean": mean, "origin": origin })
         };
         json!({
             "keys": self.keys,
@@ -132,6 +135,14 @@ pub fn choose(
             settings: rival.cell.settings.clone(),
         });
     }
+    // A choice by figures of public samples costs nothing.
+    if choice
+        .picks
+        .iter()
+        .any(|pick| !pick.figure.origin.is_public())
+    {
+        kept.state(&Condition::ChosenOnRows { figure: by.title() });
+    }
     Ok(Some(Reduced {
         sweep: reduced,
         summaries: kept,
@@ -167,7 +178,11 @@ fn best<'a, 'b>(rivals: &'b [Rival<'a>], by: Metric) -> Option<&'b Rival<'a>> {
 fn figure(sweep: &Sweep, results: &Results, cell: &Cell, by: Metric) -> Option<Mean> {
     let seeds = sweep.seeds.iter();
     let runs = seeds.filter_map(|seed| results.get(cell, *seed));
-    Mean::new(&runs.filter_map(|run| run.figure(by)).collect::<Vec<f64>>())
+    Mean::new(
+        &runs
+            .filter_map(|run| run.figure(by))
+            .collect::<Vec<Figure>>(),
+    )
 }
 
 fn levels(cell: &Cell, dimensions: &[usize]) -> Vec<usize> {

@@ -9,11 +9,13 @@ use serde_json::{Value, json};
 use super::choice::Choice;
 use super::file::Sweep;
 use super::plot;
-use super::summary::{CellSummary, Summaries};
+use super::summary::{CellSummary, Mean, Summaries};
 use super::table::{self, Table};
 use crate::report::plot::stacked_file;
 use smolfed_accounting::event::PrivacyUnit;
 use smolfed_engine::run_files::error::{RunDirError, damaged, write_atomically};
+use smolfed_release::condition::Condition;
+use smolfed_release::provenance::Provenance;
 use smolfed_release::statement::PrivacyStatement;
 
 /// A finished sweep, ready to be written in any form.
@@ -103,13 +105,14 @@ impl Document<'_> {
     /// What every ε in the tables means; the reasons of cells without a figure.
     fn privacy_lines(&self, render: impl Fn(&Table) -> String) -> Vec<String> {
         let mut lines = Vec::new();
+        lines.extend(self.summaries.origin().meaning().map(str::to_owned));
         if self.sweep.layout.columns.is_some() {
             lines.push(render(&table::noise(self.summaries)));
         }
         if let Some(table) = table::matrix_noise(self.summaries) {
             let statements = self.summaries.cells.iter();
             let mut statements = statements.filter_map(|cell| cell.matrix_statement());
-            let at_most = match statements.all(|statement| statement.is_upper_bound) {
+            let at_most = match statements.all(|statement| statement.is_upper_bound()) {
                 true => "at most, ",
                 false => "",
             };
@@ -122,7 +125,7 @@ impl Document<'_> {
         }
         if let Some(choice) = self.choice {
             lines.push(format!(
-                "{} chosen by {}, the mean over the seeds; no epsilon here covers that choice:",
+                "{} chosen by {}, the mean over the seeds:",
                 choice.keys.join(", "),
                 choice.by.title()
             ));
@@ -164,7 +167,14 @@ impl Document<'_> {
         let has_matrices = cells.any(|cell| cell.matrix_statement().is_some());
         let more = if has_matrices { &CSV_MATRICES[..] } else { &[] };
         let also: Vec<String> = (self.sweep.also.iter())
-            .flat_map(|metric| [metric.name().to_owned(), format!("{metric}_standard_error")])
+            .flat_map(|metric| {
+                let name = metric.name();
+                [
+                    name.to_owned(),
+                    format!("{name}_standard_error"),
+                    format!("{name}_origin"),
+                ]
+            })
             .collect();
         let header = names.chain(CSV_HEADER).chain(more.iter().copied());
         let header = header.chain(also.iter().map(String::as_str));
@@ -178,6 +188,7 @@ impl Document<'_> {
                 [
                     number(mean.map(|mean| mean.mean)),
                     number(mean.and_then(|mean| mean.standard_error)),
+                    origin(*mean),
                 ]
             }));
             fields.push(cell.refusals.values().next().cloned().unwrap_or_default());
@@ -188,17 +199,29 @@ impl Document<'_> {
             .map_err(|error| error.into_error().into())
     }
 
-    fn csv_fields(&self, cell: &CellSummary) -> [String; 11] {
+    /// The origin of each figure of a cell, by the name of its metric.
+    fn origins(&self, cell: &CellSummary) -> BTreeMap<&'static str, Provenance> {
+        let metrics = [self.summaries.metric]
+            .into_iter()
+            .chain(self.sweep.also.iter().copied());
+        let means = [cell.mean].into_iter().chain(cell.also.iter().copied());
+        let pairs = metrics.zip(means);
+        let origins = pairs.filter_map(|(metric, mean)| Some((metric.name(), mean?.origin)));
+        origins.collect()
+    }
+
+    fn csv_fields(&self, cell: &CellSummary) -> [String; 12] {
         let statement = cell.statement();
         [
             self.summaries.metric.name().to_owned(),
             number(cell.mean.map(|mean| mean.mean)),
             number(cell.mean.and_then(|mean| mean.standard_error)),
+            origin(cell.mean),
             cell.values.len().to_string(),
             number(statement.map(|s| s.epsilon)),
             number(statement.map(|s| s.delta.get())),
             statement.map_or("", |s| s.accountant.name()).to_owned(),
-            statement.map_or_else(String::new, |s| s.is_upper_bound.to_string()),
+            statement.map_or_else(String::new, |s| s.is_upper_bound().to_string()),
             number(cell.sound_statement().map(|s| s.epsilon)),
             number(statement.map(|s| s.noise_multiplier)),
             number(statement.and_then(|s| s.noise_std)),
@@ -214,8 +237,10 @@ impl Document<'_> {
                 json!({
                     "labels": summary.labels,
                     "settings": cell.to_json(),
-                    "values": summary.values,
+                    "values": summary.values.iter().map(|(seed, figure)| (seed, figure.value))
+                        .collect::<BTreeMap<_, _>>(),
                     "mean": summary.mean.map(|mean| mean.mean),
+                    "origin": self.origins(summary),
                     "standard_error": summary.mean.and_then(|mean| mean.standard_error),
                     "also": self.sweep.also.iter().zip(&summary.also)
                         .map(|(metric, mean)| (metric.name(), mean.map(|mean| mean.mean)))
@@ -256,20 +281,25 @@ fn number(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
+fn origin(mean: Option<Mean>) -> String {
+    mean.map_or("", |mean| mean.origin.name()).to_owned()
+}
+
 fn csv_matrices(cell: &CellSummary) -> [String; 4] {
     let matrices = cell.matrix_statement();
     [
         number(matrices.map(|s| s.epsilon)),
-        matrices.map_or_else(String::new, |s| s.is_upper_bound.to_string()),
+        matrices.map_or_else(String::new, |s| s.is_upper_bound().to_string()),
         number(matrices.map(|s| s.delta.get())),
         number(matrices.map(|s| s.noise_multiplier)),
     ]
 }
 
-const CSV_HEADER: [&str; 11] = [
+const CSV_HEADER: [&str; 12] = [
     "metric",
     "mean",
     "standard_error",
+    "origin",
     "n",
     "epsilon",
     "delta",
@@ -320,14 +350,17 @@ fn meaning(summaries: &Summaries) -> Vec<String> {
              the notes below say."
                 .to_owned(),
         );
-    } else if statements().any(|statement| !statement.is_upper_bound) {
+    } else if statements().any(|statement| !statement.is_upper_bound()) {
         lines.push(
             "\"epsilon\" is what the named accountant says; where that is no proof, the column \
              \"upper bound\" has the epsilon that is proved for the same noise."
                 .to_owned(),
         );
     } else {
-        lines.push("Every epsilon is a proved upper bound.".to_owned());
+        lines.push(match stated_conditions(statements()) {
+            None => "Every epsilon is a proved upper bound.".to_owned(),
+            Some(stated) => format!("Every epsilon is a proved upper bound if {stated}."),
+        });
     }
     let cells = || {
         summaries
@@ -348,6 +381,20 @@ fn meaning(summaries: &Summaries) -> Vec<String> {
         }
     }
     lines
+}
+
+/// The conditions of proved statements in a few words, without the seeds, which differ from run to
+/// run.
+fn stated_conditions<'a>(statements: impl Iterator<Item = &'a PrivacyStatement>) -> Option<String> {
+    let stated = statements.flat_map(|statement| statement.conditions().iter());
+    let stated = stated.map(|condition| match condition {
+        Condition::KnownSeed { .. } => "the seeds are secret".to_owned(),
+        other => other.in_brief(),
+    });
+    let mut stated: Vec<String> = stated.collect();
+    stated.sort();
+    stated.dedup();
+    (!stated.is_empty()).then(|| stated.join(" and "))
 }
 
 fn sampling(statement: &PrivacyStatement) -> String {

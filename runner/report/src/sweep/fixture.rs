@@ -8,6 +8,7 @@ use super::workers::{Refusal, Run};
 use smolfed_accounting::accountant::{Accountant, Estimate, EstimateKind};
 use smolfed_accounting::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
 use smolfed_accounting::params::{ClipNorm, Delta, NoiseMultiplier};
+use smolfed_release::provenance::{Figure, Provenance};
 use smolfed_release::statement::PrivacyStatement;
 
 /// Few devices and rounds on the built-in digits.
@@ -68,7 +69,7 @@ pub(super) fn record(sweep: &Sweep, cell: usize, seed: u64, accuracy: f64) -> Ru
         devices: 40,
         evaluations: vec![Figures {
             rounds: 2,
-            figures: [(Metric::TestAccuracy, accuracy)].into(),
+            figures: [(Metric::TestAccuracy, figure(accuracy))].into(),
         }],
         privacy: vec![
             statement(Accountant::Theorem1, EstimateKind::AsPublished, 6.0),
@@ -76,6 +77,12 @@ pub(super) fn record(sweep: &Sweep, cell: usize, seed: u64, accuracy: f64) -> Ru
         ],
         seconds: 0.5,
     }
+}
+
+/// A figure on public samples.
+pub(super) const fn figure(value: f64) -> Figure {
+    let origin = Provenance::Released;
+    Figure { value, origin }
 }
 
 /// The cells of a sweep with these accuracies by cell and seed; none means refused.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use smolfed_engine::evaluation::devices::{DeviceMeans, ModelFigures};
 use smolfed_engine::evaluation::samples::Evaluation;
 use smolfed_engine::round::RoundRecord;
+use smolfed_release::provenance::{Figure, Provenance};
 
 /// A part of the held-out samples and a figure on it, named as in `smolfed run --json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -148,9 +149,16 @@ impl Metric {
         )
     }
 
+    /// Where this figure of a round comes from.
+    fn origin(self, record: &RoundRecord) -> Provenance {
+        let of_encoder = record.simulation_only.probe_accuracy.is_some();
+        let is_public = self.is_of_test_samples() && !of_encoder;
+        Provenance::of_samples(!is_public || record.test_is_simulation_only)
+    }
+
     /// Every figure that a round was evaluated to; what is not finite is no figure.
     #[must_use]
-    pub fn of_round(record: &RoundRecord) -> BTreeMap<Self, f64> {
+    pub fn of_round(record: &RoundRecord) -> BTreeMap<Self, Figure> {
         let part = |evaluation: Option<Evaluation>, [accuracy, rmse, loss]: [Self; 3]| {
             let found = evaluation.map(|evaluation| {
                 [
@@ -212,7 +220,10 @@ impl Metric {
                 (Self::ValidationKnnAccuracy, only.validation_knn_accuracy),
                 (Self::TestAccuracy, only.probe_accuracy),
             ])
-            .filter_map(|(metric, value)| Some((metric, value.filter(|v| v.is_finite())?)))
+            .filter_map(|(metric, value)| {
+                let (value, origin) = (value.filter(|v| v.is_finite())?, metric.origin(record));
+                Some((metric, Figure { value, origin }))
+            })
             .collect()
     }
 }
@@ -265,11 +276,18 @@ mod tests {
             burned: false,
             simulation_only: smolfed_engine::round::SimulationOnly::default(),
             seconds: 0.0,
+            origin: BTreeMap::new(),
         };
         let figures = Metric::of_round(&record);
         assert_eq!(
             figures.into_iter().collect::<Vec<_>>(),
-            [(Metric::TestAccuracy, 0.1)]
+            [(
+                Metric::TestAccuracy,
+                Figure {
+                    value: 0.1,
+                    origin: Provenance::Released
+                }
+            )]
         );
     }
 }

@@ -72,14 +72,17 @@ fn panel(
     for line in &mut lines {
         line.points.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
+    let mark = summaries.origin().mark();
     let y_label = match panel {
-        "" => metric.title(),
-        panel => format!("{}: {panel}", metric.title()),
+        "" => format!("{}{mark}", metric.title()),
+        panel => format!("{}{mark}: {panel}", metric.title()),
     };
+    let meaning = summaries.origin().meaning();
+    let meaning = meaning.map_or(String::new(), |meaning| format!(" {meaning}."));
     Plot {
         title: format!("{}: {y_label}", sweep.name),
         description: format!(
-            "{} over {}, mean and standard error of {} seeds.",
+            "{} over {}, mean and standard error of {} seeds.{meaning}",
             metric.title(),
             dimension.name,
             sweep.seeds.len()

@@ -192,6 +192,7 @@ fn untrained(experiment: &Experiment, federation: &Federation) -> Result<Trained
     let test = evaluate(task, arithmetic, &state.global, federation.test(), unit);
     let mut record = RoundRecord::new(0, experiment.training().learning_rate);
     record.test = test.map_err(|error| error.to_string())?;
+    record.test_is_simulation_only = federation.test_belongs_to_devices();
     let statements = experiment.statements(experiment.config().rounds, &[]);
     let trained = Trained {
         evaluations: vec![Figures {

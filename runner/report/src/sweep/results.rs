@@ -15,6 +15,7 @@ use super::grid::Cell;
 use super::metric::Metric;
 use smolfed_data::wording::of_json_record;
 use smolfed_engine::run_files::error::{RunDirError, damaged, io, write_atomically};
+use smolfed_release::provenance::{Figure, Provenance};
 use smolfed_release::statement::PrivacyStatement;
 
 /// One finished run.
@@ -39,17 +40,58 @@ pub struct RunRecord {
 
 /// The evaluation after a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "WrittenFigures", into = "WrittenFigures")]
 pub struct Figures {
     /// Rounds that were done.
     pub rounds: u32,
     /// What came out; figures that were not finite are left out.
-    pub figures: BTreeMap<Metric, f64>,
+    pub figures: BTreeMap<Metric, Figure>,
+}
+
+/// The same as a line has it: the origins are beside the values.
+#[derive(Serialize, Deserialize)]
+struct WrittenFigures {
+    rounds: u32,
+    figures: BTreeMap<Metric, f64>,
+    /// Earlier versions of smolfed wrote none.
+    #[serde(default)]
+    origin: BTreeMap<Metric, Provenance>,
+}
+
+impl From<WrittenFigures> for Figures {
+    fn from(written: WrittenFigures) -> Self {
+        let origin = |metric| written.origin.get(&metric).copied().unwrap_or_default();
+        let figures = written.figures.iter();
+        let figures = figures.map(|(metric, value)| {
+            let (value, origin) = (*value, origin(*metric));
+            (*metric, Figure { value, origin })
+        });
+        Self {
+            rounds: written.rounds,
+            figures: figures.collect(),
+        }
+    }
+}
+
+impl From<Figures> for WrittenFigures {
+    fn from(Figures { rounds, figures }: Figures) -> Self {
+        let pairs = || figures.iter();
+        Self {
+            rounds,
+            figures: pairs()
+                .map(|(metric, figure)| (*metric, figure.value))
+                .collect(),
+            origin: pairs()
+                .map(|(metric, figure)| (*metric, figure.origin))
+                .collect(),
+        }
+    }
 }
 
 impl RunRecord {
     /// A figure after the last round.
     #[must_use]
-    pub fn figure(&self, metric: Metric) -> Option<f64> {
+    pub fn figure(&self, metric: Metric) -> Option<Figure> {
         self.evaluations.last()?.figures.get(&metric).copied()
     }
 
@@ -239,6 +281,7 @@ fn open_after(path: &Path, whole: u64) -> Result<File, RunDirError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sweep::fixture::figure;
     use crate::sweep::grid::{Dimension, cells};
 
     fn cell(value: i64) -> Cell {
@@ -253,7 +296,7 @@ mod tests {
             devices: 3,
             evaluations: vec![Figures {
                 rounds: 2,
-                figures: [(Metric::TestAccuracy, 0.1 * seed as f64)].into(),
+                figures: [(Metric::TestAccuracy, figure(0.1 * seed as f64))].into(),
             }],
             privacy: Vec::new(),
             seconds: 0.25,

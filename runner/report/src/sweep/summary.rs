@@ -7,6 +7,8 @@ use super::file::Sweep;
 use super::metric::Metric;
 use super::results::{Results, RunRecord};
 use super::workers::Refusal;
+use smolfed_release::condition::Condition;
+use smolfed_release::provenance::{Figure, Provenance};
 use smolfed_release::statement::{PrivacyStatement, Subject};
 
 /// A mean and how far it may be off.
@@ -16,15 +18,16 @@ pub struct Mean {
     pub mean: f64,
     /// The standard error of the mean; `None` for a single value.
     pub standard_error: Option<f64>,
+    /// Where the values come from.
+    pub origin: Provenance,
 }
 
 impl Mean {
     /// The mean of `values`; `None` without values.
     #[must_use]
-    pub fn new(values: &[f64]) -> Option<Self> {
-        if values.is_empty() {
-            return None;
-        }
+    pub fn new(figures: &[Figure]) -> Option<Self> {
+        let origin = figures.iter().map(|figure| figure.origin).max()?;
+        let values: Vec<f64> = figures.iter().map(|figure| figure.value).collect();
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         let squares: f64 = values
@@ -34,6 +37,7 @@ impl Mean {
         Some(Self {
             mean,
             standard_error: (count > 1.0).then(|| (squares / (count - 1.0) / count).sqrt()),
+            origin,
         })
     }
 }
@@ -44,7 +48,7 @@ pub struct CellSummary {
     /// The label of each dimension's level.
     pub labels: Vec<String>,
     /// The metric by seed.
-    pub values: BTreeMap<u64, f64>,
+    pub values: BTreeMap<u64, Figure>,
     /// Over the seeds; `None` if there is no value.
     pub mean: Option<Mean>,
     /// The same for each further figure.
@@ -65,8 +69,9 @@ impl CellSummary {
     /// cancels.
     #[must_use]
     pub fn gain_over(&self, other: &Self) -> Option<Mean> {
-        let difference = |(seed, value): (&u64, &f64)| Some(value - other.values.get(seed)?);
-        let differences: Vec<f64> = self.values.iter().filter_map(difference).collect();
+        let difference =
+            |(seed, figure): (&u64, &Figure)| Some(figure.less(*other.values.get(seed)?));
+        let differences: Vec<Figure> = self.values.iter().filter_map(difference).collect();
         Mean::new(&differences)
     }
 
@@ -86,7 +91,7 @@ impl CellSummary {
     /// The statement whose ε is proved.
     #[must_use]
     pub fn sound_statement(&self) -> Option<&PrivacyStatement> {
-        let is_it = |s: &&PrivacyStatement| s.subject == Subject::Updates && s.is_upper_bound;
+        let is_it = |s: &&PrivacyStatement| s.subject == Subject::Updates && s.is_upper_bound();
         self.privacy.iter().find(is_it)
     }
 }
@@ -142,11 +147,49 @@ impl Summaries {
         };
         let cells = 0..sweep.cells.len();
         let cells = cells.map(|number| cell(sweep, results, refusals, metric, number));
-        Ok(Self {
+        let mut summaries = Self {
             metric,
             cells: cells.collect(),
             devices: first.devices,
-        })
+        };
+        let runs = summaries
+            .cells
+            .iter()
+            .filter(|cell| !cell.privacy.is_empty());
+        let runs = runs.count();
+        if runs > 1 && sweep.candidates.is_none() {
+            summaries.state(&Condition::SharedSeed { runs });
+        }
+        Ok(summaries)
+    }
+
+    /// Adds a condition to every statement with a finite ε.
+    pub(super) fn state(&mut self, condition: &Condition) {
+        for cell in &mut self.cells {
+            for statement in &mut cell.privacy {
+                if statement.epsilon.is_finite() {
+                    *statement = statement.clone().with_note(condition.clone());
+                }
+            }
+            if cell
+                .privacy
+                .iter()
+                .any(|statement| statement.epsilon.is_finite())
+            {
+                cell.notes.extend(condition.sentence());
+            }
+        }
+    }
+
+    /// The last kind among the origins of the figures.
+    #[must_use]
+    pub fn origin(&self) -> Provenance {
+        let of_cell = |cell: &CellSummary| {
+            let also = cell.also.iter().flatten();
+            cell.mean.iter().chain(also).map(|mean| mean.origin).max()
+        };
+        let origins = self.cells.iter().filter_map(of_cell);
+        origins.max().unwrap_or(Provenance::Public)
     }
 }
 
@@ -195,13 +238,13 @@ fn cell(
     summary.also = (sweep.also.iter())
         .map(|metric| {
             let values = records.clone().filter_map(|record| record.figure(*metric));
-            Mean::new(&values.collect::<Vec<f64>>())
+            Mean::new(&values.collect::<Vec<Figure>>())
         })
         .collect();
     for record in records {
         match record.figure(metric) {
-            Some(value) => {
-                summary.values.insert(record.seed, value);
+            Some(figure) => {
+                summary.values.insert(record.seed, figure);
             }
             None => {
                 let reason = format!("it ended without a finite {metric}");
@@ -209,7 +252,7 @@ fn cell(
             }
         }
     }
-    let values: Vec<f64> = summary.values.values().copied().collect();
+    let values: Vec<Figure> = summary.values.values().copied().collect();
     summary.mean = Mean::new(&values);
     summary
 }
@@ -229,13 +272,18 @@ fn keep_costliest_matrices(kept: &mut [PrivacyStatement], found: &[PrivacyStatem
 mod tests {
     use super::*;
 
+    fn public(value: f64) -> Figure {
+        let origin = Provenance::Public;
+        Figure { value, origin }
+    }
+
     #[test]
     fn standard_errors_are_those_of_the_mean() {
-        let mean = Mean::new(&[1.0, 2.0, 3.0, 4.0]).unwrap();
+        let mean = Mean::new(&[1.0, 2.0, 3.0, 4.0].map(public)).unwrap();
         // Sample variance 5/3, over 4 values.
         assert!((mean.mean - 2.5).abs() < 1e-12);
         assert!((mean.standard_error.unwrap() - (5.0f64 / 12.0).sqrt()).abs() < 1e-12);
-        assert_eq!(Mean::new(&[1.0]).unwrap().standard_error, None);
+        assert_eq!(Mean::new(&[public(1.0)]).unwrap().standard_error, None);
         assert_eq!(Mean::new(&[]), None);
     }
 
@@ -243,7 +291,10 @@ mod tests {
     fn gains_are_paired_by_seed() {
         let summary = |values: &[(u64, f64)]| CellSummary {
             labels: Vec::new(),
-            values: values.iter().copied().collect(),
+            values: values
+                .iter()
+                .map(|(seed, value)| (*seed, public(*value)))
+                .collect(),
             mean: None,
             also: Vec::new(),
             refusals: BTreeMap::new(),

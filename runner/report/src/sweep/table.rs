@@ -230,7 +230,7 @@ pub(super) fn matrix_noise(summaries: &Summaries) -> Option<Table> {
         let row = vec![
             epsilon(statement),
             format!("{:.1e}", statement.delta.get()),
-            match statement.is_upper_bound {
+            match statement.is_upper_bound() {
                 true => statement.accountant.name().to_owned(),
                 false => format!("{} (no bound)", statement.accountant.name()),
             },
@@ -336,9 +336,10 @@ fn figure(cell: &CellSummary, metric: Metric) -> String {
 fn plus_minus(mean: Mean, metric: Metric) -> String {
     let digits = metric.digits();
     let shown = |value| format!("{:.digits$}", metric.shown(value));
+    let mark = mean.origin.mark();
     match mean.standard_error {
-        Some(error) => format!("{} ± {}", shown(mean.mean), shown(error)),
-        None => shown(mean.mean),
+        Some(error) => format!("{} ± {}{mark}", shown(mean.mean), shown(error)),
+        None => shown(mean.mean) + mark,
     }
 }
 

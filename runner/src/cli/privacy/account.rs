@@ -12,6 +12,7 @@ use crate::cli::CliError;
 use smolfed_accounting::adaptive::Odometer;
 use smolfed_accounting::comparison::Comparison;
 use smolfed_accounting::params::NoiseMultiplier;
+use smolfed_release::condition::Effect;
 use smolfed_release::ledger::{self, Ledger};
 
 /// Compute the epsilon of a number of rounds, by every accountant that applies.
@@ -67,7 +68,7 @@ pub(in crate::cli) fn run(
             let charges = Ledger::read(path)?;
             let events = flags.of_unit(path, ledger::events(&charges))?;
             let names: BTreeSet<&str> = charges.iter().map(|charge| charge.run.as_str()).collect();
-            runs = Some((names.len(), ledger::uncovered(&charges)));
+            runs = Some((names.len(), ledger::conditions(&charges)));
             let devices = events.iter().map(|event| event.sampling.device_count());
             let Some(devices) = devices.max() else {
                 let path = path.display();
@@ -102,12 +103,12 @@ pub(in crate::cli) fn run(
     let comparison = Comparison::of_events(&flags.accountants()?, &events, delta);
     let is_all = runs
         .as_ref()
-        .is_none_or(|(_, uncovered)| uncovered.is_empty());
+        .is_none_or(|(_, conditions)| !conditions.any(Effect::NoBound));
     let mut document = Document::new(&comparison, &events, clip_norm)?;
-    if let Some((runs, uncovered)) = runs {
+    if let Some((runs, conditions)) = runs {
         let odometer = Odometer::read(&events, delta);
         let odometer = odometer.map_err(|error| CliError::Usage(error.to_string()))?;
-        document = document.of_ledger(Adaptive { runs, odometer }, uncovered);
+        document = document.of_ledger(Adaptive { runs, odometer }, conditions);
     }
     document.draw(flags.svg.as_deref())?;
     if flags.json {

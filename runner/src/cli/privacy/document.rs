@@ -14,6 +14,7 @@ use smolfed_accounting::comparison::Comparison;
 use smolfed_accounting::event::PrivacyEvent;
 use smolfed_accounting::params::ClipNorm;
 use smolfed_accounting::trade_off::TradeOff;
+use smolfed_release::condition::Conditions;
 use smolfed_release::number::{lower, upper};
 use smolfed_release::statement::{PrivacyStatement, replace_one};
 use smolfed_report::report::plot::{Plot, Point, Scale, Series, stacked_file};
@@ -90,12 +91,11 @@ impl Document {
         })
     }
 
-    /// The same for the rounds of a ledger, which does not know whether they were planned; a
-    /// sentence for each reason why nothing about them is proved.
-    pub(super) fn of_ledger(mut self, adaptive: Adaptive, uncovered: Vec<String>) -> Self {
-        if !uncovered.is_empty() {
-            self.statement = self.statement.without_proof();
-            self.statement.notes.extend(uncovered);
+    /// The same for the rounds of a ledger, under its conditions.
+    pub(super) fn of_ledger(mut self, adaptive: Adaptive, conditions: Conditions) -> Self {
+        let conditions = conditions.iter().cloned();
+        self.statement = conditions.fold(self.statement, PrivacyStatement::with_note);
+        if !self.statement.is_upper_bound() {
             let flags = self.answers.iter_mut();
             for flag in flags.filter_map(|answer| answer.get_mut("is_upper_bound")) {
                 *flag = json!(false);
@@ -135,7 +135,7 @@ impl Document {
                 Some(devices) => format!("user with up to {devices} devices"),
                 None => "device".to_owned(),
             };
-            let epsilon = match self.statement.is_upper_bound {
+            let epsilon = match self.statement.is_upper_bound() {
                 true => format!("at most {}", figure(epsilon)),
                 false => format!("about {} (no bound)", figure(epsilon)),
             };
@@ -180,7 +180,7 @@ impl Document {
                 .map(|rate| percent(figure(*rate)));
             [title.to_owned()].into_iter().chain(cells).collect()
         };
-        let title = match self.statement.is_upper_bound {
+        let title = match self.statement.is_upper_bound() {
             true => "the true-positive rate is at most",
             false => "the true-positive rate is about (no bound)",
         };
@@ -204,7 +204,7 @@ impl Document {
             let cells = chosen.iter().rev().map(|point| cell(point));
             [title.to_owned()].into_iter().chain(cells).collect()
         };
-        let title = match self.statement.is_upper_bound {
+        let title = match self.statement.is_upper_bound() {
             true => "epsilon is at most",
             false => "epsilon is about (no bound)",
         };
@@ -262,7 +262,7 @@ impl Document {
             points,
             ..Series::default()
         };
-        let of_attacks = match self.statement.is_upper_bound {
+        let of_attacks = match self.statement.is_upper_bound() {
             true => "No attack has a smaller false-negative rate at any false-positive rate than",
             false => "What would bound the false-negative rates of all attacks if it were proved:",
         };

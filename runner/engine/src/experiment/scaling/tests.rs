@@ -194,7 +194,7 @@ fn a_private_scale_takes_its_share_of_the_target() {
         let z = |of: &Experiment| of.privacy.multiplier().get();
         assert!(z(&without) < z(&with) && z(&with) < z(&more), "{sampling}");
         let statement = with.privacy.statements(3).unwrap().remove(0);
-        assert!(statement.is_upper_bound && statement.epsilon <= 2.0);
+        assert!(statement.is_upper_bound() && statement.epsilon <= 2.0);
         assert!(statement.epsilon > 1.99, "{}", statement.epsilon);
         assert_eq!(statement.rounds, 3);
         assert!(

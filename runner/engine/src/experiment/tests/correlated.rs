@@ -95,7 +95,7 @@ fn a_noise_std_is_relative_to_the_sensitivity() {
 fn a_stopped_run_is_covered_by_its_plan() {
     let experiment = correlated(&[]);
     let [whole, stopped] = [12, 5].map(|rounds| experiment.statements(rounds, &[]).unwrap());
-    assert!(stopped[0].is_upper_bound && stopped[0].epsilon_planned.is_none());
+    assert!(stopped[0].is_upper_bound() && stopped[0].epsilon_planned.is_none());
     assert_eq!(stopped[0].epsilon.to_bits(), whole[0].epsilon.to_bits());
     assert_eq!((stopped[0].rounds, whole[0].rounds), (5, 12));
 }
@@ -315,7 +315,7 @@ fn devices_that_are_drawn_in_turn_need_the_noise_of_a_sampled_gaussian() {
 fn a_stopped_run_whose_devices_are_drawn_in_turn_has_the_figure_of_its_plan() {
     let experiment = correlated(&[IN_TURN]);
     let [whole, stopped] = [12, 5].map(|rounds| experiment.statements(rounds, &[]).unwrap());
-    assert!(whole[0].is_upper_bound && !stopped[0].is_upper_bound);
+    assert!(whole[0].is_upper_bound() && !stopped[0].is_upper_bound());
     assert_eq!(stopped[0].epsilon_planned, Some(whole[0].epsilon));
     assert!(stopped[0].epsilon < whole[0].epsilon);
     assert_eq!(whole[0].sampling_rate, Some(0.5));

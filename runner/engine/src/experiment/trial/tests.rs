@@ -163,7 +163,7 @@ fn everything_that_is_stated_is_of_the_selection() {
         panic!("{statements:?}")
     };
     let epsilon = experiment.privacy.estimate(3).unwrap().epsilon;
-    assert!(statement.is_upper_bound && (statement.epsilon - epsilon).abs() < 1e-15);
+    assert!(statement.is_upper_bound() && (statement.epsilon - epsilon).abs() < 1e-15);
     let curve = TradeOff::new(epsilon, experiment.privacy.delta);
     assert!((statement.advantage - curve.advantage()).abs() < 1e-15);
     assert!((statement.hit_rate_at_1_percent - curve.true_positive_rate(0.01)).abs() < 1e-15);

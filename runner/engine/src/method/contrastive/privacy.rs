@@ -5,8 +5,10 @@ use smolfed_accounting::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier};
 
 use super::settings::MIN_SAMPLES;
 use crate::check::{ExperimentError, refuse};
+use crate::data_conditions::of_data;
 use crate::method::setup::Setup;
 use smolfed_data::federation::Federation;
+use smolfed_release::condition::Condition;
 use smolfed_release::number::{significant, upper};
 use smolfed_release::origin::Origin;
 use smolfed_release::plan::{PrivacyPlan, earlier, of_unit, release_of_all};
@@ -49,20 +51,17 @@ pub(super) fn of_matrices(
     let noise_multiplier = noise_multiplier_of(setup, &mut plan, max_releases)?;
     plan.mechanism.event = event.with_noise_multiplier(noise_multiplier);
     plan.is_accountable(u64::from(max_releases))?;
-    let mut notes = setup.origin.notes(setup.seed, TrustModel::Local);
+    let mut notes = setup.origin.notes(TrustModel::Local);
     notes.extend(earlier(&plan.spent));
     notes.extend(matrix_notes(&plan, setup.federation));
     if matches!(setup.origin, Origin::Fleet { .. }) {
         notes.push(OF_RECORD.to_owned());
     }
     plan.note(notes);
-    plan.leave_uncovered(setup.federation.reads().iter().map(|read| read.note()));
+    plan.depend_on(setup.origin.conditions(setup.seed, TrustModel::Local));
+    plan.depend_on(of_data(setup.federation));
     if setup.federation.private_scale().is_some() {
-        plan.leave_uncovered([
-            "The features are scaled by moments that protect whole devices and not examples: this \
-             epsilon does not cover them."
-                .to_owned(),
-        ]);
+        plan.depend_on([Condition::MomentsOfDevices]);
     }
     Ok(plan)
 }

@@ -51,6 +51,7 @@ fn record(round: u32) -> RoundRecord {
         burned: false,
         simulation_only: SimulationOnly::default(),
         seconds: 0.5,
+        origin: std::collections::BTreeMap::new(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::{Constants, tensor_names};
 use crate::inference::model::{Layer, Outputs, TrainedModel};
-use smolfed_engine::preprocessing::WindowColumns;
+use smolfed_engine::preprocessing::{Basis, WindowColumns};
 use smolfed_engine::tables::model::ActivationName;
 
 /// Numbers in a line of an array.
@@ -47,6 +47,7 @@ impl Header {
         if let [hidden, _] = layers.as_slice() {
             self.line(&format!("#define SMOLFED_HIDDEN {}", hidden.outputs()));
         }
+        self.origins(model);
         let outputs = layers.last().map_or(0, Layer::outputs);
         self.line(&format!("#define SMOLFED_OUTPUTS {outputs}"));
         if let Some(window) = &model.preprocessing.window {
@@ -60,6 +61,18 @@ impl Header {
             let names: Vec<&str> = labels.iter().map(String::as_str).collect();
             self.line(&format!("\n#define SMOLFED_CLASSES {}", names.len()));
             self.names("smolfed_class_names", "SMOLFED_CLASSES", &names);
+        }
+        self.text.push('\n');
+    }
+
+    /// Where the constants come from: what is measured is private.
+    fn origins(&mut self, model: &TrainedModel) {
+        for (name, basis) in model.preprocessing.disclosure.origins() {
+            let warning = match basis {
+                Basis::Declared | Basis::Released => "",
+                Basis::Measured => " on the devices' rows without noise: no epsilon covers it",
+            };
+            self.line(&format!("/* {name}: {}{warning}. */", basis.name()));
         }
         self.text.push('\n');
     }

@@ -8,9 +8,12 @@
 //! | output of a regression | `prediction` | float, rows × 1, in the target's own unit |
 //! | output of an encoder | `representation` | float, rows × outputs |
 //!
-//! The metadata `features` and `classes` are the names of the columns and classes, as JSON.
+//! The metadata `features` and `classes` are the names of the columns and classes, as JSON, and
+//! `origin` says of each kind of constant whether it is declared, released or measured.
 
 mod proto;
+
+use std::collections::BTreeMap;
 
 use prost::Message;
 
@@ -52,13 +55,16 @@ pub fn encode(model: &TrainedModel) -> Vec<u8> {
         }
         Outputs::Value(_) | Outputs::Representation => None,
     };
+    let origin = model.preprocessing.disclosure.origins();
+    let origin = origin.map(|(name, basis)| (name, basis.name()));
+    let origin = Property::json("origin", &origin.collect::<BTreeMap<_, _>>());
     let model = Model {
         ir_version: IR_VERSION,
         producer_name: "smolfed".to_owned(),
         producer_version: env!("CARGO_PKG_VERSION").to_owned(),
         graph: Some(builder.graph),
         opset_import: vec![OperatorSet { version: OPERATORS }],
-        metadata_props: names.into_iter().chain(classes).collect(),
+        metadata_props: names.into_iter().chain(classes).chain([origin]).collect(),
     };
     model.encode_to_vec()
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::format::Format;
-use crate::runs::figures::names;
+use crate::runs::figures::{Round, exported_name, names};
 use crate::runs::output::OutputFile;
 use crate::runs::selection::Selected;
 
@@ -26,9 +26,12 @@ fn files(runs: &[Selected], _: &Path) -> Vec<OutputFile> {
 /// Columns `run` and `round`, from 0 as in `metrics.jsonl`, then the figures by their dotted names.
 /// What a round does not have is empty, and an infinite ε is `inf`.
 fn rows(runs: &[Selected]) -> Vec<Vec<String>> {
-    let names = names(runs.iter().flat_map(|of| &of.run.rounds));
-    let head = ["run", "round"].iter().chain(&names);
-    let mut rows = vec![head.map(|name| (*name).to_owned()).collect::<Vec<_>>()];
+    let all = || runs.iter().flat_map(|of| &of.run.rounds);
+    let names = names(all());
+    let rounds: Vec<Round> = all().cloned().collect();
+    let shown = names.iter().map(|name| exported_name(name, &rounds));
+    let head = ["run", "round"].map(str::to_owned).into_iter().chain(shown);
+    let mut rows = vec![head.collect::<Vec<_>>()];
     for Selected { label, run } in runs {
         rows.extend(run.rounds.iter().map(|round| {
             let figures = names.iter().map(|name| round.get(name));
@@ -47,13 +50,14 @@ mod tests {
 
     #[test]
     fn rounds_of_all_runs_share_the_columns() {
-        let a = r#"{"round":0,"cohort":4,"epsilon":null,"test":{"accuracy":0.5}}"#;
+        let a = r#"{"round":0,"cohort":4,"epsilon":null,"test":{"accuracy":0.5},
+            "origin":{"cohort":"simulation-only","test":"released"}}"#;
         let b = r#"{"round":0,"epsilon":1.5,"simulation_only":{"train_loss":2}}"#;
         let runs = [run("a, b", &[a]), run("c", &[b, b])];
         let files = files(&runs, Path::new("/out"));
         assert_eq!(files[0].path, Path::new(""));
         let expected = "\
-run,round,cohort,epsilon,test.accuracy,simulation_only.train_loss
+run,round,simulation_only.cohort,epsilon,test.accuracy,simulation_only.train_loss
 \"a, b\",0,4,inf,0.5,
 c,0,,1.5,,2
 c,0,,1.5,,2

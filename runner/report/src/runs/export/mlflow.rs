@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use blake2::{Blake2s256, Digest};
 
 use super::format::Format;
-use crate::runs::figures::names;
+use crate::runs::figures::{exported_name, names};
 use crate::runs::output::OutputFile;
 use crate::runs::record::{Run, State, since_epoch};
 use crate::runs::selection::Selected;
@@ -96,7 +96,7 @@ fn run_files(of: &Selected, experiment: &str, out: &Path) -> Vec<OutputFile> {
     }));
     let mut taken = BTreeSet::new();
     for name in names(&run.rounds) {
-        let mut file = file_name(name);
+        let mut file = file_name(&exported_name(name, &run.rounds));
         while !taken.insert(file.clone()) {
             file.push('_');
         }
@@ -202,7 +202,8 @@ mod tests {
     #[test]
     fn a_run_is_a_folder_of_small_files() {
         let lines = [
-            r#"{"round":0,"epsilon":null,"test":{"loss":2},"seconds":1}"#,
+            r#"{"round":0,"epsilon":null,"test":{"loss":2},"seconds":1,
+                "origin":{"test":"released","seconds":"public"}}"#,
             r#"{"round":1,"epsilon":1.5,"seconds":4}"#,
         ];
         let files = files(&[run("a", &lines)], Path::new("/out put"));
@@ -261,7 +262,7 @@ mod tests {
         // Figures whose names become the same keep a file each.
         let line = r#"{"round":0,"left_out":{"a/b":1,"a:b":2}}"#;
         let files = files(&[run("a", &[line])], Path::new("/out"));
-        assert!(content(&files, "metrics/left_out.a_b").ends_with(" 1 0\n"));
-        assert!(content(&files, "metrics/left_out.a_b_").ends_with(" 2 0\n"));
+        assert!(content(&files, "metrics/provenance_unknown.left_out.a_b").ends_with(" 1 0\n"));
+        assert!(content(&files, "metrics/provenance_unknown.left_out.a_b_").ends_with(" 2 0\n"));
     }
 }

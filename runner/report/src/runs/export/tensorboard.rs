@@ -15,6 +15,7 @@ use prost::Message;
 
 use self::proto::{Event, Summary, Value};
 use super::format::Format;
+use crate::runs::figures::exported_name;
 use crate::runs::output::OutputFile;
 use crate::runs::record::{Run, since_epoch};
 use crate::runs::selection::Selected;
@@ -87,7 +88,10 @@ fn events(run: &Run) -> Vec<Event> {
     events.extend(run.rounds.iter().zip(run.times()).map(|(round, time)| {
         let figures = round.figures.iter();
         // TensorBoard groups plots by what stands before the first slash.
-        let values = figures.map(|(name, value)| Value::scalar(&name.replace('.', "/"), *value));
+        let values = figures.map(|(name, value)| {
+            let name = exported_name(name, &run.rounds);
+            Value::scalar(&name.replace('.', "/"), *value)
+        });
         Event {
             wall_time: wall_time(time),
             step: i64::from(round.round),

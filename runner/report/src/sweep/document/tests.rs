@@ -56,6 +56,9 @@ has the epsilon that is proved for the same noise.
 
 Common to all.
 
+3 configurations on the same devices share each seed, and so its noise: whoever has their results \
+together can subtract it.
+
 These were simulations with known seeds: who knows a seed can subtract the noise. The figures hold \
 for runs with secret randomness.
 
@@ -72,16 +75,16 @@ fn csv_has_a_line_a_cell_with_fractions() {
     assert_eq!(lines.len(), 5);
     assert_eq!(
         lines[0],
-        "train.epochs,server.smoothing_factor,metric,mean,standard_error,n,epsilon,delta,\
+        "train.epochs,server.smoothing_factor,metric,mean,standard_error,origin,n,epsilon,delta,\
          accountant,is_upper_bound,epsilon_upper,noise_multiplier,noise_std,refused"
     );
     assert_eq!(
         lines[2],
-        "1,1,test_accuracy,0.75,0,2,6,0.001,theorem-1,false,4.5,2,1,"
+        "1,1,test_accuracy,0.75,0,released,2,6,0.001,theorem-1,false,4.5,2,1,"
     );
     assert_eq!(
         lines[3],
-        "2,0,test_accuracy,,,0,,,,,,,,infeasible: too little noise"
+        "2,0,test_accuracy,,,,0,,,,,,,,infeasible: too little noise"
     );
 }
 

@@ -240,7 +240,10 @@ fn no_trial_gives_the_initial_model() {
         panic!("{:?}", selected.evaluations)
     };
     // All ten classes are as likely under the initial model, which says one of them.
-    assert!(figures.figures[&Metric::TestAccuracy] < 0.2, "{figures:?}");
+    assert!(
+        figures.figures[&Metric::TestAccuracy].value < 0.2,
+        "{figures:?}"
+    );
     assert_eq!(figures.rounds, 0);
     assert!(selected.privacy[0].selection.is_some());
 }

@@ -46,8 +46,10 @@ fn checksums_are_those_of_the_standard() {
 #[test]
 fn a_file_begins_with_its_version_and_has_an_event_a_round() {
     let lines = [
-        r#"{"round":0,"epsilon":null,"test":{"accuracy":0.5},"seconds":2}"#,
-        r#"{"round":1,"epsilon":1.5,"test":{"accuracy":0.75},"seconds":4}"#,
+        r#"{"round":0,"epsilon":null,"test":{"accuracy":0.5},"seconds":2,
+            "origin":{"test":"released"}}"#,
+        r#"{"round":1,"epsilon":1.5,"test":{"accuracy":0.75},"seconds":4,
+            "origin":{"test":"released"}}"#,
     ];
     let files = files(&[run("below/a", &lines)], Path::new("/out"));
     let started = WRITTEN - 4;
@@ -73,7 +75,11 @@ fn a_file_begins_with_its_version_and_has_an_event_a_round() {
             .map(|v| (v.tag, v.simple_value))
             .collect()
     };
-    let expected = [("epsilon", 1.5), ("seconds", 4.0), ("test/accuracy", 0.75)];
+    let expected = [
+        ("epsilon", 1.5),
+        ("provenance_unknown/seconds", 4.0),
+        ("test/accuracy", 0.75),
+    ];
     let expected = expected.map(|(tag, value)| (tag.to_owned(), Some(value)));
     assert_eq!(scalars(&events[3]), expected);
     assert_eq!(scalars(&events[2])[0].1, Some(f32::INFINITY));

@@ -1,0 +1,31 @@
+//! What ε depends on because of the way in which the data were prepared.
+
+use smolfed_data::federation::Federation;
+use smolfed_data::reads::Read;
+use smolfed_release::condition::Condition;
+
+/// The conditions of all steps of the preparation.
+pub(crate) fn of_data(federation: &Federation) -> impl Iterator<Item = Condition> {
+    let confirmed = federation.confirmed_lists().iter();
+    let confirmed = confirmed.map(|list| Condition::Confirmed {
+        key: format!("data.{}", list.key()),
+    });
+    federation.reads().iter().map(of_read).chain(confirmed)
+}
+
+/// That of one step of the preparation.
+pub(crate) fn of_read(read: &Read) -> Condition {
+    let key = format!("data.{}", read.key());
+    match read {
+        Read::List(list) => Condition::UnconfirmedList {
+            key,
+            confirm: format!("data.{}", list.confirmation()),
+        },
+        Read::DeviceCount => Condition::DeviceCount { key },
+        Read::Scale | Read::TargetScale | Read::Missing | Read::Classes => {
+            let mut value = read.what().to_owned();
+            value[..1].make_ascii_uppercase();
+            Condition::ReadFromRows { key, value }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What the ε of an experiment depends on beside its numbers: found from the configuration and from
+//! the preparation of the data, never from a result.
+
+use crate::config::Config;
+use crate::data_conditions::of_data;
+use crate::tables::cohort::Denominator;
+use smolfed_data::federation::Federation;
+use smolfed_release::condition::{Condition, Conditions};
+use smolfed_release::origin::Origin;
+
+/// All conditions of an experiment but those of its ledger.
+pub(super) fn conditions(config: &Config, federation: &Federation, origin: &Origin) -> Conditions {
+    let size = reveals_cohort_size(config).then_some(Condition::RealisedCohort);
+    let mut found: Conditions = size.into_iter().collect();
+    found.extend(of_data(federation));
+    found.extend(of_initial_model(config));
+    found.extend(origin.conditions(config.run_seed(), config.privacy.trust));
+    found
+}
+
+/// The file that training starts from: nothing says which rows it was trained on.
+fn of_initial_model(config: &Config) -> Option<Condition> {
+    config.model.init.as_ref()?;
+    Some(match config.model.init_is_public {
+        true => Condition::Confirmed {
+            key: "model.init".to_owned(),
+        },
+        false => Condition::InitialModel,
+    })
+}
+
+/// Whether the divisor is the size of a cohort that is secret.
+fn reveals_cohort_size(config: &Config) -> bool {
+    config.has_secret_cohorts() && config.cohort.denominator == Denominator::Realised
+}

@@ -1,0 +1,354 @@
+//! The conditions of a privacy statement: each one is a fact about the run that its numbers do not
+//! show, and says whether ε remains an upper bound.
+//!
+//! A statement finds its own flag from them ([`PrivacyStatement::is_upper_bound`]), and nothing
+//! else can set it.
+//!
+//! [`PrivacyStatement::is_upper_bound`]: crate::statement::PrivacyStatement::is_upper_bound
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A fact about a run on which its ε depends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Condition {
+    /// Noise follows from a seed that somebody can know.
+    KnownSeed {
+        /// The seed.
+        seed: u64,
+        /// Whose randomness it is.
+        of: Randomness,
+    },
+    /// Runs of a sweep on the same devices have the same seed, and so the same noise.
+    SharedSeed {
+        /// The number of runs with each seed.
+        runs: usize,
+    },
+    /// The user declared that a value is public.
+    Confirmed {
+        /// The key of the value.
+        key: String,
+    },
+    /// The run was stopped before the rounds of its plan.
+    Stopped,
+    /// Other runs on the same devices came before.
+    AfterOtherRuns,
+    /// Nothing says how many rounds were planned.
+    NoPlan,
+    /// A value was read from the devices' rows without noise.
+    ReadFromRows {
+        /// The key that decides it.
+        key: String,
+        /// The value, as a sentence begins.
+        value: String,
+    },
+    /// A value of the configuration was read from the devices' rows by `smolfed init`.
+    UnconfirmedList {
+        /// The key of the value.
+        key: String,
+        /// The key that confirms it.
+        confirm: String,
+    },
+    /// The number of devices depends on their rows.
+    DeviceCount {
+        /// The key that decides it.
+        key: String,
+    },
+    /// The model began as a file that no charge of the ledger covers.
+    InitialModel,
+    /// The configuration was chosen on rows of the devices.
+    ChosenOnRows {
+        /// The figure that decided.
+        figure: String,
+    },
+    /// The divisor shows the size of each cohort.
+    RealisedCohort,
+    /// Devices evaluated the model, and their figures have no noise.
+    EvaluatedOnDevices,
+    /// The features of examples are scaled by moments that protect whole devices.
+    MomentsOfDevices,
+    /// Rounds were repeated, perhaps with other releases under the same noise.
+    Repeated,
+    /// A run of the ledger released more than its charges.
+    UnchargedRelease,
+    /// A run of the ledger is the best of several trials.
+    Selected,
+    /// The statement is of a version that recorded no conditions.
+    ProvenanceUnknown,
+}
+
+/// Whose randomness follows from a seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Randomness {
+    /// All of a simulation.
+    Simulation,
+    /// The coordinator's.
+    Coordinator,
+    /// The noise of the devices.
+    Devices,
+    /// The masks of the devices, and the noise of the helpers.
+    Masks,
+}
+
+/// The effect of a condition on the flag `is_upper_bound`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// ε is an upper bound under the condition.
+    Stated,
+    /// ε is an upper bound if the schedule of all rounds was fixed beforehand.
+    NeedsSchedule,
+    /// ε is no upper bound.
+    NoBound,
+}
+
+impl Condition {
+    /// The effect on the flag.
+    #[must_use]
+    pub const fn effect(&self) -> Effect {
+        match self {
+            Self::KnownSeed { .. } | Self::SharedSeed { .. } | Self::Confirmed { .. } => {
+                Effect::Stated
+            }
+            Self::Stopped | Self::AfterOtherRuns | Self::NoPlan => Effect::NeedsSchedule,
+            Self::ReadFromRows { .. }
+            | Self::UnconfirmedList { .. }
+            | Self::DeviceCount { .. }
+            | Self::InitialModel
+            | Self::ChosenOnRows { .. }
+            | Self::RealisedCohort
+            | Self::EvaluatedOnDevices
+            | Self::MomentsOfDevices
+            | Self::Repeated
+            | Self::UnchargedRelease
+            | Self::Selected
+            | Self::ProvenanceUnknown => Effect::NoBound,
+        }
+    }
+
+    /// A few words for a line: "if ..." follows a bound, and "not covered: ..." a figure.
+    #[must_use]
+    pub fn in_brief(&self) -> String {
+        match self {
+            Self::KnownSeed { seed, .. } => format!("the seed {seed} is secret"),
+            Self::SharedSeed { .. } => "each run has a seed of its own".to_owned(),
+            Self::Confirmed { key } => format!("`{key}` is public"),
+            Self::Stopped => "the stop was planned".to_owned(),
+            Self::AfterOtherRuns | Self::NoPlan => "the schedule was fixed beforehand".to_owned(),
+            Self::ReadFromRows { key, .. } => format!("`{key}`, read from rows"),
+            Self::UnconfirmedList { key, .. } => format!("`{key}`, read from rows by `init`"),
+            Self::DeviceCount { key } => format!("the number of devices (`{key}`)"),
+            Self::InitialModel => "the initial model (`model.init`)".to_owned(),
+            Self::ChosenOnRows { figure } => format!("the choice by {figure}"),
+            Self::RealisedCohort => "the sizes of the cohorts".to_owned(),
+            Self::EvaluatedOnDevices => "figures that devices sent".to_owned(),
+            Self::MomentsOfDevices => "the scale of the features".to_owned(),
+            Self::Repeated => "repeated rounds".to_owned(),
+            Self::UnchargedRelease => "an uncharged release".to_owned(),
+            Self::Selected => "the selection".to_owned(),
+            Self::ProvenanceUnknown => "provenance unknown (an older version)".to_owned(),
+        }
+    }
+
+    /// The sentence of the statement; `None` where the statement has it among its figures.
+    #[must_use]
+    pub fn sentence(&self) -> Option<String> {
+        Some(match self {
+            Self::Stopped | Self::AfterOtherRuns => return None,
+            Self::KnownSeed { seed, of } => of.sentence(*seed),
+            Self::SharedSeed { runs } => format!(
+                "{runs} configurations on the same devices share each seed, and so its noise: \
+                 whoever has their results together can subtract it."
+            ),
+            Self::Confirmed { key } => format!(
+                "The user declared that `{key}` is public and does not depend on the devices' \
+                 rows."
+            ),
+            Self::NoPlan => "The number of rounds was not fixed beforehand, as far as is known: \
+                 this figure is proved if it was, and does not depend on what was released."
+                .to_owned(),
+            Self::ReadFromRows { key, value } => format!(
+                "{value} from the devices' rows, without noise (`{key}`): this epsilon does not \
+                 cover it."
+            ),
+            Self::UnconfirmedList { key, confirm } => format!(
+                "`smolfed init` read `{key}` from the devices' rows, without noise: this epsilon \
+                 does not cover it. Where it was public before, set `{confirm} = true`."
+            ),
+            Self::DeviceCount { key } => format!(
+                "`{key}` leaves out devices by their rows, so that the number of devices depends \
+                 on the data: this epsilon does not cover it."
+            ),
+            Self::InitialModel => "The model began as the file of `model.init`, and no charge of \
+                 the ledger covers the rows that it was trained on. Where it was trained on public \
+                 rows alone, set `model.init_is_public = true`."
+                .to_owned(),
+            Self::ChosenOnRows { figure } => format!(
+                "The configuration was chosen by {figure} on rows of the devices, without noise: \
+                 this epsilon does not cover the choice."
+            ),
+            Self::RealisedCohort => "The sum is divided by the number of devices drawn, as the \
+                 paper prints it. That reveals the size of each cohort, which this epsilon does \
+                 not cover."
+                .to_owned(),
+            Self::EvaluatedOnDevices => "Devices evaluated the model on their own rows, and sent \
+                 figures without noise: this epsilon does not cover them."
+                .to_owned(),
+            Self::MomentsOfDevices => "The features are scaled by moments that protect whole \
+                 devices and not examples: this epsilon does not cover them."
+                .to_owned(),
+            Self::Repeated => "Some rounds were repeated, and the ledger does not show that they \
+                 released the same as before: each counts twice, which covers both releases only \
+                 if their noise is independent."
+                .to_owned(),
+            Self::UnchargedRelease => "A run of this ledger released something that no charge \
+                 covers: its statement names it."
+                .to_owned(),
+            Self::Selected => "A run of this ledger is the best of several private trials, and \
+                 its charges are those of one trial: its statement has the cost of the selection, \
+                 which is larger."
+                .to_owned(),
+            Self::ProvenanceUnknown => "This statement is of an older version, which did not \
+                 record what else the run read: its provenance is unknown, and nothing about it \
+                 is proved."
+                .to_owned(),
+        })
+    }
+}
+
+impl Randomness {
+    fn sentence(self, seed: u64) -> String {
+        match self {
+            Self::Simulation => format!(
+                "This was a simulation with the known seed {seed}: anyone who knows the seed can \
+                 subtract the noise. The statement holds for a run with secret randomness."
+            ),
+            Self::Coordinator => format!(
+                "The coordinator's randomness came from the known seed {seed}: anyone who knows \
+                 the seed can subtract the noise."
+            ),
+            Self::Devices => format!(
+                "The noise of the real devices is derived from the known seed {seed}: anyone who \
+                 knows the seed can subtract it."
+            ),
+            Self::Masks => format!(
+                "The masks of the real devices and the noise of the helpers are derived from the \
+                 known seed {seed}: anyone who knows the seed reads every masked update."
+            ),
+        }
+    }
+}
+
+/// The conditions of a statement, in the order in which they were found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conditions(Vec<Condition>);
+
+impl Conditions {
+    /// Those of a statement that has none recorded.
+    pub(crate) fn unknown() -> Self {
+        Self(vec![Condition::ProvenanceUnknown])
+    }
+
+    /// Adds a condition, once.
+    pub fn add(&mut self, condition: Condition) {
+        if !self.0.contains(&condition) {
+            self.0.push(condition);
+        }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> std::slice::Iter<'_, Condition> {
+        self.0.iter()
+    }
+
+    /// Whether one of them has this effect.
+    #[must_use]
+    pub fn any(&self, effect: Effect) -> bool {
+        self.0.iter().any(|condition| condition.effect() == effect)
+    }
+
+    /// Those of one effect in a few words each, separated by `separator`; `None` without any.
+    #[must_use]
+    pub fn in_brief(&self, effect: Effect, separator: &str) -> Option<String> {
+        let of_effect = self.0.iter().filter(|found| found.effect() == effect);
+        let mut brief: Vec<String> = of_effect.map(Condition::in_brief).collect();
+        brief.dedup();
+        (!brief.is_empty()).then(|| brief.join(separator))
+    }
+}
+
+impl Extend<Condition> for Conditions {
+    fn extend<I: IntoIterator<Item = Condition>>(&mut self, conditions: I) {
+        for condition in conditions {
+            self.add(condition);
+        }
+    }
+}
+
+impl FromIterator<Condition> for Conditions {
+    fn from_iter<I: IntoIterator<Item = Condition>>(conditions: I) -> Self {
+        let mut found = Self::default();
+        found.extend(conditions);
+        found
+    }
+}
+
+/// A condition as JSON has it: with its effect and a few words, for readers that know no kinds.
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(flatten)]
+    condition: &'a Condition,
+    effect: Effect,
+    text: String,
+}
+
+impl Serialize for Conditions {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|condition| Written {
+            condition,
+            effect: condition.effect(),
+            text: condition.in_brief(),
+        }))
+    }
+}
+
+impl<'de> Deserialize<'de> for Conditions {
+    /// The effect is that of the kind: a file cannot set another one.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_effect_is_written_and_not_read() {
+        let seed = Condition::KnownSeed {
+            seed: 7,
+            of: Randomness::Simulation,
+        };
+        let found: Conditions = [seed.clone(), Condition::InitialModel, seed]
+            .into_iter()
+            .collect();
+        let text = serde_json::to_string(&found).unwrap();
+        assert_eq!(
+            text,
+            r#"[{"kind":"known-seed","seed":7,"of":"simulation","effect":"stated","#.to_owned()
+                + r#""text":"the seed 7 is secret"},{"kind":"initial-model","#
+                + r#""effect":"no-bound","text":"the initial model (`model.init`)"}]"#
+        );
+        let forged = text.replace("no-bound", "stated");
+        let read: Conditions = serde_json::from_str(&forged).unwrap();
+        assert_eq!(read, found);
+        assert!(read.any(Effect::NoBound));
+    }
+
+    #[test]
+    fn an_unknown_kind_is_refused() {
+        let text = r#"[{"kind":"another","effect":"stated"}]"#;
+        assert!(serde_json::from_str::<Conditions>(text).is_err());
+    }
+}

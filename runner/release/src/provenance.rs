@@ -1,0 +1,126 @@
+//! Where a figure comes from: a figure carries it into every table, file and page, and a table
+//! marks the figures that must not be published about real devices.
+
+use serde::{Deserialize, Serialize};
+
+/// Where a figure comes from. A figure of several parts is of the last kind among theirs.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Provenance {
+    /// The configuration, or public data alone.
+    Public,
+    /// What was released, and public data.
+    Released,
+    /// Private data without noise, which a simulation alone has.
+    SimulationOnly,
+    /// A file of an older version, which does not say.
+    #[default]
+    Unknown,
+}
+
+/// What marks a figure in a table that no ε covers, or of which that is not known.
+pub const MARK: &str = "*";
+
+impl Provenance {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::Public,
+        Self::Released,
+        Self::SimulationOnly,
+        Self::Unknown,
+    ];
+
+    /// That of a figure on samples, which is private where devices hold the samples.
+    #[must_use]
+    pub const fn of_samples(are_private: bool) -> Self {
+        match are_private {
+            true => Self::SimulationOnly,
+            false => Self::Released,
+        }
+    }
+
+    /// That of a figure that follows from the sizes of cohorts, which may be secret.
+    #[must_use]
+    pub const fn of_cohorts(are_secret: bool) -> Self {
+        match are_secret {
+            true => Self::SimulationOnly,
+            false => Self::Public,
+        }
+    }
+
+    /// The name in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Released => "released",
+            Self::SimulationOnly => "simulation-only",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Whether the figure may be published about real devices.
+    #[must_use]
+    pub const fn is_public(self) -> bool {
+        matches!(self, Self::Public | Self::Released)
+    }
+
+    /// [`MARK`] behind a figure that may not be published, and nothing behind others.
+    #[must_use]
+    pub const fn mark(self) -> &'static str {
+        if self.is_public() { "" } else { MARK }
+    }
+
+    /// The meaning of the mark, for the foot of a table; `None` without one.
+    #[must_use]
+    pub const fn meaning(self) -> Option<&'static str> {
+        match self {
+            Self::Public | Self::Released => None,
+            Self::SimulationOnly => {
+                Some("* simulation only: on private samples of devices, without noise")
+            }
+            Self::Unknown => Some(
+                "* provenance unknown: a file of an older version does not say whose samples these \
+                 are",
+            ),
+        }
+    }
+}
+
+/// A number with its provenance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figure {
+    /// The number.
+    pub value: f64,
+    /// Where it comes from.
+    pub origin: Provenance,
+}
+
+impl Figure {
+    /// The difference from another figure.
+    #[must_use]
+    pub fn less(self, other: Self) -> Self {
+        Self {
+            value: self.value - other.value,
+            origin: self.origin.max(other.origin),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_files_and_marks_say_what_is_private() {
+        for origin in Provenance::ALL {
+            let text = serde_json::to_string(&origin).unwrap();
+            assert_eq!(text, format!("\"{}\"", origin.name()));
+            assert_eq!(origin.mark().is_empty(), origin.meaning().is_none());
+            assert_eq!(origin.mark().is_empty(), origin.is_public());
+        }
+        assert!(Provenance::ALL.is_sorted());
+    }
+}

@@ -1,0 +1,290 @@
+//! No figure that anyone can misread: every private figure is marked, and every fact on which ε
+//! depends is a condition of the statement.
+
+use serde_json::{Value, json};
+
+use crate::program::Place;
+
+/// Sixty natural devices of ten rows. Their test and validation rows are their own.
+fn natural_devices(place: &Place, keys: &str) {
+    let mut table = "device,a,b,class\n".to_owned();
+    for row in 0..600u32 {
+        let [a, b] = [7, 11].map(|factor| f64::from(row * factor % 17) / 17.0);
+        let class = if a + b > 1.0 { "x" } else { "y" };
+        table += &format!("device-{},{a},{b},{class}\n", row % 60);
+    }
+    place.write("table.csv", table);
+    let text = format!(
+        "name = \"natural\"\nmethod = \"dp-fed\"\nrounds = 2\n[data]\nsource = \"csv\"\n\
+         path = \"table.csv\"\nlabel = \"class\"\ndevice_column = \"device\"\n\
+         classes = [\"x\", \"y\"]\nscale = {{ min = 0, max = 1 }}\ntest = 0.2\n\
+         validation = 0.2\n{keys}\n[train]\nlearning_rate = 0.1\n[cohort]\n\
+         sampling = \"poisson\"\nsampling_rate = 0.5\n[privacy]\nclip_norm = 0.5\nepsilon = 4\n"
+    );
+    place.write("natural.toml", text);
+}
+
+fn read(place: &Place, file: &str) -> String {
+    std::fs::read_to_string(place.path(file)).unwrap()
+}
+
+/// The first statement of a run with these settings, and the line that a person reads.
+fn statement(place: &Place, settings: &str) -> (Value, String) {
+    let call = format!("run natural.toml {settings}");
+    let document = place.smolfed(&format!("{call} --json --out a")).success();
+    let line = place.smolfed(&format!("{call} --out b")).success().stdout;
+    for folder in ["a", "b"] {
+        std::fs::remove_dir_all(place.path(folder)).unwrap();
+    }
+    (document.json()["privacy"][0].clone(), line)
+}
+
+fn kinds(statement: &Value) -> Vec<&str> {
+    let conditions = statement["conditions"].as_array().unwrap().iter();
+    conditions
+        .map(|one| one["kind"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_sweep_marks_figures_on_rows_of_devices_as_a_run_does() {
+    let place = Place::new();
+    natural_devices(&place, "");
+    place.write(
+        "sweep.toml",
+        read(&place, "natural.toml") + "[sweep.grid]\n\"train.epochs\" = [1, 2]\n",
+    );
+    let document = place
+        .smolfed("sweep sweep.toml --out out --json")
+        .success()
+        .json();
+    for cell in document["cells"].as_array().unwrap() {
+        assert_eq!(cell["origin"], json!({"test_accuracy": "simulation-only"}));
+        assert_eq!(kinds(&cell["privacy"][0]), ["known-seed", "shared-seed"]);
+    }
+    let table = read(&place, "out/table.md");
+    assert!(table.contains("* simulation only"), "{table}");
+    assert!(
+        table.contains("a proved upper bound if each run has a seed of its own"),
+        "{table}"
+    );
+    let cells = table
+        .lines()
+        .filter(|line| line.starts_with("| 1 ") || line.starts_with("| 2 "));
+    assert_eq!(
+        cells.filter(|line| line.contains('*')).count(),
+        2,
+        "{table}"
+    );
+    for line in read(&place, "out/table.csv").lines().skip(1) {
+        assert!(line.contains(",simulation-only,"), "{line}");
+    }
+    for line in read(&place, "out/results.jsonl").lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        let origin = &record["evaluations"][0]["origin"];
+        assert_eq!(origin["test_accuracy"], "simulation-only", "{line}");
+    }
+}
+
+#[test]
+fn a_choice_by_validation_rows_is_no_upper_bound() {
+    let place = Place::new();
+    natural_devices(&place, "");
+    let choice = "[sweep]\nchoose = [\"train.epochs\"]\nchoose_by = \"validation_accuracy\"\n\
+                  [sweep.grid]\n\"train.epochs\" = [1, 2]\n";
+    place.write("sweep.toml", read(&place, "natural.toml") + choice);
+    place.smolfed("sweep sweep.toml --out out").success();
+    let table = read(&place, "out/table.md");
+    assert!(!table.contains("a proved upper bound"), "{table}");
+    assert!(table.contains("was chosen by validation accuracy (%) on rows of the devices"));
+    let csv = read(&place, "out/table.csv");
+    assert!(csv.contains(",false,") && !csv.contains(",true,"), "{csv}");
+}
+
+#[test]
+fn the_size_of_a_secret_cohort_is_marked_and_not_in_a_public_report() {
+    let place = Place::new();
+    natural_devices(&place, "");
+    let document = place
+        .smolfed("run natural.toml --out run --json")
+        .success()
+        .json();
+    assert_eq!(document["origin"]["test_accuracy"], "simulation-only");
+    assert_eq!(document["origin"]["seconds"], "simulation-only");
+    for line in read(&place, "run/metrics.jsonl").lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        for key in ["cohort", "seconds", "test", "simulation_only"] {
+            assert_eq!(record["origin"][key], "simulation-only", "{line}");
+        }
+        assert_eq!(record["origin"]["epsilon"], "public");
+    }
+    let own = read(&place, "run/report.html");
+    let tile = own.split("Devices a round").nth(1).unwrap();
+    assert!(tile[..400].contains("simulation only"), "{}", &tile[..400]);
+    assert!(own.contains(">cohort*<"));
+
+    place
+        .smolfed("report run --public --out public.html")
+        .success();
+    let public = read(&place, "public.html");
+    assert!(public.contains(">30.0 of 60<") && public.contains("expected"));
+    for private in [
+        "simulation only",
+        ">cohort",
+        "Test accuracy",
+        "validation",
+        "config.toml",
+    ] {
+        assert!(!public.contains(private), "{private}");
+    }
+    let refused = place.smolfed("report run --public");
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains("--out"), "{refused}");
+
+    place
+        .smolfed("runs export run --format csv --out figures.csv")
+        .success();
+    let head = read(&place, "figures.csv");
+    let head = head.lines().next().unwrap();
+    for name in [
+        "simulation_only.cohort",
+        "simulation_only.seconds",
+        "simulation_only.test.loss",
+    ] {
+        assert!(head.split(',').any(|column| column == name), "{head}");
+    }
+}
+
+#[test]
+fn an_initial_model_is_covered_only_where_it_is_declared_public() {
+    let place = Place::new();
+    natural_devices(&place, "");
+    let noiseless = "run natural.toml --out first --set privacy.epsilon=inf";
+    place.smolfed(noiseless).success();
+    let init = "--set model.init=\"first/model.safetensors\"";
+    let (open, line) = statement(&place, init);
+    assert_eq!(
+        (&open["is_upper_bound"], kinds(&open)[0]),
+        (&json!(false), "initial-model")
+    );
+    assert!(
+        line.contains("NOT a guarantee (not covered: the initial model"),
+        "{line}"
+    );
+    let (declared, line) = statement(&place, &format!("{init} --set model.init_is_public=true"));
+    assert_eq!(
+        (&declared["is_upper_bound"], kinds(&declared)[0]),
+        (&json!(true), "confirmed")
+    );
+    assert!(
+        line.contains("a proved upper bound if `model.init` is public"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_list_that_was_read_from_rows_is_covered_only_where_it_is_confirmed() {
+    let place = Place::new();
+    for (value, is_bound, kind) in [
+        (false, false, "unconfirmed-list"),
+        (true, true, "confirmed"),
+    ] {
+        natural_devices(&place, &format!("classes_are_public = {value}"));
+        let (found, line) = statement(&place, "");
+        assert_eq!(
+            (&found["is_upper_bound"], kinds(&found)[0]),
+            (&json!(is_bound), kind)
+        );
+        assert!(line.contains("`data.classes`"), "{line}");
+    }
+    // What `init` writes is not confirmed.
+    let written = place.smolfed("init table.csv --label class --device-column device");
+    let written = written.success().stdout;
+    assert!(written.contains("classes_are_public = false"), "{written}");
+    place.write("natural.toml", written);
+    let (found, _) = statement(&place, "--set rounds=1");
+    assert!(kinds(&found).contains(&"unconfirmed-list"), "{found}");
+    natural_devices(&place, "");
+    place
+        .smolfed("run natural.toml --set data.categories_are_public=true")
+        .refused(2, &["data.categories_are_public", "data.categories"]);
+}
+
+#[test]
+fn a_number_of_devices_that_depends_on_rows_is_no_upper_bound() {
+    let place = Place::new();
+    let texts = (0..200).map(|row| format!("device-{},{}\n", row % 40, "ab".repeat(9)));
+    place.write(
+        "texts.csv",
+        "device,text\n".to_owned() + &texts.collect::<String>(),
+    );
+    for (samples, is_bound) in [(1, true), (2, false)] {
+        let text = format!(
+            "name = \"texts\"\nmethod = \"dp-fed\"\nrounds = 1\n[data]\nsource = \"text\"\n\
+             path = \"texts.csv\"\ntext_column = \"text\"\ndevice_column = \"device\"\n\
+             alphabet = \"ab\\n\"\nlength = 4\nmin_samples = {samples}\n\
+             [[model.layers]]\ntype = \"embedding\"\nvocabulary = 3\nwidth = 2\n\
+             [[model.layers]]\ntype = \"lstm\"\nhidden = 2\n\
+             [[model.layers]]\ntype = \"last\"\n[cohort]\n\
+             sampling = \"full\"\n[privacy]\nclip_norm = 0.5\nnoise_multiplier = 5\n"
+        );
+        place.write("natural.toml", text);
+        let (found, _) = statement(&place, "");
+        assert_eq!(found["is_upper_bound"], is_bound, "{found}");
+        assert_eq!(
+            kinds(&found).contains(&"device-count"),
+            !is_bound,
+            "{found}"
+        );
+    }
+}
+
+#[test]
+fn the_ledger_of_a_stopped_run_is_no_upper_bound() {
+    let place = Place::new();
+    natural_devices(&place, "");
+    place.smolfed("run natural.toml --out run").success();
+    let account = |name: &str| {
+        let call = format!("account --ledger {name} --json");
+        place.smolfed(&call).success().json()
+    };
+    assert_eq!(account("run/ledger.jsonl")["is_upper_bound"], true);
+    // The charges of the first round alone, as a run leaves them that is stopped then.
+    let ledger = read(&place, "run/ledger.jsonl");
+    let first = ledger.lines().take(2).map(|line| line.to_owned() + "\n");
+    place.write("stopped.jsonl", first.collect::<String>());
+    let stopped = account("stopped.jsonl");
+    assert_eq!(stopped["rounds"], 1, "{stopped}");
+    assert_eq!(stopped["is_upper_bound"], false, "{stopped}");
+    assert_eq!(stopped["planned_is_upper_bound"], true, "{stopped}");
+    assert_eq!(kinds(&stopped), ["stopped"]);
+}
+
+#[test]
+fn a_forged_flag_and_an_older_statement_prove_nothing() {
+    let place = Place::new();
+    natural_devices(&place, "classes_are_public = false");
+    place.smolfed("run natural.toml --out run").success();
+    place.smolfed("account --verify run").success();
+    let honest = read(&place, "run/privacy.json");
+    let forged = honest.replace("\"is_upper_bound\": false", "\"is_upper_bound\": true");
+    assert_ne!(forged, honest);
+    place.write("run/privacy.json", &forged);
+    place
+        .smolfed("account --verify run")
+        .refused(1, &["is_upper_bound"]);
+    let listed = place.smolfed("runs . --json").success().json();
+    let read_again = &listed["runs"][0]["privacy"][0];
+    assert_eq!(read_again["is_upper_bound"], false, "{read_again}");
+
+    let mut old: Value = serde_json::from_str(&forged).unwrap();
+    old[0].as_object_mut().unwrap().remove("conditions");
+    place.write("run/privacy.json", old.to_string());
+    let listed = place.smolfed("runs . --json").success().json();
+    let read_again = &listed["runs"][0]["privacy"][0];
+    assert_eq!(read_again["is_upper_bound"], false, "{read_again}");
+    assert_eq!(kinds(read_again), ["provenance-unknown"]);
+    place.smolfed("report run").success();
+    let page = read(&place, "run/report.html");
+    assert!(page.contains("provenance is unknown") && !page.contains("a proved upper bound ("));
+}
