@@ -11,7 +11,6 @@ use smolfed::evaluation::samples::evaluate;
 use smolfed::round::{TrainingLoop, TrainingState};
 use smolfed::source::Simulated;
 use smolfed_benches::reference::{LARGE, REFERENCE, Round};
-use smolfed_core::stream::Root;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut criterion = smolfed_benches::criterion().configure_from_args();
@@ -61,7 +60,7 @@ fn measure(criterion: &mut Criterion, round: &Round, threads: usize) -> Result<(
         pool.install(|| {
             bencher.iter_batched_ref(
                 || {
-                    let root = Root::from_seed(experiment.config().run_seed());
+                    let root = experiment.root()?;
                     TrainingLoop::new(&experiment, &federation, root, &state, None, None)
                 },
                 |training| {

@@ -81,10 +81,9 @@ fn the_chosen_run_alone_is_written_and_states_what_the_selection_costs() {
     );
     let read = |name: &str| std::fs::read_to_string(place.path(name)).unwrap();
     let config: toml::Table = read("out/chosen/config.toml").parse().unwrap();
-    assert!(
-        config["privacy"]["selection"]["seed"]
-            .as_integer()
-            .is_some()
+    assert_eq!(
+        config["privacy"]["selection"]["seed"].as_str(),
+        Some("secret")
     );
     let results = read("out/results.jsonl");
     assert_eq!(results.lines().count(), 1, "{results}");
@@ -119,28 +118,73 @@ fn the_chosen_run_alone_is_written_and_states_what_the_selection_costs() {
     place.smolfed("account --verify out/chosen").success();
     no_figure_of_the_ledger_is_a_bound(&place);
 
-    // Repeated, the command selects nothing again; the chosen run can be repeated by itself.
+    // Repeated, the command selects nothing again.
     let model = |name: &str| std::fs::read(place.path(name)).unwrap();
     let before = model("out/chosen/model.safetensors");
     place.smolfed("sweep sweep.toml --out out").success();
     assert_eq!(read("out/results.jsonl"), results);
     assert_eq!(model("out/chosen/model.safetensors"), before);
-    let again = place
-        .smolfed("run out/chosen/config.toml --out again --json")
-        .success()
-        .json();
-    assert!((figure(&again, &["epsilon"]) - epsilon).abs() < 1e-9);
-    assert_eq!(
-        model("again/model.safetensors"),
-        model("out/chosen/model.safetensors")
-    );
     place
         .smolfed("sweep sweep.toml --out out --fresh")
         .refused(2, &["is there already"]);
 }
 
-/// Secret draws differ from call to call; drawn from the seed they do not, and the statement says
-/// so.
+/// No file and no output has the secret from the operating system: not the notes of the statement,
+/// which name a known seed, nor the ledger or the configuration. The run directory can be read like
+/// any other; nothing repeats or resumes the run.
+#[test]
+fn the_randomness_of_a_secret_selection_is_nowhere_and_its_run_can_be_read() {
+    let place = Place::new();
+    let scale = EXPERIMENT.replace("\"unit\"", "\"private\"");
+    for (out, experiment) in [("out", EXPERIMENT), ("scaled", scale.as_str())] {
+        place.write("sweep.toml", format!("{experiment}{SWEEP}"));
+        let call = format!("sweep sweep.toml --out {out}");
+        let outcome = place.smolfed(&format!("{call} --json")).success();
+        let chosen = format!("{out}/chosen");
+        let read =
+            |name: &str| std::fs::read_to_string(place.path(format!("{out}/{name}"))).unwrap();
+        let texts = [
+            outcome.stdout,
+            read("table.md"),
+            read("results.jsonl"),
+            read("chosen/privacy.json"),
+            read("chosen/ledger.jsonl"),
+            read("chosen/config.toml"),
+            read("chosen/report.html"),
+        ];
+        for text in texts {
+            assert!(!text.contains("known seed"), "{text}");
+            // The seed of the data alone has a number.
+            let numbers = text.match_indices("seed").filter(|(at, _)| {
+                let rest = text[at + 4..].trim_start_matches(['"', ' ', ':', '=', 's', '[']);
+                rest.starts_with(|next: char| next.is_ascii_digit()) && !rest.starts_with('3')
+            });
+            assert_eq!(numbers.count(), 0, "{text}");
+        }
+        for call in [
+            format!("account --verify {chosen}"),
+            format!("report {chosen}"),
+            format!("runs {chosen}"),
+            format!("export {chosen} --format c-header"),
+        ] {
+            place.smolfed(&call).success();
+        }
+        for call in [
+            format!("run {chosen}/config.toml --out again"),
+            format!("run --resume {chosen}"),
+        ] {
+            let words = [
+                "its randomness was not kept",
+                "neither repeated nor resumed",
+            ];
+            place.smolfed(&call).refused(2, &words);
+        }
+        assert!(!place.path("again").exists());
+    }
+}
+
+/// Secret draws differ from call to call; drawn from the seed they do not, the statement says so,
+/// and the chosen run can be repeated by itself.
 #[test]
 fn trials_are_drawn_in_secret_unless_a_seed_is_asked_for() {
     let place = Place::new();
@@ -160,6 +204,11 @@ fn trials_are_drawn_in_secret_unless_a_seed_is_asked_for() {
         model("d", &format!("{seeded} --threads 1"))
     );
     assert!(notes("c").unwrap().contains("from the known seed 3"));
+    place
+        .smolfed("run c/chosen/config.toml --out again")
+        .success();
+    let again = std::fs::read(place.path("again/model.safetensors"));
+    assert_eq!(again.unwrap(), model("e", seeded));
 }
 
 #[test]

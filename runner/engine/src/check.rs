@@ -55,6 +55,13 @@ pub enum ExperimentError {
         /// What it is for.
         purpose: &'static str,
     },
+    /// The randomness of the run is not known any more.
+    #[error(
+        "`privacy.selection.seed` is \"secret\": a private selection chose this run, and its \
+         randomness was not kept, so that it can be neither repeated nor resumed; `smolfed sweep` \
+         selects anew, which costs epsilon again"
+    )]
+    SecretRandomness,
     /// A plan of correlated noise.
     #[error("`{key}` is {value}: {}", without_value(&value.to_string(), reason))]
     Correlated {

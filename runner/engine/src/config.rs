@@ -111,26 +111,36 @@ impl Config {
             )
     }
 
-    /// The seed of cohorts, training and noise. Data and devices always follow from `seed`, so that
-    /// all trials of a private selection have the same; the seed of a trial's run is drawn under
-    /// `seed`, from the stream that the trial's own seed names. Another `seed` so gives other noise
-    /// as well: with the same noise on other data, the difference of two releases would have none.
+    /// The seed of cohorts, training and noise; `None` if these are secret. Data and devices always
+    /// follow from `seed`, so that all trials of a private selection have the same; the seed of a
+    /// trial's run is drawn under `seed`, from the stream that the trial's own seed names. Another
+    /// `seed` so gives other noise as well: with the same noise on other data, the difference of
+    /// two releases would have none.
     #[must_use]
-    pub fn run_seed(&self) -> u64 {
+    pub fn run_seed(&self) -> Option<u64> {
         let selection = self.privacy.selection.as_ref();
-        let Some(trial) = selection.and_then(|selection| selection.seed) else {
-            return self.seed;
+        let trial = match selection.and_then(|selection| selection.seed) {
+            None => return Some(self.seed),
+            Some(TrialSeed::Known(trial)) => trial,
+            Some(TrialSeed::Unknown(_)) => return None,
         };
         let name = StreamId {
             purpose: Purpose::TrialSeed,
             round: trial as u32,
             device: (trial >> 32) as u32,
         };
-        Root::from_seed(self.seed).stream(name).next_u64()
+        Some(Root::from_seed(self.seed).stream(name).next_u64())
+    }
+
+    /// The seed of the initial model, which is public: that of the experiment where the run's is
+    /// secret.
+    #[must_use]
+    pub fn initial_seed(&self) -> u64 {
+        self.run_seed().unwrap_or(self.seed)
     }
 
     /// Sets the randomness of a trial of a private selection.
-    pub fn set_trial_seed(&mut self, seed: u64) {
+    pub fn set_trial_seed(&mut self, seed: TrialSeed) {
         let selection = &mut self.privacy.selection;
         selection.get_or_insert_default().seed = Some(seed);
     }

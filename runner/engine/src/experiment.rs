@@ -24,7 +24,7 @@ use std::sync::Arc;
 use crate::attendance::Attendance;
 use crate::check::ExperimentError;
 use crate::combinations::{Conflict, Setting, Settings};
-use crate::config::Config;
+use crate::config::{Config, TrialSeed};
 use crate::denoise::Auto;
 use crate::layout::TensorLayout;
 use crate::method::contract::{Method, MethodProperties};
@@ -78,6 +78,8 @@ pub struct Experiment {
     pub(crate) adaptive: Option<AdaptiveClip>,
     /// Where devices and randomness come from.
     pub(crate) origin: Origin,
+    /// The root of a trial that no seed determines. It has no text form.
+    pub(crate) secret: Option<Root>,
 }
 
 impl Experiment {
@@ -193,6 +195,7 @@ impl Experiment {
             method: Arc::from(method),
             config,
             origin,
+            secret: None,
         })
     }
 
@@ -261,13 +264,38 @@ impl Experiment {
         &self.origin
     }
 
-    /// The same experiment with the randomness of another trial of a private selection.
+    /// The same experiment with the randomness of another trial of a private selection, which a
+    /// seed determines.
     #[must_use]
     pub fn with_trial_seed(mut self, seed: u64) -> Self {
         if self.trial.is_some() {
-            self.config.set_trial_seed(seed);
+            self.config.set_trial_seed(TrialSeed::Known(seed));
         }
         self
+    }
+
+    /// The same experiment with secret randomness of a trial of a private selection. The
+    /// configuration says that it is secret, and nothing more.
+    #[must_use]
+    pub fn with_trial_secret(mut self, root: Root) -> Self {
+        if self.trial.is_some() {
+            self.config.set_trial_seed(TrialSeed::SECRET);
+            self.secret = Some(root);
+        }
+        self
+    }
+
+    /// The root of the random streams of cohorts, training and noise.
+    ///
+    /// # Errors
+    /// [`ExperimentError::SecretRandomness`] if the configuration is that of a run with secret
+    /// randomness, which was not kept.
+    pub fn root(&self) -> Result<Root, ExperimentError> {
+        match (&self.secret, self.config.run_seed()) {
+            (Some(root), _) => Ok(root.clone()),
+            (None, Some(seed)) => Ok(Root::from_seed(seed)),
+            (None, None) => Err(ExperimentError::SecretRandomness),
+        }
     }
 
     /// The same experiment with a server's step of a program, which sees released sums only.
@@ -329,12 +357,12 @@ impl Experiment {
     }
 
     /// The federation with its scale: where that is private, from the devices' moments with noise
-    /// of the experiment's seed; simulations only.
+    /// of the experiment's root; simulations only. Without a root, no run follows, and the scale
+    /// stays open.
     #[must_use]
     pub fn scaled<'a>(&self, federation: &'a Federation) -> Cow<'a, Federation> {
-        let root = Root::from_seed(self.config.run_seed());
-        let release = self.scale_release.as_ref();
-        match release.and_then(|release| release.scaled(federation, &root)) {
+        let release = self.scale_release.as_ref().zip(self.root().ok());
+        match release.and_then(|(release, root)| release.scaled(federation, &root)) {
             Some(scaled) => Cow::Owned(scaled),
             None => Cow::Borrowed(federation),
         }
@@ -499,7 +527,7 @@ pub(crate) fn setup<'a>(
     Setup {
         name: config.method.name(),
         rounds: config.rounds,
-        seed: config.run_seed(),
+        seed: config.initial_seed(),
         data: &config.data,
         model: &config.model,
         cohort: &config.cohort,

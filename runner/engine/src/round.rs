@@ -158,12 +158,12 @@ impl<'a> TrainingLoop<'a> {
     /// A simulation before its first round, which keeps its state in memory or temporary files.
     ///
     /// # Errors
-    /// [`StateError`] if the states of devices cannot be stored.
+    /// [`StateError`] if the states of devices cannot be stored, or the randomness was not kept.
     pub fn simulation(
         experiment: &'a Experiment,
         federation: &'a Federation,
     ) -> Result<Self, StateError> {
-        let root = Root::from_seed(experiment.config.run_seed());
+        let root = experiment.root()?;
         let state = TrainingState::new(experiment);
         Self::new(experiment, federation, root, &state, None, None)
     }

@@ -203,7 +203,7 @@ pub fn prepare_on(
     }
     if let Some(path) = config.privacy.ledger.as_ref().filter(|path| path.exists()) {
         let (charges, run) = (Ledger::read(path)?, name(&config, &federation, &origin)?);
-        has_its_own_seed(path, &charges, &run, origin.seed(config.seed))?;
+        has_its_own_seed(path, &charges, &run, origin.seed(config.run_seed()))?;
         spent = events(earlier(&charges, &run));
         flaws = uncovered(earlier(&charges, &run));
     }
@@ -275,7 +275,7 @@ pub fn execute(
         experiment,
         federation,
         dir,
-        root: Root::from_seed(experiment.config.run_seed()),
+        root: experiment.root()?,
         helpers: None,
     };
     run.execute(&mut Simulated(federation), control)

@@ -17,7 +17,8 @@ pub use personalise::{
     FineTuneKind, NoiseScale, NoiseTime, PersonaliseConfig, PmtlUpdateName, PrivatePart,
 };
 pub use privacy::{
-    AdaptiveConfig, ClipNormSetting, MechanismName, PrivacyConfig, SelectionConfig, TrialsName,
+    AdaptiveConfig, ClipNormSetting, MechanismName, PrivacyConfig, SecretSeed, SelectionConfig,
+    TrialSeed, TrialsName,
 };
 pub use server::ServerConfig;
 pub use simulation::{ArithmeticName, FeatureFormat, FeatureType, SimulationConfig};

@@ -42,24 +42,25 @@ impl Origin {
         }
     }
 
-    /// The seed that the noise follows from, if somebody can know it.
+    /// The seed that the noise follows from, if somebody can know it. A simulation has that of its
+    /// experiment.
     #[must_use]
-    pub const fn seed(&self, of_experiment: u64) -> Option<u64> {
+    pub const fn seed(&self, of_experiment: Option<u64>) -> Option<u64> {
         match self {
-            Self::Simulation | Self::Replay { .. } => Some(of_experiment),
+            Self::Simulation | Self::Replay { .. } => of_experiment,
             Self::Fleet { seed, .. } => *seed,
         }
     }
 
-    /// The seeds that somebody can know.
+    /// The seeds that somebody can know, of an experiment with this seed; `None` if that is secret.
     pub fn conditions(
         &self,
-        seed: u64,
+        seed: Option<u64>,
         trust: TrustModel,
     ) -> impl Iterator<Item = Condition> + use<> {
         let seeds = match (self, trust) {
             (Self::Simulation | Self::Replay { .. }, _) => {
-                [Some((Randomness::Simulation, seed)), None]
+                [seed.map(|seed| (Randomness::Simulation, seed)), None]
             }
             (Self::Fleet { device_seed, .. }, TrustModel::Local) => {
                 [device_seed.map(|seed| (Randomness::Devices, seed)), None]
@@ -82,18 +83,20 @@ impl Origin {
         known.map(|(of, seed)| Condition::KnownSeed { seed, of })
     }
 
-    /// Notes of the privacy statement about it.
+    /// Notes of the privacy statement about it, for an experiment with this seed; `None` if that is
+    /// secret.
     #[must_use]
-    pub fn notes(&self, trust: TrustModel) -> Vec<String> {
+    pub fn notes(&self, seed: Option<u64>, trust: TrustModel) -> Vec<String> {
         let is_local = trust == TrustModel::Local;
         let is_masked = matches!(trust, TrustModel::Distributed(_));
+        let simulation = seed.is_none().then(|| OF_SIMULATION.to_owned());
         match self {
-            Self::Simulation => Vec::new(),
-            Self::Replay { .. } => vec![
-                "The cohorts and the devices that did not answer were taken from a record, not \
-                 drawn anew."
-                    .to_owned(),
-            ],
+            Self::Simulation => simulation.into_iter().collect(),
+            Self::Replay { .. } => {
+                let record = "The cohorts and the devices that did not answer were taken from a \
+                              record, not drawn anew.";
+                simulation.into_iter().chain([record.to_owned()]).collect()
+            }
             Self::Fleet {
                 seed,
                 device_seed,
@@ -157,6 +160,9 @@ const OF_DEVICES: &str = "Each real device draws its noise from its own secret, 
 
 const OF_COORDINATOR: &str = "The coordinator's randomness came from the operating system and was \
     not kept.";
+
+const OF_SIMULATION: &str = "This was a simulation. Its cohorts and its noise came from the \
+    operating system's randomness, which was not kept.";
 
 /// What the secrecy of masks rests on, in a fleet.
 const OF_MASKS: &str = "The mask keys of the real devices and of the helpers were made by whoever \

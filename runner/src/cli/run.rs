@@ -13,7 +13,6 @@ use super::session::{agreed, connect, pool, progress_bar, stop_on_ctrl_c, warn_o
 use super::style::{fail, warn};
 use super::summary::Summary;
 use preview::Preview;
-use smolfed_core::stream::Root;
 use smolfed_data::{DataFolders, Federation};
 use smolfed_engine::config::{Config, Override};
 use smolfed_engine::experiment::Experiment;
@@ -226,6 +225,7 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
         started,
         ..
     } = prepared;
+    let root = experiment.root().map_err(RunError::from)?;
     // The first, as the others wait for it.
     let mut source = prepared.source(ranks)?;
     warn_of(experiment, federation);
@@ -256,7 +256,7 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
         experiment,
         federation,
         dir: Some(&dir),
-        root: Root::from_seed(experiment.config().run_seed()),
+        root,
         helpers: None,
     };
     let result = run.execute(&mut *source, control);

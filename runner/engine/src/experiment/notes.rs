@@ -19,7 +19,7 @@ pub(super) fn notes(
     origin: &Origin,
     of_method: &[String],
 ) -> Vec<String> {
-    let mut notes = origin.notes(config.privacy.trust);
+    let mut notes = origin.notes(config.run_seed(), config.privacy.trust);
     notes.extend(earlier(&of_unit(spent, PrivacyUnit::Device)));
     let cap = config.cohort.weight_cap;
     if let Some(cap) = cap.filter(|_| declared.has(Setting::BySamples)) {

@@ -124,8 +124,9 @@ impl Trial {
                  anyone who knows the seed can repeat all of them. The statement holds for trials \
                  that are drawn in secret."
             ),
-            false => "A private sweep takes the number of trials, their settings and their seeds \
-                      from the operating system, and keeps nothing of the other trials."
+            false => "A private sweep takes the number of trials, their settings and their \
+                      randomness from the operating system, and keeps none of it, nor anything of \
+                      the other trials."
                 .to_owned(),
         };
         [covered, drawn]

@@ -27,7 +27,7 @@ pub struct Setup<'a> {
     pub name: &'static str,
     /// T.
     pub rounds: u32,
-    /// Root of a simulation's random streams.
+    /// Of the initial model, and of a simulation's other streams unless they are secret.
     pub seed: u64,
     /// `[data]`.
     pub data: &'a DataConfig,

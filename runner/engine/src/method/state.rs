@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::check::ExperimentError;
 use crate::ranks::RankError;
 
 /// What a device keeps between rounds, as the values in `personal.states`.
@@ -76,9 +77,18 @@ pub enum StateError {
         /// What differs.
         reason: String,
     },
+    /// The experiment cannot run.
+    #[error(transparent)]
+    Experiment(Box<ExperimentError>),
     /// Another rank cannot go on.
     #[error(transparent)]
     Rank(#[from] RankError),
+}
+
+impl From<ExperimentError> for StateError {
+    fn from(error: ExperimentError) -> Self {
+        Self::Experiment(Box::new(error))
+    }
 }
 
 impl StateError {
@@ -87,7 +97,10 @@ impl StateError {
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
-            Self::Damaged { .. } | Self::Foreign { .. } | Self::Checkpoint { .. } => true,
+            Self::Damaged { .. }
+            | Self::Foreign { .. }
+            | Self::Checkpoint { .. }
+            | Self::Experiment(_) => true,
             Self::Rank(_) => false,
         }
     }

@@ -77,7 +77,7 @@ impl TrainingState {
     /// Before the first round: the initial model of the method, from the experiment's seed.
     #[must_use]
     pub fn new(experiment: &Experiment) -> Self {
-        let root = Root::from_seed(experiment.config.run_seed());
+        let root = Root::from_seed(experiment.config.initial_seed());
         Self {
             global: experiment.method.initial(&root),
             clip_norm: experiment.adaptive.map(|adaptive| adaptive.initial),

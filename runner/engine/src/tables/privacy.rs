@@ -110,10 +110,33 @@ pub struct SelectionConfig {
     /// Whether the trials are drawn from the experiment's seed: for reproductions. Otherwise their
     /// number, settings and seeds come from the operating system.
     pub seeded: bool,
-    /// The seed of this trial, as the sweep drew it: with the experiment's seed, that of its
-    /// cohorts, its noise and its score.
+    /// The randomness of this trial's cohorts, noise and score, as the sweep drew it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
+    pub seed: Option<TrialSeed>,
+}
+
+/// `privacy.selection.seed`: a number, or "secret". The secret itself is an
+/// [`Experiment`](crate::experiment::Experiment)'s, which has no text form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected a whole number or \"secret\"")]
+pub enum TrialSeed {
+    /// Together with the experiment's seed, this number determines the trial.
+    Known(u64),
+    /// The randomness came from the operating system, and was not kept.
+    Unknown(SecretSeed),
+}
+
+impl TrialSeed {
+    /// The value of a trial with secret randomness.
+    pub const SECRET: Self = Self::Unknown(SecretSeed::Secret);
+}
+
+/// The word for a seed that nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SecretSeed {
+    /// Secret.
+    Secret,
 }
 
 impl Default for SelectionConfig {

@@ -5,6 +5,23 @@ use super::page::{details, paragraph, preformatted, section};
 
 /// The section.
 pub(super) fn section_of(input: &ReportInput) -> String {
+    let content = match input.config.run_seed() {
+        Some(_) => commands(input),
+        None => paragraph(
+            "Nobody can: a private selection chose this run, and its randomness came from the \
+             operating system and was not kept. smolfed report . writes this page again.",
+        ),
+    };
+    let config = match input.config.to_toml() {
+        Ok(text) => preformatted(&text),
+        Err(error) => paragraph(&error.to_string()),
+    };
+    let content = content + &details("The complete configuration, config.toml", &config);
+    section("How to repeat this run", &content)
+}
+
+/// The commands for a run with a known seed.
+fn commands(input: &ReportInput) -> String {
     let next_seed = input.config.seed.wrapping_add(1);
     let other_noise = format!(
         "smolfed run config.toml --set seed={next_seed}{:pad$}# other cohorts, other noise\n",
@@ -24,10 +41,6 @@ pub(super) fn section_of(input: &ReportInput) -> String {
          {other_noise}\
          smolfed report .                          # this page again"
     );
-    let config = match input.config.to_toml() {
-        Ok(text) => preformatted(&text),
-        Err(error) => paragraph(&error.to_string()),
-    };
     let explanation = format!(
         "In the directory of this page, with smolfed {}. The result does not depend on {}the \
          number of threads. Whoever knows the seed can subtract the noise: a known seed is for \
@@ -35,8 +48,5 @@ pub(super) fn section_of(input: &ReportInput) -> String {
         env!("CARGO_PKG_VERSION"),
         if is_portable { "the machine or " } else { "" }
     );
-    let content = paragraph(&explanation)
-        + &preformatted(&commands)
-        + &details("The complete configuration, config.toml", &config);
-    section("How to repeat this run", &content)
+    paragraph(&explanation) + &preformatted(&commands)
 }

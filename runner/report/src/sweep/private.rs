@@ -3,7 +3,7 @@
 //! Algorithm 1 with repeated draws).
 //!
 //! 1. K is drawn from its distribution, and each of the K trials is a candidate, drawn uniformly,
-//!    with a seed of its own. All of it comes from one secret stream, before the first trial: it
+//!    with randomness of its own. All of it comes from one secret stream, before the first trial: it
 //!    depends on no data, and K is never cut off. All K trials are run.
 //! 2. A trial runs in memory. It releases its model and its score
 //!    ([`smolfed_engine::experiment::trial`]). Of the others, nothing is kept, written or counted
@@ -14,7 +14,8 @@
 //! 4. A trial that breaks down has no score, and loses against every other.
 //!
 //! The stream's secret is on the disk until the result is recorded, so that an interrupted
-//! selection can be repeated with the same trials ([`secret`]).
+//! selection can be repeated with the same trials ([`secret`]). No other file has it, and none has
+//! the randomness of a trial: these are [`Root`]s, which have no text form.
 //!
 //! Poisson numbers may be 0: then the initial model of the first candidate is the result, which
 //! depends on no data.
@@ -26,25 +27,35 @@ use std::num::NonZeroU32;
 use std::path::Path;
 
 use rand_core::Rng;
-use smolfed_core::stream::{Purpose, Root, StreamId, below};
+use smolfed_core::stream::{Purpose, Root, Stream, StreamId, below};
+use zeroize::Zeroizing;
 
 use super::metric::Metric;
 use super::results::Figures;
 use super::single::{Trained, run_to_the_end};
 use crate::report;
 use smolfed_data::Federation;
-use smolfed_engine::config::Config;
+use smolfed_engine::config::{Config, TrialSeed};
 use smolfed_engine::evaluation::samples::evaluate;
 use smolfed_engine::experiment::Experiment;
 use smolfed_engine::round::{RoundRecord, TrainingState};
 use smolfed_engine::run::directory::RunDir;
 use smolfed_engine::run_files::error::io;
 
-/// A trial: a candidate by its number, and the seed of its cohorts, noise and score.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A trial: a candidate by its number, and the randomness of its cohorts, noise and score.
+#[derive(Clone, Debug)]
 struct Trial {
     candidate: usize,
-    seed: u64,
+    randomness: Randomness,
+}
+
+/// The randomness of a trial.
+#[derive(Clone, Debug)]
+enum Randomness {
+    /// Known, for reproductions.
+    Seed(u64),
+    /// From the operating system.
+    Secret(Root),
 }
 
 /// Runs a private selection among `candidates` and writes the chosen run into `out`; the reason, if
@@ -70,19 +81,20 @@ pub(super) fn select(
     }
     let root = match seeded {
         true => Root::from_seed(first.config().seed),
-        false => secret::root(out, candidates)?,
+        false => secret::root(out, candidates, federation)?,
     };
-    let trials = draw(first, experiments.len(), &root);
+    let trials = draw(first, experiments.len(), &root, seeded);
     if trials.is_empty() {
         return untrained(first, federation);
     }
     let chosen = best(&trials, |trial| {
-        let experiment = of_trial(&experiments[trial.candidate], *trial);
+        let experiment = of_trial(&experiments[trial.candidate], trial);
         let result = run_to_the_end(&experiment, federation, None).ok()?;
         result.records.last()?.score
     });
     let (trial, score) = chosen.ok_or("no trial ended with a score")?;
-    write(&experiments[trial.candidate], trial, score, federation, out)
+    let candidate = &experiments[trial.candidate];
+    write(candidate, trial, score, federation, out)
 }
 
 /// The candidates, each ready to run; refused unless all cost the same.
@@ -90,7 +102,11 @@ fn experiments(candidates: &[Config], federation: &Federation) -> Result<Vec<Exp
     let experiment = |config: &Config| {
         let mut config = config.clone();
         // Each trial brings its own.
-        config.set_trial_seed(0);
+        let selection = config.privacy.selection.as_ref();
+        config.set_trial_seed(match selection.is_some_and(|of| of.seeded) {
+            true => TrialSeed::Known(0),
+            false => TrialSeed::SECRET,
+        });
         let experiment = Experiment::new(config, federation);
         experiment.map_err(|error| error.to_string())
     };
@@ -120,12 +136,16 @@ fn experiments(candidates: &[Config], federation: &Federation) -> Result<Vec<Exp
 }
 
 /// A candidate with the randomness of a trial.
-fn of_trial(candidate: &Experiment, trial: Trial) -> Experiment {
-    candidate.clone().with_trial_seed(trial.seed)
+fn of_trial(candidate: &Experiment, trial: &Trial) -> Experiment {
+    let candidate = candidate.clone();
+    match &trial.randomness {
+        Randomness::Seed(seed) => candidate.with_trial_seed(*seed),
+        Randomness::Secret(root) => candidate.with_trial_secret(root.clone()),
+    }
 }
 
-/// Draws the number of trials and what each of them is.
-fn draw(experiment: &Experiment, candidates: usize, root: &Root) -> Vec<Trial> {
+/// Draws the number of trials, and the candidate and the randomness of each of them.
+fn draw(experiment: &Experiment, candidates: usize, root: &Root, seeded: bool) -> Vec<Trial> {
     /// Seeds of 63 bits, which TOML can write.
     const SEED_SHIFT: u32 = 1;
     let mut stream = root.stream(StreamId {
@@ -141,19 +161,29 @@ fn draw(experiment: &Experiment, candidates: usize, root: &Root) -> Vec<Trial> {
     let count = trials.draw(|| stream.next_u64());
     let trial = |_| Trial {
         candidate: below(candidates, &mut stream) as usize,
-        seed: stream.next_u64() >> SEED_SHIFT,
+        randomness: match seeded {
+            true => Randomness::Seed(stream.next_u64() >> SEED_SHIFT),
+            false => Randomness::Secret(secret_root(&mut stream)),
+        },
     };
     (0..count).map(trial).collect()
 }
 
+/// The next 32 bytes of a secret stream, as a root.
+fn secret_root(stream: &mut Stream) -> Root {
+    let mut bytes = Zeroizing::new([0; 32]);
+    stream.fill_bytes(&mut *bytes);
+    Root::from_secret(*bytes)
+}
+
 /// The trial with the largest score, the first of equal ones.
-fn best(trials: &[Trial], mut score: impl FnMut(&Trial) -> Option<f64>) -> Option<(Trial, f64)> {
-    let mut best: Option<(Trial, f64)> = None;
+fn best(trials: &[Trial], mut score: impl FnMut(&Trial) -> Option<f64>) -> Option<(&Trial, f64)> {
+    let mut best: Option<(&Trial, f64)> = None;
     for trial in trials {
         if let Some(score) = score(trial)
             && best.is_none_or(|(_, known)| score > known)
         {
-            best = Some((*trial, score));
+            best = Some((trial, score));
         }
     }
     best
@@ -162,14 +192,15 @@ fn best(trials: &[Trial], mut score: impl FnMut(&Trial) -> Option<f64>) -> Optio
 /// Runs the chosen trial once more, into its run directory.
 fn write(
     candidate: &Experiment,
-    trial: Trial,
+    trial: &Trial,
     score: f64,
     federation: &Federation,
     out: &Path,
 ) -> Result<Trained, String> {
     let config = of_trial(candidate, trial).config().clone();
-    // Built anew, so that its statement names its own seed.
+    // Built anew, so that its statement names its own seed, if that is known.
     let experiment = Experiment::new(config, federation).map_err(|error| error.to_string())?;
+    let experiment = of_trial(&experiment, trial);
     if out.exists() {
         // By the interrupted selection: this one makes the same trials, and so writes the same.
         fs::remove_dir_all(out).map_err(|error| io("delete", out)(error).to_string())?;

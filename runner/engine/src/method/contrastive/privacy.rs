@@ -51,14 +51,14 @@ pub(super) fn of_matrices(
     let noise_multiplier = noise_multiplier_of(setup, &mut plan, max_releases)?;
     plan.mechanism.event = event.with_noise_multiplier(noise_multiplier);
     plan.is_accountable(u64::from(max_releases))?;
-    let mut notes = setup.origin.notes(TrustModel::Local);
+    let mut notes = setup.origin.notes(Some(setup.seed), TrustModel::Local);
     notes.extend(earlier(&plan.spent));
     notes.extend(matrix_notes(&plan, setup.federation));
     if matches!(setup.origin, Origin::Fleet { .. }) {
         notes.push(OF_RECORD.to_owned());
     }
     plan.note(notes);
-    plan.depend_on(setup.origin.conditions(setup.seed, TrustModel::Local));
+    plan.depend_on(setup.origin.conditions(Some(setup.seed), TrustModel::Local));
     plan.depend_on(of_data(setup.federation));
     if setup.federation.private_scale().is_some() {
         plan.depend_on([Condition::MomentsOfDevices]);

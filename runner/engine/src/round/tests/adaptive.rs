@@ -33,7 +33,7 @@ fn run(
     state: &TrainingState,
     until: u32,
 ) -> (Vec<RoundRecord>, TrainingState) {
-    let root = Root::from_seed(experiment.config.run_seed());
+    let root = experiment.root().unwrap();
     let mut training = TrainingLoop::new(experiment, federation, root, state, None, None).unwrap();
     let mut records = Vec::new();
     while training.round() < until {

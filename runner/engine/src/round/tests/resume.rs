@@ -68,7 +68,7 @@ fn run((experiment, federation): &(Experiment, Federation), every: u32) -> Train
     let path = place.path().join("states");
     let mut state = TrainingState::new(experiment);
     while state.round < ROUNDS {
-        let root = Root::from_seed(experiment.config.run_seed());
+        let root = experiment.root().unwrap();
         let store = Some(state.store(&path, "run"));
         let training = TrainingLoop::new(experiment, federation, root, &state, store, None);
         let mut training = training.unwrap();

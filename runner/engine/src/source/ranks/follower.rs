@@ -20,18 +20,23 @@ use smolfed_release::Admitted;
 ///
 /// # Errors
 /// [`RankError`] if an order of rank 0 is not readable: this rank cannot know what the others wait
-/// for, and must end the job.
+/// for, and must end the job. Also if the run's randomness was not kept.
 pub fn follow(
     experiment: &Experiment,
     federation: &Federation,
     ranks: &dyn Communicator,
 ) -> Result<(), RankError> {
+    let root = experiment.root().map_err(|error| RankError {
+        rank: ranks.rank(),
+        reason: error.to_string(),
+    })?;
     let mut follower = Follower {
         experiment,
         federation,
         ranks,
         learner: None,
         run: String::new(),
+        root,
     };
     loop {
         let order = Order::next(ranks).map_err(|reason| RankError {
@@ -57,6 +62,7 @@ struct Follower<'a> {
     learner: Option<Box<dyn Learner + 'a>>,
     /// Names the run.
     run: String,
+    root: Root,
 }
 
 impl Follower<'_> {
@@ -80,7 +86,7 @@ impl Follower<'_> {
             training,
             release: &release,
             admitted: &order.admitted.map_or(Admitted::All, Admitted::Only),
-            root: &Root::from_seed(self.experiment.config.run_seed()),
+            root: &self.root,
             global: &order.global,
             round: order.round,
             number: order.number,

@@ -102,7 +102,7 @@ fn lead(
         experiment,
         federation,
         dir: Some(&dir),
-        root: Root::from_seed(experiment.config.run_seed()),
+        root: experiment.root().unwrap(),
         helpers: None,
     };
     let stop = AtomicBool::new(false);

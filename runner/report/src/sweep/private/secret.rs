@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use smolfed_core::stream::Root;
 use zeroize::Zeroizing;
 
+use smolfed_data::Federation;
 use smolfed_engine::config::Config;
 use smolfed_engine::run_files::error::{RunDirError, io};
 use smolfed_release::durable::{create_private, sync_folder};
@@ -40,27 +41,32 @@ pub(in crate::sweep) fn forget(out: &Path) -> Result<(), RunDirError> {
 ///
 /// # Errors
 /// Why there is none, in a sentence: the file cannot be read or written, or is that of a selection
-/// among others.
-pub(super) fn root(out: &Path, candidates: &[Config]) -> Result<Root, String> {
+/// among other candidates or on other data, whose noise must not be used again.
+pub(super) fn root(
+    out: &Path,
+    candidates: &[Config],
+    federation: &Federation,
+) -> Result<Root, String> {
     let path = path(out);
+    let fingerprint = fingerprint(candidates, federation)?;
     let known = fs::read_to_string(&path).map(Zeroizing::new);
     match known {
-        Ok(text) => read(&text, &fingerprint(candidates)?).ok_or_else(|| {
+        Ok(text) => read(&text, &fingerprint).ok_or_else(|| {
             format!(
-                "{} is of an interrupted selection among other candidates: repeat that one, or \
-                 choose another --out",
+                "{} is of an interrupted selection among other candidates or on other data: \
+                 repeat that one, or choose another --out",
                 path.display()
             )
         }),
-        Err(error) if error.kind() == ErrorKind::NotFound => create(&path, candidates),
+        Err(error) if error.kind() == ErrorKind::NotFound => create(&path, &fingerprint),
         Err(error) => Err(io("read", &path)(error).to_string()),
     }
 }
 
-fn create(path: &Path, candidates: &[Config]) -> Result<Root, String> {
+fn create(path: &Path, fingerprint: &str) -> Result<Root, String> {
     let secret = entropy::secret().map_err(|error| error.to_string())?;
     let number = Zeroizing::new(hex::encode(*secret));
-    let text = Zeroizing::new(format!("{}\n{}\n", fingerprint(candidates)?, *number));
+    let text = Zeroizing::new(format!("{fingerprint}\n{}\n", *number));
     // Under its name it is complete: a torn file would look like another selection's.
     let partial = beside(path, "partial");
     let write = || {
@@ -85,14 +91,18 @@ fn read(text: &str, fingerprint: &str) -> Option<Root> {
     (known == fingerprint).then(|| Root::from_secret(*secret))
 }
 
-/// Names the candidates, in their order.
-fn fingerprint(candidates: &[Config]) -> Result<String, String> {
+/// Names the candidates, in their order, and the data.
+fn fingerprint(candidates: &[Config], federation: &Federation) -> Result<String, String> {
     let mut hasher = crc32fast::Hasher::new();
     for candidate in candidates {
         let text = candidate.to_toml().map_err(|error| error.to_string())?;
         hasher.update(text.as_bytes());
     }
-    Ok(format!("{:08x}", hasher.finalize()))
+    let candidates = hasher.finalize();
+    Ok(format!(
+        "{candidates:08x}-{:016x}",
+        federation.fingerprint()
+    ))
 }
 
 fn beside(path: &Path, extension: &str) -> PathBuf {

@@ -46,6 +46,30 @@ fn candidates(clip_norms: &[f64], changes: &[&str]) -> (Vec<Config>, Federation)
     (configs, federation)
 }
 
+fn seed_of(trial: &Trial) -> u64 {
+    match &trial.randomness {
+        Randomness::Seed(seed) => *seed,
+        Randomness::Secret(_) => panic!("no seed determines this trial"),
+    }
+}
+
+/// The candidate of each trial, and the first word of a stream of its root.
+fn names_of(trials: &[Trial]) -> Vec<(usize, u64)> {
+    let id = StreamId {
+        purpose: Purpose::ServerNoise,
+        round: 0,
+        device: 0,
+    };
+    let name = |trial: &Trial| {
+        let root = match &trial.randomness {
+            Randomness::Seed(seed) => Root::from_seed(*seed),
+            Randomness::Secret(root) => root.clone(),
+        };
+        (trial.candidate, root.stream(id).next_u64())
+    };
+    trials.iter().map(name).collect()
+}
+
 fn names(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).unwrap();
     let mut names: Vec<String> = entries
@@ -61,7 +85,7 @@ fn the_chosen_run_has_the_largest_of_the_noisy_scores_and_nothing_else_remains()
     let (configs, federation) = candidates(&clip_norms, &[]);
     let experiment = &experiments(&configs, &federation).unwrap()[0];
     let is_many = |seed: &u64| {
-        let trials = draw(experiment, 3, &Root::from_seed(*seed));
+        let trials = draw(experiment, 3, &Root::from_seed(*seed), true);
         (5..9).contains(&trials.len())
     };
     let seed = (0..100).find(is_many).unwrap();
@@ -73,10 +97,10 @@ fn the_chosen_run_has_the_largest_of_the_noisy_scores_and_nothing_else_remains()
 
     // All trials once more, each as a run of its own.
     let experiments = experiments(&configs, &federation).unwrap();
-    let trials = draw(&experiments[0], configs.len(), &Root::from_seed(seed));
+    let trials = draw(&experiments[0], configs.len(), &Root::from_seed(seed), true);
     let score = |trial: &Trial| {
         let mut config = configs[trial.candidate].clone();
-        config.set_trial_seed(trial.seed);
+        config.set_trial_seed(TrialSeed::Known(seed_of(trial)));
         let experiment = Experiment::new(config, &federation).unwrap();
         let result = run_to_the_end(&experiment, &federation, None).unwrap();
         result.records.last().unwrap().score.unwrap()
@@ -86,15 +110,18 @@ fn the_chosen_run_has_the_largest_of_the_noisy_scores_and_nothing_else_remains()
     let place_of_largest = scores.iter().position(|score| *score >= largest).unwrap();
     let dir = RunDir::open(&out).unwrap();
     let selection = dir.config().unwrap().privacy.selection.unwrap();
-    assert_eq!(selection.seed, Some(trials[place_of_largest].seed));
+    let chosen = seed_of(&trials[place_of_largest]);
+    assert_eq!(selection.seed, Some(TrialSeed::Known(chosen)));
     let records = dir.records().unwrap();
     assert_eq!(records.last().unwrap().score, Some(largest));
     assert_eq!(records.len(), 2);
 
     // Neither the other scores nor the other seeds are in any file.
     let others = || (0..trials.len()).filter(|index| *index != place_of_largest);
-    let secrets =
-        others().flat_map(|index| [trials[index].seed.to_string(), scores[index].to_string()]);
+    let secrets = others().flat_map(|index| {
+        let seed = seed_of(&trials[index]);
+        [seed.to_string(), scores[index].to_string()]
+    });
     let secrets: Vec<String> = secrets.collect();
     for name in names(&out) {
         let Ok(text) = std::fs::read_to_string(out.join(&name)) else {
@@ -128,11 +155,14 @@ fn the_chosen_run_has_the_largest_of_the_noisy_scores_and_nothing_else_remains()
 
 #[test]
 fn the_first_of_the_largest_scores_wins_and_a_trial_without_a_score_never_does() {
-    let trial = |seed| Trial { candidate: 0, seed };
+    let trial = |seed| Trial {
+        candidate: 0,
+        randomness: Randomness::Seed(seed),
+    };
     let trials = [0, 1, 2, 3].map(trial);
     let pick = |scores: [Option<f64>; 4]| {
-        let found = best(&trials, |trial| scores[trial.seed as usize]);
-        found.map(|(trial, _)| trial.seed)
+        let found = best(&trials, |trial| scores[seed_of(trial) as usize]);
+        found.map(|(trial, _)| seed_of(trial))
     };
     assert_eq!(pick([Some(0.1), Some(0.3), Some(0.2), None]), Some(1));
     assert_eq!(pick([None, Some(-1.0), Some(-1.0), Some(-2.0)]), Some(1));
@@ -147,7 +177,7 @@ fn the_first_of_the_largest_scores_wins_and_a_trial_without_a_score_never_does()
 fn trials_are_drawn_uniformly_and_independently() {
     let (configs, federation) = candidates(&[0.1, 0.5, 1.0], &[]);
     let experiment = &experiments(&configs, &federation).unwrap()[0];
-    let drawn = |seed| draw(experiment, 3, &Root::from_seed(seed));
+    let drawn = |seed| draw(experiment, 3, &Root::from_seed(seed), true);
     let trials: Vec<Trial> = (0..2_000).flat_map(drawn).collect();
     let count = trials.len() as f64;
     // The geometric distribution of mean 6 has a variance of 30.
@@ -166,10 +196,10 @@ fn trials_are_drawn_uniformly_and_independently() {
             "{found} {count}"
         );
     }
-    let seeds: std::collections::HashSet<u64> = trials.iter().map(|trial| trial.seed).collect();
+    let seeds: std::collections::HashSet<u64> = trials.iter().map(seed_of).collect();
     assert_eq!(seeds.len(), trials.len());
     assert!(seeds.iter().all(|seed| i64::try_from(*seed).is_ok()));
-    assert_eq!(drawn(3), drawn(3));
+    assert_eq!(names_of(&drawn(3)), names_of(&drawn(3)));
 }
 
 #[test]
@@ -228,7 +258,7 @@ fn no_trial_gives_the_initial_model() {
     };
     let mut configs: Vec<Config> = configs.into_iter().map(without_shape).collect();
     let experiment = &experiments(&configs, &federation).unwrap()[0];
-    let is_empty = |seed: &u64| draw(experiment, 2, &Root::from_seed(*seed)).is_empty();
+    let is_empty = |seed: &u64| draw(experiment, 2, &Root::from_seed(*seed), true).is_empty();
     let seed = (0..100).find(is_empty).unwrap();
     for config in &mut configs {
         config.seed = seed;
@@ -258,7 +288,7 @@ fn one_trial_seed_under_two_seeds_gives_other_cohorts_and_noise() {
             seed,
             ..configs[0].clone()
         };
-        config.set_trial_seed(11);
+        config.set_trial_seed(TrialSeed::Known(11));
         let experiment = Experiment::new(config, &federation).unwrap();
         run_to_the_end(&experiment, &federation, None).unwrap()
     };
@@ -278,7 +308,7 @@ fn one_trial_seed_under_two_seeds_gives_other_cohorts_and_noise() {
 }
 
 /// A kill leaves the secret, and perhaps a part of the chosen run: repeated, the selection has the
-/// same trials, however often; a selection among other candidates is refused.
+/// same trials, however often; a selection among other candidates or on other data is refused.
 #[test]
 fn an_interrupted_selection_is_repeated_with_the_same_trials() {
     let (configs, federation) = candidates(&[0.1, 1.0], &["privacy.selection.seeded=false"]);
@@ -286,8 +316,8 @@ fn an_interrupted_selection_is_repeated_with_the_same_trials() {
     let out = place.path().join("new/chosen");
     let trials = || {
         let experiments = experiments(&configs, &federation).unwrap();
-        let root = secret::root(&out, &configs).unwrap();
-        draw(&experiments[0], configs.len(), &root)
+        let root = secret::root(&out, &configs, &federation).unwrap();
+        names_of(&draw(&experiments[0], configs.len(), &root, false))
     };
     let before = trials();
     let metadata = std::fs::metadata(secret::path(&out)).unwrap();
@@ -299,21 +329,24 @@ fn an_interrupted_selection_is_repeated_with_the_same_trials() {
     std::fs::create_dir(&out).unwrap();
     std::fs::write(out.join("metrics.jsonl"), "{").unwrap();
 
-    let error = select(&configs[..1], &federation, &out).err().unwrap();
-    assert!(
-        error.contains("of an interrupted selection among other candidates"),
-        "{error}"
-    );
-    assert!(out.join("metrics.jsonl").exists());
+    let folders = DataFolders::new(Vec::new());
+    let other = Federation::new(&configs[0].data, &folders, configs[0].seed + 1).unwrap();
+    for (configs, federation) in [(&configs[..1], &federation), (&configs[..], &other)] {
+        let error = select(configs, federation, &out).err().unwrap();
+        assert!(
+            error.contains("among other candidates or on other data"),
+            "{error}"
+        );
+        assert!(out.join("metrics.jsonl").exists());
+    }
 
     let chosen = || {
         select(&configs, &federation, &out).unwrap();
         let dir = RunDir::open(&out).unwrap();
-        let seed = dir.config().unwrap().privacy.selection.unwrap().seed;
-        (seed, dir.records().unwrap().last().unwrap().score)
+        let model = std::fs::read(out.join("model.safetensors")).unwrap();
+        (model, dir.records().unwrap().last().unwrap().score)
     };
     let once = chosen();
-    assert!(before.iter().any(|trial| Some(trial.seed) == once.0));
     assert_eq!(chosen(), once);
     assert_eq!(trials(), before);
 
@@ -322,4 +355,88 @@ fn an_interrupted_selection_is_repeated_with_the_same_trials() {
     secret::forget(&out).unwrap();
     assert_eq!(names(&place.path().join("new")), ["chosen"]);
     assert!(select(&configs, &federation, &out).is_err());
+}
+
+/// Neither the secret of the selection nor that of a trial is in a file, in hexadecimal, in decimal
+/// or as bytes. What the run states follows from its directory, and nothing repeats it.
+#[test]
+fn secret_randomness_is_in_no_file_and_the_run_can_be_read_but_not_repeated() {
+    let changes = ["privacy.selection.seeded=false", "evaluate_every=1"];
+    let (configs, federation) = candidates(&[0.1, 1.0], &changes);
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("chosen");
+    let root = secret::root(&out, &configs, &federation).unwrap();
+    let text = std::fs::read_to_string(secret::path(&out)).unwrap();
+    let hexadecimal = text.lines().last().unwrap().to_owned();
+    let mut secrets = vec![hex::decode(&hexadecimal).unwrap()];
+    let experiment = &experiments(&configs, &federation).unwrap()[0];
+    let mut stream = root.stream(StreamId {
+        purpose: Purpose::Trials,
+        round: 0,
+        device: 0,
+    });
+    let count = draw(experiment, 2, &root, false).len();
+    assert!(count > 0);
+    // All words of the stream that trials are made from, at every offset.
+    let mut bytes = vec![0; 64 * (count + 8)];
+    stream.fill_bytes(&mut bytes);
+    secrets.extend(bytes.chunks(8).map(<[u8]>::to_vec));
+    let trained = select(&configs, &federation, &out).unwrap();
+    secret::forget(&out).unwrap();
+
+    let result = serde_json::to_vec(&trained.privacy).unwrap();
+    let mut files = vec![("the result".to_owned(), result)];
+    let mut folders = vec![place.path().to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => files.push((path.display().to_string(), std::fs::read(&path).unwrap())),
+            }
+        }
+    }
+    assert!(files.len() > 8, "{}", files.len());
+    for (name, content) in &files {
+        for secret in &secrets {
+            for form in forms(secret) {
+                let found = content.windows(form.len()).any(|part| part == form);
+                assert!(!found, "{name} has a secret");
+            }
+        }
+    }
+
+    let dir = RunDir::open(&out).unwrap();
+    let config = dir.config().unwrap();
+    let selection = config.privacy.selection.as_ref().unwrap();
+    assert_eq!(selection.seed, Some(TrialSeed::SECRET));
+    assert!(config.to_toml().unwrap().contains("seed = \"secret\""));
+    let ledger = std::fs::read_to_string(dir.ledger()).unwrap();
+    assert!(!ledger.contains("\"seed\""), "{ledger}");
+    let statement = std::fs::read_to_string(out.join("privacy.json")).unwrap();
+    assert!(statement.contains("which was not kept"), "{statement}");
+    let verification = verify(&dir, Origin::Simulation).unwrap();
+    assert!(verification.agrees(), "{verification:?}");
+    report::write(&dir).unwrap();
+    let html = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(html.contains("Nobody can: a private selection chose this run"));
+    assert!(!html.contains("bit for bit"));
+
+    let experiment = Experiment::new(config, &federation).unwrap();
+    let refused = run_to_the_end(&experiment, &federation, Some(&dir)).err();
+    let refused = refused.unwrap();
+    assert!(refused.contains("its randomness was not kept"), "{refused}");
+    let before = dir.records().unwrap();
+    assert_eq!(before.len(), 2);
+}
+
+/// The ways in which a file could have a secret.
+fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
+    let mut forms = vec![secret.to_vec(), hex::encode(secret).into_bytes()];
+    for word in secret.chunks_exact(8) {
+        let word = u64::from_le_bytes(word.try_into().unwrap());
+        // As a seed of 63 bits, too, which the trials of a known seed have.
+        forms.extend([word, word >> 1].map(|word| word.to_string().into_bytes()));
+    }
+    forms
 }
