@@ -199,6 +199,20 @@ fn device_noise_has_the_bits_of_the_simulation() {
         let (_, missing) = part_of(&place, "weak", device);
         assert!(missing[0].contains("less noise"), "{missing:?}");
     }
+    // As much noise, on a grid so coarse that an accountant counts less of it.
+    let stated: Value = serde_json::from_str(&privacy).unwrap();
+    let noise = &stated[0]["noise_multiplier"];
+    let table =
+        format!("privacy={{trust=\"local\",clip_norm=0.5,noise_multiplier={noise},grid_bits=4}}");
+    let coarse = weak
+        .replace("--out weak", "--out coarse")
+        .replace("privacy.trust=local --set privacy.epsilon=400", &table);
+    assert!(coarse.contains("grid_bits=4"), "{coarse}");
+    wait(place.start(&coarse), &coarse).success();
+    for device in 0..4 {
+        let (_, missing) = part_of(&place, "coarse", device);
+        assert!(missing[0].contains("less noise"), "{missing:?}");
+    }
 }
 
 /// The clip norm that the bits of real and simulated devices lead to is that of a simulation: each

@@ -60,7 +60,7 @@ pub use greeter::Greeter;
 pub use greeter::X25519;
 pub use memory::Memory;
 pub use phase::Phase;
-pub use policy::{Policy, SETTING_LIMITS, STEPS_PER_EPOCH};
+pub use policy::{GRID_LOSS, Policy, SETTING_LIMITS, STEPS_PER_EPOCH};
 pub use trainable::{FixedPoint, Parts, Trainable, Unlabelled};
 
 use conversation::{Answer, Conversation};

@@ -22,6 +22,18 @@ const MAX_SETTING: f32 = (1 << 30) as f32;
 /// counts steps.
 pub const STEPS_PER_EPOCH: u32 = 1024;
 
+/// The largest share of its smallest noise multiplier that a device lets the grid of an invitation
+/// cost: 2⁻²¹.
+pub const GRID_LOSS: f64 = 1.0 / (1 << 21) as f64;
+
+/// Grid steps of noise from which the grid costs no more than that, as a power of two:
+/// 1 − √(1 − 9/4096²) ≤ 2⁻²¹.
+const FINE_STEPS_BITS: u32 = 12;
+
+/// Std, in grid steps, of the randomised rounding that makes discrete noise of a real Gaussian:
+/// what accountants deduct, as variance, from the noise of a device.
+const ROUNDING_STD: u64 = 3;
+
 /// What the device agrees to, whatever a coordinator asks for.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -30,8 +42,9 @@ pub struct Policy {
     /// How often it takes part, how far apart and how far ahead.
     pub limits: Limits,
     /// Smallest noise multiplier of its own noise: of its update, or of its update and the bit of
-    /// adaptive clipping together. [`NoiseMultiplier::NONE`] trusts the coordinator to add the
-    /// noise.
+    /// adaptive clipping together. On a grid that is coarse for this noise, more is needed: what
+    /// accountants count must not be below it by more than a millionth.
+    /// [`NoiseMultiplier::NONE`] trusts the coordinator to add the noise.
     pub min_noise_multiplier: NoiseMultiplier,
     /// Smallest noise multiplier of its correlation matrices: the std of the noise over μ, the
     /// largest norm of an example's matrix. [`NoiseMultiplier::NONE`] sends them without noise,
@@ -86,11 +99,19 @@ impl Policy {
 
     /// Whether update and bit together cost no more than an update under the smallest noise
     /// multiplier z: 1/z_Δ² + 1/z_b² ≤ 1/z² (Andrew, Thakkar, McMahan, Ramaswamy 2021,
-    /// arXiv:1905.03871, Theorem 1). Without a bit that is z_Δ ≥ z.
+    /// arXiv:1905.03871, Theorem 1). Without a bit that is z_Δ ≥ z. And whether the grid is fine
+    /// enough for this noise.
     ///
-    /// Exactly, in integers, whatever the invitation carries. With z = m/2³², z_Δ = n/(d 2^b) and
-    /// z_b = n_b/(d_b 2^b), and both sides times 2⁶⁴ (m n n_b)²:
-    /// `4^b m² (d² n_b² + d_b² n²) ≤ 2⁶⁴ n² n_b²`.
+    /// Why the grid matters: accountants do not count the std s of discrete noise, in grid steps,
+    /// but that of a real Gaussian of which it is a randomised rounding of std [`ROUNDING_STD`] = 3
+    /// (Peikert 2010, Theorem 3.1): √(s² − 9), where 1/s² is the sum for update and bit. On a
+    /// coarse grid that is well below s = z 2^b, which a check of z alone would accept. So the
+    /// device asks for z² 4^b + 9 ≤ s². The loss on a fine grid is allowed, as records state z and
+    /// not what is left of it: where z 2^b is at least 4096, z² 4^b ≤ s² is enough.
+    ///
+    /// Exactly, in integers, whatever the invitation carries. With z = m/2³², z_Δ = n/(d 2^b),
+    /// z_b = n_b/(d_b 2^b), e = d² n_b² + d_b² n² and r = 3, or 0 on a fine grid, and both sides
+    /// times 2⁶⁴ (n n_b)²: `4^b m² e + 2⁶⁴ r² e ≤ 2⁶⁴ n² n_b²`.
     /// m < 2⁶⁴, n ≤ 2⁵², d ≤ 2⁴⁸ and b ≤ 24: each summand of the left side is below 2³⁷⁷.
     pub(super) fn accepts_noise(&self, invitation: &Invitation) -> bool {
         let Some(sigma) = invitation.noise else {
@@ -103,9 +124,14 @@ impl Policy {
             Some(None) => (0, 1),
             Some(Some(sigma)) => sigma.ratio(),
         };
-        let scale = 1 << invitation.grid.bits();
+        let bits = invitation.grid.bits();
+        let is_coarse = m > 0 && m >> (32 + FINE_STEPS_BITS - bits) == 0;
+        let rounding = if is_coarse { ROUNDING_STD << 32 } else { 0 };
         let mut left = Wide::ONE;
         left.multiply_by_squares(&[n, bit_n, 1 << 32]);
-        left.subtract_squares(&[m, d, bit_n, scale]) && left.subtract_squares(&[m, bit_d, n, scale])
+        [(m, 1 << bits), (rounding, 1)].iter().all(|(of, scale)| {
+            left.subtract_squares(&[*of, *scale, d, bit_n])
+                && left.subtract_squares(&[*of, *scale, bit_d, n])
+        })
     }
 }

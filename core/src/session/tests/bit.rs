@@ -1,9 +1,13 @@
 //! The bit of adaptive clipping, from the invitation to the line, and what a device accepts for it.
 
 use super::*;
+use smolfed_accounting::{event::Mechanism, params as privacy};
+
 use crate::{
     params::NoiseMultiplier,
+    quantize::BITS,
     session::{
+        GRID_LOSS,
         masks::tagged,
         round::{
             Round, Stage,
@@ -183,8 +187,11 @@ proptest! {
             ..invitation(None)
         };
         let z = multiplier as f64 / 2f64.powi(32);
-        let part = |i: usize| (z * d[i] as f64 * 2f64.powi(bits as i32) / n[i] as f64).powi(2);
-        let cost = part(0) + part(1);
+        let inverse = |i: usize| (d[i] as f64 / n[i] as f64).powi(2);
+        let inverse = inverse(0) + inverse(1);
+        let steps = z * 2f64.powi(bits as i32);
+        let rounding = if multiplier >= (1 << 44) >> bits { 0.0 } else { 9.0 };
+        let cost = (steps.powi(2) + rounding) * inverse;
         if (cost - 1.0).abs() > 1e-9 {
             prop_assert_eq!(accepts(multiplier, &asked), cost < 1.0, "{}", cost);
         }
@@ -204,9 +211,102 @@ proptest! {
         };
         // z = multiplier / 2^8.
         let wide = |x: u64| u128::from(x).pow(2);
-        let left = wide(multiplier) * wide(16) * (wide(d) * wide(n[1]) + wide(bit_d) * wide(n[0]));
+        let each = wide(d) * wide(n[1]) + wide(bit_d) * wide(n[0]);
+        let left = wide(multiplier) * wide(16) * each;
         let right = wide(1 << 8) * wide(n[0]) * wide(n[1]);
-        prop_assert_eq!(accepts(multiplier << 24, &asked), left <= right);
+        // On a grid of 4 bits, up to 16 steps of noise: all are few.
+        let rounding = 9 * wide(1 << 8) * each;
+        prop_assert_eq!(accepts(multiplier << 24, &asked), left + rounding <= right);
+    }
+
+    /// The multiplier that an accountant counts is never below the smallest one by more than a
+    /// millionth where the device accepts, and the device accepts where it is not below it.
+    #[test]
+    fn the_policy_bounds_what_the_accountant_counts(
+        bits in BITS, exponent in -12.0..12.0_f64, share in 0.9..1.1_f64, has_bit in any::<bool>(),
+    ) {
+        // Around the smallest accepted noise, from far below a grid step to far above.
+        let z = exponent.exp2() / f64::from(1_u32 << bits.min(12));
+        let policy = NoiseMultiplier::new(z).unwrap();
+        let scale = f64::from(1_u32 << bits);
+        let least = ((z * scale).powi(2) + 9.0).sqrt();
+        let asked_steps = [least * share, least, z * scale, z * scale * share];
+        for total in asked_steps {
+            // Update and bit of the same noise, or the update alone.
+            let each = if has_bit { total * f64::sqrt(2.0) } else { total };
+            let denominator = 1_u64 << 20;
+            let numerator = (each * denominator as f64).ceil() as u64;
+            let sigma = steps(numerator, denominator);
+            let asked = Invitation {
+                grid: Grid::new(ClipNorm::new(0.5).unwrap(), bits).unwrap(),
+                noise: Some(sigma),
+                bit: has_bit.then_some(BitRequest { noise: Some(sigma) }),
+                ..invitation(None)
+            };
+            let of_each = numerator as f64 / denominator as f64;
+            let joint = if has_bit { of_each / f64::sqrt(2.0) } else { of_each };
+            let mechanism = Mechanism::DiscreteGaussian {
+                noise_multiplier: privacy::NoiseMultiplier::new(joint / scale).unwrap(),
+                grid_bits: bits as u8,
+            };
+            let counted = mechanism.continuous_multiplier();
+            let is_accepted = accepts(policy.units(), &asked);
+            // A unit of 2^-32 more is the policy rounded up.
+            let z = policy.units() as f64 / 2f64.powi(32);
+            prop_assert!(!is_accepted || counted >= z * (1.0 - GRID_LOSS) * (1.0 - 1e-12));
+            prop_assert!(is_accepted || counted <= z * (1.0 + 1e-12));
+        }
+    }
+}
+
+/// The two grids of 4 bits on which a coordinator could ask for less than the policy says, and what
+/// it takes there; grids that are fine enough take nothing.
+#[test]
+fn a_coarse_grid_takes_more_noise() {
+    let on_grid = |bits, steps| Invitation {
+        grid: Grid::new(ClipNorm::new(0.5).unwrap(), bits).unwrap(),
+        noise: Some(steps),
+        ..invitation(None)
+    };
+    let (one, fifth) = (1_u64 << 32, (1_u64 << 32) / 5);
+    // 16² + 9 = 265, and √265 = 16.2788.
+    assert!(!accepts(one, &on_grid(4, steps(16, 1))));
+    assert!(!accepts(one, &on_grid(4, steps(162_787, 10_000))));
+    assert!(accepts(one, &on_grid(4, steps(162_789, 10_000))));
+    // 3.2² + 9 = 19.24, and √19.24 = 4.38634.
+    assert!(!accepts(fifth, &on_grid(4, steps(32, 10))));
+    assert!(!accepts(fifth, &on_grid(4, steps(4_386, 1_000))));
+    assert!(accepts(fifth, &on_grid(4, steps(4_387, 1_000))));
+    // Noise of three steps counts as none.
+    assert!(!accepts(1, &on_grid(4, steps(3, 1))));
+    // Of 4,096 steps or more, the noise is z itself.
+    for bits in 12..=24 {
+        assert!(accepts(one, &on_grid(bits, steps(1 << bits, 1))));
+        assert!(!accepts(one + 1, &on_grid(bits, steps(1 << bits, 1))));
+    }
+    assert!(!accepts(one, &on_grid(11, steps(1 << 11, 1))));
+    let z = |steps: u64| steps << (32 - 11);
+    assert!(accepts(z(4_096), &on_grid(11, steps(4_096, 1))));
+    assert!(!accepts(z(4_095), &on_grid(11, steps(4_095, 1))));
+}
+
+/// A session declines a grid that is too coarse for the noise on it, by the name of the noise.
+#[test]
+fn a_grid_too_coarse_for_its_noise_is_declined() {
+    for (bits, steps_of_noise, declined) in [
+        (4, steps(16, 1), Some(Decline::Noise)),
+        (4, steps(163, 10), None),
+        (20, steps(1 << 20, 1), None),
+    ] {
+        let policy = Policy {
+            min_noise_multiplier: NoiseMultiplier::from_units(1 << 32),
+            ..policy()
+        };
+        let mut other = coordinator(1, Some(steps_of_noise));
+        let clip_norm = other.invitation.grid.clip_norm();
+        other.invitation.grid = Grid::new(clip_norm, bits).unwrap();
+        run(&mut board(policy, ledger(), 0), &mut other, |bytes| bytes);
+        assert_eq!(other.declined, declined, "{bits} bits");
     }
 }
 

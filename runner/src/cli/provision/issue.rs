@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use smolfed_accounting::event::Mechanism;
 use smolfed_core::crypto::Key;
 use smolfed_core::crypto::kdf::Kdf;
 use smolfed_core::ledger::{Budget, Limits, MaxJump, Separation};
 use smolfed_core::mask::MaskRoot;
 use smolfed_core::provision::{self, ProvisionError};
 use smolfed_core::samples::{SampleSlice, Samples};
-use smolfed_core::session::{Policy, STEPS_PER_EPOCH};
+use smolfed_core::session::{GRID_LOSS, Policy, STEPS_PER_EPOCH};
 use smolfed_core::stream::Root;
 use smolfed_core::{Identity, NoiseMultiplier};
 use zeroize::Zeroizing;
@@ -177,7 +178,7 @@ impl<'a> Issuer<'a> {
 fn policy(args: &DeviceArgs, experiment: &Experiment) -> Result<Policy, CliError> {
     let privacy = experiment.privacy();
     let noise = match privacy.mechanism.is_local() {
-        true => rounded_down(privacy.multiplier().get()),
+        true => device_noise(&privacy.event().mechanism),
         false => NoiseMultiplier::NONE,
     };
     let policy = |limits| Policy {
@@ -189,6 +190,18 @@ fn policy(args: &DeviceArgs, experiment: &Experiment) -> Result<Policy, CliError
         helpers: experiment.release().masking.map_or(0, |x| x.helpers),
     };
     limits(args, experiment).map(policy)
+}
+
+/// The noise multiplier of the devices' own noise: z or, on a coarse grid, what the accountant
+/// counts of it, which a device would otherwise decline, less a share that covers the rounding of
+/// both. Never 0, which trusts the coordinator.
+fn device_noise(mechanism: &Mechanism) -> NoiseMultiplier {
+    let multiplier = mechanism.noise_multiplier().get();
+    let counted = mechanism.continuous_multiplier();
+    let share = 1.0 - 0.5 * GRID_LOSS;
+    let is_fine = counted >= multiplier * share;
+    let accepted = if is_fine { multiplier } else { counted * share };
+    rounded_down(accepted).max(NoiseMultiplier::from_units(1))
 }
 
 /// In units of 2^-32, rounded down: never more than the experiment adds.
