@@ -19,6 +19,7 @@ use smolfed_accounting::Sampling;
 use smolfed_accounting::correlated::Participation;
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId, below};
 
+use smolfed_release::Fault;
 use smolfed_release::admission::Admissions;
 use smolfed_release::sampling::{draw_cohort, draw_of_part};
 
@@ -41,6 +42,13 @@ pub enum Attendance {
         /// A cohort for each part.
         parts: Timetable,
     },
+    /// Others with a fault in their draw: only audits have one.
+    Faulty {
+        /// What is wrong with the draw.
+        fault: Fault,
+        /// The draw without the fault.
+        drawn: Box<Attendance>,
+    },
 }
 
 /// Cohorts that are known before the run.
@@ -62,7 +70,30 @@ impl Attendance {
             Self::InTurn { sampling, parts } => {
                 draw_of_part(sampling, parts.cohort(round), root, number)
             }
+            Self::Faulty { fault, drawn } => {
+                let number = fault.draw_number(number, drawn.turns());
+                fault.drawn(drawn.cohort(root, round, number))
+            }
         }
+    }
+
+    /// The rounds after which the same devices have their turn again.
+    fn turns(&self) -> u32 {
+        match self {
+            Self::Drawn(_) => 1,
+            Self::Scheduled(timetable)
+            | Self::InTurn {
+                parts: timetable, ..
+            } => timetable.cohorts.len() as u32,
+            Self::Faulty { drawn, .. } => drawn.turns(),
+        }
+    }
+
+    /// The same with a fault in the draw.
+    #[must_use]
+    pub fn with_fault(self, fault: Fault) -> Self {
+        let drawn = Box::new(self);
+        Self::Faulty { fault, drawn }
     }
 
     /// The devices that take part in a round, on average or at most.
@@ -71,6 +102,7 @@ impl Attendance {
         match self {
             Self::Drawn(sampling) | Self::InTurn { sampling, .. } => sampling.expected_cohort(),
             Self::Scheduled(timetable) => timetable.expected,
+            Self::Faulty { drawn, .. } => drawn.expected_size(),
         }
     }
 
@@ -86,6 +118,7 @@ impl Attendance {
                 let sizes = timetable.cohorts.iter().map(Vec::len);
                 sizes.max().unwrap_or(0)
             }
+            Self::Faulty { drawn, .. } => drawn.largest(),
         }
     }
 
@@ -100,6 +133,7 @@ impl Attendance {
                 most_of_binomial(self.largest(), rate)
             }
             Self::Scheduled(_) => self.largest(),
+            Self::Faulty { drawn, .. } => drawn.largest_drawn(),
         }
     }
 
@@ -122,6 +156,7 @@ impl Attendance {
                 let cohorts = rounds.map(|round| timetable.cohort(round));
                 Admissions::first_breach(allowed, cohorts)
             }
+            Self::Faulty { drawn, .. } => drawn.first_breach(allowed),
         }
     }
 }

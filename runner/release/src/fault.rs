@@ -10,8 +10,10 @@ use super::admission::Admitted;
 /// Coordinates that share a noise stream of the server: the block that a fault leaves out is the
 /// second.
 const BLOCK: Range<usize> = 4096..8192;
-/// The device whose noise a fault leaves out.
+/// The device of a fault at one device.
 const DEVICE: u32 = 1;
+/// The device whose coin it shares.
+const OTHER_DEVICE: u32 = 17;
 
 /// A fault injected to test whether the audit detects it. Only audits have one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -83,6 +85,12 @@ pub enum Fault {
     OneAnswerTooMany,
     /// Helpers answer for devices that did not take part (distributed trust).
     AttendanceForged,
+    /// Two devices share the coin that draws them.
+    CoinShared,
+    /// One device is drawn in every round.
+    DeviceAlwaysDrawn,
+    /// The draw from a part is the same in each of its turns (block-cyclic sampling).
+    TurnsAlike,
     /// No noise in the round of this number.
     #[value(skip)]
     NoNoiseIn(u32),
@@ -122,6 +130,33 @@ impl Fault {
             }
             _ => self,
         }
+    }
+
+    /// The number that names the draw of a round, where the same devices have their turn again
+    /// after so many rounds.
+    #[must_use]
+    pub fn draw_number(self, number: u32, turns: u32) -> u32 {
+        match self.compiled() {
+            Self::CohortKept => 0,
+            Self::TurnsAlike => number.checked_rem(turns).unwrap_or(number),
+            _ => number,
+        }
+    }
+
+    /// The cohort instead of the one that was drawn, both in ascending order.
+    #[must_use]
+    pub fn drawn(self, mut cohort: Vec<u32>) -> Vec<u32> {
+        let is_drawn = match self.compiled() {
+            Self::CoinShared => cohort.contains(&OTHER_DEVICE),
+            Self::DeviceAlwaysDrawn => true,
+            _ => return cohort,
+        };
+        cohort.retain(|device| *device != DEVICE);
+        if is_drawn {
+            cohort.push(DEVICE);
+            cohort.sort_unstable();
+        }
+        cohort
     }
 
     /// The number that names the noise streams of a round.
@@ -236,6 +271,10 @@ mod tests {
         assert_eq!(none, Fault::None);
         assert_eq!((none.noise_number(7), none.bounded(650)), (7, 650));
         assert!(none.has_noise_at(DEVICE, 39));
+        assert_eq!(
+            (none.draw_number(39, 4), none.drawn(vec![3])),
+            (39, vec![3])
+        );
         assert_eq!((none.bit_block(9), none.bit(-4)), (9, -4));
         assert!(!Fault::NoNoiseAtOneDevice.has_noise_at(DEVICE, 39));
         let mut sum = vec![0; 9_000];

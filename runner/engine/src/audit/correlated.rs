@@ -33,8 +33,7 @@ use crate::experiment::Experiment;
 use crate::method::contract::{Assignment, Learner, Method, MethodProperties, Store, Trainer};
 use crate::method::state::StateError;
 use crate::round::{TrainingLoop, TrainingState};
-use crate::source::simulated::train_cohort;
-use crate::source::{CohortSum, Draw, Source, SourceError};
+use crate::source::{CohortSum, Draw, Simulated, Source, SourceError};
 use in_turn::InTurn;
 use smolfed_data::federation::Federation;
 use smolfed_release::PrivacyStatement;
@@ -172,8 +171,9 @@ impl<'a> Correlated<'a> {
             None,
         )?;
         let mut source = Everywhere {
-            federation: self.federation,
+            devices: Simulated(self.federation),
             canaries: &canaries,
+            is_drawn: self.in_turn.is_some(),
         };
         let unit = experiment
             .release
@@ -291,7 +291,7 @@ impl<'a> Correlated<'a> {
         let mut checks = vec![self.sensitivity(&root)?];
         checks.extend(self.noise(&noise));
         let in_turn = self.in_turn.iter();
-        checks.extend(in_turn.map(|in_turn| in_turn.check(&self.experiment, seed)));
+        checks.extend(in_turn.flat_map(|in_turn| in_turn.checks(&self.experiment, seed)));
         Ok(checks)
     }
 
@@ -299,7 +299,7 @@ impl<'a> Correlated<'a> {
     fn sensitivity(&self, root: &Root) -> Result<Check, TargetError> {
         let mut clean = self.clone();
         clean.experiment.release.mechanism.sampler = None;
-        in_turn::draw_all(&mut clean.experiment);
+        in_turn::draw_all(&mut clean.experiment.attendance);
         let with = clean.run(root, 1, &[true])?.concat();
         // What is left of helpers, whose noise is theirs to leave out, is in both.
         let without = clean.run(root, 1, &[false])?.concat();
@@ -371,6 +371,7 @@ fn inject(fault: Fault, experiment: &mut Experiment, strategy: &Strategy) {
     const DENOMINATOR: u64 = 1 << 10;
     experiment.release.fault = fault;
     in_turn::inject(fault, experiment);
+    experiment.attendance = experiment.attendance.clone().with_fault(fault);
     let bits = experiment
         .release
         .encoding
@@ -467,8 +468,10 @@ impl Trainer for Longest<'_> {
 /// A source that asks all canaries in every round, whatever the timetable is; where devices are
 /// drawn in turn, those that are drawn.
 struct Everywhere<'a> {
-    federation: &'a Federation,
+    devices: Simulated<'a>,
     canaries: &'a Canaries,
+    /// Whether devices are drawn in turn.
+    is_drawn: bool,
 }
 
 impl Source for Everywhere<'_> {
@@ -478,16 +481,13 @@ impl Source for Everywhere<'_> {
         root: &Root,
         round: u32,
     ) -> Result<Option<Draw>, SourceError> {
+        let Some(mut draw) = self.devices.draw(attendance, root, round)? else {
+            return Ok(None);
+        };
         let mut cohort = self.canaries.present.clone();
-        if matches!(attendance, Attendance::InTurn { .. }) {
-            let drawn = attendance.cohort(root, round, round);
-            cohort.retain(|device| drawn.binary_search(device).is_ok());
-        }
-        Ok(Some(Draw {
-            number: round,
-            cohort,
-            history_lost: false,
-        }))
+        cohort.retain(|device| !self.is_drawn || draw.cohort.binary_search(device).is_ok());
+        draw.cohort = cohort;
+        Ok(Some(draw))
     }
 
     fn sum(
@@ -496,7 +496,7 @@ impl Source for Everywhere<'_> {
         learner: &mut dyn Learner,
         cohort: &[u32],
     ) -> Result<CohortSum, SourceError> {
-        Ok(train_cohort(assignment, learner, self.federation, cohort)?)
+        self.devices.sum(assignment, learner, cohort)
     }
 }
 
@@ -581,6 +581,7 @@ mod tests {
     const DRAWN: [&str; 1] = ["cohort={sampling=\"block-cyclic\",cohort_size=4}"];
     const PARTICIPATION: &str = "sensitivity of one participation";
     const RATE: &str = "rate of the cohorts in each part";
+    const TURNS: &str = "cohorts of two turns";
 
     /// As above: every direct test fails by chance with a probability of 1e-7 at most.
     #[test]
@@ -593,10 +594,11 @@ mod tests {
     #[test]
     fn a_draw_other_than_the_accounted_one_is_found() {
         let larger = audited(Fault::SamplingRateTooLarge, &DRAWN, 0);
-        assert_eq!(larger.0, [RATE]);
+        assert!(larger.0.contains(&RATE), "{larger:?}");
+        assert_eq!(audited(Fault::TurnsAlike, &DRAWN, 0).0, [TURNS]);
         // From all devices instead of the round's part.
         let (failed, epsilon) = audited(Fault::DeviceLetInEarly, &DRAWN, 250);
-        assert_eq!(failed, [PARTICIPATION, RATE]);
+        assert_eq!(failed, [PARTICIPATION, RATE, TURNS]);
         assert!(epsilon > 1.0, "{epsilon}");
         let others = audited(Fault::OtherCoefficients, &DRAWN, 0);
         assert_eq!(others.0, [PARTICIPATION]);

@@ -33,6 +33,7 @@ pub fn inject(fault: Fault, experiment: &mut Experiment, denominator: f64) {
         }
         _ => {}
     }
+    experiment.attendance = experiment.attendance.clone().with_fault(fault);
     experiment.release.fault = fault;
     if let Some(scale) = &mut experiment.scale_release {
         inject_in_moments(fault, scale);

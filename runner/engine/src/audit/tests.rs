@@ -4,6 +4,8 @@
 mod views;
 
 use super::attack::Size;
+use super::direct::cohorts::Cohorts;
+use super::direct::noise::{Layout, Noise};
 use super::target::Target;
 use super::*;
 use crate::config::Config;
@@ -286,6 +288,7 @@ fn every_wiring_fault_fails_its_direct_test() {
         (Fault::ClipSkippedFrom512, &[CHANGES]),
         (Fault::RealisedDenominator, &[STD, CHANGES]),
         (Fault::CohortKept, &["cohorts of different rounds"]),
+        (Fault::DeviceAlwaysDrawn, &[RATE]),
         (Fault::SamplingRateTooLarge, &[RATE]),
         (Fault::EventNeverCharged, &[CHARGES]),
         (Fault::EventChargedTwice, &[]),
@@ -298,6 +301,31 @@ fn every_wiring_fault_fails_its_direct_test() {
     }
     let found = failed(&local, Fault::NoNoiseAtOneDevice);
     assert!(found.contains(&STD), "{found:?}");
+}
+
+/// Devices are independent in all cohorts that the rounds had, which is tested with a probability
+/// of failing by chance of 1e-7 at most.
+#[test]
+fn two_devices_that_share_a_coin_are_found() {
+    for cohort in [POISSON, UNIFORM] {
+        let audited = experiment(30, 8, cohort, "noise_multiplier = 3.0");
+        let failed = |fault| {
+            let target = Target::new(&audited.experiment, &audited.federation, fault).unwrap();
+            let claim = target.event();
+            let layout = Layout::new(&target, &claim, 1, 1 << 12);
+            let mut cohorts = Cohorts::new(claim.sampling, target.rounds());
+            Noise::observe(&target, &layout, 1, &mut cohorts).unwrap();
+            let checks = cohorts.checks().into_iter();
+            let failed = checks.filter(|check| !check.is_as_claimed);
+            failed.map(|check| check.test).collect::<Vec<_>>()
+        };
+        assert_eq!(failed(Fault::None), [""; 0], "{cohort}");
+        let found = failed(Fault::CoinShared);
+        assert!(
+            found.contains(&"coins of different devices"),
+            "{cohort}: {found:?}"
+        );
+    }
 }
 
 /// Each fault of what is released beside the updates as well.

@@ -91,34 +91,46 @@ impl InTurn {
     }
 
     /// Whether `experiment` draws the devices of the round's part at the rate that is claimed, and
-    /// nobody else.
-    pub fn check(&self, experiment: &Experiment, seed: u64) -> Check {
+    /// nobody else, and anew in each turn of a part.
+    pub fn checks(&self, experiment: &Experiment, seed: u64) -> [Check; 2] {
         let rounds = experiment.config.rounds;
-        let mut worst = Worst::default();
-        let (mut inside, mut outside, mut coins) = (0.0, 0_usize, 0.0);
-        let mut of_part = vec![(0.0, 0.0); self.turns as usize];
-        let mut run = 0;
+        let mut outside = 0_usize;
+        let mut of_part = vec![[0.0; 2]; self.turns as usize];
+        // Devices of a part that were drawn in this turn and in the next, and all that could be.
+        let mut in_both = vec![[0.0; 2]; rounds.saturating_sub(self.turns) as usize];
+        let (mut run, mut coins) = (0, 0.0);
         while coins < COINS {
             let root = Root::from_seed(seed.wrapping_add(run));
             run += 1;
-            for round in 0..rounds {
+            let draw = |round| experiment.attendance.cohort(&root, round, round);
+            let drawn: Vec<Vec<u32>> = (0..rounds).map(draw).collect();
+            for (round, drawn) in (0..).zip(&drawn) {
                 let part = self.parts.cohort(round);
-                let drawn = experiment.attendance.cohort(&root, round, round);
-                let is_inside = |device: &&u32| part.binary_search(device).is_ok();
-                let found = drawn.iter().filter(is_inside).count();
+                let found = common(drawn, part);
                 outside += drawn.len() - found;
-                (inside, coins) = (inside + found as f64, coins + part.len() as f64);
-                if let Some((count, of)) = of_part.get_mut((round % self.turns) as usize) {
-                    (*count, *of) = (*count + found as f64, *of + part.len() as f64);
+                coins += part.len() as f64;
+                if let Some(counts) = of_part.get_mut((round % self.turns) as usize) {
+                    add(counts, found, part);
                 }
             }
+            let next = drawn.iter().skip(self.turns as usize);
+            for ((round, counts), pair) in (0..).zip(&mut in_both).zip(drawn.iter().zip(next)) {
+                add(counts, common(pair.0, pair.1), self.parts.cohort(round));
+            }
         }
+        [self.rates(&of_part, outside), self.independence(&in_both)]
+    }
+
+    fn rates(&self, of_part: &[[f64; 2]], outside: usize) -> Check {
+        let mut worst = Worst::default();
+        let sum = |index: usize| of_part.iter().map(|counts| counts[index]).sum::<f64>();
+        let (inside, coins) = (sum(0), sum(1));
         worst.add(heads(coins, inside, self.rate), || {
             format!("all parts {:.5}", inside / coins)
         });
-        for (part, (count, of)) in of_part.into_iter().enumerate() {
+        for (part, [count, of]) in of_part.iter().enumerate() {
             let words = || format!("part {part} {:.5}", count / of);
-            worst.add(heads(of, count, self.rate), words);
+            worst.add(heads(*of, *count, self.rate), words);
         }
         Check {
             test: "rate of the cohorts in each part",
@@ -132,13 +144,46 @@ impl InTurn {
             ),
         }
     }
+
+    fn independence(&self, in_both: &[[f64; 2]]) -> Check {
+        let mut worst = Worst::default();
+        let claimed = self.rate * self.rate;
+        for (round, [count, of]) in in_both.iter().enumerate() {
+            let words = || format!("from round {round} on {:.5}", count / of);
+            worst.add(heads(*of, *count, claimed), words);
+        }
+        Check {
+            test: "cohorts of two turns",
+            is_as_claimed: !worst.fails(ERROR),
+            evidence: format!(
+                "devices in both of {} pairs of turns, {claimed:.5} claimed; worst: {}",
+                worst.tests, worst.words
+            ),
+        }
+    }
+}
+
+/// Devices that are in both lists, which ascend.
+fn common(drawn: &[u32], others: &[u32]) -> usize {
+    let is_in_both = |device: &&u32| others.binary_search(device).is_ok();
+    drawn.iter().filter(is_in_both).count()
+}
+
+/// Adds devices that were found among those of a part.
+fn add(counts: &mut [f64; 2], found: usize, part: &[u32]) {
+    counts[0] += found as f64;
+    counts[1] += part.len() as f64;
 }
 
 /// The same experiment with all devices of the round's part in every cohort.
-pub(super) fn draw_all(experiment: &mut Experiment) {
-    if let Attendance::InTurn { sampling, .. } = &mut experiment.attendance {
-        let rate = sampling.sampling_rate().unwrap_or(1.0);
-        *sampling = with_rate(sampling, 1.0 / rate);
+pub(super) fn draw_all(attendance: &mut Attendance) {
+    match attendance {
+        Attendance::InTurn { sampling, .. } => {
+            let rate = sampling.sampling_rate().unwrap_or(1.0);
+            *sampling = with_rate(sampling, 1.0 / rate);
+        }
+        Attendance::Faulty { drawn, .. } => draw_all(drawn),
+        Attendance::Drawn(_) | Attendance::Scheduled(_) => {}
     }
 }
 

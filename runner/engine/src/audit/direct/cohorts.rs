@@ -1,4 +1,5 @@
-//! The cohorts: is every device drawn at the rate that is claimed, and anew in every round?
+//! The cohorts: is every device drawn at the rate that is claimed, anew in every round, and
+//! independently of the other devices?
 
 use smolfed_accounting::Sampling;
 
@@ -7,6 +8,9 @@ use crate::audit::tails::{Worst, heads};
 
 /// Devices whose own rates are tested, the first ones.
 const DEVICES: usize = 4096;
+
+/// Devices of which all pairs are compared, the first ones.
+const PAIRED: usize = 300;
 
 /// Rounds up to which all pairs of them are compared.
 const ALL_PAIRS: u32 = 64;
@@ -36,6 +40,8 @@ pub struct Cohorts {
     devices: Vec<u64>,
     /// Devices that were drawn in both rounds.
     in_both: Vec<u64>,
+    /// Rounds in which both devices of a pair were drawn: row a has the devices before a.
+    together: Vec<u32>,
     /// The rounds of this run.
     current: Vec<Vec<u32>>,
 }
@@ -52,6 +58,7 @@ impl Cohorts {
             total: 0,
             other_sizes: 0,
             devices: vec![0; DEVICES.min(sampling.device_count() as usize)],
+            together: vec![0; triangle(PAIRED.min(sampling.device_count() as usize))],
             in_both: vec![0; pairs.len()],
             pairs,
             current: Vec::new(),
@@ -84,6 +91,12 @@ impl Cohorts {
                 *count += 1;
             }
         }
+        let paired = drawn.partition_point(|device| (*device as usize) < PAIRED);
+        for (index, device) in drawn[..paired].iter().enumerate() {
+            for before in &drawn[..index] {
+                self.together[triangle(*device as usize) + *before as usize] += 1;
+            }
+        }
         self.current.push(drawn.to_vec());
     }
 
@@ -111,28 +124,48 @@ impl Cohorts {
         for (count, more) in counts.zip(other.devices.iter().chain(&other.in_both)) {
             *count += more;
         }
+        for (count, more) in self.together.iter_mut().zip(&other.together) {
+            *count += more;
+        }
     }
 
     /// The verdicts; none where no sampling is claimed.
     #[must_use]
     pub fn checks(&self) -> Vec<Check> {
         let devices = f64::from(self.sampling.device_count());
-        let rounds = self.rounds as f64;
-        // Coins that decide how many devices are in both of two rounds, and their probability.
-        let (rate, coins, shared) = match self.sampling {
+        let claimed = match self.sampling {
             Sampling::Poisson { sampling_rate, .. } => {
                 let rate = sampling_rate.get();
-                (rate, devices, rate * rate)
+                Claimed {
+                    rate,
+                    coins: devices,
+                    in_both: rate * rate,
+                    together: rate * rate,
+                }
             }
             Sampling::Uniform { cohort_size, .. } => {
-                let rate = f64::from(cohort_size) / devices;
-                (rate, f64::from(cohort_size), rate)
+                let (size, rate) = (f64::from(cohort_size), f64::from(cohort_size) / devices);
+                Claimed {
+                    rate,
+                    coins: size,
+                    in_both: rate,
+                    together: rate * (size - 1.0) / (devices - 1.0),
+                }
             }
             _ => return Vec::new(),
         };
-        if rate >= 1.0 {
+        if claimed.rate >= 1.0 {
             return Vec::new();
         }
+        vec![
+            self.rates(&claimed, devices),
+            self.independent_rounds(&claimed),
+            self.independent_devices(&claimed),
+        ]
+    }
+
+    fn rates(&self, claimed: &Claimed, devices: f64) -> Check {
+        let (rounds, rate) = (self.rounds as f64, claimed.rate);
         let mut worst = Worst::default();
         let mut add = |coins: f64, count: u64, words: String| {
             let share = count as f64 / coins;
@@ -143,7 +176,7 @@ impl Cohorts {
         for (device, count) in self.devices.iter().enumerate() {
             add(rounds, *count, format!("device {device}"));
         }
-        let rates = Check {
+        Check {
             test: "rate of the cohorts",
             is_as_claimed: !worst.fails(ERROR) && self.other_sizes == 0,
             evidence: format!(
@@ -154,9 +187,12 @@ impl Cohorts {
                 worst.tests,
                 worst.words
             ),
-        };
+        }
+    }
+
+    fn independent_rounds(&self, claimed: &Claimed) -> Check {
         let mut worst = Worst::default();
-        let coins = coins * self.runs as f64;
+        let (coins, shared) = (claimed.coins * self.runs as f64, claimed.in_both);
         for ((a, b), count) in self.pairs.iter().zip(&self.in_both) {
             let share = *count as f64 / coins;
             let words = || format!("rounds {a} and {b}, {share:.4} for {shared:.4}");
@@ -169,11 +205,51 @@ impl Cohorts {
                 worst.words
             ),
         };
-        let independence = Check {
+        Check {
             test: "cohorts of different rounds",
             is_as_claimed: !worst.fails(ERROR),
             evidence,
-        };
-        vec![rates, independence]
+        }
     }
+
+    fn independent_devices(&self, claimed: &Claimed) -> Check {
+        let mut worst = Worst::default();
+        let (rounds, both) = (self.rounds as f64, claimed.together);
+        let mut counts = self.together.iter();
+        for device in 0..PAIRED.min(self.devices.len()) {
+            for (before, count) in (0..device).zip(&mut counts) {
+                let count = f64::from(*count);
+                let words = || {
+                    let share = count / rounds;
+                    format!("devices {before} and {device}, {share:.4} for {both:.4}")
+                };
+                worst.add(heads(rounds, count, both), words);
+            }
+        }
+        Check {
+            test: "coins of different devices",
+            is_as_claimed: !worst.fails(ERROR),
+            evidence: format!(
+                "rounds with both of {} pairs of devices; worst: {}",
+                worst.tests, worst.words
+            ),
+        }
+    }
+}
+
+/// What is claimed of the draw.
+struct Claimed {
+    /// The probability with which a device is drawn.
+    rate: f64,
+    /// Coins that decide how many devices are in both of two rounds.
+    coins: f64,
+    /// Their probability.
+    in_both: f64,
+    /// The probability with which both of two devices are drawn.
+    together: f64,
+}
+
+/// Pairs of `devices` devices.
+const fn triangle(devices: usize) -> usize {
+    devices * devices.saturating_sub(1) / 2
 }
