@@ -7,7 +7,7 @@
 //!
 //! | question | module |
 //! | --- | --- |
-//! | what is attacked? | [`target`], with the devices of [`canaries`] |
+//! | what is attacked? | [`target`], with the devices of [`canaries`] in a real [`source`] |
 //! | what does an attacker know and compute? | [`attacker`], [`statistics`] |
 //! | which canaries does he find? | [`selection`] |
 //! | what does that prove? | [`attack`], [`bounds`] |
@@ -31,6 +31,7 @@ mod injection;
 pub mod matrices;
 pub mod selection;
 pub mod sensitivity;
+pub mod source;
 pub mod statistics;
 pub mod tails;
 pub mod target;

@@ -7,27 +7,25 @@
 //! No update of norm L is easier to detect than ±L along one coordinate, and with different
 //! coordinates canaries do not interfere. All else is the round that `smolfed run` runs: the draw
 //! of the cohort, clipping, the grid and its checks, the exact sum, the noise, its streams, the
-//! denominator. The other devices of a cohort do not answer, which is a zero update as it is in a
-//! fleet, and costs no time.
+//! denominator. The other devices of a cohort are left out, as devices are whose training fails.
 
 use std::ops::Range;
 
 use smolfed_core::stream::Root;
 use smolfed_core::train::{TrainError, TrainReport};
 
-use crate::attendance::Attendance;
 use crate::method::contract::{Assignment, Learner, Method, MethodProperties, Store, Trainer};
 use crate::method::state::StateError;
-use crate::source::simulated::train_cohort;
-use crate::source::{CohortSum, Draw, Simulated, Source, SourceError};
 use smolfed_data::federation::Federation;
-use smolfed_release::sum::ReleaseAt;
-use smolfed_release::{Contribution, Encoding, Fault, Outcome, PrivateSum};
+use smolfed_release::{Contribution, Encoding};
 
 /// The entries of an update before it is clipped, in clip norms.
 const LENGTH: f32 = 10.0;
 /// The norm of an update that is not clipped, in clip norms: rounding does not lift it above 1.
 const INSIDE: f32 = 1.0 - 1e-6;
+
+/// Why a device is left out.
+const NO_UPDATE: &str = "it sends no update";
 
 /// What a canary sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,13 +103,14 @@ impl Canaries {
     }
 
     /// The devices of all canaries, ascending.
-    fn devices(&self) -> impl Iterator<Item = u32> {
+    pub fn devices(&self) -> impl Iterator<Item = u32> {
         self.canaries.iter().flat_map(|c| c.devices.clone())
     }
 
     /// The cohort that was drawn, with the canaries that take part in any case and without those
     /// that are absent.
-    fn cohort(&self, mut drawn: Vec<u32>, round: u32) -> Vec<u32> {
+    #[must_use]
+    pub fn cohort(&self, mut drawn: Vec<u32>, round: u32) -> Vec<u32> {
         let is_late = round >= self.joins;
         if self.is_forced && !is_late {
             drawn.extend(self.devices());
@@ -169,7 +168,7 @@ impl Trainer for CanaryTrainer<'_> {
         };
         let sender = self.canaries.canary_of(device);
         let sender = sender.filter(|canary| canary.sends != Sends::Zero);
-        let canary = sender.ok_or("a canary that does not take part sends noise alone")?;
+        let canary = sender.ok_or(NO_UPDATE)?;
         let is_too_long = canary.sends_a_clipped_update();
         canary.write(grid.clip_norm().get(), is_too_long, contribution.update());
         let mut report = TrainReport::default();
@@ -177,110 +176,5 @@ impl Trainer for CanaryTrainer<'_> {
             .clip(&mut report)
             .map_err(|error| error.to_string())?;
         Ok(report)
-    }
-}
-
-/// Simulated devices of which some are canaries.
-pub struct CanarySource<'a> {
-    federation: &'a Federation,
-    canaries: &'a Canaries,
-    fault: Fault,
-    /// The cohort of the last round, as it was drawn.
-    pub drawn: Vec<u32>,
-    /// Where each upload is seen by itself and the clip norm is adaptive, the bit of each in the
-    /// last round, with its noise, in units of one half.
-    pub bits: Vec<f64>,
-}
-
-impl<'a> CanarySource<'a> {
-    /// Before the first round.
-    #[must_use]
-    pub const fn new(federation: &'a Federation, canaries: &'a Canaries, fault: Fault) -> Self {
-        Self {
-            federation,
-            canaries,
-            fault,
-            drawn: Vec::new(),
-            bits: Vec::new(),
-        }
-    }
-
-    /// The uploads of the canaries, one after the other.
-    fn uploads(
-        &mut self,
-        assignment: &Assignment<'_>,
-        learner: &mut dyn Learner,
-        cohort: &[u32],
-    ) -> Result<PrivateSum, SourceError> {
-        let length = self.canaries.coordinates;
-        let one = Assignment {
-            global: assignment.global.get(..length).unwrap_or_default(),
-            ..*assignment
-        };
-        let at = ReleaseAt {
-            number: assignment.number,
-            learning_rate: assignment.training.learning_rate.get(),
-            cohort_size: 1,
-        };
-        let mut all = PrivateSum::zero(0);
-        self.bits.clear();
-        for device in self.canaries.devices() {
-            let is_there = cohort.binary_search(&device).is_ok();
-            let devices: &[u32] = if is_there { &[device] } else { &[] };
-            let upload = train_cohort(&one, learner, self.federation, devices)?.sum;
-            all.append(&upload);
-            // The bit alone: its noise is in it.
-            let mut bit = PrivateSum::zero(0);
-            bit.absorb(&upload);
-            let released = bit.release(assignment.release, assignment.root, &at);
-            self.bits
-                .extend(released.unclipped_excess().map(|x| 2.0 * x));
-        }
-        Ok(all)
-    }
-}
-
-impl Source for CanarySource<'_> {
-    fn draw(
-        &mut self,
-        attendance: &Attendance,
-        root: &Root,
-        round: u32,
-    ) -> Result<Option<Draw>, SourceError> {
-        let from = if self.fault == Fault::CohortKept {
-            0
-        } else {
-            round
-        };
-        let Some(draw) = Simulated(self.federation).draw(attendance, root, from)? else {
-            return Ok(None);
-        };
-        self.drawn.clone_from(&draw.cohort);
-        Ok(Some(Draw {
-            number: round,
-            cohort: self.canaries.cohort(draw.cohort, round),
-            history_lost: false,
-        }))
-    }
-
-    fn sum(
-        &mut self,
-        assignment: &Assignment<'_>,
-        learner: &mut dyn Learner,
-        cohort: &[u32],
-    ) -> Result<CohortSum, SourceError> {
-        if self.canaries.sees_uploads {
-            return Ok(CohortSum {
-                asked: None,
-                sum: self.uploads(assignment, learner, cohort)?,
-                outcomes: Vec::new(),
-                left_out_messages: Vec::new(),
-            });
-        }
-        let canaries = |device: &&u32| self.canaries.canary_of(**device).is_some();
-        let answering: Vec<u32> = cohort.iter().filter(canaries).copied().collect();
-        let mut sum = train_cohort(assignment, learner, self.federation, &answering)?;
-        sum.outcomes.resize(cohort.len(), Outcome::Missing);
-        Ok(sum)
     }
 }

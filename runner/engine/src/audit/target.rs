@@ -9,14 +9,16 @@ use smolfed_accounting::{Adjacency, Delta, PrivacyEvent, PrivacyLoss, Sampling};
 use smolfed_core::params::ClipNorm;
 use smolfed_core::stream::Root;
 
-use super::canaries::{Canaries, Canary, CanarySource, Sends};
+use super::canaries::{Canaries, Canary, Sends};
 use super::injection::{charged, inject};
+use super::source::CanarySource;
 use super::view::View;
 use crate::experiment::Experiment;
 use crate::experiment::scaling::ScaleRelease;
 use crate::method::contract::MethodProperties;
 use crate::method::state::StateError;
 use crate::round::{RoundError, TrainingLoop, TrainingState};
+use crate::source::Simulated;
 use smolfed_data::federation::Federation;
 use smolfed_release::Fault;
 
@@ -324,7 +326,8 @@ impl<'a> Target<'a> {
             method: Arc::new(canaries.clone()),
             ..self.experiment.clone()
         };
-        let mut source = CanarySource::new(self.federation, &canaries, self.fault);
+        let mut devices = Simulated(self.federation);
+        let mut source = CanarySource::new(&mut devices, &canaries);
         let state = TrainingState::new(&experiment);
         let (federation, own_root) = (self.federation, root.clone());
         let mut training =
