@@ -10,6 +10,12 @@ use super::admission::Admitted;
 /// Coordinates that share a noise stream of the server: the block that a fault leaves out is the
 /// second.
 const BLOCK: Range<usize> = 4096..8192;
+/// The first coordinate that a fault leaves without noise.
+const UNCOVERED: usize = 20_480;
+/// Coordinates after which noise begins again.
+const REPEATED: usize = 16_384;
+/// Devices after which the noise of devices begins again.
+const APART: u32 = 64;
 /// The device of a fault at one device.
 const DEVICE: u32 = 1;
 /// The device whose coin it shares.
@@ -91,6 +97,20 @@ pub enum Fault {
     DeviceAlwaysDrawn,
     /// The draw from a part is the same in each of its turns (block-cyclic sampling).
     TurnsAlike,
+    /// The coordinates from 20,480 on have no noise.
+    NoNoiseFrom20480,
+    /// Blocks of the server's noise are the same 16,384 coordinates further on.
+    NoiseBlocksRepeated,
+    /// A device without an update adds no noise (local trust).
+    NoNoiseWithoutUpdate,
+    /// Devices whose numbers differ by 64 add the same noise (local trust).
+    DeviceNoiseShared,
+    /// Helpers add the same noise in every round (distributed trust).
+    HelperNoiseReused,
+    /// The lower 16 bits of a round name its masks (distributed trust).
+    MaskRoundCut,
+    /// The denominator is multiplied by the mean weight of the devices (weights by samples).
+    DenominatorWeighted,
     /// No noise in the round of this number.
     #[value(skip)]
     NoNoiseIn(u32),
@@ -171,6 +191,7 @@ impl Fault {
     pub(super) const fn mask_round(self, round: u32) -> u32 {
         match self.compiled() {
             Self::MaskReused => 0,
+            Self::MaskRoundCut => round & 0xFFFF,
             _ => round,
         }
     }
@@ -178,6 +199,14 @@ impl Fault {
     /// Whether helpers add no noise.
     pub(super) const fn is_helper_silent(self) -> bool {
         matches!(self.compiled(), Self::NoHelperNoise)
+    }
+
+    /// The number that names the helpers' noise of a round.
+    pub(super) const fn helper_number(self, round: u32) -> u32 {
+        match self.compiled() {
+            Self::HelperNoiseReused => 0,
+            _ => round,
+        }
     }
 
     /// Whether helpers answer as often as they are asked.
@@ -200,7 +229,7 @@ impl Fault {
     }
 
     /// Has the server add its noise of round `number`.
-    pub(super) fn cover(self, sum: &mut [i64], number: u32, add_noise: impl FnOnce(&mut [i64])) {
+    pub(super) fn cover(self, sum: &mut [i64], number: u32, add_noise: impl Fn(&mut [i64])) {
         match self.compiled() {
             Self::NoNoiseIn(round) if round == number => {}
             Self::NoNoiseInOneBlock => {
@@ -209,6 +238,11 @@ impl Fault {
                 add_noise(sum);
                 sum[block].copy_from_slice(&clean);
             }
+            Self::NoNoiseFrom20480 => {
+                let covered = sum.len().min(UNCOVERED);
+                add_noise(&mut sum[..covered]);
+            }
+            Self::NoiseBlocksRepeated => sum.chunks_mut(REPEATED).for_each(add_noise),
             _ => add_noise(sum),
         }
     }
@@ -235,6 +269,19 @@ impl Fault {
             Self::NoNoiseAtOneDevice => device != DEVICE,
             Self::NoNoiseIn(round) => round != number,
             _ => true,
+        }
+    }
+
+    /// Whether a device without an update adds noise all the same.
+    pub(super) const fn covers_absence(self) -> bool {
+        !matches!(self.compiled(), Self::NoNoiseWithoutUpdate)
+    }
+
+    /// The device that names the noise streams of a device.
+    pub(super) const fn noise_device(self, device: u32) -> u32 {
+        match self.compiled() {
+            Self::DeviceNoiseShared => device % APART,
+            _ => device,
         }
     }
 
@@ -276,6 +323,8 @@ mod tests {
             (39, vec![3])
         );
         assert_eq!((none.bit_block(9), none.bit(-4)), (9, -4));
+        assert_eq!((none.noise_device(70), none.helper_number(7)), (70, 7));
+        assert!(none.covers_absence() && none.mask_round(70_000) == 70_000);
         assert!(!Fault::NoNoiseAtOneDevice.has_noise_at(DEVICE, 39));
         let mut sum = vec![0; 9_000];
         none.cover(&mut sum, 39, |sum| sum.fill(1));

@@ -167,10 +167,11 @@ impl<'a> Uploads<'a> {
 
     /// The device's noise stream of the round for its update, or for its bit.
     fn noise_stream(&self, purpose: Purpose, device: u32) -> Words {
+        let fault = self.release.fault;
         let id = StreamId {
             purpose,
-            round: self.release.fault.noise_number(self.number),
-            device,
+            round: fault.noise_number(self.number),
+            device: fault.noise_device(device),
         };
         Words::new(self.root, id)
     }
@@ -289,7 +290,8 @@ impl<'a> Uploads<'a> {
     /// data, so a device with noise of its own sends that noise alone, as often as it would have
     /// released something, and nobody can tell.
     fn add_noise_alone(&mut self, device: u32) {
-        if let Some(noise) = self.device_noise(device) {
+        let noise = self.device_noise(device);
+        if let Some(noise) = noise.filter(|_| self.release.fault.covers_absence()) {
             let mut stream = self.noise_stream(self.release.channel.device_noise(), device);
             for _ in 0..self.release.timing.releases() {
                 noise.add_to(self.sum.integers_mut(), &mut stream);

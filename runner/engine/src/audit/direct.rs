@@ -33,6 +33,10 @@ use noise::{Layout, Noise, STREAM_BLOCK};
 /// Values of noise that an audit looks at: enough for a std that is off by 1 %.
 pub const VALUES: usize = 1 << 20;
 
+/// Blocks of the server's noise that an audit looks at, whatever the length of the model: more
+/// than a block that is drawn again after four, or left out, can hide behind.
+const BLOCKS: usize = 6;
+
 /// All direct tests of an experiment, with about so many values of noise; `seed` gives their
 /// randomness.
 ///
@@ -47,8 +51,10 @@ pub fn audit(target: &Target<'_>, seed: u64, values: usize) -> Result<Vec<Check>
         .map_or(target.event(), |(_, event)| *event);
     let full: usize = target.tensors().iter().sum();
     let mut lengths = vec![full];
-    if full <= STREAM_BLOCK {
-        lengths.push(2 * STREAM_BLOCK + full);
+    // Devices draw all noise of an update from one stream; the server from one a block.
+    let blocks = if target.is_local() { 2 } else { BLOCKS };
+    if full <= blocks * STREAM_BLOCK {
+        lengths.push(blocks * STREAM_BLOCK + full);
     }
     let mut checks = Vec::new();
     let mut cohorts = Cohorts::new(claim.sampling, target.rounds());

@@ -7,10 +7,17 @@ use smolfed_core::noise::DiscreteGaussian;
 use crate::attendance::Attendance;
 use crate::experiment::Experiment;
 use crate::experiment::scaling::ScaleRelease;
+use smolfed_data::federation::Federation;
+use smolfed_release::weight;
 use smolfed_release::{Channel, ClipBit, Encoding, Fault};
 
 /// Injects what is not in the release path itself.
-pub fn inject(fault: Fault, experiment: &mut Experiment, denominator: f64) {
+pub fn inject(
+    fault: Fault,
+    experiment: &mut Experiment,
+    federation: &Federation,
+    denominator: f64,
+) {
     let factor = match fault {
         Fault::NoiseDividedTwice => 1.0 / denominator,
         Fault::NoiseTooSmall => 0.9,
@@ -23,6 +30,12 @@ pub fn inject(fault: Fault, experiment: &mut Experiment, denominator: f64) {
     }
     match fault {
         Fault::RealisedDenominator => experiment.server.fixed_denominator = None,
+        Fault::DenominatorWeighted => {
+            let denominator = &mut experiment.server.fixed_denominator;
+            if let (Some(cap), Some(denominator)) = (experiment.release.weight_cap, denominator) {
+                *denominator *= weight::mean(cap, federation.sample_counts());
+            }
+        }
         Fault::SamplingRateTooLarge => {
             experiment.attendance = Attendance::Drawn(with_rate(&experiment.sampling, 1.1));
         }

@@ -114,16 +114,15 @@ impl<'a> Target<'a> {
         if experiment.trial.is_some() {
             return Err(TargetError::Selection);
         }
-        let expected = experiment.sampling.expected_cohort();
-        let denominator = experiment.server.fixed_denominator.unwrap_or(expected);
-        // Updates may be weighted by samples; canaries send as much as the largest weight allows.
-        experiment.release.weight_cap = None;
+        let denominator = denominator(&experiment);
         experiment.config.evaluate_every = 0;
         let fault = fault.placed(
             experiment.config.rounds,
             experiment.task().tensors().as_slice(),
         );
-        inject(fault, &mut experiment, denominator);
+        inject(fault, &mut experiment, federation, denominator);
+        // Updates may be weighted by samples; canaries send as much as the largest weight allows.
+        experiment.release.weight_cap = None;
         Ok(Self {
             experiment,
             federation,
@@ -360,6 +359,18 @@ impl<'a> Target<'a> {
             });
         }
         Ok(())
+    }
+}
+
+/// What sums are divided by, as it follows from the configuration: it depends on no data, even
+/// where that of the server does.
+fn denominator(experiment: &Experiment) -> f64 {
+    let (properties, sampling) = (experiment.method.properties(), &experiment.sampling);
+    let denominator = experiment.config.cohort.denominator;
+    match (properties.has_one_participant, properties.averages_over_all) {
+        (true, _) => 1.0,
+        (false, true) => f64::from(sampling.device_count()),
+        (false, false) => denominator.expected_updates(sampling.expected_cohort()),
     }
 }
 

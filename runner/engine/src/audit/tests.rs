@@ -283,6 +283,8 @@ fn every_wiring_fault_fails_its_direct_test() {
         (Fault::NoNoiseInOneRound, &[STD, REPEATED]),
         (Fault::NoNoiseInLastRound, &[STD, REPEATED]),
         (Fault::NoNoiseInOneBlock, &[STD, REPEATED]),
+        (Fault::NoNoiseFrom20480, &[STD, REPEATED]),
+        (Fault::NoiseBlocksRepeated, &[REPEATED]),
         (Fault::ClipSkipped, &[CHANGES]),
         (Fault::ClipSkippedForOneTensor, &[CHANGES]),
         (Fault::ClipSkippedFrom512, &[CHANGES]),
@@ -299,7 +301,24 @@ fn every_wiring_fault_fails_its_direct_test() {
         let is_nothing = expected.is_empty() && !found.is_empty();
         assert!(is_found && !is_nothing, "{}: {found:?}", fault.name());
     }
-    let found = failed(&local, Fault::NoNoiseAtOneDevice);
+    let apart = experiment(130, 5, POISSON, LOCAL);
+    for (fault, audited, test) in [
+        (Fault::NoNoiseAtOneDevice, &local, STD),
+        (Fault::NoNoiseWithoutUpdate, &local, STD),
+        (Fault::DeviceNoiseShared, &apart, REPEATED),
+    ] {
+        let found = failed(audited, fault);
+        assert!(found.contains(&test), "{}: {found:?}", fault.name());
+    }
+    let weights = "weighting = \"samples\"\nweight_cap = 3";
+    let weighted = experiment(
+        30,
+        3,
+        &format!("{POISSON}\n{weights}"),
+        "noise_multiplier = 3.0",
+    );
+    assert_eq!(failed(&weighted, Fault::None), [""; 0]);
+    let found = failed(&weighted, Fault::DenominatorWeighted);
     assert!(found.contains(&STD), "{found:?}");
 }
 

@@ -325,8 +325,8 @@ impl HelperParty {
         let mut integers = self.combination.of_sums(&sums, latest.len());
         let mut drawn = Zeroizing::new(vec![0; latest.len()]);
         if let Some(noise) = noise.filter(|_| !self.fault.is_helper_silent()) {
-            let (purpose, round) = (Purpose::HelperNoise, request.round);
-            add_noise(&mut drawn, noise, &self.root, purpose, round);
+            let number = self.fault.helper_number(request.round);
+            add_noise(&mut drawn, noise, &self.root, Purpose::HelperNoise, number);
         }
         for (sum, z) in integers.iter_mut().zip(drawn.iter()) {
             *sum = ring.reduce(sum.wrapping_sub(*z));

@@ -43,6 +43,7 @@ impl Party {
                 let sampler = terms.and_then(|terms| policy.accepts(terms).ok()?.1);
                 if let Some(sampler) = sampler.filter(|_| !fault.is_helper_silent()) {
                     let root = helper_root(root, helper);
+                    let number = fault.helper_number(number);
                     add_noise(&mut noise, &sampler, &root, Purpose::HelperNoise, number);
                 }
             }

@@ -1,7 +1,7 @@
 //! The noise of every round and of every block of coordinates: has it the std that is claimed, and
 //! is it independent of all other noise? Nobody sends anything but zeros.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rayon::prelude::*;
@@ -24,6 +24,10 @@ const MAX_RUNS: usize = 256;
 const KEPT: usize = 1 << 22;
 /// Coordinates of a small block.
 const BLOCK: usize = 64;
+
+/// Devices whose uploads are compared with each other in a run: how far they are from the first.
+/// Half of them are neighbours, and runs begin as many devices after each other.
+const DISTANCES: [u32; DEVICES] = [0, 1, 2, 3, 4, 5, 8, 16, 32, 64, 128, 256];
 
 /// What is observed of a run, and how it is compared.
 pub struct Layout {
@@ -59,7 +63,7 @@ impl Layout {
         // A run also draws a coin for each device, a few of which take as long as one value.
         let work = rounds as usize * values.max(device_count as usize / 8);
         let runs = (total / work.max(1)).clamp(1, MAX_RUNS);
-        let mut lags: Vec<usize> = (1..=32).chain((6..=13).map(|i| 1 << i)).collect();
+        let mut lags: Vec<usize> = (1..=32).chain((6..=14).map(|i| 1 << i)).collect();
         lags.extend((devices > 1).then_some(length));
         lags.retain(|lag| *lag < values);
         lags.sort_unstable();
@@ -82,11 +86,17 @@ impl Layout {
         self.length * self.devices.max(1)
     }
 
-    /// The devices that are seen in a run, ascending: all of them in turn.
+    /// The devices that are seen in a run, ascending.
     fn canaries(&self, run: usize) -> Vec<Canary> {
-        let device = |index| ((run * self.devices + index) % self.device_count as usize) as u32;
-        let mut devices: Vec<u32> = (0..self.devices).map(device).collect();
-        devices.sort_unstable();
+        let count = self.device_count;
+        let first = run as u32 * DISTANCES.len() as u32 / 2;
+        let mut devices = BTreeSet::new();
+        for distance in &DISTANCES[..self.devices] {
+            let mut device = (first + distance) % count;
+            while !devices.insert(device) {
+                device = (device + 1) % count;
+            }
+        }
         let canary = |device| Canary {
             devices: device..device + 1,
             support: 0..0,

@@ -40,6 +40,12 @@ fn each_fault_of_masks_and_parties_is_found() {
     let any = View::Coordinator;
     for (fault, view, test) in [
         (Fault::MaskReused, any, "masks of two rounds"),
+        (Fault::MaskRoundCut, any, "masks of two rounds"),
+        (
+            Fault::HelperNoiseReused,
+            View::Coordinator,
+            "noise of different rounds",
+        ),
         (
             Fault::OneAnswerTooMany,
             any,
