@@ -7,7 +7,7 @@
 //!
 //! | question | module |
 //! | --- | --- |
-//! | what is attacked? | [`target`], with the devices of [`canaries`] in a real [`source`] |
+//! | what is attacked? | [`target`], with the devices of [`canaries`] in one of the [`sources`] of runs |
 //! | what does an attacker know and compute? | [`attacker`], [`statistics`] |
 //! | which canaries does he find? | [`selection`] |
 //! | what does that prove? | [`attack`], [`bounds`] |
@@ -32,6 +32,7 @@ pub mod matrices;
 pub mod selection;
 pub mod sensitivity;
 pub mod source;
+pub mod sources;
 pub mod statistics;
 pub mod tails;
 pub mod target;

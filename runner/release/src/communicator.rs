@@ -2,7 +2,6 @@
 //! private travel between them, as on one machine they travel between threads. They belong to the
 //! server.
 
-#[cfg(any(test, feature = "faults"))]
 pub mod threads;
 
 /// The ranks of a run, as one of them sees them. All of them make the same calls in the same order,

@@ -111,6 +111,8 @@ pub enum Fault {
     MaskRoundCut,
     /// The denominator is multiplied by the mean weight of the devices (weights by samples).
     DenominatorWeighted,
+    /// A device trains on two ranks (several processes).
+    DeviceOnTwoRanks,
     /// No noise in the round of this number.
     #[value(skip)]
     NoNoiseIn(u32),
@@ -177,6 +179,16 @@ impl Fault {
             cohort.sort_unstable();
         }
         cohort
+    }
+
+    /// The devices of a rank, of which `part` of the cohort, in a row, are those without a fault.
+    #[must_use]
+    pub fn part<'a>(self, cohort: &'a [u32], part: &'a [u32]) -> &'a [u32] {
+        let (Self::DeviceOnTwoRanks, Some(first)) = (self.compiled(), part.first()) else {
+            return part;
+        };
+        let start = cohort.partition_point(|device| device < first);
+        &cohort[start.saturating_sub(1)..start + part.len()]
     }
 
     /// The number that names the noise streams of a round.
@@ -324,6 +336,7 @@ mod tests {
         );
         assert_eq!((none.bit_block(9), none.bit(-4)), (9, -4));
         assert_eq!((none.noise_device(70), none.helper_number(7)), (70, 7));
+        assert_eq!(none.part(&[1, 2, 3], &[2]), [2]);
         assert!(none.covers_absence() && none.mask_round(70_000) == 70_000);
         assert!(!Fault::NoNoiseAtOneDevice.has_noise_at(DEVICE, 39));
         let mut sum = vec![0; 9_000];

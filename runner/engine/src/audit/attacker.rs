@@ -64,13 +64,13 @@ impl<'a> Attacker<'a> {
     /// # Errors
     /// [`TargetError`] if a round breaks down.
     pub fn pair(&self, seed: u64, number: u64) -> Result<[Scores; 2], TargetError> {
-        let root = Root::from_seed(seed.wrapping_add(number));
-        let coins = coins(&root, self.canaries);
+        let seed = seed.wrapping_add(number);
+        let coins = coins(&Root::from_seed(seed), self.canaries);
         let opposite = coins.iter().map(|coin| !coin).collect();
-        Ok([self.run(&root, coins)?, self.run(&root, opposite)?])
+        Ok([self.run(seed, coins)?, self.run(seed, opposite)?])
     }
 
-    fn run(&self, root: &Root, is_in: Vec<bool>) -> Result<Scores, TargetError> {
+    fn run(&self, seed: u64, is_in: Vec<bool>) -> Result<Scores, TargetError> {
         let coordinates = if self.target.is_local() {
             1
         } else {
@@ -82,7 +82,7 @@ impl<'a> Attacker<'a> {
             .collect();
         let mut seen = Seen::new(is_in.len());
         if let Some(moments) = &self.moments {
-            let values = moments.released(root, &canaries, coordinates);
+            let values = moments.released(&Root::from_seed(seed), &canaries, coordinates);
             let claimed = moments.claimed(self.devices / self.uploads(), self.claimed.is_replaced);
             for upload in 0..self.uploads() {
                 seen.add_once(&claimed, &self.of_upload(upload, &values), &[]);
@@ -99,7 +99,7 @@ impl<'a> Attacker<'a> {
         };
         let joins = Joining::AsClaimed;
         self.target
-            .observe(root, coordinates, canaries, joins, see)?;
+            .observe(seed, coordinates, canaries, joins, see)?;
         Ok(seen.scores(&self.claimed, is_in))
     }
 

@@ -10,12 +10,14 @@
 //! | --- | --- |
 //! | std and independence of the noise | [`noise`] |
 //! | what one device can change | [`super::sensitivity`] |
+//! | how often each device counts | [`counts`] |
 //! | rate and independence of the cohorts | [`cohorts`] |
 //! | what is released beside the updates | [`channels`] |
 //! | masks and helpers of distributed trust | [`masks`] |
 //! | what is charged; δ(ε) for other ε than the claimed one | here |
 
 pub mod cohorts;
+pub mod counts;
 pub mod masks;
 pub mod noise;
 
@@ -65,6 +67,7 @@ pub fn audit(target: &Target<'_>, seed: u64, values: usize) -> Result<Vec<Check>
     }
     let mut checks = joined(checks);
     checks.push(sensitivity::check(target, seed, full)?);
+    checks.push(counts::check(target, seed)?);
     checks.extend(cohorts.checks());
     checks.push(charged(target, &charges));
     checks.extend(masks::checks(target, seed));

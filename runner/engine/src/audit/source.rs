@@ -7,7 +7,7 @@
 
 use crate::attendance::Attendance;
 use crate::audit::canaries::Canaries;
-use crate::method::contract::{Assignment, Learner};
+use crate::method::contract::{Assignment, Learner, Store};
 use crate::source::{CohortSum, Draw, Source, SourceError};
 use smolfed_core::stream::Root;
 use smolfed_release::PrivateSum;
@@ -77,6 +77,10 @@ impl<'a> CanarySource<'a> {
 }
 
 impl Source for CanarySource<'_> {
+    fn begin(&mut self, store: Option<&Store<'_>>) -> Result<(), SourceError> {
+        self.devices.begin(store)
+    }
+
     fn draw(
         &mut self,
         attendance: &Attendance,

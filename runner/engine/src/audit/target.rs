@@ -7,18 +7,19 @@ use std::sync::Arc;
 
 use smolfed_accounting::{Adjacency, Delta, PrivacyEvent, PrivacyLoss, Sampling};
 use smolfed_core::params::ClipNorm;
-use smolfed_core::stream::Root;
 
 use super::canaries::{Canaries, Canary, Sends};
 use super::injection::{charged, inject};
 use super::source::CanarySource;
+use super::sources::{AuditedSource, SimulatedDevices};
 use super::view::View;
+use crate::check::ExperimentError;
 use crate::experiment::Experiment;
 use crate::experiment::scaling::ScaleRelease;
 use crate::method::contract::MethodProperties;
 use crate::method::state::StateError;
 use crate::round::{RoundError, TrainingLoop, TrainingState};
-use crate::source::Simulated;
+use crate::source::{Source, SourceError};
 use smolfed_data::federation::Federation;
 use smolfed_release::Fault;
 
@@ -49,6 +50,12 @@ pub enum TargetError {
     /// A round broke down.
     #[error(transparent)]
     Round(#[from] RoundError),
+    /// The experiment has no randomness of its own.
+    #[error(transparent)]
+    Experiment(#[from] ExperimentError),
+    /// A source could not begin.
+    #[error(transparent)]
+    Source(#[from] SourceError),
     /// The canaries could not be set up.
     #[error(transparent)]
     States(#[from] StateError),
@@ -79,6 +86,10 @@ pub struct Target<'a> {
     denominator: f64,
     /// Whose view is attacked.
     view: View,
+    /// Where the devices are.
+    devices: &'a dyn AuditedSource,
+    /// Whether uploads are summed up even where the attacker sees each by itself.
+    is_summed: bool,
 }
 
 /// The noise that is claimed for each part of what a device sends in a round.
@@ -129,7 +140,24 @@ impl<'a> Target<'a> {
             fault,
             denominator,
             view: View::default(),
+            devices: &SimulatedDevices,
+            is_summed: false,
         })
+    }
+
+    /// The same with devices of this kind.
+    #[must_use]
+    pub fn with_devices(self, devices: &'a dyn AuditedSource) -> Self {
+        Self { devices, ..self }
+    }
+
+    /// The same where all uploads are summed up, as a run does.
+    #[must_use]
+    pub fn summed(&self) -> Self {
+        Self {
+            is_summed: true,
+            ..self.clone()
+        }
     }
 
     /// The same as this party sees it.
@@ -179,7 +207,7 @@ impl<'a> Target<'a> {
     /// Whether the attacker sees each upload by itself.
     #[must_use]
     pub fn is_local(&self) -> bool {
-        self.experiment.release.mechanism.is_local()
+        self.experiment.release.mechanism.is_local() && !self.is_summed
     }
 
     /// Whether the attacker knows who takes part.
@@ -290,13 +318,14 @@ impl<'a> Target<'a> {
 
     /// One run with these canaries; `see` is shown every round.
     ///
-    /// `coordinates` is the length of an update.
+    /// * `seed` gives all randomness.
+    /// * `coordinates` is the length of an update.
     ///
     /// # Errors
     /// [`TargetError`] if a round breaks down.
     pub fn observe(
         &self,
-        root: &Root,
+        seed: u64,
         coordinates: usize,
         canaries: Vec<Canary>,
         joins: Joining,
@@ -321,26 +350,40 @@ impl<'a> Target<'a> {
             },
             sees_uploads: self.is_local(),
         };
-        let experiment = Experiment {
+        let mut experiment = Experiment {
             method: Arc::new(canaries.clone()),
             ..self.experiment.clone()
         };
-        let mut devices = Simulated(self.federation);
-        let mut source = CanarySource::new(&mut devices, &canaries);
-        let state = TrainingState::new(&experiment);
+        experiment.config.seed = seed;
+        let mut rounds = |devices: &mut dyn Source| {
+            let mut source = CanarySource::new(devices, &canaries);
+            self.rounds_with(&mut source, &experiment, &mut see)
+        };
+        self.devices.run(&experiment, self.federation, &mut rounds)
+    }
+
+    /// All rounds of a run.
+    fn rounds_with(
+        &self,
+        source: &mut CanarySource<'_>,
+        experiment: &Experiment,
+        see: &mut dyn FnMut(&Observation<'_>),
+    ) -> Result<(), TargetError> {
+        let root = experiment.root()?;
+        let state = TrainingState::new(experiment);
         let (federation, own_root) = (self.federation, root.clone());
-        let mut training =
-            TrainingLoop::new(&experiment, federation, own_root, &state, None, None)?;
+        let mut training = TrainingLoop::new(experiment, federation, own_root, &state, None, None)?;
+        source.begin(None)?;
         while !training.is_done() {
             let round = training.round();
             let adaptive = training.clip_norm();
             let fixed = || Some(experiment.release.encoding.grid()?.clip_norm());
             let clip_norm = adaptive.or_else(fixed).map_or(1.0, ClipNorm::get);
             let unit = self.denominator / f64::from(clip_norm);
-            let Some(released) = training.step(&mut source)?.released else {
+            let Some(released) = training.step(source)?.released else {
                 continue;
             };
-            let released = self.view.of_release(released, &experiment, root, round);
+            let released = self.view.of_release(released, experiment, &root, round);
             let average = experiment.server.average(&released);
             let values = average.iter().map(|x| f64::from(*x) * unit).collect();
             let bits = match self.is_local() {

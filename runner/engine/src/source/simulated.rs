@@ -104,6 +104,7 @@ pub fn train_part(
     let context = &mut RoundContext { ranks, remote };
     let before = learner.before(assignment, cohort, context);
     let devices = part(ranks, cohort, |device| federation.sample_count(device));
+    let devices = assignment.release.fault.part(cohort, devices);
     // A rank that failed has nothing to train, and says so where the others wait for it.
     let devices = if before.is_ok() { devices } else { &[] };
     let asked = asked(assignment);

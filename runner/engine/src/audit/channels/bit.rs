@@ -2,7 +2,6 @@
 //! tested together with the update, as it is claimed.
 
 use rayon::prelude::*;
-use smolfed_core::stream::Root;
 
 use crate::audit::canaries::{Canary, Sends};
 use crate::audit::channel::DEVICES;
@@ -57,7 +56,7 @@ impl Channel for Bit<'_> {
         let update = self.target.multipliers(&self.target.event()).update;
         let runs = (values / COST / rounds).max(2);
         let observe = |run: usize| -> Result<Vec<Round>, TargetError> {
-            let root = Root::from_seed(seed.wrapping_add(SEEDS + run as u64));
+            let seed = seed.wrapping_add(SEEDS + run as u64);
             let mut seen = Vec::with_capacity(rounds);
             let see = |round: &Observation<'_>| {
                 let values: Vec<f64> = round.values.iter().map(|x| x / update).collect();
@@ -68,7 +67,7 @@ impl Channel for Bit<'_> {
             };
             let (canaries, joins) = (self.canaries(), Joining::Always);
             let target = self.target;
-            target.observe(&root, COORDINATES, canaries, joins, see)?;
+            target.observe(seed, COORDINATES, canaries, joins, see)?;
             Ok(seen)
         };
         let seen = (0..runs).into_par_iter().map(observe);

@@ -114,14 +114,14 @@ impl Channel for Moments<'_> {
             false => Vec::new(),
         };
         let observe = |run: usize| -> Result<[Vec<f64>; 2], TargetError> {
-            let root = Root::from_seed(seed.wrapping_add(SEEDS[0] + run as u64));
-            let moments = self.released(&root, &canaries, length);
+            let seed = seed.wrapping_add(SEEDS[0] + run as u64);
+            let moments = self.released(&Root::from_seed(seed), &canaries, length);
             let mut updates = Vec::new();
             let see = |round: &Observation<'_>| {
                 updates = round.values.iter().map(|x| x / update).collect();
             };
             let (canaries, joins) = (canaries.clone(), Joining::Always);
-            first_round.observe(&root, length, canaries, joins, see)?;
+            first_round.observe(seed, length, canaries, joins, see)?;
             let scaled = moments.iter().map(|x| x / self.multiplier());
             Ok([scaled.collect(), updates])
         };

@@ -6,7 +6,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rayon::prelude::*;
 use smolfed_accounting::PrivacyEvent;
-use smolfed_core::stream::Root;
 
 use super::cohorts::{Cohorts, pairs_of_rounds};
 use crate::audit::canaries::{Canary, Sends};
@@ -160,7 +159,7 @@ impl Noise {
     ) -> Result<Self, TargetError> {
         let observe = |run: usize| -> Result<(Self, Cohorts), TargetError> {
             let number = SEEDS + ((layout.length as u64) << 20) + run as u64;
-            let root = Root::from_seed(seed.wrapping_add(number));
+            let seed = seed.wrapping_add(number);
             let mut noise = Self::default();
             let mut drawn = cohorts.empty();
             let mut kept = Vec::with_capacity(layout.rounds as usize);
@@ -172,7 +171,7 @@ impl Noise {
                 kept.push(layout.kept(&scaled));
                 drawn.add_round(seen.drawn);
             };
-            target.observe(&root, layout.length, canaries, Joining::Always, see)?;
+            target.observe(seed, layout.length, canaries, Joining::Always, see)?;
             noise.add_pairs(layout, &kept);
             drawn.add_run();
             Ok((noise, drawn))
