@@ -41,10 +41,12 @@
 //! | [`backoff`] | growing pauses between attempts to connect |
 //! | [`keys`] | the keys of a fleet, and the round numbers that it has used |
 //! | [`lock`] | taking a lock |
+//! | [`audit`] | a fleet in one process, for audits |
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
 
 pub mod admission;
+pub mod audit;
 pub mod backoff;
 pub mod chains;
 pub mod connection;

@@ -9,6 +9,7 @@ mod endpoint;
 mod files;
 #[cfg(feature = "mqtt")]
 mod login;
+mod memory;
 #[cfg(feature = "mqtt")]
 mod mqtt;
 mod options;
@@ -29,6 +30,7 @@ use smolfed_data::missing_feature::MissingFeature;
 
 pub use endpoint::{Accepted, Connecting, Endpoint, Listener, Transport};
 pub use files::{OptionsError, TransportFiles};
+pub(crate) use memory::pipe;
 pub use options::Options;
 
 /// All transports of this program.

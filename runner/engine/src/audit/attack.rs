@@ -54,6 +54,7 @@ impl Size {
         /// upload by itself (local trust).
         const COSTS: [f64; 5] = [3_500.0, 5.0, 100.0, 700.0, 900.0];
         const BUDGET: f64 = 1e10;
+        let budget = BUDGET / f64::from(target.devices().slowness());
         let sampling = target.event().sampling;
         let updates = sampling.sampling_rate().unwrap_or(1.0) / 2.0;
         let devices = f64::from(target.devices_per_user());
@@ -68,7 +69,7 @@ impl Size {
         let of_moments = COSTS[0] + (COSTS[2] + COSTS[3] * devices / 2.0) * canaries;
         let once = target.moments().map_or(RUN, |_| RUN + of_moments);
         let pair = 2.0 * (once + f64::from(target.rounds()) * round);
-        (BUDGET / pair).clamp(200.0, 100_000.0) as u32
+        (budget / pair).clamp(200.0, 100_000.0) as u32
     }
 }
 

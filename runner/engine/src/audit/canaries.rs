@@ -96,7 +96,9 @@ pub struct Canaries {
 }
 
 impl Canaries {
-    fn canary_of(&self, device: u32) -> Option<&Canary> {
+    /// The canary whose device this is.
+    #[must_use]
+    pub fn canary_of(&self, device: u32) -> Option<&Canary> {
         let first = self.canaries.partition_point(|c| c.devices.end <= device);
         let found = self.canaries.get(first);
         found.filter(|canary| canary.devices.contains(&device))
@@ -144,6 +146,11 @@ impl Method for Canaries {
 struct CanaryLearner<'a>(&'a Canaries);
 
 impl Learner for CanaryLearner<'_> {
+    /// Zeros: what a canary sends does not depend on the rounds before.
+    fn model_for_devices(&self, shared: &[f32]) -> Vec<f32> {
+        vec![0.0; shared.len()]
+    }
+
     fn trainer<'a>(&'a self, assignment: &'a Assignment<'a>) -> Box<dyn Trainer + 'a> {
         Box::new(CanaryTrainer {
             canaries: self.0,

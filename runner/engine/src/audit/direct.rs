@@ -39,6 +39,9 @@ pub const VALUES: usize = 1 << 20;
 /// than a block that is drawn again after four, or left out, can hide behind.
 const BLOCKS: usize = 6;
 
+/// Values of noise for the direct tests of a source alone.
+pub const VALUES_OF_SOURCE: usize = 1 << 17;
+
 /// All direct tests of an experiment, with about so many values of noise; `seed` gives their
 /// randomness.
 ///
@@ -74,6 +77,24 @@ pub fn audit(target: &Target<'_>, seed: u64, values: usize) -> Result<Vec<Check>
     for channel in channels::of_updates(target) {
         checks.extend(channel.checks(seed, values)?);
     }
+    Ok(checks)
+}
+
+/// The direct tests of the source itself, whose other ones look at what all sources share: who is
+/// drawn, what devices add, and the noise, for updates of the model's length.
+///
+/// # Errors
+/// [`TargetError`] if a round breaks down.
+pub fn of_source(target: &Target<'_>, seed: u64, values: usize) -> Result<Vec<Check>, TargetError> {
+    let claim = target.event();
+    let length = target.tensors().iter().sum();
+    let mut cohorts = Cohorts::new(claim.sampling, target.rounds());
+    let layout = Layout::new(target, &claim, length, values);
+    let noise = Noise::observe(target, &layout, seed, &mut cohorts)?;
+    let mut checks = noise.checks(&layout);
+    checks.push(sensitivity::check(target, seed, length)?);
+    checks.push(counts::check(target, seed)?);
+    checks.extend(cohorts.checks());
     Ok(checks)
 }
 

@@ -1,6 +1,7 @@
 //! The sources that an audit attacks, each with the code that runs have: devices of a simulation in
 //! one process, and on several ranks. Another crate may have more.
 
+use crate::audit::canaries::Canaries;
 use crate::audit::target::TargetError;
 use crate::experiment::Experiment;
 use crate::source::Source;
@@ -17,14 +18,24 @@ pub type Rounds<'a> = dyn FnMut(&mut dyn Source) -> Result<(), TargetError> + 'a
 
 /// A kind of source that an audit attacks.
 pub trait AuditedSource: std::fmt::Debug + Sync {
-    /// Makes a source for one run of this experiment, whose seed is that of all randomness, and has
-    /// its rounds run with it.
+    /// How often a run with devices of a simulation takes place in the time of one with this
+    /// source, about: an audit by default has so many fewer of them.
+    fn slowness(&self) -> u32;
+
+    /// Whether it can run this experiment.
+    fn fits(&self, _: &Experiment) -> bool {
+        true
+    }
+
+    /// Makes a source for one run of this experiment, whose seed is that of all randomness and whose
+    /// method is that of the canaries, and has its rounds run with it.
     ///
     /// # Errors
     /// Those of the rounds.
     fn run(
         &self,
         experiment: &Experiment,
+        canaries: &Canaries,
         federation: &Federation,
         rounds: &mut Rounds<'_>,
     ) -> Result<(), TargetError>;
@@ -35,9 +46,14 @@ pub trait AuditedSource: std::fmt::Debug + Sync {
 pub struct SimulatedDevices;
 
 impl AuditedSource for SimulatedDevices {
+    fn slowness(&self) -> u32 {
+        1
+    }
+
     fn run(
         &self,
         _: &Experiment,
+        _: &Canaries,
         federation: &Federation,
         rounds: &mut Rounds<'_>,
     ) -> Result<(), TargetError> {
@@ -50,9 +66,14 @@ impl AuditedSource for SimulatedDevices {
 pub struct RankedDevices;
 
 impl AuditedSource for RankedDevices {
+    fn slowness(&self) -> u32 {
+        20
+    }
+
     fn run(
         &self,
         experiment: &Experiment,
+        _: &Canaries,
         federation: &Federation,
         rounds: &mut Rounds<'_>,
     ) -> Result<(), TargetError> {

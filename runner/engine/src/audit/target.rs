@@ -151,6 +151,12 @@ impl<'a> Target<'a> {
         Self { devices, ..self }
     }
 
+    /// Where the devices are.
+    #[must_use]
+    pub const fn devices(&self) -> &'a dyn AuditedSource {
+        self.devices
+    }
+
     /// The same where all uploads are summed up, as a run does.
     #[must_use]
     pub fn summed(&self) -> Self {
@@ -174,7 +180,7 @@ impl<'a> Target<'a> {
 
     /// The experiment, with its fault.
     #[must_use]
-    pub(super) const fn experiment(&self) -> &Experiment {
+    pub const fn experiment(&self) -> &Experiment {
         &self.experiment
     }
 
@@ -359,7 +365,8 @@ impl<'a> Target<'a> {
             let mut source = CanarySource::new(devices, &canaries);
             self.rounds_with(&mut source, &experiment, &mut see)
         };
-        self.devices.run(&experiment, self.federation, &mut rounds)
+        self.devices
+            .run(&experiment, &canaries, self.federation, &mut rounds)
     }
 
     /// All rounds of a run.

@@ -1,0 +1,226 @@
+//! A fleet that an audit attacks: the coordinator as it serves, and devices of this process at the
+//! other end of pipes in memory, with the sessions that boards have.
+//!
+//! A canary is a device with one sample of a linear regression. Its features are large where the
+//! canary's update is to be, and its target is larger still: each local step leads far along the
+//! features, and clipping leaves the longest update that is allowed. The bias gets too little to
+//! reach the grid. A device that sends nothing has a sample without features, of which it learns
+//! nothing: its update is zero.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use smolfed_accounting::TrustModel;
+use smolfed_core::crypto::Key;
+use smolfed_core::harness::Ram;
+use smolfed_core::identity::Identity;
+use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
+use smolfed_core::model::{BATCH_GROUP, Linear, Model};
+use smolfed_core::params::NoiseMultiplier;
+use smolfed_core::samples::SampleSlice;
+use smolfed_core::session::{Policy, Session};
+use smolfed_core::stream::{Purpose, StreamId};
+use smolfed_core::wire::message::ModelShape;
+use tokio::io::DuplexStream;
+use tokio_util::sync::CancellationToken;
+
+use crate::coordinator::{Coordinator, Endpoints};
+use crate::device::client::exchange;
+use crate::device::memory::SessionMemory;
+use crate::keys::FleetKeys;
+use crate::keys::file::{KeyFile, Secret};
+use crate::keys::passphrase::PassphraseSource;
+use crate::peer::Terms;
+use crate::source::Fleet;
+use crate::transport::{Options, pipe};
+use smolfed_data::federation::Federation;
+use smolfed_engine::audit::canaries::{Canaries, Sends};
+use smolfed_engine::audit::sources::{AuditedSource, Rounds};
+use smolfed_engine::audit::target::TargetError;
+use smolfed_engine::experiment::Experiment;
+use smolfed_engine::run_files::records::RecordFile;
+use smolfed_engine::source::SourceError;
+use smolfed_release::durable::replace_private;
+
+/// Devices with a session, the first ones; all others are simulated.
+const REAL: u32 = 8;
+/// How long a round waits for a device. None is ever late but for a bug.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// A feature of a canary: over it, the bias of an update is less than a step of the grid.
+const FEATURE: f32 = 4e6;
+/// Its target: far beyond what the longest update predicts.
+const TARGET: f32 = 1e9;
+
+/// Devices of a fleet among simulated ones.
+#[derive(Clone, Copy, Debug)]
+pub struct FleetDevices;
+
+impl AuditedSource for FleetDevices {
+    fn slowness(&self) -> u32 {
+        500
+    }
+
+    /// Real devices with masks need helpers in other processes.
+    fn fits(&self, experiment: &Experiment) -> bool {
+        let trust = experiment.privacy().event().trust;
+        !matches!(trust, TrustModel::Distributed(_))
+    }
+
+    fn run(
+        &self,
+        experiment: &Experiment,
+        canaries: &Canaries,
+        federation: &Federation,
+        rounds: &mut Rounds<'_>,
+    ) -> Result<(), TargetError> {
+        let dir = tempfile::tempdir().map_err(failed)?;
+        let model = Linear::new(canaries.coordinates.saturating_sub(1));
+        let shape = ModelShape::of(&model).ok_or_else(|| failed("the model is too large"))?;
+        let terms = Terms {
+            shape,
+            local_noise: experiment.privacy().event().trust == TrustModel::Local,
+            handshake: false,
+        };
+        let devices = 0..REAL.min(federation.device_count());
+        let (addresses, ends): (Vec<_>, Vec<_>) = devices.clone().map(|_| pipe()).unzip();
+        let keys = keys(dir.path(), devices.clone()).map_err(failed)?;
+        let records = RecordFile::open(&dir.path().join("participation.jsonl"), 0);
+        let records = records.map_err(SourceError::from)?;
+        let root = experiment.root()?;
+        let stop = CancellationToken::new();
+        std::thread::scope(|scope| {
+            let _stopped = stop.clone().drop_guard();
+            for (device, end) in devices.zip(ends) {
+                let sample = Sample::new(canaries, device);
+                let (identity, stop) = (
+                    Identity {
+                        device,
+                        root: root.clone(),
+                    },
+                    &stop,
+                );
+                scope.spawn(move || sample.take_part(model, identity, end, stop));
+            }
+            let endpoints = Endpoints {
+                dial: addresses,
+                listen: Vec::new(),
+                options: Options::default(),
+                timeout: TIMEOUT,
+                max_connections: None,
+                in_flight: REAL as usize,
+                strikes: 0,
+                requires_x25519: false,
+            };
+            let fleet = Coordinator::new(keys, terms, &endpoints).map_err(failed)?;
+            rounds(&mut Fleet::new(fleet, federation, terms, 0, 0, records))
+        })
+    }
+}
+
+fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> TargetError {
+    SourceError::Fleet(error.into()).into()
+}
+
+/// The key of a device.
+fn secret(device: u32) -> [u8; 32] {
+    [device as u8 + 1; 32]
+}
+
+/// The keys of the devices, as a coordinator reads them.
+fn keys(
+    dir: &Path,
+    devices: impl Iterator<Item = u32>,
+) -> Result<FleetKeys, Box<dyn std::error::Error + Send + Sync>> {
+    let keys: BTreeMap<u32, Secret> = devices
+        .map(|device| (device, Secret::new(secret(device))))
+        .collect();
+    let file = KeyFile {
+        keys,
+        ..KeyFile::default()
+    };
+    let path = dir.join("keys.toml");
+    replace_private(&path, file.to_toml().as_bytes())?;
+    Ok(FleetKeys::open(&path, PassphraseSource::find(None))?)
+}
+
+/// The sample of a device.
+struct Sample {
+    features: Vec<f32>,
+    target: f32,
+}
+
+impl Sample {
+    /// Of which the device learns what it is to send.
+    fn new(canaries: &Canaries, device: u32) -> Self {
+        let mut features = vec![0.0; canaries.coordinates.saturating_sub(1)];
+        let sign = canaries.canary_of(device).map(|canary| canary.sends);
+        let target = match sign {
+            Some(Sends::Update) => TARGET,
+            Some(Sends::Opposite) => -TARGET,
+            Some(Sends::Zero | Sends::Nothing) | None => 0.0,
+        };
+        let support = canaries
+            .canary_of(device)
+            .map(|canary| canary.support.clone());
+        let mut support = support.unwrap_or_default();
+        let has_bias = support.contains(&features.len());
+        support.end = support.end.min(features.len());
+        if let Some(features) = features.get_mut(support).filter(|_| target != 0.0) {
+            // The bias is one of the entries, which are all the same.
+            features.fill(if has_bias { 1.0 } else { FEATURE });
+        }
+        Self { features, target }
+    }
+
+    /// Takes part in rounds with the session of a board.
+    fn take_part(
+        &self,
+        model: Linear<usize>,
+        identity: Identity,
+        mut end: DuplexStream,
+        stop: &CancellationToken,
+    ) {
+        let (device, targets) = (identity.device, [self.target]);
+        let policy = Policy {
+            limits: Limits {
+                budget: Budget(u32::MAX),
+                separation: Separation::NONE,
+                max_jump: MaxJump::DEFAULT,
+            },
+            min_noise_multiplier: NoiseMultiplier::NONE,
+            min_matrix_noise_multiplier: NoiseMultiplier::NONE,
+            max_epochs: u32::MAX,
+            hides_number: false,
+            helpers: 0,
+        };
+        let nonces = identity.root.stream(StreamId {
+            purpose: Purpose::SessionNonces,
+            round: 0,
+            device,
+        });
+        let scratch = model.scratch_count(BATCH_GROUP);
+        let mut memory = SessionMemory::new(&model, targets.len(), scratch);
+        // Where one of them fails, the round has no answer of this device, and the audit fails.
+        let Ok(samples) = SampleSlice::new(&self.features, &targets, self.features.len()) else {
+            return;
+        };
+        let key = Key::from_secret(secret(device));
+        let Ok(ledger) = Ledger::create(Ram::blank(), [3; 8], key) else {
+            return;
+        };
+        let session = Session::new(identity, policy, model, memory.borrow(), ledger, nonces);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        if let (Ok(mut session), Ok(runtime)) = (session, runtime) {
+            session.set_window(16);
+            let report = &mut |_| {};
+            // The pipe breaks when the coordinator has ended.
+            let _ = runtime.block_on(exchange(&mut session, &samples, &mut end, stop, report));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
