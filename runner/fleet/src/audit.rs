@@ -1,11 +1,11 @@
 //! A fleet that an audit attacks: the coordinator as it serves, and devices of this process at the
 //! other end of pipes in memory, with the sessions that boards have.
 //!
-//! A canary is a device with one sample of a linear regression. Its features are large where the
-//! canary's update is to be, and its target is larger still: each local step leads far along the
-//! features, and clipping leaves the longest update that is allowed. The bias gets too little to
-//! reach the grid. A device that sends nothing has a sample without features, of which it learns
-//! nothing: its update is zero.
+//! A canary is a device with one sample of a logistic regression, whose features are huge where the
+//! canary's update is to be. The first local step leads far along the features, after which the
+//! prediction is certain and the gradient is zero, and clipping leaves the longest update that is
+//! allowed. The bias gets too little to reach the grid. The training of all other devices fails:
+//! they have no update.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use smolfed_core::crypto::Key;
 use smolfed_core::harness::Ram;
 use smolfed_core::identity::Identity;
 use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
-use smolfed_core::model::{BATCH_GROUP, Linear, Model};
+use smolfed_core::model::{BATCH_GROUP, Logistic, Model};
 use smolfed_core::params::NoiseMultiplier;
 use smolfed_core::samples::SampleSlice;
 use smolfed_core::session::{Policy, Session};
@@ -48,9 +48,7 @@ const REAL: u32 = 8;
 /// How long a round waits for a device. None is ever late but for a bug.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// A feature of a canary: over it, the bias of an update is less than a step of the grid.
-const FEATURE: f32 = 4e6;
-/// Its target: far beyond what the longest update predicts.
-const TARGET: f32 = 1e9;
+const FEATURE: f32 = 1e9;
 
 /// Devices of a fleet among simulated ones.
 #[derive(Clone, Copy, Debug)]
@@ -61,10 +59,12 @@ impl AuditedSource for FleetDevices {
         500
     }
 
-    /// Real devices with masks need helpers in other processes.
+    /// Real devices with masks need helpers in other processes, and smoothed gradients lead
+    /// elsewhere.
     fn fits(&self, experiment: &Experiment) -> bool {
         let trust = experiment.privacy().event().trust;
-        !matches!(trust, TrustModel::Distributed(_))
+        let smoothing = experiment.training_in(0).gradient_smoothing;
+        !matches!(trust, TrustModel::Distributed(_)) && smoothing.is_none()
     }
 
     fn run(
@@ -75,7 +75,7 @@ impl AuditedSource for FleetDevices {
         rounds: &mut Rounds<'_>,
     ) -> Result<(), TargetError> {
         let dir = tempfile::tempdir().map_err(failed)?;
-        let model = Linear::new(canaries.coordinates.saturating_sub(1));
+        let model = Logistic::new(canaries.coordinates.saturating_sub(1));
         let shape = ModelShape::of(&model).ok_or_else(|| failed("the model is too large"))?;
         let terms = Terms {
             shape,
@@ -147,41 +147,42 @@ fn keys(
 /// The sample of a device.
 struct Sample {
     features: Vec<f32>,
-    target: f32,
+    class: u16,
 }
 
 impl Sample {
     /// Of which the device learns what it is to send.
     fn new(canaries: &Canaries, device: u32) -> Self {
-        let mut features = vec![0.0; canaries.coordinates.saturating_sub(1)];
-        let sign = canaries.canary_of(device).map(|canary| canary.sends);
-        let target = match sign {
-            Some(Sends::Update) => TARGET,
-            Some(Sends::Opposite) => -TARGET,
-            Some(Sends::Zero | Sends::Nothing) | None => 0.0,
+        let length = canaries.coordinates.saturating_sub(1);
+        let canary = canaries.canary_of(device);
+        let class = match canary.map(|canary| canary.sends) {
+            Some(Sends::Update) => 1,
+            Some(Sends::Opposite) => 0,
+            Some(Sends::Zero | Sends::Nothing) | None => {
+                let features = vec![f32::INFINITY; length];
+                return Self { features, class: 0 };
+            }
         };
-        let support = canaries
-            .canary_of(device)
-            .map(|canary| canary.support.clone());
+        let mut features = vec![0.0; length];
+        let support = canary.map(|canary| canary.support.clone());
         let mut support = support.unwrap_or_default();
-        let has_bias = support.contains(&features.len());
-        support.end = support.end.min(features.len());
-        if let Some(features) = features.get_mut(support).filter(|_| target != 0.0) {
-            // The bias is one of the entries, which are all the same.
-            features.fill(if has_bias { 1.0 } else { FEATURE });
+        // The last coordinate is the bias.
+        support.end = support.end.min(length);
+        if let Some(features) = features.get_mut(support) {
+            features.fill(FEATURE);
         }
-        Self { features, target }
+        Self { features, class }
     }
 
     /// Takes part in rounds with the session of a board.
     fn take_part(
         &self,
-        model: Linear<usize>,
+        model: Logistic<usize>,
         identity: Identity,
         mut end: DuplexStream,
         stop: &CancellationToken,
     ) {
-        let (device, targets) = (identity.device, [self.target]);
+        let (device, targets) = (identity.device, [self.class]);
         let policy = Policy {
             limits: Limits {
                 budget: Budget(u32::MAX),

@@ -113,6 +113,10 @@ pub enum Fault {
     DenominatorWeighted,
     /// A device trains on two ranks (several processes).
     DeviceOnTwoRanks,
+    /// Only the first step of a round has noise (noise of each step).
+    NoiseOnFirstStepOnly,
+    /// The noise on the score of a trial is a fifth smaller than is claimed (private selection).
+    ScoreNoiseTooSmall,
     /// No noise in the round of this number.
     #[value(skip)]
     NoNoiseIn(u32),
@@ -289,6 +293,11 @@ impl Fault {
         !matches!(self.compiled(), Self::NoNoiseWithoutUpdate)
     }
 
+    /// Whether each step of a device has noise.
+    pub(super) const fn covers_each_step(self) -> bool {
+        !matches!(self.compiled(), Self::NoiseOnFirstStepOnly)
+    }
+
     /// The device that names the noise streams of a device.
     pub(super) const fn noise_device(self, device: u32) -> u32 {
         match self.compiled() {
@@ -337,6 +346,7 @@ mod tests {
         assert_eq!((none.bit_block(9), none.bit(-4)), (9, -4));
         assert_eq!((none.noise_device(70), none.helper_number(7)), (70, 7));
         assert_eq!(none.part(&[1, 2, 3], &[2]), [2]);
+        assert!(none.covers_each_step());
         assert!(none.covers_absence() && none.mask_round(70_000) == 70_000);
         assert!(!Fault::NoNoiseAtOneDevice.has_noise_at(DEVICE, 39));
         let mut sum = vec![0; 9_000];

@@ -189,6 +189,11 @@ impl<'a> Uploads<'a> {
         let has_stream = is_stepwise || noise.is_some();
         let mut stream = has_stream.then(|| self.noise_stream(purpose, device));
         self.sent.fill(0);
+        let of_steps = noise.filter(|_| self.release.fault.covers_each_step());
+        if let (None, true, Some(noise), Some(stream)) = (of_steps, is_stepwise, noise, &mut stream)
+        {
+            noise.add_to(&mut self.sent, stream);
+        }
         let mut contribution = Contribution {
             update: &mut self.update,
             steps: None,
@@ -198,7 +203,7 @@ impl<'a> Uploads<'a> {
         if let (true, Some(grid)) = (is_stepwise, self.release.encoding.grid()) {
             contribution.steps = stream.take().map(|stream| NoisySteps {
                 grid,
-                noise,
+                noise: of_steps,
                 stream,
                 sent: &mut self.sent,
                 clipped: 0,

@@ -88,6 +88,8 @@ pub struct Canaries {
     pub canaries: Vec<Canary>,
     /// Whether the canaries take part in every round, drawn or not.
     pub is_forced: bool,
+    /// Whether no other devices take part.
+    pub are_alone: bool,
     /// Rounds from this one on have no canaries: they have taken part as often as is claimed.
     pub joins: u32,
     /// Whether the attacker sees each upload by itself (local trust): what is released are then
@@ -114,6 +116,9 @@ impl Canaries {
     #[must_use]
     pub fn cohort(&self, mut drawn: Vec<u32>, round: u32) -> Vec<u32> {
         let is_late = round >= self.joins;
+        if self.are_alone {
+            drawn.clear();
+        }
         if self.is_forced && !is_late {
             drawn.extend(self.devices());
             drawn.sort_unstable();
@@ -174,14 +179,43 @@ impl Trainer for CanaryTrainer<'_> {
             return Err(TrainError::Diverged.to_string());
         };
         let sender = self.canaries.canary_of(device);
+        let bound = grid.clip_norm().get();
+        if let (Some(canary), true) = (sender, contribution.steps().is_some()) {
+            return self.train_in_steps(device, canary, bound, contribution);
+        }
         let sender = sender.filter(|canary| canary.sends != Sends::Zero);
         let canary = sender.ok_or(NO_UPDATE)?;
         let is_too_long = canary.sends_a_clipped_update();
-        canary.write(grid.clip_norm().get(), is_too_long, contribution.update());
+        canary.write(bound, is_too_long, contribution.update());
         let mut report = TrainReport::default();
         contribution
             .clip(&mut report)
             .map_err(|error| error.to_string())?;
         Ok(report)
+    }
+}
+
+impl CanaryTrainer<'_> {
+    /// Releases a gradient in each step. A device that sends zeros has gradients of zeros, with the
+    /// noise of others. Of devices without a coordinate, every second has no update: it draws its
+    /// noise in another order.
+    fn train_in_steps(
+        &self,
+        device: u32,
+        canary: &Canary,
+        bound: f32,
+        contribution: &mut Contribution<'_>,
+    ) -> Result<TrainReport, String> {
+        if canary.support.is_empty() && device.is_multiple_of(2) {
+            return Err(NO_UPDATE.to_owned());
+        }
+        let mut gradient = vec![0.0; self.assignment.global.len()];
+        for _ in 0..self.assignment.release.timing.releases() {
+            canary.write(-bound, canary.sends_a_clipped_update(), &mut gradient);
+            let steps = contribution.steps().ok_or(NO_UPDATE)?;
+            let released = steps.release(&mut gradient);
+            released.map_err(|error| error.to_string())?;
+        }
+        Ok(TrainReport::default())
     }
 }

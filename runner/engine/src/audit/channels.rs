@@ -2,6 +2,7 @@
 
 pub mod bit;
 pub mod moments;
+pub mod score;
 
 use super::channel::Channel;
 use super::target::Target;
@@ -12,5 +13,6 @@ pub fn of_updates<'a>(target: &'a Target<'a>) -> Vec<Box<dyn Channel + 'a>> {
     let mut channels: Vec<Box<dyn Channel + 'a>> = Vec::new();
     channels.extend(bit::Bit::from_target(target).map(|channel| Box::new(channel) as _));
     channels.extend(moments::Moments::from_target(target).map(|channel| Box::new(channel) as _));
+    channels.extend(score::Score::from_target(target).map(|channel| Box::new(channel) as _));
     channels
 }

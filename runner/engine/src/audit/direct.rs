@@ -50,10 +50,10 @@ pub const VALUES_OF_SOURCE: usize = 1 << 17;
 pub fn audit(target: &Target<'_>, seed: u64, values: usize) -> Result<Vec<Check>, TargetError> {
     let charges = target.charges();
     // What is claimed is what is charged.
-    let mut of_updates = charges.iter().filter(|(_, event)| !event.is_moments());
-    let claim = of_updates
-        .next()
-        .map_or(target.event(), |(_, event)| *event);
+    let of_updates = charges
+        .iter()
+        .find(|(_, event)| target.is_of_updates(event));
+    let claim = of_updates.map_or(target.event(), |(_, event)| *event);
     let full: usize = target.tensors().iter().sum();
     let mut lengths = vec![full];
     // Devices draw all noise of an update from one stream; the server from one a block.

@@ -48,6 +48,13 @@ pub fn inject(
     }
     experiment.attendance = experiment.attendance.clone().with_fault(fault);
     experiment.release.fault = fault;
+    if let (Fault::ScoreNoiseTooSmall, Some(trial)) = (fault, &mut experiment.trial) {
+        let multiplier = trial.side.event.mechanism.noise_multiplier().get();
+        let release = trial.release_mut();
+        if let Some(noise) = noise_of(&release.encoding, 0.8 * multiplier) {
+            release.mechanism.sampler = Some(noise);
+        }
+    }
     if let Some(scale) = &mut experiment.scale_release {
         inject_in_moments(fault, scale);
     }

@@ -36,7 +36,7 @@ pub fn check(target: &Target<'_>, seed: u64, length: usize) -> Result<Check, Tar
     let event = target.event();
     let bound = bound(&event);
     let Multipliers { update, bit } = target.multipliers(&event);
-    let total = event.mechanism.noise_multiplier().get();
+    let total = bit.map_or(update, |_| event.mechanism.noise_multiplier().get());
     let short = target.shortened(ROUNDS);
     let mut worst = Difference::default();
     let mut words = String::new();

@@ -16,12 +16,13 @@ use super::view::View;
 use crate::check::ExperimentError;
 use crate::experiment::Experiment;
 use crate::experiment::scaling::ScaleRelease;
+use crate::experiment::trial::Trial;
 use crate::method::contract::MethodProperties;
 use crate::method::state::StateError;
 use crate::round::{RoundError, TrainingLoop, TrainingState};
 use crate::source::{Source, SourceError};
 use smolfed_data::federation::Federation;
-use smolfed_release::Fault;
+use smolfed_release::{Fault, Timing};
 
 /// Why an experiment cannot be audited.
 #[derive(Debug, thiserror::Error)]
@@ -32,21 +33,6 @@ pub enum TargetError {
         "there is nothing to audit: without `privacy.clip_norm` and noise no epsilon is claimed"
     )]
     NothingClaimed,
-    /// Devices that release something in each local step.
-    #[error(
-        "the audit sends one update per round, but this experiment releases {releases}: set \
-         `personalise.noise` to \"each-round\""
-    )]
-    Steps {
-        /// Releases of a device in a round.
-        releases: u32,
-    },
-    /// A trial of a private selection.
-    #[error(
-        "the audit attacks one run, but `privacy.selection` makes it one of several: leave the \
-         table out"
-    )]
-    Selection,
     /// A round broke down.
     #[error(transparent)]
     Round(#[from] RoundError),
@@ -67,7 +53,8 @@ pub struct Observation<'a> {
     /// The round.
     pub round: u32,
     /// The noisy average times the denominator, in clip norms of the round; under local trust the
-    /// uploads of the canaries, one after the other.
+    /// uploads of the canaries, one after the other. Of devices that release something in each step,
+    /// the mean over the steps of a round.
     pub values: Vec<f64>,
     /// The sum of the bits, in units of one half, if the clip norm is adaptive; under local trust
     /// the bit of each upload.
@@ -81,6 +68,8 @@ pub struct Observation<'a> {
 pub struct Target<'a> {
     experiment: Experiment,
     federation: &'a Federation,
+    /// The score of a trial of a private selection.
+    trial: Option<Trial>,
     fault: Fault,
     /// What averages are multiplied by to be sums.
     denominator: f64,
@@ -118,13 +107,6 @@ impl<'a> Target<'a> {
         if !has_noise || experiment.release.encoding.grid().is_none() {
             return Err(TargetError::NothingClaimed);
         }
-        let releases = experiment.release.timing.releases();
-        if releases != 1 {
-            return Err(TargetError::Steps { releases });
-        }
-        if experiment.trial.is_some() {
-            return Err(TargetError::Selection);
-        }
         let denominator = denominator(&experiment);
         experiment.config.evaluate_every = 0;
         let fault = fault.placed(
@@ -132,11 +114,15 @@ impl<'a> Target<'a> {
             experiment.task().tensors().as_slice(),
         );
         inject(fault, &mut experiment, federation, denominator);
+        // The score of a trial, which no model of canaries has, is released by itself.
+        let trial = experiment.trial.take();
+        experiment.config.privacy.selection = None;
         // Updates may be weighted by samples; canaries send as much as the largest weight allows.
         experiment.release.weight_cap = None;
         Ok(Self {
             experiment,
             federation,
+            trial,
             fault,
             denominator,
             view: View::default(),
@@ -228,24 +214,33 @@ impl<'a> Target<'a> {
         self.view.event(self.experiment.privacy.event())
     }
 
-    /// What is released of a device and claimed, by round: the private scale, if there is one, and
-    /// the updates.
+    /// What is released of a device and claimed, by round: the private scale and the score of a
+    /// trial, if there are any, and the updates.
     #[must_use]
     pub fn claims(&self) -> Vec<(u32, PrivacyEvent)> {
+        let last = self.rounds().saturating_sub(1);
         let scale = self.moments().map(|moments| (0, moments.side.event));
+        let score = self.trial().map(|trial| (last, trial.side.event));
         let updates = (0..self.rounds()).map(|round| (round, self.event()));
-        scale.into_iter().chain(updates).collect()
+        scale.into_iter().chain(score).chain(updates).collect()
+    }
+
+    /// Whether an event is of updates.
+    #[must_use]
+    pub fn is_of_updates(&self, event: &PrivacyEvent) -> bool {
+        let kind = std::mem::discriminant(&self.event().mechanism);
+        std::mem::discriminant(&event.mechanism) == kind
     }
 
     /// What is charged for that, round after round, as a run writes it to its ledger.
     #[must_use]
     pub fn charges(&self) -> Vec<(u32, PrivacyEvent)> {
-        let kind = std::mem::discriminant(&self.event().mechanism);
         let is_attacked = |event: &PrivacyEvent| {
-            event.is_moments() || std::mem::discriminant(&event.mechanism) == kind
+            event.is_moments() || event.is_score() || self.is_of_updates(event)
         };
         let of_round = |round| {
-            let events = self.experiment.events_in(round).into_iter();
+            let score = self.trial().and_then(|trial| trial.side.event_in(round));
+            let events = self.experiment.events_in(round).into_iter().chain(score);
             let events = events.filter(|event| event.unit == self.event().unit);
             let events = events
                 .filter(is_attacked)
@@ -274,8 +269,9 @@ impl<'a> Target<'a> {
                 update: split.update.get(),
                 bit: Some(split.bit.get()),
             },
+            // The mean over steps has the noise of their mean.
             None => Multipliers {
-                update: claim.mechanism.noise_multiplier().get(),
+                update: claim.mechanism.noise_multiplier().get() / self.releases().sqrt(),
                 bit: None,
             },
         }
@@ -288,11 +284,23 @@ impl<'a> Target<'a> {
         release.filter(|release| release.side.event.mechanism.noise_multiplier().get() > 0.0)
     }
 
-    /// Steps of the grid in a clip norm.
+    /// The score of a trial of a private selection.
+    #[must_use]
+    pub const fn trial(&self) -> Option<&Trial> {
+        self.trial.as_ref()
+    }
+
+    /// Steps of the grid in a clip norm; of the mean over releases, in all of them.
     #[must_use]
     pub fn steps_per_clip_norm(&self) -> f64 {
         let grid = self.experiment.release.encoding.grid();
-        grid.map_or(f64::MAX, |grid| f64::from(grid.bits()).exp2())
+        let steps = grid.map_or(f64::MAX, |grid| f64::from(grid.bits()).exp2());
+        steps * self.releases()
+    }
+
+    /// Releases of a device in a round.
+    fn releases(&self) -> f64 {
+        f64::from(self.experiment.release.timing.releases())
     }
 
     /// Devices of a user.
@@ -349,9 +357,10 @@ impl<'a> Target<'a> {
             },
             coordinates,
             canaries,
-            is_forced: joins == Joining::Always || self.knows_cohorts(),
+            is_forced: joins != Joining::AsClaimed || self.knows_cohorts(),
+            are_alone: joins == Joining::Alone,
             joins: match joins {
-                Joining::Always => self.rounds(),
+                Joining::Always | Joining::Alone => self.rounds(),
                 Joining::AsClaimed => self.joins(),
             },
             sees_uploads: self.is_local(),
@@ -386,7 +395,12 @@ impl<'a> Target<'a> {
             let adaptive = training.clip_norm();
             let fixed = || Some(experiment.release.encoding.grid()?.clip_norm());
             let clip_norm = adaptive.or_else(fixed).map_or(1.0, ClipNorm::get);
-            let unit = self.denominator / f64::from(clip_norm);
+            // What is released in each step is a gradient, which moves the model by the rate.
+            let moved = match experiment.release.timing {
+                Timing::EachStep(_) => f64::from(experiment.training_in(round).learning_rate.get()),
+                Timing::EachRound | Timing::Never => 1.0,
+            };
+            let unit = self.denominator / (f64::from(clip_norm) * moved * self.releases());
             let Some(released) = training.step(source)?.released else {
                 continue;
             };
@@ -431,4 +445,6 @@ pub enum Joining {
     AsClaimed,
     /// In every round: for tests of what a device sends.
     Always,
+    /// In every round, in which no other devices take part.
+    Alone,
 }

@@ -1,6 +1,7 @@
 //! Every mechanism that smolfed runs is attacked; none loses more than its accountant says. Each
 //! injected fault is found.
 
+mod releases;
 mod sources;
 mod views;
 

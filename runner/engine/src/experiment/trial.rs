@@ -157,8 +157,18 @@ impl Trial {
         Ok(self.release(&accuracies, root))
     }
 
+    /// How the score is released, for audits.
+    pub(crate) const fn release_mut(&mut self) -> &mut ReleaseSettings {
+        &mut self.release
+    }
+
+    /// Steps of the grid in the largest number that a device sends.
+    pub(crate) fn steps_per_bound(&self) -> f64 {
+        self.release.encoding.step().recip()
+    }
+
     /// The mean of accuracies with noise; the stream of the noise is used once in a trial.
-    fn release(&self, accuracies: &[Option<f64>], root: &Root) -> f64 {
+    pub(crate) fn release(&self, accuracies: &[Option<f64>], root: &Root) -> f64 {
         let at = ReleaseAt {
             number: 0,
             learning_rate: 1.0,

@@ -9,9 +9,9 @@ use smolfed_engine::run;
 use smolfed_release::Fault;
 
 /// The direct tests that fail: none does by chance but with a probability below 1e-6.
-fn failed(privacy: &str, fault: Fault) -> Vec<&'static str> {
+fn failed(method: &str, privacy: &str, fault: Fault) -> Vec<&'static str> {
     let text = format!(
-        "method = \"dp-fed\"\nseed = 7\nrounds = 2\n[data]\nsource = \"synthetic\"\n\
+        "method = \"{method}\"\nseed = 7\nrounds = 2\n[data]\nsource = \"synthetic\"\n\
          devices = 12\nsamples_per_device = 2\nfeatures = 9\nclasses = 3\ntest = 4\n\
          [cohort]\nsampling = \"poisson\"\nsampling_rate = 0.5\n[privacy]\nclip_norm = 0.5\n\
          delta = 1e-3\n{privacy}\n"
@@ -30,13 +30,16 @@ const LOCAL: &str = "noise_multiplier = 3.0\ntrust = \"local\"";
 
 #[test]
 fn a_fleet_releases_what_is_claimed() {
-    for privacy in [CENTRAL, LOCAL] {
-        assert_eq!(failed(privacy, Fault::None), [""; 0], "{privacy}");
+    for method in ["dp-fed", "dp-fed-ls"] {
+        for privacy in [CENTRAL, LOCAL] {
+            let failed = failed(method, privacy, Fault::None);
+            assert_eq!(failed, [""; 0], "{method} {privacy}");
+        }
     }
 }
 
 #[test]
 fn faults_of_the_server_are_found_in_a_fleet() {
     let std = "standard deviation of the noise";
-    assert!(failed(CENTRAL, Fault::NoNoiseInLastRound).contains(&std));
+    assert!(failed("dp-fed", CENTRAL, Fault::NoNoiseInLastRound).contains(&std));
 }

@@ -11,6 +11,10 @@ const SEEDS: u64 = 9 << 40;
 /// Devices that are tested, the first ones.
 const DEVICES: u32 = 4096;
 
+/// A device that counts once counts at least so often: of a fleet, later steps of training may
+/// shorten its update a little.
+const LEAST: f64 = 0.9;
+
 /// How often each device counts.
 ///
 /// # Errors
@@ -18,7 +22,13 @@ const DEVICES: u32 = 4096;
 pub fn check(target: &Target<'_>, seed: u64) -> Result<Check, TargetError> {
     // In later rounds an adaptive clip norm would be another one.
     let first_round = target.summed().shortened(1);
-    let devices = target.device_count().min(DEVICES);
+    let experiment = target.experiment();
+    // Helpers know how many devices there can be in a cohort.
+    let most = match experiment.release.masking {
+        Some(_) => experiment.attendance.largest_drawn() as u32,
+        None => DEVICES,
+    };
+    let devices = target.device_count().min(DEVICES).min(most);
     let run = |sends: Sends| {
         let canary = |device: u32| Canary {
             devices: device..device + 1,
@@ -29,17 +39,19 @@ pub fn check(target: &Target<'_>, seed: u64) -> Result<Check, TargetError> {
         let canaries = (0..devices).map(canary).collect();
         let mut values = Vec::new();
         let see = |seen: &Observation<'_>| values.clone_from(&seen.values);
-        let (seed, joins) = (seed.wrapping_add(SEEDS), Joining::Always);
-        first_round.observe(seed, devices as usize, canaries, joins, see)?;
+        let (seed, joins) = (seed.wrapping_add(SEEDS), Joining::Alone);
+        // The last coordinate may be a bias, which not every canary of a fleet reaches.
+        first_round.observe(seed, devices as usize + 1, canaries, joins, see)?;
         Ok::<Vec<f64>, TargetError>(values)
     };
     let (with, without) = (run(Sends::Update)?, run(Sends::Zero)?);
     let (mut worst, mut words, mut others) = (0.0_f64, "none".to_owned(), 0);
-    for (device, (a, b)) in with.iter().zip(&without).enumerate() {
+    let values = with.iter().zip(&without).take(devices as usize);
+    for (device, (a, b)) in values.enumerate() {
         let count = a - b;
-        // Two steps of the grid, and averages that are rounded to `f32`.
+        // Averages are rounded to `f32`.
         let rounding = f64::from(f32::EPSILON) * (a.abs() + b.abs());
-        let excess = (count - 1.0).abs() - 2.0 / target.steps_per_clip_norm() - rounding - 1e-5;
+        let excess = (count - 1.0 - rounding - 1e-6).max(LEAST - count);
         others += usize::from(excess > 0.0);
         if device == 0 || excess > worst {
             (worst, words) = (excess, format!("device {device} {count:.5} times"));
@@ -47,7 +59,7 @@ pub fn check(target: &Target<'_>, seed: u64) -> Result<Check, TargetError> {
     }
     Ok(Check {
         test: "how often a device counts",
-        is_as_claimed: others == 0 && with.len() == devices as usize,
+        is_as_claimed: others == 0 && with.len() > devices as usize,
         evidence: format!("{others} of {devices} devices not once; worst: {words}"),
     })
 }
