@@ -1,10 +1,62 @@
 //! Files that survive a crash, a power loss or a full disk, complete or unchanged; and private
 //! files.
+//!
+//! Ledgers write through a [`DurableFile`]. Tests put a file in its place that loses at a crash
+//! whatever was not synced.
 
+#[cfg(any(test, feature = "faults"))]
+pub mod forgetful;
+
+use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+
+/// A file of which everything that counts is on the disk when [`sync`](Self::sync) returns.
+pub trait DurableFile: Read + Write + Seek + Debug + Send + Sync {
+    /// Waits until the content, with its length, is on the disk.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Changes the length.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn set_length(&self, length: u64) -> io::Result<()>;
+
+    /// Waits until no other process has the file locked, and locks it.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn lock_file(&self) -> io::Result<()>;
+
+    /// Ends the lock.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn unlock_file(&self) -> io::Result<()>;
+}
+
+impl DurableFile for File {
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn lock_file(&self) -> io::Result<()> {
+        self.lock()
+    }
+
+    fn unlock_file(&self) -> io::Result<()> {
+        self.unlock()
+    }
+}
 
 /// Replaces the content of a file atomically: writes `<name>.partial` beside it, syncs, renames.
 ///

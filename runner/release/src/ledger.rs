@@ -30,14 +30,14 @@
 mod charge;
 mod error;
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
 use smolfed_accounting::event::{PrivacyEvent, PrivacyUnit};
 
-use crate::durable::sync_folder;
+use crate::durable::{DurableFile, sync_folder};
 
 pub use charge::{Charge, DigestRecord, Line, conditions, earlier, events, uncovered};
 pub use error::{LedgerError, Limit};
@@ -45,7 +45,7 @@ pub use error::{LedgerError, Limit};
 /// A ledger, open to be charged.
 #[derive(Debug)]
 pub struct Ledger {
-    file: File,
+    file: Box<dyn DurableFile>,
     path: PathBuf,
     charges: Vec<Charge>,
     digests: Vec<DigestRecord>,
@@ -65,6 +65,11 @@ impl Ledger {
             .create(true)
             .open(path)
             .map_err(io("open", path))?;
+        Self::over(Box::new(file), path)
+    }
+
+    /// The same over a file that is open, to read and to append.
+    fn over(file: Box<dyn DurableFile>, path: &Path) -> Result<Self, LedgerError> {
         let mut ledger = Self {
             file,
             path: path.to_path_buf(),
@@ -75,7 +80,7 @@ impl Ledger {
         ledger.locked(|ledger| {
             let size = ledger.catch_up()?;
             if size > ledger.read {
-                let cut = ledger.file.set_len(ledger.read);
+                let cut = ledger.file.set_length(ledger.read);
                 cut.map_err(io("write", &ledger.path))?;
             }
             // The entry in the folder is on the disk as well, before anything counts on the file.
@@ -232,13 +237,13 @@ impl Ledger {
     fn append(&mut self, size: u64, lines: Vec<Line>) -> Result<(), LedgerError> {
         if size > self.read {
             // Another run was torn off while it wrote.
-            let cut = self.file.set_len(self.read);
+            let cut = self.file.set_length(self.read);
             cut.map_err(io("write", &self.path))?;
         }
         let text: String = lines.iter().map(Line::text).collect();
         let written = self.file.write_all(text.as_bytes());
         written
-            .and_then(|()| self.file.sync_data())
+            .and_then(|()| self.file.sync())
             .map_err(io("write", &self.path))?;
         self.read += text.len() as u64;
         self.extend(lines);
@@ -319,9 +324,9 @@ impl Ledger {
         &mut self,
         action: impl FnOnce(&mut Self) -> Result<T, LedgerError>,
     ) -> Result<T, LedgerError> {
-        self.file.lock().map_err(io("lock", &self.path))?;
+        self.file.lock_file().map_err(io("lock", &self.path))?;
         let result = action(self);
-        let unlocked = self.file.unlock().map_err(io("lock", &self.path));
+        let unlocked = self.file.unlock_file().map_err(io("lock", &self.path));
         let value = result?;
         unlocked.map(|()| value)
     }

@@ -12,7 +12,7 @@ use embedded_storage::nor_flash::{
 
 use smolfed_core::ledger::SLOT_BYTES;
 
-use smolfed_release::durable::create_private;
+use smolfed_release::durable::{DurableFile, create_private};
 
 /// Bytes of a page.
 pub const PAGE: usize = 64;
@@ -45,7 +45,7 @@ impl From<io::Error> for FlashError {
 /// The file, locked by this process.
 #[derive(Debug)]
 pub struct FileFlash {
-    file: File,
+    file: Box<dyn DurableFile>,
 }
 
 impl FileFlash {
@@ -56,7 +56,7 @@ impl FileFlash {
     pub fn create(path: &Path) -> io::Result<Self> {
         let file = create_private(path, &[0xff; SIZE])?;
         lock(&file)?;
-        Ok(Self { file })
+        Ok(Self::over(file))
     }
 
     /// Opens the file.
@@ -72,7 +72,12 @@ impl FileFlash {
             let message = format!("not a ledger, which has {SIZE} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
-        Ok(Self { file })
+        Ok(Self::over(file))
+    }
+
+    fn over(file: impl DurableFile + 'static) -> Self {
+        let file = Box::new(file);
+        Self { file }
     }
 }
 
@@ -108,14 +113,14 @@ impl NorFlash for FileFlash {
         self.file.seek(SeekFrom::Start(from.into()))?;
         let blank = vec![0xff; to.saturating_sub(from) as usize];
         self.file.write_all(&blank)?;
-        Ok(self.file.sync_data()?)
+        Ok(self.file.sync()?)
     }
 
     fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), FlashError> {
         check_write(self, offset, bytes.len())?;
         self.file.seek(SeekFrom::Start(offset.into()))?;
         self.file.write_all(bytes)?;
-        Ok(self.file.sync_data()?)
+        Ok(self.file.sync()?)
     }
 }
 
@@ -126,6 +131,7 @@ mod tests {
     use smolfed_core::identity::Identity;
     use smolfed_core::ledger::{Budget, Ledger, LedgerError, Limits, MaxJump, Separation};
     use smolfed_core::stream::Root;
+    use smolfed_release::durable::forgetful::ForgetfulFile;
 
     const LIMITS: Limits = Limits {
         budget: Budget(3),
@@ -153,6 +159,29 @@ mod tests {
         let again = ledger.check(7, &LIMITS);
         assert_eq!(again, Err(LedgerError::RoundUsed));
         assert_eq!(ledger.past().participations, 1);
+    }
+
+    /// A crash loses what was not synced. A round that was begun before it stays used.
+    #[test]
+    fn a_round_is_on_the_disk_when_it_begins() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ledger");
+        let flash = FileFlash::create(&path).unwrap();
+        drop(Ledger::create(flash, [5; 8], Key::from_secret([6; 32])).unwrap());
+        for (round, participations) in [(7, 1), (9, 2)] {
+            let mut identity = Identity {
+                device: 1,
+                root: Root::from_seed(1),
+            };
+            let (file, disk) = ForgetfulFile::open(&path, false).unwrap();
+            let mut ledger = Ledger::open(FileFlash::over(file)).unwrap();
+            ledger.begin(round, &mut identity, &LIMITS).unwrap();
+            disk.crash().unwrap();
+            let ledger = Ledger::open(FileFlash::open(&path).unwrap()).unwrap();
+            let again = ledger.check(round, &LIMITS);
+            assert_eq!(again, Err(LedgerError::RoundUsed));
+            assert_eq!(ledger.past().participations, participations);
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@
 //! ledger and participations begin anew.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use smolfed_core::wire::keys::Fingerprint;
 
 use crate::keys::file::KeyDigest;
+use smolfed_release::durable::DurableFile;
 use smolfed_release::masked::AnswerRecord;
 
 /// Why a ledger cannot be read or written.
@@ -100,7 +101,7 @@ type Check = [u8; 8];
 /// The ledger of a helper, in use by this process only.
 #[derive(Debug)]
 pub struct HelperLedger {
-    file: File,
+    file: Box<dyn DurableFile>,
     path: PathBuf,
     /// Bytes of whole lines.
     length: u64,
@@ -148,7 +149,7 @@ impl HelperLedger {
             _ => io_error("read", path)(error),
         })?;
         let mut ledger = Self {
-            file,
+            file: Box::new(file),
             path: path.to_path_buf(),
             length: 0,
             check: Check::default(),
@@ -169,8 +170,8 @@ impl HelperLedger {
         }
         let was_torn = !torn.is_empty();
         if was_torn {
-            let cut = ledger.file.set_len(ledger.length);
-            let cut = cut.and_then(|()| ledger.file.sync_all());
+            let cut = ledger.file.set_length(ledger.length);
+            let cut = cut.and_then(|()| ledger.file.sync());
             cut.map_err(io_error("write", path))?;
         }
         Ok(Opened {
@@ -268,10 +269,10 @@ impl HelperLedger {
         let (line, check) = line.to_bytes(&self.check);
         if let Err(error) = self.file.write_all(&line) {
             // On a full disk a part of the line may be there. It must not stay before another one.
-            self.is_broken = self.file.set_len(self.length).is_err();
+            self.is_broken = self.file.set_length(self.length).is_err();
             return Err(io_error("write", &self.path)(error));
         }
-        if let Err(error) = self.file.sync_all() {
+        if let Err(error) = self.file.sync() {
             // The system may have dropped what it could not write.
             self.is_broken = true;
             return Err(io_error("write", &self.path)(error));
@@ -314,10 +315,21 @@ fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Help
 }
 
 #[cfg(test)]
+use smolfed_release::durable::forgetful::{Disk, ForgetfulFile};
+
+#[cfg(test)]
 impl HelperLedger {
     /// As if the disk were full, on a device that always is.
     pub(super) fn fill_up(&mut self) {
-        self.file = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        self.file = Box::new(full);
+    }
+
+    /// From now on over a disk that loses at a crash what was not synced.
+    pub(super) fn over_forgetful(&mut self) -> Disk {
+        let (file, disk) = ForgetfulFile::open(&self.path, true).unwrap();
+        self.file = Box::new(file);
+        disk
     }
 }
 

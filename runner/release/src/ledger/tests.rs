@@ -3,6 +3,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::condition::Condition;
+use crate::durable::forgetful::ForgetfulFile;
 use smolfed_accounting::accountant::Accountant;
 use smolfed_accounting::event::{Mechanism, PrivacyUnit, Sampling, TrustModel};
 use smolfed_accounting::params::{Delta, Epsilon, NoiseMultiplier, SamplingRate};
@@ -64,6 +65,40 @@ fn what_was_charged_is_there_after_opening_again() {
     ledger.expect("a", 0..3, event(1.0, poisson())).unwrap();
     let missing = ledger.expect("a", 0..4, event(1.0, poisson())).unwrap_err();
     assert!(missing.to_string().contains("no charge for round 3"));
+}
+
+/// A crash loses what was not synced. Charges and digests of before it stay.
+#[test]
+fn charges_and_digests_are_on_the_disk_when_they_return() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("ledger.jsonl");
+    drop(Ledger::open(&path).unwrap());
+    let forgetful = || {
+        let (file, disk) = ForgetfulFile::open(&path, true).unwrap();
+        (Ledger::over(Box::new(file), &path).unwrap(), disk)
+    };
+    for round in 0..2 {
+        let (mut ledger, disk) = forgetful();
+        ledger.charge(charge("a", round), None).unwrap();
+        disk.crash().unwrap();
+        let found = Ledger::read(&path).unwrap();
+        assert_eq!(found.last(), Some(&charge("a", round)));
+    }
+    let length = || std::fs::metadata(&path).unwrap().len();
+    let before = length();
+    let (mut ledger, disk) = forgetful();
+    assert_eq!(ledger.record("a", 1, "first", &[]).unwrap(), []);
+    disk.crash().unwrap();
+    assert!(length() > before, "the digest is there");
+    let before = length();
+    // The same release again costs nothing, another one is charged once more.
+    let (mut ledger, disk) = forgetful();
+    assert_eq!(ledger.record("a", 1, "first", &[]).unwrap(), []);
+    assert_eq!(length(), before);
+    let again = ledger.record("a", 1, "second", &[]).unwrap();
+    assert_eq!(again, [event(1.0, poisson())]);
+    disk.crash().unwrap();
+    assert_eq!(Ledger::open(&path).unwrap().repeated("a"), again);
 }
 
 #[test]

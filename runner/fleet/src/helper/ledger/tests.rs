@@ -67,6 +67,39 @@ fn what_was_recorded_is_read() {
     assert_eq!(records, [record(3, &[0]), record(5, &[2]), record(6, &[1])]);
 }
 
+/// A crash loses what was not synced. What was recorded before it stays: an answer may have left.
+#[test]
+fn a_record_is_on_the_disk_when_it_returns() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ledger");
+    let mut ledger = open(&path).ledger;
+    let disk = ledger.over_forgetful();
+    let keys = digests(&[(0, 1), (1, 2)]);
+    assert!(
+        ledger
+            .has_keys(keys.clone().into_iter())
+            .unwrap()
+            .is_empty()
+    );
+    ledger.answered(&record(3, &[0, 1])).unwrap();
+    disk.crash().unwrap();
+    let Opened {
+        mut ledger,
+        records,
+        was_torn,
+    } = open(&path);
+    assert_eq!((records, was_torn), (vec![record(3, &[0, 1])], false));
+    let length = ledger.length;
+    let disk = ledger.over_forgetful();
+    assert!(ledger.has_keys(keys.into_iter()).unwrap().is_empty());
+    assert_eq!(ledger.length, length, "the keys were recorded");
+    // Another key: what was recorded of the device is not of this one.
+    let changed = digests(&[(1, 9)]);
+    assert_eq!(ledger.has_keys(changed.into_iter()).unwrap(), [1]);
+    disk.crash().unwrap();
+    assert_eq!(open(&path).records, [record(3, &[0])]);
+}
+
 /// A power loss leaves a line of any length, with or without zeros behind it.
 #[test]
 fn an_unfinished_line_is_cut_off() {
