@@ -90,6 +90,17 @@ fn helpers_devices_rounds_and_ledgers_have_masks_of_their_own() {
     assert_eq!(found[0], of(&root, 42, 0, 3, &LEDGER));
 }
 
+/// Every bit of the round's number counts: those of rounds 65,536 apart as well.
+#[test]
+fn masks_of_rounds_at_any_distance_differ() {
+    let rounds = (0..32).map(|bit| 5 ^ (1 << bit)).chain([5]);
+    let found: Vec<[u64; 16]> = rounds
+        .map(|round| masks(&key(), round, &LEDGER, 32))
+        .collect();
+    let distinct: std::collections::BTreeSet<_> = found.iter().flatten().collect();
+    assert_eq!(distinct.len(), 33 * 16, "and none is used twice");
+}
+
 #[test]
 fn a_tag_covers_terms_invitation_and_model_and_their_lengths() {
     let key = key().round(3, &LEDGER);

@@ -1,5 +1,7 @@
 //! The path as a whole: nothing gets around a check, and every fault that can be injected shows.
 
+use std::collections::HashMap;
+
 use proptest::{collection::vec, prelude::*};
 use smolfed_accounting::{NoiseMultiplier, TrustModel};
 use smolfed_core::noise::DiscreteGaussian;
@@ -197,6 +199,49 @@ fn a_release_has_the_noise_that_it_says() {
     let found = (squares.sum::<f64>() / length as f64).sqrt();
     let said = released.noise_std();
     assert!((found / said - 1.0).abs() < 0.067, "{found} {said}");
+}
+
+/// The noise of a release of this length, in grid steps.
+fn noise_of(trust: TrustModel, device: u32, length: usize) -> Vec<i64> {
+    let release = ReleaseSettings {
+        mechanism: mechanism(trust),
+        ..central()
+    };
+    if trust == TrustModel::Local {
+        return upload_of(&release, device, &vec![0.0; length]);
+    }
+    let released = PrivateSum::zero(length).release(&release, &Root::from_seed(5), &at(3));
+    let steps = released.over(grid().step());
+    steps.into_iter().map(|steps| steps as i64).collect()
+}
+
+/// Four successive values, at any two places of the noise of a model of 70,000 parameters. Noise
+/// of 2²⁰ steps has no value with a probability above 4e-7, so that two such tuples are equal with
+/// a probability below 3e-26: among all 2.5e9 pairs, below 1e-16. Overlapping tuples are no more
+/// likely to be equal.
+#[test]
+fn no_block_of_noise_is_repeated_in_a_model_of_70000_parameters() {
+    for trust in [TrustModel::Central, TrustModel::Local] {
+        let noise = noise_of(trust, 7, 70_000);
+        let mut places = HashMap::new();
+        for (place, values) in noise.windows(4).enumerate() {
+            let before = places.insert(values, place);
+            assert_eq!(before, None, "{trust}: {place}");
+        }
+    }
+}
+
+/// The same of the first six values of 1,000 devices, at any distance between them.
+#[test]
+fn no_two_of_1000_devices_have_equal_noise() {
+    let mut devices = HashMap::new();
+    for device in 0..1_000 {
+        let noise = noise_of(TrustModel::Local, device, LENGTH);
+        for values in noise.windows(4) {
+            let before = devices.insert(values.to_vec(), device);
+            assert_eq!(before, None, "{device}");
+        }
+    }
 }
 
 #[test]

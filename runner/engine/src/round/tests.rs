@@ -1,6 +1,7 @@
 //! Rounds as they are observed from outside.
 
 mod adaptive;
+mod denominator;
 mod resume;
 
 use crate::config::Config;

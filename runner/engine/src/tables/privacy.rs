@@ -115,8 +115,8 @@ pub struct SelectionConfig {
     pub seed: Option<TrialSeed>,
 }
 
-/// `privacy.selection.seed`: a number, or "secret". The secret itself is an
-/// [`Experiment`](crate::experiment::Experiment)'s, which has no text form.
+/// `privacy.selection.seed`: a number, or "secret". The secret itself belongs to the experiment
+/// that runs, as a root without a text form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a whole number or \"secret\"")]
 pub enum TrialSeed {

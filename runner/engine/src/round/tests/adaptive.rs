@@ -101,6 +101,27 @@ fn the_clip_norm_sees_the_share_with_its_noise_only() {
     assert_ne!(other.record.unclipped_share, Some(share));
 }
 
+/// With noise, the next clip norm follows the share that was released, and not the exact one: from
+/// the public records alone, every clip norm of the run can be computed.
+#[test]
+fn the_next_clip_norm_follows_from_what_was_released() {
+    for trust in ["privacy.trust=central", "privacy.trust=local"] {
+        let place = experiment(&["privacy.noise_multiplier=1", trust]);
+        let (records, last) = run(&place, &TrainingState::new(&place.0), ROUNDS);
+        let mut expected = 0.1_f64;
+        for record in &records {
+            let found = f64::from(record.clip_norm.unwrap());
+            assert!((found / expected - 1.0).abs() < 1e-5, "{found} {expected}");
+            let share = record.unclipped_share.unwrap();
+            let exact = 1.0 - record.simulation_only.clipped_share;
+            assert!((share - exact).abs() > 1e-6, "{share} {exact}");
+            expected *= (-0.2 * (share - 0.5)).exp();
+        }
+        let found = f64::from(last.clip_norm.unwrap().get());
+        assert!((found / expected - 1.0).abs() < 1e-5, "{found} {expected}");
+    }
+}
+
 /// Every method whose devices send one update follows its norms.
 #[test]
 fn every_method_that_clips_one_update_adapts() {

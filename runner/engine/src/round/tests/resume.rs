@@ -3,12 +3,15 @@
 use smolfed_core::stream::Root;
 use tempfile::TempDir;
 
+use crate::attendance::Attendance;
 use crate::config::{Config, Override};
 use crate::experiment::Experiment;
+use crate::method::contract::{Assignment, Learner};
 use crate::method::state::StateError;
 use crate::round::{TrainingLoop, TrainingState};
 use crate::run::prepare;
 use crate::source::Simulated;
+use crate::source::contract::{CohortSum, Draw, Source, SourceError};
 use smolfed_data::{DataFolders, Federation};
 
 const ROUNDS: u32 = 4;
@@ -90,6 +93,50 @@ fn a_run_that_is_resumed_after_every_round_ends_with_the_same_bits() {
         assert_eq!(run(&place, 1), whole, "{settings}");
         assert_eq!(run(&place, 2), whole, "{settings}");
     }
+}
+
+/// A source whose devices all try to take part in every round.
+struct Everybody<'a>(Simulated<'a>);
+
+impl Source for Everybody<'_> {
+    fn draw(&mut self, _: &Attendance, _: &Root, round: u32) -> Result<Option<Draw>, SourceError> {
+        Ok(Some(Draw {
+            number: round,
+            cohort: (0..40).collect(),
+            history_lost: false,
+        }))
+    }
+
+    fn sum(
+        &mut self,
+        assignment: &Assignment<'_>,
+        learner: &mut dyn Learner,
+        cohort: &[u32],
+    ) -> Result<CohortSum, SourceError> {
+        self.0.sum(assignment, learner, cohort)
+    }
+}
+
+/// A device whose last participation is too recent is left out, also by a run that was resumed
+/// since.
+#[test]
+fn participations_are_known_after_a_resume() {
+    let settings = "cohort={sampling=\"rotation\"} privacy.mechanism=\"correlated\" \
+                    privacy.separation=2";
+    let (experiment, federation) = experiment(settings);
+    let mut state = TrainingState::new(&experiment);
+    let mut trained = Vec::new();
+    for _ in 0..ROUNDS {
+        let root = experiment.root().unwrap();
+        let training = TrainingLoop::new(&experiment, &federation, root, &state, None, None);
+        let mut training = training.unwrap();
+        let mut source = Everybody(Simulated(&federation));
+        let record = training.step(&mut source).unwrap().record;
+        trained.push(record.simulation_only.trained);
+        let bytes = training.state("run").unwrap().encode("run").unwrap();
+        (state, _) = TrainingState::decode(&bytes).unwrap();
+    }
+    assert_eq!(trained, [40, 0, 40, 0]);
 }
 
 #[test]

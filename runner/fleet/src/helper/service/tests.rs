@@ -120,6 +120,47 @@ fn a_restarted_helper_remembers_what_it_has_answered() {
     );
 }
 
+/// A restart before every request changes nothing: the rounds that are left, those of a device and
+/// the last round are those of a helper that was never stopped.
+#[test]
+fn a_helper_that_restarts_at_each_step_keeps_its_budget_and_counts() {
+    let mut file = file();
+    file.policy.participations = 3;
+    let place = Place::new(&file);
+    let ask = |round, devices: &[u32]| place.open().answer(&request(&file, round, devices));
+    let answers = |round, devices: &[u32], left| {
+        assert!(matches!(ask(round, devices), Reply::Answer(..)), "{round}");
+        let state = place.open().state();
+        assert_eq!((state.last, state.rounds_left), (Some(round), left));
+        let again = refusal(ask(round, devices));
+        assert_eq!(again, HelperRefusal::Answered { round });
+    };
+    let passed = |round, last| {
+        let found = refusal(ask(round, &[2, 3]));
+        assert_eq!(found, HelperRefusal::Passed { round, last });
+    };
+    answers(0, &[0, 1], 4);
+    answers(2, &[0, 1], 3);
+    passed(1, 2);
+    answers(3, &[0, 1], 2);
+    for devices in [[0, 2], [1, 3]] {
+        let found = refusal(ask(4, &devices));
+        let (device, participations) = (devices[0], 3);
+        assert_eq!(
+            found,
+            HelperRefusal::TooOften {
+                device,
+                participations
+            }
+        );
+    }
+    answers(4, &[2, 3], 1);
+    answers(6, &[2, 3], 0);
+    passed(5, 6);
+    let found = refusal(ask(7, &[2, 3]));
+    assert_eq!(found, HelperRefusal::Exhausted { rounds: 5 });
+}
+
 /// The order matters: an answer that is out without a record would be given again after a restart.
 #[test]
 fn an_answer_leaves_once_its_record_is_on_the_disk() {

@@ -153,6 +153,50 @@ fn the_chosen_run_has_the_largest_of_the_noisy_scores_and_nothing_else_remains()
     assert!(again.contains("is there already"), "{again}");
 }
 
+/// A choice by the accuracy without noise costs more than is charged. Here the two choices differ:
+/// the noise, of four devices in sixty, is larger than the differences between the trials.
+#[test]
+fn the_choice_follows_the_noisy_scores_and_not_the_accuracies() {
+    let place = tempfile::tempdir().unwrap();
+    let differs = |seed: u64| {
+        let changes = [
+            &*format!("seed={seed}"),
+            "privacy.selection.score_noise_multiplier=100",
+        ];
+        let (configs, federation) = candidates(&[0.05, 5.0], &changes);
+        let experiments = experiments(&configs, &federation).unwrap();
+        let trials = draw(&experiments[0], 2, &Root::from_seed(seed), true);
+        let figures = |trial: &Trial| {
+            let experiment = of_trial(&experiments[trial.candidate], trial);
+            let result = run_to_the_end(&experiment, &federation, None).unwrap();
+            let last = result.records.last().unwrap();
+            let exact = last.simulation_only.devices_validation.unwrap();
+            (last.score.unwrap(), exact.models.shared.unwrap())
+        };
+        let figures: Vec<(f64, f64)> = trials.iter().map(figures).collect();
+        let best_of = |key: fn(&(f64, f64)) -> f64| {
+            let best = figures.iter().map(key).fold(f64::NEG_INFINITY, f64::max);
+            figures
+                .iter()
+                .position(|figure| key(figure) >= best)
+                .unwrap()
+        };
+        let (noisy, exact) = (best_of(|x| x.0), best_of(|x| x.1));
+        if noisy == exact {
+            return false;
+        }
+        let out = place.path().join(seed.to_string());
+        select(&configs, &federation, &out).unwrap();
+        let dir = RunDir::open(&out).unwrap();
+        let chosen = dir.config().unwrap().privacy.selection.unwrap().seed;
+        assert_eq!(chosen, Some(TrialSeed::Known(seed_of(&trials[noisy]))));
+        let score = dir.records().unwrap().last().unwrap().score;
+        assert_eq!(score, Some(figures[noisy].0));
+        true
+    };
+    assert!((0..20).any(differs), "no selection tells the two apart");
+}
+
 #[test]
 fn the_first_of_the_largest_scores_wins_and_a_trial_without_a_score_never_does() {
     let trial = |seed| Trial {
