@@ -3,8 +3,8 @@
 //! Algorithm 1 with repeated draws).
 //!
 //! 1. K is drawn from its distribution, and each of the K trials is a candidate, drawn uniformly,
-//!    with randomness of its own. All of it comes from one secret stream, before the first trial: it
-//!    depends on no data, and K is never cut off. All K trials are run.
+//!    with randomness of its own. All of it comes from one secret stream before the first trial.
+//!    It depends on no data, and K is never cut off. All K trials are run.
 //! 2. A trial runs in memory. It releases its model and its score
 //!    ([`smolfed_engine::experiment::trial`]). Of the others, nothing is kept, written or counted
 //!    aloud.
