@@ -50,26 +50,31 @@ impl Size {
     pub fn default_pairs(target: &Target<'_>, canaries: u32) -> u32 {
         /// Nanoseconds of a run.
         const RUN: f64 = 40_000.0;
-        /// Of a round, of the coin of a device, of a canary's coordinate, of its update, and of an
-        /// upload by itself (local trust).
-        const COSTS: [f64; 5] = [3_500.0, 5.0, 100.0, 700.0, 900.0];
+        /// Of a round, of the coin of a device, of a canary's coordinate, of its update, of an
+        /// upload by itself (local trust), and of another device that is drawn.
+        const COSTS: [f64; 6] = [3_500.0, 5.0, 100.0, 700.0, 900.0, 200.0];
         const BUDGET: f64 = 1e10;
-        let budget = BUDGET / f64::from(target.devices().slowness());
+        const LEAST: f64 = 200.0;
+        let slowness = f64::from(target.devices().slowness());
         let sampling = target.event().sampling;
-        let updates = sampling.sampling_rate().unwrap_or(1.0) / 2.0;
-        let devices = f64::from(target.devices_per_user());
-        let of_canary = match target.is_local() {
-            true => COSTS[4] * devices,
-            false => COSTS[2] + COSTS[3] * updates * devices,
+        let rate = sampling.sampling_rate().unwrap_or(1.0);
+        let (updates, devices) = (rate / 2.0, f64::from(target.devices_per_user()));
+        let canaries = f64::from(Attacker::new(target, canaries).canaries);
+        let others = f64::from(target.device_count()) - canaries * devices;
+        let of_devices = match target.is_local() {
+            true => COSTS[4] * devices * canaries,
+            false => {
+                let of_canary = COSTS[2] + COSTS[3] * updates * devices;
+                of_canary * canaries + COSTS[5] * rate * others.max(0.0)
+            }
         };
         let coins = COSTS[1] * f64::from(target.device_count());
-        let canaries = f64::from(Attacker::new(target, canaries).canaries);
-        let round = COSTS[0] + coins + of_canary * canaries;
+        let round = COSTS[0] + coins + of_devices;
         // Moments are a round without coins, in which half of the canaries take part.
         let of_moments = COSTS[0] + (COSTS[2] + COSTS[3] * devices / 2.0) * canaries;
         let once = target.moments().map_or(RUN, |_| RUN + of_moments);
         let pair = 2.0 * (once + f64::from(target.rounds()) * round);
-        (budget / pair).clamp(200.0, 100_000.0) as u32
+        (BUDGET / pair / slowness).clamp((LEAST / slowness).max(20.0), 100_000.0) as u32
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
 use smolfed_accounting::{Adjacency, PrivacyEvent};
 
 use crate::audit::canaries::{Canary, Sends};
@@ -38,9 +39,8 @@ pub fn check(target: &Target<'_>, seed: u64, length: usize) -> Result<Check, Tar
     let Multipliers { update, bit } = target.multipliers(&event);
     let total = bit.map_or(update, |_| event.mechanism.noise_multiplier().get());
     let short = target.shortened(ROUNDS);
-    let mut worst = Difference::default();
-    let mut words = String::new();
-    for (index, support) in supports(&target.tensors(), length).into_iter().enumerate() {
+    let supports = supports(&target.tensors(), length);
+    let differences = supports.par_iter().enumerate().map(|(index, support)| {
         let seed = seed.wrapping_add(SEEDS + index as u64);
         let device = index as u32 % target.device_count();
         let run = |sends: Sends, is_clipped: bool| {
@@ -64,18 +64,24 @@ pub fn check(target: &Target<'_>, seed: u64, length: usize) -> Result<Check, Tar
             short.observe(seed, length, vec![canary], joins, see)?;
             Ok::<_, TargetError>(rounds)
         };
+        let is_changed = |index| index >= length || support.contains(&index);
+        let mut found = Vec::new();
         for is_clipped in [true, false] {
-            let (with, without) = (
-                run(Sends::Update, is_clipped)?,
-                run(target.other_world(), is_clipped)?,
-            );
-            for (with, without) in with.iter().zip(&without) {
-                let is_changed = |index| index >= length || support.contains(&index);
-                let difference = Difference::new(with, without, is_changed);
-                if difference.excess(bound) > worst.excess(bound) || words.is_empty() {
-                    worst = difference;
-                    words = format!("{} to {}", support.start, support.end - 1);
-                }
+            let with = run(Sends::Update, is_clipped)?;
+            let without = run(target.other_world(), is_clipped)?;
+            let pairs = with.iter().zip(&without);
+            found.extend(pairs.map(|(with, without)| Difference::new(with, without, is_changed)));
+        }
+        Ok::<_, TargetError>(found)
+    });
+    let differences: Vec<Vec<Difference>> = differences.collect::<Result<_, _>>()?;
+    let mut worst = Difference::default();
+    let mut words = String::new();
+    for (support, found) in supports.iter().zip(differences) {
+        for difference in found {
+            if difference.excess(bound) > worst.excess(bound) || words.is_empty() {
+                worst = difference;
+                words = format!("{} to {}", support.start, support.end - 1);
             }
         }
     }
