@@ -7,7 +7,7 @@
 //!
 //! | question | module |
 //! | --- | --- |
-//! | what is attacked? | [`target`], with the devices of [`canaries`] in one of the [`sources`] of runs |
+//! | what is attacked? | [`target`], with [`canaries`] in one of the [`sources`] of runs |
 //! | what does an attacker know and compute? | [`attacker`], [`statistics`] |
 //! | which canaries does he find? | [`selection`] |
 //! | what does that prove? | [`attack`], [`bounds`] |
@@ -27,6 +27,7 @@ pub mod channels;
 pub mod check;
 pub mod correlated;
 pub mod direct;
+pub mod error;
 mod injection;
 pub mod matrices;
 pub mod selection;

@@ -1,6 +1,7 @@
 //! `smolfed audit`: attacks on the mechanism of an experiment, and on its models.
 
 mod membership;
+mod sources;
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -30,6 +31,7 @@ use smolfed_engine::run::directory::RunDir;
 use smolfed_release::Fault;
 use smolfed_release::PrivacyStatement;
 use smolfed_release::number::{lower, significant, upper};
+use sources::{SourceName, SourceTests};
 
 /// Attack the mechanism of an experiment, and prove a lower bound on its epsilon.
 ///
@@ -42,6 +44,9 @@ use smolfed_release::number::{lower, significant, upper};
 /// coordinates, what one device can change, the cohorts, the charges. The exit code is 1 if a test
 /// fails or the claim is refuted.
 ///
+/// The devices are those of a simulation in one process. Tests of the cohorts, the sum and the
+/// noise run on the other sources as well. With --source, the whole audit runs on one source.
+///
 /// With --membership, the experiment is trained without noise, as DP-Fed and as DP-Fed-LS, and a
 /// membership inference attack is run on each of the three models; with --run, the report of that
 /// run shows the result.
@@ -49,6 +54,7 @@ use smolfed_release::number::{lower, significant, upper};
 #[command(after_help = "Examples:
   smolfed audit
   smolfed audit experiment.toml --runs 5000
+  smolfed audit --source ranks
   smolfed audit --set rounds=1 --fault noise-divided-twice
   smolfed audit --membership --set data.validation=0.3 --set data.devices=100 --svg roc.svg
   smolfed audit --membership --run runs/mnist-1700000000")]
@@ -73,6 +79,10 @@ pub(super) struct Args {
     /// bound comes closer to the true epsilon. By default as many as take a few seconds.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
+    /// Audit this source of devices alone. By default the attack is on simulated devices, and some
+    /// of the direct tests are on all sources.
+    #[arg(long, value_enum, value_name = "SOURCE", conflicts_with = "membership")]
+    source: Option<SourceName>,
     /// The probability with which any of the lower bounds may be wrong.
     #[arg(long, value_name = "P", default_value_t = 1e-3)]
     error: f64,
@@ -167,6 +177,14 @@ fn mechanism(
     let bar = progress_bar(3, "direct tests, attack");
     let mut parts = Vec::new();
     let correlated = Correlated::new(&experiment, &federation, args.fault)?;
+    let source = args.source.unwrap_or_default();
+    let fits = source == SourceName::default()
+        || correlated.is_none() && source.devices().fits(&experiment);
+    if !fits {
+        let reason = "`--source`: correlated noise is audited on simulated devices, and a fleet \
+                      has no masks here: leave it out";
+        return Err(CliError::Usage(reason.to_owned()));
+    }
     match (
         correlated,
         Target::new(&experiment, &federation, args.fault),
@@ -178,9 +196,14 @@ fn mechanism(
             }
         }
         (None, Ok(target)) => {
+            let target = target.with_devices(source.devices());
             for view in View::for_experiment(&experiment) {
                 let seen = target.clone().seen_by(view);
                 parts.push(Part::of_updates(args, &experiment, &seen, &bar)?);
+            }
+            if let (Some(part), None) = (parts.first_mut(), args.source) {
+                let seen = target.seen_by(part.view);
+                part.others = SourceTests::of_others(&seen, experiment.config().seed)?;
             }
         }
         // Devices may send matrices with noise beside updates without any.
@@ -210,6 +233,8 @@ struct Part {
     pairs: u32,
     attack: Attack,
     checks: Vec<Check>,
+    /// Direct tests of other sources, in the first part.
+    others: Vec<SourceTests>,
 }
 
 impl Part {
@@ -232,6 +257,7 @@ impl Part {
         bar.inc(1);
         checks.extend(direct::curve(target, &attack, privacy.delta));
         Ok(Self {
+            others: Vec::new(),
             claim,
             view: target.view(),
             pairs: size.pairs,
@@ -250,6 +276,7 @@ impl Part {
         Ok(Self {
             attack: correlated.attack(size, args.confidence(claim.delta))?,
             checks: correlated.checks(size.seed)?,
+            others: Vec::new(),
             pairs: size.pairs,
             view: correlated.view(),
             claim,
@@ -266,6 +293,7 @@ impl Part {
         Ok(Self {
             attack: matrices.attack(size, args.confidence(claim.delta)),
             checks: matrices.checks(size.seed, direct::VALUES)?,
+            others: Vec::new(),
             pairs: size.pairs,
             view: View::default(),
             claim,
@@ -290,8 +318,14 @@ impl Part {
         self.epsilon_low() > self.claimed()
     }
 
+    /// All direct tests, with those of other sources.
+    fn all_checks(&self) -> impl Iterator<Item = &Check> {
+        let others = self.others.iter().flat_map(|source| &source.checks);
+        self.checks.iter().chain(others)
+    }
+
     fn is_as_claimed(&self) -> bool {
-        self.checks.iter().all(|check| check.is_as_claimed)
+        self.all_checks().all(|check| check.is_as_claimed)
     }
 
     fn json(&self) -> serde_json::Value {
@@ -307,7 +341,8 @@ impl Part {
             "findings": self.attack.findings,
             "is_as_claimed": self.is_as_claimed(),
             "checks": self.checks,
-            "checks_error": ERROR * self.checks.len() as f64,
+            "other_sources": self.others,
+            "checks_error": ERROR * self.all_checks().count() as f64,
         })
     }
 
@@ -320,11 +355,20 @@ impl Part {
             "{who}{}\n{}\nproved:    epsilon >= {} (wrong with probability at most {error})\n\
              estimated: epsilon = {} (from a fit, not a proof)\nclaimed:   {}\n",
             table(&self.attack.findings),
-            verdicts(&self.checks),
+            self.verdicts(),
             lower(self.epsilon_low(), 4),
             significant(self.attack.epsilon_estimate, 3),
             wrapped(&self.claim.in_words(), is_terminal)
         )
+    }
+
+    /// The table of the direct tests, and a line for each of the other sources.
+    fn verdicts(&self) -> String {
+        let mut text = verdicts(&self.checks);
+        for source in &self.others {
+            text.push_str(&source.text());
+        }
+        text
     }
 }
 
@@ -353,7 +397,7 @@ fn verdict(parts: &[Part]) -> Result<(), CliError> {
             let epsilon = lower(part.epsilon_low(), 4);
             format!("the epsilon of this mechanism is at least {epsilon}")
         });
-        let failed = part.checks.iter().filter(|check| !check.is_as_claimed);
+        let failed = part.all_checks().filter(|check| !check.is_as_claimed);
         let failed = failed.map(|check| format!("{} ({})", check.test, check.evidence));
         for reason in bound.into_iter().chain(failed) {
             // What concerns all views fails in each.

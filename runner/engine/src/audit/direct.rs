@@ -39,8 +39,9 @@ pub const VALUES: usize = 1 << 20;
 /// than a block that is drawn again after four, or left out, can hide behind.
 const BLOCKS: usize = 6;
 
-/// Values of noise for the direct tests of a source alone.
-pub const VALUES_OF_SOURCE: usize = 1 << 17;
+/// Values of noise for the direct tests of a source alone, and the rounds of each run.
+pub const VALUES_OF_SOURCE: usize = 1 << 16;
+const ROUNDS_OF_SOURCE: u32 = 8;
 
 /// All direct tests of an experiment, with about so many values of noise; `seed` gives their
 /// randomness.
@@ -86,6 +87,7 @@ pub fn audit(target: &Target<'_>, seed: u64, values: usize) -> Result<Vec<Check>
 /// # Errors
 /// [`TargetError`] if a round breaks down.
 pub fn of_source(target: &Target<'_>, seed: u64, values: usize) -> Result<Vec<Check>, TargetError> {
+    let target = &target.shortened(ROUNDS_OF_SOURCE);
     let claim = target.event();
     let length = target.tensors().iter().sum();
     let mut cohorts = Cohorts::new(claim.sampling, target.rounds());

@@ -2,7 +2,7 @@
 //! one process, and on several ranks. Another crate may have more.
 
 use crate::audit::canaries::Canaries;
-use crate::audit::target::TargetError;
+use crate::audit::error::TargetError;
 use crate::experiment::Experiment;
 use crate::source::Source;
 use crate::source::ranks::{Ranks, follow};
@@ -27,8 +27,8 @@ pub trait AuditedSource: std::fmt::Debug + Sync {
         true
     }
 
-    /// Makes a source for one run of this experiment, whose seed is that of all randomness and whose
-    /// method is that of the canaries, and has its rounds run with it.
+    /// Makes a source for one run of this experiment, whose seed is that of all randomness and
+    /// whose method is that of the canaries, and has its rounds run with it.
     ///
     /// # Errors
     /// Those of the rounds.

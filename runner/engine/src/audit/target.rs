@@ -9,43 +9,19 @@ use smolfed_accounting::{Adjacency, Delta, PrivacyEvent, PrivacyLoss, Sampling};
 use smolfed_core::params::ClipNorm;
 
 use super::canaries::{Canaries, Canary, Sends};
+pub use super::error::TargetError;
 use super::injection::{charged, inject};
 use super::source::CanarySource;
 use super::sources::{AuditedSource, SimulatedDevices};
 use super::view::View;
-use crate::check::ExperimentError;
 use crate::experiment::Experiment;
 use crate::experiment::scaling::ScaleRelease;
 use crate::experiment::trial::Trial;
 use crate::method::contract::MethodProperties;
-use crate::method::state::StateError;
-use crate::round::{RoundError, TrainingLoop, TrainingState};
-use crate::source::{Source, SourceError};
+use crate::round::{TrainingLoop, TrainingState};
+use crate::source::Source;
 use smolfed_data::federation::Federation;
 use smolfed_release::{Fault, Timing};
-
-/// Why an experiment cannot be audited.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TargetError {
-    /// Without clipping or without noise there is no claim.
-    #[error(
-        "there is nothing to audit: without `privacy.clip_norm` and noise no epsilon is claimed"
-    )]
-    NothingClaimed,
-    /// A round broke down.
-    #[error(transparent)]
-    Round(#[from] RoundError),
-    /// The experiment has no randomness of its own.
-    #[error(transparent)]
-    Experiment(#[from] ExperimentError),
-    /// A source could not begin.
-    #[error(transparent)]
-    Source(#[from] SourceError),
-    /// The canaries could not be set up.
-    #[error(transparent)]
-    States(#[from] StateError),
-}
 
 /// What the attacker sees of one round.
 #[derive(Debug)]
@@ -53,8 +29,8 @@ pub struct Observation<'a> {
     /// The round.
     pub round: u32,
     /// The noisy average times the denominator, in clip norms of the round; under local trust the
-    /// uploads of the canaries, one after the other. Of devices that release something in each step,
-    /// the mean over the steps of a round.
+    /// uploads of the canaries, one after the other. Of devices that release something in each
+    /// step, the mean over the steps of a round.
     pub values: Vec<f64>,
     /// The sum of the bits, in units of one half, if the clip norm is adaptive; under local trust
     /// the bit of each upload.

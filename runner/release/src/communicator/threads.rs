@@ -1,6 +1,7 @@
 //! Ranks that are threads of this process: an audit and every test of ranks run without MPI.
 //!
-//! A rank whose thread has ended sends empty messages, which no rank takes for an order or a result.
+//! A rank whose thread has ended sends empty messages, which no rank takes for an order or a
+//! result.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
