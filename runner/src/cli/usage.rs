@@ -29,9 +29,28 @@ pub(super) fn explained(error: clap::Error, command: &clap::Command) -> clap::Er
         ErrorKind::UnknownArgument => unknown_argument(error, &words),
         ErrorKind::InvalidSubcommand => unknown_command(error, command, &words),
         ErrorKind::ValueValidation => wrong_value(error),
+        ErrorKind::InvalidValue => none_of_many(error, &words),
         _ => error,
     };
     explained.with_cmd(command)
+}
+
+/// Values that an error lists, at most: more are a page that nobody reads.
+const MAX_VALUES: usize = 20;
+
+/// A value that is none of many: the help has their list.
+fn none_of_many(mut error: clap::Error, words: &[String]) -> clap::Error {
+    let valid = error.get(ContextKind::ValidValue);
+    let is_long = matches!(valid, Some(ContextValue::Strings(values)) if values.len() > MAX_VALUES);
+    if is_long {
+        error.remove(ContextKind::ValidValue);
+        let command = words.first().map_or("", String::as_str);
+        advise(
+            &mut error,
+            Some(format!("`smolfed {command} --help` lists the values")),
+        );
+    }
+    error
 }
 
 /// A flag or a word that has no place. The advice of clap, to pass it as a value, is never right
