@@ -9,6 +9,7 @@ use smolfed_core::stream::Root;
 
 use super::canaries::{Canary, Sends};
 use super::channels::moments::Moments;
+use super::channels::score::Score;
 use super::selection::Scores;
 use super::statistics::{Claimed, Seen, coins};
 use super::target::{Joining, Observation, Target, TargetError};
@@ -24,6 +25,7 @@ pub struct Attacker<'a> {
     joins: u32,
     claimed: Claimed,
     moments: Option<Moments<'a>>,
+    score: Option<Score<'a>>,
 }
 
 impl<'a> Attacker<'a> {
@@ -44,11 +46,10 @@ impl<'a> Attacker<'a> {
             bit_multiplier: None,
             is_replaced: event.adjacency() == Adjacency::ReplaceOne,
         };
-        let others = match target.is_local() {
-            true => 0.0,
-            false => f64::from(canaries - 1) * variance_of_bit(&claimed),
-        };
-        claimed.bit_multiplier = multipliers.bit.map(|z| (z * z + others).sqrt());
+        claimed.bit_multiplier = multipliers.bit.map(|z| match target.is_local() {
+            true => z,
+            false => among(canaries, z, &claimed),
+        });
         Self {
             target,
             canaries,
@@ -56,6 +57,7 @@ impl<'a> Attacker<'a> {
             joins: target.joins(),
             claimed,
             moments: Moments::from_target(target),
+            score: Score::from_target(target),
         }
     }
 
@@ -99,7 +101,14 @@ impl<'a> Attacker<'a> {
         };
         let joins = Joining::AsClaimed;
         self.target
-            .observe(seed, coordinates, canaries, joins, see)?;
+            .observe(seed, coordinates, canaries.clone(), joins, see)?;
+        if let Some(score) = &self.score {
+            let mut claimed = score.claimed(self.devices, self.claimed.is_replaced);
+            let sum = score.released(seed, canaries.into_iter().zip(alternating()));
+            let values = of_canaries(sum, &claimed, alternating().take(is_in.len()));
+            claimed.multiplier = among(self.canaries, claimed.multiplier, &claimed);
+            seen.add_shared(&claimed, &values);
+        }
         Ok(seen.scores(&self.claimed, is_in))
     }
 
@@ -121,8 +130,7 @@ impl<'a> Attacker<'a> {
         }
     }
 
-    /// The sign of a canary's bit. Both occur: the sum of all bits has little to do with how many
-    /// canaries take part. Every update is clipped where nobody asks.
+    /// The sign of a canary's bit. Every update is clipped where nobody asks.
     fn sign(&self, canary: u32) -> f64 {
         match self.claimed.bit_multiplier.is_some() && canary % 2 == 1 {
             true => 1.0,
@@ -158,17 +166,34 @@ impl<'a> Attacker<'a> {
                 let of_upload = self.of_upload(upload, bits);
                 signs.zip(of_upload).map(|(sign, bit)| sign * bit).collect()
             }
-            (false, Some(sum)) => {
-                let mean = mean_of_bit(&self.claimed);
-                let all: f64 = signs.clone().sum::<f64>() * mean;
-                signs.map(|sign| sign * (sum - all) + mean).collect()
-            }
+            (false, Some(sum)) => of_canaries(*sum, &self.claimed, signs),
         }
     }
 }
 
-/// The expectation of what a canary adds to the bits that have its sign, over its coin.
-fn mean_of_bit(claimed: &Claimed) -> f64 {
+/// The signs of what canaries add to a sum. Both occur: the sum has little to do with how many
+/// canaries take part.
+fn alternating() -> impl Iterator<Item = f64> + Clone {
+    [-1.0, 1.0].into_iter().cycle()
+}
+
+/// What each canary has of a sum to which it adds its sign for each device that takes part, such
+/// that it adds 1: its sign times the sum, less what is expected of the other canaries.
+fn of_canaries(sum: f64, claimed: &Claimed, signs: impl Iterator<Item = f64> + Clone) -> Vec<f64> {
+    let mean = mean_in_sum(claimed);
+    let all: f64 = signs.clone().sum::<f64>() * mean;
+    signs.map(|sign| sign * (sum - all) + mean).collect()
+}
+
+/// The std of such a value with noise of this one, where the coins of the other canaries are
+/// unknown.
+fn among(canaries: u32, multiplier: f64, claimed: &Claimed) -> f64 {
+    let others = f64::from(canaries - 1) * variance_in_sum(claimed);
+    (multiplier * multiplier + others).sqrt()
+}
+
+/// The expectation of what a canary adds to a sum with its sign, over its coin.
+fn mean_in_sum(claimed: &Claimed) -> f64 {
     match claimed.is_replaced {
         true => 0.0,
         false => claimed.moments()[0] / 2.0,
@@ -176,11 +201,11 @@ fn mean_of_bit(claimed: &Claimed) -> f64 {
 }
 
 /// The variance of the same.
-fn variance_of_bit(claimed: &Claimed) -> f64 {
+fn variance_in_sum(claimed: &Claimed) -> f64 {
     let square = claimed.moments()[1];
     match claimed.is_replaced {
         true => square,
-        false => square / 2.0 - mean_of_bit(claimed).powi(2),
+        false => square / 2.0 - mean_in_sum(claimed).powi(2),
     }
 }
 

@@ -43,8 +43,16 @@ impl Claimed {
     /// A value to which one device adds 1 for certain.
     #[must_use]
     pub fn of_one(multiplier: f64, is_replaced: bool) -> Self {
+        Self::of_all(1, multiplier, is_replaced)
+    }
+
+    /// A value to which so many devices add 1 each for certain.
+    #[must_use]
+    pub fn of_all(devices: u32, multiplier: f64, is_replaced: bool) -> Self {
+        let mut counts = vec![0.0; devices as usize];
+        counts.push(1.0);
         Self {
-            counts: vec![0.0, 1.0],
+            counts,
             multiplier,
             bit_multiplier: None,
             is_replaced,
@@ -165,7 +173,16 @@ impl Seen {
     /// Adds what is released once, and in no round: the likelihood ratio alone knows what to make
     /// of it.
     pub fn add_once(&mut self, claimed: &Claimed, values: &[f64], bits: &[f64]) {
-        let variance = claimed.variance(values);
+        self.add_ratios(claimed, claimed.variance(values), values, bits);
+    }
+
+    /// The same of one sum, of which each canary has this value: only the claim says how much noise
+    /// is in it.
+    pub fn add_shared(&mut self, claimed: &Claimed, values: &[f64]) {
+        self.add_ratios(claimed, claimed.multiplier.powi(2), values, &[]);
+    }
+
+    fn add_ratios(&mut self, claimed: &Claimed, variance: f64, values: &[f64], bits: &[f64]) {
         let all = self.log_ratio.iter_mut().zip(values);
         for (index, (sum, x)) in all.enumerate() {
             *sum += claimed.log_ratio(*x, variance, bits.get(index).copied());

@@ -231,7 +231,8 @@ impl<'a> Target<'a> {
     pub fn loss(&self, delta: Delta) -> Option<PrivacyLoss> {
         let rounds = self.event().with_count(u64::from(self.rounds()));
         let scale = self.moments().map(|moments| moments.side.event);
-        let events = scale.into_iter().chain([rounds]);
+        let score = self.trial().map(|trial| trial.side.event);
+        let events = scale.into_iter().chain([rounds]).chain(score);
         let exposures: Vec<_> = events.map(|event| event.exposure()).collect();
         PrivacyLoss::compose(&exposures, delta).ok()
     }

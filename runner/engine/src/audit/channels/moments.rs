@@ -47,12 +47,7 @@ impl<'a> Moments<'a> {
     /// What is claimed of a value that a canary of so many devices has its coordinate in.
     #[must_use]
     pub fn claimed(&self, devices: u32, is_replaced: bool) -> Claimed {
-        let mut counts = vec![0.0; devices as usize];
-        counts.push(1.0);
-        Claimed {
-            counts,
-            ..Claimed::of_one(self.multiplier(), is_replaced)
-        }
+        Claimed::of_all(devices, self.multiplier(), is_replaced)
     }
 
     /// What is released of vectors of `length`, in units of their bound; under local trust the

@@ -5,9 +5,11 @@ use rayon::prelude::*;
 use smolfed_accounting::{Adjacency, PrivacyEvent};
 use smolfed_core::stream::Root;
 
+use crate::audit::canaries::{Canary, Sends};
 use crate::audit::channel::{COST, Channel, Draws, Names, transposed};
 use crate::audit::check::Check;
 use crate::audit::sensitivity::bound;
+use crate::audit::statistics::Claimed;
 use crate::audit::target::{Joining, Observation, Target, TargetError};
 use crate::experiment::trial::Trial;
 
@@ -35,13 +37,38 @@ impl<'a> Score<'a> {
         self.trial.side.event
     }
 
-    /// The noisy sum of what devices send, each a number from -1 to 1, where device 0 has this
-    /// accuracy and the others send nothing.
-    fn sum(&self, seed: u64, accuracy: Option<f64>) -> f64 {
+    /// What is claimed of the sum of all scores, to which each of the devices of a canary adds 1.
+    #[must_use]
+    pub fn claimed(&self, devices: u32, is_replaced: bool) -> Claimed {
+        let multiplier = self.event().mechanism.noise_multiplier().get();
+        Claimed::of_all(devices, multiplier, is_replaced)
+    }
+
+    /// The noisy sum of what canaries send, where each device of one sends 1, or -1 where its
+    /// canary's sign is negative. The other devices send nothing.
+    #[must_use]
+    pub fn released(&self, seed: u64, canaries: impl Iterator<Item = (Canary, f64)>) -> f64 {
+        let numbers = canaries.flat_map(|(canary, sign)| {
+            let number = match canary.sends {
+                Sends::Update => Some(sign),
+                Sends::Opposite => Some(-sign),
+                Sends::Zero | Sends::Nothing => None,
+            };
+            let accuracy = number.map(|number| f64::midpoint(number, 1.0));
+            canary.devices.map(move |device| (device, accuracy))
+        });
+        self.sum(seed, numbers)
+    }
+
+    /// The noisy sum of what devices send, each a number from -1 to 1, where these have an accuracy
+    /// and the others send nothing.
+    fn sum(&self, seed: u64, of_devices: impl IntoIterator<Item = (u32, Option<f64>)>) -> f64 {
         let devices = self.target.device_count();
         let mut accuracies = vec![None; devices as usize];
-        if let Some(first) = accuracies.first_mut() {
-            *first = accuracy;
+        for (device, accuracy) in of_devices {
+            if let Some(own) = accuracies.get_mut(device as usize) {
+                *own = accuracy;
+            }
         }
         let mean = self.trial.release(&accuracies, &Root::from_seed(seed));
         (2.0 * mean - 1.0) * f64::from(devices)
@@ -60,7 +87,7 @@ impl Channel for Score<'_> {
                 updates = round.values.iter().take(COORDINATES).copied().collect();
             };
             first_round.observe(seed, COORDINATES, Vec::new(), Joining::Always, see)?;
-            Ok((self.sum(seed, None) / claimed, updates))
+            Ok((self.sum(seed, []) / claimed, updates))
         };
         let seen = (0..runs).into_par_iter().map(observe);
         let seen = seen.collect::<Result<Vec<_>, _>>()?;
@@ -87,7 +114,8 @@ impl Channel for Score<'_> {
             Adjacency::AddRemove => [(Some(1.0), None), (Some(0.0), None)],
             Adjacency::ReplaceOne => [(Some(1.0), Some(0.0)), (Some(0.0), None)],
         };
-        let moved = pairs.map(|(one, other)| (self.sum(seed, one) - self.sum(seed, other)).abs());
+        let moved = pairs
+            .map(|(one, other)| (self.sum(seed, [(0, one)]) - self.sum(seed, [(0, other)])).abs());
         let largest = moved.into_iter().fold(0.0, f64::max);
         // A mean is rounded to `f32`.
         let rounding = f64::from(f32::EPSILON) * f64::from(self.target.device_count());

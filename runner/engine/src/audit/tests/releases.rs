@@ -51,3 +51,18 @@ fn the_score_of_a_trial_is_audited() {
     let found = failed(&audited, Fault::ScoreNoiseTooSmall);
     assert_eq!(found, ["standard deviation of the noise on scores"]);
 }
+
+/// The attacker reads the score beside the updates: with one canary it proves more than the updates
+/// alone cost, and with many, whose scores are in one sum, no more than is claimed.
+#[test]
+fn the_score_of_a_trial_is_attacked() {
+    let text = TRIAL.replace("epsilon = 2", "noise_multiplier = 20.0");
+    let audited = parsed(&format!("{text}score_noise_multiplier = 1.0\n"));
+    let updates = parsed(text.split("[privacy.selection]").next().unwrap());
+    let of_updates = audit_with(&updates, Fault::None, 10, 1).claim.epsilon;
+    for (canaries, least) in [(1, of_updates), (32, 0.0)] {
+        let Audit { claim, low } = audit_with(&audited, Fault::None, 2_000, canaries);
+        assert!(low > least, "{canaries}: {low}, of updates {of_updates}");
+        assert!(low <= claim.epsilon, "{canaries}: {low} of {claim:?}");
+    }
+}
