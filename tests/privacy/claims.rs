@@ -257,7 +257,7 @@ fn the_ledger_of_a_stopped_run_is_no_upper_bound() {
     assert_eq!(stopped["rounds"], 1, "{stopped}");
     assert_eq!(stopped["is_upper_bound"], false, "{stopped}");
     assert_eq!(stopped["planned_is_upper_bound"], true, "{stopped}");
-    assert_eq!(kinds(&stopped), ["stopped"]);
+    assert_eq!(kinds(&stopped), ["known-seed", "stopped"]);
 }
 
 #[test]
@@ -287,4 +287,75 @@ fn a_forged_flag_and_an_older_statement_prove_nothing() {
     place.smolfed("report run").success();
     let page = read(&place, "run/report.html");
     assert!(page.contains("provenance is unknown") && !page.contains("a proved upper bound ("));
+}
+
+/// Whoever sees one output alone sees where its figures come from.
+#[test]
+fn each_output_names_the_origin_of_figures_on_private_rows() {
+    let place = Place::new();
+    natural_devices(&place, "");
+    let run = place.smolfed("run natural.toml --out run -v").success();
+    let shown: Vec<&str> = run.stderr.lines().collect();
+    let rounds = shown.iter().filter(|line| line.starts_with("round "));
+    assert!(rounds.clone().count() == 2, "{run}");
+    for line in rounds {
+        assert!(line.contains("(simulation only)"), "{line}");
+    }
+    let of_file = |file: &str, key: &str| {
+        let document: Value = serde_json::from_str(&read(&place, file)).unwrap();
+        document["origin"][key].clone()
+    };
+    assert_eq!(of_file("run/diagnostics.json", "clean"), "simulation-only");
+    assert_eq!(of_file("run/diagnostics.json", "noisy"), "released");
+    let assessment = of_file("run/assessment.json", "accuracy");
+    assert_eq!(assessment, "simulation-only");
+
+    let evaluated = "evaluate run --data table.csv";
+    let document = place.smolfed(&format!("{evaluated} --json")).success();
+    assert_eq!(document.json()["origin"]["confusion"], "unknown");
+    let text = place.smolfed(evaluated).success().stdout;
+    assert!(text.contains("Provenance unknown"), "{text}");
+
+    let planned = place.smolfed("run natural.toml --dry-run --json").success();
+    let origin = &planned.json()["origin"];
+    assert_eq!(origin["train_samples"], "simulation-only");
+    let attacked = "audit natural.toml --membership";
+    let document = place.smolfed(&format!("{attacked} --json")).success();
+    assert_eq!(document.json()["origin"]["models"], "simulation-only");
+    let text = place.smolfed(attacked).success().stdout;
+    assert!(text.contains("simulation only"), "{text}");
+    let inspected = place.smolfed("data inspect natural.toml").success().stdout;
+    assert!(inspected.contains("without noise"), "{inspected}");
+}
+
+/// The constants of an exported model are marked, and so are the weights of one device.
+#[test]
+fn an_exported_model_of_one_device_says_that_no_epsilon_covers_it() {
+    let place = Place::new();
+    natural_devices(&place, "");
+    let call = "run natural.toml --out run --set method=dpfedmtl --set model.hidden=3 \
+                --set cohort.sampling_rate=0.999";
+    place.smolfed(call).success();
+    let call = "export run --device 7 --format c-header";
+    let header = place.smolfed(call).success().stdout;
+    let mark = "parameters: measured on the devices' rows without noise: no epsilon covers it";
+    assert!(header.contains(mark), "{header}");
+    place
+        .smolfed("export run --device 999 --format c-header")
+        .refused(2, &["--device 999"]);
+}
+
+/// A total of a ledger names the seed and what was declared, as the statement of its run does.
+#[test]
+fn a_ledger_names_the_conditions_of_its_run() {
+    let place = Place::new();
+    natural_devices(&place, "classes_are_public = true");
+    place.smolfed("run natural.toml --out run").success();
+    let call = "account --ledger run/ledger.jsonl --json";
+    let document = place.smolfed(call).success().json();
+    assert_eq!(document["is_upper_bound"], true, "{document}");
+    assert_eq!(kinds(&document), ["confirmed", "known-seed"]);
+    let text = place.smolfed(call.strip_suffix(" --json").unwrap());
+    let text = text.success().stdout;
+    assert!(text.contains("is secret") && text.contains("`data.classes` is public"));
 }

@@ -136,7 +136,7 @@ impl Query<'_> {
                 percent_up(found.epsilon - low, low, 2)
             ),
             _ => format!(
-                "The true epsilon is at least {low:.6}: within {:.3} % below.",
+                "The true epsilon of what is counted is at least {low:.6}: within {:.3} % below.",
                 percent_up(found.epsilon - low, found.epsilon, 3)
             ),
         }

@@ -41,6 +41,9 @@ pub struct RunInfo {
     pub rounds: u32,
     /// ε after all rounds; `None` without noise.
     pub epsilon: Option<f64>,
+    /// Whether it is an upper bound, under the conditions of the privacy statement; `None` without
+    /// noise.
+    pub epsilon_is_upper_bound: Option<bool>,
     /// The limit on ε.
     pub epsilon_limit: Option<f64>,
     /// δ.
@@ -187,6 +190,8 @@ pub struct Figures {
     pub epsilon: Option<f64>,
     /// ε after all rounds.
     pub epsilon_planned: Option<f64>,
+    /// Whether it is an upper bound, under the conditions of the privacy statement.
+    pub epsilon_is_upper_bound: Option<bool>,
     /// The limit on ε.
     pub epsilon_limit: Option<f64>,
     /// δ.
@@ -345,6 +350,7 @@ impl Monitor {
             burned: state.burned,
             epsilon: latest.map_or(info.epsilon.map(|_| 0.0), |point| point.epsilon),
             epsilon_planned: info.epsilon,
+            epsilon_is_upper_bound: info.epsilon_is_upper_bound,
             epsilon_limit: info.epsilon_limit,
             delta: info.delta,
             latest,

@@ -387,6 +387,16 @@ impl PrivacyPlan {
         self.conditions.any(Effect::NoBound)
     }
 
+    /// The keys of the values that the user declared public.
+    #[must_use]
+    pub fn declared(&self) -> Vec<String> {
+        let declared = self.conditions.iter().filter_map(|found| match found {
+            Condition::Confirmed { key } => Some(key.clone()),
+            _ => None,
+        });
+        declared.collect()
+    }
+
     /// Refuses what the accountant has no figure for. The last of `count` releases costs most, so
     /// that a run is refused before it starts.
     ///

@@ -1,7 +1,10 @@
 //! Where a figure comes from: a figure carries it into every table, file and page, and a table
 //! marks the figures that must not be published about real devices.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Where a figure comes from. A figure of several parts is of the last kind among theirs.
 #[derive(
@@ -41,9 +44,9 @@ impl Provenance {
         }
     }
 
-    /// That of a figure that follows from the sizes of cohorts, which may be secret.
+    /// That of the sizes of cohorts and populations, which may be secret.
     #[must_use]
-    pub const fn of_cohorts(are_secret: bool) -> Self {
+    pub const fn of_sizes(are_secret: bool) -> Self {
         match are_secret {
             true => Self::SimulationOnly,
             false => Self::Public,
@@ -89,6 +92,26 @@ impl Provenance {
     }
 }
 
+/// A JSON object, or each one of a list, with the origin of all of its figures beside them.
+#[must_use]
+pub fn with_origin(mut value: Value, origin_of: fn(&str) -> Provenance) -> Value {
+    match &mut value {
+        Value::Array(all) => {
+            for one in all {
+                *one = with_origin(one.take(), origin_of);
+            }
+        }
+        Value::Object(figures) => {
+            let origins: BTreeMap<&String, Provenance> =
+                figures.keys().map(|key| (key, origin_of(key))).collect();
+            let origins = serde_json::json!(origins);
+            figures.insert("origin".to_owned(), origins);
+        }
+        _ => {}
+    }
+    value
+}
+
 /// A number with its provenance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
@@ -122,5 +145,17 @@ mod tests {
             assert_eq!(origin.mark().is_empty(), origin.is_public());
         }
         assert!(Provenance::ALL.is_sorted());
+    }
+
+    #[test]
+    fn objects_and_lists_of_them_carry_the_origin_of_each_figure() {
+        let of = |key: &str| match key {
+            "a" => Provenance::Released,
+            _ => Provenance::SimulationOnly,
+        };
+        let found = with_origin(serde_json::json!([{ "a": 1, "b": [2] }]), of);
+        let origin = serde_json::json!({ "a": "released", "b": "simulation-only" });
+        let expected = serde_json::json!([{ "a": 1, "b": [2], "origin": origin }]);
+        assert_eq!(found, expected);
     }
 }

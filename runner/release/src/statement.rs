@@ -392,6 +392,13 @@ impl PrivacyStatement {
         &self.conditions
     }
 
+    /// Whether the number of devices depends on their rows.
+    #[must_use]
+    pub fn has_secret_device_count(&self) -> bool {
+        let is_it = |found: &Condition| matches!(found, Condition::DeviceCount { .. });
+        self.conditions.iter().any(is_it)
+    }
+
     /// Whether `epsilon` is proved, under the conditions that the statement names: not, for
     /// example, if private rows were read without noise. The only place that decides it.
     #[must_use]

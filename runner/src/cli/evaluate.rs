@@ -9,6 +9,7 @@ use super::confusion;
 use super::inference::{ModelArgs, RowArgs, write_to};
 use super::text::aligned;
 use smolfed_engine::evaluation::assessment::Assessment;
+use smolfed_release::provenance::{Provenance, with_origin};
 use smolfed_report::inference::assessment::assess;
 
 /// Evaluate the model of a run on rows whose classes or values are known.
@@ -40,6 +41,10 @@ pub(super) struct Args {
     json: bool,
 }
 
+/// Below all figures.
+const WHOSE_ROWS: &str = "Provenance unknown: nothing says whose rows these are. Figures on \
+                          private rows are covered by no epsilon.";
+
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let model = args.model.open()?;
@@ -50,8 +55,15 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let found = assess(&model, &mut input)?;
     write_to(None, |out| {
         match args.json {
-            true => writeln!(out, "{}", json!(found))?,
-            false => write!(out, "{}", text(&found, model.preprocessing.labels()))?,
+            true => writeln!(
+                out,
+                "{}",
+                with_origin(json!(found), |_| Provenance::Unknown)
+            )?,
+            false => {
+                write!(out, "{}", text(&found, model.preprocessing.labels()))?;
+                writeln!(out, "\n{WHOSE_ROWS}")?;
+            }
         }
         Ok(())
     })

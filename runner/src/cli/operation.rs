@@ -16,6 +16,7 @@ use smolfed_fleet::transport::Options;
 use smolfed_fleet::watch::log::{Detail, Format, Log, LogSettings};
 use smolfed_fleet::watch::token::Token;
 use smolfed_fleet::watch::{HttpError, HttpServer, HttpSettings};
+use smolfed_release::statement::PrivacyStatement;
 
 /// Nothing is waited for longer than a day.
 pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
@@ -173,10 +174,14 @@ fn run_info(experiment: &Experiment, dir: &Path) -> RunInfo {
     let (config, privacy) = (experiment.config(), experiment.privacy());
     let estimate = privacy.estimate(u64::from(config.rounds)).ok();
     let epsilon = estimate.map(|estimate| estimate.epsilon);
+    let statements = experiment.statements(config.rounds, &[]);
+    let statements = statements.unwrap_or_default();
+    let statement = statements.first();
     RunInfo {
         name: dir.display().to_string(),
         rounds: config.rounds,
         epsilon: epsilon.filter(|epsilon| epsilon.is_finite()),
+        epsilon_is_upper_bound: statement.map(PrivacyStatement::is_upper_bound),
         epsilon_limit: privacy.budget.map(|budget| budget.get()),
         delta: privacy
             .mechanism

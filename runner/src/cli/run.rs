@@ -377,8 +377,10 @@ fn explain(error: RunError, dir: &Path, command: &str) -> CliError {
 }
 
 fn progress_line(record: &RoundRecord) -> String {
+    let is_private = record.test.is_none() || record.test_is_simulation_only;
+    let note = if is_private { " (simulation only)" } else { "" };
     let quality = record.test.or(record.simulation_only.validation);
-    let quality = quality.map_or(String::new(), |evaluation| evaluation.to_string() + ", ");
+    let quality = quality.map_or(String::new(), |found| format!("{found}{note}, "));
     let leader = record
         .experts
         .iter()

@@ -34,8 +34,6 @@ pub(super) struct Summary {
     assessment: Option<FinalAssessment>,
     /// Whether that is of private samples, which only a simulation can evaluate.
     quality_is_private: bool,
-    /// Whether the time tells the sizes of secret cohorts.
-    has_secret_cohorts: bool,
     /// Accuracy on held-out samples of neighbours, and of a linear probe, of an encoder without
     /// labels.
     representation: [Option<f64>; 2],
@@ -72,7 +70,6 @@ impl Summary {
                 .or(validation.map(|e| ("validation", e))),
             assessment: result.assessment.clone(),
             quality_is_private: test.is_none() || on_devices,
-            has_secret_cohorts: experiment.config().has_secret_cohorts(),
             representation: [
                 figure(|only| only.knn_accuracy),
                 figure(|only| only.probe_accuracy),
@@ -120,7 +117,10 @@ impl Summary {
             let keys = figures.iter().map(|(key, _)| key.as_str());
             let origins: BTreeMap<&str, Provenance> = keys
                 .map(|key| (key, Provenance::of_samples(self.is_private(key))))
-                .chain([("seconds", Provenance::of_cohorts(self.has_secret_cohorts))])
+                .chain([
+                    ("seconds", Provenance::SimulationOnly),
+                    ("devices", self.origin_of_devices()),
+                ])
                 .collect();
             let private = origins.keys().filter(|key| self.is_private(key));
             let private: Vec<&&str> = private.collect();
@@ -201,6 +201,12 @@ impl Summary {
             || key == "knn_accuracy"
             || (key == "test_accuracy" && probe.is_some())
             || (self.quality_is_private && (is_of("test_") || is_of("validation_")))
+    }
+
+    /// The number of devices may depend on their rows.
+    fn origin_of_devices(&self) -> Provenance {
+        let mut statements = self.statements.iter();
+        Provenance::of_sizes(statements.any(PrivacyStatement::has_secret_device_count))
     }
 
     /// The statement about correlation matrices, if devices send some.

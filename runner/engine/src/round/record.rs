@@ -108,11 +108,11 @@ impl RoundRecord {
     /// ([`Config::has_secret_cohorts`](crate::config::Config::has_secret_cohorts)).
     #[must_use]
     pub fn with_origins(self, has_secret_cohorts: bool) -> Self {
-        let of_cohort = Provenance::of_cohorts(has_secret_cohorts);
+        let of_cohort = Provenance::of_sizes(has_secret_cohorts);
         let of_test = Provenance::of_samples(self.test_is_simulation_only);
         let of_run = [
             ("cohort", of_cohort),
-            ("seconds", of_cohort),
+            ("seconds", Provenance::SimulationOnly),
             ("test", of_test),
         ];
         let of_all = OF_ALL_RUNS.into_iter().filter(|(key, _)| self.has(key));

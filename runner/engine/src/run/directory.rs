@@ -51,6 +51,7 @@ use crate::source::participation::Participation;
 use crate::task::Task;
 use model_file::{InputLayout, ModelFile};
 use smolfed_data::wording::of_json;
+use smolfed_release::provenance::{Provenance, with_origin};
 use smolfed_release::statement::PrivacyStatement;
 
 /// A run directory.
@@ -349,7 +350,10 @@ impl RunDir {
     /// # Errors
     /// [`RunDirError::Io`].
     pub fn write_diagnostics(&self, spectrum: &Spectrum) -> Result<(), RunDirError> {
-        self.write_json(Self::DIAGNOSTICS, spectrum)
+        self.write_figures(Self::DIAGNOSTICS, spectrum, |key| match key {
+            "clean" => Provenance::SimulationOnly,
+            _ => Provenance::Released,
+        })
     }
 
     /// The spectra of the last round.
@@ -371,7 +375,7 @@ impl RunDir {
     /// # Errors
     /// [`RunDirError::Io`].
     pub fn write_device_figures(&self, devices: &DeviceReport) -> Result<(), RunDirError> {
-        self.write_json(Self::DEVICE_FIGURES, devices)
+        self.write_figures(Self::DEVICE_FIGURES, devices, simulation_only)
     }
 
     /// How good the models of each device are.
@@ -387,7 +391,11 @@ impl RunDir {
     /// # Errors
     /// [`RunDirError::Io`].
     pub fn write_assessment(&self, assessment: &FinalAssessment) -> Result<(), RunDirError> {
-        self.write_json(Self::ASSESSMENT, assessment)
+        let origin = match assessment.is_simulation_only {
+            true => simulation_only,
+            false => |_: &str| Provenance::Released,
+        };
+        self.write_figures(Self::ASSESSMENT, assessment, origin)
     }
 
     /// All figures of the final model.
@@ -403,7 +411,7 @@ impl RunDir {
     /// # Errors
     /// [`RunDirError::Io`].
     pub fn write_membership(&self, attacks: &[Attack]) -> Result<(), RunDirError> {
-        self.write_json(Self::MEMBERSHIP, &attacks)
+        self.write_figures(Self::MEMBERSHIP, attacks, simulation_only)
     }
 
     /// What the attack on membership finds.
@@ -419,7 +427,7 @@ impl RunDir {
     /// # Errors
     /// [`RunDirError::Io`].
     pub fn write_representation(&self, picture: &Picture) -> Result<(), RunDirError> {
-        self.write_json(Self::REPRESENTATION, picture)
+        self.write_figures(Self::REPRESENTATION, picture, simulation_only)
     }
 
     /// What the representations of an encoder look like.
@@ -504,11 +512,28 @@ impl RunDir {
         self.write(name, text.as_bytes())
     }
 
+    /// Writes figures with the origin of each.
+    fn write_figures<T: Serialize + ?Sized>(
+        &self,
+        name: &str,
+        figures: &T,
+        origin_of: fn(&str) -> Provenance,
+    ) -> Result<(), RunDirError> {
+        let value = serde_json::to_value(figures)
+            .map_err(|error| damaged(&self.path.join(name), error.to_string()))?;
+        self.write_json(name, &with_origin(value, origin_of))
+    }
+
     fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, RunDirError> {
         let path = self.path.join(name);
         let text = fs::read_to_string(&path).map_err(io("read", &path))?;
         serde_json::from_str(&text).map_err(|error| damaged(&path, of_json(&error)))
     }
+}
+
+/// The origin of figures that read private data without noise.
+const fn simulation_only(_: &str) -> Provenance {
+    Provenance::SimulationOnly
 }
 
 fn default_out(name: &str) -> PathBuf {

@@ -20,6 +20,7 @@ pub struct LedgerWriter {
     seed: Option<u64>,
     planned: u32,
     has_uncovered: bool,
+    declared: Vec<String>,
     is_selected: bool,
 }
 
@@ -70,6 +71,7 @@ impl LedgerWriter {
                 .planned_rounds(config.rounds)
                 .unwrap_or(config.rounds),
             has_uncovered: privacy.has_uncovered(),
+            declared: privacy.declared(),
             is_selected: experiment.trial.is_some(),
         }))
     }
@@ -88,6 +90,7 @@ impl LedgerWriter {
             event,
             has_digest: true,
             has_uncovered: self.has_uncovered,
+            declared: self.declared.clone(),
             is_selected: self.is_selected,
         };
         let mut limits = self.limits.iter();

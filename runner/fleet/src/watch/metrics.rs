@@ -43,6 +43,7 @@ pub fn text(figures: &Figures) -> String {
 fn of_run(metrics: &mut Registry, figures: &Figures) {
     let latest = figures.latest;
     let stopping = f64::from(u8::from(figures.state == "stopping"));
+    let is_bound = figures.epsilon_is_upper_bound.map(|is_bound| f64::from(u8::from(is_bound)));
     let (accuracy, rmse) = (latest.and_then(|x| x.accuracy), latest.and_then(|x| x.rmse));
     for (name, help, value) in [
         ("rounds_planned", "Rounds of the run", Some(figures.rounds.into())),
@@ -51,6 +52,7 @@ fn of_run(metrics: &mut Registry, figures: &Figures) {
         ("stopping", "1 once the run was asked to stop", Some(stopping)),
         ("epsilon_spent", "Epsilon after the last round", figures.epsilon),
         ("epsilon_planned", "Epsilon after all rounds", figures.epsilon_planned),
+        ("epsilon_is_upper_bound", "1 if the statement's epsilon is an upper bound", is_bound),
         ("epsilon_limit", "Epsilon that no round may exceed", figures.epsilon_limit),
         ("delta", "Delta of every epsilon", figures.delta),
         ("test_accuracy", "Accuracy on public test samples", accuracy),

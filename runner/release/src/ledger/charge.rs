@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use smolfed_accounting::event::{PrivacyEvent, Sampling};
 
-use crate::condition::{Condition, Conditions};
+use crate::condition::{Condition, Conditions, Randomness};
 
 /// What stands before the checksum of a line.
 const CHECKSUM: &str = ",\"crc32\":\"";
@@ -37,6 +37,9 @@ pub struct Charge {
     /// noise, for example.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_uncovered: bool,
+    /// The keys of the values that the run's user declared public.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub declared: Vec<String>,
     /// Whether the run is the best of several trials, of which the charges are those of one: its
     /// statement has the cost of the selection.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -125,8 +128,8 @@ pub fn uncovered<'a>(charges: impl IntoIterator<Item = &'a Charge> + Clone) -> V
     found.map(|(_, condition)| condition).collect()
 }
 
-/// What the total of a ledger depends on: that of [`uncovered`], and whether its rounds are those
-/// that were planned.
+/// What the total of a ledger depends on: that of [`uncovered`], the seeds of simulations and what
+/// was declared public, and whether its rounds are those that were planned.
 #[must_use]
 pub fn conditions(charges: &[Charge]) -> Conditions {
     let mut found: Conditions = uncovered(charges).into_iter().collect();
@@ -136,6 +139,18 @@ pub fn conditions(charges: &[Charge]) -> Conditions {
             Some(known) => *known = charge,
             None => last.push(charge),
         }
+    }
+    for charge in &last {
+        found.extend(
+            charge
+                .declared
+                .iter()
+                .map(|key| Condition::Confirmed { key: key.clone() }),
+        );
+        found.extend(charge.seed.map(|seed| Condition::KnownSeed {
+            seed,
+            of: Randomness::Simulation,
+        }));
     }
     if last.len() > 1 {
         found.add(Condition::AfterOtherRuns);

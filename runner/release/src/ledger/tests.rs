@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::condition::Condition;
+use crate::condition::{Condition, Randomness};
 use crate::durable::forgetful::ForgetfulFile;
 use smolfed_accounting::accountant::Accountant;
 use smolfed_accounting::event::{Mechanism, PrivacyUnit, Sampling, TrustModel};
@@ -37,6 +37,7 @@ fn charge(run: &str, round: u32) -> Charge {
         event: event(1.0, poisson()),
         has_digest: true,
         has_uncovered: false,
+        declared: Vec::new(),
         is_selected: false,
     }
 }
@@ -494,21 +495,36 @@ fn no_figure_of_a_ledger_is_proved_where_its_charges_cover_too_little() {
     }
 }
 
-/// The total of a ledger is proved without reservation only where its single run was not stopped.
+/// The total of a ledger needs its schedule, unless its single run was not stopped. It depends on
+/// what was declared, and on each known seed.
 #[test]
 fn the_total_of_a_stopped_run_needs_its_schedule() {
     let of = |charges: &[Charge]| {
         let found = conditions(charges);
         found.iter().cloned().collect::<Vec<_>>()
     };
-    let whole: Vec<Charge> = (0..10).map(|round| charge("a", round)).collect();
+    let secret = |run, round| Charge {
+        seed: None,
+        ..charge(run, round)
+    };
+    let whole: Vec<Charge> = (0..10).map(|round| secret("a", round)).collect();
     assert_eq!(of(&whole), []);
     assert_eq!(of(&whole[..9]), [Condition::Stopped]);
-    let both = [&whole[..], &[charge("b", 0)]].concat();
+    let both = [&whole[..], &[secret("b", 0)]].concat();
     assert_eq!(of(&both), [Condition::AfterOtherRuns, Condition::Stopped]);
     let old = Charge {
         planned: None,
-        ..charge("a", 9)
+        ..secret("a", 9)
     };
     assert_eq!(of(&[old]), [Condition::NoPlan]);
+    let declared = Charge {
+        declared: vec!["data.classes".to_owned()],
+        ..charge("a", 9)
+    };
+    let seed = Condition::KnownSeed {
+        seed: declared.seed.unwrap(),
+        of: Randomness::Simulation,
+    };
+    let key = "data.classes".to_owned();
+    assert_eq!(of(&[declared]), [Condition::Confirmed { key }, seed]);
 }

@@ -65,18 +65,14 @@ pub enum InferenceError {
     },
     /// A device without a state.
     #[error(
-        "`--device {device}`: {path} has no personal model of it; it has those of {count} devices \
-         that took part{example}"
+        "`--device {device}`: {path} has no personal model of it, but one of each device that took \
+         part"
     )]
     NoDevice {
         /// The run directory.
         path: String,
         /// The device.
         device: u32,
-        /// Devices with personal models.
-        count: usize,
-        /// The first of them.
-        example: String,
     },
     /// Features that the file does not have.
     #[error("{origin}: the model reads {missing}, which the file does not have; it has {columns}")]

@@ -14,7 +14,7 @@ use smolfed_engine::tables::model::{ActivationName, ModelKind};
 use smolfed_engine::task::Task;
 
 use super::error::InferenceError;
-use smolfed_engine::preprocessing::{Preprocessing, Target};
+use smolfed_engine::preprocessing::{Basis, Preprocessing, Target};
 
 /// A trained model.
 #[derive(Clone)]
@@ -24,6 +24,8 @@ pub struct TrainedModel {
     /// All parameters of the task or, of layers that are shared below personal heads, those of the
     /// hidden layer.
     parameters: Vec<f32>,
+    /// Whether the parameters are those of one device, which no ε covers.
+    is_personal: bool,
 }
 
 /// A layer: `activation(Wx + b)`.
@@ -96,6 +98,7 @@ impl TrainedModel {
         let model = Self {
             parameters: with_biases(parameters, &preprocessing),
             preprocessing,
+            is_personal: device.is_some(),
         };
         let count = model.task().parameter_count();
         let is_head_personal = model.preprocessing.personal == Some(PersonalState::Rest);
@@ -111,6 +114,12 @@ impl TrainedModel {
         }
     }
 
+    /// Where the constants come from, and the parameters if they are those of one device.
+    pub fn origins(&self) -> impl Iterator<Item = (&'static str, Basis)> {
+        let personal = self.is_personal.then_some(("parameters", Basis::Measured));
+        self.preprocessing.disclosure.origins().chain(personal)
+    }
+
     /// The shared model of a run that is in memory.
     ///
     /// # Errors
@@ -122,6 +131,7 @@ impl TrainedModel {
         let model = Self {
             parameters: with_biases(parameters, &preprocessing),
             preprocessing,
+            is_personal: false,
         };
         let (found, expected) = (model.parameters.len(), model.task().parameter_count());
         match found == expected {
@@ -224,17 +234,7 @@ fn personal(
     let rounds = TrainingState::read(&dir.checkpoint())?.map_or(0, |(state, _)| state.round);
     let states = States::inspect(&dir.personal_models(), rounds)?;
     let Some(state) = states.read(device)? else {
-        let mut devices = states.devices();
-        devices.sort_unstable();
-        return Err(InferenceError::NoDevice {
-            path,
-            device,
-            count: devices.len(),
-            example: match devices.first() {
-                Some(first) => format!(", such as device {first}"),
-                None => String::new(),
-            },
-        });
+        return Err(InferenceError::NoDevice { path, device });
     };
     Ok(kind.own_model(shared, &[], Some(&state)))
 }

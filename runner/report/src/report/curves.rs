@@ -1,7 +1,7 @@
 //! Curves over rounds: quality of the model and of its representations, ε, update norms.
 
 use super::experts;
-use super::input::ReportInput;
+use super::input::{Audience, ReportInput};
 use super::page::{Figure, grid, paragraph, section};
 use super::plot::{Band, Plot, Point, Rule, Scale, Series, Span, Tone};
 use smolfed_engine::evaluation::quantiles::Quantiles;
@@ -57,7 +57,10 @@ pub(super) fn learning(input: &ReportInput) -> String {
     figures.extend(quality(input, &LOSS, Some(train)));
     figures.extend(experts::figures_of(input));
     let content = if figures.is_empty() {
-        paragraph("The model was never evaluated, and no device trained.")
+        paragraph(match input.audience {
+            Audience::Owner => "The model was never evaluated, and no device trained.",
+            Audience::Public => "This page has no figures that epsilon covers.",
+        })
     } else {
         grid(&figures)
     };

@@ -235,11 +235,15 @@ fn cohort(input: &ReportInput) -> String {
         SamplingScheme::BlockCyclic => "in turn, each one by chance (block-cyclic)",
     };
     let statement = input.statements.first();
+    let is_public = input.audience == Audience::Public;
+    let of_devices = input.origin_of_devices();
     let devices = statement.map(|statement| statement.devices);
-    let origin = Provenance::of_cohorts(config.has_secret_cohorts());
+    let devices = devices.filter(|_| !is_public || of_devices.is_public());
+    let origin = Provenance::of_sizes(config.has_secret_cohorts());
     let drawn = input.records.iter().map(|record| record.cohort as u64);
-    let is_hidden = input.audience == Audience::Public && !origin.is_public();
+    let is_hidden = is_public && !origin.is_public();
     let size = match (is_hidden, config.cohort.sampling) {
+        (true, _) if devices.is_none() => "–".to_owned(),
         (true, _) => expected(statement),
         (_, SamplingScheme::Poisson | SamplingScheme::BlockCyclic) => {
             let mean = drawn.sum::<u64>() as f64 / input.records.len().max(1) as f64;
@@ -254,9 +258,11 @@ fn cohort(input: &ReportInput) -> String {
     let rounds = counted(input.records.len() as u64, "round");
     let more = match is_hidden {
         true => format!("expected; {scheme}; {rounds}"),
+        false if is_public => format!("{scheme}; {rounds}"),
         false => {
             let seconds: f64 = input.records.iter().map(|record| record.seconds).sum();
             let seconds = significant(seconds, 3);
+            let origin = origin.max(of_devices).max(Provenance::SimulationOnly);
             format!("{scheme}; {rounds} in {seconds} s {}", badge(origin))
         }
     };

@@ -52,7 +52,7 @@ pub enum Audience {
 
 impl ReportInput {
     /// The same without everything that no ε covers: what a simulation alone knows, the sizes of
-    /// secret cohorts with the times that follow from them and, unless ε is a bound for all that
+    /// secret cohorts, times and, unless ε is a bound for all that
     /// was released, the model with all figures of it.
     #[must_use]
     pub fn for_public(self) -> Self {
@@ -74,7 +74,7 @@ impl ReportInput {
             },
             kept: if is_covered { record.kept } else { Vec::new() },
             cohort: if hides_cohorts { 0 } else { record.cohort },
-            seconds: if hides_cohorts { 0.0 } else { record.seconds },
+            seconds: 0.0,
             ..record
         });
         let assessment = self.assessment.filter(|found| !found.is_simulation_only);
@@ -94,6 +94,12 @@ impl ReportInput {
             config: self.config,
             statements: self.statements,
         }
+    }
+
+    /// The number of devices may depend on their rows.
+    pub(super) fn origin_of_devices(&self) -> Provenance {
+        let mut statements = self.statements.iter();
+        Provenance::of_sizes(statements.any(PrivacyStatement::has_secret_device_count))
     }
 
     /// Where the figures on test samples come from.
@@ -143,5 +149,6 @@ impl ReportInput {
 }
 
 fn test_origin(record: &RoundRecord) -> Provenance {
-    origin_of("test", &record.origin)
+    let of_samples = Provenance::of_samples(record.test_is_simulation_only);
+    origin_of("test", &record.origin).max(of_samples)
 }

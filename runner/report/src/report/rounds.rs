@@ -62,7 +62,7 @@ fn columns(input: &ReportInput) -> Vec<RoundColumn> {
     fn number(value: Option<f64>) -> String {
         value.map_or("–".to_owned(), |value| significant(value, 4))
     }
-    let cohort = Provenance::of_cohorts(input.config.has_secret_cohorts());
+    let cohort = Provenance::of_sizes(input.config.has_secret_cohorts());
     let private = Provenance::SimulationOnly;
     let column = |head, origin, cell| RoundColumn { head, origin, cell };
     let mut columns = vec![

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::html::escape;
-use super::input::ReportInput;
+use super::input::{Audience, ReportInput};
 use super::page::{Figure, paragraph, section};
 use super::png;
 use smolfed_engine::run::directory::model_file::ModelFile;
@@ -20,7 +20,10 @@ const MAX_BARS: usize = 40;
 pub(super) fn section_of(input: &ReportInput) -> String {
     let heading = "What the model learned";
     let Some(model) = input.model.as_ref().filter(|model| model.features > 0) else {
-        let reason = "There is no model yet: it is written when the run ends or stops.";
+        let reason = match input.audience {
+            Audience::Owner => "There is no model yet: it is written when the run ends or stops.",
+            Audience::Public => "This page has no model that epsilon covers.",
+        };
         return section(heading, &paragraph(reason));
     };
     let axes = match model.axes.as_slice() {

@@ -16,6 +16,7 @@ use smolfed_engine::membership::{Attack, Roc};
 use smolfed_engine::method::MethodName;
 use smolfed_engine::run::directory::RunDir;
 use smolfed_engine::run::{self, Control};
+use smolfed_release::provenance::Provenance;
 use smolfed_report::report;
 use smolfed_report::report::plot::{Plot, stacked_file};
 
@@ -72,7 +73,8 @@ pub(super) fn run(request: &Request<'_>, out: &mut impl Write) -> Result<(), Cli
         report::write(dir)?;
     }
     if request.json {
-        writeln!(out, "{}", json!({ "models": attacks }))?;
+        let origin = json!({ "models": Provenance::SimulationOnly });
+        writeln!(out, "{}", json!({ "models": attacks, "origin": origin }))?;
         return Ok(());
     }
     let head = [
@@ -92,7 +94,8 @@ pub(super) fn run(request: &Request<'_>, out: &mut impl Write) -> Result<(), Cli
     if let Some(Attack { roc, .. }) = attacks.first() {
         writeln!(
             out,
-            "\n{} members and {} training examples that no device held; an area of 0.5 is guessing",
+            "\n{} members and {} training examples that no device held; an area of 0.5 is \
+             guessing\nsimulation only: all figures are of losses on private samples of devices",
             roc.members, roc.others
         )?;
     }

@@ -50,6 +50,8 @@ pub(super) fn write(
         fact("", listed(facts.missing.iter().map(column)))?;
     }
     fact("devices", devices(found.devices))?;
+    let origin = "counted and measured on these rows, without noise";
+    fact("figures", origin.to_owned())?;
     fact(
         "held out",
         format!("{} validation, {} test", found.validation, found.test),

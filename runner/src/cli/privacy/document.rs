@@ -14,7 +14,7 @@ use smolfed_accounting::comparison::Comparison;
 use smolfed_accounting::event::PrivacyEvent;
 use smolfed_accounting::params::ClipNorm;
 use smolfed_accounting::trade_off::TradeOff;
-use smolfed_release::condition::Conditions;
+use smolfed_release::condition::{Conditions, Effect};
 use smolfed_release::number::{lower, upper};
 use smolfed_release::statement::{PrivacyStatement, replace_one};
 use smolfed_report::report::plot::{Plot, Point, Scale, Series, stacked_file};
@@ -165,10 +165,15 @@ impl Document {
             runs => format!("any of the {runs} runs was started, configured or stopped"),
         };
         let delta = upper(self.statement.delta.get(), 4);
+        let stated = self
+            .statement
+            .conditions()
+            .in_brief(Effect::Stated, " and ");
+        let stated = stated.map_or(String::new(), |stated| format!(" if {stated}"));
         format!(
             "If {runs} in view of earlier releases, epsilon = {} at delta = {delta} is proved (a \
-             Rényi odometer). For a run that was stopped early, the figure of its whole plan is \
-             proved as well.",
+             Rényi odometer){stated}. For a run that was stopped early, the figure of its whole \
+             plan is proved as well.",
             figure(adaptive.odometer.epsilon)
         )
     }

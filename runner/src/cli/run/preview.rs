@@ -2,6 +2,7 @@
 //!
 //! The round that is timed releases nothing: its result is dropped, unseen and unwritten.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Instant;
 
@@ -14,6 +15,7 @@ use smolfed_engine::round::TrainingLoop;
 use smolfed_engine::run::RunError;
 use smolfed_engine::source::Simulated;
 use smolfed_release::number::counted;
+use smolfed_release::provenance::Provenance;
 use smolfed_release::statement::PrivacyStatement;
 
 /// What is known of a run before it begins.
@@ -81,7 +83,8 @@ impl<'a> Preview<'a> {
             (
                 "samples",
                 format!(
-                    "{} to train on, {} to validate, {} to test",
+                    "{} to train on, {} to validate, {} to test (simulation only: no epsilon \
+                     covers how many rows there are)",
                     self.samples(),
                     federation.validation().len(),
                     federation.test().len()
@@ -122,7 +125,14 @@ impl<'a> Preview<'a> {
     fn to_json(&self) -> serde_json::Value {
         let statement = self.statements.first();
         let epsilon = statement.map(|statement| statement.epsilon);
+        let counts = ["train_samples", "validation_samples", "test_samples"];
+        let times = ["seconds_per_round", "seconds"];
+        let private = counts.into_iter().chain(times);
+        let origin: BTreeMap<&str, Provenance> = private
+            .map(|key| (key, Provenance::SimulationOnly))
+            .collect();
         json!({
+            "origin": origin,
             "config": self.experiment.config(),
             "devices": self.federation.device_count(),
             "train_samples": self.samples(),

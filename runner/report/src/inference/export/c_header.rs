@@ -67,7 +67,7 @@ impl Header {
 
     /// Where the constants come from: what is measured is private.
     fn origins(&mut self, model: &TrainedModel) {
-        for (name, basis) in model.preprocessing.disclosure.origins() {
+        for (name, basis) in model.origins() {
             let warning = match basis {
                 Basis::Declared | Basis::Released => "",
                 Basis::Measured => " on the devices' rows without noise: no epsilon covers it",

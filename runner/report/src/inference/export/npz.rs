@@ -65,7 +65,7 @@ pub fn encode(model: &TrainedModel) -> Result<Vec<u8>, String> {
             Outputs::Representation => "representation",
         };
         archive.text("outputs", &[kind.to_owned()])?;
-        let origins = model.preprocessing.disclosure.origins();
+        let origins = model.origins();
         let origins = origins.map(|(name, basis)| format!("{name}: {}", basis.name()));
         archive.text("origin", &origins.collect::<Vec<_>>())?;
         Ok(archive.0.finish()?.into_inner())

@@ -55,7 +55,7 @@ pub fn encode(model: &TrainedModel) -> Vec<u8> {
         }
         Outputs::Value(_) | Outputs::Representation => None,
     };
-    let origin = model.preprocessing.disclosure.origins();
+    let origin = model.origins();
     let origin = origin.map(|(name, basis)| (name, basis.name()));
     let origin = Property::json("origin", &origin.collect::<BTreeMap<_, _>>());
     let model = Model {
