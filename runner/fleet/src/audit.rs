@@ -6,6 +6,10 @@
 //! prediction is certain and the gradient is zero, and clipping leaves the longest update that is
 //! allowed. The bias gets too little to reach the grid. The training of all other devices fails:
 //! they have no update.
+//!
+//! Under distributed trust the devices with a session mask their updates with the keys that the
+//! helpers of a simulation know, and those helpers take the masks off the sum. The simulated
+//! devices around them send their updates without masks, as they do in every fleet.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +24,7 @@ use smolfed_core::model::{BATCH_GROUP, Logistic, Model};
 use smolfed_core::params::NoiseMultiplier;
 use smolfed_core::samples::SampleSlice;
 use smolfed_core::session::{Policy, Session};
-use smolfed_core::stream::{Purpose, StreamId};
+use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::wire::message::ModelShape;
 use tokio::io::DuplexStream;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +46,7 @@ use smolfed_engine::experiment::Experiment;
 use smolfed_engine::run_files::records::RecordFile;
 use smolfed_engine::source::SourceError;
 use smolfed_release::durable::replace_private;
+use smolfed_release::masked::device::devices_root;
 
 /// Devices with a session, the first ones; all others are simulated.
 const REAL: u32 = 8;
@@ -59,12 +64,9 @@ impl AuditedSource for FleetDevices {
         500
     }
 
-    /// Real devices with masks need helpers in other processes, and smoothed gradients lead
-    /// elsewhere.
+    /// Smoothed gradients lead elsewhere than along the features.
     fn fits(&self, experiment: &Experiment) -> bool {
-        let trust = experiment.privacy().event().trust;
-        let smoothing = experiment.training_in(0).gradient_smoothing;
-        !matches!(trust, TrustModel::Distributed(_)) && smoothing.is_none()
+        experiment.training_in(0).gradient_smoothing.is_none()
     }
 
     fn run(
@@ -87,7 +89,7 @@ impl AuditedSource for FleetDevices {
         let keys = keys(dir.path(), devices.clone()).map_err(failed)?;
         let records = RecordFile::open(&dir.path().join("participation.jsonl"), 0);
         let records = records.map_err(SourceError::from)?;
-        let root = experiment.root()?;
+        let (root, policy) = (root(experiment)?, policy(experiment));
         let stop = CancellationToken::new();
         std::thread::scope(|scope| {
             let _stopped = stop.clone().drop_guard();
@@ -100,7 +102,7 @@ impl AuditedSource for FleetDevices {
                     },
                     &stop,
                 );
-                scope.spawn(move || sample.take_part(model, identity, end, stop));
+                scope.spawn(move || sample.take_part(model, identity, policy, end, stop));
             }
             let endpoints = Endpoints {
                 dial: addresses,
@@ -120,6 +122,33 @@ impl AuditedSource for FleetDevices {
 
 fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> TargetError {
     SourceError::Fleet(error.into()).into()
+}
+
+/// The root of the devices: under distributed trust, the one from which the helpers of a simulation
+/// derive the mask keys.
+fn root(experiment: &Experiment) -> Result<Root, TargetError> {
+    let root = experiment.root()?;
+    Ok(match experiment.release().masking {
+        Some(_) => devices_root(&root),
+        None => root,
+    })
+}
+
+/// The policy of the devices, which insist on as many helpers as the experiment has.
+fn policy(experiment: &Experiment) -> Policy {
+    let masking = experiment.release().masking;
+    Policy {
+        limits: Limits {
+            budget: Budget(u32::MAX),
+            separation: Separation::NONE,
+            max_jump: MaxJump::DEFAULT,
+        },
+        min_noise_multiplier: NoiseMultiplier::NONE,
+        min_matrix_noise_multiplier: NoiseMultiplier::NONE,
+        max_epochs: u32::MAX,
+        hides_number: false,
+        helpers: masking.map_or(0, |masking| masking.helpers),
+    }
 }
 
 /// The key of a device.
@@ -179,22 +208,11 @@ impl Sample {
         &self,
         model: Logistic<usize>,
         identity: Identity,
+        policy: Policy,
         mut end: DuplexStream,
         stop: &CancellationToken,
     ) {
         let (device, targets) = (identity.device, [self.class]);
-        let policy = Policy {
-            limits: Limits {
-                budget: Budget(u32::MAX),
-                separation: Separation::NONE,
-                max_jump: MaxJump::DEFAULT,
-            },
-            min_noise_multiplier: NoiseMultiplier::NONE,
-            min_matrix_noise_multiplier: NoiseMultiplier::NONE,
-            max_epochs: u32::MAX,
-            hides_number: false,
-            helpers: 0,
-        };
         let nonces = identity.root.stream(StreamId {
             purpose: Purpose::SessionNonces,
             round: 0,

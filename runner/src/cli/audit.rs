@@ -182,7 +182,7 @@ fn mechanism(
         || correlated.is_none() && source.devices().fits(&experiment);
     if !fits {
         let reason = "`--source`: correlated noise is audited on simulated devices, and a fleet \
-                      has no masks here: leave it out";
+                      does not smooth gradients here: leave it out";
         return Err(CliError::Usage(reason.to_owned()));
     }
     match (

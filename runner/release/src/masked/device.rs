@@ -14,7 +14,7 @@ pub(super) const LEDGER: Fingerprint = *b"simulate";
 
 /// The secret of the devices of a simulation, of which each has its own masks.
 #[must_use]
-pub(super) fn devices_root(root: &Root) -> Root {
+pub fn devices_root(root: &Root) -> Root {
     party_root(root, 0)
 }
 

@@ -50,7 +50,7 @@ fn ranks_are_attacked_as_a_process_by_itself_is() {
 #[test]
 fn a_device_on_two_ranks_is_found() {
     for privacy in [CENTRAL, LOCAL, PAIR] {
-        let audited = experiment(30, 1, POISSON, privacy);
+        let audited = experiment(30, 3, POISSON, privacy);
         let found = failed_with(&audited, &RankedDevices, Fault::DeviceOnTwoRanks);
         assert!(
             found.contains(&"how often a device counts"),
