@@ -120,6 +120,7 @@ pub mod crc32;
 pub mod crypto;
 #[cfg(feature = "element")]
 pub mod element;
+pub mod features;
 pub mod fixed_point;
 mod format;
 #[cfg(any(feature = "rand_core_06", feature = "rand_core_09"))]

@@ -50,7 +50,7 @@ const fn difference(
     }
 }
 
-const OPERATIONS: [Operation; 25] = [
+const OPERATIONS: [Operation; 27] = [
     once(&["gradient"], "loss and gradient of one sample, 64 × 10"),
     once(&["integer-gradient"], "gradient, 64 × 10, integer"),
     difference(
@@ -89,6 +89,11 @@ const OPERATIONS: [Operation; 25] = [
     once(&["mask-tag"], "tag of an invitation and 650 parameters"),
     once(&["window"], "features of a window of 6 × 64 samples"),
     once(&["window-integer"], "the same, integer"),
+    once(
+        &["gradients"],
+        "gradients of 28 × 28 pixels in cells of 4 × 4",
+    ),
+    once(&["gradients-integer"], "the same, integer"),
     once(&["round-training"], "a round: training, 50 samples, E = 5"),
     once(&["integer-round-training"], "the same, integer"),
     once(

@@ -9,6 +9,8 @@
 mod backbone;
 mod counting;
 mod data;
+#[cfg(not(all(small_ram, fast)))]
+mod gradients;
 mod integer;
 // Has no `exp`, and on a small board no flash beside its approximation.
 #[cfg(not(all(small_ram, feature = "micromath")))]
@@ -91,6 +93,9 @@ fn clients() -> Option<()> {
     #[cfg(not(all(small_ram, feature = "micromath")))]
     masking::measure(&global)?;
     window::measure()?;
+    // For speed, not in the flash of a small board.
+    #[cfg(not(all(small_ram, fast)))]
+    gradients::measure()?;
     // For speed, the rest takes all the flash of a small board.
     #[cfg(not(all(small_ram, fast)))]
     backbone::measure();

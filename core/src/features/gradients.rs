@@ -1,0 +1,210 @@
+//! Sums of gradients of an image, by cell and direction.
+
+use super::cells::Cells;
+use super::error::{FeatureError, has_length};
+use super::shares;
+use crate::format::{Feature, FeatureScale};
+
+/// Directions of gradients: 0 is +x (to the right), 1 is +x+y, 2 is +y (down), .., 7 is +x−y.
+pub const DIRECTIONS: usize = 8;
+
+/// Histograms of an image's gradients; [`features`](super) has the formulas.
+///
+/// Features come cell by cell in rows, each with its eight directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Gradients {
+    cells: Cells,
+}
+
+impl Gradients {
+    /// Of images with these cells.
+    #[must_use]
+    pub const fn new(cells: Cells) -> Self {
+        Self { cells }
+    }
+
+    /// Features of an image.
+    #[must_use]
+    pub const fn feature_count(&self) -> usize {
+        self.cells.count() * DIRECTIONS
+    }
+
+    /// Writes the features of an image.
+    ///
+    /// * Shape: `planes` are one plane of rows × columns pixels, row by row, or the three planes of
+    ///   a colour image, of which each pixel has the one with the largest magnitude. `features` has
+    ///   [`feature_count`](Self::feature_count) entries.
+    /// * Units: shares of the image's gradients; their squares add up to a quarter of their number.
+    /// * Cost: O(pixels) in integers; a division, a root and a product for each feature.
+    ///
+    /// # Errors
+    /// [`FeatureError::Length`]; nothing is written then.
+    pub fn features_into<const PLANES: usize>(
+        &self,
+        planes: [&[u8]; PLANES],
+        features: &mut [f32],
+    ) -> Result<(), FeatureError> {
+        self.checked(&planes, features.len())?;
+        features.fill(0.0);
+        self.add(planes, features, shares::add_in_place);
+        shares::roots_in_place(features);
+        Ok(())
+    }
+
+    /// Writes the features of an image as integers times 2^−F, half away from zero, and returns how
+    /// many are saturated.
+    ///
+    /// * Shape: as [`features_into`](Self::features_into), and as many `sums` as features: working
+    ///   memory.
+    /// * Error: half a unit, and nothing that `f32` would add.
+    /// * Cost: no floating point; one division of 64 bits for the image, a product and a root of 32
+    ///   bits for each feature.
+    ///
+    /// # Errors
+    /// [`FeatureError::Length`]; nothing is written then.
+    pub fn quantised_into<X: Feature, const PLANES: usize>(
+        &self,
+        planes: [&[u8]; PLANES],
+        scale: FeatureScale,
+        sums: &mut [u32],
+        features: &mut [X],
+    ) -> Result<usize, FeatureError> {
+        self.checked(&planes, features.len())?;
+        has_length(sums.len(), features.len())?;
+        sums.fill(0);
+        self.add(planes, sums, |sum, magnitude| *sum += magnitude);
+        Ok(shares::quantise(sums, scale, features))
+    }
+
+    fn checked(&self, planes: &[&[u8]], features: usize) -> Result<(), FeatureError> {
+        for plane in planes {
+            self.cells.checked(plane)?;
+        }
+        has_length(features, self.feature_count())
+    }
+
+    /// Adds the magnitude of each pixel to the sum of its cell and direction.
+    #[inline(always)]
+    fn add<T, const PLANES: usize>(
+        &self,
+        planes: [&[u8]; PLANES],
+        sums: &mut [T],
+        add: impl Fn(&mut T, u32),
+    ) {
+        let (cells, size) = (self.cells, self.cells.cell());
+        let in_a_row = sums.chunks_exact_mut(cells.across() * DIRECTIONS);
+        for (row, sums) in in_a_row.enumerate() {
+            for row in row * size..(row + 1) * size {
+                let rows = planes.map(|plane| Row::new(cells, plane, row));
+                let mut column = 0;
+                for sums in sums.chunks_exact_mut(DIRECTIONS) {
+                    for _ in 0..size {
+                        let gradients = rows.iter().map(|row| row.gradient(column));
+                        let steepest = gradients.reduce(Gradient::steeper);
+                        column += 1;
+                        if let Some(gradient) = steepest
+                            && !gradient.is_zero()
+                            && let Some(sum) = sums.get_mut(gradient.direction())
+                        {
+                            add(sum, gradient.magnitude());
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A row of an image, with the rows above and below.
+struct Row<'a> {
+    above: &'a [u8],
+    here: &'a [u8],
+    below: &'a [u8],
+}
+
+impl<'a> Row<'a> {
+    /// In the first and last row, where there is no vertical gradient, one row is above and below.
+    #[inline(always)]
+    fn new(cells: Cells, pixels: &'a [u8], row: usize) -> Self {
+        let is_inside = row > 0 && row + 1 < cells.rows();
+        let away = usize::from(is_inside);
+        Self {
+            above: cells.row(pixels, row - away),
+            here: cells.row(pixels, row),
+            below: cells.row(pixels, row + away),
+        }
+    }
+
+    /// In the first and last column there is no horizontal gradient.
+    #[inline(always)]
+    fn gradient(&self, column: usize) -> Gradient {
+        let difference = |a: Option<&u8>, b: Option<&u8>| match (a, b) {
+            (Some(a), Some(b)) => i32::from(*b) - i32::from(*a),
+            _ => 0,
+        };
+        let left = column.wrapping_sub(1);
+        Gradient {
+            x: difference(self.here.get(left), self.here.get(column + 1)),
+            y: difference(self.above.get(column), self.below.get(column)),
+        }
+    }
+}
+
+/// The gradient of a pixel, from −255 to 255 each way.
+#[derive(Clone, Copy)]
+struct Gradient {
+    x: i32,
+    y: i32,
+}
+
+impl Gradient {
+    #[inline(always)]
+    const fn is_zero(self) -> bool {
+        self.x | self.y == 0
+    }
+
+    /// The larger and the smaller of both magnitudes.
+    #[inline(always)]
+    fn sides(self) -> (u32, u32) {
+        let (x, y) = (self.x.unsigned_abs(), self.y.unsigned_abs());
+        (x.max(y), x.min(y))
+    }
+
+    /// At most 255 + 95.
+    #[inline(always)]
+    fn magnitude(self) -> u32 {
+        let (larger, smaller) = self.sides();
+        larger + (3 * smaller) / 8
+    }
+
+    /// The one with the larger magnitude, the first of equal ones.
+    #[inline(always)]
+    fn steeper(self, other: Self) -> Self {
+        match other.magnitude() > self.magnitude() {
+            true => other,
+            false => self,
+        }
+    }
+
+    /// From 0 to 7. A gradient of zero has any.
+    #[inline(always)]
+    fn direction(self) -> usize {
+        let (larger, smaller) = self.sides();
+        let (is_right, is_down) = (self.x > 0, self.y > 0);
+        if 29 * smaller > 12 * larger {
+            return match (is_right, is_down) {
+                (true, true) => 1,
+                (false, true) => 3,
+                (false, false) => 5,
+                (true, false) => 7,
+            };
+        }
+        match (self.x.unsigned_abs() == larger, is_right, is_down) {
+            (true, true, _) => 0,
+            (true, false, _) => 4,
+            (false, _, true) => 2,
+            (false, _, false) => 6,
+        }
+    }
+}
