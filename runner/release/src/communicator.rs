@@ -61,3 +61,20 @@ impl Communicator for Alone {
         (0, Vec::new())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_by_itself_has_what_it_gives() {
+        assert_eq!((Alone.rank(), Alone.count()), (0, 1));
+        let mut values = [5, -7];
+        Alone.sum(&mut values);
+        assert_eq!(values, [5, -7]);
+        assert_eq!(Alone.gather(vec![3, 4]), [[3, 4]]);
+        assert_eq!(Alone.broadcast(vec![3, 4]), [3, 4]);
+        Alone.send(1, vec![3, 4]);
+        assert_eq!(Alone.receive(), (0, Vec::new()));
+    }
+}

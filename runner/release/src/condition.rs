@@ -351,4 +351,18 @@ mod tests {
         let text = r#"[{"kind":"another","effect":"stated"}]"#;
         assert!(serde_json::from_str::<Conditions>(text).is_err());
     }
+
+    #[test]
+    fn a_known_seed_is_said_with_what_follows_from_it() {
+        for of in [
+            Randomness::Simulation,
+            Randomness::Coordinator,
+            Randomness::Devices,
+            Randomness::Masks,
+        ] {
+            let sentence = Condition::KnownSeed { seed: 71, of }.sentence().unwrap();
+            assert!(sentence.contains("known seed 71:"), "{sentence}");
+        }
+        assert_eq!(Condition::Stopped.sentence(), None);
+    }
 }

@@ -349,6 +349,8 @@ mod tests {
         assert!(none.covers_each_step());
         assert!(none.covers_absence() && none.mask_round(70_000) == 70_000);
         assert!(!Fault::NoNoiseAtOneDevice.has_noise_at(DEVICE, 39));
+        assert!(!Fault::NoNoiseWithoutUpdate.covers_absence());
+        assert!(!Fault::NoiseOnFirstStepOnly.covers_each_step());
         let mut sum = vec![0; 9_000];
         none.cover(&mut sum, 39, |sum| sum.fill(1));
         assert!(sum.iter().all(|q| *q == 1));

@@ -85,3 +85,35 @@ impl Masking {
         norm.sqrt() <= self.largest_norm as f64 + noise
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masking() -> Masking {
+        Masking {
+            helpers: 2,
+            grid_bits: 8,
+            ring: Ring::new(20).unwrap(),
+            max_devices: 3,
+            largest_norm: 100,
+        }
+    }
+
+    #[test]
+    fn devices_are_invited_to_the_same_masks() {
+        let of_devices = masking().of_devices().unwrap();
+        let terms = masking().terms();
+        assert_eq!(of_devices.helpers(), terms.helpers);
+        assert_eq!(of_devices.width(), terms.width);
+    }
+
+    /// Of eight entries with noise of std 10 the bound is 100 + 10 √(8 + 2 √(72 · 8) + 144), which
+    /// is 241.4.
+    #[test]
+    fn a_norm_is_plausible_up_to_what_noise_can_add() {
+        let is_plausible = |entry| masking().is_plausible(&[0, 0, 0, entry, 0, 0, 0, 0], 10.0);
+        assert!(is_plausible(241) && is_plausible(-241));
+        assert!(!is_plausible(242) && !is_plausible(-242));
+    }
+}

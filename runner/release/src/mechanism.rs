@@ -133,3 +133,35 @@ impl Mechanism {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use smolfed_accounting::Parties;
+
+    use super::*;
+
+    /// Noise of this multiplier, without a sampler.
+    fn mechanism(trust: TrustModel, multiplier: f64) -> Mechanism {
+        let noise_multiplier = NoiseMultiplier::new(multiplier).unwrap();
+        let mechanism = smolfed_accounting::Mechanism::Gaussian { noise_multiplier };
+        let sampling = smolfed_accounting::Sampling::full(9).unwrap();
+        let event = PrivacyEvent::new(mechanism, sampling, 1);
+        Mechanism::new(PrivacyEvent { trust, ..event })
+    }
+
+    #[test]
+    fn a_party_adds_all_of_the_noise_or_its_share() {
+        let clip_norm = ClipNorm::new(0.5).unwrap();
+        for trust in [TrustModel::Central, TrustModel::Local] {
+            assert_eq!(mechanism(trust, 3.0).party_noise_std_at(clip_norm), 1.5);
+        }
+        // Four of the nine parties may collude: the noise of five is enough.
+        let parties = Parties::new(8, 4).unwrap();
+        let share = mechanism(TrustModel::Distributed(parties), 3.0);
+        let std = share.party_noise_std_at(clip_norm);
+        assert!((std * 5f64.sqrt() / 1.5 - 1.0).abs() < 1e-6, "{std}");
+        assert_eq!(share.noise_std_at(clip_norm), 1.5);
+        let silent = mechanism(TrustModel::Distributed(parties), 0.0);
+        assert_eq!(silent.party_noise_std_at(clip_norm), 0.0);
+    }
+}

@@ -158,4 +158,26 @@ mod tests {
         let expected = serde_json::json!([{ "a": 1, "b": [2], "origin": origin }]);
         assert_eq!(found, expected);
     }
+
+    #[test]
+    fn figures_of_private_samples_and_secret_sizes_are_of_simulations() {
+        use Provenance::*;
+        assert_eq!(
+            [true, false].map(Provenance::of_samples),
+            [SimulationOnly, Released]
+        );
+        assert_eq!(
+            [true, false].map(Provenance::of_sizes),
+            [SimulationOnly, Public]
+        );
+    }
+
+    #[test]
+    fn a_difference_is_of_the_last_kind() {
+        let figure = |value, origin| Figure { value, origin };
+        let (public, released) = (Provenance::Public, Provenance::Released);
+        let expected = figure(4.0, released);
+        assert_eq!(figure(6.0, public).less(figure(2.0, released)), expected);
+        assert_eq!(figure(6.0, released).less(figure(2.0, public)), expected);
+    }
 }

@@ -179,4 +179,13 @@ mod tests {
         let update = ReceivedUpdate::from(vec![123_456; 2]);
         assert_eq!(format!("{update:?}"), "ReceivedUpdate of 2 integers");
     }
+
+    #[test]
+    fn tags_come_behind_a_masked_update() {
+        let update = ReceivedUpdate::from(vec![5, -7]);
+        assert_eq!(update.tags(), [[0; 16]; 0]);
+        let tagged = update.clone().with_tags(vec![[1; 16], [2; 16]]);
+        assert_eq!(tagged.tags(), [[1; 16], [2; 16]]);
+        assert_eq!(tagged.integers(), update.integers());
+    }
 }

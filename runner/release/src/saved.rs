@@ -220,4 +220,13 @@ mod tests {
         saved.tensors.get_mut("single").unwrap().bytes.pop();
         assert!(reason(&saved, "single").ends_with("cut short"));
     }
+
+    #[test]
+    fn what_is_no_file_of_tensors_is_refused() {
+        let cut = &saved().encode().unwrap()[..40];
+        for bytes in [&b""[..], b"{}", cut] {
+            let reason = Saved::decode(bytes).unwrap_err();
+            assert!(reason.starts_with("it is no safetensors file"), "{reason}");
+        }
+    }
 }

@@ -68,3 +68,24 @@ impl From<Sampling> for SamplingScheme {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_is_that_of_files() {
+        for scheme in [
+            SamplingScheme::Uniform,
+            SamplingScheme::Poisson,
+            SamplingScheme::Full,
+            SamplingScheme::Unsampled,
+            SamplingScheme::Rotation,
+            SamplingScheme::Arrival,
+            SamplingScheme::BlockCyclic,
+        ] {
+            let text = serde_json::to_string(&scheme).unwrap();
+            assert_eq!(text, format!("\"{}\"", scheme.name()));
+        }
+    }
+}

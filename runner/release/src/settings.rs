@@ -173,7 +173,7 @@ impl ReleaseSettings {
 
 #[cfg(test)]
 mod tests {
-    use smolfed_accounting::Parties;
+    use smolfed_accounting::{NoiseMultiplier, Parties};
 
     use super::*;
 
@@ -224,5 +224,19 @@ mod tests {
             let found = (release.step(0.5), release.noise_std_of_sum(0.5, 4));
             assert_eq!(found, (step, std), "{timing:?}");
         }
+    }
+
+    /// Numbers of at most 1 on the default grid, with the noise of the event.
+    #[test]
+    fn a_single_release_has_the_noise_of_its_event() {
+        let event = Mechanism::for_test(TrustModel::Central, None).event;
+        let event = event.with_noise_multiplier(NoiseMultiplier::new(3.0).unwrap());
+        let sampler = DiscreteGaussian::new(3 << DEFAULT_BITS, 1).ok();
+        let once = ReleaseSettings::once(Channel::Moments, event, sampler).unwrap();
+        assert_eq!((once.channel, once.noise_std), (Channel::Moments, 3.0));
+        assert_eq!(once.mechanism.event, event);
+        assert_eq!(once.mechanism.sampler, sampler);
+        assert_eq!(once.step(0.1), f64::from(DEFAULT_BITS).exp2().recip());
+        assert_eq!(once.fault, Fault::None);
     }
 }

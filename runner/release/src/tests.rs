@@ -390,6 +390,63 @@ fn sums_of_parts_are_added_or_put_side_by_side_with_their_bits() {
     assert_eq!((all.integers(), all.bits()), (&[5, -7, 1, 3][..], 32));
 }
 
+/// What a device adds of its own does not depend on its update, which is in the sum as it is.
+#[test]
+fn an_update_is_in_the_sum_with_its_sign_beside_the_noise_of_its_device() {
+    let local = ReleaseSettings {
+        mechanism: mechanism(TrustModel::Local),
+        ..central()
+    };
+    let update = [0.25, -0.125, 0.0, 0.0, 0.0, 0.0];
+    let noise = upload_of(&local, 7, &[0.0; LENGTH]);
+    let sent = upload_of(&local, 7, &update);
+    let found: Vec<i64> = sent.iter().zip(&noise).map(|(y, z)| y - z).collect();
+    assert_eq!(found, [1 << 19, -(1 << 18), 0, 0, 0, 0]);
+}
+
+/// In steps of 2^-30, up to 8192 in magnitude.
+#[test]
+fn updates_without_a_bound_are_added_up_unless_they_are_too_large() {
+    let release = ReleaseSettings {
+        encoding: Encoding::Unbounded,
+        mechanism: no_noise(),
+        ..central()
+    };
+    let root = Root::from_seed(5);
+    let mut uploads = Uploads::new(&release, &root, 3, 2);
+    let mut send = |update: [f32; 2]| {
+        let outcome = uploads.device(7, 1, |contribution| {
+            contribution.update().copy_from_slice(&update);
+            Ok(TrainReport::default())
+        });
+        outcome.is_trained()
+    };
+    assert!(send([0.5, -8192.0]) && send([0.25, 0.125]));
+    assert!(!send([8192.0_f32.next_up(), 0.0]) && !send([f32::NAN, 0.0]));
+    let expected = [3 << 28, (1 << 27) - (8192 << 30)];
+    assert_eq!(uploads.into_sum().integers(), expected);
+}
+
+/// Ranks tell each other of training, bit for bit.
+#[test]
+fn a_report_of_training_travels_with_all_of_its_numbers() {
+    let report = TrainReport {
+        steps: 1,
+        clipped_steps: 2,
+        clipping_chances: 3,
+        first_loss: f32::INFINITY,
+        last_loss: 0.25,
+        norm: -0.0,
+        saturated: 4,
+    };
+    let text = serde_json::to_string(&Outcome::Trained(report)).unwrap();
+    let Outcome::Trained(read) = serde_json::from_str(&text).unwrap() else {
+        panic!("{text}");
+    };
+    assert_eq!(read, report);
+    assert!(read.norm.is_sign_negative());
+}
+
 /// The model moves against the gradients that local steps release.
 #[test]
 fn what_local_steps_release_is_subtracted() {
@@ -450,7 +507,11 @@ fn what_is_read_of_a_sum_is_in_units_of_the_parameters() {
     let released = sum.release(&quiet, &Root::from_seed(5), &at);
     assert_eq!(released.over(4.0), expected);
     assert_eq!((released.length(), released.cohort_size()), (3, 7));
+    assert_eq!(released.integer_count(), 3);
+    let less = released.clone().less(&[1, -2, 5]);
+    assert_eq!(less.integers(), [(1 << 20) - 1, 2 - (1 << 18), -2]);
     let estimated = released.estimated(vec![6.0, -1.0], 2.0);
+    assert_eq!(estimated.integer_count(), 3);
     assert_eq!(estimated.over(4.0), [1.5, -0.25]);
     assert_eq!((estimated.length(), estimated.noise_std()), (2, 1.0));
 }

@@ -428,6 +428,27 @@ fn no_sum_leaves_64_bits() {
     }
 }
 
+/// A masked sum has no magnitude: it is taken modulo 2^w, and never cut at a limit.
+#[test]
+fn masked_sums_are_combined_modulo_their_ring() {
+    let strategy = strategy(Family::BandedOptimalMax, (16, 5, 4));
+    let ring = Ring::new(57).unwrap();
+    let mut history = History::new(Some(&strategy), BITS, 3).of_masked(Some(ring));
+    let largest = (1 << 57) - 1;
+    assert!(largest > limit(&strategy, BITS));
+    // The second is -3 before it is reduced.
+    let combined = history.combine(sum_of(&[largest, -3, 5]));
+    let expected = [largest, (1 << 57) - 3, 5].map(|x| i64::wrapping_mul(COEFFICIENT_UNIT, x));
+    assert_eq!(combined.integers(), expected);
+}
+
+#[test]
+fn sums_are_kept_where_noise_is_correlated() {
+    let strategy = strategy(Family::BandedOptimalMax, (9, 3, 3));
+    assert!(History::new(Some(&strategy), BITS, 2).is_kept());
+    assert!(!History::new(None, BITS, 2).is_kept());
+}
+
 #[test]
 fn debug_prints_no_sums() {
     let strategy = strategy(Family::BandedOptimalMax, (9, 3, 3));

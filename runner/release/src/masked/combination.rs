@@ -97,3 +97,19 @@ pub(crate) fn combined(coefficients: &[i64], sums: &[&[i64]], length: usize) -> 
     });
     combined
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_combination_is_as_fine_and_as_large_as_its_coefficients() {
+        let single = Combination::single();
+        assert_eq!((single.fineness(), single.weight()), (1, 1));
+        assert_eq!((single.coefficients(), single.earlier()), (&[][..], 0));
+        let combination = Combination::of_coefficients(&[256, -100, 20]);
+        assert_eq!((combination.fineness(), combination.weight()), (256, 376));
+        assert_eq!(combination.coefficients(), [256, -100, 20]);
+        assert_eq!(combination.earlier(), 2);
+    }
+}

@@ -194,3 +194,29 @@ impl HelperRefusal {
         matches!(self, Self::History { .. })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_whose_fault_it_is_and_what_helps() {
+        let changed = HelperRefusal::ChangedLedger { device: 7 };
+        let forged = HelperRefusal::Tag { device: 8 };
+        let unknown = HelperRefusal::Unknown { device: 9 };
+        let history = HelperRefusal::History { asked: 2, kept: 1 };
+        let all = [&changed, &forged, &unknown, &history];
+        let devices = all.map(|refusal| (refusal.device(), refusal.of_device()));
+        let expected = [
+            (Some(7), Some(7)),
+            (Some(8), Some(8)),
+            (Some(9), None),
+            (None, None),
+        ];
+        assert_eq!(devices, expected);
+        let names = all.map(HelperRefusal::name);
+        assert_eq!(names, ["changed-ledger", "tag", "unknown", "history"]);
+        let needs_new_history = all.map(HelperRefusal::needs_new_history);
+        assert_eq!(needs_new_history, [false, false, false, true]);
+    }
+}

@@ -71,6 +71,9 @@ mod tests {
             prop_assert!(tagged.has(&key, &tag));
             tag[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(!tagged.has(&key, &tag));
+            // The same difference in a second byte does not make up for the first.
+            tag[(bit / 8 + 5) % 16] ^= 1 << (bit % 8);
+            prop_assert!(!tagged.has(&key, &tag));
         }
     }
 }

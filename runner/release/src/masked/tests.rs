@@ -9,6 +9,7 @@ use std::sync::Arc;
 use proptest::{collection::vec, prelude::*};
 use smolfed_accounting::correlated::{Family, Participation, Strategy};
 use smolfed_accounting::{NoiseMultiplier, Parties, TrustModel};
+use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::ClipNorm;
 use smolfed_core::quantize::Grid;
 use smolfed_core::stream::{Purpose, Root};
@@ -20,8 +21,8 @@ use crate::masking::{Crowd, Masking, Ring};
 use crate::mechanism::{add_noise, sampler_of_std};
 use crate::sum::ReleaseAt;
 use crate::{
-    Channel, Encoding, Fault, History, Mechanism, PrivateSum, ReleaseSettings, Released, Timing,
-    Uploads, publish,
+    Admitted, Channel, Encoding, Fault, History, Mechanism, PrivateSum, ReceivedUpdate,
+    ReleaseSettings, Released, Timing, Uploads, publish,
 };
 
 const SEED: u64 = 11;
@@ -426,6 +427,62 @@ fn a_checkpoint_has_the_sums_of_masks() {
         .unwrap();
     assert_eq!(found.integers(), expected.integers());
     assert!(setting.helpers().restore(&Default::default()).is_err());
+}
+
+/// Whoever has the root of the devices can derive every mask.
+#[test]
+fn no_helper_has_the_root_of_the_devices_or_of_another_helper() {
+    let roots = [
+        super::device::devices_root(&root()),
+        helper_root(&root(), 0),
+        helper_root(&root(), 1),
+    ];
+    let sampler = DiscreteGaussian::new(1_000_000, 1).unwrap();
+    let drawn = roots.map(|root| {
+        let mut noise = vec![0; 8];
+        add_noise(&mut noise, &sampler, &root, Purpose::HelperNoise, 3);
+        noise
+    });
+    let distinct: BTreeSet<&Vec<i64>> = drawn.iter().collect();
+    assert_eq!(distinct.len(), 3);
+}
+
+/// What parties take off what they see is all of the noise.
+#[test]
+fn the_noise_that_parties_know_is_that_of_the_release() {
+    let setting = Setting::new(2, None);
+    let noise = |setting: &Setting, party: Party| {
+        party.noise(&setting.release, &setting.policy, &root(), 3, LENGTH)
+    };
+    let of_all = [Party::Coordinator, Party::Helper(0), Party::Helper(1)];
+    let known = of_all.map(|party| noise(&setting, party));
+    let sum = known.iter().fold(vec![0; LENGTH], |sum, z| plus(&sum, z));
+    assert_eq!(sum, setting.noise(3));
+    let mut silent = Setting::new(2, None);
+    silent.release.fault = Fault::NoHelperNoise;
+    assert_eq!(noise(&silent, Party::Helper(0)), [0; LENGTH]);
+}
+
+/// The masked update of a real device is in the sum with its entry of the list, if it may be.
+#[test]
+fn a_masked_update_of_a_real_device_enters_with_its_attendee() {
+    let ring = Ring::new(20).unwrap();
+    let mut sum = PrivateSum::zero(2);
+    sum.integers_mut().copy_from_slice(&[1, 2]);
+    assert_eq!(sum.masked(ring), [0; 0]);
+    let attendee = |device| Attendee {
+        device,
+        ledger: *b"ledger 1",
+        tags: vec![[9; 16]],
+    };
+    let admitted = Admitted::Only(vec![7]);
+    for device in [6, 7] {
+        let update = ReceivedUpdate::from(vec![5, -7]);
+        sum.add_masked(attendee(device), &update, &admitted);
+    }
+    assert_eq!(sum.integers(), [6, -5]);
+    assert_eq!(*sum.attendees_mut(), [attendee(7)]);
+    assert_eq!(sum.masked(ring), [6, (1 << 20) - 5]);
 }
 
 #[test]

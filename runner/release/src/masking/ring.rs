@@ -99,6 +99,14 @@ mod tests {
         }
     }
 
+    /// A reach of 2^4 fits into five bits, and one more does not.
+    #[test]
+    fn a_width_holds_what_it_just_has_room_for() {
+        let width = |largest| Ring::holding(largest, 0).map(Ring::width);
+        assert_eq!((width(4), width(5)), (Ok(5), Ok(6)));
+        assert_eq!(Ring::holding(4, 1).map(Ring::width), Ok(6));
+    }
+
     /// The widths of one helper and z = 1: total std √2 · 2^8, and √2 · 2^20, rounded up.
     #[test]
     fn widths_of_the_reference_round() {

@@ -1,5 +1,6 @@
 //! What a plan counts, and what it says of itself.
 
+use smolfed_accounting::Parties;
 use smolfed_accounting::correlated::{Family, Participation};
 use smolfed_accounting::params::SamplingRate;
 use smolfed_core::quantize::Grid;
@@ -122,6 +123,15 @@ fn what_is_not_covered_leaves_no_proof() {
     assert_eq!(Some(&statements[0].notes[0]), sentence.as_ref());
 }
 
+#[test]
+fn what_was_declared_public_is_named_by_its_key() {
+    let mut plan = plan();
+    assert!(plan.declared().is_empty());
+    let key = "data.classes".to_owned();
+    plan.depend_on([Condition::InitialModel, Condition::Confirmed { key }]);
+    assert_eq!(plan.declared(), ["data.classes"]);
+}
+
 /// Repeated rounds count once more, with what belongs to them; those of messages are another
 /// statement's.
 #[test]
@@ -136,10 +146,10 @@ fn repeated_rounds_count_again_and_are_said() {
         (number, statements[0].is_upper_bound())
     };
     assert_eq!(said(&plan().with_repeated(&[])), (None, true));
-    let repeated = [moments(), score(), matrix(), update().with_count(2)];
+    let repeated = [moments(), score(), matrix(), update().with_count(5)];
     let plan = plan().with_repeated(&repeated);
     assert_eq!(plan.spent, repeated);
-    assert_eq!(said(&plan), (Some("2".to_owned()), false));
+    assert_eq!(said(&plan), (Some("5".to_owned()), false));
 }
 
 /// Five rounds of clipped updates with so much noise, clip norm 1/2, by the server.
@@ -339,4 +349,64 @@ fn an_approximation_is_never_stated_alone() {
 fn a_noise_std_follows_from_the_clip_norm() {
     assert_eq!(plan().noise_std(), 0.0);
     assert_eq!(plan().with_clip_norm(clip_norm(0.5)).noise_std(), 0.5);
+}
+
+#[test]
+fn a_release_of_all_devices_has_the_trust_of_the_updates() {
+    for trust in [TrustModel::Central, TrustModel::Local] {
+        let mechanism = moments().mechanism;
+        let event = release_of_all(mechanism, 40, poisson(), trust, 1).unwrap();
+        assert_eq!(event.trust, trust);
+        assert_eq!(event.sampling, Sampling::full(40).unwrap());
+    }
+}
+
+/// Each party's noise must be 64 steps of a grid of 2^12 steps: a multiplier of 1/64.
+#[test]
+fn a_grid_is_refused_that_is_too_coarse_for_the_noise_of_a_party() {
+    let needed = |trust, multiplier| {
+        let mechanism = EventMechanism::DiscreteGaussian {
+            noise_multiplier: noise(multiplier),
+            grid_bits: BITS as u8,
+        };
+        let event = PrivacyEvent::new(mechanism, poisson(), 1);
+        let event = PrivacyEvent { trust, ..event };
+        let plan = PrivacyPlan::new(event, Delta::new(1e-5).unwrap(), None, Vec::new());
+        let refusal = plan.fits_grid(BITS).err()?;
+        let PlanError::Range { key, expected, .. } = refusal else {
+            panic!("{refusal}");
+        };
+        assert_eq!(key, "privacy.grid_bits");
+        Some(expected.split(':').next().unwrap().to_owned())
+    };
+    let pair = TrustModel::Distributed(Parties::PAIR);
+    let at_least = |bits: u32| Some(format!("at least {bits}"));
+    assert_eq!(needed(pair, 1.0 / 64.0), None);
+    assert_eq!(needed(pair, 1.0 / 128.0), at_least(13));
+    assert_eq!(needed(pair, 1.0 / 192.0), at_least(14));
+    assert_eq!(needed(pair, 0.0), None);
+    assert_eq!(needed(TrustModel::Central, 1.0 / 128.0), None);
+}
+
+#[test]
+fn what_other_runs_spent_and_what_is_released_beside_the_updates_counts() {
+    let mut plan = plan();
+    plan.spent = vec![update().with_count(7)];
+    plan.side = vec![SideReleases::once(moments(), 0)];
+    let expected = [update().with_count(7), moments(), update().with_count(3)];
+    assert_eq!(plan.events_of(3), expected);
+}
+
+/// A run that stops early says so, unless all of its rounds are one release: that costs the same
+/// for any number of them.
+#[test]
+fn a_run_that_stops_early_says_what_was_planned() {
+    let whole = plan().statements(3).unwrap();
+    let stopped = plan().statements_of(3, 5).unwrap();
+    assert_eq!(whole[0].epsilon_planned, None);
+    assert_eq!(stopped[0].epsilon, whole[0].epsilon);
+    let planned = plan().estimate(5).unwrap().epsilon;
+    assert_eq!(stopped[0].epsilon_planned, Some(planned));
+    let one = built(correlated(1.5).1);
+    assert_eq!(one.statements_of(3, 5).unwrap()[0].epsilon_planned, None);
 }

@@ -1,5 +1,9 @@
 //! What a helper refuses, each with its sentence, and what it records.
 
+use std::collections::BTreeMap;
+
+use smolfed_core::mask::{MaskKey, MaskRoot};
+
 use super::*;
 
 const LEDGER: [u8; 8] = *b"ledger 1";
@@ -20,13 +24,13 @@ fn secret() -> Root {
     Root::from_secret([3; 32])
 }
 
+fn party_keys() -> BTreeMap<u32, MaskKey> {
+    let key = |device| (device, MaskRoot::new(&secret(), device).helper(0));
+    (0..DEVICES).map(key).collect()
+}
+
 fn party() -> HelperParty {
-    let key = |device| {
-        let root = smolfed_core::mask::MaskRoot::new(&secret(), device);
-        (device, root.helper(0))
-    };
-    let keys = (0..DEVICES).map(key).collect();
-    HelperParty::new(0, policy(), keys, Root::from_secret([4; 32]))
+    HelperParty::new(0, policy(), party_keys(), Root::from_secret([4; 32]))
 }
 
 /// What devices with these ledgers are asked, and their list.
@@ -42,7 +46,7 @@ fn with_ledger(round: u32, devices: &[u32], ledger: [u8; 8]) -> HelperRequest {
     };
     let Asked { invitation, model } = asked(round);
     let listed = |device: &u32| {
-        let root = smolfed_core::mask::MaskRoot::new(&secret(), *device);
+        let root = MaskRoot::new(&secret(), *device);
         let key = root.helper(0).round(round, &ledger);
         Listed {
             device: *device,
@@ -192,6 +196,50 @@ fn budgets_are_kept() {
         &request(8, &[3, 9]),
         "all 4 rounds that this helper answers are over",
     );
+}
+
+/// Noise of 64 steps is enough, and that of 64 steps less a little is not.
+#[test]
+fn the_least_noise_is_accepted() {
+    let terms = request(0, &[1, 4]).terms;
+    let with = |noise_multiplier| HelperPolicy {
+        noise_multiplier,
+        ..policy()
+    };
+    assert!(with(0.25).accepts(terms).is_ok());
+    let refusal = with(0.2499).accepts(terms).unwrap_err();
+    assert!(matches!(refusal, HelperRefusal::Grid { .. }), "{refusal}");
+}
+
+/// Whoever has the number of a device that left is another device, with a key and a ledger of its
+/// own. What was answered for those that stay still counts.
+#[test]
+fn a_number_can_go_to_another_device() {
+    let mut party = party();
+    assert_eq!(
+        (party.answered().last(), party.answered().rounds()),
+        (None, 0)
+    );
+    party.answer(&request(2, &[1, 4])).unwrap();
+    party.answer(&request(3, &[2, 5])).unwrap();
+    assert_eq!(party.answered().last(), Some(3));
+    assert_eq!(party.answered().rounds(), 2);
+    let other = MaskRoot::new(&Root::from_secret([5; 32]), 4).helper(0);
+    let mut keys = party_keys();
+    keys.insert(4, other.clone());
+    party.replace_keys(keys, BTreeSet::from([6]), &[4]);
+    refuses(&party, &request(4, &[7, 6]), "not in ascending order");
+    refuses(&party, &request(4, &[6, 7]), "device 6 was revoked");
+    refuses(
+        &party,
+        &request(4, &[1, 7]),
+        "device 1 took part in round 2",
+    );
+    let mut question = with_ledger(4, &[4, 7], *b"ledger 2");
+    refuses(&party, &question, "device 4");
+    let key = other.round(4, b"ledger 2");
+    question.devices[0].tag = key.tag(&question.terms, &question.invitation, &question.model);
+    assert!(party.prepare(&question).is_ok());
 }
 
 /// A helper that restarts between the record and the answer has given none, and gives none: the
