@@ -10,6 +10,8 @@ use std::sync::Mutex;
 use smolfed_core::clip::clip_l2;
 use smolfed_core::contrast::correlation::{self, SumMemory, sum_into};
 use smolfed_core::contrast::{self, Augmented, BatchMemory, Objective, Projection, TrainingMemory};
+use smolfed_core::features::{Cells, Gradients, Pool};
+use smolfed_core::fixed_point::FeatureScale;
 use smolfed_core::model::{
     Activation, Encoder, Linear, Logistic, Model, Parametric, Sequential, Softmax,
 };
@@ -34,7 +36,7 @@ mod data;
 
 use data::{
     CLASSES, DATA, EVERY, FEATURES, HIDDEN, IMAGES, LARGE_SETTINGS, PAIRS, ROUNDS, SAMPLES,
-    SENSOR_DATA, SEQUENCES, SETTINGS, Setting, WIDTH,
+    SENSOR_DATA, SEQUENCES, SETTINGS, STEPS, Setting, WIDTH,
 };
 use windows::{Network, SmallNetwork};
 
@@ -192,7 +194,8 @@ fn simulated(board: &Board) -> String {
         lines += &of_windows("windows", Network::NETWORK, &LARGE_SETTINGS);
     }
     let classes = classes(CLASSES);
-    lines += &(computed_features(&classes) + &every_feature() + &frozen_backbone(&classes));
+    lines += &(computed_features(&classes) + &every_feature());
+    lines += &(image_features() + &steps() + &frozen_backbone(&classes));
     lines += &(pmtl(&classes) + &shared_encoder(&classes) + &contrast(&classes));
     for (name, model) in [("images", &IMAGES), ("sequences", &SEQUENCES)] {
         lines += &network(name, model, &classes);
@@ -238,6 +241,66 @@ fn every_feature() -> String {
         .unwrap();
     let counts: Vec<i64> = counts.into_iter().map(i64::from).collect();
     state_line("features-every", 0, &values, &counts)
+}
+
+/// The scale of the firmware's features in integers (`client::SCALE`).
+fn scale() -> FeatureScale {
+    FeatureScale::new::<i8>(6).unwrap()
+}
+
+fn image_features() -> String {
+    let bits = |features: &[f32]| features.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    let signed = |features: &[i8]| {
+        let words = features.iter().map(|x| i32::from(*x).cast_unsigned());
+        words.collect::<Vec<_>>()
+    };
+    let both = |first: Vec<u32>, second: Vec<u32>| {
+        let first = data::checksum(first.into_iter());
+        data::checksum(std::iter::once(first).chain(second))
+    };
+    let image = |(number, cells): (usize, &Cells)| {
+        let pixels = (0..cells.rows() * cells.columns()).map(|at| data::pixel(number, at));
+        let pixels: Vec<u8> = pixels.collect();
+        let (gradients, pool) = (Gradients::new(*cells), Pool::new(*cells));
+        let mut floats = [gradients.feature_count(), pool.feature_count()].map(|n| vec![0.0; n]);
+        gradients.features_into([&pixels], &mut floats[0]).unwrap();
+        pool.features_into(&pixels, &mut floats[1]).unwrap();
+        let mut integers = floats.each_ref().map(|floats| vec![0_i8; floats.len()]);
+        let [of_gradients, of_pool] = &mut integers;
+        let work = &mut vec![0; of_gradients.len()];
+        gradients
+            .quantised_into([&pixels], scale(), work, of_gradients)
+            .unwrap();
+        let work = &mut vec![0; of_pool.len()];
+        pool.quantised_into(&pixels, scale(), work, of_pool)
+            .unwrap();
+        format!(
+            "image {number} {:08x} {:08x}\n",
+            both(bits(&floats[0]), bits(&floats[1])),
+            both(signed(&integers[0]), signed(&integers[1]))
+        )
+    };
+    data::CELLS.iter().enumerate().map(image).collect()
+}
+
+fn steps() -> String {
+    let (mut floats, mut integers) = (Vec::new(), Vec::new());
+    for number in data::NUMBERS {
+        let (mut values, mut counts) = (vec![0.0; STEPS.count()], vec![0_i8; STEPS.count()]);
+        let value = number as f32 / 1_000.0;
+        STEPS
+            .features_into(value, &data::BOUNDS, &mut values)
+            .unwrap();
+        STEPS
+            .quantised_into(number, &data::COUNTS, scale(), &mut counts)
+            .unwrap();
+        floats.extend(values.into_iter().map(f32::to_bits));
+        integers.extend(counts.into_iter().map(|x| i32::from(x).cast_unsigned()));
+    }
+    let (floats, integers) = [floats, integers]
+        .map(|x| data::checksum(x.into_iter()))
+        .into();
+    format!("steps 0 {floats:08x} {integers:08x}\n")
 }
 
 fn frozen_backbone(classes: &[u16]) -> String {

@@ -7,6 +7,7 @@ use smolfed_core::{
         ContrastTraining,
         augment::{ChannelDrop, Jitter, Rotation, Scaling, TimeShift},
     },
+    features::{Cells, Range, Steps},
     model::{Layer, Sequential, SequentialError, Shape},
     noise::{DiscreteGaussian, NoiseError},
     params::{ClipNorm, LearningRate, ParamError, Penalty},
@@ -16,6 +17,7 @@ use smolfed_core::{
     stream::{Purpose, Root, Stream, StreamId},
     train::{Clipping, LocalTraining},
     window::{Feature, Measure, Recipe},
+    wire::crc32::crc32,
 };
 
 /// Features of a sample.
@@ -35,6 +37,78 @@ pub const EVERY: Recipe =
         Ok(recipe) => recipe,
         Err(_) => panic!("the recipe"),
     };
+
+/// Images of which gradients and brightness are computed.
+pub const CELLS: [Cells; 10] = cells();
+/// The longest side of one.
+const LARGEST_SIDE: usize = 12;
+/// Pixels of the largest one.
+pub const LARGEST_IMAGE: usize = LARGEST_SIDE * LARGEST_SIDE;
+
+/// Sizes and cells drawn at random while compiling; the first image has one row.
+const fn cells() -> [Cells; 10] {
+    let mut word = 0x9e37_79b9_u32;
+    let mut all = [drawn(1, 5, 1); 10];
+    let mut at = 1;
+    while at < all.len() {
+        let mut sides = [0; 3];
+        let mut side = 0;
+        while side < sides.len() {
+            word = word.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let limit = match side {
+                0 | 1 => LARGEST_SIDE,
+                _ if sides[0] < sides[1] => sides[0],
+                _ => sides[1],
+            };
+            sides[side] = 1 + (word >> 16) as usize % limit;
+            side += 1;
+        }
+        all[at] = drawn(sides[0], sides[1], sides[2]);
+        at += 1;
+    }
+    all
+}
+
+const fn drawn(rows: usize, columns: usize, cell: usize) -> Cells {
+    match Cells::new(rows, columns, cell) {
+        Ok(cells) => cells,
+        Err(_) => panic!("a cell that does not fit"),
+    }
+}
+
+/// A pixel of the image `number`: all values of 8 bits on a ramp; the last image is one grey.
+pub fn pixel(number: usize, at: usize) -> u8 {
+    let noise = raw_sample(0, number * LARGEST_IMAGE + at).to_le_bytes()[1];
+    match number + 1 < CELLS.len() {
+        true => (noise >> (number % 5)).saturating_add((at * (number + 1)) as u8 / 2),
+        false => 77,
+    }
+}
+
+/// The numbers of which steps are computed: counts, and thousandths as `f32`.
+pub const NUMBERS: [i32; 9] = [-4_000, -301, -300, -299, 0, 17, 1_023, 1_024, 9_000];
+/// Steps of each.
+pub const STEPS: Steps = match Steps::new(7) {
+    Ok(steps) => steps,
+    Err(_) => panic!("the steps"),
+};
+/// Their bounds as counts.
+pub const COUNTS: Range<i32> = match Range::of_counts(-300, 1_024) {
+    Ok(range) => range,
+    Err(_) => panic!("the bounds"),
+};
+/// Their bounds as `f32`.
+pub const BOUNDS: Range<f32> = match Range::new(-0.3, 1.024) {
+    Ok(range) => range,
+    Err(_) => panic!("the bounds"),
+};
+
+/// A checksum of numbers that have no room as bytes: each is added to that of those before.
+pub fn checksum(words: impl Iterator<Item = u32>) -> u32 {
+    words.fold(0, |sum, word| {
+        crc32([sum, word].map(u32::to_le_bytes).as_flattened())
+    })
+}
 
 /// A network of convolutions for the samples as images.
 pub const IMAGES: Sequential = checked(Sequential::new(

@@ -3,6 +3,8 @@
 //!
 //! A line each: model, setting, CRC-32 of the update's `f32`, CRC-32 of what would be sent, `i64`.
 //! For features of windows: name, window, CRC-32 of the `f32`, CRC-32 of those of integers, `i64`.
+//! For fixed features of images and numbers: name, number, checksum of the `f32`, checksum of the
+//! integers.
 //! For the frozen backbone: name, number, CRC-32 of the features of all images, CRC-32 of the `i32`
 //! of the update of a head in integers.
 //! For personal models: method, round, CRC-32 of what the device keeps, CRC-32 of what it sends.
@@ -17,6 +19,7 @@ use smolfed_core::{
         self, Augmented, BatchMemory, Objective, Projection, TrainingMemory,
         correlation::{self, SumMemory, sum_into},
     },
+    features::{Cells, DIRECTIONS, Gradients, Pool},
     fixed_point::{self, FixedPointSlice, FixedPointWork},
     model::{Activation, Const, Encoder, Fixed, FixedModel, Linear, Logistic, Sequential, Softmax},
     personal::{Anchor, NoisySteps, StepMemory, descend, descend_released, difference},
@@ -29,8 +32,8 @@ use smolfed_core::{
 use smolfed_firmware::{
     backbone, client,
     data::{
-        self, CLASSES, DATA, EVERY, FEATURES, HIDDEN, IMAGES, PAIRS, ROUNDS, SAMPLES, SENSOR_DATA,
-        SEQUENCES, SETTINGS, Setting, WIDTH,
+        self, BOUNDS, CELLS, CLASSES, COUNTS, DATA, EVERY, FEATURES, HIDDEN, IMAGES, LARGEST_IMAGE,
+        NUMBERS, PAIRS, ROUNDS, SAMPLES, SENSOR_DATA, SEQUENCES, SETTINGS, STEPS, Setting, WIDTH,
     },
     features::{CHANNELS, COUNT, LENGTH, STEP},
     network::{self, SmallNetwork},
@@ -86,6 +89,10 @@ fn run() -> Result<(), &'static str> {
     )?;
     features()?;
     every_feature()?;
+    for number in 0..CELLS.len() {
+        image(number)?;
+    }
+    steps()?;
     backbone()?;
     pmtl()?;
     shared_encoder()?;
@@ -139,6 +146,82 @@ fn every_feature() -> Result<(), &'static str> {
     let computed = EVERY.counts_into(data::raw_sample, &mut [0; WORK], &mut counts);
     computed.map_err(|_| "every count")?;
     print_state("features-every", 0, &features, &counts.map(i64::from));
+    Ok(())
+}
+
+/// Fixed features of an image: checksums of gradients and brightness, as `f32` and as integers.
+#[inline(never)]
+fn image(number: usize) -> Result<(), &'static str> {
+    let cells = CELLS[number];
+    let pixels: [u8; LARGEST_IMAGE] = core::array::from_fn(|at| data::pixel(number, at));
+    let pixels = pixels
+        .get(..cells.rows() * cells.columns())
+        .ok_or("the image")?;
+    let float = float_features(cells, pixels).ok_or("the features of an image")?;
+    let integer = integer_features(cells, pixels).ok_or("the integers of an image")?;
+    println!("image {number} {float:08x} {integer:08x}");
+    Ok(())
+}
+
+// Not inlined: the memory of both would be on the stack at the same time.
+#[inline(never)]
+fn float_features(cells: Cells, pixels: &[u8]) -> Option<u32> {
+    let mut features = [0.0_f32; LARGEST_IMAGE * DIRECTIONS];
+    let gradients = Gradients::new(cells);
+    let own = features.get_mut(..gradients.feature_count())?;
+    gradients.features_into([pixels], own).ok()?;
+    let first = data::checksum(own.iter().map(|x| x.to_bits()));
+    let own = features.get_mut(..cells.count())?;
+    Pool::new(cells).features_into(pixels, own).ok()?;
+    let both = own.iter().map(|x| x.to_bits());
+    Some(data::checksum([first].into_iter().chain(both)))
+}
+
+#[inline(never)]
+fn integer_features(cells: Cells, pixels: &[u8]) -> Option<u32> {
+    let (mut sums, mut features) = (
+        [0; LARGEST_IMAGE * DIRECTIONS],
+        [0_i8; LARGEST_IMAGE * DIRECTIONS],
+    );
+    let gradients = Gradients::new(cells);
+    let count = gradients.feature_count();
+    let (work, own) = (sums.get_mut(..count)?, features.get_mut(..count)?);
+    gradients
+        .quantised_into([pixels], client::SCALE, work, own)
+        .ok()?;
+    let first = data::checksum(own.iter().map(|x| i32::from(*x).cast_unsigned()));
+    let (work, own) = (
+        sums.get_mut(..cells.count())?,
+        features.get_mut(..cells.count())?,
+    );
+    Pool::new(cells)
+        .quantised_into(pixels, client::SCALE, work, own)
+        .ok()?;
+    let both = own.iter().map(|x| i32::from(*x).cast_unsigned());
+    Some(data::checksum([first].into_iter().chain(both)))
+}
+
+/// Steps of numbers, as `f32` and as integers.
+#[inline(never)]
+fn steps() -> Result<(), &'static str> {
+    const COUNT: usize = STEPS.count();
+    let (mut floats, mut integers) = (
+        [[0.0; COUNT]; NUMBERS.len()],
+        [[0_i8; COUNT]; NUMBERS.len()],
+    );
+    for ((number, floats), integers) in NUMBERS.iter().zip(&mut floats).zip(&mut integers) {
+        let value = *number as f32 / 1_000.0;
+        STEPS
+            .features_into(value, &BOUNDS, floats)
+            .map_err(|_| "the steps")?;
+        STEPS
+            .quantised_into(*number, &COUNTS, client::SCALE, integers)
+            .map_err(|_| "the steps in integers")?;
+    }
+    let floats = data::checksum(floats.as_flattened().iter().map(|x| x.to_bits()));
+    let integers = integers.as_flattened().iter();
+    let integers = data::checksum(integers.map(|x| i32::from(*x).cast_unsigned()));
+    println!("steps 0 {floats:08x} {integers:08x}");
     Ok(())
 }
 
