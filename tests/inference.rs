@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::program::{Outcome, Place};
 
 mod exports;
+mod features;
 mod unnamed;
 
 /// Rows of 12 devices: features on different scales, with gaps, and one that never changes.

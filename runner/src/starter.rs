@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use smolfed_data::config::{SourceConfig, StoredSet};
+use smolfed_data::config::{FeaturesTable, SourceConfig, StoredSet};
 use smolfed_data::dataset::TaskKind;
 use smolfed_data::inspection::{DeviceSizes, Inspection, TargetFacts};
 use smolfed_data::reads::List;
@@ -95,11 +95,11 @@ pub fn experiment(name: &str, command: &str, data: DataSection, found: &Inspecti
     let DeviceSizes {
         devices, median, ..
     } = found.devices;
-    let is_image = !found.facts.axes.is_empty();
+    let is_grid = !found.facts.axes.is_empty() && found.suggested.is_none();
     let size = RunSize::for_devices(devices);
     let mut lines = Lines::head(command, &data.notes, devices);
     lines.key("name", quoted(name), "");
-    let (method, about) = match is_image {
+    let (method, about) = match is_grid {
         true => (
             "dp-fed-ls",
             "private federated averaging with Laplacian smoothing",
@@ -112,6 +112,9 @@ pub fn experiment(name: &str, command: &str, data: DataSection, found: &Inspecti
     lines.table("data");
     lines.0 += &data.text;
     lines.found(found);
+    if let Some(features) = &found.suggested {
+        lines.features(features);
+    }
     let symbols = found.config.symbol_count();
     if let Some(symbols) = symbols {
         lines.layers(symbols);
@@ -121,10 +124,13 @@ pub fn experiment(name: &str, command: &str, data: DataSection, found: &Inspecti
     let about = format!("passes over the samples of a device: in the median, it has {median}");
     lines.key("epochs", EPOCHS, &about);
     lines.key("batch_size", BATCH_SIZE, "");
-    let learning_rate = symbols.map_or(LEARNING_RATE, |_| LEARNING_RATE_OF_TEXTS);
-    lines.key("learning_rate", learning_rate, "");
+    match (&found.suggested, symbols) {
+        (Some(_), _) => lines.key("learning_rate", quoted("auto"), "from the features' length"),
+        (None, Some(_)) => lines.key("learning_rate", LEARNING_RATE_OF_TEXTS, ""),
+        (None, None) => lines.key("learning_rate", LEARNING_RATE, ""),
+    }
     lines.key("clip", quoted("final"), "once, after the last step");
-    if is_image {
+    if is_grid {
         lines.table("server");
         lines.key("smoothing_factor", "1.0", "of Laplacian smoothing");
     }
@@ -211,13 +217,21 @@ impl Lines {
             let about = "so that the model begins at the mean; no epsilon covers it, either";
             self.key("target_scale", quoted("standardise"), about);
         }
-        if let Some(maximum) = found.facts.maximum {
+        if let Some(maximum) = found.facts.maximum.filter(|_| found.suggested.is_none()) {
             self.key(
                 "scale",
                 quoted("unit"),
                 &format!("x / {maximum:?}, which reads no rows"),
             );
         }
+    }
+
+    /// Fixed features in the place of pixels.
+    fn features(&mut self, features: &FeaturesTable) {
+        self.0 += "\n# A fixed function of each image: more accurate than pixels, and it costs no \
+                   privacy.\n# docs/features.md\n[features]\n";
+        // Names and numbers have a form in TOML.
+        self.0 += &toml::to_string(features).unwrap_or_default();
     }
 
     /// A network for texts of so many symbols.
@@ -450,6 +464,28 @@ mod tests {
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
+    }
+
+    #[test]
+    fn images_begin_with_gradients() {
+        let table = "source = \"digits\"\ndevices = 100\n";
+        let folders = DataFolders::new(Vec::new());
+        let found = Inspection::new(&toml::from_str(table).unwrap(), &folders, 1).unwrap();
+        let text = experiment(
+            "d",
+            "smolfed init digits",
+            DataSection::ready(table),
+            &found,
+        );
+        let config = Config::parse(&text, "written", &[]).unwrap();
+        assert!(
+            text.contains("[features]\nkind = \"gradients\"\ncell = 2\n"),
+            "{text}"
+        );
+        assert!(text.contains("learning_rate = \"auto\""), "{text}");
+        // No scale is left, and smoothing would only take accuracy away.
+        assert!(!text.contains("scale ="), "{text}");
+        assert_eq!(config.server.smoothing_factor, 0.0);
     }
 
     #[test]

@@ -6,6 +6,7 @@ Called by exports.rs in a directory with NAME.onnx, NAME.npz, NAME.csv and test.
 import csv
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
@@ -14,6 +15,18 @@ import onnxruntime
 def table(path):
     with open(path, newline="") as file:
         return list(csv.DictReader(file))
+
+
+def function_of_docs():
+    """`features_of` as docs/inference.md has it."""
+    page = (Path(__file__).parents[2] / "docs" / "inference.md").read_text(encoding="utf-8")
+    [source] = [text for text in page.split("```python\n")[1:] if text.startswith("def ")]
+    names = {"np": np}
+    exec(source.split("```")[0], names)
+    return names["features_of"]
+
+
+features_of = function_of_docs()
 
 
 def features(rows, names):
@@ -25,7 +38,7 @@ def scores_of(model, x):
     """What the arrays say, as docs/inference.md describes them."""
     x = np.where(np.isnan(x), model["missing"], x.astype(np.float64))
     x = (np.clip(x, model["min"], model["max"]) - model["mean"]) / model["std"]
-    scores = x.astype(np.float32) @ model["weights"].T + model["biases"]
+    scores = features_of(model, x).astype(np.float32) @ model["weights"].T + model["biases"]
     if "activation" in model:
         tanh = model["activation"][0] == "tanh"
         scores = np.tanh(scores) if tanh else np.maximum(scores, 0)
@@ -36,13 +49,17 @@ def scores_of(model, x):
 
 def check(name):
     model = dict(np.load(f"{name}.npz"))
-    rows, expected = table("test.csv"), table(f"{name}.csv")
-    x = features(rows, model["features"])
+    expected = table(f"{name}.csv")
+    if Path(f"{name}.x.npy").exists():
+        x = np.load(f"{name}.x.npy")
+        x = x.reshape(len(x), -1).astype(np.float32)
+    else:
+        x = features(table("test.csv"), model["features"])
     scores = scores_of(model, x)
     session = onnxruntime.InferenceSession(f"{name}.onnx")
     outputs = dict(zip([o.name for o in session.get_outputs()], session.run(None, {"features": x})))
     metadata = session.get_modelmeta().custom_metadata_map
-    assert json.loads(metadata["features"]) == list(model["features"]), name
+    assert json.loads(metadata.get("features", "[]")) == list(model.get("features", [])), name
     kind = model["outputs"][0]
     if kind in ("logit", "logits"):
         classes = list(model["classes"])

@@ -142,14 +142,14 @@ int main(void)
 "#;
 
 /// The features of the test rows, as text for the program.
-fn features() -> String {
+pub(super) fn features() -> String {
     let cell = |gap: Option<f64>| gap.map_or("nan".to_owned(), |gap| gap.to_string());
     let row = |row: super::Row| format!("{} {} {} 7\n", row.small, row.large, cell(row.gap));
     rows(2).map(row).collect()
 }
 
 /// What the compiled header says of the rows, line by line.
-fn compiled(place: &Place, name: &str) -> String {
+fn compiled(place: &Place, name: &str, rows: &str) -> String {
     let header = format!("{name}.h");
     place.write(&format!("{name}.c"), PROGRAM.replace("MODEL", &header));
     let mut compiler = place.command("cc");
@@ -188,7 +188,7 @@ fn compiled(place: &Place, name: &str) -> String {
         .stdin
         .take()
         .unwrap()
-        .write_all(features().as_bytes())
+        .write_all(rows.as_bytes())
         .unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{name}");
@@ -196,7 +196,7 @@ fn compiled(place: &Place, name: &str) -> String {
 }
 
 /// Whether there is a C compiler; where CI is set there must be one.
-fn has_compiler() -> bool {
+pub(super) fn has_compiler() -> bool {
     let found = Command::new("cc").arg("--version").output().is_ok();
     if !found {
         assert!(std::env::var_os("CI").is_none(), "no C compiler");
@@ -206,7 +206,7 @@ fn has_compiler() -> bool {
 }
 
 /// A Python with the packages, or says that there is none.
-fn python() -> Option<OsString> {
+pub(super) fn python() -> Option<OsString> {
     let python = std::env::var_os("SMOLFED_PYTHON");
     if python.is_none() {
         assert!(
@@ -224,7 +224,7 @@ fn exports_agree_with_predictions() {
     let mut shared = None;
     if has_compiler() {
         for (name, ..) in models() {
-            agree(&place, name);
+            agree(&place, name, &features());
         }
         shared = Some(shared_layer(&place));
     }
@@ -255,9 +255,9 @@ fn run_examples(place: &Place, python: &OsString, folder: &Path) {
     }
     let page = std::fs::read_to_string(folder.join("../docs/inference.md")).unwrap();
     let examples = page.split("```python\n").skip(1);
-    let examples: Vec<&str> = examples
-        .filter_map(|text| text.split("```").next())
-        .collect();
+    let examples = examples.filter_map(|text| text.split("```").next());
+    // One is a function, which exports.py calls.
+    let examples: Vec<&str> = examples.filter(|text| !text.starts_with("def ")).collect();
     assert_eq!(examples.len(), 2);
     let predictions = std::fs::read_to_string(place.path("softmax.csv")).unwrap();
     for example in examples {
@@ -283,7 +283,7 @@ fn shared_layer(place: &Place) -> &'static str {
         place.smolfed(&export).success();
     }
     let mut table = "row,output_0,output_1,output_2,output_3\n".to_owned();
-    for line in compiled(place, name).lines() {
+    for line in compiled(place, name, &features()).lines() {
         let units = line
             .trim()
             .split('\t')
@@ -298,8 +298,8 @@ fn shared_layer(place: &Place) -> &'static str {
 
 /// The compiled header says of each row what `smolfed predict` does.
 #[track_caller]
-fn agree(place: &Place, name: &str) {
-    let printed = compiled(place, name);
+pub(super) fn agree(place: &Place, name: &str, rows: &str) {
+    let printed = compiled(place, name, rows);
     let predictions = std::fs::read_to_string(place.path(format!("{name}.csv"))).unwrap();
     let rows: Vec<&str> = predictions.lines().skip(1).collect();
     assert_eq!(printed.lines().count(), rows.len(), "{name}");

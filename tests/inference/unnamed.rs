@@ -102,7 +102,7 @@ fn arrays_of_archives_are_named() {
 }
 
 /// A file of NumPy with unsigned bytes.
-fn npy(shape: &str, bytes: &[u8]) -> Vec<u8> {
+pub(super) fn npy(shape: &str, bytes: &[u8]) -> Vec<u8> {
     let header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}");
     let mut file = b"\x93NUMPY\x01\x00".to_vec();
     // Header and all before it fill a multiple of 64 bytes.

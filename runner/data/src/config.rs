@@ -7,6 +7,7 @@
 
 mod conversion;
 mod error;
+mod features;
 mod keys;
 mod names;
 mod reading;
@@ -22,6 +23,7 @@ mod written;
 use serde::Serialize;
 
 use super::digits;
+use super::features::FeatureKind;
 use super::missing::Missing;
 use super::partition::Dealing;
 use super::recordings::Recordings;
@@ -31,6 +33,7 @@ use super::synthetic::{SyntheticConfig, SyntheticKind};
 use super::text::TextColumn;
 
 pub use error::DataConfigError;
+pub use features::{FeaturesTable, FeaturesTableError};
 pub use set::{ArraysConfig, ImagesConfig, LeafConfig, MemoryConfig, StoredSet, TableConfig};
 pub use window::WindowTable;
 
@@ -55,6 +58,10 @@ pub struct StoredConfig {
     pub missing: Missing,
     /// How features are scaled.
     pub scale: Scale,
+    /// The fixed features of `[features]`, in the place of `missing` and `scale`.
+    pub features: Option<FeatureKind>,
+    /// R: the largest length of a sample, once it is scaled; longer ones are shortened.
+    pub norm_bound: Option<f32>,
     /// How regression targets are scaled.
     pub target_scale: TargetScale,
     /// How rows are dealt to devices.

@@ -9,6 +9,7 @@ mod view;
 
 use std::fmt;
 
+use smolfed_core::clip::clip_l2;
 use smolfed_simd::bytes::write_bytes;
 
 use crate::column::FeatureColumn;
@@ -208,6 +209,28 @@ impl Dataset {
         self
     }
 
+    /// The same samples with other features, `feature_count` a row, which have no axes. The columns
+    /// of a table stay known.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(super) fn with_features(
+        self,
+        features: Vec<f32>,
+        feature_count: usize,
+        names: Vec<String>,
+    ) -> Result<Self, DatasetError> {
+        let data = Self::new(features, feature_count, self.targets)?;
+        Ok(Self {
+            groups: self.groups,
+            names: Names {
+                features: names,
+                ..self.names
+            },
+            ..data
+        })
+    }
+
     /// The same data with these places of `features` (ascending) known to be open.
     pub(super) fn with_missing(mut self, missing: Vec<usize>) -> Self {
         self.missing = missing;
@@ -339,6 +362,16 @@ impl Dataset {
         Ok((data, dropped.into_iter().map(|row| row as u32).collect()))
     }
 
+    /// Shortens each row that is longer than `bound`, a normal number above 0, to that length.
+    pub(super) fn shorten(&mut self, bound: f32) {
+        let width = self.feature_count;
+        self.features.edit(|numbers| {
+            for row in numbers.chunks_exact_mut(width) {
+                shorten(row, bound);
+            }
+        });
+    }
+
     /// Puts row `order[i]` at place i, for all i; each row is in `order` once.
     pub(super) fn reorder(&mut self, order: &[u32]) {
         let width = self.feature_count;
@@ -411,6 +444,14 @@ impl Dataset {
             read(*row as usize * width, features);
         }
         buffer.fill(self.targets.of_rows(rows));
+    }
+}
+
+/// Shortens a sample that is longer than `bound` to that length, as devices clip an update.
+/// One whose length is no 32-bit number becomes 0.
+pub fn shorten(sample: &mut [f32], bound: f32) {
+    if clip_l2(sample, bound).is_err() {
+        sample.fill(0.0);
     }
 }
 

@@ -7,6 +7,7 @@ use super::archive::ArchiveError;
 use super::array::ArrayError;
 use super::cifar::CifarError;
 use super::dataset::DatasetError;
+use super::features::FeaturesError;
 use super::idx::IdxError;
 use super::images::ImagesError;
 use super::leaf::LeafError;
@@ -116,6 +117,8 @@ pub enum ContentError {
     Impute(#[from] ImputeError),
     /// The features cannot be scaled as asked.
     Scale(#[from] ScaleError),
+    /// No features are computed of the samples.
+    Features(#[from] FeaturesError),
     /// The data cannot be split as asked.
     Split(#[from] SplitError),
     /// The data cannot be dealt to devices as asked.

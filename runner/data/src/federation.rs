@@ -11,6 +11,7 @@ use super::config::{DataConfig, SourceConfig, StoredConfig};
 use super::constants::{Affine, FeatureMap};
 use super::dataset::{Dataset, DatasetView, DeviceBuffer, Names, places};
 use super::error::{ContentError, DataError};
+use super::features::{self, Inputs};
 use super::folders::DataFolders;
 use super::held_out::HeldOut;
 use super::missing::{self, Imputed, Missing};
@@ -37,6 +38,8 @@ enum Kind {
 #[derive(Clone, Debug)]
 struct Stored {
     data: Dataset,
+    /// What the features of `data` are made of, if they are fixed features.
+    inputs: Option<Inputs>,
     devices: Partition,
     validation: HeldOutRows,
     test: HeldOutRows,
@@ -58,6 +61,8 @@ struct Stored {
     private: Option<PrivateScale>,
     /// What became of the columns.
     columns: Vec<ColumnMap>,
+    /// The largest length of a sample; longer ones are shortened.
+    norm_bound: Option<f32>,
     /// Fingerprint from before these moments, which follow from it.
     fingerprint: Option<u64>,
     /// Means over devices of what they sent for the scale, under noise: public.
@@ -317,6 +322,16 @@ impl Federation {
         }
     }
 
+    /// What the features are made of, if they are fixed features. The
+    /// [`preparation`](Self::preparation) is then that of these values.
+    #[must_use]
+    pub fn inputs(&self) -> Option<&Inputs> {
+        match &self.0 {
+            Kind::Stored(stored) => stored.inputs.as_ref(),
+            Kind::Generated(_) => None,
+        }
+    }
+
     /// How regression targets were scaled: an error times its `std` is one in the target's unit.
     pub fn target_scale(&self) -> Affine {
         match &self.0 {
@@ -330,7 +345,10 @@ impl Federation {
     pub fn preparation(&self) -> Preparation {
         match &self.0 {
             Kind::Stored(stored) => Preparation {
-                columns: stored.columns.clone(),
+                columns: match &stored.inputs {
+                    Some(inputs) => inputs.columns(),
+                    None => stored.columns.clone(),
+                },
                 target: stored.targets.map,
             },
             Kind::Generated(generated) => Preparation::none(generated.synthetic.feature_count()),
@@ -359,9 +377,20 @@ impl Federation {
         let Kind::Stored(stored) = &self.0 else {
             return Vec::new();
         };
-        let features = stored.beyond.iter().enumerate();
-        let clipped = features.filter(|(_, count)| **count > 0);
-        let named = clipped.map(|(at, count)| (stored.data.feature_name(at), *count));
+        let beyond = stored
+            .inputs
+            .as_ref()
+            .map_or(&stored.beyond, |inputs| &inputs.beyond);
+        let clipped = beyond.iter().enumerate().filter(|(_, count)| **count > 0);
+        let name = |at: usize| match &stored.inputs {
+            Some(inputs) => inputs
+                .names
+                .get(at)
+                .cloned()
+                .unwrap_or_else(|| at.to_string()),
+            None => stored.data.feature_name(at),
+        };
+        let named = clipped.map(|(at, count)| (name(at), *count));
         let target =
             (stored.targets.beyond > 0).then(|| ("the target".into(), stored.targets.beyond));
         named.chain(target).collect()
@@ -388,6 +417,37 @@ impl Federation {
         match &self.0 {
             Kind::Stored(stored) => stored.small_devices,
             Kind::Generated(_) => 0,
+        }
+    }
+
+    /// The largest length that a sample can have, as far as the configuration and the format of the
+    /// data say it: that of `data.norm_bound`, of fixed features, or of values in bounds. No row is
+    /// read for it. `None` where nothing bounds a sample, and for generated ones.
+    #[must_use]
+    pub fn max_length(&self) -> Option<f64> {
+        let Kind::Stored(stored) = &self.0 else {
+            return None;
+        };
+        let of_features = match &stored.inputs {
+            Some(inputs) => Some(inputs.max_length),
+            // Moments that are open now will map what is in bounds.
+            None if stored.private.is_some() => None,
+            None => length_in_bounds(&stored.columns),
+        };
+        let bounds = stored
+            .norm_bound
+            .map(f64::from)
+            .into_iter()
+            .chain(of_features);
+        bounds.min_by(f64::total_cmp)
+    }
+
+    /// R of `data.norm_bound`.
+    #[must_use]
+    pub fn norm_bound(&self) -> Option<f32> {
+        match &self.0 {
+            Kind::Stored(stored) => stored.norm_bound,
+            Kind::Generated(_) => None,
         }
     }
 
@@ -427,6 +487,9 @@ impl Federation {
             let data = &mut stored.data;
             let maps = private.scales(data.feature_count(), means, noise_std);
             scale::apply_each(data, &maps);
+            if let Some(bound) = stored.norm_bound {
+                data.shorten(bound);
+            }
             for (column, map) in stored.columns.iter_mut().zip(maps) {
                 if let ColumnMap::Number(number) = column {
                     number.then = Some(map);
@@ -461,6 +524,13 @@ impl Stored {
             unnamed,
             small_devices,
         } = loaded;
+        let mut inputs = None;
+        if let Some(kind) = &stored.features {
+            let (of_samples, made_of) =
+                features::replace(data, kind).map_err(DataError::at(&origin))?;
+            data = of_samples;
+            inputs = Some(made_of);
+        }
         let natural = stored.dealing == Dealing::Natural;
         let split = Split::new(
             &data,
@@ -495,6 +565,7 @@ impl Stored {
         let mut stored = Self {
             is_natural: natural,
             data,
+            inputs,
             devices,
             validation,
             test,
@@ -506,10 +577,14 @@ impl Stored {
             unnamed,
             small_devices,
             private,
+            norm_bound: stored.norm_bound,
             columns: prepared.columns,
             fingerprint: None,
             released_moments: Vec::new(),
         };
+        if let (Some(bound), None) = (stored.norm_bound, &stored.private) {
+            stored.data.shorten(bound);
+        }
         stored.sort_by_device();
         Ok(stored)
     }
@@ -536,6 +611,21 @@ impl Stored {
             }
         }
     }
+}
+
+/// The largest length of samples whose columns have bounds, if all have.
+fn length_in_bounds(columns: &[ColumnMap]) -> Option<f64> {
+    let largest = |column: &ColumnMap| match column {
+        ColumnMap::Zero => Some(0.0),
+        ColumnMap::Number(number) => {
+            let affine = number.map.affine;
+            let ends = number.map.bounds.filter(|_| number.then.is_none())?;
+            let ends = ends.map(|end| ((end - affine.mean()) / affine.std()).abs());
+            Some(ends[0].max(ends[1]))
+        }
+    };
+    let squares = columns.iter().map(|column| largest(column).map(|x| x * x));
+    Some(squares.sum::<Option<f64>>()?.sqrt())
 }
 
 /// What became of the rows before they were dealt.

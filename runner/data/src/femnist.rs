@@ -30,6 +30,7 @@ pub(super) fn files(folder: &Path) -> ArraysConfig {
         label_path: file("femnist206-labels-idx1-ubyte"),
         device_path: Some(file("femnist206-writers-idx1-ubyte")),
         test: None,
+        maximum: None,
         classes: Some(Classes::numbered(62)),
     }
 }

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::config::{DataConfig, SourceConfig, StoredSet};
+use super::config::{DataConfig, FeaturesTable, SourceConfig, StoredSet};
 use super::dataset::{Dataset, Targets};
 use super::error::DataError;
+use super::features::{FeatureKind, FeatureRecipe};
 use super::federation::Federation;
 use super::folders::DataFolders;
 use super::reads::Read;
@@ -17,6 +18,12 @@ pub struct Inspection {
     /// What the samples say by themselves.
     #[serde(flatten)]
     pub facts: Facts,
+    /// The fixed features that are computed of each sample, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub computed: Option<ComputedFeatures>,
+    /// Fixed features that suit these samples and are not computed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suggested: Option<FeaturesTable>,
     /// What a run with this table reads from private rows without noise, and what to write instead.
     pub reads: Vec<PrivateRead>,
     /// Features of which values are beyond constant bounds, and how many values are clipped.
@@ -35,6 +42,23 @@ pub struct Inspection {
     pub fingerprint: String,
     /// The complete `[data]` table.
     pub config: DataConfig,
+}
+
+/// Fixed features of each sample.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ComputedFeatures {
+    /// How many there are.
+    pub count: usize,
+    /// What is computed, in words.
+    pub about: String,
+    /// The `[features]` table.
+    pub table: FeaturesTable,
+    /// Those of the sample for a picture.
+    #[serde(skip)]
+    pub example: Vec<f32>,
+    /// How they are computed.
+    #[serde(skip)]
+    pub recipe: FeatureRecipe,
 }
 
 /// A step of the preparation that no ε covers.
@@ -206,8 +230,15 @@ impl Inspection {
             }
         };
         facts.example.text = text(config, &facts.example.features);
+        let computed = ComputedFeatures::new(config, &federation, &facts.example.features);
+        let suggested = match (&config.source, &computed) {
+            (SourceConfig::Stored(_), None) => FeatureKind::suggested(&facts.axes, facts.maximum),
+            _ => None,
+        };
         let reads = federation.reads().iter();
         Ok(Self {
+            computed,
+            suggested: suggested.as_ref().map(FeaturesTable::from),
             reads: reads.map(|read| PrivateRead::new(*read, &facts)).collect(),
             beyond_bounds: federation.beyond_bounds(),
             dropped_rows: federation.dropped_rows(),
@@ -218,6 +249,25 @@ impl Inspection {
             test: federation.test().len(),
             fingerprint: format!("{:016x}", federation.fingerprint()),
             config: config.clone(),
+        })
+    }
+}
+
+impl ComputedFeatures {
+    fn new(config: &DataConfig, federation: &Federation, example: &[f32]) -> Option<Self> {
+        let SourceConfig::Stored(stored) = &config.source else {
+            return None;
+        };
+        let recipe = &federation.inputs()?.recipe;
+        Some(Self {
+            count: federation.feature_count(),
+            about: recipe.in_words(),
+            table: stored.features.as_ref()?.into(),
+            // Those of all samples could be computed.
+            example: recipe
+                .compute_all(example, example.len(), 0)
+                .unwrap_or_default(),
+            recipe: recipe.clone(),
         })
     }
 }

@@ -9,6 +9,7 @@
 //! | a column of a file, as features | [`mod@column`] |
 //! | arrays; folders of images | [`mod@array`]; [`images`] |
 //! | texts; windows of recordings; their features | [`text`]; [`recordings`]; [`window_features`] |
+//! | fixed features of images and numbers | [`mod@features`] |
 //! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist`, [`cifar`] |
 //! | devices without files | [`synthetic`] |
 //! | training, validation and test parts | [`split`], [`held_out`] |
@@ -49,6 +50,7 @@ pub mod dataset;
 pub mod digits;
 mod draw;
 pub mod error;
+pub mod features;
 pub mod federation;
 mod femnist;
 pub mod files;

@@ -23,6 +23,7 @@ pub(super) fn files(folder: &Path) -> ArraysConfig {
             file("t10k-images-idx3-ubyte"),
             file("t10k-labels-idx1-ubyte"),
         )),
+        maximum: None,
         classes: Some(Classes::numbered(10)),
     }
 }

@@ -14,6 +14,8 @@ pub enum Fill {
     Value(f32),
     /// The mean that the scale subtracts: the model reads 0.
     Mean,
+    /// Nothing, and the value stays NaN: fixed features have zeros for it.
+    Open,
 }
 
 /// From a number in a column to what the model reads.
@@ -45,18 +47,24 @@ pub struct Preparation {
     pub target: Affine,
 }
 
-impl ColumnMap {
+impl NumberMap {
     /// A number that the model reads as it is.
-    pub const AS_IT_IS: Self = Self::Number(NumberMap {
+    pub const AS_IT_IS: Self = Self {
         missing: None,
         map: FeatureMap {
             bounds: None,
             affine: Affine::IDENTITY,
         },
         then: None,
-    });
+    };
+}
+
+impl ColumnMap {
+    /// A number that the model reads as it is.
+    pub const AS_IT_IS: Self = Self::Number(NumberMap::AS_IT_IS);
 
     /// What the model reads of a value, `None` for a missing one; `None` if nothing stands for it.
+    /// NaN only for a missing value that stays open.
     #[must_use]
     pub fn apply(&self, value: Option<f32>) -> Option<f32> {
         let Self::Number(number) = self else {
@@ -65,6 +73,7 @@ impl ColumnMap {
         let value = match (value, number.missing) {
             (Some(value), _) | (None, Some(Fill::Value(value))) => value,
             (None, Some(Fill::Mean)) => return Some(0.0),
+            (None, Some(Fill::Open)) => return Some(f32::NAN),
             (None, None) => return None,
         };
         let (scaled, _) = number.map.apply(value);

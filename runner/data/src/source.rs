@@ -149,7 +149,7 @@ fn load_arrays(config: &ArraysConfig, folders: &DataFolders) -> Result<Loaded, D
         let data = Dataset::new(features, feature_count, targets)?
             .with_axes(axes)?
             .with_names(names)
-            .with_maximum(maximum);
+            .with_maximum(config.maximum.or(maximum));
         match groups {
             Some(groups) => data.with_groups(groups),
             None => Ok(data),

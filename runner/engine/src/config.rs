@@ -13,14 +13,15 @@ use std::path::Path;
 
 use rand_core::Rng;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smolfed_accounting::TrustModel;
 use smolfed_core::stream::{Purpose, Root, StreamId};
 
 use crate::combinations::Settings;
 use crate::method::MethodName;
 use smolfed_data::catalogue::KnownSet;
-use smolfed_data::config::DataConfig;
+use smolfed_data::config::{DataConfig, FeaturesTable};
 
 use smolfed_data::wording::reworded;
 
@@ -35,7 +36,7 @@ pub const DEFAULT: &str = include_str!("../assets/default.toml");
 
 /// A whole experiment file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Config {
     /// Names the run directory and the report.
     #[serde(default = "default_name")]
@@ -50,8 +51,11 @@ pub struct Config {
     /// Evaluate after every so many rounds, and always after the last; 0 is the last only.
     #[serde(default = "one")]
     pub evaluate_every: u32,
-    /// Data and devices.
+    /// Data and devices; with the features of `features` once the file is read.
     pub data: DataConfig,
+    /// Fixed features of the samples, in the place of `data.scale`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub features: Option<FeaturesTable>,
     /// The model.
     #[serde(default)]
     pub model: ModelConfig,
@@ -201,6 +205,23 @@ impl Config {
             origin: "the complete experiment".to_owned(),
             message: error.to_string(),
         })
+    }
+}
+
+impl Serialize for Config {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+/// As it is derived; then the data get the features of their table.
+impl<'de> Deserialize<'de> for Config {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut config = Self::deserialize(deserializer)?;
+        if let Some(table) = &config.features {
+            config.data = config.data.with_features(table).map_err(D::Error::custom)?;
+        }
+        Ok(config)
     }
 }
 

@@ -10,6 +10,7 @@ mod distributed;
 pub(crate) mod keys;
 mod notes;
 pub mod scaling;
+pub mod step;
 pub mod trial;
 mod weighting;
 
@@ -131,7 +132,7 @@ impl Experiment {
         let declared = declared(&config, federation, &origin);
         // Before anything is planned, and again with what the method declares.
         declared.agree(name)?;
-        let mut keys = Keys::parse(&config, federation.device_count())?;
+        let mut keys = Keys::parse(&config, federation)?;
         let (sampling, correlated) = (keys.sampling, keys.correlated.as_ref());
         let setup = setup(&config, &keys, federation, spent, &origin);
         let method = build(&setup)?;
@@ -139,6 +140,7 @@ impl Experiment {
         let weights = Weights::parse(&config.cohort, keys.encoding, properties);
         let declared = declared.and(method.settings()).and(weights.settings());
         declared.agree(name)?;
+        step::suits(config.train.learning_rate, properties)?;
         keys.training.proximal = properties.proximal.unwrap_or(keys.training.proximal);
         let scale_release = ScaleRelease::new(federation, &keys.privacy, sampling)?;
         if let Some(correlated) = correlated {

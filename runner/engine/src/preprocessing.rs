@@ -30,6 +30,8 @@ use crate::run_files::error::{RunDirError, damaged, io};
 use crate::task::Task;
 use smolfed_data::column::{Encoding, FeatureColumn};
 use smolfed_data::constants::Affine;
+use smolfed_data::dataset::shorten;
+use smolfed_data::features::{FeatureRecipe, FeaturesError};
 use smolfed_data::federation::Federation;
 use smolfed_data::preparation::{ColumnMap, Fill};
 use smolfed_data::reads::{List, Read};
@@ -48,8 +50,12 @@ pub struct Preprocessing {
     pub target: Target,
     /// Lengths of the axes of a row that is a grid, slowest first; empty otherwise.
     pub axes: Vec<usize>,
-    /// One column a feature, in the order of the features.
+    /// One column a value of a row, in the order of the values.
     pub columns: Vec<Column>,
+    /// The features that are computed of these values; `None` if they are the features.
+    pub features: Option<FeatureRecipe>,
+    /// The largest length of a row's features; longer ones are shortened.
+    pub norm_bound: Option<f32>,
     /// The columns of a table whose cells become the features, in order; empty where each feature
     /// is a column of numbers.
     pub cells: Vec<FeatureColumn>,
@@ -72,7 +78,7 @@ pub struct WindowColumns {
     pub recordings: Recordings,
 }
 
-/// A feature of the model.
+/// A value of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     /// Its name, where the source has names.
@@ -188,7 +194,9 @@ impl Preprocessing {
             true => Vec::new(),
             false => names.columns,
         };
-        let mut names = names.features.into_iter();
+        let inputs = federation.inputs();
+        let names = inputs.map_or(names.features, |inputs| inputs.names.clone());
+        let mut names = names.into_iter();
         let columns = preparation.columns.into_iter().map(|map| Column {
             name: names.next(),
             map,
@@ -199,8 +207,10 @@ impl Preprocessing {
             personal: experiment.method.properties().personal_state,
             disclosure: Disclosure::new(experiment, federation, &target, &columns, &cells),
             target,
-            axes: federation.axes(),
+            axes: inputs.map_or_else(|| federation.axes(), |inputs| inputs.axes.clone()),
             columns,
+            features: inputs.map(|inputs| inputs.recipe.clone()),
+            norm_bound: federation.norm_bound(),
             cells,
             text: experiment.config.data.text_column(),
             window,
@@ -221,6 +231,32 @@ impl Preprocessing {
     pub fn read(path: &Path) -> Result<Self, RunDirError> {
         let text = std::fs::read_to_string(path).map_err(io("read", path))?;
         serde_json::from_str(&text).map_err(|error| damaged(path, of_json(&error)))
+    }
+
+    /// Features that the model reads.
+    #[must_use]
+    pub fn feature_count(&self) -> usize {
+        match &self.features {
+            Some(recipe) => recipe.feature_count(),
+            None => self.columns.len(),
+        }
+    }
+
+    /// The features of rows of prepared values, of which the first is row `first`, from 0.
+    ///
+    /// # Errors
+    /// [`FeaturesError`] with the row for a value of which no features are computed.
+    pub fn features_of(&self, values: Vec<f32>, first: usize) -> Result<Vec<f32>, FeaturesError> {
+        let mut features = match &self.features {
+            Some(recipe) => recipe.compute_all(&values, self.columns.len(), first)?,
+            None => values,
+        };
+        if let Some(bound) = self.norm_bound {
+            for row in features.chunks_exact_mut(self.feature_count()) {
+                shorten(row, bound);
+            }
+        }
+        Ok(features)
     }
 
     /// The labels of the classes; none without classes.
@@ -302,6 +338,7 @@ impl Disclosure {
         let basis_of_fill = |fill| match fill {
             Fill::Mean => scale,
             Fill::Value(_) => of(Read::Missing),
+            Fill::Open => Basis::Declared,
         };
         let release = experiment.scale_release.as_ref().filter(|_| is_released);
         let notes = reads.iter().filter_map(|read| of_read(read).sentence());

@@ -4,6 +4,7 @@
 pub mod cohort;
 pub mod contrast;
 pub mod model;
+mod number_or_name;
 pub mod personalise;
 pub mod privacy;
 pub mod server;
@@ -22,4 +23,4 @@ pub use privacy::{
 };
 pub use server::ServerConfig;
 pub use simulation::{ArithmeticName, FeatureFormat, FeatureType, SimulationConfig};
-pub use train::{ClipTime, TrainConfig};
+pub use train::{ClipTime, LearningRateSetting, TrainConfig};

@@ -1,10 +1,12 @@
 //! `smolfed data`: which data sets there are, and what is in one.
 
+mod drawing;
 mod picture;
 pub(super) mod subject;
 mod text;
 
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -51,6 +53,20 @@ pub enum DataCommandError {
     /// The data.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// A drawing of what is not drawn.
+    #[error(
+        "`--svg` draws features of images: add `--set features.kind=gradients \
+         --set features.cell=4`"
+    )]
+    NoDrawing,
+    /// The drawing cannot be written.
+    #[error("{}: cannot be written ({reason})", path.display())]
+    Drawing {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        reason: io::Error,
+    },
     /// The result cannot be written.
     #[error("cannot write the result: {0}")]
     Output(#[from] io::Error),
@@ -82,6 +98,9 @@ fn answer(args: &Args, out: &mut dyn Write) -> Result<(), DataCommandError> {
             let subject = args.subject()?;
             let columns = subject.columns.as_ref();
             let found = Inspection::new(&subject.config, &subject.folders, subject.seed)?;
+            if let Some(path) = &args.svg {
+                draw(&found, path)?;
+            }
             if args.json {
                 let found = Document {
                     found: &found,
@@ -94,6 +113,19 @@ fn answer(args: &Args, out: &mut dyn Write) -> Result<(), DataCommandError> {
             }
         }
     }
+}
+
+/// Writes a drawing of a sample and its fixed features.
+fn draw(found: &Inspection, path: &Path) -> Result<(), DataCommandError> {
+    let drawn = found.computed.as_ref().and_then(|computed| {
+        let sample = &found.facts.example.features;
+        drawing::svg(sample, &computed.recipe, &computed.example)
+    });
+    let text = drawn.ok_or(DataCommandError::NoDrawing)?;
+    std::fs::write(path, text).map_err(|reason| DataCommandError::Drawing {
+        path: path.to_path_buf(),
+        reason,
+    })
 }
 
 /// An inspection as JSON.

@@ -112,7 +112,10 @@ impl Args {
                 let path = set.and_then(|set| set.path).unwrap_or(&self.data);
                 Ok(DataSection::of_columns(format, path, &profile, &suggestion))
             }
-            Found::Ready(mut table, _) => {
+            Found::Ready(mut table)
+            | Found::Experiment {
+                data: mut table, ..
+            } => {
                 let choices = self.choices(None);
                 if choices != Choices::default() {
                     let message = "--label, --device-column, --task and --ignore are for files \

@@ -99,6 +99,7 @@ stored_keys! {
         scale_noise_multiplier: f64,
         scale: NameOr<ScaleName>,
         bounds: Bounds,
+        norm_bound: f64,
         target_scale: NameOr<TargetScaleName>,
     }
     DigitsKeys {}
@@ -111,6 +112,7 @@ stored_keys! {
         device_path: PathBuf,
         test_path: PathBuf,
         test_label_path: PathBuf,
+        maximum: f32,
         task: TaskKind,
         classes: ClassList,
         unknown_labels: UnknownLabels,

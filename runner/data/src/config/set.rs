@@ -81,6 +81,8 @@ pub struct ArraysConfig {
     /// Features and labels of a test part.
     #[serde(flatten, serialize_with = "test_paths")]
     pub test: Option<(PathBuf, PathBuf)>,
+    /// Largest value of a feature; 255 for bytes.
+    pub maximum: Option<f32>,
     /// What the labels are.
     pub task: TaskKind,
     /// The classes; `None` for as many as the largest label asks for.

@@ -44,6 +44,11 @@ impl ArraysKeys {
             label_path: needed("label_path", labels, "the array with the labels")?,
             device_path: self.device_path.take(),
             test,
+            maximum: self
+                .maximum
+                .take()
+                .map(|x| positive("maximum", x))
+                .transpose()?,
             task: task.unwrap_or(TaskKind::Classification),
             classes: classes_of(task, self.class_keys())?,
         }))

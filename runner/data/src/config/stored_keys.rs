@@ -11,6 +11,15 @@ use crate::scale::Scale;
 use crate::scale::moments::PrivateScale;
 use crate::split::HoldOut;
 
+/// A length that a sample can have.
+fn norm_bound(bound: f64) -> Result<f32, DataConfigError> {
+    let bound = positive("norm_bound", bound)? as f32;
+    match bound.is_normal() {
+        true => Ok(bound),
+        false => Err(wrong("norm_bound", bound, "a 32-bit number above 0")),
+    }
+}
+
 impl SharedKeys {
     /// The configuration of a data set.
     pub(super) fn config_of(&mut self, set: StoredSet) -> Result<DataConfig, DataConfigError> {
@@ -32,10 +41,16 @@ impl SharedKeys {
             _ => None,
         };
         let scale = self.scale(&set)?;
+        let norm_bound = match set {
+            StoredSet::Text(_) => None,
+            _ => self.norm_bound.take().map(norm_bound).transpose()?,
+        };
         let (validation, test) = self.hold_outs(&set);
         let stored = StoredConfig {
             missing: missing.unwrap_or_default(),
             scale,
+            features: None,
+            norm_bound,
             target_scale: target_scale.into(),
             set,
             dealing,

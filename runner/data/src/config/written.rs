@@ -35,6 +35,7 @@ struct Stored<'a> {
     noise: Option<ScaleNoise>,
     scale: NameOr<ScaleName>,
     bounds: Option<&'a Bounds>,
+    norm_bound: Option<f64>,
     target_scale: Option<NameOr<TargetScaleName>>,
     categories: Option<BTreeMap<&'a str, &'a [String]>>,
     times: Option<BTreeMap<&'a str, &'a [TimePart]>>,
@@ -103,6 +104,9 @@ impl<'a> Stored<'a> {
             noise: private.map(|private| private.noise),
             scale: NameOr::of(&stored.scale),
             bounds: private.and_then(|private| private.bounds.as_ref()),
+            norm_bound: stored
+                .norm_bound
+                .and_then(|bound| bound.to_string().parse().ok()),
             target_scale: stored.set.is_regression().then(target_scale),
             categories: encoded(&stored.set, |encoding| match encoding {
                 Encoding::Categories(names) => Some(names.as_slice()),

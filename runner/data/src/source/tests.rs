@@ -53,6 +53,7 @@ fn idx_config() -> ArraysConfig {
         label_path: "y".into(),
         device_path: None,
         test: None,
+        maximum: None,
         classes: None,
     }
 }

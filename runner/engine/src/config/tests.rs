@@ -238,3 +238,23 @@ fn denominators_are_names_or_numbers() {
         assert!(config.to_toml().unwrap().contains(&line), "{text}");
     }
 }
+
+#[test]
+fn features_take_the_place_of_the_scale() {
+    let changes = ["features.kind=gradients", "features.cell=2"].map(set);
+    let config = Config::parse(DEFAULT, "a.toml", &changes).unwrap();
+    let written = config.to_toml().unwrap();
+    assert!(written.contains("scale = \"none\""), "{written}");
+    assert!(
+        written.contains("[features]\nkind = \"gradients\"\ncell = 2"),
+        "{written}"
+    );
+    assert_eq!(parse(&written).unwrap(), config);
+    // The data alone say which features they have: a sweep builds each federation once.
+    assert_ne!(
+        config.data,
+        Config::parse(DEFAULT, "a.toml", &[]).unwrap().data
+    );
+    let automatic = Config::parse(DEFAULT, "a.toml", &[set("train.learning_rate=auto")]).unwrap();
+    assert_eq!(parse(&automatic.to_toml().unwrap()).unwrap(), automatic);
+}

@@ -11,6 +11,7 @@ use smolfed_core::train::{Clipping, LocalTraining};
 
 use super::cohort::sampling;
 use super::correlated::Correlated;
+use super::step::automatic;
 use crate::attendance::Attendance;
 use crate::check::{ExperimentError, at_least_one, number, out_of_range, refuse};
 use crate::config::Config;
@@ -18,7 +19,8 @@ use crate::server::adaptive::AdaptiveClip;
 use crate::server::keys::ServerKeys;
 use crate::tables::privacy::{ClipNormSetting, PrivacyConfig};
 use crate::tables::server::ServerConfig;
-use crate::tables::train::{ClipTime, TrainConfig};
+use crate::tables::train::{ClipTime, LearningRateSetting, TrainConfig};
+use smolfed_data::federation::Federation;
 use smolfed_release::Encoding;
 use smolfed_release::plan::{BitNoise, NoiseAmount, PrivacyKeys};
 
@@ -45,11 +47,12 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Parses the keys for a federation of so many devices.
+    /// Parses the keys for a federation.
     ///
     /// # Errors
     /// [`ExperimentError`] for the first invalid key.
-    pub fn parse(config: &Config, device_count: u32) -> Result<Self, ExperimentError> {
+    pub fn parse(config: &Config, federation: &Federation) -> Result<Self, ExperimentError> {
+        let device_count = federation.device_count();
         names_a_directory(&config.name)?;
         let correlated = Correlated::parse(config, device_count)?;
         let (sampling, attendance) = match &correlated {
@@ -67,7 +70,7 @@ impl Keys {
             sampling,
             attendance,
             encoding,
-            training: training(&config.train, encoding)?,
+            training: training(&config.train, step(config, federation)?, encoding)?,
             learning_rate_decay: decay(&config.train)?,
             server: server(&config.server)?,
             privacy: PrivacyKeys {
@@ -87,19 +90,30 @@ impl Keys {
     }
 }
 
+/// The step of local training in the first round.
+fn step(config: &Config, federation: &Federation) -> Result<LearningRate, ExperimentError> {
+    match config.train.learning_rate {
+        LearningRateSetting::Fixed(rate) => number("train.learning_rate", rate, LearningRate::new),
+        LearningRateSetting::Auto => automatic(&config.model, federation),
+    }
+}
+
 /// Local training in the first round.
-fn training(train: &TrainConfig, encoding: Encoding) -> Result<LocalTraining, ExperimentError> {
+fn training(
+    train: &TrainConfig,
+    learning_rate: LearningRate,
+    encoding: Encoding,
+) -> Result<LocalTraining, ExperimentError> {
     at_least_one("train.epochs", train.epochs)?;
     let batch_size = NonZeroU32::new(train.batch_size)
         .ok_or_else(|| out_of_range("train.batch_size", 0.0, "at least 1"))?;
     let smoothing = train.gradient_smoothing;
     let gradient_smoothing = NarrowSmoothing::new(smoothing as f32)
         .map_err(|_| out_of_range("train.gradient_smoothing", smoothing, "from 0 to 256"))?;
-    let rate = train.learning_rate;
     Ok(LocalTraining {
         epochs: train.epochs,
         batch_size,
-        learning_rate: number("train.learning_rate", rate, LearningRate::new)?,
+        learning_rate,
         weight_decay: number("train.weight_decay", train.weight_decay, Penalty::new)?,
         proximal: number("train.proximal", train.proximal, Penalty::new)?,
         clip_norm: encoding.grid().map(|grid| grid.clip_norm()),

@@ -6,6 +6,7 @@ use crate::combinations::{Setting, Settings};
 use crate::config::Config;
 use smolfed_data::classes::Classes;
 use smolfed_data::config::SourceConfig;
+use smolfed_data::features::FeatureKind;
 use smolfed_data::partition::Dealing;
 use smolfed_data::scale::Scale;
 use smolfed_release::origin::Origin;
@@ -42,6 +43,11 @@ fn data_notes(config: &Config) -> Vec<String> {
         return Vec::new();
     };
     let clips = matches!(&stored.scale, Scale::Constants(scale) if scale.has_bounds());
+    let has_steps = matches!(stored.features, Some(FeatureKind::Steps { .. }));
+    let steps = has_steps.then_some(
+        "Numbers beyond the bounds of `features.bounds` count as the bound: the bounds are \
+         constants of the configuration.",
+    );
     let drops = stored.set.classes().is_some_and(Classes::drops_unknown);
     let clips = clips.then_some(
         "Features beyond the bounds of `data.scale` are clipped to them: the bounds are constants \
@@ -52,6 +58,6 @@ fn data_notes(config: &Config) -> Vec<String> {
         "Each row of the data is a device by itself (`data.partition` = \"rows\"): epsilon \
          protects one row, and not all rows of one person.",
     );
-    let notes = [clips, drops, rows].into_iter().flatten();
+    let notes = [clips, steps, drops, rows].into_iter().flatten();
     notes.map(str::to_owned).collect()
 }

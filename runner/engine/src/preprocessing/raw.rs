@@ -1,5 +1,6 @@
 //! The text of `preprocessing.json`, checked when it is read.
 
+mod features;
 mod window;
 
 use serde::de::Error;
@@ -10,8 +11,10 @@ use super::{Column, Disclosure, Preprocessing, Target};
 use crate::method::state::PersonalState;
 use crate::tables::model::{ActivationName, LayerConfig, ModelConfig, ModelKind};
 use crate::task::{Task, TaskError};
+use features::{RawFeatures, RawFeaturesError};
 use smolfed_data::column::FeatureColumn;
 use smolfed_data::constants::{Affine, Bounds, ConstantError, FeatureMap};
+use smolfed_data::features::FeatureRecipe;
 use smolfed_data::preparation::{ColumnMap, Fill, NumberMap};
 use smolfed_data::text::{Alphabet, TextColumn};
 use window::{RawWindow, WindowError};
@@ -39,6 +42,10 @@ enum FormatError {
     Symbols { symbols: u16, classes: usize },
     #[error(transparent)]
     Window(#[from] WindowError),
+    #[error(transparent)]
+    Features(#[from] RawFeaturesError),
+    #[error("`norm_bound` is {0}, but must be a number above 0")]
+    NormBound(f32),
     #[error("`target`: {0}")]
     Scale(ConstantError),
     #[error(transparent)]
@@ -70,6 +77,10 @@ struct RawPreprocessing {
     target: Option<RawTarget>,
     shape: Vec<usize>,
     columns: Vec<RawColumn>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    features: Option<RawFeatures>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    norm_bound: Option<f32>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     cells: Vec<FeatureColumn>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -162,10 +173,11 @@ enum KindName {
 #[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(
     rename_all = "lowercase",
-    expecting = "`missing` must be a number or \"mean\""
+    expecting = "`missing` must be a number, \"mean\" or \"open\""
 )]
 enum RawFill {
     Mean,
+    Open,
     #[serde(untagged)]
     Value(f32),
 }
@@ -191,6 +203,8 @@ impl From<Preprocessing> for RawPreprocessing {
             target,
             axes,
             columns,
+            features,
+            norm_bound,
             cells,
             text,
             window,
@@ -219,6 +233,8 @@ impl From<Preprocessing> for RawPreprocessing {
                 false => axes,
             },
             columns: merged(columns),
+            features: features.as_ref().map(RawFeatures::from),
+            norm_bound,
             cells,
             text: text.map(RawText::from),
             window: window.map(RawWindow::from),
@@ -262,17 +278,31 @@ impl TryFrom<RawPreprocessing> for Preprocessing {
             .window
             .map(|window| window.parse(&columns))
             .transpose()?;
+        let axes = match raw.shape.len() {
+            1 => Vec::new(),
+            _ => raw.shape,
+        };
+        if let Some(bound) = raw
+            .norm_bound
+            .filter(|bound| !(bound.is_normal() && *bound > 0.0))
+        {
+            return Err(FormatError::NormBound(bound));
+        }
+        let features = raw.features.map(|features| features.parse(&axes, count));
+        let features = features.transpose()?;
+        let width = features
+            .as_ref()
+            .map_or(count, FeatureRecipe::feature_count);
         Ok(Self {
             text,
             window,
-            task: raw.model.task(columns.len(), &target)?,
+            task: raw.model.task(width, &target)?,
             personal: raw.model.personal,
             target,
-            axes: match raw.shape.len() {
-                1 => Vec::new(),
-                _ => raw.shape,
-            },
+            axes,
             columns,
+            features,
+            norm_bound: raw.norm_bound,
             cells: raw.cells,
             disclosure: raw.privacy,
         })
@@ -413,6 +443,7 @@ impl RawColumn {
             raw.kind = KindName::Number;
             raw.missing = number.missing.map(|fill| match fill {
                 Fill::Mean => RawFill::Mean,
+                Fill::Open => RawFill::Open,
                 Fill::Value(value) => RawFill::Value(value),
             });
             (raw.min, raw.max) = number.map.bounds.map(|[min, max]| (min, max)).unzip();
@@ -461,6 +492,7 @@ impl RawColumn {
         Ok(NumberMap {
             missing: self.missing.map(|fill| match fill {
                 RawFill::Mean => Fill::Mean,
+                RawFill::Open => Fill::Open,
                 RawFill::Value(value) => Fill::Value(value),
             }),
             map: FeatureMap {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smolfed_accounting::correlated::Family;
 use smolfed_accounting::{Accountant, DeltaSpec, TrustModel};
 
+use super::number_or_name::number_or;
 use crate::combinations::{Setting, Settings};
 
 /// `[privacy]`.
@@ -197,36 +198,8 @@ impl Serialize for ClipNormSetting {
 
 impl<'de> Deserialize<'de> for ClipNormSetting {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Setting;
-
-        impl serde::de::Visitor<'_> for Setting {
-            type Value = ClipNormSetting;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a number or \"adaptive\"")
-            }
-
-            fn visit_f64<E: Error>(self, value: f64) -> Result<Self::Value, E> {
-                Ok(ClipNormSetting::Fixed(value))
-            }
-
-            fn visit_i64<E: Error>(self, value: i64) -> Result<Self::Value, E> {
-                Ok(ClipNormSetting::Fixed(value as f64))
-            }
-
-            fn visit_u64<E: Error>(self, value: u64) -> Result<Self::Value, E> {
-                Ok(ClipNormSetting::Fixed(value as f64))
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-                match text {
-                    ADAPTIVE => Ok(ClipNormSetting::Adaptive),
-                    _ => Err(E::invalid_value(serde::de::Unexpected::Str(text), &self)),
-                }
-            }
-        }
-
-        deserializer.deserialize_any(Setting)
+        let number = number_or(ADAPTIVE, deserializer)?;
+        Ok(number.map_or(Self::Adaptive, Self::Fixed))
     }
 }
 

@@ -1,8 +1,9 @@
 //! `[train]`: local training.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::number_or_name::number_or;
 use crate::combinations::{Setting, Settings};
 
 /// When an update is clipped.
@@ -16,6 +17,34 @@ pub enum ClipTime {
     Final,
 }
 
+/// `train.learning_rate`: a number, or "auto".
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LearningRateSetting {
+    /// The step size.
+    Fixed(f64),
+    /// From the largest length of a sample ([`crate::experiment::step`]).
+    Auto,
+}
+
+/// The name of an automatic step size in files.
+const AUTO: &str = "auto";
+
+impl Serialize for LearningRateSetting {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Fixed(value) => serializer.serialize_f64(*value),
+            Self::Auto => serializer.serialize_str(AUTO),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for LearningRateSetting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = number_or(AUTO, deserializer)?;
+        Ok(number.map_or(Self::Auto, Self::Fixed))
+    }
+}
+
 /// `[train]`: local training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -24,8 +53,9 @@ pub struct TrainConfig {
     pub epochs: u32,
     /// Samples in a batch.
     pub batch_size: u32,
-    /// Step size in the first round.
-    pub learning_rate: f64,
+    /// Step size in the first round, or "auto": from the largest length of a sample.
+    #[schemars(with = "crate::config::schema::NumberOrText")]
+    pub learning_rate: LearningRateSetting,
     /// Factor on the step size from one round to the next.
     pub learning_rate_decay: f64,
     /// Adds `weight_decay · w` to the gradient.
@@ -53,7 +83,7 @@ impl Default for TrainConfig {
         Self {
             epochs: 5,
             batch_size: 10,
-            learning_rate: 0.1,
+            learning_rate: LearningRateSetting::Fixed(0.1),
             learning_rate_decay: 0.99,
             weight_decay: 4e-5,
             proximal: 0.0,

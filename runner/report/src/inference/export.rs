@@ -84,7 +84,7 @@ fn constants_of(map: &ColumnMap) -> [f64; 5] {
         .map(|bounds| bounds.map(|x| f64::from(x as f32)));
     let [min, max] = bounds.unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
     let missing = match number.missing {
-        None => f64::NAN,
+        None | Some(Fill::Open) => f64::NAN,
         Some(Fill::Mean) => mean,
         Some(Fill::Value(value)) => value.into(),
     };

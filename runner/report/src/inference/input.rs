@@ -29,6 +29,8 @@ pub struct Input<'a> {
     origin: String,
     preprocessing: &'a Preprocessing,
     kind: Kind<'a>,
+    /// Rows that have been read.
+    done: usize,
 }
 
 enum Kind<'a> {
@@ -118,6 +120,7 @@ impl<'a> Input<'a> {
             origin,
             preprocessing,
             kind,
+            done: 0,
         })
     }
 
@@ -153,8 +156,10 @@ impl<'a> Input<'a> {
                 class_count: preprocessing.task.output_count(),
             },
         };
-        let width = preprocessing.columns.len();
-        let data = Dataset::new(rows.features, width, targets);
+        let features = preprocessing.features_of(rows.features, self.done);
+        let features = features.map_err(DataError::at(origin))?;
+        self.done += rows.ids.len();
+        let data = Dataset::new(features, preprocessing.feature_count(), targets);
         Ok(Some(Part {
             rows: (0..rows.ids.len() as u32).collect(),
             ids: rows.ids,

@@ -40,7 +40,8 @@ impl TrainedModel {
             let known = (!value.is_nan()).then_some(*value);
             let prepared = columns[column].map.apply(known);
             // One that nothing stands for is refused as what it is.
-            *value = prepared.filter(|x| x.is_finite()).ok_or_else(|| {
+            let is_usable = |x: &f32| x.is_finite() || known.is_none();
+            *value = prepared.filter(is_usable).ok_or_else(|| {
                 let value = *value;
                 DataError::at(ORIGIN)(DatasetError::FeatureNotFinite {
                     row,
@@ -50,6 +51,8 @@ impl TrainedModel {
             })?;
         }
         let rows = features.len() / feature_count;
+        let features = self.preprocessing.features_of(features, 0);
+        let features = features.map_err(DataError::at(ORIGIN))?;
         let targets = match self.preprocessing.target {
             Target::Value { .. } => Targets::Values(vec![0.0; rows]),
             // Encoders read samples as models of classes do.
@@ -58,7 +61,7 @@ impl TrainedModel {
                 class_count: self.task().output_count().max(2),
             },
         };
-        let data = Dataset::new(features, feature_count, targets);
+        let data = Dataset::new(features, self.preprocessing.feature_count(), targets);
         let data = data.map_err(DataError::at(ORIGIN))?;
         let all: Vec<u32> = (0..rows as u32).collect();
         let Some(samples) = data.shared_view(&all) else {

@@ -287,11 +287,13 @@ impl Sweep {
     /// The `[data]` table as it is written, in one line.
     #[must_use]
     pub fn data_in_words(&self) -> String {
-        let Some(Value::Table(data)) = self.base.get("data") else {
-            return String::new();
+        let pairs = |name: &str| {
+            let table = self.base.get(name).and_then(Value::as_table)?;
+            let pairs = table.iter().map(|(key, value)| format!("{key} = {value}"));
+            Some(pairs.collect::<Vec<_>>().join(", "))
         };
-        let pairs = data.iter().map(|(key, value)| format!("{key} = {value}"));
-        pairs.collect::<Vec<_>>().join(", ")
+        let features = pairs("features").map(|pairs| format!("; features: {pairs}"));
+        pairs("data").unwrap_or_default() + &features.unwrap_or_default()
     }
 }
 
@@ -364,7 +366,7 @@ fn candidates(raw: &RawSweep, cells: &[Dimension]) -> Result<Option<Vec<Cell>>, 
     for key in keys(&drawn) {
         let reason = if of_cells.iter().any(|other| overlap(&key, other)) {
             "is set by the grid or a variant of the sweep as well: leave it to one of them"
-        } else if overlap(&key, "data") {
+        } else if overlap(&key, "data") || overlap(&key, "features") {
             "cannot be selected: all trials are on the same data"
         } else if overlap(&key, "privacy.selection") {
             "cannot be selected: it is part of the selection"

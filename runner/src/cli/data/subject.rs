@@ -11,7 +11,7 @@ use crate::starter::DataSection;
 use smolfed_data::archive::{self, ArchiveError};
 use smolfed_data::array::Array;
 use smolfed_data::catalogue::{KNOWN_SETS, KnownSet};
-use smolfed_data::config::DataConfig;
+use smolfed_data::config::{DataConfig, FeaturesTable};
 use smolfed_data::folders::DataFolders;
 use smolfed_data::images::ImageShape;
 use smolfed_data::npy;
@@ -28,8 +28,8 @@ pub struct Args {
     /// Name of a known set (`smolfed data list`), a file (CSV, TSV, ARFF, Parquet, NPY, NPZ, IDX,
     /// LEAF), a folder of images or with the files of MNIST, or an experiment (.toml).
     subject: String,
-    /// Set a key of the [data] table: devices=100, or data.devices=100 as for a run; can be
-    /// repeated.
+    /// Set a key of the [data] table: devices=100, or data.devices=100 as for a run; or of
+    /// [features]: features.cell=7. Can be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<Override>,
     /// Seed of splits and partitions; by default that of the experiment, or 0.
@@ -38,6 +38,9 @@ pub struct Args {
     /// Print one JSON document to standard output and nothing else.
     #[arg(long)]
     pub(super) json: bool,
+    /// Draw an image and its fixed features (`--set features.kind=gradients`) into this file.
+    #[arg(long, value_name = "FILE")]
+    pub(super) svg: Option<PathBuf>,
 }
 
 /// Data to inspect.
@@ -115,8 +118,17 @@ const DEVICES: i64 = 10;
 
 /// What a name or path leads to.
 pub(in crate::cli) enum Found {
-    /// A `[data]` table that needs no guesses, and perhaps a seed.
-    Ready(Table, Option<u64>),
+    /// A `[data]` table that needs no guesses.
+    Ready(Table),
+    /// The `[data]` and `[features]` tables and the seed of an experiment.
+    Experiment {
+        /// `[data]`.
+        data: Table,
+        /// `[features]`.
+        features: Table,
+        /// The seed.
+        seed: Option<u64>,
+    },
     /// A file with a table of columns.
     Columns {
         /// Its format.
@@ -137,8 +149,17 @@ impl Args {
     pub(super) fn subject(&self) -> Result<Subject, SubjectError> {
         let path = Path::new(&self.subject);
         let is_experiment = is_experiment(path);
+        let mut features = Table::new();
         let (mut table, seed, columns) = match find(&self.subject)? {
-            Found::Ready(table, seed) => (table, seed, None),
+            Found::Ready(table) => (table, None, None),
+            Found::Experiment {
+                data,
+                features: table,
+                seed,
+            } => {
+                features = table;
+                (data, seed, None)
+            }
             Found::Columns {
                 format,
                 path,
@@ -153,7 +174,15 @@ impl Args {
                 (table, None, Some((profile, suggestion)))
             }
         };
-        for item in &self.overrides {
+        let (of_features, of_data): (Vec<_>, Vec<_>) = self
+            .overrides
+            .iter()
+            .partition(|item| item.key().split('.').next() == Some("features"));
+        let mut whole = Table::from_iter([("features".to_owned(), Value::Table(features))]);
+        for item in of_features {
+            item.apply(&mut whole)?;
+        }
+        for item in of_data {
             // Columns to leave out are in the suggestion, beside its own.
             if columns.is_none() || key_of(item) != "ignore" {
                 apply(item, &mut table)?;
@@ -162,13 +191,20 @@ impl Args {
         if !is_experiment {
             complete_devices(&mut table);
         }
-        let config = DataConfig::deserialize(Value::Table(table)).map_err(|error| {
-            let message = sentence(&error, "");
-            SubjectError::Table {
-                origin: self.subject.clone(),
-                message,
-            }
-        })?;
+        let refuse = |message| SubjectError::Table {
+            origin: self.subject.clone(),
+            message,
+        };
+        let parsed = DataConfig::deserialize(Value::Table(table));
+        let mut config = parsed.map_err(|error| refuse(sentence(&error, "")))?;
+        let features = whole.remove("features").filter(|table| !is_empty(table));
+        if let Some(table) = features {
+            let table = FeaturesTable::deserialize(table);
+            let table =
+                table.map_err(|error| refuse(format!("`features`: {}", sentence(&error, ""))))?;
+            let with_features = config.with_features(&table);
+            config = with_features.map_err(|error| refuse(error.to_string()))?;
+        }
         let folders = DataFolders::of_experiment(is_experiment.then_some(path));
         Ok(Subject {
             config,
@@ -206,19 +242,18 @@ fn is_experiment(path: &Path) -> bool {
 pub(in crate::cli) fn find(subject: &str) -> Result<Found, SubjectError> {
     let path = Path::new(subject);
     if let Some(set) = KnownSet::named(subject) {
-        return Ok(Found::Ready(parsed(set.table, set.name)?, None));
+        return Ok(Found::Ready(parsed(set.table, set.name)?));
     }
     if is_experiment(path) {
-        let (table, seed) = experiment(path)?;
-        return Ok(Found::Ready(table, seed));
+        return experiment(path);
     }
     if path.is_dir() {
-        return Ok(Found::Ready(folder(path)?, None));
+        return Ok(Found::Ready(folder(path)?));
     }
     if path.is_file() {
         return Ok(match Content::read(path)? {
-            Content::Arrays(bytes) => Found::Ready(arrays(path, &bytes)?, None),
-            Content::Samples(source) => Found::Ready(samples(source, path)?, None),
+            Content::Arrays(bytes) => Found::Ready(arrays(path, &bytes)?),
+            Content::Samples(source) => Found::Ready(samples(source, path)?),
             Content::Columns(format, profile) => Found::Columns {
                 format,
                 path: path.to_path_buf(),
@@ -339,8 +374,12 @@ fn samples(source: &str, path: &Path) -> Result<Table, SubjectError> {
     Ok(table)
 }
 
-/// The `[data]` table and the seed of an experiment file.
-fn experiment(path: &Path) -> Result<(Table, Option<u64>), SubjectError> {
+fn is_empty(table: &Value) -> bool {
+    table.as_table().is_some_and(Table::is_empty)
+}
+
+/// What an experiment file says of its samples.
+fn experiment(path: &Path) -> Result<Found, SubjectError> {
     let origin = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|reason| SubjectError::Read {
         path: path.to_path_buf(),
@@ -351,8 +390,16 @@ fn experiment(path: &Path) -> Result<(Table, Option<u64>), SubjectError> {
         .get("seed")
         .and_then(Value::as_integer)
         .and_then(|seed| seed.try_into().ok());
+    let features = match table.remove("features") {
+        Some(Value::Table(features)) => features,
+        _ => Table::new(),
+    };
     match table.remove("data") {
-        Some(Value::Table(data)) => Ok((data, seed)),
+        Some(Value::Table(data)) => Ok(Found::Experiment {
+            data,
+            features,
+            seed,
+        }),
         _ => {
             let message = "has no [data] table, which says where samples come from".to_owned();
             Err(SubjectError::Table { origin, message })

@@ -68,11 +68,28 @@ fn digits_are_shown_with_a_picture_and_a_table() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let table = text.split("[data]\n").nth(1).unwrap();
+    // Gradients are proposed, and are shown once they are asked for.
+    assert!(!text.contains("fixed features"), "{text}");
+    let tables = text.split_once("[data]\n").unwrap().1;
+    let (data, features) = tables.split_once("[features]\n").unwrap();
+    let data: smolfed_data::DataConfig = toml::from_str(data).unwrap();
+    data.with_features(&toml::from_str(features).unwrap())
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let drawing = folder.path().join("digit.svg");
+    let (svg, pooled) = (drawing.to_str().unwrap(), "features.kind=pool");
+    let call_with = |more: &[&str]| call(&[&["inspect", "digits"], more].concat());
+    let set = ["--set", pooled, "--set", "features.cell=4", "--svg", svg];
+    let text = call_with(&set).unwrap();
+    let words = "4 fixed features of each sample: pool of cells of 4 × 4 pixels";
+    assert!(text.contains(words), "{text}");
     assert!(
-        toml::from_str::<smolfed_data::DataConfig>(table).is_ok(),
-        "{table}"
+        std::fs::read_to_string(&drawing)
+            .unwrap()
+            .ends_with("</svg>\n")
     );
+    let error = call_with(&["--svg", svg]).unwrap_err().to_string();
+    assert!(error.contains("features.kind=gradients"), "{error}");
 }
 
 #[test]

@@ -2,8 +2,11 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
+
 use super::super::text::aligned;
 use super::picture;
+use smolfed_data::config::{DataConfig, FeaturesTable};
 use smolfed_data::inspection::{
     ClassSize, DeviceSizes, Facts, Inspection, MissingValues, TargetFacts,
 };
@@ -30,6 +33,13 @@ pub(super) fn write(
     let mut fact = |name: &str, text: String| writeln!(out, "  {name:<11} {text}");
     fact("samples", facts.samples.to_string())?;
     fact("features", features(facts))?;
+    if let Some(computed) = &found.computed {
+        let (count, about) = (computed.count, &computed.about);
+        fact(
+            "computed",
+            format!("{count} fixed features of each sample: {about}"),
+        )?;
+    }
     match &facts.targets {
         TargetFacts::Classes(classes) => {
             fact("classes", classes.len().to_string())?;
@@ -71,8 +81,36 @@ pub(super) fn write(
             writeln!(out, "{}", format!("    {line}").trim_end())?;
         }
     }
-    let table = toml::to_string(&found.config).map_err(io::Error::other)?;
-    writeln!(out, "\nFor an experiment:\n\n[data]\n{}", table.trim_end())
+    let tables = Tables {
+        data: Some(&found.config),
+        features: found.computed.as_ref().map(|computed| &computed.table),
+    };
+    writeln!(out, "\nFor an experiment:\n\n{}", tables.text()?)?;
+    if let Some(features) = &found.suggested {
+        let tables = Tables {
+            data: None,
+            features: Some(features),
+        };
+        let about = "# More accurate than pixels, and costs no privacy: docs/features.md";
+        writeln!(out, "\n{about}\n{}", tables.text()?)?;
+    }
+    Ok(())
+}
+
+/// Tables of an experiment, with the names of those in them.
+#[derive(Serialize)]
+struct Tables<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a DataConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    features: Option<&'a FeaturesTable>,
+}
+
+impl Tables<'_> {
+    fn text(&self) -> io::Result<String> {
+        let text = toml::to_string(self).map_err(io::Error::other)?;
+        Ok(text.trim_end().to_owned())
+    }
 }
 
 /// Each column, and what it is used for in the suggested table.

@@ -98,6 +98,13 @@ impl<'a> Preview<'a> {
                 ),
             ),
             (
+                "a step",
+                format!(
+                    "{} in the first round",
+                    self.experiment.training().learning_rate.get()
+                ),
+            ),
+            (
                 "a device",
                 format!(
                     "sends {} numbers a round",

@@ -43,7 +43,7 @@ fn build(settings: &[&str]) -> (Experiment, Federation) {
 /// The method of an experiment, with its settings open to look at.
 fn fedsc(experiment: &Experiment, federation: &Federation) -> Contrastive {
     let config = &experiment.config;
-    let keys = Keys::parse(config, federation.device_count()).unwrap();
+    let keys = Keys::parse(config, federation).unwrap();
     let setup = crate::experiment::setup(config, &keys, federation, &[], &Origin::Simulation);
     contrastive(&setup, Kind::Fedsc).unwrap()
 }

@@ -1,10 +1,14 @@
 //! A header for C99 (and C++) with the model and its preprocessing, which needs nothing but the
 //! mathematics of the standard library and no memory but one number for each unit.
 
+mod features;
+mod literal;
+
 use std::fmt::Write;
 
 use super::{Constants, tensor_names};
 use crate::inference::model::{Layer, Outputs, TrainedModel};
+use literal::{double, float, quoted};
 use smolfed_engine::preprocessing::{Basis, WindowColumns};
 use smolfed_engine::tables::model::ActivationName;
 
@@ -20,10 +24,12 @@ pub fn encode(model: &TrainedModel) -> String {
     };
     header.begin(model);
     header.columns();
+    let reader = features::reader(&model.preprocessing);
+    header.text += reader.as_deref().unwrap_or_default();
     for (at, layer) in model.layers().iter().enumerate() {
         header.layer(at, *layer);
     }
-    header.predict(model);
+    header.predict(model, &Reading::new(reader.is_some()));
     header.text += "\n#endif\n";
     header.text
 }
@@ -168,7 +174,7 @@ impl Header {
     }
 
     /// The function for users.
-    fn predict(&mut self, model: &TrainedModel) {
+    fn predict(&mut self, model: &TrainedModel, reading: &Reading) {
         let (about, signature, conclusion) = match model.outputs() {
             Outputs::Value(scale) => (
                 "The predicted value, in its own unit.".to_owned(),
@@ -193,10 +199,10 @@ impl Header {
             _ => "    float outputs[SMOLFED_OUTPUTS];\n",
         };
         let body = match layers.as_slice() {
-            [only] => first_layer("outputs", "SMOLFED_OUTPUTS", only),
+            [only] => first_layer("outputs", "SMOLFED_OUTPUTS", only, reading),
             [hidden, _] => format!(
                 "    float hidden[SMOLFED_HIDDEN];\n{}{SECOND_LAYER}",
-                first_layer("hidden", "SMOLFED_HIDDEN", hidden)
+                first_layer("hidden", "SMOLFED_HIDDEN", hidden, reading)
             ),
             _ => String::new(),
         };
@@ -240,8 +246,41 @@ fn of_classes() -> String {
         .to_owned()
 }
 
-/// Sums in the order of the features, so that no row of prepared features is kept.
-fn first_layer(sums: &str, length: &str, layer: &Layer<'_>) -> String {
+/// How a layer reads a row.
+struct Reading {
+    /// What is done before.
+    before: &'static str,
+    /// How many numbers it reads.
+    count: &'static str,
+    /// Number i.
+    number: &'static str,
+}
+
+impl Reading {
+    /// All numbers at once, or each by itself, so that no row of them is kept.
+    const fn new(is_whole: bool) -> Self {
+        match is_whole {
+            true => Self {
+                before: "    float read[SMOLFED_READ];\n    smolfed_read(features, read);\n",
+                count: "SMOLFED_READ",
+                number: "read[i]",
+            },
+            false => Self {
+                before: "",
+                count: "SMOLFED_FEATURES",
+                number: "smolfed_prepare(features, i)",
+            },
+        }
+    }
+}
+
+/// Sums in the order of the numbers that are read.
+fn first_layer(sums: &str, length: &str, layer: &Layer<'_>, reading: &Reading) -> String {
+    let Reading {
+        before,
+        count,
+        number,
+    } = reading;
     let activated = match layer.activation {
         None => String::new(),
         Some(activation) => {
@@ -259,13 +298,13 @@ fn first_layer(sums: &str, length: &str, layer: &Layer<'_>) -> String {
         }
     };
     format!(
-        "    for (size_t k = 0; k < {length}; k++) {{
+        "{before}    for (size_t k = 0; k < {length}; k++) {{
         {sums}[k] = smolfed_biases[k];
     }}
-    for (size_t i = 0; i < SMOLFED_FEATURES; i++) {{
-        const float x = smolfed_prepare(features, i);
+    for (size_t i = 0; i < {count}; i++) {{
+        const float x = {number};
         for (size_t k = 0; k < {length}; k++) {{
-            {sums}[k] += smolfed_weights[k * SMOLFED_FEATURES + i] * x;
+            {sums}[k] += smolfed_weights[k * {count} + i] * x;
         }}
     }}
 {activated}"
@@ -306,44 +345,6 @@ const LOGITS: &str = "    int best = 0;
     }
     return best;
 ";
-
-/// The shortest text that is read as the same number.
-fn float(value: f32) -> String {
-    format!("{value:e}f")
-}
-
-fn double(value: f64) -> String {
-    if value.is_nan() {
-        "(double)NAN".to_owned()
-    } else if value.is_infinite() {
-        let sign = if value < 0.0 { "-" } else { "" };
-        format!("{sign}(double)INFINITY")
-    } else if value < 0.0 {
-        format!("({value:e})")
-    } else {
-        format!("{value:e}")
-    }
-}
-
-/// A string literal, with all but plain ASCII as octal escapes: they end after three digits, where
-/// hexadecimal ones would go on. A question mark could begin a trigraph.
-fn quoted(text: &str) -> String {
-    let mut literal = "\"".to_owned();
-    for byte in text.bytes() {
-        match byte {
-            b'"' | b'\\' | b'?' => {
-                literal.push('\\');
-                literal.push(byte.into());
-            }
-            b' '..=b'~' => literal.push(byte.into()),
-            _ => {
-                let _ = write!(literal, "\\{byte:03o}");
-            }
-        }
-    }
-    literal.push('"');
-    literal
-}
 
 #[cfg(test)]
 mod tests {

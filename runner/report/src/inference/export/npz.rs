@@ -5,6 +5,8 @@
 
 use std::io::{Cursor, Write};
 
+use smolfed_core::features::Range;
+use smolfed_data::features::FeatureRecipe;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
@@ -48,6 +50,7 @@ pub fn encode(model: &TrainedModel) -> Result<Vec<u8>, String> {
             let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
             archive.text("features", &names)?;
         }
+        features(&mut archive, model)?;
         let kind = match model.outputs() {
             Outputs::Value(scale) => {
                 archive.doubles("target_mean", &[scale.mean()])?;
@@ -71,6 +74,42 @@ pub fn encode(model: &TrainedModel) -> Result<Vec<u8>, String> {
         Ok(archive.0.finish()?.into_inner())
     };
     write().map_err(|error| error.to_string())
+}
+
+/// How features are computed of a row, and the length that they are shortened to.
+fn features(archive: &mut Archive, model: &TrainedModel) -> zip::result::ZipResult<()> {
+    let preprocessing = &model.preprocessing;
+    if let Some(recipe) = &preprocessing.features {
+        archive.text("kind", &[recipe.kind().to_owned()])?;
+        match recipe {
+            FeatureRecipe::Image {
+                features,
+                planes,
+                levels,
+            } => {
+                let cells = features.cells();
+                let image = [*planes, cells.rows(), cells.columns()];
+                archive.doubles("image", &image.map(|length| length as f64))?;
+                archive.doubles("cell", &[cells.cell() as f64])?;
+                archive.doubles("levels", &[f64::from(*levels)])?;
+            }
+            FeatureRecipe::Steps { steps, ranges } => {
+                let bound = |of: fn(&Range<f32>) -> f32| {
+                    let bounds = ranges
+                        .iter()
+                        .map(|range| range.as_ref().map_or(f32::NAN, of));
+                    bounds.map(f64::from).collect::<Vec<f64>>()
+                };
+                archive.doubles("low", &bound(Range::low))?;
+                archive.doubles("high", &bound(Range::high))?;
+                archive.doubles("steps", &[steps.count() as f64])?;
+            }
+        }
+    }
+    match preprocessing.norm_bound {
+        Some(bound) => archive.doubles("norm_bound", &[f64::from(bound)]),
+        None => Ok(()),
+    }
 }
 
 impl Archive {

@@ -11,6 +11,7 @@
 //! The metadata `features` and `classes` are the names of the columns and classes, as JSON, and
 //! `origin` says of each kind of constant whether it is declared, released or measured.
 
+mod features;
 mod proto;
 
 use std::collections::BTreeMap;
@@ -41,8 +42,13 @@ pub fn encode(model: &TrainedModel) -> Vec<u8> {
     builder.graph.name = "smolfed".to_owned();
     let features = model.preprocessing.columns.len();
     builder.graph.input = vec![ValueInfo::matrix("features", ElementType::Float, features)];
-    let prepared = builder.prepare(&Constants::of(model));
-    let mut scores = prepared;
+    let mut scores = builder.prepare(&Constants::of(model));
+    if let Some(recipe) = &model.preprocessing.features {
+        scores = builder.features(recipe, &scores);
+    }
+    if let Some(bound) = model.preprocessing.norm_bound {
+        scores = builder.shortened(bound, &scores);
+    }
     for (at, layer) in model.layers().iter().enumerate() {
         scores = builder.layer(at, layer, &scores);
     }

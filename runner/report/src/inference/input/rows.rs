@@ -42,7 +42,7 @@ pub(super) fn prepare(
 ) -> Result<f32, InferenceError> {
     let origin = || origin.to_owned();
     match preprocessing.columns[at].map.apply(value) {
-        Some(feature) if feature.is_finite() => Ok(feature),
+        Some(feature) if feature.is_finite() || value.is_none() => Ok(feature),
         Some(_) => Err(InferenceError::TooLarge {
             origin: origin(),
             place: place(),

@@ -177,7 +177,7 @@ fn candidates_share_the_data_and_the_selection() {
         let more = "[sweep]\nchoose = \"private\"\n[sweep.grid]\n\"train.epochs\" = [1, 2]\n";
         refusal(&format!("{more}[sweep.private.grid]\n{grid}\n"))
     };
-    for key in ["data", "data.devices"] {
+    for key in ["data", "data.devices", "features", "features.cell"] {
         let error = private(&format!(
             "\"{key}\" = [{{ devices = 20 }}, {{ devices = 30 }}]"
         ));

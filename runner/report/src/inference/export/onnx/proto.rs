@@ -9,11 +9,13 @@ use prost::Message;
 pub(super) enum ElementType {
     Float = 1,
     Int64 = 7,
+    Bool = 9,
     Double = 11,
 }
 
-/// Type of an attribute: a whole number, in `AttributeProto.AttributeType`.
+/// Types of attributes: a whole number, and several, in `AttributeProto.AttributeType`.
 const INTEGER: i32 = 2;
+const INTEGERS: i32 = 7;
 
 /// `ModelProto`.
 #[derive(Clone, PartialEq, Message)]
@@ -78,7 +80,7 @@ pub(super) struct Node {
     pub(super) attribute: Vec<Attribute>,
 }
 
-/// `AttributeProto`, of a whole number.
+/// `AttributeProto`, of whole numbers.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Attribute {
     #[prost(string, tag = "1")]
@@ -86,6 +88,8 @@ pub(super) struct Attribute {
     /// Written where it is 0, too.
     #[prost(int64, optional, tag = "3")]
     i: Option<i64>,
+    #[prost(int64, repeated, packed = "false", tag = "8")]
+    ints: Vec<i64>,
     #[prost(int32, tag = "20")]
     kind: i32,
 }
@@ -159,7 +163,17 @@ impl Attribute {
         Self {
             name: name.to_owned(),
             i: Some(value),
+            ints: Vec::new(),
             kind: INTEGER,
+        }
+    }
+
+    pub(super) fn integers(name: &str, values: &[i64]) -> Self {
+        Self {
+            name: name.to_owned(),
+            i: None,
+            ints: values.to_vec(),
+            kind: INTEGERS,
         }
     }
 }
