@@ -31,12 +31,25 @@ const EXPERIMENT: &str = "method = \"dp-fed\"\nrounds = 4\n\
 
 #[test]
 fn samples_of_devices_have_the_bits_of_the_simulation() {
+    trains_as_the_simulation(EXPERIMENT);
+}
+
+#[test]
+fn fixed_features_of_devices_have_the_bits_of_the_simulation() {
+    let bounded = EXPERIMENT.replace("test = 0", "test = 0\nnorm_bound = 1.25");
+    let features = "[features]\nkind = \"steps\"\ncount = 3\n\
+                    bounds = { min = 0, max = [0.25, 10000, 20] }\n\
+                    [train]\nlearning_rate = \"auto\"\n";
+    trains_as_the_simulation(&format!("{bounded}{features}"));
+}
+
+fn trains_as_the_simulation(experiment: &str) {
     let place = Place::new();
     let of_device = |device| rows(device).into_iter().map(move |row| (device, row));
     let line = |(device, row): (u32, [String; 4])| format!("{device},{}\n", row.join(","));
     let table: String = (0..6).flat_map(of_device).map(line).collect();
     place.write("all.csv", format!("who,low,high,same,class\n{table}"));
-    place.write("experiment.toml", EXPERIMENT);
+    place.write("experiment.toml", experiment);
     let call = "provision experiment.toml --devices 0..2 --out fleet --seed 7";
     let printed = place.smolfed(call).success().stdout;
     assert!(
