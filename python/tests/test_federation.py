@@ -110,6 +110,11 @@ def test_images_are_grids() -> None:
     config = smolfed.complete({**PLAIN, "method": "dp-fed", "data": data.data_table})
     assert "axes = [4, 5]" in config
     assert weights(data, **{"data.scale": "unit"}).shape == (2, 20)
+    gradients = {"features.kind": "gradients", "features.cell": 2}
+    result = smolfed.run(PLAIN, data=data, overrides=gradients)
+    # Eight for each of four cells.
+    assert result.model["weights"].shape == (2, 32)
+    assert result.predict(images.reshape(120, -1)).shape == (120,)
 
 
 def test_a_test_part_is_held_out() -> None:
