@@ -77,7 +77,9 @@
 //! | [`session`] | the device's side of the protocol: bytes in, bytes out |
 //! | [`crypto`] | ChaCha20 and Poly1305, and keys |
 //! | [`wire`] | messages and frames between device and coordinator |
+//! | [`features`] | features of one image or number, in `f32` and in integers |
 //! | [`window`] | features of a window of a sensor's samples, in `f32` and in integers |
+//! | [`recipe`] | which features a device computes, for those who have to agree on it |
 //!
 //! What most programs name is re-exported here.
 //!
@@ -142,6 +144,7 @@ pub mod personal;
 mod progress;
 pub mod provision;
 pub mod quantize;
+pub mod recipe;
 pub mod release;
 pub mod samples;
 pub mod secrets;

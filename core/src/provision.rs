@@ -19,6 +19,7 @@ use crate::{
     ledger::{Budget, Limits, MaxJump, Separation},
     mask::MAX_HELPERS,
     params::NoiseMultiplier,
+    recipe::{MAX_RECIPE_BYTES, Recipe},
     samples::Samples,
     session::Policy,
     stream::Root,
@@ -326,6 +327,7 @@ pub struct Stored<'a> {
     feature_count: usize,
     features: &'a [u8],
     targets: &'a [u8],
+    recipe: &'a [u8],
 }
 
 impl<'a> Stored<'a> {
@@ -339,14 +341,14 @@ impl<'a> Stored<'a> {
             let words = usize::try_from(words).ok()?;
             words.checked_mul(WORD_BYTES)
         };
-        let (features, targets) = u32::from(feature_count)
+        let (features, rest) = u32::from(feature_count)
             .checked_mul(count)
             .and_then(length)
             .and_then(|middle| bytes.split_at_checked(middle))
             .ok_or(ProvisionError::Length)?;
-        if length(count) != Some(targets.len()) {
-            return Err(ProvisionError::Length);
-        }
+        let (targets, recipe) = length(count)
+            .and_then(|middle| rest.split_at_checked(middle))
+            .ok_or(ProvisionError::Length)?;
         let kind = match kind {
             0 if count == 0 => TargetKind::None,
             1 => TargetKind::Value,
@@ -367,7 +369,14 @@ impl<'a> Stored<'a> {
             feature_count: feature_count.into(),
             features,
             targets,
+            recipe,
         })
+    }
+
+    /// The [`Recipe`] of the features that the device computes of them, written; empty if they are
+    /// features already.
+    pub const fn recipe(&self) -> &'a [u8] {
+        self.recipe
     }
 
     /// What they are to predict.
@@ -568,6 +577,36 @@ where
     seal(page, written).ok_or(ProvisionError::Room)
 }
 
+/// Names the recipe of the features that the device computes of its samples, which are then raw.
+/// Returns the length of the record, which grows by up to [`MAX_RECIPE_BYTES`]. A record for a
+/// secure element gets its recipe before its secrets are left to the element.
+///
+/// # Errors
+/// Those of [`Record::read`]. [`ProvisionError::Room`] if `page` is too short,
+/// [`ProvisionError::Length`] if the record has a recipe already.
+pub fn name_recipe(page: &mut [u8], recipe: &Recipe) -> Result<usize, ProvisionError> {
+    if !Record::read(page)?.samples.recipe.is_empty() {
+        return Err(ProvisionError::Length);
+    }
+    let end = end_of(page).ok_or(ProvisionError::Length)?;
+    let mut bytes = [0; MAX_RECIPE_BYTES];
+    let recipe = recipe.write(&mut bytes);
+    // Nothing is written where not all of it has room.
+    let length = end + recipe.len() + CRC_BYTES;
+    let place = page.get_mut(end..length).ok_or(ProvisionError::Room)?;
+    Writer::new(place).put(recipe);
+    let room = |_| ProvisionError::Room;
+    Writer::new(page.get_mut(MAGIC.len()..).unwrap_or_default())
+        .u32(u32::try_from(length).map_err(room)?);
+    seal(page, length - CRC_BYTES).ok_or(ProvisionError::Room)
+}
+
+/// Where the checksum of a record begins.
+fn end_of(page: &[u8]) -> Option<usize> {
+    let length = Reader(page.get(MAGIC.len()..)?).u32()?;
+    (length as usize).checked_sub(CRC_BYTES)
+}
+
 /// Makes a record that of a device whose secrets are in a secure element: in the places of its key
 /// and its root it then has what tells them from others ([`element`](crate::element)), and firmware
 /// without an element refuses it. Returns what begins the device's ledger in the place of the key.
@@ -580,10 +619,7 @@ pub fn leave_to_element(page: &mut [u8]) -> Result<Key, ProvisionError> {
     let key = record.key.as_ref().ok_or(ProvisionError::Element)?;
     let first = crate::element::named(0, &crate::element::check(key));
     let root = crate::element::check(&Key::from_secret(*record.identity.root.secret()));
-    let length = Reader(page.get(MAGIC.len()..).unwrap_or_default()).u32();
-    let end = length
-        .map_or(0, |length| length as usize)
-        .checked_sub(CRC_BYTES);
+    let end = end_of(page);
     let mut writer = Writer::new(page.get_mut(KEY).unwrap_or_default());
     writer.put(first.secret()).u32(crc32(first.secret())).u32(0);
     let mut writer = Writer::new(page.get_mut(ROOT).unwrap_or_default());

@@ -150,6 +150,7 @@ where
                 ledger,
                 store,
                 parts: M::Parts::default(),
+                recipe: &[],
             },
             nonces,
             nonce: [0; 16],
@@ -214,6 +215,14 @@ where
     /// line with one place for a frame loses them.
     pub fn set_window(&mut self, chunks: u8) {
         self.conversation.window = chunks.clamp(1, MAX_WINDOW);
+    }
+
+    /// The recipe of the features that the device computes of its samples, as
+    /// [`Recipe::write`](crate::recipe::Recipe::write) writes it. The coordinator refuses a device
+    /// whose recipe is not that of its experiment. Empty unless this is called: the samples are
+    /// features already.
+    pub const fn set_recipe(&mut self, recipe: &'a [u8]) {
+        self.conversation.device.recipe = recipe;
     }
 
     /// Takes bytes from the line, up to the end of a frame; returns how many it took.

@@ -177,6 +177,7 @@ impl Device {
                     ledger: [choice / 128; 8],
                     shape: shape(),
                     needs_local_noise: choice & 64 != 0,
+                    recipe: &[],
                 };
                 self.seal(self.round, &Message::Ready(ready))
             }

@@ -316,6 +316,19 @@ def noisy_width(grid_bits, numerator, denominator):
     return 1 + (2**grid_bits + 12 * (numerator // denominator + 1)).bit_length()
 
 
+def digest_of_bounds(ranges):
+    """Of steps: a block for each value, which is zeros for a value that stays as it is."""
+    key = h(bytes(32), b"smolfed bounds  ")
+    for bounds in ranges:
+        key = h(key, struct.pack("<Bff7x", 1, *bounds) if bounds else bytes(16))
+    return key[:8]
+
+
+# Firmware that computes features: gradients of 28 x 32 pixels of three colours in cells of 4, and 8
+# steps of two values, of which the second one stays as it is.
+GRADIENTS = struct.pack("<BBHHH", 1, 3, 28, 32, 4)
+STEPS = struct.pack("<BBH", 3, 8, 2) + digest_of_bounds([(-1.0, 2.5), None])
+
 cases = [
     ("call", TO_DEVICE, greeting(1, b"")),
     ("hello", TO_COORDINATOR, hello(0, struct.pack("<Q", DEVICE))),
@@ -324,6 +337,12 @@ cases = [
     ("incompatible", TO_DEVICE, answer(4, 6, 7)),
     ("ready", TO_COORDINATOR, frame(TO_COORDINATOR, 16, READY, 0, 1)),
     ("ready, network", TO_COORDINATOR, frame(TO_COORDINATOR, 16, READY_NETWORK, 0, 8)),
+    (
+        "ready, gradients",
+        TO_COORDINATOR,
+        frame(TO_COORDINATOR, 16, READY + GRADIENTS, 0, 13),
+    ),
+    ("ready, steps", TO_COORDINATOR, frame(TO_COORDINATOR, 16, READY + STEPS, 0, 14)),
     ("invitation, local trust", TO_DEVICE, frame(TO_DEVICE, 17, INVITATION + BARE, 7, 1)),
     ("invitation, central trust", TO_DEVICE, frame(TO_DEVICE, 17, CENTRAL + BARE, 8, 2)),
     (

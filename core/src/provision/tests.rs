@@ -4,6 +4,7 @@ use proptest::{collection::vec, prelude::*};
 use std::{format, string::String, vec, vec::Vec};
 
 use super::*;
+use crate::features::{Cells, Steps};
 use crate::samples::SampleSlice;
 
 const NONE: Option<&SampleSlice<'_, u16>> = None;
@@ -166,10 +167,12 @@ fn lengths_that_lie_are_refused() {
         let page = changed(page.clone(), 116, &[low, high, 2, 0, a, b, c, d]);
         assert_eq!(refused(&page), ProvisionError::Length, "{features} {count}");
     }
-    // Samples behind a header that says there are none.
+    // Samples behind a header that says there are none: a recipe that nobody has.
     let samples = SampleSlice::new(&[1.0], &[0u16], 1).unwrap();
     let page = changed(self::page(Some(&samples)), 120, &[0; 4]);
-    assert_eq!(refused(&page), ProvisionError::Length);
+    let record = Record::read(&page).unwrap();
+    assert!(record.samples.is_empty() && !record.samples.recipe().is_empty());
+    assert_eq!(Recipe::read(record.samples.recipe()), None);
 }
 
 #[test]
@@ -190,6 +193,93 @@ fn samples_that_cannot_be_are_refused() {
         refused(&changed(value, 118, &[1])),
         ProvisionError::Samples,
         "a value that is none"
+    );
+}
+
+fn gradients() -> Recipe {
+    let cells = Cells::new(8, 8, 2).unwrap();
+    Recipe::Gradients { cells, planes: 1 }
+}
+
+/// A page with room for a recipe.
+fn page_with_room<S>(samples: Option<&S>) -> Vec<u8>
+where
+    S: Samples,
+    S::Target: Target,
+{
+    let mut page = page(samples);
+    page.resize(page.len() + MAX_RECIPE_BYTES, 0xff);
+    page
+}
+
+#[test]
+fn a_record_names_a_recipe_behind_its_samples() {
+    let samples = SampleSlice::new(&[1.0, 255.0], &[3u16, 4], 1).unwrap();
+    for recipe in [
+        gradients(),
+        Recipe::steps(Steps::new(3).unwrap(), &[None]).unwrap(),
+    ] {
+        let mut page = page_with_room(Some(&samples));
+        let length = name_recipe(&mut page, &recipe).unwrap();
+        let record = Record::read(&page[..length]).unwrap();
+        assert_eq!(Recipe::read(record.samples.recipe()), Some(recipe));
+        assert_eq!(record.samples.features().collect::<Vec<_>>(), [1.0, 255.0]);
+        assert_eq!(record.samples.targets::<u16>().collect::<Vec<_>>(), [3, 4]);
+        assert_eq!(record.policy.helpers, policy().helpers);
+    }
+    assert!(
+        Record::read(&page(Some(&samples)))
+            .unwrap()
+            .samples
+            .recipe()
+            .is_empty()
+    );
+}
+
+#[test]
+fn a_recipe_that_cannot_be_named_is_refused() {
+    let mut page = page_with_room(NONE);
+    let length = name_recipe(&mut page, &gradients()).unwrap();
+    assert_eq!(
+        name_recipe(&mut page, &gradients()),
+        Err(ProvisionError::Length)
+    );
+    page.truncate(length);
+    assert_eq!(
+        Recipe::read(Record::read(&page).unwrap().samples.recipe()),
+        Some(gradients())
+    );
+    let whole = self::page(NONE);
+    for spare in 0..8 {
+        let mut short = whole.clone();
+        short.resize(whole.len() + spare, 0xff);
+        let before = short.clone();
+        let refused = name_recipe(&mut short, &gradients());
+        assert_eq!(refused, Err(ProvisionError::Room));
+        assert_eq!(short, before);
+    }
+    let mut blank = [0xff; 300];
+    assert_eq!(
+        name_recipe(&mut blank, &gradients()),
+        Err(ProvisionError::Blank)
+    );
+}
+
+#[cfg(feature = "element")]
+#[test]
+fn a_record_for_an_element_keeps_its_recipe() {
+    let mut page = page_with_room(NONE);
+    let length = name_recipe(&mut page, &gradients()).unwrap();
+    page.truncate(length);
+    leave_to_element(&mut page).unwrap();
+    assert_eq!(page[FLAGS] & 0b1111, HAS_ELEMENT);
+    assert_eq!(refused(&page), ProvisionError::Element);
+    page[FLAGS] &= !HAS_ELEMENT;
+    let flags = page[FLAGS];
+    let page = changed(page, FLAGS, &[flags]);
+    assert_eq!(
+        Recipe::read(Record::read(&page).unwrap().samples.recipe()),
+        Some(gradients())
     );
 }
 

@@ -410,6 +410,7 @@ where
                     shape: self.device.model.shape()?,
                     needs_local_noise: self.device.policy.min_noise_multiplier
                         > NoiseMultiplier::NONE,
+                    recipe: self.device.recipe,
                 };
                 (0, Message::Ready(ready))
             }

@@ -78,6 +78,8 @@ pub(super) struct Device<'a, M: Trainable, F, K, V> {
     pub(super) ledger: Ledger<F>,
     pub(super) store: K,
     pub(super) parts: M::Parts,
+    /// Of the features that the device computes; empty if it computes none.
+    pub(super) recipe: &'a [u8],
 }
 
 /// Whether the protocol can carry `model`, and `memory` fits it.

@@ -17,13 +17,16 @@ pub use reasons::{Abort, Decline, WhyRefused};
 
 /// The session stands: what the device is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ready {
+pub struct Ready<'a> {
     /// The device's ledger ([`ledger_fingerprint`](super::keys::ledger_fingerprint)).
     pub ledger: Fingerprint,
     /// The model that it can train.
     pub shape: ModelShape,
     /// Whether it answers only when it adds its own noise.
     pub needs_local_noise: bool,
+    /// The [`Recipe`](crate::recipe::Recipe) of the features that it computes of its samples,
+    /// written; empty if it computes none.
+    pub recipe: &'a [u8],
 }
 
 /// A part of an update.
@@ -100,7 +103,7 @@ impl Packed<'_> {
 #[derive(Clone, Copy, Debug)]
 pub enum Message<'a> {
     /// To the coordinator: the session stands.
-    Ready(Ready),
+    Ready(Ready<'a>),
     /// To the device: take part in this round.
     Invitation(InvitationBytes<'a>),
     /// To the coordinator: yes, and send these chunks of the model.
@@ -267,6 +270,7 @@ impl<'a> Message<'a> {
                 ledger: reader.array()?,
                 shape: ModelShape::read(reader)?,
                 needs_local_noise: flag(reader.u8()?)?,
+                recipe: reader.rest(),
             }),
             kind::WANT_MODEL => Self::WantModel {
                 chunk: reader.u16()?,
@@ -308,7 +312,8 @@ impl<'a> Message<'a> {
                 ready
                     .shape
                     .write(writer)
-                    .u8(u8::from(ready.needs_local_noise));
+                    .u8(u8::from(ready.needs_local_noise))
+                    .put(ready.recipe);
             }
             Self::WantModel { chunk, count } => {
                 writer.u16(*chunk).u8(*count);

@@ -5,7 +5,7 @@
 macro_rules! reasons {
     ($(#[$doc:meta])* $name:ident {
         $($(#[$about:meta])* $variant:ident = $code:literal, $text:literal;)*
-    } $(, $(#[$late_about:meta])* $late:ident = $late_code:literal, $late_text:literal;)?) => {
+    } $($(#[$late_about:meta])* $late:ident = $late_code:literal, $late_text:literal;)*) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
@@ -19,7 +19,7 @@ macro_rules! reasons {
         }
 
         impl $name {
-            $($(#[$late_about])* pub const $late: Self = Self::Other($late_code);)?
+            $($(#[$late_about])* pub const $late: Self = Self::Other($late_code);)*
 
             /// The reason with this code.
             pub const fn from_code(code: u8) -> Self {
@@ -42,7 +42,7 @@ macro_rules! reasons {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 f.write_str(match self {
                     $(Self::$variant => $text,)*
-                    $(Self::Other($late_code) => $late_text,)?
+                    $(Self::Other($late_code) => $late_text,)*
                     Self::Other(_) => "a reason that this version does not know",
                 })
             }
@@ -108,7 +108,9 @@ reasons! {
         Trust = 3, "the federation's devices add no noise";
         /// The device was known with another ledger: its count of participations is lost.
         Ledger = 4, "the device has another ledger than before: provision it again";
-    },
+    }
     /// The coordinator opens sessions with a handshake only.
     HANDSHAKE = 5, "the coordinator requires greetings with X25519";
+    /// The device computes other features of its samples than the experiment does.
+    RECIPE = 6, "the experiment has another recipe of features";
 }

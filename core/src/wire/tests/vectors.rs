@@ -9,15 +9,17 @@ use super::*;
 use crate::{
     bit::BitRequest,
     contrast::{ContrastRequest, Part},
+    features::{Cells, Range, Steps},
     mask::Masking,
     model::{self, Layer, ModelKind, Sequential},
     params::Penalty,
     personal::{Personal, PersonalRequest},
+    recipe::Recipe,
     secrets::Secrets,
     stream::Root,
     wire::{
         link::{End, read},
-        message::{Abort, Decline, Invitation, ModelShape, PackedInvitation, WhyRefused},
+        message::{Abort, Decline, Invitation, ModelShape, PackedInvitation, Ready, WhyRefused},
     },
 };
 
@@ -157,22 +159,34 @@ fn greetings_agree_with_an_independent_reading() {
     assert_eq!(count, 5);
 }
 
+fn check_ready(name: &str, ready: &Ready<'_>) {
+    let nonce = array(&file()["ledger_nonce"]);
+    assert_eq!(ready.ledger, ledger_fingerprint(&nonce));
+    let is_network = name.ends_with("network");
+    let (kind, parameters) = match is_network {
+        true => (ModelKind::Sequential, 1_023),
+        false => (ModelKind::Softmax, 650),
+    };
+    assert_eq!(ready.shape.kind, kind);
+    assert_eq!(ready.shape.parameters(), parameters);
+    assert_eq!(ready.needs_local_noise, !is_network);
+    let recipe = Recipe::read(ready.recipe);
+    let cells = Cells::new(28, 32, 4).unwrap();
+    let ranges = [Range::new(-1.0, 2.5).ok(), None];
+    let expected = match name {
+        "ready, gradients" => Some(Recipe::Gradients { cells, planes: 3 }),
+        "ready, steps" => Recipe::steps(Steps::new(8).unwrap(), &ranges),
+        _ => None,
+    };
+    assert_eq!(recipe, expected);
+    assert_eq!(ready.recipe.is_empty(), expected.is_none());
+}
+
 /// That the fields are where they belong, and not only as many bytes.
 fn check(name: &str, message: &Message<'_>) {
     match message {
         Message::Done | Message::Wait => {}
-        Message::Ready(ready) => {
-            let nonce = array(&file()["ledger_nonce"]);
-            assert_eq!(ready.ledger, ledger_fingerprint(&nonce));
-            let is_network = name.ends_with("network");
-            let (kind, parameters) = match is_network {
-                true => (ModelKind::Sequential, 1_023),
-                false => (ModelKind::Softmax, 650),
-            };
-            assert_eq!(ready.shape.kind, kind);
-            assert_eq!(ready.shape.parameters(), parameters);
-            assert_eq!(ready.needs_local_noise, !is_network);
-        }
+        Message::Ready(ready) => check_ready(name, ready),
         Message::Refused(reason) => assert_eq!(*reason, WhyRefused::Ledger),
         Message::Invitation(packed) => {
             let invitation = packed.unpack().unwrap();

@@ -132,11 +132,12 @@ impl ScriptedDevice {
 }
 
 /// What every device here is.
-pub(super) fn ready() -> Ready {
+pub(super) fn ready() -> Ready<'static> {
     Ready {
         ledger: ledger_fingerprint(&NONCE),
         shape: shape(),
         needs_local_noise: false,
+        recipe: &[],
     }
 }
 
