@@ -21,6 +21,7 @@ mod window;
 mod written;
 
 use serde::Serialize;
+use smolfed_core::fixed_point::FeatureFormat;
 
 use super::digits;
 use super::features::FeatureKind;
@@ -60,6 +61,8 @@ pub struct StoredConfig {
     pub scale: Scale,
     /// The fixed features of `[features]`, in the place of `missing` and `scale`.
     pub features: Option<FeatureKind>,
+    /// How devices store these features, if they compute them and train in integers.
+    pub integers: Option<FeatureFormat>,
     /// R: the largest length of a sample, once it is scaled; longer ones are shortened.
     pub norm_bound: Option<f32>,
     /// How regression targets are scaled.

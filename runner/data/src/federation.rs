@@ -527,7 +527,7 @@ impl Stored {
         let mut inputs = None;
         if let Some(kind) = &stored.features {
             let (of_samples, made_of) =
-                features::replace(data, kind).map_err(DataError::at(&origin))?;
+                features::replace(data, kind, stored.integers).map_err(DataError::at(&origin))?;
             data = of_samples;
             inputs = Some(made_of);
         }

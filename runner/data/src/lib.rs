@@ -9,7 +9,7 @@
 //! | a column of a file, as features | [`mod@column`] |
 //! | arrays; folders of images | [`mod@array`]; [`images`] |
 //! | texts; windows of recordings; their features | [`text`]; [`recordings`]; [`window_features`] |
-//! | fixed features of images and numbers | [`mod@features`] |
+//! | fixed features of images and numbers; their recipe | [`mod@features`]; [`recipe`] |
 //! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist`, [`cifar`] |
 //! | devices without files | [`synthetic`] |
 //! | training, validation and test parts | [`split`], [`held_out`] |
@@ -69,6 +69,7 @@ pub mod preparation;
 pub mod reads;
 #[cfg(test)]
 mod real_data;
+pub mod recipe;
 pub mod recordings;
 pub mod scale;
 pub mod source;

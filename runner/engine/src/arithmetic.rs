@@ -94,7 +94,7 @@ impl Local {
     pub fn feature_format(&self) -> Option<smolfed_core::fixed_point::FeatureFormat> {
         let is_integer = self.name == ArithmeticName::Integer;
         // The fraction was checked when this was made.
-        is_integer.then(|| integer::format(self.format)).flatten()
+        is_integer.then(|| self.format.checked()).flatten()
     }
 
     /// The arithmetic at work in a run, with nothing kept yet.

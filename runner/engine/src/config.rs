@@ -219,7 +219,8 @@ impl<'de> Deserialize<'de> for Config {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut config = Self::deserialize(deserializer)?;
         if let Some(table) = &config.features {
-            config.data = config.data.with_features(table).map_err(D::Error::custom)?;
+            let data = config.data.with_features(table).map_err(D::Error::custom)?;
+            config.data = data.with_integers(config.simulation.feature_format());
         }
         Ok(config)
     }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smolfed_core::features::{MAX_SIDE, MAX_STEPS, Steps};
+use smolfed_core::fixed_point::FeatureFormat;
 
 use super::{DataConfig, SourceConfig, StoredSet, name_of};
 use crate::constants::Bounds;
@@ -169,5 +170,25 @@ impl DataConfig {
         stored.scale = Scale::None;
         stored.missing = Missing::Mean;
         Ok(self)
+    }
+
+    /// The same data for devices that compute the features, and train, in integers of this format.
+    #[must_use]
+    pub fn with_integers(mut self, format: Option<FeatureFormat>) -> Self {
+        if let SourceConfig::Stored(stored) = &mut self.source {
+            stored.integers = format;
+        }
+        self
+    }
+
+    /// The same data as the features are computed of.
+    #[must_use]
+    pub fn without_features(mut self) -> Self {
+        if let SourceConfig::Stored(stored) = &mut self.source {
+            stored.features = None;
+            stored.integers = None;
+            stored.norm_bound = None;
+        }
+        self
     }
 }

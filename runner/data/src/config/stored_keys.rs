@@ -50,6 +50,7 @@ impl SharedKeys {
             missing: missing.unwrap_or_default(),
             scale,
             features: None,
+            integers: None,
             norm_bound,
             target_scale: target_scale.into(),
             set,

@@ -1,3 +1,5 @@
+use smolfed_core::features::{Gradients, Pool};
+
 use super::*;
 use crate::dataset::Targets;
 use crate::{DataConfig, DataFolders, DeviceBuffer, Federation};
@@ -86,7 +88,7 @@ fn columns_become_steps_and_categories_stay() {
     let data = parsed.into_dataset().unwrap();
     let bounds: Bounds = toml::from_str("min = [0, 1, 0]\nmax = [40, 2, 24]").unwrap();
     let steps = Steps::new(2).unwrap();
-    let (computed, inputs) = replace(data, &FeatureKind::Steps { steps, bounds }).unwrap();
+    let (computed, inputs) = replace(data, &FeatureKind::Steps { steps, bounds }, None).unwrap();
     let names = [
         "age_0",
         "age_1",
@@ -213,7 +215,7 @@ fn an_error_names_the_row() {
     let targets = Targets::Values(vec![0.0; 3]);
     let data = Dataset::new(vec![0.0, 1.0, 2.0, 3.0, 0.5, 1.0], 2, targets).unwrap();
     let data = data.with_axes(vec![1, 2]).unwrap();
-    let error = replace(data, &FeatureKind::Pool { cell: 1 })
+    let error = replace(data, &FeatureKind::Pool { cell: 1 }, None)
         .unwrap_err()
         .to_string();
     assert!(error.starts_with("row 3: pixel 0 is 0.5"), "{error}");

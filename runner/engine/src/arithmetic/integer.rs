@@ -5,8 +5,8 @@
 //! has them; the update is a difference of weights and exact as `f32`.
 
 use smolfed_core::fixed_point::{
-    self, FeatureScale, FixedPointSamples, FixedPointSlice, FixedPointWork, round_target,
-    round_weight, value_of_weight,
+    FeatureScale, FixedPointSamples, FixedPointSlice, FixedPointWork, round_target, round_weight,
+    value_of_weight,
 };
 use smolfed_core::model::{Linear, Logistic, Softmax};
 use smolfed_core::stream::Stream;
@@ -51,12 +51,6 @@ fn saturated_of<X: RoundedFeature>(
         }
     }
     Some((saturated, all))
-}
-
-/// The format as the wire has it; `None` if there is no such format.
-pub(super) fn format(format: FeatureFormat) -> Option<fixed_point::FeatureFormat> {
-    let is_wide = format.features == FeatureType::I16;
-    fixed_point::FeatureFormat::new(is_wide, format.fraction).ok()
 }
 
 /// The integers of a model, as they travel: where others have numbers.

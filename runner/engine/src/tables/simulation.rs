@@ -6,6 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smolfed_core::fixed_point;
 
 use crate::combinations::{Setting, Settings};
 
@@ -89,6 +90,14 @@ impl Default for FeatureFormat {
     }
 }
 
+impl FeatureFormat {
+    /// The format as the wire has it; `None` if there is no such format.
+    pub(crate) fn checked(self) -> Option<fixed_point::FeatureFormat> {
+        let is_wide = self.features == FeatureType::I16;
+        fixed_point::FeatureFormat::new(is_wide, self.fraction).ok()
+    }
+}
+
 impl SimulationConfig {
     /// The settings that it declares ([`crate::combinations`]).
     pub(crate) fn settings(&self) -> Settings {
@@ -102,6 +111,15 @@ impl SimulationConfig {
                 self.integer != FeatureFormat::default(),
             ),
         ])
+    }
+
+    /// How devices store features in integers; `None` for other arithmetics and formats that do not
+    /// exist.
+    pub(crate) fn feature_format(&self) -> Option<fixed_point::FeatureFormat> {
+        match self.arithmetic {
+            ArithmeticName::Integer => self.integer.checked(),
+            _ => None,
+        }
     }
 
     /// Whether no key is given.

@@ -1,0 +1,39 @@
+//! The recipe of an experiment's features, as devices that compute them themselves name it.
+
+use smolfed_core::recipe::Recipe;
+
+use crate::config::{DataConfig, SourceConfig};
+use crate::federation::Federation;
+use crate::synthetic::SyntheticKind;
+use crate::window_features::WindowFeatures;
+
+/// The recipe of the samples of `federation`. It is `None` if the model reads them as they are.
+#[must_use]
+pub fn of(config: &DataConfig, federation: &Federation) -> Option<Recipe> {
+    if let Some(inputs) = federation.inputs() {
+        return inputs.recipe.on_devices();
+    }
+    if let Some((recordings, _)) = config.window_features() {
+        let channels = federation.names().columns.len();
+        return of_windows(recordings.features.as_ref()?, channels);
+    }
+    match &config.source {
+        SourceConfig::Synthetic(synthetic) => match &synthetic.kind {
+            SyntheticKind::Windows(windows) => Some(Recipe::Windows {
+                recipe: windows.features?,
+                channels: u16::try_from(windows.channels).ok()?,
+            }),
+            _ => None,
+        },
+        SourceConfig::Stored(_) => None,
+    }
+}
+
+/// The recipe of features of windows. It is `None` for more than 65,535 channels.
+#[must_use]
+pub fn of_windows(features: &WindowFeatures, channels: usize) -> Option<Recipe> {
+    Some(Recipe::Windows {
+        recipe: *features.recipe(),
+        channels: u16::try_from(channels).ok()?,
+    })
+}
