@@ -31,6 +31,7 @@ mod page;
 mod personal;
 mod preprocessing;
 pub(crate) mod proxy;
+mod recipes;
 mod stragglers;
 mod tls;
 

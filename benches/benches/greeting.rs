@@ -34,6 +34,7 @@ fn greetings(criterion: &mut Criterion) {
         shape,
         local_noise: false,
         handshake: false,
+        recipe: None,
     };
     let key = Key::from_secret([1; 32]);
     let peers = BTreeMap::from([(0, Peer::new(0, ChainKey::new(key.clone()), terms))]);

@@ -11,6 +11,7 @@ use smolfed::fleet::registry::{Registry, SharedPeer};
 use smolfed::fleet::{connection::Connection, ledgers::KnownLedgers};
 use smolfed_core::crypto::Key;
 use smolfed_core::harness::{PARAMETERS, shape};
+use smolfed_core::recipe::Recipe;
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
 use smolfed_core::wire::greeting::{Greeting, Hello, Name, Versions, greeting};
@@ -22,6 +23,9 @@ use smolfed_core::wire::message::{
 use smolfed_core::wire::{Direction, FRAME_BYTES, pack};
 
 use super::{Action, KEY, Script, invitation, raw, stream};
+
+/// Gradients of 8 × 8 pixels in cells of 4 × 4.
+const RECIPE: [u8; 8] = [1, 1, 8, 0, 8, 0, 4, 0];
 
 /// The coordinator, with a device that knows its key and one that does not.
 ///
@@ -37,6 +41,7 @@ pub fn coordinator(bytes: &[u8]) {
         shape: shape(),
         local_noise,
         handshake: settings & 128 != 0,
+        recipe: Recipe::read(&RECIPE),
     };
     let peers = [(5, KEY), (6, [4; 32])];
     let peers = peers.map(|(device, secret)| {
@@ -173,11 +178,12 @@ impl Device {
         let index = u16::from(choice % 4);
         match what % 4 {
             0 => {
+                let garbage = [choice; 3];
                 let ready = Ready {
                     ledger: [choice / 128; 8],
                     shape: shape(),
                     needs_local_noise: choice & 64 != 0,
-                    recipe: &[],
+                    recipe: [&[], &RECIPE[..], &[], &garbage][usize::from(choice % 4)],
                 };
                 self.seal(self.round, &Message::Ready(ready))
             }

@@ -22,6 +22,7 @@ mod raw;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use smolfed_core::recipe::Recipe;
 
 use crate::data_conditions::of_read;
 use crate::experiment::Experiment;
@@ -35,6 +36,7 @@ use smolfed_data::features::{FeatureRecipe, FeaturesError};
 use smolfed_data::federation::Federation;
 use smolfed_data::preparation::{ColumnMap, Fill};
 use smolfed_data::reads::{List, Read};
+use smolfed_data::recipe;
 use smolfed_data::recordings::Recordings;
 use smolfed_data::text::TextColumn;
 use smolfed_data::wording::of_json;
@@ -158,6 +160,19 @@ pub struct Disclosure {
 impl Preprocessing {
     /// The name of the file in a run directory.
     pub const FILE: &'static str = "preprocessing.json";
+
+    /// How a device computes the features of its samples, if it computes any.
+    #[must_use]
+    pub fn recipe(&self) -> Option<Recipe> {
+        match (&self.features, &self.window) {
+            (Some(features), _) => features.on_devices(),
+            (None, Some(window)) => {
+                let features = window.recordings.features.as_ref()?;
+                recipe::of_windows(features, window.channels.len())
+            }
+            (None, None) => None,
+        }
+    }
 
     /// That of an experiment on its federation, which has its scale.
     #[must_use]

@@ -83,6 +83,7 @@ impl AuditedSource for FleetDevices {
             shape,
             local_noise: experiment.privacy().event().trust == TrustModel::Local,
             handshake: false,
+            recipe: None,
         };
         let devices = 0..REAL.min(federation.device_count());
         let (addresses, ends): (Vec<_>, Vec<_>) = devices.clone().map(|_| pipe()).unzip();

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use smolfed_core::recipe::{MAX_RECIPE_BYTES, Recipe};
 use smolfed_core::wire::frame::{Encoded, Sealed};
 use smolfed_core::wire::greeting::{Greeting, Hello, Versions, Welcome};
 use smolfed_core::wire::keys::{Chain as _, ChainKey, Nonce, Pseudonym};
@@ -43,6 +44,45 @@ pub struct Terms {
     pub local_noise: bool,
     /// Whether they greet with an X25519 handshake.
     pub handshake: bool,
+    /// The features that the experiment computes of samples. A device that computes features of
+    /// its own samples must compute the same.
+    pub recipe: Option<Recipe>,
+}
+
+impl Terms {
+    /// Whether a device may compute features by this recipe.
+    fn agree_on(&self, recipe: &[u8]) -> Result<(), Unwanted> {
+        let mut bytes = [0; MAX_RECIPE_BYTES];
+        let own = self.recipe.as_ref().map(|own| own.write(&mut bytes));
+        if recipe.is_empty() || own == Some(recipe) {
+            return Ok(());
+        }
+        let device = Recipe::read(recipe);
+        let device = device.map_or_else(|| "of another version".into(), |x| x.to_string());
+        let experiment = self.recipe.map_or_else(|| "none".into(), |x| x.to_string());
+        Err(Unwanted {
+            reason: WhyRefused::RECIPE,
+            details: format!(" (device: {device}, experiment: {experiment})"),
+        })
+    }
+}
+
+/// Time after which a device that is still refused is logged again.
+const LOG_AGAIN: Duration = Duration::from_secs(600);
+
+/// Why the coordinator does not work with a device.
+struct Unwanted {
+    /// The reason that the device is told.
+    reason: WhyRefused,
+    /// More words for the operator.
+    details: String,
+}
+
+impl From<WhyRefused> for Unwanted {
+    fn from(reason: WhyRefused) -> Self {
+        let details = String::new();
+        Self { reason, details }
+    }
 }
 
 struct PeerSession {
@@ -68,7 +108,10 @@ pub struct Peer {
     pending: VecDeque<PeerSession>,
     exchange: Option<Exchange>,
     refusals: Refusals,
-    refused: Option<WhyRefused>,
+    /// Why its last `Hello` or `Ready` was refused, in words.
+    refused: Option<String>,
+    /// When that was logged last.
+    refused_at: Option<Duration>,
     last_received: Option<Duration>,
     tally: Tally,
     takeovers: Takeovers,
@@ -127,6 +170,7 @@ impl Peer {
             exchange: None,
             refusals: Refusals::new(),
             refused: None,
+            refused_at: None,
             last_received: None,
             tally: Tally {
                 drawn: 0,
@@ -232,7 +276,7 @@ impl Peer {
     /// The device's state, in a few words.
     #[must_use]
     pub fn state(&self) -> String {
-        match (self.refused, &self.exchange) {
+        match (&self.refused, &self.exchange) {
             (Some(reason), _) => format!("refused: {reason}"),
             _ if self.is_orphan() => "disconnected".to_owned(),
             _ if !self.is_reachable() => "never connected".to_owned(),
@@ -347,7 +391,7 @@ impl Peer {
                 steps,
             });
         } else {
-            self.refused = Some(WhyRefused::Version);
+            self.refused = Some(WhyRefused::Version.to_string());
         }
         Ok(answer.encoded())
     }
@@ -398,19 +442,19 @@ impl Peer {
     }
 
     /// Whether the device of this pending session meets the terms.
-    fn agrees(&self, index: usize, ready: &Ready) -> Result<(), WhyRefused> {
+    fn agrees(&self, index: usize, ready: &Ready<'_>) -> Result<(), Unwanted> {
         let session = self.pending.get(index);
         let has_handshake = session.is_some_and(|session| session.hello.has_handshake());
         if self.terms.handshake && !has_handshake {
-            return Err(WhyRefused::HANDSHAKE);
+            return Err(WhyRefused::HANDSHAKE.into());
         }
         if ready.shape != self.terms.shape {
-            return Err(WhyRefused::Shape);
+            return Err(WhyRefused::Shape.into());
         }
         if ready.needs_local_noise && !self.terms.local_noise {
-            return Err(WhyRefused::Trust);
+            return Err(WhyRefused::Trust.into());
         }
-        Ok(())
+        self.terms.agree_on(ready.recipe)
     }
 
     /// Processes a frame that is not part of the greeting; appends the answer to `out`: no frame,
@@ -438,14 +482,17 @@ impl Peer {
                 let Message::Ready(ready) = message else {
                     return Err(Refusal::Unexpected);
                 };
-                if let Err(reason) = self.agrees(index, &ready) {
-                    out.extend_from_slice(self.refuse(index, reason).as_slice());
+                if let Err(unwanted) = self.agrees(index, &ready) {
+                    out.extend_from_slice(self.refuse(index, &unwanted, now).as_slice());
                     return Ok(());
                 }
                 // Before the lock, which all devices share.
                 let key = self.first.fingerprint();
                 if !lock(ledgers).admits(self.device, key, ready.ledger) {
-                    out.extend_from_slice(self.refuse(index, WhyRefused::Ledger).as_slice());
+                    out.extend_from_slice(
+                        self.refuse(index, &WhyRefused::Ledger.into(), now)
+                            .as_slice(),
+                    );
                     return Ok(());
                 }
                 self.activate(index, connection, now, ledgers);
@@ -503,6 +550,7 @@ impl Peer {
         if self.is_reachable() && !self.is_on(connection) {
             self.takeovers.note(now);
         }
+        self.refused_at = None;
         self.active = self.pending.remove(index);
         if let Some(session) = self.active.as_mut() {
             session.connection = Some(connection);
@@ -520,12 +568,24 @@ impl Peer {
     }
 
     /// Tells the device of a pending session that it is not wanted, and why.
-    fn refuse(&mut self, index: usize, reason: WhyRefused) -> Encoded {
+    fn refuse(&mut self, index: usize, unwanted: &Unwanted, now: Duration) -> Encoded {
         let Some(session) = self.pending.get_mut(index) else {
             return Encoded::empty();
         };
-        self.refused = Some(reason);
-        session.link.seal(0, &Message::Refused(reason))
+        let Unwanted { reason, details } = unwanted;
+        let sentence = format!("{reason}{details}");
+        // A device repeats itself, and the log does not.
+        let is_due = |logged| now.saturating_sub(logged) >= LOG_AGAIN;
+        if self.refused_at.is_none_or(is_due) {
+            tracing::warn!(
+                reason = "refused",
+                private = format!("device {} is refused: {sentence}", self.device),
+                "a device is refused: {sentence}"
+            );
+            self.refused_at = Some(now);
+        }
+        self.refused = Some(sentence);
+        session.link.seal(0, &Message::Refused(*reason))
     }
 
     fn answer(

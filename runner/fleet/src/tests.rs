@@ -27,6 +27,7 @@ use smolfed_release::ReceivedUpdate;
 
 mod handshake;
 mod harness;
+mod recipes;
 mod reconnected;
 mod scripted;
 

@@ -148,6 +148,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
             )));
         }
     };
+    let recipe = preprocessing.as_ref().and_then(Preprocessing::recipe);
     let files = files(args)?;
     if files.len() > 1 && data.is_some() {
         let folder = args.provision.display();
@@ -175,6 +176,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         has_new_ledger: args.new_ledger,
         has_handshake: args.x25519,
         samples: data.as_ref(),
+        recipe: recipe.filter(|_| data.is_some()),
         line: line.clone(),
     };
     let devices: Vec<_> = files.into_iter().map(device).collect();

@@ -3,6 +3,8 @@
 mod helpers;
 mod issue;
 mod output;
+mod raw;
+mod record;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -49,7 +51,8 @@ pub(super) use output::{Files, Output};
 #[command(after_help = "Examples:
   smolfed provision experiment.toml --devices 0..4 --out fleet
   smolfed provision experiment.toml --devices 0..4 --out fleet --separation 342 --participations 6
-  smolfed provision --devices 0..4 --out fleet --with-data --set data.devices=54")]
+  smolfed provision --devices 0..4 --out fleet --with-data --set data.devices=54
+  smolfed provision gradients.toml --devices 0..4 --out fleet --with-data --raw")]
 pub(super) struct Args {
     /// The experiment, a TOML file; by default the built-in one.
     file: Option<PathBuf>,
@@ -96,7 +99,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     let (experiment, federation) = prepare(args.file.as_ref(), &overrides)?;
     let devices = federation.device_count();
     check_number(&args.devices, devices)?;
-    let issuer = Issuer::new(&args.device, &experiment, &federation, args.seed)?;
+    let (made, file) = ((&experiment, &federation), args.file.as_deref());
+    let issuer = Issuer::new(&args.device, made, file, args.seed)?;
     let files = Files {
         dir: &args.out,
         archive: args.archive.as_deref(),

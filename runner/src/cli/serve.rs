@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use smolfed_core::stream::Root;
+use smolfed_data::recipe;
 
 use super::CliError;
 use super::operation::Watch;
@@ -27,6 +28,7 @@ use smolfed_engine::run::{self, Control, Ending, Run, RunError, RunResult};
 use smolfed_engine::source::participation;
 use smolfed_fleet::coordinator::Coordinator;
 use smolfed_fleet::fleet_file::FleetFile;
+use smolfed_fleet::peer::Terms;
 use smolfed_fleet::quorum::Quorum;
 use smolfed_fleet::source::Fleet;
 use smolfed_fleet::source::terms::{ServeError, check_devices, check_quorum, terms};
@@ -56,7 +58,10 @@ impl Setup {
         let (origin, helper_settings) = (self.origin(), self.helper_settings());
         let (experiment, federation) = run::prepare_from(self.config, &self.folders, origin)?;
         check_devices(&federation, &self.keys, self.file.simulated)?;
-        let terms = terms(&experiment)?;
+        let terms = Terms {
+            recipe: recipe::of(&experiment.config().data, &federation),
+            ..terms(&experiment)?
+        };
         let links = links(&experiment, &self.keys, &self.helpers)?;
         let quorum = checked_quorum(&self.file, &experiment)?;
         warn_of(&experiment, &federation);

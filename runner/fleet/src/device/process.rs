@@ -7,6 +7,7 @@ use rand_core::UnwrapErr;
 use smolfed_core::contrast::{MAX_PAIRS, Projection};
 use smolfed_core::model::{BATCH_GROUP, Model};
 use smolfed_core::provision::{ProvisionError, Record, Target, TargetKind};
+use smolfed_core::recipe::{MAX_RECIPE_BYTES, Recipe};
 use smolfed_core::samples::{SampleSlice, Samples};
 use smolfed_core::session::{Session, Trainable, Unlabelled, X25519};
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
@@ -59,6 +60,8 @@ pub struct DeviceProcess<'a> {
     pub has_handshake: bool,
     /// Its samples; `None` for those of the record.
     pub samples: Option<&'a DeviceSamples>,
+    /// How the features of these samples were computed, if they were.
+    pub recipe: Option<Recipe>,
     /// Its connection.
     pub line: LineOptions<'a>,
 }
@@ -119,6 +122,8 @@ impl DeviceProcess<'_> {
             };
             refused(&self.files.record, format!("{error}; {advice}"))
         })?;
+        let mut bytes = [0; MAX_RECIPE_BYTES];
+        let recipe = self.recipe(&record, &mut bytes)?;
         let (features, targets) = samples(&record)?;
         let samples = SampleSlice::new(&features, &targets, feature_count).map_err(|_| {
             let found = features.len() / targets.len().max(1);
@@ -146,13 +151,43 @@ impl DeviceProcess<'_> {
             // Not of a stream: its key would give away all sessions of this process.
             let keys = X25519::new(UnwrapErr(SysRng));
             let session = Session::with_store(identity, policy, model, memory, ledger, keys, store);
-            line.take_part(session.map_err(wrong)?, &samples).await
+            let mut session = session.map_err(wrong)?;
+            session.set_recipe(recipe);
+            line.take_part(session, &samples).await
         } else {
             let nonces = nonces(device)?;
             let session =
                 Session::with_store(identity, policy, model, memory, ledger, nonces, store);
-            line.take_part(session.map_err(wrong)?, &samples).await
+            let mut session = session.map_err(wrong)?;
+            session.set_recipe(recipe);
+            line.take_part(session, &samples).await
         }
+    }
+
+    /// How the device computes features of its samples: as the record says, if that says it.
+    fn recipe<'a>(
+        &self,
+        record: &Record<'_>,
+        bytes: &'a mut [u8; MAX_RECIPE_BYTES],
+    ) -> Result<&'a [u8], DeviceError> {
+        let own = match &self.recipe {
+            Some(recipe) => recipe.write(bytes),
+            None => &[],
+        };
+        let asked = record.samples.recipe();
+        if asked.is_empty() || asked == own {
+            return Ok(own);
+        }
+        let words = Recipe::read(asked);
+        let words = words.map_or_else(|| "features".to_owned(), |recipe| recipe.to_string());
+        let (path, own) = (self.files.record.display(), self.recipe);
+        Err(DeviceError::Usage(match own {
+            None => format!(
+                "{path} is for firmware that computes {words}: give `--data FILE` and the \
+                 experiment's `--preprocessing FILE`, or provision without `--raw`"
+            ),
+            Some(own) => format!("{path} asks for {words}, and `--preprocessing` for {own}"),
+        }))
     }
 
     /// The samples of the file, or those of the record, without their targets.

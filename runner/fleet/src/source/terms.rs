@@ -167,6 +167,8 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
         local_noise: privacy.mechanism.is_local() && privacy.mechanism.sampler.is_some(),
         // The coordinator's operator says it.
         handshake: false,
+        // The federation has it.
+        recipe: None,
     })
 }
 

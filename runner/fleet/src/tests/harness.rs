@@ -92,6 +92,7 @@ pub(super) fn policy() -> Policy {
 
 pub(super) fn terms(noise: Option<Sigma>) -> Terms {
     Terms {
+        recipe: None,
         shape: shape(),
         local_noise: noise.is_some(),
         handshake: false,

@@ -52,7 +52,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     let mut edit = args.keys.edit()?;
     let mut device = args.device.clone();
     device.element |= edit.has_element(number);
-    let issuer = Issuer::new(&device, &experiment, &federation, None)?;
+    let file = args.file.as_deref();
+    let issuer = Issuer::new(&device, (&experiment, &federation), file, None)?;
     if !edit.keys().vacant().contains(&number) {
         edit.revoke(number, &now(), args.reason.as_deref())?;
     }

@@ -1,26 +1,25 @@
 //! What one device is given: a key, a record, a new ledger.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use smolfed_accounting::event::Mechanism;
 use smolfed_core::crypto::Key;
 use smolfed_core::crypto::kdf::Kdf;
 use smolfed_core::ledger::{Budget, Limits, MaxJump, Separation};
 use smolfed_core::mask::MaskRoot;
-use smolfed_core::provision::{self, ProvisionError};
-use smolfed_core::samples::{SampleSlice, Samples};
+use smolfed_core::provision;
 use smolfed_core::session::{GRID_LOSS, Policy, STEPS_PER_EPOCH};
 use smolfed_core::stream::Root;
 use smolfed_core::{Identity, NoiseMultiplier};
 use zeroize::Zeroizing;
 
+use super::raw::Raw;
+use super::record::record;
 use crate::cli::CliError;
-use smolfed_data::Federation;
-use smolfed_data::dataset::DeviceBuffer;
+use smolfed_data::{DataFolders, Federation};
 use smolfed_engine::config::Override;
 use smolfed_engine::experiment::Experiment;
-use smolfed_engine::on_samples;
-use smolfed_engine::task::Task;
 use smolfed_fleet::device::flash::SIZE;
 use smolfed_fleet::device::image::new_ledger;
 use smolfed_fleet::keys::file::Secret;
@@ -33,6 +32,10 @@ pub(in crate::cli) struct DeviceArgs {
     /// Include each device's share of the experiment's data: for tests and demonstrations.
     #[arg(long)]
     with_data: bool,
+    /// For firmware that computes features itself: the record names the features that the
+    /// experiment computes, and with --with-data it has pixels from 0 to 255.
+    #[arg(long)]
+    raw: bool,
     /// Maximum participations of a device in its lifetime; by default the experiment's rounds or,
     /// with correlated noise, its participations.
     #[arg(
@@ -97,6 +100,8 @@ impl Issued {
 pub(in crate::cli) struct Issuer<'a> {
     experiment: &'a Experiment,
     data: Option<&'a Federation>,
+    /// What takes the place of the data for firmware that computes features.
+    raw: Option<Raw>,
     policy: Policy,
     seed: Option<u64>,
     element: bool,
@@ -106,13 +111,16 @@ impl<'a> Issuer<'a> {
     /// For the devices of an experiment. A `seed` is for their random streams.
     pub(in crate::cli) fn new(
         args: &DeviceArgs,
-        experiment: &'a Experiment,
-        federation: &'a Federation,
+        (experiment, federation): (&'a Experiment, &'a Federation),
+        file: Option<&Path>,
         seed: Option<u64>,
     ) -> Result<Self, CliError> {
+        let folders = DataFolders::of_experiment(file);
+        let raw = || Raw::new(experiment, federation, &folders, args.with_data);
         Ok(Self {
             experiment,
-            data: args.with_data.then_some(federation),
+            data: (args.with_data && !args.raw).then_some(federation),
+            raw: args.raw.then(raw).transpose()?,
             policy: policy(args, experiment)?,
             seed,
             element: args.element,
@@ -141,15 +149,13 @@ impl<'a> Issuer<'a> {
         let masks = MaskRoot::with_kdf(&root, device, kdf);
         let identity = Identity { device, root };
         let mut first = Key::from_secret(*key);
-        let mut record = record(
-            &identity,
-            &first,
-            &self.policy,
-            self.experiment.task(),
-            self.data,
-        )
-        .map(Zeroizing::new)
-        .map_err(|error| CliError::Usage(format!("device {device}: {error}")))?;
+        let task = self.experiment.task();
+        let record = match &self.raw {
+            Some(raw) => raw.record(&identity, &first, &self.policy, task),
+            None => record(&identity, &first, &self.policy, task, self.data)
+                .map_err(|error| CliError::Usage(format!("device {device}: {error}"))),
+        };
+        let mut record = record.map(Zeroizing::new)?;
         let element = self.element.then(|| {
             let mut bytes = Zeroizing::new([0; 64]);
             let (root, chain) = bytes.split_at_mut(32);
@@ -265,39 +271,4 @@ fn limits(args: &DeviceArgs, experiment: &Experiment) -> Result<Limits, CliError
         separation: Separation(separation),
         max_jump: MaxJump(max_jump),
     })
-}
-
-fn record(
-    identity: &Identity,
-    key: &Key,
-    policy: &Policy,
-    task: &Task,
-    data: Option<&Federation>,
-) -> Result<Vec<u8>, ProvisionError> {
-    let Some(federation) = data else {
-        return write(identity, key, policy, None::<&SampleSlice<'_, u16>>, 0);
-    };
-    let mut buffer = DeviceBuffer::default();
-    let view = federation.device(identity.device, &mut buffer);
-    on_samples!(task, view, (_model, rows) => {
-        write(identity, key, policy, Some(rows), view.feature_count())
-    })
-}
-
-fn write<S: Samples>(
-    identity: &Identity,
-    key: &Key,
-    policy: &Policy,
-    samples: Option<&S>,
-    features: usize,
-) -> Result<Vec<u8>, ProvisionError>
-where
-    S::Target: provision::Target,
-{
-    let count = samples.map_or(0, Samples::len);
-    let length = provision::record_bytes(features, count).ok_or(ProvisionError::Room)?;
-    let mut page = vec![0; length];
-    let written = provision::write(identity, key, policy, samples, &mut page)?;
-    page.truncate(written);
-    Ok(page)
 }
