@@ -11,17 +11,19 @@ use boards::{BOARDS, Board, Region};
 /// RAM, in bytes, below which a vector of 4 KiB is too much, next to those of training.
 const SMALL_RAM: u32 = 32 << 10;
 
-/// Features and classes of the client's model, the samples of a channel in a network's window, and
-/// the seed of devices of any shape, unless the environment gives others.
-const MODEL: [(&str, &str); 4] = [
+/// Features and classes of the client's model, the seed of devices of any shape, the samples of a
+/// channel in a network's window, and the pixels of a cell's side, unless the environment gives
+/// others.
+const MODEL: [(&str, &str); 5] = [
     ("SMOLFED_SEED", "1"),
     ("SMOLFED_FEATURES", "64"),
     ("SMOLFED_CLASSES", "10"),
     ("SMOLFED_WIDTH", "50"),
+    ("SMOLFED_CELL", "2"),
 ];
 
-/// What a board of little RAM has instead of the last, the width.
-const SMALL_WIDTH: &str = "25";
+/// What a board of little RAM has instead of the last two.
+const SMALL_MODEL: [(&str, &str); 2] = [("SMOLFED_WIDTH", "25"), ("SMOLFED_CELL", "4")];
 
 fn main() -> Result<(), String> {
     println!("cargo:rerun-if-env-changed=SMOLFED_BOARD");
@@ -71,10 +73,9 @@ fn main() -> Result<(), String> {
     println!("cargo:rustc-env=SMOLFED_RAM={}", board.ram.length);
     for (name, default) in MODEL {
         println!("cargo:rerun-if-env-changed={name}");
-        let default = match name {
-            "SMOLFED_WIDTH" if board.ram.length < SMALL_RAM => SMALL_WIDTH,
-            _ => default,
-        };
+        let is_small = board.ram.length < SMALL_RAM;
+        let small = SMALL_MODEL.iter().find(|(of, _)| is_small && *of == name);
+        let default = small.map_or(default, |(_, small)| small);
         let value = env::var(name).unwrap_or_else(|_| default.to_owned());
         println!("cargo:rustc-env={name}={value}");
     }

@@ -1,58 +1,90 @@
-//! A camera in front of the frozen backbone: each image becomes features, and only these are kept.
+//! A camera: each image becomes features, and only these are kept.
 //!
-//! The images are made up, as those of the other sensors, unless the provisioning record has some.
-//! The file is where another network goes in the place of the backbone, such as one of TensorFlow
-//! Lite Micro or microflow: `docs/boards.md`, "A frozen backbone".
+//! The images are made up, unless the provisioning record has images. Another network, such as one
+//! of TensorFlow Lite Micro or microflow, takes the place of the backbone here: `docs/boards.md`,
+//! "A frozen backbone".
 
-use smolfed_core::{fixed_point::FeatureScale, provision::StoredSamples, samples::Samples};
+use core::marker::PhantomData;
+
+use smolfed_core::{
+    fixed_point::FeatureScale, provision::StoredSamples, recipe::Recipe, samples::Samples,
+};
 
 use crate::{
-    backbone::{PIXELS, SIDE, features_into},
-    sensor::{Noise, OfStored, Sense},
+    backbone::{self, PIXELS, SIDE},
+    sensor::{Noise, OfStored, Reading, Sense},
 };
 
 /// Pixels are their own integers.
-const PIXEL_SCALE: FeatureScale = match FeatureScale::new::<i8>(0) {
+const PIXEL_SCALE: FeatureScale = match FeatureScale::new::<i16>(0) {
     Ok(scale) => scale,
-    Err(_) => panic!("whole numbers have room in i8"),
+    Err(_) => panic!("whole numbers have room in i16"),
 };
 
-/// A camera that sees bars: their row is the class, as long as there are rows enough.
-pub struct Camera {
-    classes: u16,
-    noise: Noise,
+/// Computes the features of an image.
+pub trait ImageFeatures<T> {
+    /// The recipe by which records and coordinators know the features, if there is one.
+    const RECIPE: Option<Recipe> = None;
+
+    /// Writes the features of an image. Returns `None` if they do not fit.
+    fn features_into(image: &[u8; PIXELS], features: &mut [T]) -> Option<()>;
 }
 
-impl Sense for Camera {
-    type Value = i8;
+/// The features of the frozen backbone.
+pub struct Backbone;
 
-    const OF_STORED: Option<OfStored<i8>> = Some(of_stored);
+impl ImageFeatures<i8> for Backbone {
+    fn features_into(image: &[u8; PIXELS], features: &mut [i8]) -> Option<()> {
+        // The digits have levels up to 16.
+        let image = image.map(|pixel| pixel.min(127) as i8);
+        backbone::features_into(&image, features);
+        Some(())
+    }
+}
+
+/// A camera that sees bars: their row is the class, as long as there are rows enough.
+pub struct Camera<F, T> {
+    classes: u16,
+    noise: Noise,
+    features: PhantomData<(F, T)>,
+}
+
+impl<F: ImageFeatures<T>, T: Reading> Sense for Camera<F, T> {
+    type Value = T;
+
+    const RECIPE: Option<Recipe> = F::RECIPE;
+
+    const OF_STORED: Option<OfStored<T>> = Some(of_stored::<F, T>);
 
     fn new(classes: u16, number: u32) -> Self {
         Self {
             classes,
             noise: Noise(number),
+            features: PhantomData,
         }
     }
 
-    fn measure(&mut self, features: &mut [i8]) -> Option<u16> {
+    fn measure(&mut self, features: &mut [T]) -> Option<u16> {
         let class = self.noise.class(self.classes);
         let bar = usize::from(class) % SIDE;
-        let image: [i8; PIXELS] = core::array::from_fn(|pixel| {
+        let image: [u8; PIXELS] = core::array::from_fn(|pixel| {
             let level = if pixel / SIDE == bar { 12 } else { 0 };
             // From 0 to 3 more.
-            level + (self.noise.word() >> 30) as i8
+            level + (self.noise.word() >> 30) as u8
         });
-        features_into(&image, features);
-        Some(class)
+        F::features_into(&image, features).map(|()| class)
     }
 }
 
 /// The features of an image of the record.
-fn of_stored(images: &StoredSamples<'_, u16>, index: usize, features: &mut [i8]) -> Option<()> {
+fn of_stored<F: ImageFeatures<T>, T>(
+    images: &StoredSamples<'_, u16>,
+    index: usize,
+    features: &mut [T],
+) -> Option<()> {
     let mut pixels = [0; PIXELS];
-    let count = images.read_integers::<i8>(index, PIXEL_SCALE, &mut pixels);
-    let image = pixels.map(|pixel| pixel as i8);
-    features_into(&image, features);
-    (count == PIXELS).then_some(())
+    let count = images.read_integers::<i16>(index, PIXEL_SCALE, &mut pixels);
+    let image = pixels.map(|pixel| pixel.clamp(0, 255) as u8);
+    let has_all = (count == PIXELS).then_some(());
+    has_all.and_then(|()| F::features_into(&image, features))
 }

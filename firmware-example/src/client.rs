@@ -10,6 +10,7 @@ use smolfed_core::{
     identity::Identity,
     model::{Const, FixedModel, Softmax},
     personal::store::{BlockingStore, NoStore},
+    recipe::MAX_RECIPE_BYTES,
     session::{FixedPoint, Memory, Policy, Session, SessionError, Trainable, Unlabelled},
     train::Workspace,
 };
@@ -209,7 +210,12 @@ fn run_with<B: Board, const D: usize>(
         );
     }
     let mut windows = Windows::new();
-    let mut local = local_data::<B::Sensor, D>(&mut windows, classes);
+    let mut recipe = [0; MAX_RECIPE_BYTES];
+    let recipe = match B::Sensor::RECIPE {
+        Some(own) => own.write(&mut recipe),
+        None => &[],
+    };
+    let mut local = local_data::<B::Sensor, D>(recipe, &mut windows, classes);
     let (data, sensor) = local.as_mut().map_err(|why| *why)?;
     let mut vectors = B::Vectors::NEW;
     let Storage {
@@ -221,6 +227,10 @@ fn run_with<B: Board, const D: usize>(
     // Both where they are: moved out, they would be in RAM twice.
     let mut session = open::<B>(model, ledger, nonces, store, &mut vectors);
     let session = session.as_mut().map_err(|why| *why)?;
+    // Samples that were features already have no recipe.
+    if B::Sensor::RECIPE.is_some() && !matches!(data, LocalData::Stored(_)) {
+        session.set_recipe(recipe);
+    }
     board::start();
     take_part::<B, D>(session, data, sensor, train)
 }
@@ -313,13 +323,20 @@ impl<const G: usize, const P: usize, const B: usize> Training for Vectors<G, P, 
 
 /// The data to train on, and the sensor that adds to it.
 #[inline(never)]
-fn local_data<S: Sense, const D: usize>(
-    windows: &mut Windows<D, WINDOWS, S::Value>,
+fn local_data<'a, S: Sense, const D: usize>(
+    recipe: &[u8],
+    windows: &'a mut Windows<D, WINDOWS, S::Value>,
     classes: u16,
-) -> Result<(LocalData<'_, D, S::Value>, S), Refused> {
+) -> Result<(LocalData<'a, D, S::Value>, S), Refused> {
     let mut record = record();
     let record = record.as_mut()?;
-    let data = LocalData::new::<S>(&record.samples, windows).ok_or(Refused::Samples)?;
+    let has_recipe = !record.samples.recipe().is_empty();
+    // Without a recipe there is nothing to compare.
+    if has_recipe && (S::RECIPE.is_none() || record.samples.recipe() != recipe) {
+        return Err(Refused::Samples);
+    }
+    let data = LocalData::new::<S>(&record.samples, has_recipe, windows);
+    let data = data.ok_or(Refused::Samples)?;
     Ok((data, S::new(classes, record.identity.device)))
 }
 

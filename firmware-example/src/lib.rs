@@ -4,7 +4,8 @@
 //! | --- | --- |
 //! | [`board`] | one file a family: serial line, ticks, sleep, entropy, the provisioning page |
 //! | [`backbone`] | a frozen network of 8-bit integers, from an image to features |
-//! | [`camera`] | images, of which the backbone computes features |
+//! | [`camera`] | images, of which features are computed |
+//! | [`gradients`] | which gradients of an image are computed |
 //! | [`client`] | the client: its model and its loop |
 //! | [`local_data`] | what a device trains on |
 //! | [`features`] | which features of a sensor's windows are computed |
@@ -24,9 +25,10 @@
 //! | [`sensor`] | a ring buffer of sensor windows, to train on |
 //! | `data` | with the feature `hazmat`: the data of the self-test |
 //!
-//! `src/bin/client.rs` is the program, `src/bin/network.rs` the same with a network, and
-//! `src/bin/features.rs` with features of windows, and `src/bin/backbone.rs` with those of a frozen
-//! network. Only the board files, `link` and `memory` use `unsafe`, and those who take the line.
+//! `src/bin/client.rs` is the program. `src/bin/network.rs` is the same with a network,
+//! `src/bin/features.rs` with features of windows, `src/bin/gradients.rs` with gradients of images,
+//! and `src/bin/backbone.rs` with the features of a frozen network. Only the board files, `link`
+//! and `memory` use `unsafe`, and those who take the line.
 #![no_std]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
@@ -41,6 +43,7 @@ pub mod data;
 pub mod element;
 pub mod features;
 pub mod forgetful;
+pub mod gradients;
 #[cfg(feature = "x25519")]
 pub mod handshake;
 pub mod host;

@@ -29,15 +29,19 @@ pub enum LocalData<'a, const D: usize, T = f32> {
 
 impl<'a, const D: usize, T: Reading> LocalData<'a, D, T> {
     /// The record's samples or their features, or windows where it has none; `None` if the samples
-    /// do not fit the model.
+    /// do not fit the model. Samples are raw if the record names a recipe, or if the features of
+    /// the sensor have no recipe.
     pub fn new<S: Sense<Value = T>>(
         stored: &Stored<'a>,
+        has_recipe: bool,
         windows: &'a mut Windows<D, WINDOWS, T>,
     ) -> Option<Self> {
         if stored.is_empty() {
             return Some(Self::Measured(windows));
         }
-        if let Some(of_stored) = S::OF_STORED {
+        if let Some(of_stored) = S::OF_STORED
+            && has_recipe == S::RECIPE.is_some()
+        {
             return Self::computed(stored, windows, of_stored);
         }
         if stored.feature_count() != D || stored.len() > MAX_SAMPLES {

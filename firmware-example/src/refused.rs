@@ -13,7 +13,7 @@ pub enum Refused {
     Ledger,
     /// The secure element did not answer, or has other secrets than the record and the ledger say.
     Element,
-    /// The samples of the record are for another model.
+    /// The samples of the record are for another model, or for other features.
     Samples,
     /// The start cannot be counted.
     Starts,
@@ -39,7 +39,7 @@ impl Refused {
             Self::Record => c"refused: there is no valid provisioning record",
             Self::Ledger => c"refused: there is no valid ledger",
             Self::Element => c"refused: the secure element did not answer, or has other secrets",
-            Self::Samples => c"refused: samples for another model",
+            Self::Samples => c"refused: samples for another model, or for other features",
             Self::Starts => c"refused: the count of starts",
             Self::Model => c"refused: the model is too large for the protocol",
         }

@@ -10,11 +10,12 @@ use core::marker::PhantomData;
 use smolfed_core::{
     fixed_point::{Feature, FeatureScale},
     provision::StoredSamples,
+    recipe::Recipe,
     samples::Samples,
 };
 
 use crate::{
-    features::{CHANNELS, LENGTH, STEP},
+    features::{CHANNELS, LENGTH, RECIPE, STEP},
     ring::Ring,
 };
 
@@ -80,6 +81,9 @@ pub type OfStored<T> = fn(&StoredSamples<'_, u16>, usize, &mut [T]) -> Option<()
 pub trait Sense {
     /// A value of a window, or a feature of it.
     type Value: Reading;
+
+    /// The recipe of the features, which records and coordinators must have as well.
+    const RECIPE: Option<Recipe> = None;
 
     /// How a sample of the provisioning record becomes features, if it is raw.
     const OF_STORED: Option<OfStored<Self::Value>> = None;
@@ -213,6 +217,11 @@ impl Motion {
 
 impl Sense for Motion {
     type Value = f32;
+
+    const RECIPE: Option<Recipe> = Some(Recipe::Windows {
+        recipe: RECIPE,
+        channels: CHANNELS as u16,
+    });
 
     fn new(classes: u16, number: u32) -> Self {
         let mut noise = Noise(number);

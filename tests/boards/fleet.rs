@@ -19,6 +19,7 @@ mod backbone;
 mod contrast;
 mod element;
 mod features;
+mod gradients;
 mod handshake;
 mod integers;
 mod masked;

@@ -44,7 +44,7 @@ fn floating_point(program: &Path) -> Vec<String> {
 }
 
 fn has_none(board: &Board) {
-    for name in ["integer", "bare-integer", "backbone"] {
+    for name in ["integer", "bare-integer", "backbone", "gradients-integer"] {
         let Some((program, _)) = firmware(board, name) else {
             return;
         };

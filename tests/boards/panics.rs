@@ -124,25 +124,31 @@ fn the_client_of_every_board_never_panics() {
     on_every_board(has_no_panic);
 }
 
-/// A frozen backbone adds no panic to the client in integers, which borrows its flash from a host
-/// by calls that may panic.
+/// Features of images add no panic to a client, which borrows its flash from a host by calls that
+/// may panic.
 #[test]
-fn the_backbone_adds_no_panic() {
+fn features_of_images_add_no_panic() {
     on_every_board(|board| {
-        let programs = ["integer", "backbone"].map(|name| Some(firmware(board, name)?.0));
-        let [Some(integer), Some(backbone)] = programs else {
-            return;
-        };
-        // A name ends in a hash of the program.
-        let names = |program: &Path| -> BTreeSet<String> {
-            let origins = origins(program).into_iter();
-            let name = |origin: String| origin.rsplit_once("17h").map(|(name, _)| name.to_owned());
-            origins.filter_map(name).collect()
-        };
-        let (integer, backbone) = (names(&integer), names(&backbone));
-        assert!(!integer.is_empty());
-        assert_eq!(backbone, integer, "{}", board.target);
+        adds_no_panic(board, "integer", "backbone");
+        adds_no_panic(board, "integer", "gradients-integer");
+        adds_no_panic(board, "client", "gradients");
     });
+}
+
+fn adds_no_panic(board: &Board, client: &str, program: &str) {
+    let programs = [client, program].map(|name| Some(firmware(board, name)?.0));
+    let [Some(without), Some(with)] = programs else {
+        return;
+    };
+    // A name ends in a hash of the program.
+    let names = |program: &Path| -> BTreeSet<String> {
+        let origins = origins(program).into_iter();
+        let name = |origin: String| origin.rsplit_once("17h").map(|(name, _)| name.to_owned());
+        origins.filter_map(name).collect()
+    };
+    let (without, with) = (names(&without), names(&with));
+    assert!(!without.is_empty());
+    assert_eq!(with, without, "{program} on {}", board.target);
 }
 
 /// The analysis finds panics that exist: the bench prints, and formatting may panic.

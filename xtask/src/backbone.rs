@@ -81,7 +81,23 @@ pub fn data(folder: &Path) -> Result<(), Box<dyn Error>> {
         table("p", &digits, Digit::pixels),
     )?;
     std::fs::write(folder.join("features.csv"), table("f", &digits, features))?;
+    // As images, for features of images.
+    let side = frozen::SIDE as u32;
+    let count = digits.len() as u32;
+    let pixels = digits.iter().flat_map(Digit::pixels);
+    let pixels = pixels.map(i8::cast_unsigned).collect();
+    let classes = digits.iter().map(|digit| digit.class).collect();
+    std::fs::write(folder.join("images.idx"), idx(&[count, side, side], pixels))?;
+    std::fs::write(folder.join("classes.idx"), idx(&[count], classes))?;
     Ok(())
+}
+
+/// An array of bytes in the format of MNIST.
+fn idx(axes: &[u32], bytes: Vec<u8>) -> Vec<u8> {
+    let mut file = vec![0, 0, 8, axes.len() as u8];
+    file.extend(axes.iter().flat_map(|length| length.to_be_bytes()));
+    file.extend(bytes);
+    file
 }
 
 fn features(digit: &Digit) -> Vec<i8> {

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use tables::{Counts, Measurement, NetworkSizes, tables};
+use tables::{CAMERAS, CameraSizes, Counts, Measurement, NetworkSizes, tables};
 
 use crate::board::{BOARDS, Board, Region};
 use crate::elf::Sizes;
@@ -65,12 +65,18 @@ pub fn run() -> Result<(), Box<dyn Error>> {
             board: *board,
             sizes: Sizes::read(&programs.join("bare"))?,
             round: Sizes::read(&programs.join("round"))?.flash(),
-            stack: stack(board, &programs.join("client"), &smolfed, false)?,
+            stack: stack(board, &programs.join("client"), &smolfed, of_board)?,
             network: NetworkSizes {
                 flash: Sizes::read(&programs.join("network"))?.flash(),
                 client_flash: Sizes::read(&programs.join("client"))?.flash(),
-                stack: stack(board, &programs.join("network"), &smolfed, true)?,
+                stack: stack(
+                    board,
+                    &programs.join("network"),
+                    &smolfed,
+                    Federation::of_network,
+                )?,
             },
+            cameras: cameras(board, &programs, &smolfed)?,
             counts,
             cycles,
         });
@@ -87,6 +93,29 @@ pub fn run() -> Result<(), Box<dyn Error>> {
         .ok_or("docs/targets.md has no end mark")?;
     std::fs::write(path, format!("{before}{BEGIN}{tables}{END}{after}"))?;
     Ok(())
+}
+
+/// The built-in experiment.
+fn of_board(_: &Board, _: &Path) -> Result<Federation, Box<dyn Error>> {
+    Ok(Federation::built_in())
+}
+
+/// The clients on features of a camera's images.
+fn cameras(
+    board: &Board,
+    programs: &Path,
+    smolfed: &Path,
+) -> Result<Vec<CameraSizes>, Box<dyn Error>> {
+    let sizes = CAMERAS.into_iter().map(|(program, _)| {
+        let path = programs.join(program);
+        let federation = |board: &Board, _: &Path| Ok(Federation::of_camera(board, program));
+        Ok(CameraSizes {
+            program,
+            flash: Sizes::read(&path)?.flash(),
+            stack: stack(board, &path, smolfed, federation)?,
+        })
+    });
+    sizes.collect()
 }
 
 /// `cargo xtask cycles BOARD [3]`: what the bench counts on one board, at opt-level "s" or 3.
@@ -152,14 +181,10 @@ fn stack(
     board: &Board,
     client: &Path,
     smolfed: &Path,
-    is_network: bool,
+    federation: impl FnOnce(&Board, &Path) -> Result<Federation, Box<dyn Error>>,
 ) -> Result<u64, Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
-    let federation = if is_network {
-        &Federation::of_network(board, dir.path())?
-    } else {
-        &Federation::BUILT_IN
-    };
+    let federation = &federation(board, dir.path())?;
     let monitor = dir.path().join("monitor");
     let socket = format!("unix:{},server=on,wait=off", monitor.display());
     let running = provisioned(federation, board, client, smolfed, dir.path(), |command| {

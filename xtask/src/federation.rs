@@ -15,23 +15,49 @@ pub const SIMULATED: &str = "99";
 pub struct Federation {
     /// The experiment's file; the built-in one without.
     file: Option<PathBuf>,
-    settings: &'static [&'static str],
+    settings: Vec<&'static str>,
     simulated: &'static str,
+    /// Whether the board gets samples; otherwise it has those of its sensor.
+    has_data: bool,
 }
 
 impl Federation {
     /// A short run of the built-in experiment.
-    pub const BUILT_IN: Self = Self {
-        file: None,
-        settings: &[
-            "name=board",
-            "rounds=10",
-            "cohort.sampling_rate=0.8",
-            "privacy.epsilon=4",
-            "data.devices=100",
-        ],
-        simulated: SIMULATED,
-    };
+    pub fn built_in() -> Self {
+        Self {
+            file: None,
+            settings: vec![
+                "name=board",
+                "rounds=10",
+                "cohort.sampling_rate=0.8",
+                "privacy.epsilon=4",
+                "data.devices=100",
+            ],
+            simulated: SIMULATED,
+            has_data: true,
+        }
+    }
+
+    /// The same with a board that computes features of its camera's images by itself.
+    pub fn of_camera(board: &Board, program: &str) -> Self {
+        let mut federation = Self::built_in();
+        federation.has_data = false;
+        let settings = &mut federation.settings;
+        if program != "gradients" {
+            settings.push("simulation.arithmetic=integer");
+        }
+        // The backbone has as many features as an image has pixels.
+        if program != "backbone" {
+            let is_small = board.ram.length < SMALL_RAM;
+            let cell = if is_small {
+                "features.cell=4"
+            } else {
+                "features.cell=2"
+            };
+            settings.extend(["features.kind=gradients", cell]);
+        }
+        federation
+    }
 
     /// Five rounds of this board's network of `firmware-example/src/network.rs`, with windows that
     /// are made up, in a folder.
@@ -71,8 +97,9 @@ impl Federation {
         std::fs::write(&file, text)?;
         Ok(Self {
             file: Some(file),
-            settings: &[],
+            settings: Vec::new(),
             simulated: "3",
+            has_data: true,
         })
     }
 
@@ -80,7 +107,7 @@ impl Federation {
     fn command(&self, smolfed: &Path, subcommand: &str) -> Command {
         let mut command = Command::new(smolfed);
         command.arg(subcommand).args(&self.file);
-        for setting in self.settings {
+        for setting in &self.settings {
             command.args(["--set", setting]);
         }
         command
@@ -123,7 +150,10 @@ pub fn provisioned(
     more: impl FnOnce(&mut Command),
 ) -> Result<Running, Box<dyn Error>> {
     let mut command = federation.command(smolfed, "provision");
-    command.args(["--devices", "0..1", "--with-data"]);
+    command.args(["--devices", "0..1"]);
+    if federation.has_data {
+        command.arg("--with-data");
+    }
     let fleet = dir.join("fleet");
     command.stdout(Stdio::null());
     succeed(command.arg("--out").arg(&fleet))?;

@@ -22,7 +22,7 @@ pub fn run(board: &Board) -> Result<(), Box<dyn Error>> {
     let smolfed = smolfed()?;
     let dir = tempfile::tempdir()?;
     let client = programs.join("client");
-    let federation = &Federation::BUILT_IN;
+    let federation = &Federation::built_in();
     let _board = provisioned(
         federation,
         board,

@@ -13,12 +13,14 @@ use smolfed_core::{
 };
 use smolfed_firmware::{
     backbone::FEATURES,
-    camera::Camera,
+    camera::{Backbone, Camera},
     client::{self, CLASSES},
     host,
 };
 
 type Head = Softmax<Const<FEATURES>, Const<CLASSES>>;
+
+type Sensor = Camera<Backbone, i8>;
 
 /// Scores, and the features of a sample.
 const SCRATCH: usize = CLASSES + FEATURES;
@@ -29,7 +31,7 @@ fn main() -> ! {
         host::give_up(host::NO_FILE);
     };
     let head: Head = Softmax::new(Const, Const);
-    let Err(why) = client::run_fixed_point::<_, Camera, { Head::PARAMETERS }, SCRATCH, FEATURES, _>(
+    let Err(why) = client::run_fixed_point::<_, Sensor, { Head::PARAMETERS }, SCRATCH, FEATURES, _>(
         head, storage,
     );
     host::give_up(why.text())

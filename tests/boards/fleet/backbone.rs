@@ -29,7 +29,7 @@ fn images() -> Vec<(usize, usize, Vec<i8>)> {
     let image = |device: usize, class: usize| {
         let pixel = |at: usize| {
             let bar = if at / 8 == class % 8 { 12 } else { 0 };
-            bar + (at * (7 + class) + device * 11) as i8 % 5
+            bar + ((at * (7 + class) + device * 11) % 5) as i8
         };
         (device, class, (0..PIXELS).map(pixel).collect())
     };

@@ -5,6 +5,7 @@ use std::fmt::{Error, Write as _};
 
 use crate::board::Board;
 use crate::elf::Sizes;
+use crate::federation::SMALL_RAM;
 
 /// How the bench was built.
 const VARIANTS: [&str; 3] = [
@@ -141,6 +142,22 @@ pub struct NetworkSizes {
     pub stack: u64,
 }
 
+/// A client that computes the features of a camera's images.
+pub struct CameraSizes {
+    /// As [`CAMERAS`] has it.
+    pub program: &'static str,
+    /// Its flash, with what it borrows from a host.
+    pub flash: u64,
+    pub stack: u64,
+}
+
+/// Such programs, and what they print of themselves.
+pub const CAMERAS: [(&str, &str); 3] = [
+    ("backbone", "frozen backbone, integer"),
+    ("gradients-integer", "gradients, integer"),
+    ("gradients", "gradients, `f32`"),
+];
+
 /// The measurements on a board.
 pub struct Measurement {
     pub board: Board,
@@ -149,6 +166,7 @@ pub struct Measurement {
     pub round: u64,
     pub stack: u64,
     pub network: NetworkSizes,
+    pub cameras: Vec<CameraSizes>,
     /// In the order of [`VARIANTS`].
     pub counts: [Counts; 3],
     /// Modelled cycles of the first two.
@@ -160,6 +178,7 @@ pub fn tables(boards: &[Measurement]) -> Result<String, Error> {
     let mut page = String::new();
     sizes(boards, &mut page)?;
     networks(boards, &mut page)?;
+    cameras(boards, &mut page)?;
     for (variant, title) in VARIANTS.into_iter().enumerate() {
         operations(
             boards,
@@ -251,6 +270,41 @@ fn networks(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
         ];
         let numbers = numbers.map(grouped).join(" | ");
         writeln!(page, "| {} | {numbers} |", measured.board.processor)?;
+    }
+    Ok(())
+}
+
+/// Features and parameters of a program on this board; `firmware-example/build.rs` has the cells.
+const fn camera_features(board: &Board, program: &str) -> [u64; 2] {
+    let features = match (program.as_bytes(), board.ram.length < SMALL_RAM) {
+        (b"backbone", _) => 64,
+        (_, true) => 32,
+        (_, false) => 128,
+    };
+    [features, (features + 1) * 10]
+}
+
+fn cameras(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
+    writeln!(
+        page,
+        "\nThe client on features of a camera's images of 8 × 8 pixels, ten classes, opt-level \
+         \"s\", bytes; all programs borrow their flash from a host:\n"
+    )?;
+    writeln!(
+        page,
+        "| processor | features of an image | features | parameters | flash | RAM: stack |"
+    )?;
+    writeln!(page, "| --- | --- |{}", " ---: |".repeat(4))?;
+    for measured in boards {
+        for sizes in &measured.cameras {
+            let title = CAMERAS.iter().find(|(name, _)| *name == sizes.program);
+            let title = title.map_or(sizes.program, |(_, title)| title);
+            let [features, parameters] = camera_features(&measured.board, sizes.program);
+            let numbers = [features, parameters, sizes.flash, sizes.stack];
+            let numbers = numbers.map(grouped).join(" | ");
+            let processor = measured.board.processor;
+            writeln!(page, "| {processor} | {title} | {numbers} |")?;
+        }
     }
     Ok(())
 }
