@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::program::{Outcome, Place, TIMEOUT, wait_until};
 
 mod attacks;
+mod availability;
 mod browser;
 mod clock;
 pub(crate) mod contrast;

@@ -63,7 +63,7 @@ pub fn coordinator(bytes: &[u8]) {
         let nonce = matches!(action, Action::Greeting).then_some([device.round as u8; 16]);
         match action {
             Action::Silence => now += Duration::from_millis(700),
-            Action::Reconnect => coordinator.reconnect(),
+            Action::Reconnect => coordinator.reconnect(now),
             Action::NextRound => {
                 device.round += 1;
                 coordinator.next_round(device.round, choice);
@@ -88,8 +88,8 @@ struct Coordinator {
 }
 
 impl Coordinator {
-    fn reconnect(&mut self) {
-        self.connection.lost(&self.registry);
+    fn reconnect(&mut self, now: Duration) {
+        self.connection.lost(&self.registry, now);
         self.connections += 1;
         self.connection = Connection::new(ConnectionId(self.connections));
     }

@@ -211,7 +211,9 @@ fn the_broker_tells_who_is_gone() {
     );
     let broker = Broker::start(&place, mosquitto, &options);
     let connect = format!("--connect {}", broker.address());
+    // One device is enough for a round.
     let arguments = serve(&broker.address(), "served", 1).replace("30s", "600s");
+    let arguments = format!("{arguments} --min-devices 1");
     let coordinator = Device(place.start(&arguments));
     let device = Device(device_with_log(&place, 0, &connect, "device-0.log"));
     wait_until(|| log(&place, "device-0.log").contains("participation 1"));
@@ -320,8 +322,9 @@ fn a_broker_that_is_not_there_or_refuses_is_told_in_a_line() {
     }
     // The coordinator says it as well, and takes part once it has the right login.
     let wrong = serve(&address, "wrong", 1).replace("30s", "1s");
-    let wrong = format!("{wrong} --mqtt-login wrong.login");
+    let wrong = format!("{wrong} --mqtt-login wrong.login --give-up-after 2s");
     let outcome = wait(place.start(&wrong), &wrong);
+    assert_eq!(outcome.code, Some(1), "{outcome}");
     assert!(outcome.stderr.contains(refused), "{outcome}");
     let right = format!("{} --mqtt-login right.login", serve(&address, "right", 1));
     let coordinator = place.start(&right);

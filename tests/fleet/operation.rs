@@ -69,7 +69,10 @@ fn a_third_signal_ends_the_process() {
     let place = Place::new();
     provision(&place, &format!("{FULL} --set rounds=3"));
     let _device = Device::start(&place, 0, "fleet.sock");
-    let arguments = serve("600s", &format!("{FULL} --set rounds=3 --grace 600s"));
+    let arguments = serve(
+        "600s",
+        &format!("{FULL} --set rounds=3 --min-devices 1 --grace 600s"),
+    );
     let mut child = place.start(&arguments);
     wait_until(|| has_begun(&place, 0));
     // It waits for a device whatever signals come together: they are sent until it ends.
@@ -159,14 +162,14 @@ fn a_file_beside_the_keys_that_cannot_be_written_is_named() {
     };
     let unblock = |path| std::fs::remove_dir(path).unwrap();
 
-    let path = blocked("round");
-    served("round", "60s").refused(1, &["cannot write fleet/keys.toml.round: "]);
-    unblock(path);
     let path = blocked("ledgers");
     let outcome = served("ledgers", "1s");
     let sentence = "no device is invited: cannot write fleet/keys.toml.ledgers: ";
     assert!(outcome.stderr.contains(sentence), "{outcome}");
     assert!(!has_begun(&place, 0));
+    unblock(path);
+    let path = blocked("round");
+    served("round", "60s").refused(1, &["cannot write fleet/keys.toml.round: "]);
     unblock(path);
     assert_eq!(served("works", "60s").code, Some(0));
     // The next session is under the next key.

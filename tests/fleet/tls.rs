@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 use super::device::{Device, send};
-use super::{FULL, assert_is_the_simulation, part_of, provision, wait, wait_until};
+use super::{FULL, assert_is_the_simulation, lines, part_of, provision, wait, wait_until};
 use crate::program::{Outcome, Place, program};
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
@@ -114,7 +114,7 @@ fn what_does_not_fit_is_told_and_a_renewed_certificate_is_used() {
     let listen =
         format!("--listen tls:127.0.0.1:{port} --tls-certificate site.pem --tls-key site.key");
     let arguments = serve(&listen, "served", 1).replace("20s", "600s");
-    let arguments = format!("{arguments} --log-file serve.log --grace 0s");
+    let arguments = format!("{arguments} --min-devices 1 --log-file serve.log --grace 0s");
     let coordinator = place.start(&arguments);
     wait_until(|| TcpStream::connect(("127.0.0.1", port)).is_ok());
     let mut devices = Vec::new();
@@ -158,6 +158,8 @@ fn what_does_not_fit_is_told_and_a_renewed_certificate_is_used() {
         std::thread::sleep(std::time::Duration::from_millis(300));
         log(&place, "device-0.log").contains("device 0: connected")
     });
+    // A round is charged once it has a device.
+    wait_until(|| !lines(&place.path("served/ledger.jsonl")).is_empty());
     send(&coordinator, "-TERM");
     let outcome: Outcome = wait(coordinator, &arguments);
     assert_eq!(outcome.code, Some(0), "{outcome}");

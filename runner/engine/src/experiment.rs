@@ -207,6 +207,12 @@ impl Experiment {
         &self.config
     }
 
+    /// Who takes part in a round.
+    #[must_use]
+    pub const fn attendance(&self) -> &Attendance {
+        &self.attendance
+    }
+
     /// What devices train.
     #[must_use]
     pub fn method(&self) -> &dyn Method {

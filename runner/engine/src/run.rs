@@ -461,8 +461,8 @@ impl RunSession<'_> {
     fn train(&mut self, source: &mut dyn Source, control: Control<'_>) -> Result<Ending, RunError> {
         let mut saved = Instant::now();
         while !self.training.is_done() {
-            // A run that waits for helpers may be asked to stop.
-            let ready = self.training.ready();
+            let ready = self.wait(source, control.stop);
+            // A run that waits may be asked to stop.
             if control.stop.load(Ordering::Relaxed) {
                 return Ok(Ending::Interrupted);
             }
@@ -485,6 +485,17 @@ impl RunSession<'_> {
             self.records.push(record);
         }
         Ok(Ending::Done)
+    }
+
+    /// Waits until a round can take place: until helpers and devices are there at the same time.
+    fn wait(&mut self, source: &mut dyn Source, stop: &AtomicBool) -> Result<(), RoundError> {
+        loop {
+            self.training.ready()?;
+            let has_waited = source.ready(self.training.round())?;
+            if !has_waited || stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+        }
     }
 
     /// Writes a checkpoint, if the run is written down.

@@ -47,6 +47,8 @@ pub struct Connection {
     has_refused: bool,
     /// A device under whose key two sessions have replaced each other.
     alarm: Option<u32>,
+    /// A device whose session on this connection has replaced one, and the connection of that.
+    displaced: Option<(u32, ConnectionId)>,
     /// A device without a common version, and its versions.
     incompatible: Option<(u32, Versions)>,
 }
@@ -65,6 +67,7 @@ impl Connection {
             handshakes: HandshakeLimit::new(),
             has_refused: false,
             alarm: None,
+            displaced: None,
             incompatible: None,
         }
     }
@@ -83,6 +86,12 @@ impl Connection {
     /// A device under whose key two sessions have replaced each other since the last call.
     pub(super) const fn take_alarm(&mut self) -> Option<u32> {
         self.alarm.take()
+    }
+
+    /// A device whose session on this connection has replaced one on another open connection since
+    /// the last call, and that connection.
+    pub(super) const fn take_displaced(&mut self) -> Option<(u32, ConnectionId)> {
+        self.displaced.take()
     }
 
     /// A device that speaks other versions of the protocol only, and which, since the last call.
@@ -148,11 +157,11 @@ impl Connection {
     }
 
     /// Tells the devices that the connection is lost.
-    pub fn lost(&self, registry: &Registry) {
+    pub fn lost(&self, registry: &Registry, now: Duration) {
         for (device, peer) in &self.devices {
             let is_orphan = {
                 let mut peer = lock(peer);
-                peer.connection_lost(self.id);
+                peer.connection_lost(self.id, now);
                 peer.is_orphan()
             };
             registry.set_orphan(*device, is_orphan);
@@ -228,6 +237,9 @@ impl Connection {
         }
         if peer.take_alarm() {
             self.alarm = Some(device);
+        }
+        if let Some(other) = peer.take_displaced() {
+            self.displaced = Some((device, other));
         }
         let is_orphan = peer.is_orphan();
         drop(peer);

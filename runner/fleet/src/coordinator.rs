@@ -1,6 +1,6 @@
 //! The coordinator: a round with those devices of a cohort that are real.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use super::keys::{FleetKeys, KeysError};
 use super::ledgers::KnownLedgers;
 use super::lock::lock;
 use super::peer::{Peer, Terms};
+use super::presence::{NobodyConnected, PresenceRule};
 use super::quarantine::{Quarantine, report};
 use super::registry::Registry;
 use super::service::Service;
@@ -94,9 +95,8 @@ pub struct Coordinator {
     in_flight: usize,
     quarantine: Quarantine,
     terms: Terms,
-    /// Devices without a connection when they last missed a round: no round waits for them until
-    /// they have reconnected.
-    away: BTreeSet<u32>,
+    /// When a round may begin; `None` if the caller decides.
+    presence: Option<PresenceRule>,
     stopping: Arc<Stopping>,
 }
 
@@ -152,9 +152,16 @@ impl Coordinator {
             in_flight: endpoints.in_flight,
             quarantine,
             terms,
-            away: BTreeSet::new(),
+            presence: None,
             stopping: Arc::default(),
         })
+    }
+
+    /// The same, with rounds that begin only while enough devices are connected.
+    #[must_use]
+    pub const fn waiting_for(mut self, rule: PresenceRule) -> Self {
+        self.presence = Some(rule);
+        self
     }
 
     /// The same, with rounds that end early where that is asked for.
@@ -174,6 +181,26 @@ impl Coordinator {
     #[must_use]
     pub fn devices(&self) -> Vec<u32> {
         self.keys.members().iter().copied().collect()
+    }
+
+    /// Devices without which no round begins.
+    #[must_use]
+    pub fn min_devices(&self) -> u32 {
+        self.presence.map_or(0, |rule| rule.min_devices())
+    }
+
+    /// Waits until enough devices are connected for a round, or the run is to stop; whether it had
+    /// to wait.
+    ///
+    /// # Errors
+    /// [`NobodyConnected`].
+    pub fn wait_for_devices(&mut self) -> Result<bool, NobodyConnected> {
+        let Some(rule) = self.presence else {
+            return Ok(false);
+        };
+        let (keys, service, terms) = (&mut self.keys, &*self.service, self.terms);
+        let mut take_over = || take_over(keys, service, terms);
+        rule.wait(service, &self.stopping, &mut take_over)
     }
 
     /// A round with the real devices of `cohort`, while the caller does something `meanwhile`.
@@ -201,7 +228,7 @@ impl Coordinator {
             .partition(|device| is_out(device));
         let deadline = Instant::now() + self.timeout;
         let registry = self.service.registry();
-        let turns = Turns::new(registry, &offer, &drawn, &self.away, self.in_flight);
+        let turns = Turns::new(registry, &offer, &drawn, self.in_flight);
         self.service.monitor().round_begins(drawn.len());
         let result = std::thread::scope(|scope| {
             let (service, stopping) = (&*self.service, &*self.stopping);
@@ -266,11 +293,6 @@ impl Coordinator {
             // One that has come under another key in the meantime has no part in the round.
             let outcome = peer.close();
             let outcome = outcome.unwrap_or(ExchangeOutcome::Missing(Absence::Revoked));
-            if peer.is_reachable() {
-                self.away.remove(device);
-            } else {
-                self.away.insert(*device);
-            }
             outcomes.insert(*device, outcome);
         }
         self.service.monitor().round_ends(outcomes.values());

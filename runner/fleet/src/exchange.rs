@@ -83,6 +83,11 @@ pub enum Absence {
     Silent,
     /// It had answered the invitation but not completed its update at the deadline.
     Late,
+    /// It was not connected for the whole round, and had not answered the invitation when the round
+    /// ended.
+    CameLate,
+    /// It had answered the invitation, and lost its connection before its update was complete.
+    Disconnected,
     /// It lost its session after the whole model was delivered, and came back without an update: it
     /// may have trained, and does not train in the same round again.
     SessionLost,
@@ -112,6 +117,8 @@ impl std::fmt::Display for Absence {
             Self::NotConnected => f.write_str("not connected"),
             Self::Silent => f.write_str("no answer to the invitation"),
             Self::Late => f.write_str("too late"),
+            Self::CameLate => f.write_str("connected too late to answer"),
+            Self::Disconnected => f.write_str("the connection was lost during the round"),
             Self::SessionLost => f.write_str("the session was lost after the model was delivered"),
             Self::Declined(reason) => write!(f, "declined: {reason}"),
             Self::NoTurn => f.write_str("its turn to receive the model came late, or not at all"),
@@ -181,6 +188,9 @@ pub(super) struct Exchange {
     /// Whether the whole model was delivered in a session that was lost: if the device has its
     /// update, it sends that.
     was_delivered: bool,
+    /// Whether the device was without a connection at any time of the round: how much of the round
+    /// it had is not its speed.
+    was_disconnected: bool,
     /// Whether the device sent a malformed message.
     was_malformed: bool,
     /// Whether the result was taken: what is received now is too late.
@@ -217,6 +227,7 @@ impl Exchange {
             due: None,
             invitations: 0,
             was_delivered: false,
+            was_disconnected: false,
             was_malformed: false,
             closed: false,
         }
@@ -305,6 +316,11 @@ impl Exchange {
         }
     }
 
+    /// The device has no connection.
+    pub(super) const fn disconnected(&mut self) {
+        self.was_disconnected = true;
+    }
+
     /// Ends the round for this device, at the latest at its deadline.
     pub(super) fn close(&mut self, has_session: bool) -> ExchangeOutcome {
         self.closed = true;
@@ -324,7 +340,13 @@ impl Exchange {
             {
                 self.miss(Absence::NoTurn)
             }
+            Stage::Invited if self.was_disconnected => self.miss(Absence::CameLate),
             Stage::Invited => self.miss(Absence::Silent),
+            Stage::Fetching { .. } | Stage::Sending { .. }
+                if self.was_disconnected && late == Absence::Late =>
+            {
+                self.miss(Absence::Disconnected)
+            }
             Stage::Fetching { .. } | Stage::Sending { .. } => self.miss(late),
         }
     }

@@ -1,10 +1,12 @@
 //! `fleet.toml` of a run directory: where real devices are, and what tells the run from others.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::helpers::WhenMissing;
+use crate::presence::PresenceSettings;
 use crate::quorum::{Quorum, Share};
 use crate::transport::TransportFiles;
 
@@ -25,6 +27,15 @@ pub struct FleetFile {
     pub simulated: u32,
     /// Milliseconds that a device has for its part in a round.
     pub timeout_ms: u64,
+    /// Devices without which no round begins; absent for the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_devices: Option<u32>,
+    /// Milliseconds for which a device counts as present after it has disconnected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub away_after_ms: Option<u64>,
+    /// Milliseconds that the run waits without any device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub give_up_after_ms: Option<u64>,
     /// The share of a cohort whose updates end a round; absent if all are awaited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quorum: Option<f64>,
@@ -50,6 +61,16 @@ pub struct FleetFile {
 }
 
 impl FleetFile {
+    /// When a round may begin.
+    #[must_use]
+    pub fn presence(&self) -> PresenceSettings {
+        PresenceSettings {
+            min_devices: self.min_devices,
+            away_after: self.away_after_ms.map(Duration::from_millis),
+            give_up_after: self.give_up_after_ms.map(Duration::from_millis),
+        }
+    }
+
     /// How many updates end a round, if not those of its whole cohort.
     #[must_use]
     pub fn quorum(&self) -> Option<Quorum> {

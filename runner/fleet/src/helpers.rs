@@ -96,6 +96,8 @@ pub struct RemoteHelpers {
     round: u32,
     /// Who shows how they are.
     service: Arc<Service>,
+    /// Whether a round was asked for since they were last waited for.
+    has_asked: bool,
     /// Rounds that were lost one after the other, and why the last one was.
     lost: u32,
     failure: Option<HelperError>,
@@ -146,6 +148,7 @@ impl RemoteHelpers {
             stopping,
             round: 0,
             service,
+            has_asked: false,
             lost: 0,
             failure: None,
         })
@@ -210,6 +213,7 @@ impl RemoteHelpers {
 
 impl Helpers for RemoteHelpers {
     fn ready(&mut self) -> Result<(), HelperError> {
+        let has_asked = std::mem::take(&mut self.has_asked);
         match self.failure.take() {
             Some(last) if self.missing == WhenMissing::Stop => return Err(last),
             Some(last) if self.lost >= MAX_LOST => {
@@ -219,7 +223,9 @@ impl Helpers for RemoteHelpers {
                 });
             }
             Some(_) => {}
-            None => self.lost = 0,
+            None if has_asked => self.lost = 0,
+            // It is the same round, which has waited for devices meanwhile.
+            None => {}
         }
         self.wait()
     }
@@ -237,7 +243,7 @@ impl Helpers for RemoteHelpers {
     }
 
     fn unmask(&mut self, round: &MaskedRound) -> Result<Vec<HelperAnswer>, HelperError> {
-        self.round = round.number;
+        (self.round, self.has_asked) = (round.number, true);
         let deadline = (Instant::now() + self.timeout).into_std();
         let deadline = Instant::from_std(self.stopping.deadline(deadline));
         // Even of a run that is to stop at once: an answer takes milliseconds.

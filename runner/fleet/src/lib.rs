@@ -18,6 +18,7 @@
 //! | [`admission`] | which connections stay open |
 //! | [`service`] | the event loop: a task for each connection |
 //! | `turns` | one round in progress: who is awaited, and whose turn it is |
+//! | [`presence`] | when too few devices are connected for a round |
 //! | [`quorum`] | rounds that end when a share of the cohort has answered |
 //! | [`quarantine`] | devices that are no longer invited |
 //! | [`coordinator`] | rounds with the devices of a cohort |
@@ -64,6 +65,7 @@ pub mod ledgers;
 pub mod lock;
 pub mod monitor;
 pub mod peer;
+pub mod presence;
 pub mod quarantine;
 pub mod quorum;
 pub mod registry;

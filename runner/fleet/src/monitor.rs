@@ -52,6 +52,8 @@ pub struct RunInfo {
     pub is_cohort_secret: bool,
     /// Time for a device to complete its part in a round.
     pub timeout: Duration,
+    /// Devices without which no round begins.
+    pub min_devices: u32,
     /// Whether it is to stop.
     pub stopping: Arc<Stopping>,
 }
@@ -162,9 +164,15 @@ struct State {
     info: RunInfo,
     points: Vec<Point>,
     burned: u32,
+    /// Whether the run waits for devices before its next round.
+    is_paused: bool,
+    /// How often it has.
+    pauses: u64,
+    second_sessions: u64,
     current: Option<Current>,
     last: Option<Tally>,
     total: Tally,
+    rounds_without_updates: u64,
 }
 
 /// The figures of a run while it goes on.
@@ -178,8 +186,10 @@ pub struct Monitor {
 pub struct Figures {
     /// The run.
     pub run: String,
-    /// "running" or "stopping".
+    /// "running", "paused" while too few devices are connected, or "stopping".
     pub state: &'static str,
+    /// How often the run has paused.
+    pub pauses: u64,
     /// T.
     pub rounds: u32,
     /// Rounds that are done.
@@ -202,6 +212,10 @@ pub struct Figures {
     pub devices: usize,
     /// Those with a session.
     pub connected: usize,
+    /// Those without which no round begins.
+    pub needed: u32,
+    /// Sessions that replaced one whose connection was open.
+    pub second_sessions: u64,
     /// Refused frames that no device is known to have sent, by reason.
     #[serde(rename = "strangers")]
     pub unattributed: BTreeMap<String, u32>,
@@ -220,6 +234,8 @@ pub struct Attendance {
     pub last: Option<Tally>,
     /// All rounds of this process.
     pub total: Tally,
+    /// Those of them for which real devices were drawn, and none of them answered.
+    pub rounds_without_updates: u64,
     /// Updates a second in the last round.
     pub updates_per_second: Option<f64>,
     /// Refused frames in the names of devices, by reason.
@@ -265,6 +281,23 @@ impl Monitor {
     pub fn helper_failed(&self, reason: &str) {
         let helpers = &mut lock(&self.state).helpers;
         *helpers.lost.entry(reason.to_owned()).or_default() += 1;
+    }
+
+    /// The run waits for devices: too few are connected for a round.
+    pub fn pauses(&self) {
+        let mut state = lock(&self.state);
+        state.is_paused = true;
+        state.pauses += 1;
+    }
+
+    /// A device has opened a session while another one under its key was open.
+    pub fn second_session(&self) {
+        lock(&self.state).second_sessions += 1;
+    }
+
+    /// Enough devices are connected again.
+    pub fn resumes(&self) {
+        lock(&self.state).is_paused = false;
     }
 
     /// Real devices are invited.
@@ -317,6 +350,8 @@ impl Monitor {
         let since = state.current.take().map(|current| current.since);
         tally.seconds = since.map_or(0.0, |since| since.elapsed().as_secs_f64());
         state.total.add(&tally);
+        let is_without = tally.drawn > 0 && tally.answered == 0;
+        state.rounds_without_updates += u64::from(is_without);
         state.last = Some(tally);
     }
 
@@ -340,11 +375,13 @@ impl Monitor {
         let attendance = is_visible.then(|| Attendance::new(&state, counts.refused));
         Figures {
             run: info.name.clone(),
-            state: if info.stopping.is_asked() {
-                "stopping"
-            } else {
-                "running"
+            state: match (info.stopping.is_asked(), state.is_paused) {
+                (true, _) => "stopping",
+                (false, true) => "paused",
+                (false, false) => "running",
             },
+            pauses: state.pauses,
+            second_sessions: state.second_sessions,
             rounds: info.rounds,
             done: latest.map_or(0, |point| point.round + 1),
             burned: state.burned,
@@ -356,6 +393,7 @@ impl Monitor {
             latest,
             devices: counts.devices,
             connected: counts.connected,
+            needed: info.min_devices,
             unattributed: counts.unattributed,
             helpers: Some(&state.helpers).filter(|x| x.count > 0).cloned(),
             attendance,
@@ -376,6 +414,7 @@ impl Attendance {
             current,
             last: state.last.clone(),
             total: state.total.clone(),
+            rounds_without_updates: state.rounds_without_updates,
             updates_per_second: timed.map(|last| last.answered as f64 / last.seconds),
             refused,
         }

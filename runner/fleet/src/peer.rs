@@ -113,8 +113,14 @@ pub struct Peer {
     /// When that was logged last.
     refused_at: Option<Duration>,
     last_received: Option<Duration>,
+    /// When the connection of its session was lost last.
+    last_connected: Option<Duration>,
+    /// Whether it has not been connected since it missed a round without a connection.
+    is_away: bool,
     tally: Tally,
     takeovers: Takeovers,
+    /// The connection whose session another one has replaced.
+    displaced: Option<ConnectionId>,
     is_revoked: bool,
 }
 
@@ -172,6 +178,8 @@ impl Peer {
             refused: None,
             refused_at: None,
             last_received: None,
+            last_connected: None,
+            is_away: false,
             tally: Tally {
                 drawn: 0,
                 answered: 0,
@@ -182,6 +190,7 @@ impl Peer {
                 first: Duration::ZERO,
                 is_alarming: false,
             },
+            displaced: None,
             is_revoked: false,
         }
     }
@@ -191,14 +200,28 @@ impl Peer {
         std::mem::take(&mut self.takeovers.is_alarming)
     }
 
+    /// The open connection whose session was replaced by one on another connection, since the last
+    /// call.
+    pub(super) const fn take_displaced(&mut self) -> Option<ConnectionId> {
+        self.displaced.take()
+    }
+
     /// Offers a round; the device is invited when it is [polled](Self::poll) next.
     pub fn offer(&mut self, offer: Arc<Offer>) {
-        self.exchange = Some(Exchange::new(self.device, offer, false));
+        self.begin(offer, false);
     }
 
     /// Offers a round to which the device is invited once [`Self::release`] gives it its turn.
     pub fn hold(&mut self, offer: Arc<Offer>) {
-        self.exchange = Some(Exchange::new(self.device, offer, true));
+        self.begin(offer, true);
+    }
+
+    fn begin(&mut self, offer: Arc<Offer>, is_held: bool) {
+        let mut exchange = Exchange::new(self.device, offer, is_held);
+        if !self.is_reachable() {
+            exchange.disconnected();
+        }
+        self.exchange = Some(exchange);
     }
 
     /// Gives the device its turn in the round that it was held for, for which it may have had to
@@ -226,7 +249,10 @@ impl Peer {
     /// round was offered.
     pub fn close(&mut self) -> Option<ExchangeOutcome> {
         let has_session = self.is_reachable();
-        let outcome = self.exchange.as_mut()?.close(has_session);
+        let exchange = self.exchange.as_mut()?;
+        // One that has answered and disconnected since is expected back.
+        self.is_away = !has_session && !exchange.is_settled();
+        let outcome = exchange.close(has_session);
         self.tally.drawn += 1;
         match &outcome {
             ExchangeOutcome::Answered(_) | ExchangeOutcome::Message(_) => self.tally.answered += 1,
@@ -246,6 +272,20 @@ impl Peer {
     pub fn is_reachable(&self) -> bool {
         let active = self.active.as_ref();
         active.is_some_and(|session| session.connection.is_some())
+    }
+
+    /// Whether the device is connected, or was less than `away_after` ago.
+    #[must_use]
+    pub fn is_present(&self, now: Duration, away_after: Duration) -> bool {
+        let since = self.last_connected.map(|then| now.saturating_sub(then));
+        self.is_reachable() || since.is_some_and(|since| since < away_after)
+    }
+
+    /// Whether the device was not connected when it missed a round, and has not come back: no round
+    /// waits for it.
+    #[must_use]
+    pub const fn is_away(&self) -> bool {
+        self.is_away
     }
 
     /// Whether the device has a session whose connection is lost.
@@ -294,13 +334,17 @@ impl Peer {
     }
 
     /// The connection is lost. Its session may continue on another one.
-    pub fn connection_lost(&mut self, connection: ConnectionId) {
+    pub fn connection_lost(&mut self, connection: ConnectionId, now: Duration) {
         self.pending
             .retain(|session| session.connection != Some(connection));
         if let Some(session) = self.active.as_mut()
             && session.connection == Some(connection)
         {
             session.connection = None;
+            self.last_connected = Some(now);
+            if let Some(exchange) = &mut self.exchange {
+                exchange.disconnected();
+            }
         }
     }
 
@@ -525,6 +569,7 @@ impl Peer {
                     // The device is where its newest authentic frame came from.
                     if admitted.is_ok() {
                         session.connection = Some(connection);
+                        self.is_away = false;
                     }
                     return admitted.map(|()| None);
                 }
@@ -547,10 +592,13 @@ impl Peer {
         now: Duration,
         ledgers: &Mutex<KnownLedgers>,
     ) {
-        if self.is_reachable() && !self.is_on(connection) {
+        let connected = self.active.as_ref().and_then(|session| session.connection);
+        if let Some(other) = connected.filter(|other| *other != connection) {
             self.takeovers.note(now);
+            self.displaced = Some(other);
         }
         self.refused_at = None;
+        self.is_away = false;
         self.active = self.pending.remove(index);
         if let Some(session) = self.active.as_mut() {
             session.connection = Some(connection);

@@ -10,6 +10,10 @@
 //! how fast the others are. So they get no strikes then, nor in a round that was stopped early, nor
 //! where a device had to wait for its turn to receive the model.
 //!
+//! A device that was not connected for the whole round gets no strike either: it may sleep, and
+//! wakes by its own clock. An answer takes one strike away. So a device that lets most rounds pass
+//! is excluded, however its answers are spread.
+//!
 //! A helper's word is enough to exclude a device from masked rounds. It sees no update, and the
 //! statement against the parties holds for every choice of who takes part.
 //!
@@ -53,7 +57,7 @@ struct Entries {
 pub struct Quarantine {
     path: PathBuf,
     entries: BTreeMap<u32, Entry>,
-    /// Rounds in a row that a device let pass without an answer.
+    /// Rounds that a device let pass without an answer, less those that it answered since.
     strikes: BTreeMap<u32, u32>,
     /// Strikes after which a device is put into quarantine; 0 for never.
     limit: u32,
@@ -127,7 +131,9 @@ impl Quarantine {
         match verdict {
             _ if self.limit == 0 => return false,
             Verdict::Fine => {
-                self.strikes.remove(&device);
+                if let Some(strikes) = self.strikes.get_mut(&device) {
+                    *strikes = strikes.saturating_sub(1);
+                }
                 return false;
             }
             Verdict::NothingKnown => return false,
@@ -208,7 +214,7 @@ enum Verdict {
     Fine,
     /// It may not be its fault.
     NothingKnown,
-    /// It was there and did not answer in time.
+    /// It was there for the whole round and did not answer in time.
     Strike,
     /// It sent what the protocol does not have, whatever others did.
     Fault,
@@ -219,7 +225,10 @@ enum Verdict {
 const fn judge(absence: Absence) -> Verdict {
     match absence {
         Absence::Declined(_) => Verdict::Fine,
+        // A device that sleeps is not at fault.
         Absence::NotConnected
+        | Absence::CameLate
+        | Absence::Disconnected
         | Absence::SessionLost
         | Absence::NoTurn
         | Absence::BeyondQuorum
@@ -242,21 +251,22 @@ mod tests {
     }
 
     #[test]
-    fn strikes_in_a_row_count_and_lies_count_at_once() {
+    fn an_answer_takes_a_strike_away_and_lies_count_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let keys = dir.path().join("keys.toml");
         let mut quarantine = Quarantine::open(&keys, 3).unwrap();
         let answered = ExchangeOutcome::Answered(Vec::new().into());
         for (round, outcome) in [
-            (0, missing(Absence::Late)),
-            (1, missing(Absence::Silent)),
-            (2, answered),
-            (3, missing(Absence::Late)),
-            (4, missing(Absence::NotConnected)),
-            (5, missing(Absence::Late)),
-            (6, missing(Absence::Declined(Decline::Work))),
-            (7, missing(Absence::Late)),
+            (0, answered.clone()),
+            (1, missing(Absence::Late)),
+            (2, missing(Absence::Silent)),
+            (3, answered.clone()),
+            (4, missing(Absence::Late)),
+            (5, missing(Absence::NotConnected)),
+            (6, answered),
+            (7, missing(Absence::Declined(Decline::Work))),
             (8, missing(Absence::Late)),
+            (9, missing(Absence::Late)),
         ] {
             assert!(!quarantine.note(4, round, true, &outcome), "round {round}");
         }
@@ -272,6 +282,22 @@ mod tests {
         again.save().unwrap();
         quarantine.refresh().unwrap();
         assert!(!quarantine.has(4) && quarantine.has(5));
+    }
+
+    /// A device that sleeps wakes by its own clock, however often it is drawn meanwhile.
+    #[test]
+    fn a_device_that_was_not_connected_for_the_whole_round_gets_no_strike() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut quarantine = Quarantine::open(&dir.path().join("keys.toml"), 2).unwrap();
+        for round in 0..9 {
+            for absence in [
+                Absence::NotConnected,
+                Absence::CameLate,
+                Absence::Disconnected,
+            ] {
+                assert!(!quarantine.note(4, round, true, &missing(absence)));
+            }
+        }
     }
 
     /// What is malformed is the device's own fault, with a quorum too.

@@ -2,6 +2,7 @@
 //! the others.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
@@ -69,10 +70,39 @@ pub struct Service {
     monitor: Monitor,
 }
 
+/// Where a connection leads.
+#[derive(Clone)]
+enum Source {
+    /// The coordinator has opened it to this address.
+    Dialled(String),
+    /// It was accepted from this address, if its transport has addresses.
+    Accepted(Option<IpAddr>),
+}
+
+impl Source {
+    /// The address that counts for admission, if it was accepted.
+    const fn accepted(&self) -> Option<Option<IpAddr>> {
+        match self {
+            Self::Dialled(_) => None,
+            Self::Accepted(address) => Some(*address),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dialled(address) => f.write_str(address),
+            Self::Accepted(Some(address)) => address.fmt(f),
+            Self::Accepted(None) => f.write_str("a local socket or a broker"),
+        }
+    }
+}
+
 /// Wakes the task of a connection.
-#[derive(Default)]
 struct Waker {
     notify: Notify,
+    source: Source,
     /// Whether the connection is to be closed, because another one has its place.
     is_displaced: AtomicBool,
 }
@@ -154,14 +184,19 @@ impl Service {
     }
 
     /// Opens a connection and serves it until it is lost, stays without a session, or the
-    /// coordinator stops. `accepted` is the source of one that was accepted.
+    /// coordinator stops.
     async fn serve(
         &self,
         opening: Connecting<'_>,
         id: ConnectionId,
-        accepted: Option<Option<IpAddr>>,
+        source: Source,
     ) -> io::Result<()> {
-        let waker = Arc::new(Waker::default());
+        let accepted = source.accepted();
+        let waker = Arc::new(Waker {
+            notify: Notify::new(),
+            source,
+            is_displaced: AtomicBool::new(false),
+        });
         lock(&self.wakers).insert(id.0, Arc::clone(&waker));
         let mut served = Served {
             connection: Connection::new(id),
@@ -182,7 +217,7 @@ impl Service {
                 Err(error)
             }
         };
-        served.connection.lost(&self.registry);
+        served.connection.lost(&self.registry, self.now());
         lock(&self.wakers).remove(&id.0);
         if let Some(source) = accepted {
             lock(&self.admission).close(id, source, served.has_session);
@@ -270,28 +305,7 @@ impl Service {
             served.refused = served.refused.saturating_add(refusals.total());
             lock(&self.unattributed).add(&refusals);
         }
-        if served.connection.take_refused() {
-            for event in self.registry.ledgers().take_events() {
-                // The sentence names the device.
-                tracing::warn!(
-                    reason = "ledger or key",
-                    private = event,
-                    "a device is refused: its ledger or its key is not the one that is known; \
-                     `--log-file` and devices.json say which one"
-                );
-            }
-        }
-        if let Some(device) = served.connection.take_alarm() {
-            tracing::warn!(
-                reason = "two sessions",
-                private = format!("device {device}: sessions replace each other"),
-                "sessions of a device on several connections replace each other: another board has \
-                 its key, or its line breaks again and again; `--log-file` says which device"
-            );
-        }
-        if let Some((device, versions)) = served.connection.take_incompatible() {
-            report_incompatible(device, versions);
-        }
+        self.report(served);
         let has_session = served.connection.has_session();
         if has_session {
             served.last_session = self.now();
@@ -317,6 +331,56 @@ impl Service {
             return Err(io::Error::new(ErrorKind::TimedOut, "no session was opened"));
         }
         Ok(())
+    }
+
+    /// Logs the events of a connection's devices.
+    fn report(&self, served: &mut Served) {
+        if served.connection.take_refused() {
+            for event in self.registry.ledgers().take_events() {
+                // The sentence names the device.
+                tracing::warn!(
+                    reason = "ledger or key",
+                    private = event,
+                    "a device is refused: its ledger or its key is not the one that is known; \
+                     `--log-file` and devices.json say which one"
+                );
+            }
+        }
+        if let Some(device) = served.connection.take_alarm() {
+            tracing::warn!(
+                reason = "two sessions",
+                private = format!("device {device}: sessions replace each other"),
+                "sessions of a device on several connections replace each other: another board has \
+                 its key, or its line breaks again and again; `--log-file` says which device"
+            );
+        }
+        if let Some((device, versions)) = served.connection.take_incompatible() {
+            report_incompatible(device, versions);
+        }
+        if let Some((device, other)) = served.connection.take_displaced() {
+            self.second_session(device, served, other);
+        }
+    }
+
+    /// A device has opened a session while another one under its key was open. The connection of
+    /// that one is told: it sends a `Call`, to which a device that is still there answers with a
+    /// greeting, and is closed if nobody greets.
+    fn second_session(&self, device: u32, served: &Served, other: ConnectionId) {
+        let Some(first) = lock(&self.wakers).get(&other.0).cloned() else {
+            return;
+        };
+        first.notify.notify_one();
+        self.monitor.second_session();
+        tracing::warn!(
+            reason = "second session",
+            private = format!(
+                "device {device}: a second session, from {}, has replaced the one from {}",
+                served.waker.source, first.source
+            ),
+            "a device has opened a second session while its first one was open: it has \
+             reconnected, or another board has its key; `--log-file` says which device, and from \
+             which addresses"
+        );
     }
 
     /// When the task of a connection has something to do though nothing happens.
@@ -347,8 +411,9 @@ impl Service {
                 Ok(transport) => {
                     tracing::info!(reason = "connected", %address, "{address}: connected");
                     (back_off, is_reported) = (BackOff::new(), false);
+                    let source = Source::Dialled(address.to_string());
                     let opened: Connecting<'_> = Box::pin(std::future::ready(Ok(transport)));
-                    match self.serve(opened, self.next_id(), None).await {
+                    match self.serve(opened, self.next_id(), source).await {
                         Ok(()) => return,
                         Err(error) => error,
                     }
@@ -420,7 +485,7 @@ impl Service {
         let opening = accepted.opening;
         Some(Box::pin(async move {
             // Devices may disconnect at any time: that is not reported.
-            let _ = self.serve(opening, id, Some(source)).await;
+            let _ = self.serve(opening, id, Source::Accepted(source)).await;
         }))
     }
 
@@ -460,8 +525,8 @@ fn report_incompatible(device: u32, versions: Versions) {
     );
 }
 
-impl std::fmt::Debug for Service {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let open = lock(&self.admission).open();
         write!(f, "Service({open} accepted connections)")
     }

@@ -156,6 +156,15 @@ impl<'a> Fleet<'a> {
 }
 
 impl Source for Fleet<'_> {
+    /// Waits for devices, unless the round was paid for by an earlier process: it will be burned.
+    fn ready(&mut self, round: u32) -> Result<bool, SourceError> {
+        if round < self.paid {
+            return Ok(false);
+        }
+        let waited = self.fleet.wait_for_devices();
+        waited.map_err(|error| SourceError::Fleet(error.into()))
+    }
+
     fn draw(
         &mut self,
         attendance: &Attendance,

@@ -27,6 +27,7 @@ use smolfed_release::ReceivedUpdate;
 
 mod handshake;
 mod harness;
+mod presence;
 mod recipes;
 mod reconnected;
 mod scripted;

@@ -24,8 +24,6 @@ const STALL: Duration = Duration::from_secs(2);
 pub(super) struct Turns<'a> {
     registry: &'a Registry,
     offer: &'a Offer,
-    /// Devices that are not awaited before they have reconnected.
-    away: &'a BTreeSet<u32>,
     /// Devices in flight at most.
     window: usize,
     drawn: BTreeSet<u32>,
@@ -46,13 +44,11 @@ impl<'a> Turns<'a> {
         registry: &'a Registry,
         offer: &'a Arc<Offer>,
         drawn: &[u32],
-        away: &'a BTreeSet<u32>,
         window: usize,
     ) -> Self {
         let mut turns = Self {
             registry,
             offer,
-            away,
             window: window.max(1),
             drawn: drawn.iter().copied().collect(),
             awaited: BTreeSet::new(),
@@ -88,7 +84,7 @@ impl<'a> Turns<'a> {
             if !self.flight.contains_key(&device) && self.queued.insert(device) {
                 self.queue.push_back((device, self.calls));
             }
-        } else if self.away.contains(&device) {
+        } else if peer.is_away() {
             self.awaited.remove(&device);
         } else {
             self.awaited.insert(device);

@@ -127,6 +127,7 @@ impl Origin {
                      nor the accounting depends on them."
                         .to_owned(),
                 );
+                notes.push(OF_PRESENCE.to_owned());
                 if !is_local {
                     notes.push(
                         "The statement assumes that whether and when a device answers does not \
@@ -160,6 +161,10 @@ const OF_DEVICES: &str = "Each real device draws its noise from its own secret, 
 
 const OF_COORDINATOR: &str = "The coordinator's randomness came from the operating system and was \
     not kept.";
+
+const OF_PRESENCE: &str = "A round begins once the previous one has ended and enough devices are \
+    connected. The statement does not cover when rounds begin or when devices are connected. It \
+    assumes that connections depend neither on data nor on who was drawn.";
 
 const OF_SIMULATION: &str = "This was a simulation. Its cohorts and its noise came from the \
     operating system's randomness, which was not kept.";

@@ -26,7 +26,7 @@ pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 pub(super) struct Operation {
     /// How long the round in progress may go on after SIGTERM or Ctrl-C. Devices that have not
     /// answered by then are missing in it; no round is burned.
-    #[arg(long, value_name = "TIME", value_parser = grace, default_value = "30s")]
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s")]
     grace: Duration,
     #[command(flatten)]
     log: LogArgs,
@@ -120,6 +120,7 @@ impl Watch {
         let info = RunInfo {
             stopping: Arc::clone(self.signals.stopping()),
             timeout,
+            min_devices: fleet.min_devices(),
             ..run_info(experiment, dir.path())
         };
         let service = fleet.service();
@@ -178,7 +179,7 @@ fn run_info(experiment: &Experiment, dir: &Path) -> RunInfo {
     let statements = statements.unwrap_or_default();
     let statement = statements.first();
     RunInfo {
-        name: dir.display().to_string(),
+        name: run_name(dir),
         rounds: config.rounds,
         epsilon: epsilon.filter(|epsilon| epsilon.is_finite()),
         epsilon_is_upper_bound: statement.map(PrivacyStatement::is_upper_bound),
@@ -193,14 +194,36 @@ fn run_info(experiment: &Experiment, dir: &Path) -> RunInfo {
     }
 }
 
+/// The name of a run on its page: its folder, and the one in which that is. Under a supervisor all
+/// runs are in folders of one name.
+fn run_name(dir: &Path) -> String {
+    let absolute = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+    let folder = absolute.parent().and_then(Path::file_name);
+    let name = Path::new(folder.unwrap_or_default()).join(absolute.file_name().unwrap_or_default());
+    name.display().to_string()
+}
+
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     let expected = "expected an address and a port, for example 127.0.0.1:8080";
     text.parse().map_err(|_| expected.to_owned())
 }
 
 /// A time, which may be zero.
-fn grace(text: &str) -> Result<Duration, String> {
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text).ok();
     time.filter(|time| *time <= MAX_TIMEOUT)
         .ok_or("expected a time of up to a day, for example 30s, 0s or 2m".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_named_with_the_folder_that_it_is_in() {
+        let name = run_name(Path::new("/var/lib/smolfed/greenhouse/run"));
+        assert_eq!(name, "greenhouse/run");
+        assert!(run_name(Path::new("run")).ends_with("/run"));
+        assert_eq!(run_name(Path::new("/run")), "run");
+    }
 }

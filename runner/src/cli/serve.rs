@@ -31,7 +31,7 @@ use smolfed_fleet::fleet_file::FleetFile;
 use smolfed_fleet::peer::Terms;
 use smolfed_fleet::quorum::Quorum;
 use smolfed_fleet::source::Fleet;
-use smolfed_fleet::source::terms::{ServeError, check_devices, check_quorum, terms};
+use smolfed_fleet::source::terms::{ServeError, check_devices, check_quorum, presence, terms};
 use smolfed_fleet::source::tuning::Delivered;
 use smolfed_fleet::status::Table;
 use smolfed_release::entropy::secret;
@@ -63,7 +63,9 @@ impl Setup {
             ..terms(&experiment)?
         };
         let links = links(&experiment, &self.keys, &self.helpers)?;
-        let quorum = checked_quorum(&self.file, &experiment)?;
+        let (file, timeout) = (&self.file, self.endpoints.timeout);
+        let quorum = checked_quorum(file, &experiment)?;
+        let presence = presence(file, &experiment, &federation, &self.keys, timeout)?;
         warn_of(&experiment, &federation);
         let name = run::name(experiment.config(), &federation, experiment.origin())?;
         let paid = match &self.resumed {
@@ -75,10 +77,11 @@ impl Setup {
         let first_number = self.file.first_number.max(unused);
         let fleet =
             Coordinator::new(self.keys, terms, &self.endpoints).map_err(ServeError::Fleet)?;
-        let mut fleet = fleet.stopped_by(Arc::clone(watch.signals.stopping()));
+        let stopping = Arc::clone(watch.signals.stopping());
+        let mut fleet = fleet.stopped_by(stopping).waiting_for(presence);
         let dir = match self.resumed {
             Some(dir) => dir,
-            None => create_private(args, &experiment, &self.file)?,
+            None => RunDir::create_of_fleet(args.out.as_deref(), experiment.config(), &self.file)?,
         };
         watch.reload_on_hangup(&mut fleet, &self.endpoints.options)?;
         let parameters = experiment.method().properties().shared_count;
@@ -93,10 +96,8 @@ impl Setup {
             .with_request(experiment.method().properties().request, &rounds)
             .with_quorum(quorum);
         let screen = Screen::new(experiment.config().rounds, Arc::clone(&service), &watch.log);
-        let timeout = self.endpoints.timeout;
         watch.begin(served.fleet(), &experiment, &dir, done, timeout)?;
-        let stopping = watch.signals.stopping();
-        let helpers = begin(&experiment, &helper_settings, links, stopping, &service)?;
+        let helpers = begin(&experiment, &helper_settings, links, &watch, &service)?;
         let control = Control {
             stop: watch.signals.stopping().flag(),
             // Each round is on disk before the next one begins.
@@ -215,18 +216,6 @@ fn print_restart_note(experiment: &Experiment, done: u32, paid: u32) {
          correlated noise begins anew, and its errors add to those of the earlier rounds; epsilon \
          is the same.{burned}"
     );
-}
-
-/// The run directory of a new run, which only its owner can access.
-fn create_private(
-    args: &Args,
-    experiment: &Experiment,
-    file: &FleetFile,
-) -> Result<RunDir, CliError> {
-    let dir = RunDir::create_for(args.out.as_deref(), experiment.config())?;
-    dir.restrict_to_owner()?;
-    dir.write_fleet(file)?;
-    Ok(dir)
 }
 
 /// Rounds of the run that are charged in its ledger.

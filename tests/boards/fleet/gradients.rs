@@ -71,9 +71,11 @@ fn other_features_than_the_firmware_computes_are_refused_by_board_and_coordinato
     let provision = "provision experiment.toml --devices 0..1 --seed 7";
     place.smolfed(&format!("{provision} --out fleet")).success();
     let _running = Running::start(&place, 0, board, &program);
+    // Without any other board the run waits, and gives up.
     let serve = "serve experiment.toml --keys fleet/keys.toml --device unix:line-0 --simulated 3 \
-                 --seed 7 --timeout 3s --out served";
-    let outcome = wait(place.start(serve), serve).success();
+                 --seed 7 --timeout 3s --give-up-after 3s --out served";
+    let outcome = wait(place.start(serve), serve);
+    assert_eq!(outcome.code, Some(1), "{outcome}");
     let both = "(device: gradients of 8 × 8 pixels in cells of 4 × 4, experiment: gradients of 8 × \
                 8 pixels in cells of 3 × 3)";
     assert!(outcome.stderr.contains(both), "{outcome}");

@@ -64,6 +64,8 @@ pub struct RunDir {
 
 impl RunDir {
     const CONFIG: &'static str = "config.toml";
+    /// The configuration before it is complete.
+    const CONFIG_PARTIAL: &'static str = "config.toml.partial";
     const METRICS: &'static str = "metrics.jsonl";
     const LEDGER: &'static str = "ledger.jsonl";
     const PRIVACY: &'static str = "privacy.json";
@@ -106,8 +108,36 @@ impl RunDir {
     /// [`RunDirError::Exists`], `Failed` or `Taken` if there is something in it;
     /// [`RunDirError::Io`] if it cannot be made.
     pub fn create(path: &Path, config: &Config) -> Result<Self, RunDirError> {
-        let text = config.to_toml()?;
-        let taken = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+        Self::empty(path, &[])?.begin(config)
+    }
+
+    /// The same for a run of real devices, which only its owner can access. What tells it from a
+    /// simulation is there before the configuration, which makes the directory a run: if this is
+    /// interrupted, it is made again.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub fn create_of_fleet(
+        out: Option<&Path>,
+        config: &Config,
+        fleet: &impl Serialize,
+    ) -> Result<Self, RunDirError> {
+        let dir = Self::empty(
+            &Self::out(out, config),
+            &[Self::FLEET, Self::CONFIG_PARTIAL],
+        )?;
+        dir.restrict_to_owner()?;
+        dir.write_fleet(fleet)?;
+        dir.begin(config)
+    }
+
+    /// A directory in which nothing is but files with these names and what was written of them.
+    fn empty(path: &Path, left: &[&str]) -> Result<Self, RunDirError> {
+        let is_left = |name: &str| left.iter().any(|left| name.starts_with(left));
+        let is_other = |entry: std::io::Result<fs::DirEntry>| {
+            entry.is_ok_and(|entry| !entry.file_name().to_str().is_some_and(is_left))
+        };
+        let taken = fs::read_dir(path).is_ok_and(|mut entries| entries.any(is_other));
         if taken || path.is_file() {
             let is_run = Self::config_path(path).is_file();
             let is_failed = Self::is_failed(path);
@@ -119,12 +149,16 @@ impl RunDir {
             });
         }
         fs::create_dir_all(path).map_err(io("create", path))?;
-        let dir = Self {
+        Ok(Self {
             path: path.to_path_buf(),
             _lock: None,
-        };
-        dir.write(Self::CONFIG, text.as_bytes())?;
-        dir.locked()
+        })
+    }
+
+    /// Makes the directory that of a run.
+    fn begin(self, config: &Config) -> Result<Self, RunDirError> {
+        self.write(Self::CONFIG, config.to_toml()?.as_bytes())?;
+        self.locked()
     }
 
     /// Renames the directory of a run that ended before its first checkpoint, so that a new one can
@@ -155,8 +189,11 @@ impl RunDir {
     /// # Errors
     /// As [`Self::create`].
     pub fn create_for(out: Option<&Path>, config: &Config) -> Result<Self, RunDirError> {
-        let out = out.map_or_else(|| default_out(&config.name), Path::to_path_buf);
-        Self::create(&out, config)
+        Self::create(&Self::out(out, config), config)
+    }
+
+    fn out(out: Option<&Path>, config: &Config) -> PathBuf {
+        out.map_or_else(|| default_out(&config.name), Path::to_path_buf)
     }
 
     /// Where the configuration of the run in `dir` is.
@@ -261,17 +298,17 @@ impl RunDir {
     ///
     /// # Errors
     /// [`RunDirError::Io`].
-    pub fn restrict_to_owner(&self) -> Result<(), RunDirError> {
+    fn restrict_to_owner(&self) -> Result<(), RunDirError> {
         use std::os::unix::fs::PermissionsExt;
         let owner_only = fs::Permissions::from_mode(0o700);
         fs::set_permissions(&self.path, owner_only).map_err(io("write", &self.path))
     }
 
-    /// Writes what tells a run of real devices from others, and where its devices are.
+    /// Writes the settings of a fleet, which mark the run as one of real devices.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
-    pub fn write_fleet(&self, fleet: &impl Serialize) -> Result<(), RunDirError> {
+    fn write_fleet(&self, fleet: &impl Serialize) -> Result<(), RunDirError> {
         let text = toml::to_string(fleet)
             .map_err(|error| damaged(&self.path.join(Self::FLEET), error.to_string()))?;
         self.write(Self::FLEET, text.as_bytes())
@@ -283,7 +320,7 @@ impl RunDir {
         self.path.join(Self::FLEET).is_file()
     }
 
-    /// What [`Self::write_fleet`] wrote; `None` for a simulation.
+    /// The settings of a fleet, as they were written. They are `None` for a simulation.
     ///
     /// # Errors
     /// [`RunDirError`] if it is damaged.

@@ -54,6 +54,18 @@ pub trait Source {
         Ok(())
     }
 
+    /// Waits until `round` can take place, before it is drawn and charged; whether it had to wait.
+    /// Also returns when the run is asked to stop, before which the round can take place or not.
+    ///
+    /// Must depend on nothing that is drawn or that devices answer: that a round takes place is
+    /// public.
+    ///
+    /// # Errors
+    /// [`SourceError`] if it is waited for no longer.
+    fn ready(&mut self, _round: u32) -> Result<bool, SourceError> {
+        Ok(false)
+    }
+
     /// The cohort of a round, drawn by the accounted sampling scheme or by a timetable. `None` if
     /// the round was already charged in the ledger but interrupted: its random streams may have
     /// been used and must not be used for another sum.

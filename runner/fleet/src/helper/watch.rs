@@ -9,12 +9,11 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 
 use super::server::Server;
 use crate::lock::lock;
-use crate::watch::metrics::{CONTENT_TYPE, by_reason, gauge};
+use crate::watch::metrics::{CONTENT_TYPE, by_reason, counter, gauge};
 
 /// The paths of a helper.
 pub fn routes(server: Arc<Server>) -> Router {
@@ -75,9 +74,7 @@ fn text(server: &Server) -> String {
             tally.failed,
         ),
     ] {
-        let counter: Counter = Counter::default();
-        counter.inc_by(value);
-        metrics.register(name, help, counter);
+        counter(&mut metrics, name, help, value);
     }
     let refused = tally.refused.iter().map(|(reason, count)| (reason, *count));
     by_reason(

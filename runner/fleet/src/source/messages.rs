@@ -81,6 +81,7 @@ impl<'a> RealMessages<'a> {
         match absence {
             Absence::NotConnected
             | Absence::Silent
+            | Absence::CameLate
             | Absence::Declined(_)
             | Absence::Quarantined => MessageOutcome::Absent,
             // The message of a device whose key was revoked in the meantime may have come.

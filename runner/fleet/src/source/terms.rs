@@ -1,5 +1,7 @@
 //! What a federation asks of real devices, and whether an experiment can ask it.
 
+use std::time::Duration;
+
 use smolfed_accounting::event::{Adjacency, PrivacyEvent};
 use smolfed_core::contrast::{ContrastRequest, MAX_SAMPLES, Recipe};
 use smolfed_core::params::{ClipNorm, Penalty};
@@ -8,8 +10,10 @@ use smolfed_core::train::LocalTraining;
 use smolfed_core::wire::message::{ModelShape, update_chunks};
 
 use crate::coordinator::FleetError;
+use crate::fleet_file::FleetFile;
 use crate::keys::FleetKeys;
 use crate::peer::Terms;
+use crate::presence::{PresenceError, PresenceRule};
 use crate::source::over_selection::OverSelectionError;
 use crate::source::tuning::fine_tuning;
 use smolfed_data::federation::Federation;
@@ -94,6 +98,9 @@ pub enum ServeError {
         /// What is possible.
         instead: &'static str,
     },
+    /// Settings of waiting for devices.
+    #[error(transparent)]
+    Presence(#[from] PresenceError),
     /// Over-selection that does not fit the experiment.
     #[error(transparent)]
     OverSelection(#[from] OverSelectionError),
@@ -138,6 +145,23 @@ pub fn check_devices(
         });
     }
     Ok(())
+}
+
+/// When a round of these devices may begin, for rounds that take up to `timeout`.
+///
+/// # Errors
+/// [`ServeError::Presence`].
+pub fn presence(
+    file: &FleetFile,
+    experiment: &Experiment,
+    federation: &Federation,
+    keys: &FleetKeys,
+    timeout: Duration,
+) -> Result<PresenceRule, ServeError> {
+    let real = keys.members().len() as u32;
+    let share = f64::from(real) / f64::from(federation.device_count().max(1));
+    let expected = experiment.attendance().expected_size() * share;
+    Ok(PresenceRule::new(file.presence(), real, expected, timeout)?)
 }
 
 /// What the federation asks of its devices.

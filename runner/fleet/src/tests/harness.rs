@@ -189,7 +189,7 @@ impl Harness {
 
     /// The connection breaks and is replaced by another one.
     pub(super) fn reconnect(&mut self) {
-        self.connection.lost(&self.registry);
+        self.connection.lost(&self.registry, self.now);
         self.connections += 1;
         self.connection = Connection::new(ConnectionId(self.connections));
     }

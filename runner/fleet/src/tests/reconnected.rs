@@ -1,10 +1,12 @@
 //! Devices that come back on another connection.
 
+use smolfed_core::wire::greeting::Greeting;
 use smolfed_core::wire::message::{Message, Packed, UpdateChunk};
 use smolfed_core::wire::refusal::Refusal;
 
 use super::harness::*;
 use super::scripted::*;
+use crate::connection::Connection;
 use crate::exchange::{Absence, ExchangeOutcome};
 use crate::peer::ConnectionId;
 
@@ -48,12 +50,49 @@ fn a_device_that_had_to_wait_for_its_turn_is_not_late() {
         (None, Absence::NoTurn),
     ] {
         let mut harness = Harness::new(None);
-        harness.peer(0).hold(offer(1, None));
         let _device = ScriptedDevice::new(&mut harness, 0);
+        harness.peer(0).hold(offer(1, None));
         if let Some(has_waited) = turn {
             harness.peer(0).release(has_waited);
         }
         let outcome = harness.peer(0).close().unwrap();
         assert_eq!(outcome, ExchangeOutcome::Missing(expected), "{turn:?}");
     }
+}
+
+/// It may sleep: it is missing for another reason than one that was there for the whole round.
+#[test]
+fn a_device_that_was_not_connected_for_the_whole_round_is_not_late() {
+    let close = |harness: &mut Harness| harness.peer(0).close().unwrap();
+    let mut harness = Harness::new(None);
+    harness.peer(0).offer(offer(1, None));
+    let mut device = ScriptedDevice::new(&mut harness, 0);
+    let came_late = ExchangeOutcome::Missing(Absence::CameLate);
+    assert_eq!(close(&mut harness), came_late);
+    harness.peer(0).offer(offer(2, None));
+    device.fetch(&mut harness, 2);
+    harness.reconnect();
+    let disconnected = ExchangeOutcome::Missing(Absence::Disconnected);
+    assert_eq!(close(&mut harness), disconnected);
+}
+
+/// The connection that a session had is told that another one has it: whoever is there still is
+/// called, and greets anew.
+#[test]
+fn a_second_session_names_the_connection_of_the_first_one() {
+    let mut harness = Harness::new(None);
+    ScriptedDevice::new(&mut harness, 0);
+    assert_eq!(harness.connection.take_displaced(), None);
+    let first = std::mem::replace(&mut harness.connection, Connection::new(ConnectionId(1)));
+    restart(&mut harness, 1);
+    let displaced = harness.connection.take_displaced();
+    assert_eq!(displaced, Some((0, ConnectionId(0))));
+    let second = std::mem::replace(&mut harness.connection, first);
+    harness.now += std::time::Duration::from_secs(1);
+    assert_eq!(greetings(&harness.receive(&[])), [Greeting::Call]);
+    // The first device goes on, and the second one is named.
+    restart(&mut harness, 2);
+    let displaced = harness.connection.take_displaced();
+    assert_eq!(displaced, Some((0, ConnectionId(1))));
+    assert!(!second.has_session() && harness.connection.has_session());
 }

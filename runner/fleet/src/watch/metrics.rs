@@ -22,10 +22,20 @@ struct Reason {
     reason: String,
 }
 
+/// A gauge and not an `info`, which the older text format does not have.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Build {
+    version: String,
+}
+
 /// The figures in OpenMetrics text.
 #[must_use]
 pub fn text(figures: &Figures) -> String {
     let mut metrics = Registry::with_prefix("smolfed");
+    let build = Family::<Build, Gauge>::default();
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    build.get_or_create(&Build { version }).set(1);
+    metrics.register("build_info", "The version of the program", build);
     of_run(&mut metrics, figures);
     if let Some(helpers) = &figures.helpers {
         of_helpers(&mut metrics, helpers);
@@ -42,7 +52,9 @@ pub fn text(figures: &Figures) -> String {
 #[rustfmt::skip]
 fn of_run(metrics: &mut Registry, figures: &Figures) {
     let latest = figures.latest;
-    let stopping = f64::from(u8::from(figures.state == "stopping"));
+    let [stopping, paused] = ["stopping", "paused"].map(|state| {
+        f64::from(u8::from(figures.state == state))
+    });
     let is_bound = figures.epsilon_is_upper_bound.map(|is_bound| f64::from(u8::from(is_bound)));
     let (accuracy, rmse) = (latest.and_then(|x| x.accuracy), latest.and_then(|x| x.rmse));
     for (name, help, value) in [
@@ -50,6 +62,7 @@ fn of_run(metrics: &mut Registry, figures: &Figures) {
         ("rounds_done", "Rounds that are done", Some(figures.done.into())),
         ("rounds_burned", "Rounds that came to nothing", Some(figures.burned.into())),
         ("stopping", "1 once the run was asked to stop", Some(stopping)),
+        ("paused", "1 while too few devices are connected for a round", Some(paused)),
         ("epsilon_spent", "Epsilon after the last round", figures.epsilon),
         ("epsilon_planned", "Epsilon after all rounds", figures.epsilon_planned),
         ("epsilon_is_upper_bound", "1 if the statement's epsilon is an upper bound", is_bound),
@@ -59,8 +72,15 @@ fn of_run(metrics: &mut Registry, figures: &Figures) {
         ("test_rmse", "Root mean squared error on public test samples", rmse),
         ("devices", "Devices with keys", Some(figures.devices as f64)),
         ("devices_connected", "Devices with a session", Some(figures.connected as f64)),
+        ("devices_needed", "Devices without which no round begins", Some(figures.needed.into())),
     ] {
         gauge(metrics, name, help, value);
+    }
+    for (name, help, value) in [
+        ("pauses", "Times that the run waited for devices", figures.pauses),
+        ("second_sessions", "Sessions that replaced an open one", figures.second_sessions),
+    ] {
+        counter(metrics, name, help, value);
     }
     let unattributed = figures.unattributed.iter();
     let unattributed = unattributed.map(|(reason, count)| (reason, u64::from(*count)));
@@ -69,14 +89,15 @@ fn of_run(metrics: &mut Registry, figures: &Figures) {
 
 #[rustfmt::skip]
 fn of_attendance(metrics: &mut Registry, attendance: &Attendance) {
-    let Attendance { current, last, total, updates_per_second, refused } = attendance;
+    let Attendance {
+        current, last, total, rounds_without_updates, updates_per_second, refused,
+    } = attendance;
     for (name, help, value) in [
         ("updates_expected", "Real devices that were drawn", total.drawn),
         ("updates_received", "Updates that were received", total.answered),
+        ("rounds_without_updates", "Rounds that no real device answered", *rounds_without_updates),
     ] {
-        let counter: Counter = Counter::default();
-        counter.inc_by(value);
-        metrics.register(name, help, counter);
+        counter(metrics, name, help, value);
     }
     let awaited = current.as_ref().map(|current| current.awaited as f64);
     for (name, help, value) in [
@@ -113,6 +134,13 @@ pub fn gauge(metrics: &mut Registry, name: &str, help: &str, value: Option<f64>)
         gauge.set(value);
         metrics.register(name, help, gauge);
     }
+}
+
+/// A number that only grows.
+pub fn counter(metrics: &mut Registry, name: &str, help: &str, value: u64) {
+    let counter: Counter = Counter::default();
+    counter.inc_by(value);
+    metrics.register(name, help, counter);
 }
 
 /// A counter for each reason.

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cli::operation::{MAX_TIMEOUT, Operation};
+use crate::cli::operation::{MAX_TIMEOUT, Operation, time};
 use smolfed_engine::config::Override;
 use smolfed_fleet::helpers::WhenMissing;
 use smolfed_fleet::quorum::Share;
@@ -68,6 +68,19 @@ pub(in crate::cli) struct Args {
     /// Time for a device to complete its part in a round, like 30s, 500ms or 2m [default: 30s].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) timeout: Option<Duration>,
+    /// Devices without which no round begins: those that are connected, or were within
+    /// `--away-after`. Cohorts are drawn from all devices all the same [default: half of the real
+    /// devices of an expected cohort].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) min_devices: Option<u32>,
+    /// How long a device counts towards `--min-devices` after it has disconnected. For devices that
+    /// sleep, give the time between two wakings [default: the time-out].
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(super) away_after: Option<Duration>,
+    /// How long the run waits without any connected device before it ends, and can be resumed
+    /// [default: 1h].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) give_up_after: Option<Duration>,
     /// Connections that are accepted at most; by default 1024 more than there are devices. When all
     /// are taken, one without a session gives way to each new one.
     #[arg(long, value_name = "N")]
@@ -84,9 +97,9 @@ pub(in crate::cli) struct Args {
     /// counts all devices that are drawn. Only with uniform sampling.
     #[arg(long, value_name = "SHARE", conflicts_with_all = ["quorum", "resume"])]
     pub(super) over_select: Option<OverSelection>,
-    /// Rounds in a row without an answer after which a device is no longer invited, until `smolfed
-    /// keys readmit`; 0 for never. One that sends what no honest device sends is put into
-    /// quarantine at once.
+    /// Rounds without an answer after which a device is no longer invited, until `smolfed keys
+    /// readmit`; 0 for never. An answered round makes up for one of them. One that sends
+    /// what no honest device sends is put into quarantine at once.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(super) strikes: u32,
     /// Refuse devices that greet without an X25519 handshake, which `smolfed device --x25519` and

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use smolfed_core::crypto::Key;
 
 use crate::cli::CliError;
+use crate::cli::operation::Watch;
 use smolfed_engine::experiment::Experiment;
 use smolfed_fleet::helpers::{HelperSettings, RemoteHelpers};
 use smolfed_fleet::keys::FleetKeys;
 use smolfed_fleet::service::Service;
-use smolfed_fleet::stopping::Stopping;
 use smolfed_fleet::transport::Address;
 use smolfed_release::masked::Helpers;
 
@@ -49,13 +49,14 @@ pub(super) fn begin(
     experiment: &Experiment,
     settings: &HelperSettings,
     links: BTreeMap<u8, Key>,
-    stopping: &Arc<Stopping>,
+    watch: &Watch,
     service: &Arc<Service>,
 ) -> Result<Option<Box<dyn Helpers>>, CliError> {
     let Some(policy) = experiment.helper_policy(1) else {
         return Ok(None);
     };
-    let (stopping, service) = (Arc::clone(stopping), Arc::clone(service));
+    let stopping = Arc::clone(watch.signals.stopping());
+    let service = Arc::clone(service);
     let helpers = RemoteHelpers::new(settings, links.into_iter(), policy, stopping, service);
     Ok(Some(Box::new(helpers.map_err(CliError::Stopped)?)))
 }

@@ -60,6 +60,9 @@ impl Setup {
             keys: std::path::absolute(path)?,
             simulated: args.simulated.unwrap_or(0),
             timeout_ms: timeout.as_millis() as u64,
+            min_devices: args.min_devices,
+            away_after_ms: millis(args.away_after),
+            give_up_after_ms: millis(args.give_up_after),
             quorum: args.quorum.map(Share::get),
             updates,
             require_x25519: args.require_x25519,
@@ -137,6 +140,9 @@ impl Setup {
             },
             file: FleetFile {
                 helper_missing: args.helper_missing.unwrap_or(file.helper_missing),
+                min_devices: args.min_devices.or(file.min_devices),
+                away_after_ms: millis(args.away_after).or(file.away_after_ms),
+                give_up_after_ms: millis(args.give_up_after).or(file.give_up_after_ms),
                 ..file
             },
             helpers,
@@ -165,6 +171,10 @@ impl Setup {
             has_quorum: self.file.quorum().is_some(),
         }
     }
+}
+
+fn millis(time: Option<Duration>) -> Option<u64> {
+    time.map(|time| time.as_millis() as u64)
 }
 
 /// Draws more devices where that is asked for, of which so many are real; how many updates then end

@@ -1,5 +1,7 @@
 //! What a run directory survives and what it refuses.
 
+use std::collections::BTreeMap;
+
 use tempfile::TempDir;
 
 use super::*;
@@ -33,6 +35,23 @@ fn one_process_writes_at_a_time() {
     drop(copy);
     assert!(!reader.is_in_use().unwrap());
     assert!(RunDir::resume(&path).is_ok());
+}
+
+/// A kill between the two files leaves no directory that says that it is a simulation.
+#[test]
+fn a_fleets_directory_that_was_not_completed_is_made_again() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("run");
+    let fleet = BTreeMap::from([("simulated".to_owned(), 4)]);
+    let create = || RunDir::create_of_fleet(Some(&path), &config(), &fleet);
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("fleet.toml"), "simulated = 9\n").unwrap();
+    fs::write(path.join("config.toml.partial"), "name = ").unwrap();
+    let simulation = RunDir::create(&path, &config());
+    assert!(matches!(simulation, Err(RunDirError::Taken { .. })));
+    let dir = create().unwrap();
+    assert_eq!(dir.fleet().unwrap(), Some(fleet.clone()));
+    assert!(create().is_err(), "it is a run now");
 }
 
 fn record(round: u32) -> RoundRecord {

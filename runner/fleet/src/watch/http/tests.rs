@@ -67,9 +67,35 @@ fn figures_of_participation_need_a_token_where_cohorts_are_secret() {
         let public = text(Access::Public);
         assert_eq!(public.contains("17"), is_public, "{public}");
         assert_eq!(public.contains("updates"), is_public, "{public}");
+        assert_eq!(public.contains("without_updates"), is_public, "{public}");
         assert!(public.contains("smolfed_rounds_done 0"), "{public}");
         assert!(public.ends_with("# EOF\n"), "{public}");
     }
+}
+
+/// Whoever is connected does not follow from who was drawn: a pause is shown to anyone.
+#[test]
+fn a_pause_is_shown_to_anyone() {
+    let shared = shared();
+    let monitor = shared.cache.service().monitor();
+    let text = || metrics::text(&shared.cache.figures(Access::Public));
+    assert!(text().contains("\nsmolfed_paused 0"), "{}", text());
+    monitor.pauses();
+    monitor.second_session();
+    for line in [
+        &format!(
+            "smolfed_build_info{{version=\"{}\"}} 1",
+            env!("CARGO_PKG_VERSION")
+        ),
+        "smolfed_paused 1",
+        "smolfed_pauses_total 1",
+        "smolfed_second_sessions_total 1",
+    ] {
+        assert!(text().contains(&format!("\n{line}")), "{}", text());
+    }
+    assert_eq!(shared.cache.figures(Access::Public).state, "paused");
+    monitor.resumes();
+    assert!(text().contains("\nsmolfed_paused 0"), "{}", text());
 }
 
 /// A supervisor reads the status, the container's health check the line.

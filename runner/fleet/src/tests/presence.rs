@@ -1,0 +1,120 @@
+//! Which devices are waited for, before a round and in it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use smolfed_core::stream::Purpose;
+use smolfed_core::wire::keys::ChainKey;
+
+use super::harness::*;
+use crate::ledgers::KnownLedgers;
+use crate::peer::Peer;
+use crate::presence::{Presence, PresenceRule, PresenceSettings};
+use crate::registry::Registry;
+use crate::service::Service;
+use crate::stopping::Stopping;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The rule of four devices all of whom are drawn.
+fn rule(settings: PresenceSettings) -> PresenceRule {
+    PresenceRule::new(settings, 4, 4.0, 5 * SECOND).unwrap()
+}
+
+/// Devices 0 to 3, of which these are connected.
+fn with_connected(devices: &[u32]) -> Harness {
+    let mut harness = Harness::new(None);
+    for device in devices {
+        let mut board = board(*device);
+        while !harness.peer(*device).is_reachable() {
+            turn(&mut board, &mut harness, &mut |bytes| bytes);
+        }
+    }
+    harness
+}
+
+#[test]
+fn a_device_counts_for_a_while_after_it_has_disconnected() {
+    let mut harness = with_connected(&[1, 2]);
+    let rule = rule(PresenceSettings::default());
+    let presence = |harness: &Harness| rule.presence(&harness.registry, harness.now);
+    let counts = |devices, connected, present| Presence {
+        devices,
+        connected,
+        present,
+    };
+    assert_eq!(presence(&harness), counts(4, 2, 2));
+    assert!(rule.is_met(presence(&harness)));
+    harness.reconnect();
+    assert_eq!(presence(&harness), counts(4, 0, 2));
+    // With nobody there, none could answer.
+    assert!(!rule.is_met(presence(&harness)));
+    harness.now += 5 * SECOND;
+    assert_eq!(presence(&harness), counts(4, 0, 0));
+    assert!(rule.is_met(counts(4, 1, 2)) && !rule.is_met(counts(4, 1, 1)));
+    // Keys were revoked meanwhile.
+    assert!(rule.is_met(counts(1, 1, 1)) && !rule.is_met(counts(0, 0, 0)));
+}
+
+/// Were it otherwise, a pause would say who was drawn.
+#[test]
+fn whether_a_round_begins_does_not_depend_on_draws_updates_or_strikes() {
+    let harness = with_connected(&[0, 1]);
+    let rule = rule(PresenceSettings::default());
+    let before = rule.presence(&harness.registry, harness.now);
+    for number in 0..9 {
+        for device in 0..2 {
+            harness.peer(device).offer(offer(number, None));
+            // Nobody answers.
+            harness.peer(device).close();
+        }
+        let now = rule.presence(&harness.registry, harness.now);
+        assert_eq!(now, before, "round {number}");
+    }
+}
+
+#[test]
+fn a_device_that_answered_and_left_is_waited_for_and_one_that_missed_a_round_is_not() {
+    let mut harness = Harness::new(None);
+    let mut board = board(2);
+    harness.peer(2).hold(offer(0, None));
+    harness.peer(2).release(false);
+    run(&mut board, &mut harness, 2, |bytes| bytes);
+    harness.reconnect();
+    assert!(!harness.peer(2).is_away());
+    // In the next round it does not come.
+    harness.peer(2).hold(offer(1, None));
+    harness.peer(2).close();
+    assert!(harness.peer(2).is_away());
+    while !harness.peer(2).is_reachable() {
+        turn(&mut board, &mut harness, &mut |bytes| bytes);
+    }
+    harness.reconnect();
+    assert!(!harness.peer(2).is_away(), "it was there meanwhile");
+}
+
+/// A registry whose only device never comes.
+fn deserted() -> Service {
+    let peer = Peer::new(0, ChainKey::new(key(0)), terms(None));
+    let peers = BTreeMap::from([(0, peer)]);
+    let nonces = stream(Purpose::Initialisation, 0, 99);
+    Service::new(Registry::new(peers, KnownLedgers::default(), nonces), 8)
+}
+
+#[test]
+fn a_run_without_devices_ends() {
+    let (service, stopping) = (deserted(), Stopping::default());
+    let rule = rule(PresenceSettings {
+        away_after: Some(Duration::ZERO),
+        give_up_after: Some(Duration::from_millis(50)),
+        ..PresenceSettings::default()
+    });
+    let error = rule.wait(&service, &stopping, &mut || ()).unwrap_err();
+    let sentence = error.to_string();
+    assert!(
+        sentence.starts_with("no device has been connected for 50ms"),
+        "{sentence}"
+    );
+    stopping.stop_within(Duration::ZERO);
+    assert_eq!(rule.wait(&service, &stopping, &mut || ()), Ok(true));
+}
