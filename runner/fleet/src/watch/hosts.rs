@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use axum::http::{StatusCode, uri::Authority};
+use axum::http::{StatusCode, Uri, uri::Authority};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -34,15 +34,20 @@ impl Hosts {
     }
 
     /// Whether the address that is listened at was asked for, or a name that was allowed.
-    fn is_host(&self, headers: &HeaderMap) -> bool {
+    fn is_host(&self, headers: &HeaderMap, uri: &Uri) -> bool {
         let mut hosts = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
             return false;
         };
         let authority = host.to_str().ok().map(str::parse::<Authority>);
-        let Some(Ok(authority)) = authority else {
+        let Some(Ok(host)) = authority else {
             return false;
         };
+        // A request line that names a host counts more than the header (RFC 9112, section 3.2.2).
+        self.allows(&host) && uri.authority().is_none_or(|asked| self.allows(asked))
+    }
+
+    fn allows(&self, authority: &Authority) -> bool {
         let name = authority.host();
         if self
             .names
@@ -74,7 +79,7 @@ pub fn refusal(status: StatusCode, sentence: &'static str) -> Response {
 
 /// Refuses requests for other hosts, and adds what every answer has.
 pub async fn guard(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
-    let mut response = match hosts.is_host(request.headers()) {
+    let mut response = match hosts.is_host(request.headers(), request.uri()) {
         true => next.run(request).await,
         false => {
             tracing::warn!(
@@ -123,6 +128,22 @@ mod tests {
         headers
     }
 
+    fn is_served(hosts: &Hosts, headers: &HeaderMap) -> bool {
+        hosts.is_host(headers, &Uri::from_static("/metrics"))
+    }
+
+    #[test]
+    fn a_request_line_may_name_no_other_host() {
+        let (hosts, headers) = (hosts("127.0.0.1:8080", &[]), asked(&["127.0.0.1:8080"]));
+        for (uri, is_served) in [
+            ("http://127.0.0.1:8080/metrics", true),
+            ("http://evil.example:8080/metrics", false),
+        ] {
+            let uri = Uri::from_static(uri);
+            assert_eq!(hosts.is_host(&headers, &uri), is_served, "{uri}");
+        }
+    }
+
     #[test]
     fn only_the_address_itself_is_served() {
         let loopback = hosts("127.0.0.1:8080", &["fleet.example.org"]);
@@ -132,7 +153,7 @@ mod tests {
             "LOCALHOST:8080",
             "fleet.example.org",
         ] {
-            assert!(loopback.is_host(&asked(&[host])), "{host}");
+            assert!(is_served(&loopback, &asked(&[host])), "{host}");
         }
         for host in [
             "evil.example:8080",
@@ -145,18 +166,18 @@ mod tests {
             "",
             "\"",
         ] {
-            assert!(!loopback.is_host(&asked(&[host])), "{host}");
+            assert!(!is_served(&loopback, &asked(&[host])), "{host}");
         }
-        assert!(!loopback.is_host(&asked(&[])));
+        assert!(!is_served(&loopback, &asked(&[])));
         let two = ["127.0.0.1:8080", "evil.example:8080"];
-        assert!(!loopback.is_host(&asked(&two)));
+        assert!(!is_served(&loopback, &asked(&two)));
 
         let everywhere = hosts("0.0.0.0:80", &[]);
-        assert!(everywhere.is_host(&asked(&["192.168.1.7"])));
-        assert!(everywhere.is_host(&asked(&["192.168.1.7:80"])));
-        assert!(!everywhere.is_host(&asked(&["evil.example"])));
-        assert!(!everywhere.is_host(&asked(&["localhost"])));
+        assert!(is_served(&everywhere, &asked(&["192.168.1.7"])));
+        assert!(is_served(&everywhere, &asked(&["192.168.1.7:80"])));
+        assert!(!is_served(&everywhere, &asked(&["evil.example"])));
+        assert!(!is_served(&everywhere, &asked(&["localhost"])));
         let six = hosts("[::1]:8080", &[]);
-        assert!(six.is_host(&asked(&["[::1]:8080"])));
+        assert!(is_served(&six, &asked(&["[::1]:8080"])));
     }
 }

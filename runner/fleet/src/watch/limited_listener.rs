@@ -1,20 +1,25 @@
 //! Connections to the live page: few, and none that is silent. Otherwise they would take the open
 //! files that devices need.
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// Connections at the same time: the coordinator leaves room for as many files.
+use crate::lock::lock;
+
+/// Connections at the same time: the coordinator leaves room for as many files. A new one takes the
+/// place of the one on which nothing was sent for the longest time: whoever opens many, or sends a
+/// request a byte at a time, displaces their own, and no health check waits for them.
 const MAX_CONNECTIONS: usize = 32;
 
 /// A connection on which nothing was sent for so long is closed. Streams of events send something
@@ -27,13 +32,48 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Accepts connections to the page.
 pub(super) struct LimitedListener {
     listener: TcpListener,
-    places: Arc<Semaphore>,
+    open: Arc<Mutex<OpenConnections>>,
+}
+
+/// The connections that are open.
+#[derive(Default)]
+struct OpenConnections {
+    by_number: BTreeMap<u64, OpenConnection>,
+    next: u64,
+}
+
+struct OpenConnection {
+    /// When something was sent last, or it was accepted.
+    sent: Instant,
+    displaced: CancellationToken,
+}
+
+impl OpenConnections {
+    /// A place for a connection, and when it has to give it up.
+    fn admit(&mut self) -> (u64, CancellationToken) {
+        if self.by_number.len() >= MAX_CONNECTIONS {
+            let silent = self.by_number.iter().min_by_key(|(_, open)| open.sent);
+            if let Some(number) = silent.map(|(number, _)| *number)
+                && let Some(silent) = self.by_number.remove(&number)
+            {
+                silent.displaced.cancel();
+            }
+        }
+        let (number, displaced) = (self.next, CancellationToken::new());
+        self.next += 1;
+        let open = OpenConnection {
+            sent: Instant::now(),
+            displaced: displaced.clone(),
+        };
+        self.by_number.insert(number, open);
+        (number, displaced)
+    }
 }
 
 impl LimitedListener {
     pub(super) fn new(listener: TcpListener) -> Self {
-        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        Self { listener, places }
+        let open = Arc::default();
+        Self { listener, open }
     }
 }
 
@@ -43,15 +83,15 @@ impl Listener for LimitedListener {
 
     async fn accept(&mut self) -> (PageConnection, SocketAddr) {
         loop {
-            // The semaphore is never closed.
-            let place = Arc::clone(&self.places).acquire_owned().await.ok();
             match self.listener.accept().await {
                 Ok((stream, source)) => {
-                    let silence = Box::pin(sleep(SILENCE));
+                    let (number, displaced) = lock(&self.open).admit();
                     let connection = PageConnection {
                         stream,
-                        silence,
-                        _place: place,
+                        silence: Box::pin(sleep(SILENCE)),
+                        displaced: Box::pin(displaced.cancelled_owned()),
+                        number,
+                        open: Arc::clone(&self.open),
                     };
                     return (connection, source);
                 }
@@ -69,15 +109,27 @@ impl Listener for LimitedListener {
 pub(super) struct PageConnection {
     stream: TcpStream,
     silence: Pin<Box<Sleep>>,
-    _place: Option<OwnedSemaphorePermit>,
+    displaced: Pin<Box<WaitForCancellationFutureOwned>>,
+    number: u64,
+    open: Arc<Mutex<OpenConnections>>,
 }
 
 impl PageConnection {
     /// Notes what was sent.
     fn sent(&mut self, result: &Poll<io::Result<usize>>) {
         if matches!(result, Poll::Ready(Ok(_))) {
-            self.silence.as_mut().reset(Instant::now() + SILENCE);
+            let now = Instant::now();
+            self.silence.as_mut().reset(now + SILENCE);
+            if let Some(open) = lock(&self.open).by_number.get_mut(&self.number) {
+                open.sent = now;
+            }
         }
+    }
+}
+
+impl Drop for PageConnection {
+    fn drop(&mut self) {
+        lock(&self.open).by_number.remove(&self.number);
     }
 }
 
@@ -88,7 +140,8 @@ impl AsyncRead for PageConnection {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         // First: a request that comes a byte at a time is cut off as well.
-        if self.silence.as_mut().poll(context).is_ready() {
+        let is_displaced = self.displaced.as_mut().poll(context).is_ready();
+        if is_displaced || self.silence.as_mut().poll(context).is_ready() {
             return Poll::Ready(Err(ErrorKind::TimedOut.into()));
         }
         Pin::new(&mut self.stream).poll_read(context, buffer)

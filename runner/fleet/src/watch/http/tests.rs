@@ -104,3 +104,38 @@ fn a_stuck_round_is_not_healthy() {
     assert_eq!(health_of(false).status(), StatusCode::OK);
     assert_eq!(health_of(true).status(), StatusCode::SERVICE_UNAVAILABLE);
 }
+
+/// Streams of events, and connections on which nothing is asked, give way to a health check.
+#[test]
+fn open_connections_do_not_starve_a_health_check() {
+    use std::io::{Read, Write};
+    use std::time::Duration;
+    let settings = HttpSettings {
+        address: "127.0.0.1:0".parse().unwrap(),
+        names: Vec::new(),
+        token: None,
+        is_public: false,
+    };
+    let server = HttpServer::bind(settings).unwrap();
+    let address = server.address();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.spawn(server.serve_routes(router(Arc::new(shared()))));
+    let connect = |request: &str| {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        let limit = Some(Duration::from_secs(10));
+        stream.set_read_timeout(limit).unwrap();
+        let request = request.replace("HOST", &format!("Host: {address}"));
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    };
+    let of_kind = |request: &'static str| (0..40).map(move |_| request);
+    let requests = of_kind("GET /events HTTP/1.1\r\nHOST\r\n\r\n").chain(of_kind("GET /he"));
+    let _open: Vec<_> = requests.map(connect).collect();
+    let mut asked = connect("GET /healthz HTTP/1.1\r\nHOST\r\nConnection: close\r\n\r\n");
+    let mut answer = String::new();
+    asked.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("ok\n"), "{answer}");
+}
