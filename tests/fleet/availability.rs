@@ -10,12 +10,12 @@ use super::{FULL, assert_is_the_simulation, lines, part_of, provision, serve, wa
 use crate::program::{Outcome, Place};
 
 /// Rounds that are recorded so far.
-fn rounds(place: &Place) -> Vec<Value> {
+pub(super) fn rounds(place: &Place) -> Vec<Value> {
     lines(&place.path("served/participation.jsonl"))
 }
 
 /// Rounds that are charged so far.
-fn charges(place: &Place) -> usize {
+pub(super) fn charges(place: &Place) -> usize {
     let ledger = lines(&place.path("served/ledger.jsonl"));
     let charges = ledger.iter().filter(|line| line["event"].is_object());
     charges.count()
@@ -101,6 +101,31 @@ fn a_run_that_no_device_joins_spends_nothing_and_can_be_resumed() {
     let outcome = wait(place.start(resume), resume).success();
     assert_eq!(outcome.json()["rounds"], 3, "{outcome}");
     assert_is_the_simulation(&place, "served");
+}
+
+/// The rounds until then are released: their model and their report are there.
+#[test]
+fn a_run_that_gives_up_leaves_its_results() {
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --set rounds=500 --budget 1000"));
+    let arguments = logging(500, "1s", "--give-up-after 2s");
+    let devices = Device::start_all(&place, 0..4);
+    let coordinator = place.start(&arguments);
+    wait_until(|| rounds(&place).len() > 3);
+    drop(devices);
+    let outcome = wait(coordinator, &arguments);
+    assert_eq!(outcome.code, Some(1), "{outcome}");
+    let error = outcome.stderr.lines().last().unwrap_or_default();
+    let sentence = "error: no device has been connected for 2s";
+    assert!(error.starts_with(sentence), "{outcome}");
+    assert!(error.contains("--resume served"), "{outcome}");
+    let done = rounds(&place).len();
+    assert_eq!(outcome.json()["rounds"], done, "{outcome}");
+    assert_eq!(charges(&place), done);
+    for file in ["model.safetensors", "privacy.json", "report.html"] {
+        assert!(place.path("served").join(file).is_file(), "{file}");
+    }
+    place.smolfed("account --verify served").success();
 }
 
 /// One of four devices is less than half, unless the operator says that it is enough.

@@ -54,7 +54,7 @@ class RunResult:
         All of them, where devices send other messages as well.
     model : dict of arrays
         The shared parameters, by the names and in the shapes of ``model.safetensors``.
-    ending : {"done", "interrupted", "over-budget"}
+    ending : {"done", "interrupted", "over-budget", "gave-up"}
         How the run ended.
     path : str or None
         The run directory, if it has one.

@@ -233,7 +233,7 @@ def _execute(
     for sentence in sentences if warn else []:
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
     result = RunResult(outcome)
-    if result.ending == "over-budget":
+    if result.ending in ("over-budget", "gave-up"):
         warnings.warn(str(outcome.ending[1]), RuntimeWarning, stacklevel=3)
     return result
 

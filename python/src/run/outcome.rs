@@ -42,6 +42,7 @@ impl Outcome {
             Ending::Done => ("done", None),
             Ending::Interrupted => ("interrupted", None),
             Ending::OverBudget(error) => ("over-budget", Some(error.to_string())),
+            Ending::GaveUp(error) => ("gave-up", Some(error.to_string())),
         };
         let preprocessing = Preprocessing::new(experiment, federation);
         // A method may share no model, or only a part of one.
@@ -101,7 +102,7 @@ impl Outcome {
         py.detach(|| report::render(&self.input))
     }
 
-    /// "done", "interrupted" or "over-budget", with the reason.
+    /// "done", "interrupted", "over-budget" or "gave-up", with the reason.
     #[getter]
     fn ending(&self) -> (&'static str, Option<String>) {
         self.ending.clone()

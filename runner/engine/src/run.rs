@@ -119,6 +119,9 @@ pub enum Ending {
     Interrupted,
     /// The next round would have exceeded the limit on ε.
     OverBudget(Box<RunError>),
+    /// After some rounds, devices or a helper could not be waited for any longer. The next round
+    /// was not charged.
+    GaveUp(Box<RunError>),
 }
 
 /// What a run leaves in memory.
@@ -466,7 +469,14 @@ impl RunSession<'_> {
             if control.stop.load(Ordering::Relaxed) {
                 return Ok(Ending::Interrupted);
             }
-            ready?;
+            match ready {
+                Ok(()) => {}
+                // There are results to leave.
+                Err(error) if self.training.round() > 0 => {
+                    return Ok(Ending::GaveUp(Box::new(error.into())));
+                }
+                Err(error) => return Err(error.into()),
+            }
             let record = match self.round(source) {
                 Ok(record) => record,
                 Err(error) if error.is_over_budget() => {

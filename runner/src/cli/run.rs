@@ -347,6 +347,7 @@ pub(super) fn conclude(
             dir.path().display()
         ))),
         Ending::OverBudget(error) => Err(CliError::Stopped(error.to_string())),
+        Ending::GaveUp(error) => Err(explain(*error, dir.path(), command)),
     }
 }
 

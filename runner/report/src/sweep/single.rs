@@ -77,6 +77,6 @@ pub(super) fn run_to_the_end(
     match result.ending {
         Ending::Done => Ok(result),
         Ending::Interrupted => Err("the run was interrupted".to_owned()),
-        Ending::OverBudget(error) => Err(error.to_string()),
+        Ending::OverBudget(error) | Ending::GaveUp(error) => Err(error.to_string()),
     }
 }
