@@ -20,7 +20,7 @@ pub mod service;
 pub mod slot;
 pub mod store;
 #[cfg(feature = "page")]
-mod watch;
+pub(crate) mod watch;
 
 use std::sync::Arc;
 

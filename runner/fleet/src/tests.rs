@@ -27,6 +27,8 @@ use smolfed_release::ReceivedUpdate;
 
 mod handshake;
 mod harness;
+#[cfg(feature = "page")]
+mod metrics;
 mod presence;
 mod recipes;
 mod reconnected;

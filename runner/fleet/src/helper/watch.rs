@@ -12,6 +12,8 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
 use super::server::Server;
+use super::service::Tally;
+use crate::helper_link::message::HelperState;
 use crate::lock::lock;
 use crate::watch::metrics::{CONTENT_TYPE, by_reason, counter, gauge};
 
@@ -25,64 +27,38 @@ pub fn routes(server: Arc<Server>) -> Router {
 
 async fn prometheus(State(server): State<Arc<Server>>) -> Response {
     // An answer locks the service for seconds: others wait elsewhere than on the event loop.
-    let text = tokio::task::block_in_place(|| text(&server));
+    let text = tokio::task::block_in_place(|| {
+        let (state, tally) = {
+            let service = lock(server.service());
+            (service.state(), service.tally().clone())
+        };
+        text(&state, &tally, server.is_connected())
+    });
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response()
 }
 
 /// The figures in OpenMetrics text.
-fn text(server: &Server) -> String {
-    let connected = f64::from(u8::from(server.is_connected()));
-    let (state, tally) = {
-        let service = lock(server.service());
-        (service.state(), service.tally().clone())
-    };
+#[rustfmt::skip]
+pub(crate) fn text(state: &HelperState, tally: &Tally, is_connected: bool) -> String {
+    let connected = f64::from(u8::from(is_connected));
     let mut metrics = Registry::with_prefix("smolfed_helper");
     for (name, help, value) in [
-        (
-            "connected",
-            "1 while a coordinator is connected",
-            Some(connected),
-        ),
-        (
-            "devices",
-            "Devices with mask keys",
-            Some(state.devices.into()),
-        ),
-        (
-            "rounds_left",
-            "Rounds that would be answered yet",
-            Some(state.rounds_left.into()),
-        ),
-        (
-            "last_round",
-            "The last round that was answered",
-            state.last.map(f64::from),
-        ),
+        ("connected", "1 while a coordinator is connected", Some(connected)),
+        ("devices", "Devices with mask keys", Some(state.devices.into())),
+        ("rounds_left", "Rounds that would be answered yet", Some(state.rounds_left.into())),
+        ("last_round", "The last round that was answered", state.last.map(f64::from)),
     ] {
         gauge(&mut metrics, name, help, value);
     }
     for (name, help, value) in [
         ("answers", "Answers that were recorded", tally.answered),
-        (
-            "answers_repeated",
-            "Answers that were given again",
-            tally.repeated,
-        ),
-        (
-            "answers_unrecorded",
-            "Answers that could not be recorded, and were not given",
-            tally.failed,
-        ),
+        ("answers_repeated", "Answers that were given again", tally.repeated),
+        ("answers_unrecorded", "Answers that were not recorded, and not given", tally.failed),
     ] {
         counter(&mut metrics, name, help, value);
     }
     let refused = tally.refused.iter().map(|(reason, count)| (reason, *count));
-    by_reason(
-        &mut metrics,
-        "refusals",
-        "Questions that were refused",
-        refused,
-    );
+    by_reason(&mut metrics, "refusals", "Questions that were refused", refused);
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = encode(&mut text, &metrics);

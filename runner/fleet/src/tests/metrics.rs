@@ -1,0 +1,165 @@
+//! Every metric is documented, and alerts and the dashboard ask for metrics that there are.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::helper::service::Tally as Answers;
+use crate::helper::watch;
+use crate::helper_link::message::HelperState;
+use crate::monitor::{Attendance, Figures, HelperFigures, InProgress, Point, Tally};
+use crate::watch::metrics;
+
+fn read(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A reason with a count: a family without one is not written.
+fn reasons<T: From<u8>>() -> std::collections::BTreeMap<String, T> {
+    [("a reason".to_owned(), 1.into())].into()
+}
+
+/// Figures of which none is missing.
+fn all_figures() -> Figures {
+    let tally = Tally {
+        drawn: 1,
+        answered: 1,
+        missing: reasons(),
+        seconds: 1.0,
+    };
+    let epsilon = Some(1.0);
+    Figures {
+        run: "test".to_owned(),
+        state: "running",
+        pauses: 1,
+        rounds: 1,
+        done: 1,
+        burned: 1,
+        epsilon,
+        epsilon_planned: epsilon,
+        epsilon_is_upper_bound: Some(true),
+        epsilon_limit: epsilon,
+        delta: Some(1e-5),
+        latest: Some(Point {
+            round: 0,
+            accuracy: Some(1.0),
+            rmse: Some(1.0),
+            epsilon,
+        }),
+        devices: 1,
+        connected: 1,
+        needed: 1,
+        second_sessions: 1,
+        unattributed: reasons(),
+        helpers: Some(HelperFigures {
+            count: 1,
+            connected: 1,
+            lost: reasons(),
+        }),
+        attendance: Some(Attendance {
+            current: Some(InProgress {
+                seconds: 1.0,
+                timeout: 1.0,
+                drawn: 1,
+                awaited: 1,
+            }),
+            last: Some(tally.clone()),
+            total: tally,
+            rounds_without_updates: 1,
+            updates_per_second: Some(1.0),
+            refused: reasons(),
+        }),
+    }
+}
+
+/// The names of all metrics of a coordinator and of a helper.
+fn exported() -> BTreeSet<String> {
+    let state = HelperState {
+        last: Some(1),
+        ..HelperState::default()
+    };
+    let answers = Answers {
+        refused: reasons(),
+        ..Answers::default()
+    };
+    let text = metrics::text(&all_figures()) + &watch::text(&state, &answers, true);
+    let samples = text.lines().filter(|line| !line.starts_with('#'));
+    let names = samples.filter_map(|line| line.split([' ', '{']).next());
+    names.map(str::to_owned).collect()
+}
+
+/// The names in a text: `smolfed_` and what follows.
+fn names(text: &str) -> BTreeSet<String> {
+    let is_of_name = |c: char| c.is_ascii_lowercase() || c == '_';
+    let starts = text.match_indices("smolfed_").map(|(at, _)| &text[at..]);
+    let names = starts.map(|rest| rest.split(|c| !is_of_name(c)).next().unwrap_or(rest));
+    names.map(str::to_owned).collect()
+}
+
+/// The names in the tables of a page, in which `_b` after `smolfed_a` stands for `smolfed_b`.
+fn documented(page: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for row in page.lines().filter(|row| row.starts_with("| `smolfed_")) {
+        let cell = row.split('|').nth(1).unwrap_or_default();
+        let quoted = cell.split('`').skip(1).step_by(2);
+        let helper = "smolfed_helper_";
+        let (mut is_first, mut prefix) = (true, "smolfed");
+        for name in quoted.map(|name| name.split('{').next().unwrap_or(name)) {
+            if is_first && name.starts_with(helper) {
+                prefix = "smolfed_helper";
+            }
+            is_first = false;
+            match name.starts_with('_') {
+                true => names.insert(format!("{prefix}{name}")),
+                false => names.insert(name.to_owned()),
+            };
+        }
+    }
+    names
+}
+
+#[test]
+fn every_metric_is_documented_and_every_documented_metric_is_there() {
+    assert_eq!(documented(&read("docs/operating.md")), exported());
+}
+
+#[test]
+fn alerts_and_the_dashboard_ask_for_metrics_that_are_there() {
+    let exported = exported();
+    for (file, at_least) in [
+        ("packaging/prometheus-rules.yml", 10),
+        ("packaging/prometheus-rules-test.yml", 5),
+        ("packaging/grafana-dashboard.json", 25),
+    ] {
+        let asked = names(&read(file));
+        assert!(asked.len() >= at_least, "{file}: {asked:?}");
+        let unknown: Vec<&String> = asked.difference(&exported).collect();
+        assert!(unknown.is_empty(), "{file}: {unknown:?}");
+    }
+}
+
+/// As Grafana reads it: panels do not overlap, and each has a query.
+#[test]
+fn the_dashboard_has_a_place_and_a_query_for_each_panel() {
+    let dashboard = read("packaging/grafana-dashboard.json");
+    let dashboard: serde_json::Value = serde_json::from_str(&dashboard).expect("JSON");
+    let (mut cells, mut ids) = (BTreeSet::new(), BTreeSet::new());
+    for panel in dashboard["panels"].as_array().expect("panels") {
+        assert!(ids.insert(panel["id"].as_u64()), "{panel}");
+        let [x, y, w, h] = ["x", "y", "w", "h"].map(|key| panel["gridPos"][key].as_u64().unwrap());
+        assert!(x + w <= 24, "{panel}");
+        for cell in (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y))) {
+            assert!(cells.insert(cell), "{} overlaps", panel["title"]);
+        }
+        if panel["type"] != "row" {
+            let targets = panel["targets"].as_array().expect("targets");
+            assert!(!targets.is_empty() && targets.iter().all(|x| x["expr"].is_string()));
+            let describes = panel["description"]
+                .as_str()
+                .is_some_and(|text| text.len() > 20);
+            assert!(describes, "{}", panel["title"]);
+        }
+    }
+}
