@@ -28,6 +28,7 @@ pub(crate) mod masked;
 mod mqtt;
 pub(crate) mod networks;
 mod operation;
+mod outage;
 mod page;
 mod personal;
 mod preprocessing;

@@ -38,13 +38,13 @@ impl Helper {
         ))
     }
 
-    fn kill(&mut self) {
+    pub(super) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
     /// Killed, and started again.
-    fn restart(&mut self, place: &Place) {
+    pub(super) fn restart(&mut self, place: &Place) {
         self.kill();
         self.child = Self::spawn(place, self.number, &self.options);
     }

@@ -14,7 +14,7 @@ use crate::program::Place;
 const MOSQUITTO: [&str; 2] = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto"];
 
 /// The program of the broker. Without one the test is skipped, but not where CI is set.
-fn mosquitto() -> Option<PathBuf> {
+pub(super) fn mosquitto() -> Option<PathBuf> {
     let found = MOSQUITTO.map(PathBuf::from);
     let found = found.into_iter().find(|path| path.is_file());
     if found.is_none() {
@@ -25,7 +25,7 @@ fn mosquitto() -> Option<PathBuf> {
 }
 
 /// A broker of this test.
-struct Broker {
+pub(super) struct Broker {
     child: Child,
     program: PathBuf,
     config: PathBuf,
@@ -34,7 +34,7 @@ struct Broker {
 
 impl Broker {
     /// Starts a broker with some more lines in its configuration.
-    fn start(place: &Place, program: PathBuf, options: &str) -> Self {
+    pub(super) fn start(place: &Place, program: PathBuf, options: &str) -> Self {
         let port = free_port();
         place.write(
             "mosquitto.conf",
@@ -63,18 +63,18 @@ impl Broker {
         wait_until(|| std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok());
     }
 
-    fn kill(&mut self) {
+    pub(super) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
     /// The same broker as a new process, which has forgotten everything.
-    fn restart(&mut self) {
+    pub(super) fn restart(&mut self) {
         self.child = Self::spawn(&self.program, &self.config);
         self.wait_until_it_listens();
     }
 
-    fn address(&self) -> String {
+    pub(super) fn address(&self) -> String {
         format!("mqtt:127.0.0.1:{}/tests", self.port)
     }
 }
@@ -92,7 +92,7 @@ fn serve(listen: &str, out: &str, rounds: u32) -> String {
     )
 }
 
-const OPEN: &str = "allow_anonymous true";
+pub(super) const OPEN: &str = "allow_anonymous true";
 
 #[test]
 fn a_round_by_way_of_a_broker_has_the_bits_of_one_over_a_socket() {
