@@ -59,7 +59,7 @@ pub fn check() -> Result<(), Box<dyn Error>> {
 fn trained() -> Result<String, Box<dyn Error>> {
     let smolfed = match std::env::var_os("SMOLFED_BIN") {
         Some(path) => path.into(),
-        None => smolfed()?,
+        None => smolfed(None)?,
     };
     let digits = digits::read(Half::Public)?;
     let dir = tempfile::tempdir()?;

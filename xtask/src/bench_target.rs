@@ -43,7 +43,7 @@ const BEGIN: &str = "<!-- begin: cargo xtask bench-target -->\n";
 const END: &str = "<!-- end -->\n";
 
 pub fn run() -> Result<(), Box<dyn Error>> {
-    let smolfed = smolfed()?;
+    let smolfed = smolfed(None)?;
     let mut boards = vec![];
     for board in BOARDS.iter().filter(|board| board.qemu.is_some()) {
         eprintln!("{}", board.target);

@@ -128,13 +128,16 @@ impl Drop for Running {
     }
 }
 
-/// Builds the program; returns its path.
-pub fn smolfed() -> Result<PathBuf, Box<dyn Error>> {
+/// Builds the program with a cargo feature, if it needs one; returns its path.
+pub fn smolfed(feature: Option<&str>) -> Result<PathBuf, Box<dyn Error>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
         .current_dir(root())
         .args(["build", "--release", "--locked", "-p", "smolfed"]);
+    if let Some(feature) = feature {
+        command.args(["--features", feature]);
+    }
     succeed(&mut command)?;
     let dir = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     Ok(root().join(dir).join("release/smolfed"))

@@ -12,6 +12,7 @@
 //! | `--silent N`, `--garbage MB` | the same with connections of strangers |
 //! | `--kills N` | the books of a coordinator that is killed and resumed |
 //! | `--x25519` | the same with devices that greet with X25519 |
+//! | `--tls` | the same over TLS |
 //! | `--memory` | memory of a connection with a session |
 
 mod books;

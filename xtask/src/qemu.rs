@@ -19,7 +19,7 @@ pub fn run(board: &Board) -> Result<(), Box<dyn Error>> {
         "{}",
         board.print(&programs.join("selftest"), &["-monitor", "none"])?
     );
-    let smolfed = smolfed()?;
+    let smolfed = smolfed(None)?;
     let dir = tempfile::tempdir()?;
     let client = programs.join("client");
     let federation = &Federation::built_in();

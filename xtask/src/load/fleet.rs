@@ -11,6 +11,10 @@ use crate::federation::{Running, smolfed};
 /// Devices of a process at most: each takes two open files, of the 20,000 that systems often allow.
 const DEVICES_A_PROCESS: u32 = 5_000;
 
+/// The certificate of a coordinator that listens with TLS, and its key.
+const CERTIFICATE: &str = "site.pem";
+const KEY: &str = "site.key";
+
 /// A fleet in a folder that goes away with the value.
 pub(super) struct Fleet {
     smolfed: PathBuf,
@@ -22,6 +26,7 @@ pub(super) struct Fleet {
     pub(super) port: u16,
     address: Option<String>,
     has_x25519: bool,
+    has_tls: bool,
 }
 
 /// Folders of devices, one for each process.
@@ -34,7 +39,7 @@ pub(super) struct Shares {
 impl Fleet {
     /// Provisions the devices of an experiment.
     pub(super) fn provision(options: &Options, experiment: &str) -> Result<Self, Box<dyn Error>> {
-        let smolfed = smolfed()?;
+        let smolfed = smolfed(options.feature())?;
         let dir = folder()?;
         fs::write(dir.path().join("load.toml"), experiment)?;
         let fleet = dir.path().join("fleet");
@@ -50,6 +55,9 @@ impl Fleet {
         if !status.success() {
             return Err(format!("smolfed provision: {status}").into());
         }
+        if options.has_tls {
+            certify(dir.path())?;
+        }
         Ok(Self {
             smolfed,
             run: dir.path().join("run"),
@@ -58,6 +66,7 @@ impl Fleet {
             port: free_port()?,
             address: options.address.clone(),
             has_x25519: options.has_x25519,
+            has_tls: options.has_tls,
         })
     }
 
@@ -72,8 +81,18 @@ impl Fleet {
     }
 
     fn address(&self) -> String {
-        let tcp = || format!("tcp:127.0.0.1:{}", self.port);
-        self.address.clone().unwrap_or_else(tcp)
+        let here = || match self.has_tls {
+            true => format!("tls:localhost:{}", self.port),
+            false => format!("tcp:127.0.0.1:{}", self.port),
+        };
+        self.address.clone().unwrap_or_else(here)
+    }
+
+    /// Options with a file of the certificate each.
+    fn with_certificate(&self, command: &mut Command, files: &[(&str, &str)]) {
+        for (option, file) in files.iter().filter(|_| self.has_tls) {
+            command.arg(option).arg(self.dir.path().join(file));
+        }
     }
 
     /// Starts the coordinator.
@@ -82,6 +101,8 @@ impl Fleet {
         command.arg("serve").arg(self.dir.path().join("load.toml"));
         command.arg("--keys").arg(self.beside_keys(""));
         command.args(["--listen", &self.address(), "--simulated", "0"]);
+        let files = [("--tls-certificate", CERTIFICATE), ("--tls-key", KEY)];
+        self.with_certificate(&mut command, &files);
         command.args(more).arg("--out").arg(&self.run);
         command.stdout(Stdio::null());
         Ok(Running(command.spawn()?))
@@ -99,6 +120,7 @@ impl Fleet {
     pub(super) fn client(&self, share: &Path) -> Result<Running, Box<dyn Error>> {
         let mut command = self.smolfed();
         command.args(["device", "--model", "softmax:64x10"]);
+        self.with_certificate(&mut command, &[("--tls-ca", CERTIFICATE)]);
         command.args(["--connect", &self.address(), "--provision"]);
         command
             .arg(share)
@@ -137,6 +159,23 @@ impl Fleet {
             }
         }
         Ok(share)
+    }
+}
+
+/// A certificate for this machine that is its own authority.
+fn certify(dir: &Path) -> Result<(), Box<dyn Error>> {
+    let options = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
+                   -subj /CN=localhost -addext subjectAltName=DNS:localhost \
+                   -addext basicConstraints=critical,CA:FALSE -keyout";
+    let mut command = Command::new("openssl");
+    command.args(options.split_whitespace()).arg(dir.join(KEY));
+    command.arg("-out").arg(dir.join(CERTIFICATE));
+    let output = command
+        .output()
+        .map_err(|error| format!("openssl (apt-get install openssl): {error}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!("openssl: {}", String::from_utf8_lossy(&output.stderr)).into()),
     }
 }
 

@@ -33,12 +33,14 @@ pub(super) struct Options {
     pub(super) is_memory: bool,
     /// Whether the devices greet with X25519.
     pub(super) has_x25519: bool,
+    /// Whether they connect over TLS.
+    pub(super) has_tls: bool,
     pub(super) is_json: bool,
 }
 
 const USAGE: &str = "cargo xtask load [--devices N] [--address ADDRESS] [--rounds N] [--stalled N] \
                      [--quorum SHARE] [--timeout 120s] [--silent N] [--garbage MB] [--kills N] \
-                     [--x25519] [--memory] [--json]";
+                     [--x25519] [--tls] [--memory] [--json]";
 
 impl Options {
     pub(super) fn read(arguments: &[&str]) -> Result<Self, Box<dyn Error>> {
@@ -54,6 +56,7 @@ impl Options {
             kills: 0,
             is_memory: false,
             has_x25519: false,
+            has_tls: false,
             is_json: false,
         };
         let mut words = arguments.iter();
@@ -70,12 +73,16 @@ impl Options {
                 "--timeout" => options.timeout = (*words.next().ok_or(USAGE)?).to_owned(),
                 "--memory" => options.is_memory = true,
                 "--x25519" => options.has_x25519 = true,
+                "--tls" => options.has_tls = true,
                 "--json" => options.is_json = true,
                 other => return Err(format!("{other}: {USAGE}").into()),
             }
         }
         if options.stalled >= options.devices {
             return Err("fewer devices than all of them can stall".into());
+        }
+        if options.has_tls && options.address.is_some() {
+            return Err("TLS is measured at a port of this machine: leave `--address` out".into());
         }
         let has_strangers = options.silent > 0 || options.garbage_mb > 0;
         if has_strangers && options.address.is_some() {
@@ -84,6 +91,15 @@ impl Options {
             );
         }
         Ok(options)
+    }
+
+    /// The cargo feature of the program that this takes.
+    pub(super) fn feature(&self) -> Option<&'static str> {
+        let is_mqtt = |address: &String| address.starts_with("mqtt");
+        match self.address.as_ref().is_some_and(is_mqtt) {
+            true => Some("mqtt"),
+            false => self.has_tls.then_some("tls"),
+        }
     }
 
     /// Rounds of the run, with the one in which devices connect.
