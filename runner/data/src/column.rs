@@ -38,6 +38,16 @@ pub struct FeatureColumn {
 }
 
 impl FeatureColumn {
+    /// For each feature, in order, whether it says if a cell is in one category: 0 or 1.
+    pub(crate) fn indicators(&self) -> impl Iterator<Item = bool> + use<> {
+        let (is_indicator, count) = match &self.encoding {
+            Encoding::Number => (false, 1),
+            Encoding::Categories(categories) => (true, categories.len()),
+            Encoding::Time(parts) => (false, parts.len()),
+        };
+        std::iter::repeat_n(is_indicator, count)
+    }
+
     /// Names of the features, in order: the column's, or `column=category` and `column:part`.
     pub fn feature_names(&self) -> Vec<String> {
         let name = &self.name;

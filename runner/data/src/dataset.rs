@@ -307,6 +307,15 @@ impl Dataset {
         &self.names
     }
 
+    /// For each feature whether it is 0 or 1 for a category; empty if no feature is known to be.
+    pub(super) fn indicators(&self) -> Vec<bool> {
+        let columns = self.names.columns.iter();
+        let indicators: Vec<bool> = columns.flat_map(FeatureColumn::indicators).collect();
+        // Columns stay known when other features take the place of theirs.
+        let is_of_columns = indicators.len() == self.feature_count;
+        indicators.into_iter().filter(|_| is_of_columns).collect()
+    }
+
     /// Name of a feature, or its number from 0.
     pub(super) fn feature_name(&self, feature: usize) -> String {
         self.names

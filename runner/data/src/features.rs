@@ -155,17 +155,12 @@ fn ranges(
     columns: &[FeatureColumn],
     bounds: &Bounds,
 ) -> Result<Vec<Option<Range<f32>>>, FeaturesError> {
-    let of_columns = columns.iter().flat_map(|column| {
-        let (is_number, count) = match &column.encoding {
-            Encoding::Number => (true, 1),
-            Encoding::Categories(categories) => (false, categories.len()),
-            Encoding::Time(parts) => (true, parts.len()),
-        };
-        std::iter::repeat_n(is_number, count)
-    });
     let is_number: Vec<bool> = match columns.is_empty() {
         true => vec![true; width],
-        false => of_columns.collect(),
+        false => {
+            let indicators = columns.iter().flat_map(FeatureColumn::indicators);
+            indicators.map(|is_indicator| !is_indicator).collect()
+        }
     };
     let numbers = is_number.iter().filter(|is_number| **is_number).count();
     let mut bounds = bounds.expand(numbers)?.into_iter();
