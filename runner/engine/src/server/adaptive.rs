@@ -12,6 +12,11 @@ use crate::check::{ExperimentError, number, out_of_range};
 use crate::tables::privacy::AdaptiveConfig;
 use smolfed_release::Released;
 
+/// The largest ratio of the clip norm to the initial one, in both directions. Where noise hides the
+/// share of clipped updates, the clip norm takes a random walk, and the noise on the sum of updates
+/// grows with it.
+const FURTHEST: f32 = 100.0;
+
 /// How the clip norm changes from round to round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveClip {
@@ -61,15 +66,25 @@ impl AdaptiveClip {
         Some(excess / self.updates + 0.5)
     }
 
-    /// The clip norm of the next round: within [`SETTING_LIMITS`], which devices accept.
+    /// The clip norm of the next round: within [`Self::limits`]. A share beyond 0 to 1 is noise,
+    /// and counts as 0 or 1.
     #[must_use]
     pub fn next(&self, clip_norm: ClipNorm, unclipped_share: f64) -> ClipNorm {
+        let share = unclipped_share.clamp(0.0, 1.0);
         // libm's: the same bits on every machine.
-        let factor = libm::exp(-self.learning_rate * (unclipped_share - self.quantile));
-        let (min, max) = (*SETTING_LIMITS.start(), *SETTING_LIMITS.end());
-        let next = f64::from(clip_norm.get()) * factor;
-        let next = next.clamp(f64::from(min), f64::from(max)) as f32;
+        let factor = libm::exp(-self.learning_rate * (share - self.quantile));
+        let [floor, cap] = self.limits().map(f64::from);
+        let next = (f64::from(clip_norm.get()) * factor).clamp(floor, cap) as f32;
         ClipNorm::new(next).unwrap_or(clip_norm)
+    }
+
+    /// Floor and cap of the clip norm: a hundredth of the initial one and a hundred times that,
+    /// within [`SETTING_LIMITS`], which devices accept.
+    #[must_use]
+    pub fn limits(&self) -> [f32; 2] {
+        let (min, max) = (*SETTING_LIMITS.start(), *SETTING_LIMITS.end());
+        let initial = self.initial.get();
+        [(initial / FURTHEST).max(min), (initial * FURTHEST).min(max)]
     }
 }
 
@@ -91,7 +106,7 @@ mod tests {
     #[test]
     fn without_noise_it_ends_at_the_quantile_of_the_norms() {
         let norms: Vec<f32> = (1..=200).map(|k| k as f32 / 100.0).collect();
-        for (quantile, initial) in [(0.5, 0.1), (0.5, 30.0), (0.2, 1e-3), (0.9, 0.5)] {
+        for (quantile, initial) in [(0.5, 0.1), (0.5, 9.0), (0.2, 1e-3), (0.9, 0.5)] {
             let adaptive = adaptive(quantile, 0.2);
             let mut clip_norm = ClipNorm::new(initial).unwrap();
             for _ in 0..400 {
@@ -120,14 +135,36 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_noise_is_devices_accept_the_next_clip_norm() {
-        let adaptive = adaptive(0.5, 10.0);
-        for share in [f64::MIN, -1e9, -3.0, 7.0, 1e9, f64::MAX] {
-            let mut clip_norm = adaptive.initial;
-            for _ in 0..3 {
-                clip_norm = adaptive.next(clip_norm, share);
-                assert!(SETTING_LIMITS.contains(&clip_norm.get()), "{share}");
+    fn whatever_the_noise_is_the_clip_norm_stays_near_the_initial_one() {
+        for initial in [0.1, *SETTING_LIMITS.start(), *SETTING_LIMITS.end()] {
+            let mut adaptive = adaptive(0.5, 10.0);
+            adaptive.initial = ClipNorm::new(initial).unwrap();
+            for share in [f64::MIN, -1e9, -3.0, 7.0, 1e9, f64::MAX] {
+                let mut clip_norm = adaptive.initial;
+                for _ in 0..3 {
+                    clip_norm = adaptive.next(clip_norm, share);
+                    let clip_norm = clip_norm.get();
+                    assert!(
+                        SETTING_LIMITS.contains(&clip_norm),
+                        "{share}: devices accept it"
+                    );
+                    assert!(
+                        (initial / 101.0..=initial * 101.0).contains(&clip_norm),
+                        "{share}"
+                    );
+                }
             }
+        }
+    }
+
+    /// With noise of three times the cohort on the number of clipped updates, as 15 devices have
+    /// at ε = 1. A share beyond 0 to 1 does not count more than 0 or 1.
+    #[test]
+    fn a_round_whose_bits_are_noise_changes_the_clip_norm_by_a_tenth() {
+        let adaptive = adaptive(0.5, 0.2);
+        for share in [-3.0, 4.0, 1e3] {
+            let next = adaptive.next(adaptive.initial, share).get() / 0.1;
+            assert!((0.9..1.11).contains(&next), "{share}: {next}");
         }
     }
 }
