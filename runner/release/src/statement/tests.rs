@@ -126,6 +126,26 @@ fn a_line_has_what_a_figure_must_not_go_without() {
     assert!(line.starts_with("no finite epsilon holds at delta = 10⁻⁴ for one device, the server"));
 }
 
+/// 2 devices have δ = 1/N^1.1 = 0.47, and a promise that holds with probability 0.53.
+#[test]
+fn a_large_delta_is_named_in_the_line() {
+    let line = |delta| state(event(poisson(), 1.0), delta).in_one_line();
+    let devices = state(event(poisson(), 1.0), 1e-4).devices;
+    let remedy = if devices < 1000 {
+        "1e-3"
+    } else {
+        "\"1/N^1.1\""
+    };
+    let caution = format!("(large: set `privacy.delta` to {remedy} or less) for one device");
+    // The last one is small, and not below one over the number of devices.
+    for delta in [0.011, 0.4665, 1.0 / f64::from(devices)] {
+        assert!(line(delta).contains(&caution), "{}", line(delta));
+    }
+    for delta in [1e-9, 0.9 / f64::from(devices).max(91.0)] {
+        assert!(!line(delta).contains("large"), "{}", line(delta));
+    }
+}
+
 #[test]
 fn no_noise_is_stated_as_no_guarantee() {
     let words = state(event(poisson(), 0.0), 1e-4).in_words();

@@ -10,6 +10,9 @@ use crate::number::{lower, upper};
 
 use super::{Adjacency, EstimateKind, PrivacyStatement, PrivacyUnit, Subject, TrustModel};
 
+/// A δ above this is named in the line of a statement.
+const LARGE_DELTA: f64 = 1e-2;
+
 impl PrivacyStatement {
     /// The statement as a few sentences for a reader who knows no formulas.
     #[must_use]
@@ -44,19 +47,34 @@ impl PrivacyStatement {
             TrustModel::Local => "the server is not trusted",
             TrustModel::Distributed(_) => "no party sees an update",
         };
-        let delta = upper(self.delta.get(), 4);
+        let (delta, caution) = (upper(self.delta.get(), 4), self.caution());
         let (accountant, adjacency) = (&self.accountant, self.adjacency.name());
         let basis = format!("`{accountant}`, {adjacency}");
         let figure = match self.epsilon.is_infinite() {
-            true => format!("no finite epsilon holds at delta = {delta} for one {unit}"),
+            true => {
+                format!("no finite epsilon holds at delta = {delta}{caution} for one {unit}")
+            }
             false => format!(
-                "epsilon = {} at delta = {delta} for one {unit}, {}{}",
+                "epsilon = {} at delta = {delta}{caution} for one {unit}, {}{}",
                 upper(self.epsilon, 5),
                 self.worth(),
                 self.conditions_in_brief()
             ),
         };
         format!("{about}{figure}, {trust} ({basis})")
+    }
+
+    /// That δ is too large for its ε to say much: with probability δ, nothing is promised.
+    /// `1/N^1.1` is as large as that for few devices.
+    fn caution(&self) -> &'static str {
+        let is_dangerous =
+            self.unit == PrivacyUnit::Device && self.delta.is_dangerous(self.devices);
+        match (self.delta.get() > LARGE_DELTA, is_dangerous) {
+            (false, false) => "",
+            // Below 1/N for fewer than 1,000 devices.
+            _ if self.devices < 1000 => " (large: set `privacy.delta` to 1e-3 or less)",
+            _ => " (large: set `privacy.delta` to \"1/N^1.1\" or less)",
+        }
     }
 
     /// The conditions, to follow what the figure is worth: those of a bound, or what a figure does
