@@ -44,7 +44,7 @@ pub use smolfed_data as data;
 pub use smolfed_engine::{
     arithmetic, attendance, audit, config, denoise, evaluation, experiment, layout, method,
     of_linear_scores, of_task, on_samples, preprocessing, ranks, representation, round, run,
-    run_files, server, source, tables, task,
+    run_files, server, source, suggested, tables, task,
 };
 pub use smolfed_fleet as fleet;
 pub use smolfed_fleet::{device, helper};

@@ -12,26 +12,18 @@ use smolfed_data::reads::List;
 use smolfed_data::suggestion::{Suggestion, Use};
 use smolfed_data::table::profile::Profile;
 use smolfed_data::table::{TableFormat, quoted_key};
+use smolfed_engine::suggested::{BATCH_SIZE, FEW_DEVICES, Suggested, norm_bound};
 
 /// Rows of a device where the file names no devices, and bounds for their number.
 const ROWS_PER_DEVICE: usize = 10;
 const DEALT_DEVICES: std::ops::RangeInclusive<usize> = 2..=1000;
 
-/// Fewer devices than these, and the noise that hides one of them hides much of what all have in
-/// common.
-const FEW_DEVICES: u32 = 50;
-
 /// Columns of a line.
 const WIDTH: usize = 96;
 
-/// Local training: a few short passes, since devices have few samples and differ.
-const EPOCHS: u32 = 2;
-const BATCH_SIZE: u32 = 10;
+/// Step sizes where none follows from the length of a sample.
 const LEARNING_RATE: f64 = 0.05;
 const LEARNING_RATE_OF_TEXTS: f64 = 0.5;
-
-/// Devices of a round that are aimed at.
-const COHORT: f64 = 50.0;
 
 /// A `[data]` table as text, with comments.
 #[derive(Clone, Debug)]
@@ -96,7 +88,7 @@ pub fn experiment(name: &str, command: &str, data: DataSection, found: &Inspecti
         devices, median, ..
     } = found.devices;
     let is_grid = !found.facts.axes.is_empty() && found.suggested.is_none();
-    let size = RunSize::for_devices(devices);
+    let size = Suggested::new(devices, Some(median as u64));
     let mut lines = Lines::head(command, &data.notes, devices);
     lines.key("name", quoted(name), "");
     let (method, about) = match is_grid {
@@ -111,7 +103,7 @@ pub fn experiment(name: &str, command: &str, data: DataSection, found: &Inspecti
     lines.key("rounds", size.rounds, "");
     lines.table("data");
     lines.0 += &data.text;
-    lines.found(found);
+    let is_shortened = lines.found(found) || has_norm_bound(found);
     if let Some(features) = &found.suggested {
         lines.features(features);
     }
@@ -121,44 +113,33 @@ pub fn experiment(name: &str, command: &str, data: DataSection, found: &Inspecti
     }
     lines.cohort(&size, devices);
     lines.table("train");
-    let about = format!("passes over the samples of a device: in the median, it has {median}");
-    lines.key("epochs", EPOCHS, &about);
+    let about = format!(
+        "passes over a device's samples. In the median it has {median}, and no epsilon covers that"
+    );
+    lines.key("epochs", size.epochs, &about);
     lines.key("batch_size", BATCH_SIZE, "");
-    match (&found.suggested, symbols) {
-        (Some(_), _) => lines.key("learning_rate", quoted("auto"), "from the features' length"),
-        (None, Some(_)) => lines.key("learning_rate", LEARNING_RATE_OF_TEXTS, ""),
-        (None, None) => lines.key("learning_rate", LEARNING_RATE, ""),
+    match (is_shortened || found.suggested.is_some(), symbols) {
+        (true, _) => {
+            let about = "the step that follows from the largest length of a sample";
+            lines.key("learning_rate", quoted("auto"), about);
+        }
+        (false, Some(_)) => lines.key("learning_rate", LEARNING_RATE_OF_TEXTS, ""),
+        (false, None) => lines.key("learning_rate", LEARNING_RATE, ""),
     }
     lines.key("clip", quoted("final"), "once, after the last step");
     if is_grid {
         lines.table("server");
         lines.key("smoothing_factor", "1.0", "of Laplacian smoothing");
     }
-    lines.privacy(devices);
+    lines.privacy(&size, devices);
     lines.0
 }
 
-/// Rounds and cohorts for a number of devices.
-struct RunSize {
-    rounds: u32,
-    /// `None` for all devices in every round.
-    sampling_rate: Option<f64>,
-}
-
-impl RunSize {
-    fn for_devices(devices: u32) -> Self {
-        if devices < FEW_DEVICES {
-            return Self {
-                rounds: 20,
-                sampling_rate: None,
-            };
-        }
-        let rate = (COHORT / f64::from(devices)).clamp(0.01, 0.5);
-        Self {
-            rounds: 60,
-            // Two digits: a number to read.
-            sampling_rate: Some(libm::round(rate * 100.0) / 100.0),
-        }
+/// Whether the data's table shortens samples.
+fn has_norm_bound(found: &Inspection) -> bool {
+    match &found.config.source {
+        SourceConfig::Stored(stored) => stored.norm_bound.is_some(),
+        SourceConfig::Synthetic(_) => false,
     }
 }
 
@@ -189,13 +170,14 @@ impl Lines {
         self.0 += &format!("\n[{name}]\n");
     }
 
-    /// Keys that follow from samples whose table needs no guesses.
-    fn found(&mut self, found: &Inspection) {
+    /// Keys that follow from samples whose table needs no guesses. Returns whether samples are
+    /// shortened.
+    fn found(&mut self, found: &Inspection) -> bool {
         let SourceConfig::Stored(stored) = &found.config.source else {
-            return;
+            return false;
         };
         if matches!(stored.set, StoredSet::Table(_) | StoredSet::Text(_)) {
-            return;
+            return false;
         }
         if let TargetFacts::Classes(classes) = &found.facts.targets
             && stored.set.reads_classes()
@@ -209,9 +191,11 @@ impl Lines {
             self.key("classes", value, "those that occur in the rows");
             self.unconfirmed(List::Classes);
         }
-        if found.facts.maximum.is_none() && found.facts.axes.is_empty() {
+        let has_no_unit = found.facts.maximum.is_none() && found.facts.axes.is_empty();
+        if has_no_unit {
             let about = "of the rows: no epsilon covers them (docs/data.md)";
             self.key("scale", quoted("standardise-features"), about);
+            self.norm_bound(found.facts.feature_count);
         }
         if matches!(found.facts.targets, TargetFacts::Values { .. }) {
             let about = "so that the model begins at the mean; no epsilon covers it, either";
@@ -224,6 +208,7 @@ impl Lines {
                 &format!("x / {maximum:?}, which reads no rows"),
             );
         }
+        has_no_unit
     }
 
     /// Fixed features in the place of pixels.
@@ -241,7 +226,7 @@ impl Lines {
         self.0 += &format!("{layers}\"lstm\"\nhidden = 64\n{layers}\"last\"\n");
     }
 
-    fn cohort(&mut self, size: &RunSize, devices: u32) {
+    fn cohort(&mut self, size: &Suggested, devices: u32) {
         self.table("cohort");
         let Some(rate) = size.sampling_rate else {
             return self.key("sampling", quoted("full"), "all devices in every round");
@@ -253,15 +238,24 @@ impl Lines {
         self.key("sampling_rate", rate, &about);
     }
 
-    fn privacy(&mut self, devices: u32) {
+    fn privacy(&mut self, size: &Suggested, devices: u32) {
         self.table("privacy");
         let about = "for all rounds together; smaller is more private";
         self.key("epsilon", "8.0", about);
         let delta = libm::pow(f64::from(devices), -1.1);
         let about = format!("{delta:.1e}, below 1 / {devices}");
         self.key("delta", quoted("1/N^1.1"), &about);
-        let about = "the bound on an update follows the median, and is covered by epsilon";
-        self.key("clip_norm", quoted("adaptive"), about);
+        match size.clip_norm {
+            Some(clip_norm) => {
+                let about = "the bound on an update: fixed, as noise would lead an adaptive one of \
+                             few devices astray";
+                self.key("clip_norm", clip_norm, about);
+            }
+            None => {
+                let about = "the bound on an update follows the median, and is covered by epsilon";
+                self.key("clip_norm", quoted("adaptive"), about);
+            }
+        }
     }
 
     /// A list of the rows, which no ε covers until the user confirms that it is public.
@@ -336,12 +330,23 @@ impl Lines {
                      Proved figures need documented ranges: scale = { min = [..], max = [..] }, \
                      one number for each feature, or scale = \"private\" (docs/data.md)";
         self.key("scale", quoted("standardise-features"), about);
+        let features = suggestion
+            .uses
+            .iter()
+            .map(|(_, used)| used.independent_features());
+        self.norm_bound(features.sum());
         if suggestion.task == TaskKind::Regression {
             let about = "so that the model begins at the mean; a documented range reads no rows: \
                          target_scale = { min = .., max = .. }";
             self.key("target_scale", quoted("standardise"), about);
         }
         self.key("test", "0.2", "share of the rows to report on");
+    }
+
+    /// The length of a sample, in which an outlier cannot dominate its device.
+    fn norm_bound(&mut self, features: usize) {
+        let about = "longer samples are shortened to this length, so that no outlier dominates";
+        self.key("norm_bound", format!("{:.1}", norm_bound(features)), about);
     }
 
     /// Columns that are more than numbers.
@@ -459,6 +464,11 @@ mod tests {
             "classes_are_public = false",
             "categories_are_public = false",
             "devices = 8",
+            // x, two categories and two parts of a time: √10 to one digit.
+            "norm_bound = 3.2",
+            "learning_rate = \"auto\"",
+            "epochs = 10",
+            "clip_norm = 0.1",
             "Only 8 devices",
             "# Written by `smolfed init a.csv`",
         ] {
@@ -501,6 +511,8 @@ mod tests {
             "target_scale = \"standardise\"",
             "device_column = \"phone\" # found by its name: each of its 100 values is a device",
             "about 50 of 100 devices",
+            "norm_bound = 1.5",
+            "clip_norm = \"adaptive\"",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }

@@ -79,6 +79,18 @@ pub enum Use {
     Ignored(String),
 }
 
+impl Use {
+    /// How many features vary by themselves: of the categories of a column, one alone is 1.
+    #[must_use]
+    pub fn independent_features(&self) -> usize {
+        match self {
+            Self::Number | Self::Categories(_) => 1,
+            Self::Time(parts) => parts.len(),
+            Self::Label | Self::Device | Self::Unnamed | Self::Ignored(_) => 0,
+        }
+    }
+}
+
 impl fmt::Display for Use {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

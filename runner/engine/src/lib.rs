@@ -5,6 +5,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | [`suggested`] | settings that suit the sizes of a federation |
 //! | [`ranks`] | processes that share a run, and what they exchange |
 //! | [`combinations`] | which settings exclude each other |
 //! | [`layout`], [`denoise`] | the tensors of a model; denoisers of the noisy average |
@@ -50,5 +51,6 @@ pub mod run;
 pub mod run_files;
 pub mod server;
 pub mod source;
+pub mod suggested;
 pub mod tables;
 pub mod task;

@@ -1,0 +1,108 @@
+//! Training and privacy for data of which only sizes are known: the defaults of `smolfed init` and
+//! of the estimators in Python.
+//!
+//! They follow from the number of devices, the number of features and, in `smolfed init` alone, the
+//! samples of a device in the median: no ε covers that number, and an estimator must not read it
+//! unasked. None of them buys accuracy with privacy: ε, δ, adjacency and accountant are the user's.
+
+/// Fewer devices than these, and all of them take part in every round. Noise then hides much of
+/// what an adaptive clip norm would follow, so that it is fixed.
+pub const FEW_DEVICES: u32 = 50;
+
+/// Devices of a round that are aimed at.
+const COHORT: f64 = 50.0;
+
+/// Rounds of few and of many devices.
+const ROUNDS: [u32; 2] = [20, 60];
+
+/// Samples of a local step.
+pub const BATCH_SIZE: u32 = 10;
+
+/// Local steps of a round that are aimed at, and bounds for the passes over a device's samples that
+/// this takes. With fewer steps, the step size that follows from the length of a sample is too
+/// small; with more, devices drift apart.
+const LOCAL_STEPS: u64 = 10;
+const EPOCHS: [u64; 2] = [2, 10];
+
+/// Passes where the samples of a device are not to be counted.
+const USUAL_EPOCHS: u32 = 5;
+
+/// The clip norm of few devices.
+const CLIP_NORM: f64 = 0.1;
+
+/// Settings that suit the sizes of a federation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Suggested {
+    /// T.
+    pub rounds: u32,
+    /// The share of the devices in a round; `None` for all of them.
+    pub sampling_rate: Option<f64>,
+    /// Passes over the samples of a device.
+    pub epochs: u32,
+    /// L; `None` for an adaptive one.
+    pub clip_norm: Option<f64>,
+}
+
+impl Suggested {
+    /// For so many devices, of which the one in the median has so many samples; `None` if
+    /// that number must not be read.
+    #[must_use]
+    pub fn new(devices: u32, samples: Option<u64>) -> Self {
+        let is_few = devices < FEW_DEVICES;
+        let rate = (COHORT / f64::from(devices)).clamp(0.01, 0.5);
+        let epochs = |samples: u64| {
+            let steps = samples.div_ceil(BATCH_SIZE.into()).max(1);
+            LOCAL_STEPS.div_ceil(steps).clamp(EPOCHS[0], EPOCHS[1]) as u32
+        };
+        Self {
+            rounds: ROUNDS[usize::from(!is_few)],
+            // Two digits: a number to read.
+            sampling_rate: (!is_few).then(|| libm::round(rate * 100.0) / 100.0),
+            epochs: samples.map_or(USUAL_EPOCHS, epochs),
+            clip_norm: is_few.then_some(CLIP_NORM),
+        }
+    }
+}
+
+/// The length to which samples of so many standardised features are shortened, as
+/// `data.norm_bound`: √2 times the length of a typical one, to one digit. A category counts as one
+/// feature, however many there are.
+#[must_use]
+pub fn norm_bound(features: usize) -> f64 {
+    libm::ceil(libm::sqrt(2.0 * features as f64) * 10.0) / 10.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cohorts_and_passes_follow_from_sizes() {
+        let few = Suggested::new(49, Some(8));
+        assert_eq!((few.rounds, few.sampling_rate), (20, None));
+        assert_eq!((few.epochs, few.clip_norm), (10, Some(CLIP_NORM)));
+        let many = Suggested::new(210, Some(45));
+        assert_eq!((many.rounds, many.sampling_rate), (60, Some(0.24)));
+        assert_eq!((many.epochs, many.clip_norm), (2, None));
+        for (samples, epochs) in [(0, 10), (1, 10), (11, 5), (30, 4), (1_000_000, 2)] {
+            assert_eq!(
+                Suggested::new(100, Some(samples)).epochs,
+                epochs,
+                "{samples}"
+            );
+        }
+        assert_eq!(Suggested::new(1_000_000, None).sampling_rate, Some(0.01));
+    }
+
+    #[test]
+    fn a_typical_sample_is_not_shortened() {
+        for features in 1..1000 {
+            let typical = (features as f64).sqrt();
+            let bound = norm_bound(features);
+            assert!(
+                bound > 1.4 * typical && bound < 1.42 * typical + 0.1,
+                "{features}"
+            );
+        }
+    }
+}
