@@ -47,11 +47,11 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
         epsilon: float = 4.0,
         *,
         delta: float | str = "1/N^1.1",
-        rounds: int = 30,
-        sampling_rate: float = 0.2,
-        clip_norm: float = 0.5,
-        learning_rate: float = 0.1,
-        epochs: int = 1,
+        rounds: int | None = None,
+        sampling_rate: float | None = None,
+        clip_norm: float | str | None = None,
+        learning_rate: float | str = "auto",
+        epochs: int | None = None,
         batch_size: int = 10,
         smoothing_factor: float = 0.0,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
@@ -75,17 +75,25 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
 
     def _train(self, data: Federation) -> None:
         """Trains on the devices, and keeps what is public."""
+        usual = _native.suggested(data._device_count(), self.n_features_in_)
+        sampling_rate = _given(self.sampling_rate, usual["sampling_rate"])
+        scale: dict[str, Any] = {"scale": _scale(self.bounds)}
+        if self.bounds is None:
+            # With bounds, the length of a sample has one.
+            scale["norm_bound"] = usual["norm_bound"]
         described: dict[str, Any] = {
             "name": type(self).__name__,
             "method": "dp-fed-ls",
             "seed": self._seed(),
-            "rounds": self.rounds,
+            "rounds": _given(self.rounds, usual["rounds"]),
             "evaluate_every": 0,
-            "data": {**data.data_table, "test": 0, "scale": _scale(self.bounds)},
-            "cohort": {"sampling": "poisson", "sampling_rate": self.sampling_rate},
+            "data": {**data.data_table, "test": 0, **scale},
+            "cohort": {"sampling": "full"}
+            if sampling_rate is None
+            else {"sampling": "poisson", "sampling_rate": sampling_rate},
             "train": {
                 "learning_rate": self.learning_rate,
-                "epochs": self.epochs,
+                "epochs": _given(self.epochs, usual["epochs"]),
                 "batch_size": self.batch_size,
                 "clip": "final",
             },
@@ -93,7 +101,7 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
             "privacy": {
                 "epsilon": self.epsilon,
                 "delta": self.delta,
-                "clip_norm": self.clip_norm,
+                "clip_norm": _given(self.clip_norm, usual["clip_norm"]),
             },
         }
         described["data"].update(self._targets())
@@ -151,21 +159,28 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
         The privacy that `fit` costs; the noise is calibrated to it. Infinite for no noise.
     delta : float or str
         A number, or a power of the number of devices.
-    rounds : int
-        Communication rounds.
-    sampling_rate : float
-        Probability with which a device is in a round.
-    clip_norm : float
+    rounds : int, optional
+        Communication rounds. By default, this and the next two follow from the number of devices,
+        as ``smolfed init`` does it.
+    sampling_rate : float, optional
+        Probability with which a device is in a round. By default 50 devices are expected, and all
+        of fewer than 50 take part in every round.
+    clip_norm : float or "adaptive", optional
         Bound on the norm of a device's update.
-    learning_rate, epochs, batch_size
-        Of the local training on each device.
+    learning_rate : float or "auto"
+        Step size. "auto" follows from the bound on the length of a sample.
+    epochs : int, optional
+        Passes over the samples of a device, by default 5.
+    batch_size : int
+        Samples of a local step.
     smoothing_factor : float
         Laplacian smoothing of the noisy average (DP-Fed-LS); 0 for none.
     classes : sequence, optional
         All classes, known beforehand. Without it they are taken from `y`, which no epsilon covers.
     bounds : (low, high), optional
         Bounds of the features, known beforehand: numbers, or one a feature. Values beyond them are
-        clipped. Without it the features are standardised by the rows, which no epsilon covers.
+        clipped. Without it the features are standardised by the rows, which no epsilon covers, and
+        long samples are shortened.
     overrides : dict, optional
         Other keys of the experiment, by their dotted names.
     threads : int, optional
@@ -194,7 +209,7 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
     >>> X, device = rng.uniform(-1, 1, size=(5000, 4)), np.arange(5000) % 500
     >>> y = X[:, 0] > X[:, 1]
     >>> model = FederatedClassifier(
-    ...     epsilon=4, classes=[False, True], bounds=(-1, 1), learning_rate=0.5, random_state=1
+    ...     epsilon=4, classes=[False, True], bounds=(-1, 1), random_state=1
     ... )
     >>> model.fit(X, y, groups=device).score(X, y) > 0.9
     True
@@ -207,11 +222,11 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
         epsilon: float = 4.0,
         *,
         delta: float | str = "1/N^1.1",
-        rounds: int = 30,
-        sampling_rate: float = 0.2,
-        clip_norm: float = 0.5,
-        learning_rate: float = 0.1,
-        epochs: int = 1,
+        rounds: int | None = None,
+        sampling_rate: float | None = None,
+        clip_norm: float | str | None = None,
+        learning_rate: float | str = "auto",
+        epochs: int | None = None,
         batch_size: int = 10,
         smoothing_factor: float = 0.0,
         classes: Sequence[Any] | None = None,
@@ -311,7 +326,7 @@ smoothing_factor, bounds, overrides, threads, random_state
     >>> X, device = rng.uniform(-1, 1, size=(5000, 3)), np.arange(5000) % 500
     >>> y = 3 * X[:, 0] - X[:, 2]
     >>> model = FederatedRegressor(
-    ...     epsilon=4, bounds=(-1, 1), target_bounds=(-4, 4), learning_rate=0.5, random_state=1
+    ...     epsilon=4, bounds=(-1, 1), target_bounds=(-4, 4), random_state=1
     ... )
     >>> model.fit(X, y, groups=device).score(X, y) > 0.9
     True
@@ -324,11 +339,11 @@ smoothing_factor, bounds, overrides, threads, random_state
         epsilon: float = 4.0,
         *,
         delta: float | str = "1/N^1.1",
-        rounds: int = 30,
-        sampling_rate: float = 0.2,
-        clip_norm: float = 0.5,
-        learning_rate: float = 0.1,
-        epochs: int = 1,
+        rounds: int | None = None,
+        sampling_rate: float | None = None,
+        clip_norm: float | str | None = None,
+        learning_rate: float | str = "auto",
+        epochs: int | None = None,
         batch_size: int = 10,
         smoothing_factor: float = 0.0,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
@@ -381,6 +396,10 @@ smoothing_factor, bounds, overrides, threads, random_state
     def _targets(self) -> dict[str, Any]:
         scale = "standardise" if self.target_bounds is None else _scale(self.target_bounds)
         return {"target_scale": scale}
+
+
+def _given(value: Any, usual: Any) -> Any:
+    return usual if value is None else value
 
 
 def _scale(bounds: tuple[ArrayLike, ArrayLike] | None) -> Any:

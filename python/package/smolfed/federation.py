@@ -207,6 +207,11 @@ class Federation:
         """The ``[data]`` table of an experiment on this federation, without its defaults."""
         return dict(self._table)
 
+    def _device_count(self) -> int:
+        """Devices of arrays; each row is one where there are no groups."""
+        assert self._samples is not None, "a data set counts its devices when it is read"
+        return len(self._samples["device_names"]) or len(self._samples["features"])
+
     def __repr__(self) -> str:
         if self._samples is None:
             return f"<Federation: source {self._table['source']}>"

@@ -6,6 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use smolfed::config::{Config, Override};
+use smolfed::suggested::{Suggested, norm_bound};
 use toml::{Table, Value};
 
 use crate::error::{config_error, value_error};
@@ -17,6 +18,27 @@ pub(crate) fn complete(
     overrides: &Bound<'_, PyDict>,
 ) -> PyResult<String> {
     load(experiment, overrides)?.to_toml().map_err(value_error)
+}
+
+/// Settings that suit so many devices and features, for defaults of the estimators: those of
+/// `smolfed init`, but for what follows from the samples of devices.
+#[pyfunction]
+pub(crate) fn suggested(
+    py: Python<'_>,
+    devices: u32,
+    features: usize,
+) -> PyResult<Bound<'_, PyDict>> {
+    let usual = Suggested::new(devices, None);
+    let settings = PyDict::new(py);
+    settings.set_item("rounds", usual.rounds)?;
+    settings.set_item("sampling_rate", usual.sampling_rate)?;
+    settings.set_item("epochs", usual.epochs)?;
+    match usual.clip_norm {
+        Some(clip_norm) => settings.set_item("clip_norm", clip_norm)?,
+        None => settings.set_item("clip_norm", "adaptive")?,
+    }
+    settings.set_item("norm_bound", norm_bound(features))?;
+    Ok(settings)
 }
 
 /// The experiment of a path or of a dictionary; `None` is the built-in one.
