@@ -2,7 +2,18 @@
 
 use super::error::ScaleError;
 
-/// (feature − offset) · multiplier / 2^shift, rounded to the nearest integer, halves up.
+/// (feature − offset) · multiplier / 2^shift, rounded to the nearest integer, and halves away from
+/// zero.
+///
+/// A simulation in integers has the same bits. With F binary places ([`FeatureScale`]), its
+/// `data.scale` is `{ mean = offset, std = 2^(shift + F) / multiplier }`, and [`round_feature`]
+/// rounds and saturates by the same rule. The simulation scales in `f64` and keeps `f32`, so this
+/// holds for features of magnitude below 2²⁴ (all but large energies), and for a shift of at most
+/// 16 to 8 bits or 8 to 16 bits. It holds for any shift if the multiplier is a power of two and
+/// feature − offset is below 2²⁴ as well.
+///
+/// [`FeatureScale`]: crate::fixed_point::FeatureScale
+/// [`round_feature`]: crate::fixed_point::round_feature
 ///
 /// The constants are public: they come from the sensor's range or from public data, never from what
 /// a device measured.
@@ -46,26 +57,28 @@ impl Scale {
         (self.offset, self.multiplier, self.shift)
     }
 
-    /// In 8 bits, from −127 to 127, and whether it was beyond.
+    /// In 8 bits, from −128 to 127, and whether it was beyond.
     #[must_use]
     pub fn to_i8(self, feature: i32) -> (i8, bool) {
-        let (value, is_beyond) = self.within(feature, i8::MAX.into());
+        let (value, is_beyond) = self.within(feature, i8::MIN.into(), i8::MAX.into());
         (value as i8, is_beyond)
     }
 
-    /// In 16 bits, from −32,767 to 32,767, and whether it was beyond.
+    /// In 16 bits, from −32,768 to 32,767, and whether it was beyond.
     #[must_use]
     pub fn to_i16(self, feature: i32) -> (i16, bool) {
-        let (value, is_beyond) = self.within(feature, i16::MAX.into());
+        let (value, is_beyond) = self.within(feature, i16::MIN.into(), i16::MAX.into());
         (value as i16, is_beyond)
     }
 
-    fn within(self, feature: i32, limit: i64) -> (i64, bool) {
+    fn within(self, feature: i32, min: i64, max: i64) -> (i64, bool) {
         // 33 bits, times 16.
         let product = (i64::from(feature) - i64::from(self.offset)) * i64::from(self.multiplier);
-        let half = (1i64 << self.shift) >> 1;
-        let value = (product + half) >> self.shift;
-        let clamped = value.clamp(-limit, limit);
+        let sign = product >> 63;
+        let magnitude = (product ^ sign) - sign;
+        let rounded = (magnitude + ((1 << self.shift) >> 1)) >> self.shift;
+        let value = (rounded ^ sign) - sign;
+        let clamped = value.clamp(min, max);
         (clamped, clamped != value)
     }
 }

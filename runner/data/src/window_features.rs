@@ -113,3 +113,6 @@ impl WindowFeatures {
         Ok(features.into_iter().map(|x| x as f32).collect())
     }
 }
+
+#[cfg(test)]
+mod tests;
