@@ -9,7 +9,7 @@ use crate::{
     model::FixedModel,
     participation::Participation,
     release::{Trained, Training},
-    samples::Samples,
+    samples::{SampleError, Samples, check_features, has_count},
     stream::Purpose,
     train::{Local, LocalTraining, TrainError, TrainReport, Workspace, local_update},
 };
@@ -65,8 +65,25 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
         &self.model
     }
 
+    /// Whether training can use all of these samples. Call it before the ledger records a round:
+    /// training on others gives an update of zeros, and the participation is spent.
+    ///
+    /// # Errors
+    /// [`SampleError`] of the first sample that it cannot use. It describes private data and must
+    /// not leave the device.
+    pub fn check<S: Samples<Target = M::Target>>(&self, samples: &S) -> Result<(), SampleError> {
+        has_count(samples.len(), 1, N)?;
+        (0..samples.len()).try_for_each(|index| {
+            check_features(samples.features(index), self.model.feature_count())?;
+            match self.model.has_target(samples.target(index)) {
+                true => Ok(()),
+                false => Err(SampleError::Target),
+            }
+        })
+    }
+
     /// Trains on `samples` from the global model, as in [`crate::train`], in the round that the
-    /// device's ledger has given.
+    /// device's ledger has given. Samples that [`Self::check`] refuses give an update of zeros.
     ///
     /// What it gives holds the update and shows nothing of it, not even whether there is one: see
     /// [`Trained`].
@@ -78,7 +95,13 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
         settings: &LocalTraining,
     ) -> Trained<'_> {
         let order = &mut participation.streams().open(Purpose::BatchShuffle);
-        let is_trained = self.descend(samples, global, settings, order).is_ok();
+        let is_trained = match self.check(samples) {
+            Ok(()) => self.descend(samples, global, settings, order).is_ok(),
+            Err(_) => {
+                self.update = [0.0; P];
+                false
+            }
+        };
         Trained::new(&mut self.update, &mut self.local, is_trained, participation)
     }
 
@@ -110,6 +133,7 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
         global: &'s [f32; P],
         settings: &'s LocalTraining,
     ) -> Training<'a, 's, M, S> {
+        let is_usable = self.check(samples).is_ok();
         let Self {
             model,
             local,
@@ -129,7 +153,7 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
             global,
             settings,
         };
-        Training::new(local, work, participation)
+        Training::new(local, work, participation, is_usable)
     }
 }
 
@@ -230,5 +254,56 @@ mod tests {
         let error = client.train_unrecorded(&samples, &[f32::NAN; 3], &settings(0.1), &mut rng);
         assert_eq!(error, Err(TrainError::Diverged));
         assert_eq!(client.update(), &[0.0; 3], "nothing is left to be sent");
+    }
+
+    /// What training cannot use gives zeros under the noise, as a device without samples has them.
+    #[test]
+    fn damaged_samples_are_refused_and_give_an_update_of_zeros() {
+        use crate::{params::NoiseMultiplier, release::Release};
+        let features = [1.0, 0.5, -0.5, 2.0, 0.25, -1.0, 0.0, 1.0, 2.0, 3.0];
+        let values = [1.0f32, 2.0, -3.0, 0.5, 1.0];
+        let good = SampleSlice::new(&features[..8], &values[..4], 2).unwrap();
+        let mut broken = features;
+        broken[5] = f32::NAN;
+        let broken = SampleSlice::new(&broken[..8], &values[..4], 2).unwrap();
+        let many = SampleSlice::new(&features, &values, 2).unwrap();
+        let none = SampleSlice::new(&[], &[], 2).unwrap();
+        let targets = [1.0, f32::INFINITY];
+        let targets = SampleSlice::new(&features[..4], &targets, 2).unwrap();
+        let mut client: Client<_, 3, 4, 1> = Client::new(Linear::new(Const::<2>));
+        let grid = Grid::new(ClipNorm::new(0.5).unwrap(), 16).unwrap();
+        let multiplier = NoiseMultiplier::new(1.0).unwrap();
+        assert_eq!(client.check(&good), Ok(()));
+        let released = |client: &mut Client<_, 3, 4, 1>, samples: &SampleSlice<'_, f32>| {
+            let trained = client.train(
+                Participation::new(1, Root::from_seed(5), 2),
+                samples,
+                &[0.5; 3],
+                &settings(0.1),
+            );
+            let released = trained.noise(&grid, multiplier).unwrap();
+            released.values().collect::<std::vec::Vec<i64>>()
+        };
+        let update = released(&mut client, &good);
+        let zeros = released(&mut client, &none);
+        assert_ne!(update, zeros);
+        for (samples, error) in [
+            (&broken, SampleError::NotFinite { feature: 1 }),
+            (&targets, SampleError::Target),
+        ] {
+            assert_eq!(client.check(samples), Err(error));
+        }
+        assert!(matches!(
+            client.check(&many),
+            Err(SampleError::Count { found: 5, .. })
+        ));
+        for samples in [&broken, &many, &targets] {
+            assert_eq!(released(&mut client, samples), zeros);
+            let participation = Participation::new(1, Root::from_seed(5), 2);
+            let settings = settings(0.1);
+            let training = client.begin(participation, samples, &[0.5; 3], &settings);
+            let trained = training.finish().noise(&grid, multiplier).unwrap();
+            assert_eq!(trained.values().collect::<std::vec::Vec<i64>>(), zeros);
+        }
     }
 }

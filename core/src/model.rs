@@ -233,6 +233,9 @@ pub trait Model: Parametric {
 
     /// The prediction from the scores: a value, or the most likely class (the first among equals).
     fn predict(&self, scores: &[f32]) -> Self::Target;
+
+    /// Whether a target is one of the model's classes, or a finite value.
+    fn has_target(&self, target: Self::Target) -> bool;
 }
 
 /// The losses of a model.

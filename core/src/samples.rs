@@ -1,6 +1,17 @@
 //! A device's local data: feature rows with their targets.
+//!
+//! Firmware that measures keeps its samples in a [`SampleBuffer`], which checks each of them. Other
+//! storage is checked as a whole, by [`Session::check`](crate::session::Session::check) or
+//! [`Client::check`](crate::client::Client::check).
 
 use crate::format::{Feature, FeatureScale, round_feature};
+
+mod buffer;
+mod error;
+
+pub use buffer::{Reading, SampleBuffer, SampleTarget};
+pub use error::SampleError;
+pub(crate) use error::{check_features, has_count};
 
 /// Labelled samples of one device, wherever they live: arrays in flash, a ring buffer of sensor
 /// windows, or rows of a data set that many simulated devices share.

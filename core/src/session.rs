@@ -26,6 +26,7 @@ use crate::{
     ledger::Ledger,
     personal::store::{NoStore, PersonalStore},
     progress::Progress,
+    samples::{SampleError, Samples},
     secrets::Secrets,
     stream::Root,
     wire::{message::MAX_WINDOW, refusal::Refusals},
@@ -170,6 +171,23 @@ where
     /// Where the device has its personal model.
     pub const fn store(&mut self) -> &mut K {
         &mut self.conversation.device.store
+    }
+
+    /// Whether a round can train on all of these samples.
+    ///
+    /// Call it before the samples of a round change, or each time that a sample comes in. A round
+    /// with unusable samples declines before the participation is recorded if the device adds no
+    /// noise and no masks. Otherwise a decline would reveal something about the data, so the
+    /// device takes part with an update of zeros, and the participation is spent.
+    ///
+    /// # Errors
+    /// [`SampleError`] of the first sample that training cannot use. It describes private data and
+    /// must not leave the device.
+    pub fn check<S>(&self, samples: &S) -> Result<(), SampleError>
+    where
+        S: Samples<Target = M::Target>,
+    {
+        self.conversation.device.check_samples(samples)
     }
 
     /// Where the session stands.

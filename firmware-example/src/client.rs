@@ -209,7 +209,7 @@ fn run_with<B: Board, const D: usize>(
              firmware-example/boards.rs has its length"
         );
     }
-    let mut windows = Windows::new();
+    let mut windows = Windows::new(classes);
     let mut recipe = [0; MAX_RECIPE_BYTES];
     let recipe = match B::Sensor::RECIPE {
         Some(own) => own.write(&mut recipe),
@@ -266,7 +266,9 @@ fn take_part<B: Board, const D: usize>(
             continue;
         }
         if now != measured_at {
-            data.measure(sensor);
+            // A window that training cannot use is left out. A product would report its sensor,
+            // but not to the coordinator.
+            let _left_out = data.measure(sensor);
             measured_at = now;
         }
         board::sleep_unless(|| line.has_received());
@@ -335,7 +337,7 @@ fn local_data<'a, S: Sense, const D: usize>(
     if has_recipe && (S::RECIPE.is_none() || record.samples.recipe() != recipe) {
         return Err(Refused::Samples);
     }
-    let data = LocalData::new::<S>(&record.samples, has_recipe, windows);
+    let data = LocalData::new::<S>(&record.samples, has_recipe, windows, classes);
     let data = data.ok_or(Refused::Samples)?;
     Ok((data, S::new(classes, record.identity.device)))
 }

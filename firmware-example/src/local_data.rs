@@ -3,7 +3,7 @@
 use smolfed_core::{
     fixed_point::{Feature, FeatureScale},
     provision::{Stored, StoredSamples},
-    samples::Samples,
+    samples::{SampleError, Samples},
 };
 
 use crate::{
@@ -35,6 +35,7 @@ impl<'a, const D: usize, T: Reading> LocalData<'a, D, T> {
         stored: &Stored<'a>,
         has_recipe: bool,
         windows: &'a mut Windows<D, WINDOWS, T>,
+        classes: u16,
     ) -> Option<Self> {
         if stored.is_empty() {
             return Some(Self::Measured(windows));
@@ -47,7 +48,9 @@ impl<'a, const D: usize, T: Reading> LocalData<'a, D, T> {
         if stored.feature_count() != D || stored.len() > MAX_SAMPLES {
             return None;
         }
-        stored.in_place().ok().map(Self::Stored)
+        let samples = stored.in_place().ok()?;
+        let has_classes = (0..samples.len()).all(|index| samples.target(index) < classes);
+        has_classes.then_some(Self::Stored(samples))
     }
 
     /// Features of all samples, if there are windows for them.
@@ -59,19 +62,24 @@ impl<'a, const D: usize, T: Reading> LocalData<'a, D, T> {
         let samples = stored.in_place().ok()?;
         for index in 0..samples.len() {
             let class = samples.target(index);
-            windows.keep(|features| {
+            let kept = windows.keep(|features| {
                 of_stored(&samples, index, features)?;
                 Some(class)
             });
+            kept.ok()?;
         }
         // A sample of another length was not kept.
-        (windows.len() == samples.len()).then_some(Self::Computed(windows))
+        (windows.samples().len() == samples.len()).then_some(Self::Computed(windows))
     }
 
     /// Lets the sensor measure, if its windows are what is trained on.
-    pub fn measure(&mut self, sensor: &mut impl Sense<Value = T>) {
-        if let Self::Measured(windows) = self {
-            windows.measure(sensor);
+    ///
+    /// # Errors
+    /// As [`Windows::measure`].
+    pub fn measure(&mut self, sensor: &mut impl Sense<Value = T>) -> Result<(), SampleError> {
+        match self {
+            Self::Measured(windows) => windows.measure(sensor),
+            Self::Stored(_) | Self::Computed(_) => Ok(()),
         }
     }
 }
@@ -82,16 +90,16 @@ impl<const D: usize, T: Reading> Samples for LocalData<'_, D, T> {
     fn len(&self) -> usize {
         match self {
             Self::Stored(samples) => samples.len(),
-            Self::Measured(windows) => windows.len(),
-            Self::Computed(windows) => windows.len(),
+            Self::Measured(windows) => windows.samples().len(),
+            Self::Computed(windows) => windows.samples().len(),
         }
     }
 
     fn features(&self, index: usize) -> &[f32] {
         match self {
             Self::Stored(samples) => samples.features(index),
-            Self::Measured(windows) => windows.features(index),
-            Self::Computed(windows) => windows.features(index),
+            Self::Measured(windows) => windows.samples().features(index),
+            Self::Computed(windows) => windows.samples().features(index),
         }
     }
 
@@ -103,16 +111,16 @@ impl<const D: usize, T: Reading> Samples for LocalData<'_, D, T> {
     ) -> usize {
         match self {
             Self::Stored(samples) => samples.read_integers::<X>(index, scale, row),
-            Self::Measured(windows) => windows.read_integers::<X>(index, scale, row),
-            Self::Computed(windows) => windows.read_integers::<X>(index, scale, row),
+            Self::Measured(windows) => windows.samples().read_integers::<X>(index, scale, row),
+            Self::Computed(windows) => windows.samples().read_integers::<X>(index, scale, row),
         }
     }
 
     fn target(&self, index: usize) -> u16 {
         match self {
             Self::Stored(samples) => samples.target(index),
-            Self::Measured(windows) => windows.target(index),
-            Self::Computed(windows) => windows.target(index),
+            Self::Measured(windows) => windows.samples().target(index),
+            Self::Computed(windows) => windows.samples().target(index),
         }
     }
 }

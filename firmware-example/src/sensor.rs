@@ -8,10 +8,9 @@
 use core::marker::PhantomData;
 
 use smolfed_core::{
-    fixed_point::{Feature, FeatureScale},
     provision::StoredSamples,
     recipe::Recipe,
-    samples::Samples,
+    samples::{self, SampleBuffer, SampleError},
 };
 
 use crate::{
@@ -20,57 +19,24 @@ use crate::{
 };
 
 /// A value of a window: a number, or an integer in units of 2⁻⁶.
-pub trait Reading: Copy {
-    /// Nothing measured.
-    const ZERO: Self;
-
+pub trait Reading: samples::Reading {
     /// 1 or 0, with the noise of a word of 32 bits, from −1/4 to 1/4.
     fn measured(is_one: bool, word: u32) -> Self;
-
-    /// The values as numbers; none of integers.
-    fn numbers(values: &[Self]) -> &[f32];
-
-    /// Reads the values as integers; returns how many there are.
-    fn read_integers<X: Feature>(values: &[Self], scale: FeatureScale, row: &mut [i32]) -> usize;
 }
 
 impl Reading for f32 {
-    const ZERO: Self = 0.0;
-
     fn measured(is_one: bool, word: u32) -> Self {
         let level = if is_one { 1.0 } else { 0.0 };
         // 24 bits: exact in f32.
         level + ((word >> 8) as Self / 33_554_432.0 - 0.25)
     }
-
-    fn numbers(values: &[Self]) -> &[f32] {
-        values
-    }
-
-    /// Programs with integers keep windows of integers.
-    fn read_integers<X: Feature>(_: &[Self], _: FeatureScale, _: &mut [i32]) -> usize {
-        0
-    }
 }
 
 impl Reading for i8 {
-    const ZERO: Self = 0;
-
     fn measured(is_one: bool, word: u32) -> Self {
         let level = if is_one { 64 } else { 0 };
         // From −16 to 15: no overflow.
         level + ((word >> 27) as Self - 16)
-    }
-
-    fn numbers(_: &[Self]) -> &[f32] {
-        &[]
-    }
-
-    fn read_integers<X: Feature>(values: &[Self], _: FeatureScale, row: &mut [i32]) -> usize {
-        for (place, value) in row.iter_mut().zip(values) {
-            *place = (*value).into();
-        }
-        values.len()
     }
 }
 
@@ -97,77 +63,41 @@ pub trait Sense {
 
 /// The last `WINDOWS` windows of `FEATURES` values, each with its class.
 pub struct Windows<const FEATURES: usize, const WINDOWS: usize, T = f32> {
-    windows: [[T; FEATURES]; WINDOWS],
-    classes: [u16; WINDOWS],
-    /// Windows so far.
-    seen: usize,
+    samples: SampleBuffer<T, u16, FEATURES, WINDOWS>,
 }
 
 impl<const FEATURES: usize, const WINDOWS: usize, T: Reading> Windows<FEATURES, WINDOWS, T> {
-    /// No windows yet.
-    pub const fn new() -> Self {
+    /// No windows yet, of that many classes.
+    pub fn new(classes: u16) -> Self {
         Self {
-            windows: [[T::ZERO; FEATURES]; WINDOWS],
-            classes: [0; WINDOWS],
-            seen: 0,
+            samples: SampleBuffer::of_classes(classes),
         }
     }
 
     /// Lets the sensor measure; a window that is then complete takes the place of the oldest one.
+    ///
+    /// # Errors
+    /// As [`Self::keep`]: the sensor fails.
     #[inline(never)]
-    pub fn measure(&mut self, sensor: &mut impl Sense<Value = T>) {
-        self.keep(|window| sensor.measure(window));
+    pub fn measure(&mut self, sensor: &mut impl Sense<Value = T>) -> Result<(), SampleError> {
+        self.keep(|window| sensor.measure(window))
     }
 
     /// Keeps the window that is written, unless it is not complete, in the place of the oldest one.
-    pub fn keep(&mut self, write: impl FnOnce(&mut [T]) -> Option<u16>) {
-        let index = self.seen.checked_rem(WINDOWS).unwrap_or(0);
-        let (window, class) = (self.windows.get_mut(index), self.classes.get_mut(index));
-        if let (Some(window), Some(class)) = (window, class)
-            && let Some(measured) = write(window)
-        {
-            *class = measured;
-            self.seen += 1;
+    ///
+    /// # Errors
+    /// [`SampleError`] for a window that cannot be trained with, which is left out.
+    pub fn keep(&mut self, write: impl FnOnce(&mut [T]) -> Option<u16>) -> Result<(), SampleError> {
+        let mut window = [T::default(); FEATURES];
+        match write(&mut window) {
+            Some(class) => self.samples.push(&window, class),
+            None => Ok(()),
         }
     }
-}
 
-impl<const FEATURES: usize, const WINDOWS: usize, T: Reading> Default
-    for Windows<FEATURES, WINDOWS, T>
-{
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<const FEATURES: usize, const WINDOWS: usize, T: Reading> Samples
-    for Windows<FEATURES, WINDOWS, T>
-{
-    type Target = u16;
-
-    fn len(&self) -> usize {
-        self.seen.min(WINDOWS)
-    }
-
-    fn features(&self, index: usize) -> &[f32] {
-        self.windows
-            .get(index)
-            .map_or(&[], |window| T::numbers(window))
-    }
-
-    fn read_integers<X: Feature>(
-        &self,
-        index: usize,
-        scale: FeatureScale,
-        row: &mut [i32],
-    ) -> usize {
-        self.windows
-            .get(index)
-            .map_or(0, |window| T::read_integers::<X>(window, scale, row))
-    }
-
-    fn target(&self, index: usize) -> u16 {
-        self.classes.get(index).copied().unwrap_or_default()
+    /// The windows.
+    pub const fn samples(&self) -> &SampleBuffer<T, u16, FEATURES, WINDOWS> {
+        &self.samples
     }
 }
 

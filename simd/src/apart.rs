@@ -102,6 +102,10 @@ impl<M: Model> Model for Apart<M> {
     fn predict(&self, scores: &[f32]) -> Self::Target {
         self.0.predict(scores)
     }
+
+    fn has_target(&self, target: Self::Target) -> bool {
+        self.0.has_target(target)
+    }
 }
 
 /// With the widest vectors of this machine.

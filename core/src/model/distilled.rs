@@ -140,4 +140,8 @@ impl<D: Dim, C: Dim> Model for Distilled<'_, D, C> {
         let class = self.student.predict(scores);
         Labelled { class, row: 0 }
     }
+
+    fn has_target(&self, target: Labelled) -> bool {
+        self.student.has_target(target.class)
+    }
 }

@@ -391,6 +391,11 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
     fn predict(&self, scores: &[f32]) -> u16 {
         softmax::most_likely(scores)
     }
+
+    #[inline(always)]
+    fn has_target(&self, target: u16) -> bool {
+        usize::from(target) < self.output_count()
+    }
 }
 
 impl<const N: usize, const H: usize, const C: usize> FixedModel

@@ -57,6 +57,11 @@ impl<D: Dim> Model for Linear<D> {
     fn predict(&self, scores: &[f32]) -> f32 {
         scores.first().copied().unwrap_or(0.0)
     }
+
+    #[inline(always)]
+    fn has_target(&self, target: f32) -> bool {
+        target.is_finite()
+    }
 }
 
 impl<const N: usize> FixedModel for Linear<Const<N>> {

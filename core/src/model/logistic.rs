@@ -63,6 +63,11 @@ impl<D: Dim> Model for Logistic<D> {
     fn predict(&self, scores: &[f32]) -> u16 {
         u16::from(scores.first().is_some_and(|z| *z > 0.0))
     }
+
+    #[inline(always)]
+    fn has_target(&self, target: u16) -> bool {
+        target < 2
+    }
 }
 
 impl<const N: usize> FixedModel for Logistic<Const<N>> {

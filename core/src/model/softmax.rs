@@ -96,6 +96,11 @@ impl<D: Dim, C: Dim> Model for Softmax<D, C> {
     fn predict(&self, scores: &[f32]) -> u16 {
         most_likely(scores)
     }
+
+    #[inline(always)]
+    fn has_target(&self, target: u16) -> bool {
+        usize::from(target) < self.classes.get()
+    }
 }
 
 /// −ln P(target) from the logits, which become the derivatives of the loss by them.

@@ -14,7 +14,7 @@ use crate::{
 pub struct Training<'a, 's, M, S> {
     local: Local<'s, M, S>,
     work: Workspace<'a>,
-    /// None without samples, or once training has diverged.
+    /// None without usable samples, or once training has diverged.
     descent: Option<Descent>,
     participation: Participation,
     /// Words of the stream of orders that were drawn.
@@ -26,8 +26,10 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Training<'a, '_, M, S> {
         local: Local<'s, M, S>,
         mut work: Workspace<'a>,
         participation: Participation,
+        is_usable: bool,
     ) -> Training<'a, 's, M, S> {
-        let descent = local.begin(&mut work).ok();
+        let begun = is_usable.then(|| local.begin(&mut work).ok());
+        let descent = begun.flatten();
         Training {
             local,
             work,

@@ -11,6 +11,7 @@ use crate::{
     ledger::{Ledger, LedgerError},
     participation::Streams,
     personal::{PersonalRequest, store::PersonalStore},
+    samples::{SampleError, Samples, has_count},
     secrets::{Held, Secrets},
     train::Workspace,
     wire::message::{Decline, Invitation, update_chunks},
@@ -131,6 +132,24 @@ impl<M: Trainable, F, K, V: Secrets> Device<'_, M, F, K, V> {
     }
 }
 
+impl<M: Trainable, F, K, V> Device<'_, M, F, K, V> {
+    /// Whether training can use so many samples.
+    #[inline(always)]
+    pub(super) fn check_count(&self, samples: usize) -> Result<(), SampleError> {
+        has_count(samples, M::MIN_SAMPLES, self.memory.work.order.len())
+    }
+
+    /// Whether training can use the samples, all of them.
+    #[inline(never)]
+    pub(super) fn check_samples<S>(&self, samples: &S) -> Result<(), SampleError>
+    where
+        S: Samples<Target = M::Target>,
+    {
+        self.check_count(samples.len())?;
+        (0..samples.len()).try_for_each(|index| self.model.check_sample(samples, index))
+    }
+}
+
 impl<M: Trainable, F, K: PersonalStore, V> Device<'_, M, F, K, V> {
     /// Whether the device takes part in this round.
     #[inline(always)]
@@ -175,6 +194,14 @@ impl<M: Trainable, F, K, V: Secrets> Device<'_, M, F, K, V> {
     pub(super) fn draw_from(&mut self, round: u32) -> Result<(), Decline> {
         let begun = self.identity.root.begin(self.ledger.nonce(), round);
         begun.map_err(|_| declined(LedgerError::Element))
+    }
+}
+
+/// The reason of a decline that samples give.
+pub(super) fn unusable(error: SampleError) -> Decline {
+    match error {
+        SampleError::Count { .. } => Decline::NoSamples,
+        _ => Decline::SAMPLES,
     }
 }
 

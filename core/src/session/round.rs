@@ -45,6 +45,8 @@ pub(super) struct Round<D> {
     pub(super) negated: bool,
     /// The bit of adaptive clipping as it is sent.
     bit: Halves,
+    /// Whether training cannot use the samples.
+    is_unusable: bool,
 }
 
 impl<D> Round<D> {
@@ -66,6 +68,7 @@ impl<D> Round<D> {
             end: 0,
             negated: false,
             bit: Halves { low: 0, high: 0 },
+            is_unusable: false,
         }
     }
 

@@ -54,6 +54,7 @@ mod network;
 mod personal;
 mod pieces;
 mod resumption;
+mod samples;
 mod stream;
 mod unlabelled;
 

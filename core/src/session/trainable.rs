@@ -12,7 +12,7 @@ use super::{memory::Memory, policy::Policy};
 use crate::{
     participation::Streams,
     personal::{Before, PersonalRequest, Place},
-    samples::Samples,
+    samples::{SampleError, Samples},
     train::Workspace,
     wire::message::{Decline, Invitation, ModelShape},
 };
@@ -75,6 +75,14 @@ pub trait Trainable {
     fn check(&self, _: &Invitation, _global: &[f32], _samples: usize) -> Result<(), Decline> {
         Ok(())
     }
+
+    /// Whether training can use a sample: its length, whether features are finite, and its target.
+    ///
+    /// # Errors
+    /// [`SampleError`].
+    fn check_sample<S>(&self, samples: &S, index: usize) -> Result<(), SampleError>
+    where
+        S: Samples<Target = Self::Target>;
 
     /// Trains on up to `most` samples more, and where that is the end of it clips, and leaves what
     /// is to be sent in the work space. What cannot be done in pieces is done at once.

@@ -166,7 +166,7 @@ macro_rules! on_flash {
             V: Secrets,
             S: Samples<Target = M::Target>,
         {
-            let Some(round) = &conversation.round else {
+            let Some(round) = &mut conversation.round else {
                 return Answer::Nothing;
             };
             let device = &mut conversation.device;

@@ -56,7 +56,8 @@ fn main() -> ! {
     if let Some(device) = &mut device {
         let mut sensor = Sensor::new(CLASSES as u16, device.identity.device);
         loop {
-            device.windows.measure(&mut sensor);
+            // A window that training cannot use is left out.
+            let _left_out = device.windows.measure(&mut sensor);
             // An invalid request gets no answer.
             let _ = take_part(device, &mut line);
         }
@@ -80,7 +81,7 @@ fn start() -> Option<Device> {
     Some(Device {
         client: Client::new(Softmax::new(Const, Const)),
         global: [0.0; PARAMETERS],
-        windows: Windows::new(),
+        windows: Windows::new(CLASSES as u16),
         identity: record.identity.clone(),
         policy: record.policy,
         ledger,
@@ -110,7 +111,12 @@ fn take_part(device: &mut Device, line: &mut Serial) -> Option<()> {
     let (ledger, limits) = (&mut device.ledger, &device.policy.limits);
     let participation = ledger.begin(number, &mut device.identity, limits).ok()?;
     let client = &mut device.client;
-    let trained = client.train(participation, &device.windows, &device.global, &settings);
+    let trained = client.train(
+        participation,
+        device.windows.samples(),
+        &device.global,
+        &settings,
+    );
     let noised = trained.noise(&grid, multiplier).ok()?;
 
     // A key for each round, of which the ledger gives each number once.

@@ -182,6 +182,11 @@ impl<A: Architecture> Model for Fixed<A> {
     fn predict(&self, scores: &[f32]) -> u16 {
         Self::NETWORK.predict(scores)
     }
+
+    #[inline(always)]
+    fn has_target(&self, target: u16) -> bool {
+        Self::NETWORK.has_target(target)
+    }
 }
 
 impl<A: Architecture> FixedModel for Fixed<A> {

@@ -140,4 +140,9 @@ impl Model for Sequential {
     fn predict(&self, scores: &[f32]) -> u16 {
         softmax::most_likely(scores)
     }
+
+    #[inline(always)]
+    fn has_target(&self, target: u16) -> bool {
+        usize::from(target) < self.output_count()
+    }
 }

@@ -13,7 +13,7 @@ use crate::{
     samples::Samples,
     secrets::Secrets,
     session::{
-        device::{Device, streams_of},
+        device::{Device, streams_of, unusable},
         trainable::{Learned, LocalRound, Trainable},
     },
     wire::message::Decline,
@@ -23,7 +23,7 @@ impl<D: Copy> Round<D> {
     /// Whether the round may begin, before it is recorded.
     #[inline(never)]
     pub(in super::super) fn check<M, F, K, V, S>(
-        &self,
+        &mut self,
         device: &Device<'_, M, F, K, V>,
         samples: &S,
     ) -> Result<(), Decline>
@@ -32,10 +32,19 @@ impl<D: Copy> Round<D> {
         S: Samples<Target = M::Target>,
     {
         // A device without usable data loses no participation. One whose update is covered does
-        // not reveal that it has no data.
-        let usable = M::MIN_SAMPLES..=device.memory.work.order.len();
-        if !usable.contains(&samples.len()) && !self.hides_data() {
-            return Err(Decline::NoSamples);
+        // not reveal that it has no such data: it takes part with an update of zeros. The noise of
+        // a matrix covers one sample only, so that no sample may decide about those of the others:
+        // a damaged one adds nothing to the sum, which counts it all the same.
+        let is_of_samples = M::HAS_REQUESTS && self.invitation.is_matrix();
+        let checked = match is_of_samples {
+            true => device.check_count(samples.len()),
+            false => device.check_samples(samples),
+        };
+        if let Err(error) = checked {
+            if !self.hides_data() {
+                return Err(unusable(error));
+            }
+            self.is_unusable = !is_of_samples;
         }
         let global = &device.memory.global;
         device.model.check(&self.invitation, global, samples.len())
@@ -132,6 +141,9 @@ impl<D: Copy> Round<D> {
         V: Secrets,
         S: Samples<Target = M::Target>,
     {
+        if self.is_unusable {
+            return Err(Decline::SAMPLES);
+        }
         let Self {
             number,
             invitation,

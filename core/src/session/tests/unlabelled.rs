@@ -110,13 +110,23 @@ fn part(board: &mut Learner, number: u32, asked: Invitation, model: Vec<f32>) ->
 /// The same with pieces of this length, and how many were not the last one.
 fn part_in_pieces<V: Secrets>(
     board: &mut Learner<V>,
+    other: Coordinator,
+    most: usize,
+) -> (Coordinator, usize) {
+    part_on(board, other, most, &features())
+}
+
+/// The same on these features.
+fn part_on<V: Secrets>(
+    board: &mut Learner<V>,
     mut other: Coordinator,
     most: usize,
+    features: &[f32],
 ) -> (Coordinator, usize) {
     // The coordinator of the tests does not know the session that the device has.
     board.send(Answer::Hello);
-    let features = features();
-    let samples = SampleSlice::new(&features, &[(); SAMPLES], FEATURES).unwrap();
+    let targets = vec![(); features.len() / FEATURES];
+    let samples = SampleSlice::new(features, &targets, FEATURES).unwrap();
     let mut pieces = 0;
     for _ in 0..200 {
         if other.done || other.declined.is_some() {
@@ -151,8 +161,15 @@ fn matrix(number: u32, asked: &Invitation) -> Vec<i64> {
 }
 
 fn matrix_of(stream: impl Fn(Purpose) -> Stream, asked: &Invitation) -> Vec<i64> {
-    let (features, down) = (features(), comes_down(Part::Matrix));
-    let samples = SampleSlice::new(&features, &[(); SAMPLES], FEATURES).unwrap();
+    matrix_on(stream, asked, &features())
+}
+
+fn matrix_on(stream: impl Fn(Purpose) -> Stream, asked: &Invitation, features: &[f32]) -> Vec<i64> {
+    let (down, targets) = (
+        comes_down(Part::Matrix),
+        vec![(); features.len() / FEATURES],
+    );
+    let samples = SampleSlice::new(features, &targets, FEATURES).unwrap();
     let windows = Windows::from_recipe(&recipe()).unwrap();
     let streams = stream(Purpose::Augmentation);
     let views = Augmented::new(&samples, windows, PAIRS, streams);
@@ -177,7 +194,7 @@ fn matrix_of(stream: impl Fn(Purpose) -> Stream, asked: &Invitation) -> Vec<i64>
         &mut sum,
     )
     .unwrap();
-    sum.into_iter().chain([SAMPLES as i64]).collect()
+    sum.into_iter().chain([targets.len() as i64]).collect()
 }
 
 fn update(number: u32, asked: &Invitation) -> Vec<i64> {
@@ -254,6 +271,27 @@ fn both_parts_of_a_round_bring_the_bits_of_the_simulator() {
             }
             assert_eq!(board.ledger().past().participations, number - 1);
         }
+    }
+}
+
+/// The noise of a matrix covers one sample. A damaged one changes neither the part of the others
+/// nor their number, which has no noise; and a number of samples that training cannot use decides
+/// nothing.
+#[test]
+fn a_damaged_sample_does_not_decide_about_the_others_in_a_matrix() {
+    let asked = asked(Part::Matrix, noise());
+    let mut damaged = features();
+    damaged[FEATURES] = f32::NAN;
+    let (one, many) = (features()[..FEATURES].to_vec(), features().repeat(2));
+    for (number, features) in [(1, damaged), (2, one), (3, many)] {
+        let mut board = learner(policy(), ledger());
+        let other = Coordinator::new(chain(), number, asked, comes_down(Part::Matrix));
+        let (other, _) = part_on(&mut board, other, usize::MAX, &features);
+        let expected = matrix_on(|purpose| stream(purpose, number), &asked, &features);
+        assert_eq!(other.integers, expected, "{number}");
+        let count = (features.len() / FEATURES) as i64;
+        assert_eq!(other.integers[MATRIX], count);
+        assert!(other.integers[..MATRIX].iter().any(|x| x.abs() > 10_000));
     }
 }
 

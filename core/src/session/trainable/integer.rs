@@ -13,7 +13,7 @@ use crate::{
         value_in_place,
     },
     model::ModelKind,
-    samples::Samples,
+    samples::{SampleError, Samples, check_features},
     session::{memory::Memory, policy::Policy},
     wire::message::{Decline, Invitation, ModelShape},
 };
@@ -110,6 +110,25 @@ where
         match integers(global).iter().all(|w| is_weight(*w)) {
             true => Ok(()),
             false => Err(Decline::Settings),
+        }
+    }
+
+    #[inline(always)]
+    fn check_sample<S>(&self, samples: &S, index: usize) -> Result<(), SampleError>
+    where
+        S: Samples<Target = M::Target>,
+    {
+        let expected = self.model.feature_count();
+        // Only counted. Features that are stored as integers are not numbers as well.
+        let found = samples.read_integers::<X>(index, self.scale, &mut []);
+        if found != expected {
+            return Err(SampleError::Length { expected, found });
+        }
+        let numbers = samples.features(index);
+        check_features(numbers, numbers.len())?;
+        match self.model.has_target(samples.target(index)) {
+            true => Ok(()),
+            false => Err(SampleError::Target),
         }
     }
 

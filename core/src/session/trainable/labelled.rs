@@ -4,7 +4,7 @@ use super::{Course, Learned, LocalRound, Trainable};
 use crate::{
     model::{Model, Parametric},
     personal::{PersonalRequest, PersonalRound, Steps},
-    samples::Samples,
+    samples::{SampleError, Samples, check_features},
     session::{memory::Memory, policy::Policy},
     train::{Descent, Local, Report, TrainError},
     wire::message::{Decline, Invitation, ModelShape},
@@ -37,6 +37,18 @@ impl<M: Model> Trainable for M {
         match invitation.contrast() {
             None => Ok(()),
             Some(_) => Err(Decline::Shape),
+        }
+    }
+
+    #[inline(always)]
+    fn check_sample<S>(&self, samples: &S, index: usize) -> Result<(), SampleError>
+    where
+        S: Samples<Target = M::Target>,
+    {
+        check_features(samples.features(index), self.feature_count())?;
+        match self.has_target(samples.target(index)) {
+            true => Ok(()),
+            false => Err(SampleError::Target),
         }
     }
 

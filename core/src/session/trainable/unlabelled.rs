@@ -15,7 +15,7 @@ use crate::{
     noise::Sigma,
     params::NoiseMultiplier,
     release::{halves, patterns_mut, whole},
-    samples::Samples,
+    samples::{SampleError, Samples, check_features},
     session::{memory::Memory, policy::Policy},
     stream::Purpose,
     train::Workspace,
@@ -290,6 +290,13 @@ impl<E: Representation, A: FromRecipe> Trainable for Unlabelled<E, A> {
         } else {
             Ok(())
         }
+    }
+
+    fn check_sample<S>(&self, samples: &S, index: usize) -> Result<(), SampleError>
+    where
+        S: Samples<Target = ()>,
+    {
+        check_features(samples.features(index), self.encoder.feature_count())
     }
 
     /// At once.

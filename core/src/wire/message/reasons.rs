@@ -64,7 +64,7 @@ reasons! {
         /// It would take more local steps than the device is willing to do.
         Work = 5, "more work than the device is willing to do";
         /// It has no data.
-        NoSamples = 6, "the device has no samples";
+        NoSamples = 6, "the device has no samples, or more than it has memory for";
         /// Training ended in NaN or infinity.
         Diverged = 7, "local training diverged";
         /// The participation could not be recorded, or the personal model read or written, or the
@@ -83,6 +83,8 @@ reasons! {
         /// Its updates are masked by another number of helpers than it was asked for.
         Helpers = 14, "another number of helpers than the device insists on";
     }
+    /// A sample has another length than the model, a value that is not finite, or no class of it.
+    SAMPLES = 15, "a sample of the device is damaged";
 }
 
 reasons! {
