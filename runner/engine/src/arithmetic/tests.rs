@@ -1,5 +1,7 @@
 //! Whole runs in `fast` arithmetic against those in `f32`.
 
+mod counts;
+
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
