@@ -6,8 +6,9 @@
 use rand_core::Rng;
 
 use crate::{
-    model::FixedModel,
+    model::{FixedModel, ModelError},
     participation::Participation,
+    predict::CurrentModel,
     release::{Trained, Training},
     samples::{SampleError, Samples, check_features, has_count},
     stream::Purpose,
@@ -63,6 +64,18 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
     /// The model.
     pub const fn model(&self) -> &M {
         &self.model
+    }
+
+    /// The model with parameters that came down in `round`, for predictions. The caller keeps them.
+    ///
+    /// # Errors
+    /// [`ModelError::NotFinite`] if a parameter is not finite.
+    pub fn current<'a>(
+        &'a self,
+        round: u32,
+        global: &'a [f32; P],
+    ) -> Result<CurrentModel<'a, M>, ModelError> {
+        CurrentModel::new(round, &self.model, global)
     }
 
     /// Whether training can use all of these samples. Call it before the ledger records a round:

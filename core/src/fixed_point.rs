@@ -25,7 +25,8 @@
 //! | `dot` | scores, without overflow |
 //! | `gradient` | the gradient of a batch, in 32 bits |
 //! | `exponential` | e^−x and ln by tables |
-//! | `loss` | residuals and losses of the models |
+//! | `loss` | residuals and losses of the models, predictions and probabilities |
+//! | `scores` | scores of a new sample |
 //! | `multiplier` | products with a step size |
 //! | `step` | a step, its norm, and the projection |
 //! | `train` | local training |
@@ -36,6 +37,7 @@ mod gradient;
 mod loss;
 mod multiplier;
 mod samples;
+mod scores;
 mod step;
 mod train;
 
@@ -47,6 +49,7 @@ pub(crate) use crate::format::{is_weight, value_in_place};
 pub use gradient::{Saturations, Scratch, loss_and_gradient};
 pub use loss::FixedPointModel;
 pub use samples::{FixedPointSamples, FixedPointSlice};
+pub(crate) use scores::FixedPointScores;
 #[cfg(any(test, feature = "hazmat"))]
 pub use train::local_update;
 pub(crate) use train::{FixedPointDescent, FixedPointLocal, FixedPointTally};

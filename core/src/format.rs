@@ -45,6 +45,9 @@ pub trait Feature: Copy + Default + sealed::Sealed + 'static {
 
     /// Σ WX of eight weights and features that are such integers, exact: |W| ≤ [`MAX_WEIGHT`].
     fn dot_of_block(weights: &[i32; 8], features: &[i32; 8]) -> i64;
+
+    /// [`Self::dot_of_block`] of features as they are stored.
+    fn dot_of_stored(weights: &[i32; 8], features: &[Self; 8]) -> i64;
 }
 
 impl Feature for i8 {
@@ -64,6 +67,12 @@ impl Feature for i8 {
     #[inline(always)]
     fn dot_of_block(weights: &[i32; 8], features: &[i32; 8]) -> i64 {
         let products = weights.iter().zip(features).map(|(w, x)| w * x);
+        products.sum::<i32>().into()
+    }
+
+    #[inline(always)]
+    fn dot_of_stored(weights: &[i32; 8], features: &[Self; 8]) -> i64 {
+        let products = weights.iter().zip(features).map(|(w, x)| w * i32::from(*x));
         products.sum::<i32>().into()
     }
 }
@@ -91,6 +100,11 @@ impl Feature for i16 {
             low += (w & 0x3ff) * x;
         }
         (i64::from(high) << 10) + i64::from(low)
+    }
+
+    #[inline(always)]
+    fn dot_of_stored(weights: &[i32; 8], features: &[Self; 8]) -> i64 {
+        Self::dot_of_block(weights, &features.map(i32::from))
     }
 }
 

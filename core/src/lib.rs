@@ -141,6 +141,7 @@ pub mod pack;
 pub mod params;
 pub mod participation;
 pub mod personal;
+pub mod predict;
 mod progress;
 pub mod provision;
 pub mod quantize;

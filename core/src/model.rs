@@ -234,6 +234,10 @@ pub trait Model: Parametric {
     /// The prediction from the scores: a value, or the most likely class (the first among equals).
     fn predict(&self, scores: &[f32]) -> Self::Target;
 
+    /// Turns the scores of one sample into probabilities: of each class, or of class 1
+    /// ([`Logistic`]). A predicted value ([`Linear`]) stays as it is.
+    fn probabilities_in_place(&self, scores: &mut [f32]);
+
     /// Whether a target is one of the model's classes, or a finite value.
     fn has_target(&self, target: Self::Target) -> bool;
 }

@@ -11,7 +11,7 @@ mod error;
 
 pub use buffer::{Reading, SampleBuffer, SampleTarget};
 pub use error::SampleError;
-pub(crate) use error::{check_features, has_count};
+pub(crate) use error::{check_features, has_count, is_finite};
 
 /// Labelled samples of one device, wherever they live: arrays in flash, a ring buffer of sensor
 /// windows, or rows of a data set that many simulated devices share.

@@ -25,6 +25,7 @@ use crate::{
     identity::Identity,
     ledger::Ledger,
     personal::store::{NoStore, PersonalStore},
+    predict::{CurrentModel, Predictor},
     progress::Progress,
     samples::{SampleError, Samples},
     secrets::Secrets,
@@ -161,6 +162,8 @@ where
             repetitions: 0,
             window: 1,
             refusals: Refusals::new(),
+            model_round: 0,
+            has_model: false,
         };
         Ok(Self {
             line: Line::new(),
@@ -171,6 +174,34 @@ where
     /// Where the device has its personal model.
     pub const fn store(&mut self) -> &mut K {
         &mut self.conversation.device.store
+    }
+
+    /// The last model that came down whole, for predictions: the shared one, not the personal one.
+    ///
+    /// `None` until the first model has come down, while another one comes down over it (the device
+    /// has memory for one), and until one has come down whole if that was cut short. Every
+    /// parameter came in an authentic frame of a round that the ledger admitted; a model with a
+    /// value that is not finite, or not a weight, is not lent.
+    ///
+    /// Cost: one pass over the parameters. Lend it once for several predictions.
+    pub fn model(&self) -> Option<CurrentModel<'_, M>>
+    where
+        M: Predictor,
+    {
+        let Conversation {
+            device,
+            model_round,
+            has_model: true,
+            ..
+        } = &self.conversation
+        else {
+            return None;
+        };
+        let parameters = device
+            .memory
+            .global
+            .get(..Trainable::parameter_count(&device.model));
+        CurrentModel::new(*model_round, &device.model, parameters?).ok()
     }
 
     /// Whether a round can train on all of these samples.

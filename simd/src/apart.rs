@@ -103,6 +103,10 @@ impl<M: Model> Model for Apart<M> {
         self.0.predict(scores)
     }
 
+    fn probabilities_in_place(&self, scores: &mut [f32]) {
+        self.0.probabilities_in_place(scores);
+    }
+
     fn has_target(&self, target: Self::Target) -> bool {
         self.0.has_target(target)
     }

@@ -5,7 +5,7 @@
 //! and of 2⁻¹² for values, where more than ±16 saturates.
 
 use super::exponential::{exp_of_minus, ln};
-use crate::format::{SCORE_FRACTION, TARGET_FRACTION};
+use crate::format::{SCORE_FRACTION, TARGET_FRACTION, value};
 use crate::model::{Dim, Linear, Logistic, Model, Softmax};
 
 /// 1 in units of 2⁻¹⁶, and the largest residual.
@@ -22,6 +22,12 @@ pub trait FixedPointModel: Model {
     /// Loss of one sample in units of 2⁻¹⁶ from its scores, which become residuals; and how many of
     /// them are saturated.
     fn residuals_in_place(&self, scores: &mut [i32], target: Self::FixedPointTarget) -> (u32, u32);
+
+    /// [`Model::predict`] from scores in units of 2⁻¹⁶.
+    fn predict_in_integers(&self, scores: &[i32]) -> Self::Target;
+
+    /// [`Model::probabilities_in_place`] in units of 2⁻¹⁶.
+    fn probabilities_in_integers(&self, scores: &mut [i32]);
 }
 
 impl<D: Dim> FixedPointModel for Linear<D> {
@@ -43,6 +49,14 @@ impl<D: Dim> FixedPointModel for Linear<D> {
         }
         (loss, saturated)
     }
+
+    #[inline]
+    fn predict_in_integers(&self, scores: &[i32]) -> f32 {
+        let score = scores.first().copied().unwrap_or(0);
+        value(score.unsigned_abs().into(), SCORE_FRACTION, score < 0)
+    }
+
+    fn probabilities_in_integers(&self, _: &mut [i32]) {}
 }
 
 impl<D: Dim> FixedPointModel for Logistic<D> {
@@ -62,6 +76,16 @@ impl<D: Dim> FixedPointModel for Logistic<D> {
             *score = probability as i32 - if label { ONE } else { 0 };
         }
         (loss, 0)
+    }
+
+    #[inline]
+    fn predict_in_integers(&self, scores: &[i32]) -> u16 {
+        u16::from(scores.first().is_some_and(|score| *score > 0))
+    }
+
+    #[inline]
+    fn probabilities_in_integers(&self, scores: &mut [i32]) {
+        self.residuals_in_place(scores, 0);
     }
 }
 
@@ -90,6 +114,23 @@ impl<D: Dim, C: Dim> FixedPointModel for Softmax<D, C> {
         }
         let behind = largest.abs_diff(named.unwrap_or(largest));
         (ln(sum).saturating_add(behind), 0)
+    }
+
+    #[inline]
+    fn predict_in_integers(&self, scores: &[i32]) -> u16 {
+        let mut best = (0, i32::MIN);
+        for (class, score) in (0..).zip(scores) {
+            if *score > best.1 {
+                best = (class, *score);
+            }
+        }
+        best.0
+    }
+
+    /// The residuals for a target that is no class: models have at most 65,535 classes.
+    #[inline]
+    fn probabilities_in_integers(&self, scores: &mut [i32]) {
+        self.residuals_in_place(scores, u16::MAX);
     }
 }
 

@@ -141,6 +141,10 @@ impl<D: Dim, C: Dim> Model for Distilled<'_, D, C> {
         Labelled { class, row: 0 }
     }
 
+    fn probabilities_in_place(&self, scores: &mut [f32]) {
+        self.student.probabilities_in_place(scores);
+    }
+
     fn has_target(&self, target: Labelled) -> bool {
         self.student.has_target(target.class)
     }

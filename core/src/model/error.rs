@@ -35,6 +35,9 @@ pub enum ModelError {
         /// Symbols: whole numbers below this one.
         vocabulary: usize,
     },
+    /// A feature, a score or a parameter is not finite, or a weight is beyond those of integer
+    /// arithmetic.
+    NotFinite,
 }
 
 impl core::fmt::Display for ModelError {
@@ -58,6 +61,10 @@ impl core::fmt::Display for ModelError {
                 f,
                 "a feature is no symbol: whole numbers from 0 to {} are",
                 vocabulary.saturating_sub(1)
+            ),
+            Self::NotFinite => f.write_str(
+                "a feature, a score or a parameter is not finite, or a weight of integer \
+                 arithmetic is beyond ±8",
             ),
         }
     }

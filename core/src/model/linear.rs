@@ -58,6 +58,8 @@ impl<D: Dim> Model for Linear<D> {
         scores.first().copied().unwrap_or(0.0)
     }
 
+    fn probabilities_in_place(&self, _: &mut [f32]) {}
+
     #[inline(always)]
     fn has_target(&self, target: f32) -> bool {
         target.is_finite()

@@ -64,6 +64,11 @@ impl<D: Dim> Model for Logistic<D> {
         u16::from(scores.first().is_some_and(|z| *z > 0.0))
     }
 
+    #[inline]
+    fn probabilities_in_place(&self, scores: &mut [f32]) {
+        scores.iter_mut().for_each(|z| *z = sigmoid(*z));
+    }
+
     #[inline(always)]
     fn has_target(&self, target: u16) -> bool {
         target < 2

@@ -97,10 +97,23 @@ impl<D: Dim, C: Dim> Model for Softmax<D, C> {
         most_likely(scores)
     }
 
+    #[inline]
+    fn probabilities_in_place(&self, scores: &mut [f32]) {
+        probabilities_in_place(scores);
+    }
+
     #[inline(always)]
     fn has_target(&self, target: u16) -> bool {
         usize::from(target) < self.classes.get()
     }
+}
+
+/// The probabilities of all classes from the logits: the derivatives of the loss for a target that
+/// is no class.
+#[inline(always)]
+pub(super) fn probabilities_in_place(scores: &mut [f32]) {
+    // Models have at most 65,535 classes.
+    cross_entropy(scores, u16::MAX);
 }
 
 /// −ln P(target) from the logits, which become the derivatives of the loss by them.

@@ -73,7 +73,7 @@ pub(crate) fn check_features(features: &[f32], expected: usize) -> Result<(), Sa
 
 /// By the pattern, so that integer programs have no floating point.
 #[inline(always)]
-pub(super) const fn is_finite(x: f32) -> bool {
+pub(crate) const fn is_finite(x: f32) -> bool {
     const INFINITY: u32 = f32::INFINITY.to_bits();
     x.to_bits() & INFINITY != INFINITY
 }

@@ -41,6 +41,9 @@ pub(super) struct Conversation<'a, M: Trainable, F, R, K, V> {
     /// Chunks that are asked for, or sent, before an answer.
     pub(super) window: u8,
     pub(super) refusals: Refusals,
+    /// The round whose model is there, if it is there whole.
+    pub(super) model_round: u32,
+    pub(super) has_model: bool,
 }
 
 /// What to send next, once the frame that led to it is no longer needed: it takes the same memory.
@@ -240,11 +243,13 @@ where
                 }
                 let count = self.device.model.received_count(&round.invitation);
                 let global = self.device.memory.global.get_mut(..count);
+                self.has_model = false;
                 store(global.unwrap_or_default(), *index, values).ok_or(Refusal::Body)?;
                 self.repetitions = 0;
                 round.chunk += 1;
                 if usize::from(round.chunk) >= model_chunks(count) {
                     self.phase = Phase::Training;
+                    (self.model_round, self.has_model) = (number, true);
                 } else if round.chunk >= round.end {
                     return Ok(Answer::Go);
                 }

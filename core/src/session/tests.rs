@@ -53,6 +53,7 @@ mod masked;
 mod network;
 mod personal;
 mod pieces;
+mod predict;
 mod resumption;
 mod samples;
 mod stream;

@@ -183,6 +183,11 @@ impl<A: Architecture> Model for Fixed<A> {
         Self::NETWORK.predict(scores)
     }
 
+    #[inline]
+    fn probabilities_in_place(&self, scores: &mut [f32]) {
+        Self::NETWORK.probabilities_in_place(scores);
+    }
+
     #[inline(always)]
     fn has_target(&self, target: u16) -> bool {
         Self::NETWORK.has_target(target)

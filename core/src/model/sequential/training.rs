@@ -141,6 +141,11 @@ impl Model for Sequential {
         softmax::most_likely(scores)
     }
 
+    #[inline]
+    fn probabilities_in_place(&self, scores: &mut [f32]) {
+        softmax::probabilities_in_place(scores);
+    }
+
     #[inline(always)]
     fn has_target(&self, target: u16) -> bool {
         usize::from(target) < self.output_count()

@@ -9,10 +9,11 @@ use super::{Course, Learned, LocalRound, Trainable};
 use crate::{
     fixed_point::{
         Feature, FeatureFormat, FeatureScale, FixedPointDescent, FixedPointLocal, FixedPointModel,
-        FixedPointReport, FixedPointSamples, FixedPointTally, FixedPointWork, is_weight,
-        value_in_place,
+        FixedPointReport, FixedPointSamples, FixedPointScores, FixedPointTally, FixedPointWork,
+        is_weight, value_in_place,
     },
-    model::ModelKind,
+    model::{ModelError, ModelKind},
+    predict::{Predictor, has_length},
     samples::{SampleError, Samples, check_features},
     session::{memory::Memory, policy::Policy},
     wire::message::{Decline, Invitation, ModelShape},
@@ -193,6 +194,42 @@ where
         work.update.iter_mut().for_each(value_in_place);
         let norm = descent.norm();
         Ok(Learned::Update { norm })
+    }
+}
+
+impl<M: FixedPointModel, X: Feature> Predictor for FixedPoint<M, X> {
+    type Feature = X;
+    type Score = i32;
+    type Prediction = M::Target;
+
+    fn check(&self, parameters: &[f32]) -> Result<(), ModelError> {
+        has_length(self.model.parameter_count(), parameters)?;
+        match integers(parameters).iter().all(|w| is_weight(*w)) {
+            true => Ok(()),
+            false => Err(ModelError::NotFinite),
+        }
+    }
+
+    #[inline(always)]
+    fn scores_into(
+        &self,
+        parameters: &[f32],
+        features: &[X],
+        _: &mut [f32],
+        scores: &mut [i32],
+    ) -> Result<(), ModelError> {
+        let (model, scale) = (&self.model, self.scale);
+        FixedPointScores { model, scale }.scores_into(integers(parameters), features, scores)
+    }
+
+    #[inline(always)]
+    fn prediction(&self, scores: &[i32]) -> M::Target {
+        self.model.predict_in_integers(scores)
+    }
+
+    #[inline(always)]
+    fn probabilities(&self, scores: &mut [i32]) {
+        self.model.probabilities_in_integers(scores);
     }
 }
 

@@ -1,7 +1,6 @@
 //! From prepared rows to what a reader wants: a class with probabilities, a value in its own unit,
 //! or a representation. The scores are those of the evaluation of a run.
 
-use smolfed_core::math::sigmoid;
 use smolfed_core::model::Model;
 
 use super::error::InferenceError;
@@ -49,21 +48,20 @@ impl TrainedModel {
     }
 }
 
-/// The probability of each class: the derivatives of the loss by the scores, for a target that is
-/// none of the classes.
+/// The probability of each class, with the bits of devices.
 fn probabilities(task: &Task, scores: &[f32]) -> Vec<f32> {
-    const NO_CLASS: u16 = u16::MAX;
     let mut scores = scores.to_vec();
     match task {
-        Task::Linear(_) => 0.0,
-        Task::Logistic(_) => {
-            let second = sigmoid(scores.first().copied().unwrap_or(0.0));
-            return vec![1.0 - second, second];
+        Task::Linear(model) => model.probabilities_in_place(&mut scores),
+        Task::Logistic(model) => {
+            model.probabilities_in_place(&mut scores);
+            let second = scores.first().copied().unwrap_or(0.5);
+            scores = vec![1.0 - second, second];
         }
-        Task::Softmax(model) => model.loss_in_place(&mut scores, NO_CLASS),
-        Task::Encoder(model) => model.loss_in_place(&mut scores, NO_CLASS),
-        Task::Sequential(model) => model.loss_in_place(&mut scores, NO_CLASS),
-    };
+        Task::Softmax(model) => model.probabilities_in_place(&mut scores),
+        Task::Encoder(model) => model.probabilities_in_place(&mut scores),
+        Task::Sequential(model) => model.probabilities_in_place(&mut scores),
+    }
     scores
 }
 
