@@ -27,6 +27,7 @@ mod backbone;
 mod fleet;
 mod integers;
 mod panics;
+mod predictions;
 mod rounds;
 mod shapes;
 mod targets;
@@ -193,6 +194,7 @@ fn simulated(board: &Board) -> String {
     if board.ram.length >= SMALL_RAM {
         lines += &of_windows("windows", Network::NETWORK, &LARGE_SETTINGS);
     }
+    lines += &predictions::lines(scale());
     let classes = classes(CLASSES);
     lines += &(computed_features(&classes) + &every_feature());
     lines += &(image_features() + &steps() + &frozen_backbone(&classes));

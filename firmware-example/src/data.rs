@@ -110,6 +110,30 @@ pub fn checksum(words: impl Iterator<Item = u32>) -> u32 {
     })
 }
 
+/// A number that has room in the word of a checksum.
+pub trait Word: Copy {
+    /// Its bits.
+    fn word(self) -> u32;
+}
+
+impl Word for f32 {
+    fn word(self) -> u32 {
+        self.to_bits()
+    }
+}
+
+impl Word for i32 {
+    fn word(self) -> u32 {
+        self.cast_unsigned()
+    }
+}
+
+impl Word for u16 {
+    fn word(self) -> u32 {
+        self.into()
+    }
+}
+
 /// A network of convolutions for the samples as images.
 pub const IMAGES: Sequential = checked(Sequential::new(
     Shape::Image {

@@ -10,8 +10,10 @@ use super::{CORTEX_M4F, firmware, named, run};
 
 /// Instructions of the firmware's bench at opt-level "s", with rustup's stable 1.95: of a count,
 /// less those of another one.
-const INSTRUCTIONS: [(&str, Option<&str>, u32); 14] = [
+const INSTRUCTIONS: [(&str, Option<&str>, u32); 16] = [
     ("gradient", None, 5_466),
+    ("predict", None, 2_786),
+    ("integer-predict", None, 4_793),
     ("step-3", Some("step-2"), 23_834),
     ("clip-650", None, 5_648),
     ("quantise-650", None, 24_787),

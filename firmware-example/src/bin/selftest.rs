@@ -7,6 +7,8 @@
 //! integers.
 //! For the frozen backbone: name, number, CRC-32 of the features of all images, CRC-32 of the `i32`
 //! of the update of a head in integers.
+//! For predictions: model, checksum of the scores of all samples, checksum of their predictions and
+//! probabilities.
 //! For personal models: method, round, CRC-32 of what the device keeps, CRC-32 of what it sends.
 #![no_std]
 #![no_main]
@@ -20,10 +22,12 @@ use smolfed_core::{
         correlation::{self, SumMemory, sum_into},
     },
     features::{Cells, DIRECTIONS, Gradients, Pool},
-    fixed_point::{self, FixedPointSlice, FixedPointWork},
+    fixed_point::{self, FixedPointSlice, FixedPointWork, round_feature},
     model::{Activation, Const, Encoder, Fixed, FixedModel, Linear, Logistic, Sequential, Softmax},
     personal::{Anchor, NoisySteps, StepMemory, descend, descend_released, difference},
+    predict::{CurrentModel, Predictor},
     samples::SampleSlice,
+    session::FixedPoint,
     stream::Purpose,
     train::{Workspace, local_update},
     wire::crc32::crc32,
@@ -87,6 +91,7 @@ fn run() -> Result<(), &'static str> {
         Fixed::new(),
         &LARGE_SETTINGS,
     )?;
+    predictions()?;
     features()?;
     every_feature()?;
     for number in 0..CELLS.len() {
@@ -104,6 +109,64 @@ fn run() -> Result<(), &'static str> {
         SEQUENCES.sample_scratch_count(),
     ];
     network::<{ RECURRENT[0] }, { RECURRENT[1] }>("sequences", &SEQUENCES)
+}
+
+/// What models say of the samples, in `f32` and in integers.
+#[inline(never)]
+fn predictions() -> Result<(), &'static str> {
+    const COUNT: usize = (FEATURES + 1) * CLASSES;
+    let numbers: [f32; COUNT] = core::array::from_fn(data::parameter);
+    let words: [f32; COUNT] =
+        core::array::from_fn(|i| f32::from_bits(data::weight(i).cast_unsigned()));
+    let integers = DATA.map(|x| round_feature::<i8>(x, client::SCALE).0);
+    const ONE: usize = FEATURES + 1;
+    predict::<_, 1>(
+        "linear",
+        &Linear::new(Const::<FEATURES>),
+        &numbers[..ONE],
+        &DATA,
+    )?;
+    predict::<_, 1>(
+        "logistic",
+        &Logistic::new(Const::<FEATURES>),
+        &numbers[..ONE],
+        &DATA,
+    )?;
+    let softmax = Softmax::new(Const::<FEATURES>, Const::<CLASSES>);
+    predict::<_, CLASSES>("softmax", &softmax, &numbers, &DATA)?;
+    let fixed = FixedPoint::<_, i8>::new(Linear::new(Const::<FEATURES>), client::SCALE);
+    predict::<_, 1>("linear-integer", &fixed, &words[..ONE], &integers)?;
+    let fixed = FixedPoint::<_, i8>::new(Logistic::new(Const::<FEATURES>), client::SCALE);
+    predict::<_, 1>("logistic-integer", &fixed, &words[..ONE], &integers)?;
+    let fixed = FixedPoint::<_, i8>::new(softmax, client::SCALE);
+    predict::<_, CLASSES>("softmax-integer", &fixed, &words, &integers)
+}
+
+/// The scores, predictions and probabilities of a model.
+#[inline(never)]
+fn predict<M, const C: usize>(
+    name: &str,
+    model: &M,
+    parameters: &[f32],
+    features: &[M::Feature],
+) -> Result<(), &'static str>
+where
+    M: Predictor<Score: data::Word, Prediction: data::Word>,
+{
+    use data::Word;
+    let current = CurrentModel::new(7, model, parameters).map_err(|_| "the parameters")?;
+    let (mut scored, mut said) = (0, 0);
+    for features in features.chunks_exact(FEATURES) {
+        let mut scores = [M::Score::default(); C];
+        let predicted = current.predict(features, &mut [], &mut scores);
+        let predicted = predicted.map_err(|_| "a prediction")?;
+        scored = data::checksum([scored].into_iter().chain(scores.map(Word::word)));
+        current.probabilities_in_place(&mut scores);
+        let words = [said, predicted.word()].into_iter();
+        said = data::checksum(words.chain(scores.map(Word::word)));
+    }
+    println!("predicted {name} {scored:08x} {said:08x}");
+    Ok(())
 }
 
 /// Features of windows of a ring buffer, and a model that is trained on them.

@@ -62,6 +62,11 @@ pub fn integer_samples(count: usize) -> Option<FixedPointSlice<'static, i8, u16>
     FixedPointSlice::new(data, TARGETS.get(..count)?, FEATURES).ok()
 }
 
+/// The features of a sample, as integers.
+pub fn integer_features(sample: usize) -> Option<&'static [i8]> {
+    INTEGERS.chunks_exact(FEATURES).nth(sample)
+}
+
 /// The weight of this index in units of 2⁻¹⁸: up to 1/4.
 pub const fn integer_weight(index: usize) -> i32 {
     (index as i32 * 7_919 % 131_071) - 65_535

@@ -32,8 +32,9 @@ use smolfed_core::{
     model::{Const, Fixed, FixedModel, Model},
     noise::DiscreteGaussian,
     params::ClipNorm,
+    predict::CurrentModel,
     quantize::Grid,
-    samples::SampleSlice,
+    samples::{SampleSlice, Samples},
     smooth::LaplacianSmoothing,
     stream::Purpose,
     train::{LocalTraining, Workspace, local_update},
@@ -168,6 +169,15 @@ fn gradient(local: &[f32], update: &mut [f32]) -> Option<()> {
         loss?;
         print(name, instructions);
     }
+    let current = CurrentModel::new(0, &model, local).ok()?;
+    let features = samples.features(1);
+    let mut class = None;
+    let instructions = count(|| {
+        let features = black_box(features);
+        class = current.predict(features, &mut [], &mut scratch).ok();
+    });
+    class?;
+    print("predict", instructions);
     Some(())
 }
 
