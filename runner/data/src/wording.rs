@@ -134,7 +134,7 @@ pub fn of_json_record(error: &serde_json::Error) -> String {
 /// What a type of Rust is in a file.
 fn of_type(expected: &str) -> &str {
     match expected {
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
         "f32" | "f64" => "a number",
         "a boolean" | "boolean" => "true or false",
@@ -174,11 +174,11 @@ mod tests {
             ),
             (
                 "invalid type: string \"two\", expected u32",
-                "is \"two\", but must be a whole number, 0 or more",
+                "is \"two\", but must be a whole number that is not negative",
             ),
             (
                 "invalid value: integer `-1`, expected u64",
-                "is -1, but must be a whole number, 0 or more",
+                "is -1, but must be a whole number that is not negative",
             ),
             (
                 "invalid type: floating point `0.5`, expected a boolean",

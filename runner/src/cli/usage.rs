@@ -152,7 +152,7 @@ fn unknown_command(
 fn wrong_value(error: clap::Error) -> clap::Error {
     let said = error.source().map(ToString::to_string).unwrap_or_default();
     let expected = match said.as_str() {
-        "invalid digit found in string" => "a whole number, 0 or more".to_owned(),
+        "invalid digit found in string" => "a whole number".to_owned(),
         "number would be zero for non-zero type" => "a whole number, 1 or more".to_owned(),
         "number too large to fit in target type" => "a smaller number".to_owned(),
         "invalid float literal" => "a number such as 5, 0.05 or 1e-5".to_owned(),

@@ -107,6 +107,9 @@ impl FromStr for Override {
             .ok()
             .filter(|table| table.len() == 1)
             .and_then(|mut table| table.remove("value"));
+        // Numbers that people write and TOML does not: `.5`, `5.`.
+        let number = || value.contains('.').then(|| value.parse().ok()).flatten();
+        let parsed = parsed.or_else(|| number().map(Value::Float));
         let value = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
         Ok(Self::new(key, value))
     }
@@ -132,6 +135,10 @@ mod tests {
             Value::String("1/N^1.1".into())
         );
         assert_eq!(value("name=\"a=b\""), Value::String("a=b".into()));
+        assert_eq!(value("privacy.epsilon=.5"), Value::Float(0.5));
+        assert_eq!(value("privacy.epsilon=-5."), Value::Float(-5.0));
+        assert_eq!(value("data.path=."), Value::String(".".into()));
+        assert_eq!(value("name=a.5"), Value::String("a.5".into()));
     }
 
     #[test]
