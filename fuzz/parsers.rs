@@ -108,10 +108,9 @@ pub fn csv(bytes: &[u8]) {
         return;
     };
     if is(3) {
-        let (rows, again) = (table.row_count(), table::parse(format, bytes, &columns));
-        table
-            .append(again.expect("parsed once, parsed twice"))
-            .expect("a table goes below itself");
+        let (rows, again) = (table.row_count(), table.parse_more(format, bytes, &columns));
+        let others = table.append(again.expect("parsed once, parsed twice"));
+        assert!(others.is_empty(), "a table has its own labels");
         assert_eq!(table.row_count(), 2 * rows);
     }
     let _ = table.into_dataset();
@@ -173,7 +172,7 @@ pub fn leaf(bytes: &[u8]) {
             .append(again.expect("parsed once, parsed twice"))
             .expect("samples go below themselves");
         assert_eq!(samples.row_count(), 2 * rows);
-        let _ = samples.into_dataset(task, None);
+        let _ = samples.into_dataset(task, None, rows);
     }
 }
 

@@ -5,7 +5,8 @@
 //! `wrong_inputs/*.txt`, a file a topic and a line an input: the arguments, then what the answer
 //! must contain, separated by ` | `. A text between single quotes is one argument.
 //!
-//! Experiments are spoilt in `config`, data sets in `data`, calls of a fleet in `calls`; `fuzzed`
+//! Experiments are spoilt in `config`, data sets in `data`, calls of a fleet in `calls`; `tables` has
+//! tables as people have them, and `fuzzed`
 //! has what fuzzing found.
 
 mod calls;
@@ -13,6 +14,7 @@ mod config;
 pub(crate) mod data;
 mod files;
 mod fuzzed;
+mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -5,7 +5,9 @@
 
 pub mod cell;
 pub mod error;
+pub mod name;
 pub mod place;
+pub(crate) mod signs;
 pub mod time;
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +28,60 @@ pub enum Encoding {
     Categories(Vec<String>),
     /// One feature a part of the date and time in the cell.
     Time(Vec<TimePart>),
+}
+
+/// What becomes of a category that is none of the column's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unknown {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// It has none of the categories, as a missing cell.
+    Ignore {
+        /// Such cells so far.
+        cells: u64,
+    },
+}
+
+/// The features of cells, one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct Values {
+    /// Numbers of 32 bits; 0 where the cell is missing.
+    pub features: Vec<f32>,
+    /// Places of missing ones, ascending.
+    pub missing: Vec<usize>,
+    /// Places of large numbers, ascending, with the digits for which 32 bits have no room: the
+    /// number is the sum of both.
+    pub rests: Vec<(usize, f64)>,
+    /// What becomes of unknown categories.
+    pub unknown: Unknown,
+}
+
+impl Values {
+    /// The number at a place, with all digits; `None` for a missing one.
+    ///
+    /// # Panics
+    /// If there is no such place.
+    #[must_use]
+    pub fn get(&self, place: usize) -> Option<f64> {
+        if self.missing.binary_search(&place).is_ok() {
+            return None;
+        }
+        let rest = self.rests.binary_search_by_key(&place, |(at, _)| *at);
+        let rest = rest.map_or(0.0, |at| self.rests[at].1);
+        Some(f64::from(self.features[place]) + rest)
+    }
+
+    /// Appends those of more rows.
+    pub(crate) fn append(&mut self, more: Self) {
+        let offset = self.features.len();
+        let missing = more.missing.into_iter().map(|place| place + offset);
+        self.missing.extend(missing);
+        let rests = more.rests.into_iter();
+        self.rests
+            .extend(rests.map(|(place, rest)| (place + offset, rest)));
+        self.features.extend(more.features);
+    }
 }
 
 /// A column of a file that becomes features.
@@ -66,21 +122,29 @@ impl FeatureColumn {
         }
     }
 
-    /// Appends the features of a cell; of a missing one zeros, whose places go to `missing`.
+    /// Appends the features of a cell; of a missing one zeros, whose places become known.
     pub(crate) fn write(
         &self,
         cell: &str,
         place: Place,
         notation: &mut Notation,
-        features: &mut Vec<f32>,
-        missing: &mut Vec<usize>,
+        values: &mut Values,
     ) -> Result<(), CellError> {
+        let Values {
+            features,
+            missing,
+            rests,
+            unknown,
+        } = values;
         let start = features.len();
         match &self.encoding {
             Encoding::Categories(categories) => {
-                let at = categories.iter().position(|category| category == cell);
+                let at = name::position(categories, cell);
                 if at.is_none() && !is_missing(cell) {
-                    return Err(CellError::UnknownCategory);
+                    match unknown {
+                        Unknown::Refuse => return Err(CellError::UnknownCategory),
+                        Unknown::Ignore { cells } => *cells += 1,
+                    }
                 }
                 features.resize(start + categories.len(), 0.0);
                 if let Some(at) = at {
@@ -91,7 +155,13 @@ impl FeatureColumn {
                 missing.push(start);
                 features.push(0.0);
             }
-            Encoding::Number => features.push(notation.number(cell, place)?),
+            Encoding::Number => {
+                let number = notation.number(cell, place)?;
+                if number.rest != 0.0 {
+                    rests.push((start, number.rest));
+                }
+                features.push(number.value);
+            }
             Encoding::Time(parts) if is_missing(cell) => {
                 missing.extend(start..start + parts.len());
                 features.resize(start + parts.len(), 0.0);
@@ -117,12 +187,29 @@ mod tests {
     }
 
     fn read(column: &FeatureColumn, cells: &[&str]) -> Result<(Vec<f32>, Vec<usize>), CellError> {
-        let (mut features, mut missing) = (Vec::new(), Vec::new());
+        let mut values = Values::default();
         for cell in cells {
             let notation = &mut Notation::new(false);
-            column.write(cell, Place::Line(1), notation, &mut features, &mut missing)?;
+            column.write(cell, Place::Line(1), notation, &mut values)?;
         }
-        Ok((features, missing))
+        Ok((values.features, values.missing))
+    }
+
+    #[test]
+    fn unknown_categories_are_zeros_and_counted_where_that_is_asked_for() {
+        let colour = column(Encoding::Categories(vec!["1".into(), "2".into()]));
+        let mut values = Values {
+            unknown: Unknown::Ignore { cells: 0 },
+            ..Values::default()
+        };
+        for cell in ["2.0", "blue", "", "1"] {
+            let notation = &mut Notation::new(false);
+            let written = colour.write(cell, Place::Line(1), notation, &mut values);
+            written.unwrap();
+        }
+        let expected = [0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0];
+        assert_eq!(values.features, expected);
+        assert_eq!(values.unknown, Unknown::Ignore { cells: 1 });
     }
 
     #[test]

@@ -4,6 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::large;
+
 /// x ↦ (x − mean) / std; std is finite and above 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Affine {
@@ -138,7 +140,12 @@ impl Affine {
 
     /// The value in the new unit.
     pub fn apply(self, value: f32) -> f32 {
-        ((f64::from(value) - self.mean) / self.std) as f32
+        self.apply_exact(f64::from(value))
+    }
+
+    /// As [`Self::apply`], of a number with more digits, which is rounded last.
+    pub fn apply_exact(self, value: f64) -> f32 {
+        ((value - self.mean) / self.std) as f32
     }
 }
 
@@ -222,7 +229,7 @@ impl TryFrom<RawBounds> for Bounds {
         let RawBounds { min, max } = raw;
         for at in 0..pairs(["min", "max"], &min, &max)? {
             let (min, max) = (min.at(at), max.at(at));
-            // Values are f32, and so are the bounds that they are clipped to.
+            // Features are f32 once they are scaled.
             let is_finite = (min as f32).is_finite() && (max as f32).is_finite();
             if !(is_finite && min < max) {
                 return Err(ConstantError::BadBounds { min, max });
@@ -356,17 +363,28 @@ impl From<Constants> for RawConstants {
 impl FeatureMap {
     /// The value clipped, and whether it was beyond the bounds.
     pub fn clip(&self, value: f32) -> (f32, bool) {
-        let Some([min, max]) = self.bounds else {
-            return (value, false);
-        };
-        let (min, max) = (min as f32, max as f32);
-        (value.clamp(min, max), !(min..=max).contains(&value))
+        let (clipped, is_beyond) = self.clip_exact(f64::from(value));
+        (clipped as f32, is_beyond)
     }
 
     /// The value clipped and mapped, and whether it was beyond the bounds.
     pub fn apply(&self, value: f32) -> (f32, bool) {
-        let (clipped, is_beyond) = self.clip(value);
-        (self.affine.apply(clipped), is_beyond)
+        self.apply_exact(f64::from(value))
+    }
+
+    /// As [`Self::apply`], of a number with more digits, which is rounded last.
+    pub fn apply_exact(&self, value: f64) -> (f32, bool) {
+        let (clipped, is_beyond) = self.clip_exact(value);
+        (self.affine.apply_exact(clipped), is_beyond)
+    }
+
+    fn clip_exact(&self, value: f64) -> (f64, bool) {
+        let Some(bounds) = self.bounds else {
+            return (value, false);
+        };
+        // Bounds are rounded as values are: `0.1` is not beyond 0.1.
+        let [min, max] = bounds.map(large::kept);
+        (value.clamp(min, max), !(min..=max).contains(&value))
     }
 }
 
@@ -401,6 +419,19 @@ mod tests {
         let maps = scale.maps(1, 16.0).unwrap();
         assert_eq!(maps[0].apply(0.0), (-2.0, false));
         assert_eq!(maps[0].apply(20.0), (2.0, true));
+    }
+
+    #[test]
+    fn large_numbers_are_rounded_last() {
+        let scale = constants("{ min = 1700000000000, max = 1700000400000 }").unwrap();
+        let map = scale.maps(1, 1.0).unwrap()[0];
+        assert_eq!(map.apply_exact(1_700_000_100_000.0), (0.25, false));
+        assert_eq!(map.apply_exact(1_700_000_400_001.0), (1.0, true));
+        // The nearest number of 32 bits is 1,700,000,038,912.
+        assert_eq!(map.apply(1_700_000_000_000.0), (0.097_28, false));
+        // What is not large is compared as it is kept.
+        let scale = constants("{ min = 0, max = 0.1 }").unwrap();
+        assert!(!scale.maps(1, 1.0).unwrap()[0].apply(0.1).1);
     }
 
     #[test]

@@ -94,6 +94,9 @@ pub struct Dataset {
     pub(super) features: Features,
     pub(super) targets: Targets,
     pub(super) missing: Vec<usize>,
+    /// Of large numbers, what `features` has no room for: place and rest, ascending. Scaling uses
+    /// them up.
+    pub(super) rests: Vec<(usize, f64)>,
     feature_count: usize,
     groups: Option<Groups>,
     axes: Vec<usize>,
@@ -150,6 +153,7 @@ impl Dataset {
             features,
             targets,
             missing: Vec::new(),
+            rests: Vec::new(),
             feature_count,
             groups: None,
             axes: Vec::new(),
@@ -235,6 +239,34 @@ impl Dataset {
     pub(super) fn with_missing(mut self, missing: Vec<usize>) -> Self {
         self.missing = missing;
         self
+    }
+
+    /// The same data with the rests of large numbers, by ascending places of `features`.
+    pub(super) fn with_rests(mut self, rests: Vec<(usize, f64)>) -> Self {
+        self.rests = rests;
+        self
+    }
+
+    /// What a place of [`features`](Self::features) leaves out of a large number.
+    pub(super) fn rest(&self, place: usize) -> Option<f64> {
+        let at = self.rests.binary_search_by_key(&place, |(at, _)| *at);
+        at.ok().map(|at| self.rests[at].1)
+    }
+
+    /// The number at a place of [`features`](Self::features), with all digits.
+    pub(super) fn exact(&self, place: usize) -> f64 {
+        f64::from(self.features.get(place)) + self.rest(place).unwrap_or(0.0)
+    }
+
+    /// As [`row`](Self::row), with all digits.
+    pub(super) fn exact_row(&self, i: usize) -> impl Iterator<Item = f64> + Clone + '_ {
+        let start = i * self.feature_count;
+        let before = self.rests.partition_point(|(place, _)| *place < start);
+        let mut rests = self.rests[before..].iter().peekable();
+        (start..start + self.feature_count).map(move |place| {
+            let rest = rests.next_if(|(at, _)| *at == place);
+            f64::from(self.features.get(place)) + rest.map_or(0.0, |(_, rest)| *rest)
+        })
     }
 
     /// Number of rows, at least 1.
@@ -363,6 +395,12 @@ impl Dataset {
             true => Vec::new(),
             false => open.collect(),
         };
+        // Rows keep their order, and so do the places.
+        let rests = self.rests.iter().filter_map(|(place, rest)| {
+            let row = rows.binary_search(&(place / width)).ok()?;
+            Some((row * width + place % width, *rest))
+        });
+        data.rests = rests.collect();
         data.axes.clone_from(&self.axes);
         data.groups = self.groups.map(|groups| Groups {
             device_of_row: rows.iter().map(|&row| groups.device_of_row[row]).collect(),

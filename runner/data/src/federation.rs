@@ -18,6 +18,7 @@ use super::missing::{self, Imputed, Missing};
 use super::partition::{Dealing, Partition, follow};
 use super::preparation::{ColumnMap, Fill, NumberMap, Preparation};
 use super::reads::{List, Read};
+use super::remark::Remark;
 use super::scale::moments::PrivateScale;
 use super::scale::{self, Scale, ScaledTargets, TargetScale};
 use super::source::{self, Loaded};
@@ -57,6 +58,8 @@ struct Stored {
     unnamed: usize,
     /// Devices that were left out, as they have too few samples.
     small_devices: usize,
+    /// What the owner of the files may not expect.
+    remarks: Vec<String>,
     /// A scale that waits for moments under noise.
     private: Option<PrivateScale>,
     /// What became of the columns.
@@ -420,6 +423,14 @@ impl Federation {
         }
     }
 
+    /// What the owner of the files may not expect of how they were read, as sentences; private.
+    pub fn remarks(&self) -> &[String] {
+        match &self.0 {
+            Kind::Stored(stored) => &stored.remarks,
+            Kind::Generated(_) => &[],
+        }
+    }
+
     /// The largest length that a sample can have, as far as the configuration and the format of the
     /// data say it: that of `data.norm_bound`, of fixed features, or of values in bounds. No row is
     /// read for it. `None` where nothing bounds a sample, and for generated ones.
@@ -517,20 +528,16 @@ impl Stored {
         seed: u64,
     ) -> Result<Self, DataError> {
         let Loaded {
-            mut data,
+            data,
             test_rows,
             origin,
             dropped,
             unnamed,
             small_devices,
+            mut remarks,
+            ..
         } = loaded;
-        let mut inputs = None;
-        if let Some(kind) = &stored.features {
-            let (of_samples, made_of) =
-                features::replace(data, kind, stored.integers).map_err(DataError::at(&origin))?;
-            data = of_samples;
-            inputs = Some(made_of);
-        }
+        let (mut data, inputs) = replaced(data, stored).map_err(DataError::at(&origin))?;
         let natural = stored.dealing == Dealing::Natural;
         let split = Split::new(
             &data,
@@ -541,8 +548,10 @@ impl Stored {
             seed,
         )
         .map_err(DataError::at(&origin))?;
-        let prepared = Prepared::new(&mut data, &split.train, stored);
-        let prepared = prepared.map_err(DataError::at(&origin))?;
+        let untrained = Remark::of_classes(&data, &split.train, &stored.set);
+        remarks.extend(untrained.map(|remark| format!("{origin}: {remark}")));
+        let prepared =
+            Prepared::new(&mut data, &split.train, stored).map_err(DataError::at(&origin))?;
         let mut devices = Partition::new(&data, &split.train, stored.dealing, seed)
             .map_err(DataError::at(&origin))?;
         let mut held_out = |rows: Vec<u32>, share: f64, part| {
@@ -576,6 +585,7 @@ impl Stored {
             dropped,
             unnamed,
             small_devices,
+            remarks,
             private,
             norm_bound: stored.norm_bound,
             columns: prepared.columns,
@@ -613,6 +623,18 @@ impl Stored {
     }
 }
 
+/// The features of the samples in their place, if they are to be computed, and of what.
+fn replaced(
+    data: Dataset,
+    stored: &StoredConfig,
+) -> Result<(Dataset, Option<Inputs>), ContentError> {
+    let Some(kind) = &stored.features else {
+        return Ok((data, None));
+    };
+    let (features, made_of) = features::replace(data, kind, stored.integers)?;
+    Ok((features, Some(made_of)))
+}
+
 /// The largest length of samples whose columns have bounds, if all have.
 fn length_in_bounds(columns: &[ColumnMap]) -> Option<f64> {
     let largest = |column: &ColumnMap| match column {
@@ -648,7 +670,7 @@ impl Prepared {
             // Open until there are means under noise; the middle of the bounds until then.
             (Missing::Mean, Scale::Private(private)) => {
                 let maps = private.maps(data.feature_count(), data.maximum())?;
-                missing::fill(data, |feature| Some(maps[feature].affine.mean() as f32));
+                missing::fill(data, |feature| Some(maps[feature].affine.mean()));
                 None
             }
             (how, _) => Some(missing::impute(data, training, how)?),
@@ -693,7 +715,7 @@ fn columns(
     let is_centred = matches!(stored.scale, Scale::StandardiseFeatures | Scale::Private(_));
     let mean = (is_centred && stored.missing == Missing::Mean).then_some(Fill::Mean);
     let values = imputed.map_or(vec![None; maps.len()], |imputed| imputed.values);
-    let column = |(map, value): (Option<FeatureMap>, Option<f32>)| match map {
+    let column = |(map, value): (Option<FeatureMap>, Option<f64>)| match map {
         None => ColumnMap::Zero,
         Some(map) => ColumnMap::Number(NumberMap {
             missing: value.map(Fill::Value).or(mean),

@@ -32,6 +32,8 @@ pub struct Inspection {
     pub dropped_rows: usize,
     /// Devices that are left out, as they have too few samples.
     pub small_devices: usize,
+    /// What the owner of the files may not expect of how they were read.
+    pub remarks: Vec<String>,
     /// Samples that devices train on.
     pub devices: DeviceSizes,
     /// Samples in the validation part.
@@ -243,6 +245,7 @@ impl Inspection {
             beyond_bounds: federation.beyond_bounds(),
             dropped_rows: federation.dropped_rows(),
             small_devices: federation.small_devices(),
+            remarks: federation.remarks().to_vec(),
             facts,
             devices: DeviceSizes::of(&federation),
             validation: federation.validation().len(),

@@ -113,8 +113,24 @@ impl LeafSamples {
         self.targets.len()
     }
 
+    /// The labels of test rows, those from row `training` on, that are larger than all others.
+    pub(super) fn other_labels(&self, training: usize) -> Vec<u32> {
+        let labels = self.labels().unwrap_or_default();
+        let (known, test) = labels.split_at(training.min(labels.len()));
+        let largest = known.iter().max();
+        let mut others: Vec<u32> = test
+            .iter()
+            .filter(|x| Some(*x) > largest)
+            .copied()
+            .collect();
+        others.sort_unstable();
+        others.dedup();
+        others
+    }
+
     /// The data set, with a natural device a name, in the order of the files. Without `classes`,
-    /// the largest label decides how many there are.
+    /// the largest label of the first `training` rows decides how many there are. Larger ones are in
+    /// one more class, the last.
     ///
     /// # Errors
     /// [`LeafError::Label`] for a label that is no class; [`LeafError::Content`] if there is no
@@ -123,6 +139,7 @@ impl LeafSamples {
         self,
         task: TaskKind,
         classes: Option<&Classes>,
+        training: usize,
     ) -> Result<Dataset, LeafError> {
         let targets = match task {
             TaskKind::Regression => {
@@ -130,10 +147,11 @@ impl LeafSamples {
             }
             TaskKind::Classification => {
                 let labels = self.labels()?;
-                let largest = labels.iter().max().map_or(0, |&label| label as usize);
+                let known = labels.iter().take(training);
+                let largest = known.max().map_or(0, |&label| label as usize);
                 match classes {
                     Some(classes) => classes.targets(labels)?,
-                    None => Targets::classes(&labels, largest + 1)?,
+                    None => Targets::with_others(labels, largest + 1)?,
                 }
             }
         };

@@ -13,9 +13,11 @@
 //! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist`, [`cifar`] |
 //! | devices without files | [`synthetic`] |
 //! | training, validation and test parts | [`split`], [`held_out`] |
+//! | numbers with more digits than `f32` has | [`large`] |
 //! | missing values; scaling | [`missing`], [`scale`], [`constants`], [`scale::moments`] |
 //! | what became of a row, to be done to others | [`preparation`] |
 //! | classes that are known beforehand | [`classes`] |
+//! | what the owner of a file may not expect | `remark` |
 //! | what was read from private rows | [`reads`] |
 //! | rows to devices | [`partition`] |
 //! | where files are looked for | [`folders`] |
@@ -59,6 +61,7 @@ pub mod held_out;
 pub mod idx;
 pub mod images;
 pub mod inspection;
+pub mod large;
 pub mod leaf;
 pub mod missing;
 pub mod missing_feature;
@@ -71,6 +74,7 @@ pub mod reads;
 mod real_data;
 pub mod recipe;
 pub mod recordings;
+mod remark;
 pub mod scale;
 pub mod source;
 pub mod spelling;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::constants::{ConstantError, PerFeature};
 use super::dataset::Dataset;
+use super::large;
 
 /// What stands in the place of missing values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -48,7 +49,7 @@ pub enum ImputeError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imputed {
     /// Of each feature; `None` for one that has no gaps and no constant.
-    pub values: Vec<Option<f32>>,
+    pub values: Vec<Option<f64>>,
     /// Whether rows were read for it.
     pub reads_rows: bool,
 }
@@ -79,26 +80,28 @@ pub fn impute(
 }
 
 /// Puts the value of each feature that has one into its gaps, which stay known as such.
-pub(super) fn fill(data: &mut Dataset, value: impl Fn(usize) -> Option<f32>) {
+pub(super) fn fill(data: &mut Dataset, value: impl Fn(usize) -> Option<f64>) {
     let width = data.feature_count();
-    data.features.fill(&data.missing, |place| {
-        // Every feature with gaps has a value.
-        value(place % width).unwrap_or(0.0)
-    });
+    // Every feature with gaps has a value.
+    let value = |place: usize| large::split(value(place % width).unwrap_or(0.0));
+    data.features.fill(&data.missing, |place| value(place).0);
+    let rests = data.missing.iter().map(|place| (*place, value(*place).1));
+    data.rests.extend(rests.filter(|(_, rest)| *rest != 0.0));
+    data.rests.sort_unstable_by_key(|(place, _)| *place);
 }
 
-fn constants_of(constants: &PerFeature, width: usize) -> Result<Vec<Option<f32>>, ImputeError> {
+fn constants_of(constants: &PerFeature, width: usize) -> Result<Vec<Option<f64>>, ImputeError> {
     let values = constants.expand("missing", width);
     let values = values.map_err(ImputeError::Constants)?;
     let is_wrong = |value: &&f64| !(**value as f32).is_finite();
     match values.iter().find(is_wrong) {
         Some(value) => Err(ImputeError::NotFinite { value: *value }),
-        None => Ok(values.into_iter().map(|value| Some(value as f32)).collect()),
+        None => Ok(values.into_iter().map(|x| Some(large::kept(x))).collect()),
     }
 }
 
 /// The means of the features that have gaps.
-fn means(data: &Dataset, training: &[u32]) -> Result<Vec<Option<f32>>, ImputeError> {
+fn means(data: &Dataset, training: &[u32]) -> Result<Vec<Option<f64>>, ImputeError> {
     let width = data.feature_count();
     let mut incomplete = vec![false; width];
     for &place in data.missing() {
@@ -117,17 +120,17 @@ fn means(data: &Dataset, training: &[u32]) -> Result<Vec<Option<f32>>, ImputeErr
 }
 
 /// Mean of a feature over the training rows that have it.
-fn present_mean(data: &Dataset, training: &[u32], feature: usize) -> Option<f32> {
+fn present_mean(data: &Dataset, training: &[u32], feature: usize) -> Option<f64> {
     let width = data.feature_count();
     let (mut sum, mut count) = (0.0f64, 0u32);
     for &row in training {
         let place = row as usize * width + feature;
         if data.missing().binary_search(&place).is_err() {
-            sum += f64::from(data.features().get(place));
+            sum += data.exact(place);
             count += 1;
         }
     }
-    (count > 0).then(|| (sum / f64::from(count)) as f32)
+    (count > 0).then(|| large::kept(sum / f64::from(count)))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::constants::{Affine, FeatureMap};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fill {
     /// A value in the unit of the file.
-    Value(f32),
+    Value(f64),
     /// The mean that the scale subtracts: the model reads 0.
     Mean,
     /// Nothing, and the value stays NaN: fixed features have zeros for it.
@@ -66,7 +66,7 @@ impl ColumnMap {
     /// What the model reads of a value, `None` for a missing one; `None` if nothing stands for it.
     /// NaN only for a missing value that stays open.
     #[must_use]
-    pub fn apply(&self, value: Option<f32>) -> Option<f32> {
+    pub fn apply(&self, value: Option<f64>) -> Option<f32> {
         let Self::Number(number) = self else {
             return Some(0.0);
         };
@@ -76,7 +76,7 @@ impl ColumnMap {
             (None, Some(Fill::Open)) => return Some(f32::NAN),
             (None, None) => return None,
         };
-        let (scaled, _) = number.map.apply(value);
+        let (scaled, _) = number.map.apply_exact(value);
         Some(number.then.map_or(scaled, |then| then.apply(scaled)))
     }
 }

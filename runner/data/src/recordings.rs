@@ -177,7 +177,7 @@ impl Recordings {
         let every = self.every as usize;
         let width = channels * steps;
         let mut features = Vec::with_capacity(starts.len() * width);
-        let mut missing = Vec::new();
+        let (mut missing, mut rests) = (Vec::new(), Vec::new());
         for start in starts {
             for channel in 0..channels {
                 for step in 0..steps {
@@ -185,6 +185,7 @@ impl Recordings {
                     if data.is_missing(place) {
                         missing.push(features.len());
                     }
+                    rests.extend(data.rest(place).map(|rest| (features.len(), rest)));
                     features.push(data.features().get(place));
                 }
             }
@@ -193,7 +194,8 @@ impl Recordings {
         Ok(Dataset::new(Features::from(features), width, targets)?
             .with_axes(vec![channels, 1, steps])?
             .with_names(names)
-            .with_missing(missing))
+            .with_missing(missing)
+            .with_rests(rests))
     }
 }
 

@@ -94,6 +94,7 @@ pub fn scale_features(
     let width = data.feature_count();
     let indicators = data.indicators();
     let scaled = match scale {
+        // The model reads 32 bits.
         Scale::None => ScaledFeatures::of(vec![Some(Affine::IDENTITY); width]),
         Scale::Unit => {
             let maximum = f64::from(maximum.ok_or(ScaleError::NoMaximum)?);
@@ -148,14 +149,26 @@ impl ScaledFeatures {
 fn apply(data: &mut Dataset, maps: Vec<FeatureMap>) -> ScaledFeatures {
     let has_bounds = maps.iter().any(|map| map.bounds.is_some());
     let beyond = match has_bounds {
-        true => data.features.count(&maps, |map, value| map.clip(value).1),
+        true => count_beyond(data, &maps),
         false => Vec::new(),
     };
-    data.features.map(&maps, |map, value| map.apply(value).0);
+    map_exactly(data, &maps, |map, value| map.apply_exact(value).0);
     ScaledFeatures {
         maps: maps.into_iter().map(Some).collect(),
         beyond,
     }
+}
+
+/// Values of each feature that are beyond its bounds.
+fn count_beyond(data: &Dataset, maps: &[FeatureMap]) -> Vec<u64> {
+    let mut counts = data.features.count(maps, |map, value| map.clip(value).1);
+    for (place, _) in &data.rests {
+        let (column, map) = (place % maps.len(), &maps[place % maps.len()]);
+        // Counted once without its rest.
+        counts[column] += u64::from(map.apply_exact(data.exact(*place)).1);
+        counts[column] -= u64::from(map.clip(data.features.get(*place)).1);
+    }
+    counts
 }
 
 /// Maps all rows, except for indicators, which stay 0 or 1; a feature without a map becomes 0.
@@ -169,9 +182,26 @@ fn standardise(
             *map = Some(Affine::IDENTITY);
         }
     }
-    data.features
-        .map(&maps, |map, value| map.map_or(0.0, |map| map.apply(value)));
+    map_exactly(data, &maps, |map, value| {
+        map.map_or(0.0, |map| map.apply_exact(value))
+    });
     ScaledFeatures::of(maps)
+}
+
+/// Maps the features of all rows, large numbers with all their digits, of which none are left.
+fn map_exactly<M: PartialEq>(data: &mut Dataset, maps: &[M], apply: impl Fn(&M, f64) -> f32) {
+    let rests = std::mem::take(&mut data.rests);
+    let exact = |(place, rest): (usize, f64)| (place, f64::from(data.features.get(place)) + rest);
+    let large: Vec<(usize, f64)> = rests.into_iter().map(exact).collect();
+    data.features
+        .map(maps, |map, value| apply(map, f64::from(value)));
+    if !large.is_empty() {
+        data.features.edit(|numbers| {
+            for (place, value) in large {
+                numbers[place] = apply(&maps[place % maps.len()], value);
+            }
+        });
+    }
 }
 
 /// Maps each feature of all rows, and puts 0, the mean, in the place of what is missing.
@@ -220,7 +250,8 @@ pub fn scale_targets(
             maps[0].affine
         }
         TargetScale::Standardise => {
-            moments(training.iter().map(|&row| values[row as usize])).unwrap_or(Affine::IDENTITY)
+            let values = training.iter().map(|&row| f64::from(values[row as usize]));
+            moments(values).unwrap_or(Affine::IDENTITY)
         }
     };
     for value in values {
@@ -231,10 +262,10 @@ pub fn scale_targets(
 
 /// Mean and standard deviation (with 1/n) in one fixed order and two passes, in `f64`; `None` if
 /// all values are equal or there is none.
-fn moments(values: impl Iterator<Item = f32> + Clone) -> Option<Affine> {
+fn moments(values: impl Iterator<Item = f64> + Clone) -> Option<Affine> {
     let (mut sum, mut count) = (0.0f64, 0u64);
     for value in values.clone() {
-        sum += f64::from(value);
+        sum += value;
         count += 1;
     }
     let mean = sum / count as f64;
@@ -242,7 +273,7 @@ fn moments(values: impl Iterator<Item = f32> + Clone) -> Option<Affine> {
     let mut first = None;
     let mut constant = true;
     for value in values {
-        let difference = f64::from(value) - mean;
+        let difference = value - mean;
         squares += difference * difference;
         constant &= *first.get_or_insert(value.to_bits()) == value.to_bits();
     }
@@ -258,9 +289,9 @@ fn numbers<'a>(
     row: u32,
     indicators: &'a [bool],
     range: Range<usize>,
-) -> impl Iterator<Item = f32> + Clone + 'a {
+) -> impl Iterator<Item = f64> + Clone + 'a {
     let is_number = |at: usize| !indicators.get(at).is_some_and(|is_indicator| *is_indicator);
-    let values = data.row(row as usize).enumerate();
+    let values = data.exact_row(row as usize).enumerate();
     let values = values.skip(range.start).take(range.len());
     values
         .filter(move |(at, _)| is_number(*at))
@@ -283,21 +314,21 @@ fn channel_moments(data: &Dataset, training: &[u32], indicators: &[bool]) -> Vec
 /// As [`moments`], for every feature at once, so that rows are read in the order of memory.
 fn feature_moments(data: &Dataset, training: &[u32]) -> Vec<Option<Affine>> {
     let width = data.feature_count();
-    let rows = || training.iter().map(|&row| data.row(row as usize));
+    let rows = || training.iter().map(|&row| data.exact_row(row as usize));
     let count = training.len() as f64;
     let mut means = vec![0.0f64; width];
     for row in rows() {
         for (sum, value) in means.iter_mut().zip(row) {
-            *sum += f64::from(value);
+            *sum += value;
         }
     }
     means.iter_mut().for_each(|sum| *sum /= count);
     let mut squares = vec![0.0f64; width];
     let mut constant = vec![true; width];
-    let first: Vec<f32> = rows().next().into_iter().flatten().collect();
+    let first: Vec<f64> = rows().next().into_iter().flatten().collect();
     for row in rows() {
         for (at, value) in row.enumerate() {
-            let difference = f64::from(value) - means[at];
+            let difference = value - means[at];
             squares[at] += difference * difference;
             constant[at] &= value.to_bits() == first[at].to_bits();
         }
@@ -315,6 +346,7 @@ mod tests {
     use super::*;
     use crate::column::{Encoding, FeatureColumn};
     use crate::dataset::Names;
+    use crate::large;
 
     fn constants(mean: f64, std: f64) -> Scale {
         Scale::Constants(Constants::of_moments(Affine::new(mean, std).unwrap()))
@@ -436,6 +468,27 @@ mod tests {
                 .to_string()
                 .contains("`std` lists 3 numbers")
         );
+    }
+
+    #[test]
+    fn large_numbers_are_scaled_with_all_digits() {
+        // Epochs in milliseconds: 1,700,000,000,000 + 0, 100, 200 and 300, and a small number.
+        let epochs = [0.0, 100.0, 200.0, 300.0].map(|x| large::split(1.7e12 + x));
+        let features: Vec<f32> = epochs.iter().flat_map(|x| [x.0, 1.0]).collect();
+        let rests: Vec<_> = (0..).step_by(2).zip(epochs.map(|x| x.1)).collect();
+        let scaled = |scale: &Scale| {
+            let mut set = data(&features, 2).with_rests(rests.clone());
+            let scaled = scale_features(&mut set, &[0, 1, 2], scale).unwrap();
+            assert!(set.rests.is_empty());
+            let column = (0..4).map(|row| set.row(row).next().unwrap());
+            (column.collect::<Vec<f32>>(), scaled.beyond)
+        };
+        let std = libm::sqrt(20_000.0 / 3.0);
+        let expected = [-100.0, 0.0, 100.0, 200.0].map(|x| (x / std) as f32);
+        assert_eq!(scaled(&Scale::StandardiseFeatures).0, expected);
+        let bounds = "min = [1700000000000, 0]\nmax = [1700000000200, 2]";
+        let bounds = Scale::Constants(toml::from_str(bounds).unwrap());
+        assert_eq!(scaled(&bounds), (vec![0.0, 0.5, 1.0, 1.0], vec![1, 0]));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::images::{self, ImageShape, Images, ImagesError};
 use super::leaf::{self, LeafSamples};
 use super::mnist;
 use super::npy;
+use super::remark::Remark;
 use super::table;
 use super::text::{self, TextConfig};
 use super::vocabulary::Vocabulary;
@@ -39,26 +40,49 @@ pub struct Loaded {
     pub unnamed: usize,
     /// Devices that were left out, as they have too few samples.
     pub small_devices: usize,
+    /// Labels that only rows of the test part have: these rows are in one more class, the last.
+    pub(crate) other_labels: Vec<String>,
+    /// What the owner of the files may not expect, as sentences; they quote private rows.
+    pub remarks: Vec<String>,
 }
 
 impl Loaded {
-    /// Leaves out the rows whose labels are none of the known classes, if that is asked for.
-    fn of_classes(self, classes: Option<&Classes>) -> Result<Self, DataError> {
-        if !classes.is_some_and(Classes::drops_unknown) {
+    /// Samples of which nothing was left out.
+    pub(crate) fn new(data: Dataset, origin: String) -> Self {
+        Self {
+            data,
+            test_rows: 0,
+            origin,
+            dropped: 0,
+            unnamed: 0,
+            small_devices: 0,
+            other_labels: Vec::new(),
+            remarks: Vec::new(),
+        }
+    }
+
+    /// Leaves out the rows whose labels are none of the known classes, if that is asked for, and
+    /// those of the test part whose labels no training row has.
+    fn of_classes(mut self, classes: Option<&Classes>) -> Result<Self, DataError> {
+        let has_others = !self.other_labels.is_empty();
+        if !(has_others || classes.is_some_and(Classes::drops_unknown)) {
             return Ok(self);
         }
         let first_test = self.data.len() - self.test_rows;
         let known = self.data.without_last_class();
         let (data, dropped) = known.map_err(DataError::at(&self.origin))?;
         let in_test = dropped.iter().filter(|row| **row as usize >= first_test);
-        Ok(Self {
-            test_rows: self.test_rows - in_test.count(),
-            dropped: dropped.len(),
-            unnamed: self.unnamed,
-            small_devices: self.small_devices,
-            data,
-            origin: self.origin,
-        })
+        self.test_rows -= in_test.count();
+        if has_others {
+            let remark = Remark::OtherLabels {
+                rows: dropped.len(),
+                labels: std::mem::take(&mut self.other_labels),
+            };
+            self.remarks.push(remark.to_string());
+        } else {
+            self.dropped = dropped.len();
+        }
+        Ok(Self { data, ..self })
     }
 }
 
@@ -68,14 +92,7 @@ impl Loaded {
 /// [`DataError`] if a file is missing, malformed, or holds what cannot be learned from.
 pub fn load(set: &StoredSet, folders: &DataFolders) -> Result<Loaded, DataError> {
     let loaded = match set {
-        StoredSet::Digits => Ok(Loaded {
-            data: digits::load()?,
-            test_rows: 0,
-            origin: digits::ORIGIN.to_owned(),
-            dropped: 0,
-            unnamed: 0,
-            small_devices: 0,
-        }),
+        StoredSet::Digits => Ok(Loaded::new(digits::load()?, digits::ORIGIN.to_owned())),
         StoredSet::Mnist { path } => load_arrays(&mnist::files(&folders.find(path)?), folders),
         StoredSet::Femnist { path } => {
             let loaded = load_arrays(&femnist::files(&folders.find(path)?), folders)?;
@@ -117,6 +134,11 @@ fn load_arrays(config: &ArraysConfig, folders: &DataFolders) -> Result<Loaded, D
         None => None,
     };
     let test_rows = test.as_ref().map_or(0, |test| test.targets.len());
+    let known = train.targets.class_count();
+    let other_labels = match (&test, &config.classes) {
+        (Some(test), None) => test.targets.labels_from(known),
+        _ => Vec::new(),
+    };
     let build = || -> Result<Dataset, DatasetError> {
         let Part {
             mut features,
@@ -145,7 +167,7 @@ fn load_arrays(config: &ArraysConfig, folders: &DataFolders) -> Result<Loaded, D
             ..Names::default()
         };
         let axes = if axes.len() > 1 { axes } else { Vec::new() };
-        let targets = targets.of_classes(config.classes.as_ref())?;
+        let targets = targets.of_classes(config.classes.as_ref(), known)?;
         let data = Dataset::new(features, feature_count, targets)?
             .with_axes(axes)?
             .with_names(names)
@@ -157,12 +179,9 @@ fn load_arrays(config: &ArraysConfig, folders: &DataFolders) -> Result<Loaded, D
     };
     let data = build().map_err(DataError::at(&origin))?;
     Ok(Loaded {
-        data,
         test_rows,
-        origin,
-        dropped: 0,
-        unnamed: 0,
-        small_devices: 0,
+        other_labels,
+        ..Loaded::new(data, origin)
     })
 }
 
@@ -199,15 +218,33 @@ impl Entries {
         }
     }
 
-    fn of_classes(self, classes: Option<&Classes>) -> Result<Targets, DatasetError> {
-        let labels = match self {
-            Self::Labels(labels) => labels,
-            Self::Values(values) => return Ok(Targets::Values(values)),
+    /// Classes that the largest label asks for.
+    fn class_count(&self) -> usize {
+        match self {
+            Self::Labels(labels) => labels.iter().max().map_or(0, |&label| label as usize + 1),
+            Self::Values(_) => 0,
+        }
+    }
+
+    /// The labels from class `known` on, each once, in order.
+    fn labels_from(&self, known: usize) -> Vec<String> {
+        let Self::Labels(labels) = self else {
+            return Vec::new();
         };
-        let largest = labels.iter().max().map_or(0, |&label| label as usize);
-        match classes {
-            Some(classes) => classes.targets(labels),
-            None => Targets::classes(&labels, largest + 1),
+        let mut others: Vec<u32> = labels.to_vec();
+        others.retain(|label| *label as usize >= known);
+        others.sort_unstable();
+        others.dedup();
+        others.iter().map(u32::to_string).collect()
+    }
+
+    /// Targets of the listed classes, or of as many as are known. Other labels are then in one more
+    /// class.
+    fn of_classes(self, classes: Option<&Classes>, known: usize) -> Result<Targets, DatasetError> {
+        match (self, classes) {
+            (Self::Values(values), _) => Ok(Targets::Values(values)),
+            (Self::Labels(labels), Some(classes)) => classes.targets(labels),
+            (Self::Labels(labels), None) => Targets::with_others(labels, known),
         }
     }
 }
@@ -288,17 +325,24 @@ fn read_devices(
 }
 
 fn load_table(config: &TableConfig, folders: &DataFolders) -> Result<Loaded, DataError> {
-    let read = |path: &Path| -> Result<(table::Table, String), DataError> {
+    let read = |path: &Path, training: Option<&table::Table>| {
         with_one(path, config.format.name(), folders, |bytes, origin| {
-            table::parse(config.format, bytes, &config.columns).map_err(DataError::at(origin))
+            let table = match training {
+                None => table::parse(config.format, bytes, &config.columns),
+                Some(training) => training.parse_more(config.format, bytes, &config.columns),
+            };
+            table.map_err(DataError::at(origin))
         })
     };
-    let (mut table, origin) = read(&config.path)?;
+    let (mut table, origin) = read(&config.path, None)?;
+    let mut remarks = table.remarks(&origin);
     let mut test_rows = 0;
+    let mut other_labels = Vec::new();
     if let Some(path) = &config.test_path {
-        let (test, origin) = read(path)?;
+        let (test, origin) = read(path, Some(&table))?;
+        remarks.extend(test.remarks(&origin));
         test_rows = test.row_count();
-        table.append(test).map_err(DataError::at(&origin))?;
+        other_labels = table.append(test);
     }
     let unnamed = table.unnamed().len();
     let series = table.series();
@@ -314,12 +358,11 @@ fn load_table(config: &TableConfig, folders: &DataFolders) -> Result<Loaded, Dat
     };
     let data = data.with_maximum(config.maximum);
     Ok(Loaded {
-        data,
         test_rows,
-        origin,
-        dropped: 0,
         unnamed,
-        small_devices: 0,
+        other_labels,
+        remarks,
+        ..Loaded::new(data, origin)
     })
 }
 
@@ -329,12 +372,8 @@ fn load_text(config: &TextConfig, folders: &DataFolders) -> Result<Loaded, DataE
             text::parse(bytes, config).map_err(DataError::at(origin))
         })?;
     Ok(Loaded {
-        data,
-        test_rows: 0,
-        origin,
-        dropped: 0,
-        unnamed: 0,
         small_devices,
+        ..Loaded::new(data, origin)
     })
 }
 
@@ -356,13 +395,10 @@ fn load_cifar(path: &Path, folders: &DataFolders) -> Result<Loaded, DataError> {
             test_rows += if is_test { count } else { 0 };
         }
     }
+    let data = images.into_dataset().map_err(DataError::at(&origin))?;
     Ok(Loaded {
-        data: images.into_dataset().map_err(DataError::at(&origin))?,
         test_rows,
-        origin,
-        dropped: 0,
-        unnamed: 0,
-        small_devices: 0,
+        ..Loaded::new(data, origin)
     })
 }
 
@@ -374,18 +410,21 @@ fn load_leaf(config: &LeafConfig, folders: &DataFolders) -> Result<Loaded, DataE
         test_rows = test.row_count();
         samples.append(test).map_err(DataError::at(&origin))?;
     }
+    let training = samples.row_count() - test_rows;
+    let reads_classes = config.task == TaskKind::Classification && config.classes.is_none();
+    let other_labels = match reads_classes {
+        true => samples.other_labels(training),
+        false => Vec::new(),
+    };
     let data = samples
-        .into_dataset(config.task, config.classes.as_ref())
+        .into_dataset(config.task, config.classes.as_ref(), training)
         .and_then(|data| Ok(data.with_axes(config.axes.clone())?))
         .map_err(DataError::at(&origin))?
         .with_maximum(config.maximum);
     Ok(Loaded {
-        data,
         test_rows,
-        origin,
-        dropped: 0,
-        unnamed: 0,
-        small_devices: 0,
+        other_labels: other_labels.iter().map(u32::to_string).collect(),
+        ..Loaded::new(data, origin)
     })
 }
 
@@ -400,14 +439,7 @@ fn load_images(config: &ImagesConfig, folders: &DataFolders) -> Result<Loaded, D
     let shape = shape.map_err(DataError::at(&origin))?;
     let images = images::load(&place, config.has_devices, shape).map_err(DataError::at(&origin))?;
     let data = dataset_of(images, config).map_err(DataError::at(&origin))?;
-    Ok(Loaded {
-        data,
-        test_rows: 0,
-        origin,
-        dropped: 0,
-        unnamed: 0,
-        small_devices: 0,
-    })
+    Ok(Loaded::new(data, origin))
 }
 
 fn dataset_of(images: Images, config: &ImagesConfig) -> Result<Dataset, ContentError> {

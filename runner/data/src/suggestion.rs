@@ -9,6 +9,7 @@ use super::dataset::TaskKind;
 use super::table::columns::listed;
 use super::table::profile::{CellKind, ColumnProfile, MAX_DISTINCT, Profile};
 use super::table::{MAX_NUMERIC_CLASSES, TimePart};
+use crate::column::time::Time;
 use crate::spelling::similar;
 
 /// Most categories of a column that become features.
@@ -246,6 +247,25 @@ impl Suggestion {
     }
 }
 
+impl Suggestion {
+    /// The columns that are left out, with the reasons, in a sentence; `None` if all are used.
+    #[must_use]
+    pub fn left_out(&self) -> Option<String> {
+        let reasons = self.uses.iter().filter_map(|(name, used)| match used {
+            Use::Ignored(reason) => Some(format!("`{name}` ({reason})")),
+            Use::Unnamed => Some("one without a name".to_owned()),
+            _ => None,
+        });
+        let reasons: Vec<String> = reasons.collect();
+        let columns = match reasons.len() {
+            0 => return None,
+            1 => "1 column is".to_owned(),
+            count => format!("{count} columns are"),
+        };
+        Some(format!("{columns} left out: {}", reasons.join(", ")))
+    }
+}
+
 /// The column that is named, or the one that has a usual name.
 fn label<'a>(
     profile: &'a Profile,
@@ -377,6 +397,12 @@ fn feature(column: &ColumnProfile, rows: usize) -> Use {
         CellKind::Time if column.has_hours => Use::Time(vec![TimePart::Hour, TimePart::Weekday]),
         CellKind::Time => Use::Time(vec![TimePart::Day, TimePart::Weekday]),
         CellKind::Text => {
+            let is_date = column.values.iter().all(|value| Time::is_ambiguous(value));
+            if let Some(date) = column.values.first().filter(|_| is_date) {
+                return Use::Ignored(format!(
+                    "`{date}` may have the day or the month first: write dates as 2024-12-31 10:15"
+                ));
+            }
             if distinct <= MAX_CATEGORIES
                 && 2 * distinct <= rows
                 && let Some(categories) = column.sorted_values()
@@ -436,6 +462,19 @@ mod tests {
         assert_eq!(found.task, TaskKind::Classification);
         assert_eq!(found.classes.unwrap(), ["0", "1"]);
         assert!(found.device_is_guessed && !found.has_missing);
+    }
+
+    #[test]
+    fn dates_in_an_unknown_order_are_left_out_with_the_remedy() {
+        let rows = (0..40).map(|i| format!("{}/3/2024,{i}.5,{}\n", i % 5 + 1, i % 2));
+        let table = profile(&format!("at,x,class\n{}", rows.collect::<String>()));
+        let found = Suggestion::new(&table, &Choices::default()).unwrap();
+        let sentence = found.left_out().unwrap();
+        assert!(
+            sentence.contains("1 column is left out: `at` (`1/3/2024`"),
+            "{sentence}"
+        );
+        assert!(sentence.contains("2024-12-31"), "{sentence}");
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod format;
 #[cfg(feature = "parquet")]
 mod parquet;
 pub mod profile;
+mod quotes;
 pub mod reader;
 mod rows;
 mod text;
@@ -28,8 +29,10 @@ use std::collections::HashMap;
 
 use super::classes::Classes;
 use super::dataset::{Dataset, DatasetError, Groups, Names, Targets};
+use super::remark::Remark;
 use super::vocabulary::Vocabulary;
-use crate::column::FeatureColumn;
+use crate::column::name::name_of;
+use crate::column::{FeatureColumn, Values};
 use columns::Roles;
 
 pub use crate::column::Encoding;
@@ -49,12 +52,12 @@ pub(super) const MAX_NUMERIC_CLASSES: usize = 20;
 pub struct Table {
     columns: Vec<FeatureColumn>,
     unnamed: Vec<usize>,
-    features: Vec<f32>,
-    missing: Vec<usize>,
+    values: Values,
     row_count: usize,
     labels: Labels,
     devices: Option<Vocabulary>,
     series: Option<Vocabulary>,
+    remarks: Vec<Remark>,
 }
 
 #[derive(Clone, Debug)]
@@ -71,13 +74,18 @@ enum Labels {
 struct KnownLabels {
     classes: Classes,
     numbers: HashMap<String, u32>,
+    /// By the shortest spelling of numbers.
+    of_number: HashMap<String, u32>,
     rows: Vec<u32>,
 }
 
 impl KnownLabels {
     fn new(classes: &Classes) -> Self {
+        let labels = classes.list.labels();
+        let short = |label: &String| name_of(label).into_owned();
         Self {
-            numbers: classes.list.labels().into_iter().zip(0..).collect(),
+            of_number: labels.iter().map(short).zip(0..).collect(),
+            numbers: labels.into_iter().zip(0..).collect(),
             classes: classes.clone(),
             rows: Vec::new(),
         }
@@ -85,7 +93,9 @@ impl KnownLabels {
 
     /// Adds the label of a row; says whether there is such a class, or rows without are left out.
     fn push(&mut self, label: &str) -> bool {
-        let number = self.numbers.get(label).copied();
+        let number = self.numbers.get(label);
+        let number = number.or_else(|| self.of_number.get(&*name_of(label)));
+        let number = number.copied();
         self.rows.push(number.unwrap_or(u32::MAX));
         number.is_some() || self.classes.drops_unknown()
     }
@@ -96,30 +106,9 @@ impl KnownLabels {
 /// # Errors
 /// [`TableError`] with the line and column.
 pub fn parse(format: TableFormat, bytes: &[u8], columns: &Columns) -> Result<Table, TableError> {
-    let mut rows = Reader::new(format, bytes)?;
+    let rows = Reader::new(format, bytes)?;
     let roles = Roles::new(rows.header(), columns, |at| rows.usual_encoding(at))?;
-    let is_regression = columns.is_regression();
-    let mut table = Table {
-        columns: roles
-            .features
-            .iter()
-            .map(|(_, column)| column.clone())
-            .collect(),
-        unnamed: roles.unnamed.clone(),
-        features: Vec::new(),
-        missing: Vec::new(),
-        row_count: 0,
-        labels: match &columns.classes {
-            _ if is_regression => Labels::Values(Vec::new()),
-            None => Labels::Classes(Vocabulary::default()),
-            Some(classes) => Labels::Known(KnownLabels::new(classes)),
-        },
-        devices: roles.device.map(|_| Vocabulary::default()),
-        series: roles.series.map(|_| Vocabulary::default()),
-    };
-    while let Some((row, mut cells)) = rows.next_row()? {
-        table.push(&row, &mut cells, &roles)?;
-    }
+    let table = Table::read(rows, &roles, columns)?;
     match &table.labels {
         Labels::Classes(names) if columns.task.is_none() => check_classes(names, &columns.label)?,
         _ => {}
@@ -145,29 +134,35 @@ fn check_classes(names: &Vocabulary, column: &str) -> Result<(), TableError> {
 }
 
 impl Table {
-    /// Appends a table of the same columns, such as the test part.
+    /// Parses more rows, such as the test part, whose columns are found by their names.
     ///
     /// # Errors
-    /// [`TableError::OtherHeader`] if the feature columns differ in name or order.
-    pub fn append(&mut self, other: Self) -> Result<(), TableError> {
-        let length = self.columns.len().max(other.columns.len());
-        for at in 0..length {
-            let name = |columns: &[FeatureColumn]| {
-                let column = columns.get(at);
-                column.map_or(String::new(), |column| column.name.clone())
-            };
-            let (expected, found) = (name(&self.columns), name(&other.columns));
-            if expected != found {
-                return Err(TableError::OtherHeader { expected, found });
-            }
+    /// [`TableError`] with the line and column; [`TableError::MissingColumns`].
+    pub fn parse_more(
+        &self,
+        format: TableFormat,
+        bytes: &[u8],
+        columns: &Columns,
+    ) -> Result<Self, TableError> {
+        let rows = Reader::new(format, bytes)?;
+        let (roles, left_out) = Roles::like(rows.header(), columns, &self.columns)?;
+        let mut table = Self::read(rows, &roles, columns)?;
+        if !left_out.is_empty() {
+            table.remarks.push(Remark::OtherColumns(left_out));
         }
-        let offset = self.features.len();
-        self.missing
-            .extend(other.missing.into_iter().map(|place| place + offset));
-        self.features.extend(other.features);
+        Ok(table)
+    }
+
+    /// Appends rows that [`parse_more`](Self::parse_more) has read. Where the classes are those that
+    /// occur, they stay those of the rows before: returns the labels of others, in order.
+    pub fn append(&mut self, other: Self) -> Vec<String> {
+        let mut others = Vec::new();
+        self.values.append(other.values);
         self.row_count += other.row_count;
         match (&mut self.labels, other.labels) {
-            (Labels::Classes(ours), Labels::Classes(theirs)) => ours.extend(&theirs),
+            (Labels::Classes(ours), Labels::Classes(theirs)) => {
+                others = ours.extend_known(&theirs);
+            }
             (Labels::Known(ours), Labels::Known(theirs)) => ours.rows.extend(theirs.rows),
             (Labels::Values(ours), Labels::Values(theirs)) => ours.extend(theirs),
             // Both were parsed with the same columns, hence the same task.
@@ -179,7 +174,15 @@ impl Table {
         if let (Some(ours), Some(theirs)) = (&mut self.series, &other.series) {
             ours.extend(theirs);
         }
-        Ok(())
+        others.sort_unstable();
+        others
+    }
+
+    /// What the owner of the file may not expect, as sentences that name it.
+    #[must_use]
+    pub fn remarks(&self, origin: &str) -> Vec<String> {
+        let named = self.remarks.iter();
+        named.map(|remark| format!("{origin}: {remark}")).collect()
     }
 
     /// The columns of features, in order, and what became of their cells.
@@ -205,7 +208,7 @@ impl Table {
 
     /// The data set: classes and devices numbered in the order of their names (by value where all
     /// are numbers), known classes in the order of their list. Rows of other classes, if they are
-    /// to be left out, are in one more class, the last.
+    /// to be left out or were appended, are in one more class, the last.
     ///
     /// # Errors
     /// [`DatasetError`] if there is no row or feature, or only one class.
@@ -232,14 +235,21 @@ impl Table {
                         label: only.clone(),
                     });
                 }
-                let targets = Targets::classes(&labels, classes.len())?;
+                let targets = Targets::with_others(labels, classes.len())?;
                 names.classes = classes;
                 targets
             }
         };
-        let data = Dataset::new(self.features, names.features.len(), targets)?
+        let Values {
+            features,
+            missing,
+            rests,
+            ..
+        } = self.values;
+        let data = Dataset::new(features, names.features.len(), targets)?
             .with_names(names)
-            .with_missing(self.missing);
+            .with_missing(missing)
+            .with_rests(rests);
         match self.devices {
             Some(devices) => {
                 let (device_of_row, names) = devices.into_sorted();
@@ -249,6 +259,64 @@ impl Table {
         }
     }
 
+    /// Reads all rows.
+    fn read(mut rows: Reader, roles: &Roles, columns: &Columns) -> Result<Self, TableError> {
+        let mut table = Self {
+            columns: roles
+                .features
+                .iter()
+                .map(|(_, column)| column.clone())
+                .collect(),
+            unnamed: roles.unnamed.clone(),
+            values: Values::default(),
+            row_count: 0,
+            labels: match &columns.classes {
+                _ if columns.is_regression() => Labels::Values(Vec::new()),
+                None => Labels::Classes(Vocabulary::default()),
+                Some(classes) => Labels::Known(KnownLabels::new(classes)),
+            },
+            devices: roles.device.map(|_| Vocabulary::default()),
+            series: roles.series.map(|_| Vocabulary::default()),
+            remarks: Vec::new(),
+        };
+        while let Some((row, mut cells)) = rows.next_row()? {
+            table.push(&row, &mut cells, roles)?;
+        }
+        table.remark(&rows, roles, columns);
+        Ok(table)
+    }
+
+    /// Notes what the owner of the file may not expect.
+    fn remark(&mut self, rows: &Reader, roles: &Roles, columns: &Columns) {
+        let classes = match &self.labels {
+            Labels::Classes(names) => names.names().to_vec(),
+            Labels::Known(known) => known.classes.list.labels(),
+            Labels::Values(_) => Vec::new(),
+        };
+        let name = |what, column: &str, names: &[String]| {
+            let mut remarks = names.iter().map(|name| Remark::of_name(column, what, name));
+            remarks.find_map(|remark| remark)
+        };
+        self.remarks.extend(name("class", &columns.label, &classes));
+        if let (Some(column), Some(devices)) = (&columns.device, &self.devices) {
+            self.remarks.extend(name("device", column, devices.names()));
+        }
+        for (at, column) in &roles.features {
+            match &column.encoding {
+                Encoding::Categories(categories) => {
+                    let remark = name("category", &column.name, categories);
+                    self.remarks.extend(remark);
+                }
+                Encoding::Time(_) if rows.is_utc(*at) => self.remarks.push(Remark::Utc {
+                    column: column.name.clone(),
+                }),
+                Encoding::Time(_) | Encoding::Number => {}
+            }
+        }
+        self.remarks
+            .extend(rows.signs().cloned().map(Remark::Signs));
+    }
+
     fn push(
         &mut self,
         row: &Row<'_>,
@@ -256,7 +324,9 @@ impl Table {
         roles: &Roles,
     ) -> Result<(), TableError> {
         match &mut self.labels {
-            Labels::Classes(vocabulary) => vocabulary.push(row.text(roles.label, "label")?),
+            Labels::Classes(vocabulary) => {
+                vocabulary.push(&name_of(row.text(roles.label, "label")?));
+            }
             Labels::Known(known) => {
                 let label = row.text(roles.label, "label")?;
                 if !known.push(label) {
@@ -272,13 +342,13 @@ impl Table {
             Labels::Values(values) => values.push(cells.target(row, roles.label)?),
         }
         if let (Some(devices), Some(at)) = (&mut self.devices, roles.device) {
-            devices.push(row.text(at, "device")?);
+            devices.push(&name_of(row.text(at, "device")?));
         }
         if let (Some(series), Some(at)) = (&mut self.series, roles.series) {
             series.push(row.text(at, "series")?);
         }
         for (at, column) in &roles.features {
-            cells.features(row, *at, column, &mut self.features, &mut self.missing)?;
+            cells.features(row, *at, column, &mut self.values)?;
         }
         self.row_count += 1;
         Ok(())

@@ -11,6 +11,9 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
+    /// The number of a row that has none of the names.
+    pub(super) const NONE: u32 = u32::MAX;
+
     /// Adds one row.
     pub(super) fn push(&mut self, name: &str) {
         let number = self.number(name);
@@ -48,6 +51,18 @@ impl Vocabulary {
         }
     }
 
+    /// Adds the rows of another vocabulary, and no name: rows of other names get [`Self::NONE`].
+    /// Returns these names.
+    pub(super) fn extend_known(&mut self, other: &Self) -> Vec<String> {
+        let number = |name: &String| self.numbers.get(name).copied().unwrap_or(Self::NONE);
+        let numbers: Vec<u32> = other.names.iter().map(number).collect();
+        let rows = other.rows.iter().map(|&row| numbers[row as usize]);
+        self.rows.extend(rows);
+        let named = other.names.iter().zip(&numbers);
+        let unknown = named.filter(|(_, number)| **number == Self::NONE);
+        unknown.map(|(name, _)| name.clone()).collect()
+    }
+
     /// The number of each row and the names, in order: by value where all are whole numbers, else
     /// as text. So numbers do not depend on the order of rows.
     pub(super) fn into_sorted(self) -> (Vec<u32>, Vec<String>) {
@@ -62,7 +77,8 @@ impl Vocabulary {
         for (position, &at) in order.iter().enumerate() {
             rank[at] = position as u32;
         }
-        let rows = self.rows.iter().map(|&row| rank[row as usize]).collect();
+        let rank_of = |row: &u32| rank.get(*row as usize).copied().unwrap_or(Self::NONE);
+        let rows = self.rows.iter().map(rank_of).collect();
         let names = order.iter().map(|&at| self.names[at].clone()).collect();
         (rows, names)
     }

@@ -53,6 +53,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         .rows
         .open_labelled(&model, args.label.as_deref(), labels)?;
     let found = assess(&model, &mut input)?;
+    RowArgs::warn_of_unknown(input.unknown_rows());
     write_to(None, |out| {
         match args.json {
             true => writeln!(

@@ -4,7 +4,11 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
+
 use super::CliError;
+use super::style::warn;
+use smolfed_data::column::Unknown;
 use smolfed_engine::run::directory::RunDir;
 use smolfed_report::inference::error::InferenceError;
 use smolfed_report::inference::input::{Input, Options};
@@ -35,6 +39,19 @@ pub(super) struct RowArgs {
     /// called 1, 2, 3 and so on.
     #[arg(long)]
     no_header: bool,
+    /// What becomes of a category that the model was not trained with: `ignore` takes it for none
+    /// of the known ones, as a missing cell, and counts such rows on standard error.
+    #[arg(long, value_enum, default_value = "ignore")]
+    unknown: UnknownName,
+}
+
+/// What becomes of an unknown category.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum UnknownName {
+    /// It is none of the known ones.
+    Ignore,
+    /// Its row is refused.
+    Error,
 }
 
 impl ModelArgs {
@@ -81,8 +98,22 @@ impl RowArgs {
             labels,
             id: self.id.as_deref(),
             has_header: !self.no_header,
+            unknown: match self.unknown {
+                UnknownName::Ignore => Unknown::Ignore { cells: 0 },
+                UnknownName::Error => Unknown::Refuse,
+            },
         };
         Input::open(&self.data, &model.preprocessing, options)
+    }
+
+    /// Says how many rows have categories that the model does not know.
+    pub(super) fn warn_of_unknown(rows: u64) {
+        if rows > 0 {
+            warn(format!(
+                "{rows} rows have a category that the model was not trained with: they count as \
+                 none of the known ones (`--unknown error` refuses them)"
+            ));
+        }
     }
 
     pub(super) fn id(&self) -> &str {

@@ -9,6 +9,7 @@ use toml::{Table, Value};
 use super::CliError;
 use super::data::DataCommandError;
 use super::data::subject::{self, Found, SubjectError, complete_devices};
+use super::style::warn;
 use crate::starter::{self, DataSection};
 use smolfed_data::DataFolders;
 use smolfed_data::catalogue::KnownSet;
@@ -79,6 +80,7 @@ impl Args {
         let wrong = |error: toml::de::Error| CliError::Usage(format!("{}: {error}", self.data));
         let data = toml::from_str(&section.text).map_err(wrong)?;
         let found = Inspection::new(&data, &folders, 1)?;
+        found.remarks.iter().for_each(warn);
         let text = starter::experiment(&self.name(), &self.command(), section, &found);
         // What is written can be run.
         Config::parse(&text, "the new experiment", &[])?;
@@ -108,6 +110,9 @@ impl Args {
                         reason: Box::new(reason),
                     })
                 })?;
+                if let (None, Some(left_out)) = (set, suggestion.left_out()) {
+                    warn(left_out);
+                }
                 // A known set is found again in the folder of data sets.
                 let path = set.and_then(|set| set.path).unwrap_or(&self.data);
                 Ok(DataSection::of_columns(format, path, &profile, &suggestion))

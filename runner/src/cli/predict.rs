@@ -82,6 +82,7 @@ impl Rows<'_> {
             }
             part = self.input.next(Tally::PART)?;
         }
+        RowArgs::warn_of_unknown(self.input.unknown_rows());
         Ok(())
     }
 }

@@ -113,6 +113,7 @@ pub(super) fn warn_of(experiment: &Experiment, federation: &Federation) {
             "`data.unknown_labels`: {dropped} rows of other classes were left out"
         ));
     }
+    federation.remarks().iter().for_each(warn);
     let small = federation.small_devices();
     if small > 0 {
         warn(format!(

@@ -1,7 +1,11 @@
 //! What a cell says: nothing, a number, yes or no.
 
+use std::borrow::Cow;
+
 use super::error::CellError;
 use super::place::Place;
+use super::signs::{self, Signs};
+use crate::large;
 
 /// Texts that stand for a missing value, in any case.
 const MISSING: [&str; 8] = ["", "?", "na", "n/a", "#n/a", "<na>", "nan", "null"];
@@ -22,15 +26,25 @@ pub(crate) fn truth(cell: &str) -> Option<f32> {
     }
 }
 
+/// A number of a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Number {
+    /// The nearest number of 32 bits.
+    pub(crate) value: f32,
+    /// What that leaves out of a large one, 0 of others.
+    pub(crate) rest: f64,
+}
+
 /// How the numbers of a file are written.
 ///
 /// A decimal comma is one only where commas do not separate cells, and not in a file that has
 /// decimal points, too: `1.234` beside `5,6` may be a thousand.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Notation {
     allows_commas: bool,
     first_comma: Option<Place>,
     first_point: Option<Place>,
+    signs: Signs,
 }
 
 impl Notation {
@@ -45,13 +59,32 @@ impl Notation {
     ///
     /// # Errors
     /// [`CellError::NotNumber`], [`CellError::NotFinite`], [`CellError::MixedMarks`].
-    pub(crate) fn number(&mut self, cell: &str, place: Place) -> Result<f32, CellError> {
-        let parsed = match self.allows_commas && cell.contains(',') {
-            true => cell.replacen(',', ".", 1).parse::<f32>(),
-            false => cell.parse(),
+    pub(crate) fn number(&mut self, cell: &str, place: Place) -> Result<Number, CellError> {
+        match self.plain_number(cell, place) {
+            Err(CellError::NotNumber) => {}
+            result => return result,
+        }
+        if let Some(value) = truth(cell) {
+            return Ok(Number { value, rest: 0.0 });
+        }
+        let plain = signs::without(cell, !self.allows_commas).ok_or(CellError::NotNumber)?;
+        let number = self.plain_number(&plain.text, place)?;
+        self.signs.add(&plain, cell, place);
+        Ok(number)
+    }
+
+    /// What was left out of numbers that were read.
+    pub(crate) const fn signs(&self) -> &Signs {
+        &self.signs
+    }
+
+    fn plain_number(&mut self, cell: &str, place: Place) -> Result<Number, CellError> {
+        let with_point = match self.allows_commas && cell.contains(',') {
+            true => Cow::Owned(cell.replacen(',', ".", 1)),
+            false => Cow::Borrowed(cell),
         };
-        let Ok(value) = parsed else {
-            return truth(cell).ok_or(CellError::NotNumber);
+        let Ok(value) = with_point.parse::<f32>() else {
+            return Err(CellError::NotNumber);
         };
         if !value.is_finite() {
             return Err(CellError::NotFinite);
@@ -59,7 +92,12 @@ impl Notation {
         if self.allows_commas {
             self.note_marks(cell, place)?;
         }
-        Ok(value)
+        let rest = match large::is_large(value) {
+            // What is a number of 32 bits is one of 64.
+            true => with_point.parse().unwrap_or(f64::from(value)) - f64::from(value),
+            false => 0.0,
+        };
+        Ok(Number { value, rest })
     }
 
     fn note_marks(&mut self, cell: &str, place: Place) -> Result<(), CellError> {
@@ -82,6 +120,10 @@ mod tests {
 
     const HERE: Place = Place::Line(7);
 
+    fn value_of(notation: &mut Notation, cell: &str) -> Result<f32, CellError> {
+        Ok(notation.number(cell, HERE)?.value)
+    }
+
     #[test]
     fn missing_values_have_many_names() {
         for cell in [
@@ -98,19 +140,19 @@ mod tests {
     fn truth_is_a_number() {
         let mut notation = Notation::new(false);
         for (cell, value) in [("True", 1.0), ("yes", 1.0), ("FALSE", 0.0), ("No", 0.0)] {
-            assert_eq!(notation.number(cell, HERE), Ok(value), "{cell}");
+            assert_eq!(value_of(&mut notation, cell), Ok(value), "{cell}");
         }
         assert_eq!(notation.number("maybe", HERE), Err(CellError::NotNumber));
     }
 
     #[test]
     fn decimal_commas_are_read_where_they_can_be() {
-        let read = |cell| Notation::new(true).number(cell, HERE);
+        let read = |cell| value_of(&mut Notation::new(true), cell);
         assert_eq!(read("-1,5e1"), Ok(-15.0));
         assert_eq!(read("1,234,5"), Err(CellError::NotNumber));
         assert_eq!(read("1.234,5"), Err(CellError::NotNumber));
         assert_eq!(
-            Notation::new(false).number("1,5", HERE),
+            value_of(&mut Notation::new(false), "1,5"),
             Err(CellError::NotNumber)
         );
     }
@@ -119,9 +161,27 @@ mod tests {
     fn commas_and_points_do_not_mix() {
         let mut notation = Notation::new(true);
         let other = Place::Line(9);
-        assert_eq!(notation.number("1.5", HERE), Ok(1.5));
-        assert_eq!(notation.number("1", other), Ok(1.0));
+        assert_eq!(value_of(&mut notation, "1.5"), Ok(1.5));
+        assert!(notation.number("1", other).is_ok());
         let expected = CellError::MixedMarks { other: HERE };
         assert_eq!(notation.number("1,5", other), Err(expected));
+    }
+    #[test]
+    fn large_numbers_keep_all_digits_and_others_their_bits() {
+        let read = |cell: &str| Notation::new(false).number(cell, HERE).unwrap();
+        for cell in ["1700000000123", "45292.510416667", "-16777217"] {
+            let number = read(cell);
+            let exact: f64 = cell.parse().unwrap();
+            assert_eq!(f64::from(number.value) + number.rest, exact, "{cell}");
+            assert_ne!(number.rest, 0.0, "{cell}");
+        }
+        for cell in ["0.1", "-32767.9", "1e6", "1e38"] {
+            let number = read(cell);
+            assert_eq!(
+                number.value.to_bits(),
+                cell.parse::<f32>().unwrap().to_bits()
+            );
+            assert!(cell == "1e38" || number.rest == 0.0, "{cell}");
+        }
     }
 }

@@ -21,6 +21,8 @@ pub enum CellError {
     },
     /// It is a date and time where a number is expected.
     IsTime,
+    /// It is a date of which nothing says whether the day or the month is first.
+    DayOrMonth,
     /// It is a target, which must be a number.
     TargetNotNumber,
 }
@@ -51,6 +53,10 @@ impl CellError {
             Self::IsTime => format!(
                 "`{cell}` is a date and time: take parts of it as features by `times.{key} = \
                  [\"hour\", \"weekday\"]` in `[data]`, or add the column to `data.ignore`"
+            ),
+            Self::DayOrMonth => format!(
+                "`{cell}` may have the day or the month first: write dates as 2024-12-31 10:15:30, \
+                 or add the column to `data.ignore`"
             ),
             Self::MixedMarks { other } => format!(
                 "`{cell}` has another decimal mark than the number in {other}: write all with a \

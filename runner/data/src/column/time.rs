@@ -36,25 +36,31 @@ impl TimePart {
 pub(crate) struct Time(f64);
 
 impl Time {
-    /// `2024-03-04`, `2024-03-04 10:15` or `2024-03-04T10:15:30.5Z`, from 1970 on; slashes as well
-    /// as hyphens. Days and months in another order are ambiguous, and not read.
+    /// `2024-03-04`, `2024-03-04 10:15` or `2024-03-04T10:15:30.5+02:00`, from 1970 on; slashes as
+    /// well as hyphens, and `4.3.2024`. The zone of a time is cut off: the hour is that of the clock
+    /// that wrote it. Other orders of days and months are ambiguous, and not read.
     pub(crate) fn parse(cell: &str) -> Option<Self> {
-        // Whatever has no digits and a mark where a date has them is decided quickly.
-        let &[b'0'..=b'9', _, _, _, mark @ (b'-' | b'/'), ..] = cell.as_bytes() else {
-            return None;
+        let (date, clock) = match cell.split_once([' ', 'T']) {
+            Some((date, clock)) => (date, clock.trim()),
+            None => (cell, ""),
         };
-        let mut text = match mark {
-            b'/' => cell.replace('/', "-"),
-            _ => cell.to_owned(),
+        let date = year_first(date)?;
+        let clock = without_zone(clock);
+        let clock = match clock.len() {
+            0 => "00:00:00",
+            5 => &format!("{clock}:00"),
+            _ => clock,
         };
-        match text.len() {
-            10 => text += " 00:00:00",
-            16 => text += ":00",
-            _ => {}
-        }
-        let time = humantime::parse_rfc3339_weak(&text).ok()?;
+        let time = humantime::parse_rfc3339_weak(&format!("{date} {clock}")).ok()?;
         let since = time.duration_since(UNIX_EPOCH).ok()?;
         Some(Self(since.as_secs_f64()))
+    }
+
+    /// Whether a cell is a date with numbers for day and month first, in an order that nothing says.
+    pub(crate) fn is_ambiguous(cell: &str) -> bool {
+        let date = cell.split([' ', 'T']).next().unwrap_or_default();
+        let has_form = |mark| parts(date, mark).is_some_and(|parts| is_day_month_year(&parts));
+        has_form('/') || has_form('-')
     }
 
     /// Whether it is not midnight.
@@ -75,6 +81,60 @@ impl Time {
     }
 }
 
+/// The three parts of a date between `mark`s, all digits.
+fn parts(date: &str, mark: char) -> Option<[&str; 3]> {
+    let mut parts = date.split(mark);
+    let all = [parts.next()?, parts.next()?, parts.next()?];
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    (parts.next().is_none() && all.into_iter().all(is_digits)).then_some(all)
+}
+
+fn is_day_month_year(parts: &[&str; 3]) -> bool {
+    let first = [parts[0], parts[1]].map(|part| part.parse().unwrap_or(0));
+    let is_month = |number: &u8| (1..=12).contains(number);
+    let is_day = |number: &u8| (1..=31).contains(number);
+    let is_short = parts[0].len() <= 2 && parts[1].len() <= 2;
+    is_short
+        && first.iter().all(is_day)
+        && first.iter().any(is_month)
+        && matches!(parts[2].len(), 2 | 4)
+}
+
+/// A date with hyphens and the year first. Dots are only used with the day first.
+fn year_first(date: &str) -> Option<String> {
+    // Whatever has no digit first is decided quickly.
+    if !date.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    if let Some([day, month, year]) = parts(date, '.') {
+        let is_date = day.len() <= 2 && month.len() <= 2 && year.len() == 4;
+        return is_date.then(|| format!("{year}-{month:0>2}-{day:0>2}"));
+    }
+    match date.as_bytes() {
+        [_, _, _, _, b'-', _, _, b'-', _, _] => Some(date.to_owned()),
+        [_, _, _, _, b'/', _, _, b'/', _, _] => Some(date.replace('/', "-")),
+        _ => None,
+    }
+}
+
+/// The time of a clock without `Z`, `UTC` or an offset: `+02:00`, `+0200`, `-05`.
+fn without_zone(clock: &str) -> &str {
+    for zone in ["Z", "z", "UTC", "GMT"] {
+        if let Some(clock) = clock.strip_suffix(zone) {
+            return clock.trim_end();
+        }
+    }
+    let Some(at) = clock.find(['+', '-']) else {
+        return clock;
+    };
+    let digits = clock[at + 1..].replacen(':', "", 1);
+    let is_offset = matches!(digits.len(), 2 | 4) && digits.bytes().all(|b| b.is_ascii_digit());
+    match is_offset {
+        true => clock[..at].trim_end(),
+        false => clock,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +149,12 @@ mod tests {
             ("2026-11-22T18:30:00", 18.5),
             ("2026-11-22T18:30:00Z", 18.5),
             ("2026-11-22 18:30:36.000", 18.51),
+            ("2026-11-22T18:30:00+02:00", 18.5),
+            ("2026-11-22 18:30:00-0530", 18.5),
+            ("2026-11-22 18:30:00.000 +02", 18.5),
+            ("2026-11-22 18:30 UTC", 18.5),
+            ("22.11.2026", 0.0),
+            ("22.11.2026 18:30", 18.5),
         ] {
             let time = Time::parse(text).unwrap();
             assert_eq!(time.part(TimePart::Hour), hour, "{text}");
@@ -109,8 +175,37 @@ mod tests {
             "11/22/2026",
             "2026-13-01",
             "1969-01-01",
+            "2026-11-22T18:30:00+2",
+            "2026-11-22T18:30:00+02:00:00",
+            "22.11.26",
+            "2026-11-22T18:30:00Europe/Berlin",
         ] {
             assert_eq!(Time::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn dates_without_a_known_order_are_named() {
+        for text in [
+            "31/12/2024 10:15",
+            "3/4/24",
+            "04-03-2024",
+            "12/31/2024T10:15",
+        ] {
+            assert!(Time::is_ambiguous(text), "{text}");
+        }
+        for text in [
+            "45/99/20",
+            "12-34-56",
+            "2024-03-04",
+            "22.11.2026",
+            "1/2",
+            "1-2-3",
+            "a/b/2024",
+            "3/4/2024/5",
+            "",
+        ] {
+            assert!(!Time::is_ambiguous(text), "{text}");
         }
     }
 }

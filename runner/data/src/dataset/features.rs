@@ -73,7 +73,7 @@ impl Features {
     }
 
     /// Changes single numbers; bytes are replaced by what they stand for.
-    pub(super) fn edit(&mut self, change: impl FnOnce(&mut Vec<f32>)) {
+    pub(crate) fn edit(&mut self, change: impl FnOnce(&mut Vec<f32>)) {
         let mut numbers = match std::mem::replace(self, Self::Numbers(Vec::new())) {
             Self::Numbers(numbers) => numbers,
             bytes @ Self::Bytes(..) => bytes.to_vec(),

@@ -73,6 +73,25 @@ impl Targets {
         }
     }
 
+    /// Classification targets from labels below `class_count` and others, which are in one more
+    /// class, the last, if there are any.
+    ///
+    /// # Errors
+    /// As [`Self::classes`].
+    pub(crate) fn with_others(
+        mut labels: Vec<u32>,
+        class_count: usize,
+    ) -> Result<Self, DatasetError> {
+        // At most 2³², as labels are.
+        let last = class_count as u32;
+        let mut has_others = false;
+        for label in &mut labels {
+            has_others |= *label >= last;
+            *label = last.min(*label);
+        }
+        Self::classes(&labels, class_count + usize::from(has_others))
+    }
+
     /// Classification targets from labels of any size.
     ///
     /// # Errors

@@ -33,12 +33,8 @@ impl Federation {
         };
         let data = described(data, memory).map_err(DataError::at(ORIGIN))?;
         let loaded = Loaded {
-            data,
             test_rows,
-            origin: ORIGIN.to_owned(),
-            dropped: 0,
-            unnamed: 0,
-            small_devices: 0,
+            ..Loaded::new(data, ORIGIN.to_owned())
         };
         Self::of_loaded(loaded, stored, config, seed)
     }

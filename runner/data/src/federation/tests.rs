@@ -512,7 +512,7 @@ fn a_new_row_gets_the_bits_that_it_had_in_training() {
         let columns = federation.preparation().columns;
         let apply = |row: &[Option<f32>; 4]| -> Vec<u32> {
             let values = columns.iter().zip(row);
-            let values = values.map(|(column, value)| column.apply(*value).unwrap());
+            let values = values.map(|(column, value)| column.apply(value.map(f64::from)).unwrap());
             values.map(f32::to_bits).collect()
         };
         let mut expected: Vec<Vec<u32>> = RAW.iter().map(apply).collect();

@@ -20,7 +20,9 @@ fn one_device(samples: &str) -> String {
 #[test]
 fn devices_come_in_the_order_of_users() {
     let leaf = parse(GOOD.as_bytes()).unwrap();
-    let data = leaf.into_dataset(TaskKind::Classification, None).unwrap();
+    let data = leaf
+        .into_dataset(TaskKind::Classification, None, usize::MAX)
+        .unwrap();
     assert_eq!(data.features().to_vec(), [1.0, 2.0, 3.0, 4.5, 5.0, 6.0]);
     assert!(
         data.targets()
@@ -36,7 +38,9 @@ fn devices_come_in_the_order_of_users() {
 #[test]
 fn regression_keeps_the_numbers() {
     let leaf = parse(GOOD.as_bytes()).unwrap();
-    let data = leaf.into_dataset(TaskKind::Regression, None).unwrap();
+    let data = leaf
+        .into_dataset(TaskKind::Regression, None, usize::MAX)
+        .unwrap();
     assert!(data.targets() == &Targets::Values(vec![0.0, 1.0, 2.0]));
 }
 
@@ -45,7 +49,9 @@ fn second_file_joins_devices_of_one_name() {
     let mut leaf = parse(GOOD.as_bytes()).unwrap();
     let more = one_device(r#"{"x": [[0, 0], [0, 0]], "y": [1, 1]}"#);
     leaf.append(parse(more.as_bytes()).unwrap()).unwrap();
-    let data = leaf.into_dataset(TaskKind::Classification, None).unwrap();
+    let data = leaf
+        .into_dataset(TaskKind::Classification, None, usize::MAX)
+        .unwrap();
     assert_eq!(data.groups().unwrap().device_of_row(), [0, 0, 1, 1, 1]);
     let mut leaf = parse(GOOD.as_bytes()).unwrap();
     let wide = parse(one_device(r#"{"x": [[0], [0]], "y": [1, 1]}"#).as_bytes()).unwrap();
@@ -152,9 +158,11 @@ fn ragged_sample_is_named() {
 fn labels_must_be_whole_numbers() {
     for label in ["0.5", "-1", "65536", "1e300"] {
         let text = one_device(&format!(r#"{{"x": [[1], [2]], "y": [0, {label}]}}"#));
-        let refused = parse(text.as_bytes())
-            .unwrap()
-            .into_dataset(TaskKind::Classification, None);
+        let refused = parse(text.as_bytes()).unwrap().into_dataset(
+            TaskKind::Classification,
+            None,
+            usize::MAX,
+        );
         assert!(
             matches!(refused, Err(LeafError::Label { sample: 1, .. })),
             "{label}"
@@ -165,25 +173,28 @@ fn labels_must_be_whole_numbers() {
 #[test]
 fn content_that_cannot_be_learned_is_refused() {
     let one = one_device(r#"{"x": [[1], [2]], "y": [3, 3]}"#);
-    let refused = parse(one.as_bytes())
-        .unwrap()
-        .into_dataset(TaskKind::Classification, None);
+    let refused =
+        parse(one.as_bytes())
+            .unwrap()
+            .into_dataset(TaskKind::Classification, None, usize::MAX);
     assert!(matches!(
         refused,
         Err(LeafError::Content(DatasetError::OneClass { .. }))
     ));
     let none = r#"{"users": [], "num_samples": [], "user_data": {}}"#;
-    let refused = parse(none.as_bytes())
-        .unwrap()
-        .into_dataset(TaskKind::Classification, None);
+    let refused =
+        parse(none.as_bytes())
+            .unwrap()
+            .into_dataset(TaskKind::Classification, None, usize::MAX);
     assert!(matches!(
         refused,
         Err(LeafError::Content(DatasetError::NoSamples))
     ));
     let wide = one_device(r#"{"x": [[], []], "y": [0, 1]}"#);
-    let refused = parse(wide.as_bytes())
-        .unwrap()
-        .into_dataset(TaskKind::Classification, None);
+    let refused =
+        parse(wide.as_bytes())
+            .unwrap()
+            .into_dataset(TaskKind::Classification, None, usize::MAX);
     assert!(matches!(
         refused,
         Err(LeafError::Content(DatasetError::NoFeatures))
@@ -198,7 +209,7 @@ proptest! {
         let position = position % damaged.len();
         damaged[position] = byte;
         if let Ok(leaf) = parse(&damaged) {
-            let _ = leaf.into_dataset(TaskKind::Classification, None);
+            let _ = leaf.into_dataset(TaskKind::Classification, None, usize::MAX);
         }
     }
 }

@@ -92,13 +92,18 @@ fn idx_test_part_comes_last() {
         ..idx_config()
     };
     let test = [
-        ("tx", idx_file(8, &[1, 1, 2], &[9, 9])),
-        ("ty", idx_file(8, &[1], &[4])),
+        ("tx", idx_file(8, &[2, 1, 2], &[8, 8, 9, 9])),
+        ("ty", idx_file(8, &[2], &[4, 1])),
     ];
     let loaded = load_small(config, &test).unwrap();
+    // No training row has the label 4: its row is left out, and the model has no such class.
     assert_eq!((loaded.data.len(), loaded.test_rows), (4, 1));
-    assert_eq!(loaded.data.class_count(), Some(5));
+    assert_eq!(loaded.data.class_count(), Some(3));
     assert!(loaded.data.row(3).eq([9.0, 9.0]));
+    let [remark] = &loaded.remarks[..] else {
+        panic!("one remark")
+    };
+    assert!(remark.contains("1 test rows were left out") && remark.contains("`4`"));
 }
 
 #[test]
@@ -318,14 +323,22 @@ fn leaf_joins_all_files_of_an_archive_and_the_test_part() {
                 ("1.json", &leaf_text("a", 0)),
             ]),
         ),
-        ("t.json", leaf_text("a", 3).into_bytes()),
+        (
+            "t.json",
+            zip(&[
+                ("1.json", &leaf_text("a", 3)),
+                ("2.json", &leaf_text("b", 0)),
+            ]),
+        ),
         ("broken.json", b"{".to_vec()),
     ]);
     let loaded = load(&leaf_config(Some("t.json")), &folders).unwrap();
     assert_eq!((loaded.data.len(), loaded.test_rows), (3, 1));
     assert_eq!(loaded.data.groups().unwrap().names(), ["a", "b"]);
-    assert_eq!(loaded.data.groups().unwrap().device_of_row(), [0, 1, 0]);
-    assert_eq!(loaded.data.class_count(), Some(4));
+    assert_eq!(loaded.data.groups().unwrap().device_of_row(), [0, 1, 1]);
+    // No training row has the label 3.
+    assert_eq!(loaded.data.class_count(), Some(2));
+    assert!(loaded.remarks[0].contains("`3`"));
     let error = load(&leaf_config(Some("broken.json")), &folders).unwrap_err();
     assert!(matches!(reason(&error), ContentError::Leaf(_)), "{error}");
 }

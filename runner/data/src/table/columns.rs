@@ -107,6 +107,56 @@ impl Roles {
     }
 }
 
+impl Roles {
+    /// Those of more rows of a table with these columns of features, which are found by their names
+    /// in any order. Returns the names of the columns that are left out, too.
+    pub(super) fn like(
+        header: &StringRecord,
+        columns: &Columns,
+        features: &[FeatureColumn],
+    ) -> Result<(Self, Vec<String>), TableError> {
+        if header.iter().all(str::is_empty) {
+            return Err(TableError::NoHeader);
+        }
+        let mut places = Places::new(header)?;
+        let label = places.take(&columns.label, "data.label")?;
+        let mut take = |column: &Option<String>, key| {
+            let place = column.as_ref().map(|column| places.take(column, key));
+            place.transpose()
+        };
+        let device = take(&columns.device, "data.device_column")?;
+        let series = take(&columns.series, "data.series_column")?;
+        let is_missing = |column: &&FeatureColumn| !places.of_name.contains_key(&*column.name);
+        let missing = features.iter().filter(is_missing);
+        if missing.clone().next().is_some() {
+            return Err(TableError::MissingColumns {
+                missing: listed(missing.map(|column| column.name.as_str())),
+                columns: listed(header.iter()),
+            });
+        }
+        let place = |column: &FeatureColumn| {
+            let at = places.take(&column.name, "data.path")?;
+            Ok((at, column.clone()))
+        };
+        let features: Result<_, TableError> = features.iter().map(place).collect();
+        let features = features?;
+        let is_left_out = |at: &usize| {
+            let name = &header[*at];
+            !places.taken[*at] && !is_unnamed(name) && !columns.ignore.iter().any(|x| x == name)
+        };
+        let left_out = (0..header.len()).filter(is_left_out);
+        let left_out = left_out.map(|at| header[at].to_owned()).collect();
+        let roles = Self {
+            label,
+            device,
+            series,
+            features,
+            unnamed: Vec::new(),
+        };
+        Ok((roles, left_out))
+    }
+}
+
 /// The columns of a header by name, each of which can be taken once.
 struct Places<'a> {
     header: &'a StringRecord,

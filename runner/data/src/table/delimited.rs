@@ -8,6 +8,7 @@ use std::io::Cursor;
 use csv::{Reader, ReaderBuilder, StringRecord, Trim};
 
 use super::error::TableError;
+use super::quotes;
 use super::rows::Rows;
 use crate::column::place::Place;
 
@@ -31,9 +32,17 @@ pub(super) struct Delimited {
     lines: Lines,
 }
 
-/// Reads the header.
+/// Reads the header. A first line `sep=;`, which Excel writes, names the separator.
 pub(super) fn read(text: String, encoding: &'static str) -> Result<Delimited, TableError> {
-    let separator = separator(&text);
+    let (text, separator) = match named_separator(&text) {
+        // The line stays, so that lines keep their numbers, and has nothing in it.
+        Some((separator, length)) => (text[length..].to_owned(), separator),
+        None => {
+            let separator = separator(&text);
+            (text, separator)
+        }
+    };
+    quotes::check(&text, separator.0)?;
     let mut reader = reader(separator.0).from_reader(Cursor::new(text));
     let header = reader.headers().map_err(TableError::of_csv)?.clone();
     Ok(Delimited {
@@ -73,6 +82,16 @@ fn reader(separator: u8) -> ReaderBuilder {
     // Rows of another length are refused where those of all formats are.
     builder.delimiter(separator).trim(Trim::All).flexible(true);
     builder
+}
+
+/// The separator that a first line `sep=X` names, and the length of that line without its end.
+fn named_separator(text: &str) -> Option<((u8, &'static str), usize)> {
+    let line = text.lines().next()?;
+    let (key, value) = line.trim_matches('"').split_once('=')?;
+    let is_named = |candidate: &&(u8, &str)| value.as_bytes() == [candidate.0];
+    let separator = SEPARATORS.iter().find(is_named)?;
+    let is_key = key.trim().eq_ignore_ascii_case("sep");
+    is_key.then_some((*separator, line.len()))
 }
 
 fn separator(text: &str) -> (u8, &'static str) {
@@ -137,6 +156,24 @@ mod tests {
         assert_eq!(cut("a,b,c\n1,2\n"), "commas");
         assert_eq!(cut("a;b;c\n1;2\n"), "semicolons");
         assert_eq!(cut(""), "commas");
+    }
+
+    #[test]
+    fn a_separator_that_is_named_is_no_header() {
+        for (text, name) in [
+            ("sep=;\na;b\n1;2,5\n", "semicolons"),
+            ("SEP=,\r\na,b\r\n1,2\r\n", "commas"),
+            ("\"sep=\t\"\na\tb\n1\t2,5\n", "tabs"),
+            ("sep=|\na|b;c;d\n1|2\n", "vertical bars"),
+        ] {
+            let mut rows = read(text.into(), "UTF-8").unwrap();
+            assert_eq!(rows.separator.1, name);
+            assert_eq!(&rows.header[0], "a", "{text:?}");
+            let place = rows.next(&mut StringRecord::new()).unwrap();
+            assert_eq!(place, Some(Place::Line(3)), "{text:?}");
+        }
+        let rows = read("sep=x,b\n1,2\n".into(), "UTF-8").unwrap();
+        assert_eq!(&rows.header[0], "sep=x");
     }
 
     #[test]

@@ -44,6 +44,15 @@ pub enum TableError {
         /// The name.
         column: String,
     },
+    /// A quoted cell that does not end.
+    #[error(
+        "{place}: opens a quote that is not closed where a cell ends; close it, or write a quote \
+         inside of a quoted cell twice"
+    )]
+    OpenQuote {
+        /// The line of the quote.
+        place: Place,
+    },
     /// A row has more or fewer cells than the header.
     #[error("{place}: has {found} cells, but the header has {expected}{advice}")]
     Ragged {
@@ -113,13 +122,13 @@ pub enum TableError {
         /// One of them.
         example: String,
     },
-    /// The test file has another header.
-    #[error("its header differs from the training file's: found `{found}`, expected `{expected}`")]
-    OtherHeader {
-        /// Name in the training file.
-        expected: String,
-        /// Name in this file.
-        found: String,
+    /// The test file lacks columns of the training file.
+    #[error("has no column {missing}, which the training file has; the columns are {columns}")]
+    MissingColumns {
+        /// The first missing names.
+        missing: String,
+        /// The first column names.
+        columns: String,
     },
     /// The format's own rules.
     #[error("{place}: {what}")]

@@ -27,6 +27,8 @@ pub(super) struct Parquet {
     header: StringRecord,
     /// Whether a column counts nanoseconds, which the reader does not know of.
     is_nanoseconds: Vec<bool>,
+    /// Whether a column has points in time, which its zone does not change.
+    is_utc: Vec<bool>,
     rows: RowIter<'static>,
     row: u32,
 }
@@ -44,7 +46,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<Parquet, TableError> {
         let kind = column.get_basic_info().logical_type_ref();
         matches!(kind, Some(LogicalType::Timestamp(time)) if time.unit == TimeUnit::NANOS)
     };
+    let is_utc = |column: &parquet::schema::types::TypePtr| {
+        let kind = column.get_basic_info().logical_type_ref();
+        matches!(kind, Some(LogicalType::Timestamp(time)) if time.is_adjusted_to_u_t_c)
+    };
     Ok(Parquet {
+        is_utc: schema.get_fields().iter().map(is_utc).collect(),
         header: schema
             .get_fields()
             .iter()
@@ -78,6 +85,10 @@ impl Rows for Parquet {
             cells.push_field(&text);
         }
         Ok(Some(place))
+    }
+
+    fn is_utc(&self, column: usize) -> bool {
+        self.is_utc.get(column).copied().unwrap_or(false)
     }
 
     fn layout(&self) -> String {

@@ -12,6 +12,7 @@ use super::columns::is_unnamed;
 use super::error::TableError;
 use super::format::{TableFormat, open};
 use crate::column::cell::{Notation, is_missing, truth};
+use crate::column::name::name_of;
 use crate::column::place::Place;
 use crate::column::time::Time;
 
@@ -200,16 +201,17 @@ impl Tally {
             self.is_counter = false;
             return;
         }
-        if !self.values.contains_key(cell) {
+        let name = name_of(cell);
+        if !self.values.contains_key(&*name) {
             match self.values.len() < MAX_DISTINCT {
-                true => drop(self.values.insert(cell.to_owned(), self.values.len())),
+                true => drop(self.values.insert(name.into_owned(), self.values.len())),
                 false => self.has_more = true,
             }
         }
         if truth(cell).is_some() {
             self.truths += 1;
         } else if let Ok(number) = self.notation.number(cell, place) {
-            self.add_number(number);
+            self.add_number(number.value);
             return;
         } else if let Some(has_hours) = Time::parse(cell).map(Time::has_hours) {
             self.times += 1;
@@ -295,6 +297,13 @@ mod tests {
         let cell = odd.odd.as_ref().unwrap();
         assert_eq!((cell.place.as_str(), cell.cell.as_str()), ("line 3", "x"));
         assert_eq!((e.missing, e.distinct), (3, 0));
+    }
+
+    #[test]
+    fn equal_numbers_are_one_value() {
+        let found = profile("a,b\n0,x\n0.0,y\n1,x\n1.0,y\n-0.0,x\n");
+        let values = found.column("a").unwrap().sorted_values();
+        assert_eq!(values.unwrap(), ["0", "1"]);
     }
 
     #[test]

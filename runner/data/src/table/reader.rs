@@ -9,8 +9,9 @@ use super::rows::Rows;
 use crate::column::cell::{Notation, is_missing};
 use crate::column::error::CellError;
 use crate::column::place::Place;
+use crate::column::signs::Found;
 use crate::column::time::Time;
-use crate::column::{Encoding, FeatureColumn};
+use crate::column::{Encoding, FeatureColumn, Values};
 
 /// Reads a table row by row.
 pub struct Reader {
@@ -66,6 +67,16 @@ impl Reader {
     /// [`TableError`] if there is no header, or no such column.
     pub fn place_of(&self, column: &str, key: &'static str) -> Result<usize, TableError> {
         place_of(&self.header, column, key)
+    }
+
+    /// Whether a column has times that the format keeps in UTC.
+    pub(super) fn is_utc(&self, column: usize) -> bool {
+        self.rows.is_utc(column)
+    }
+
+    /// What was left out of numbers so far.
+    pub(super) fn signs(&self) -> impl Iterator<Item = &Found> {
+        self.notation.signs().found()
     }
 
     /// What becomes of the cells of a column, unless the configuration says otherwise.
@@ -165,6 +176,9 @@ impl<'a> Row<'a> {
             cell: shortened(cell),
             reason: match reason {
                 CellError::NotNumber if Time::parse(cell).is_some() => CellError::IsTime,
+                CellError::NotNumber | CellError::NotTime if Time::is_ambiguous(cell) => {
+                    CellError::DayOrMonth
+                }
                 reason => reason,
             },
         }
@@ -188,11 +202,12 @@ impl Cells<'_> {
             CellError::NotNumber => CellError::TargetNotNumber,
             reason => reason,
         });
-        number.map_err(|reason| row.refuse(at, reason))
+        let number = number.map_err(|reason| row.refuse(at, reason))?;
+        Ok(number.value)
     }
 
-    /// Appends the features of the cell in column `at`; of a missing one zeros, whose places go to
-    /// `missing`.
+    /// Appends the features of the cell in column `at`; of a missing one zeros, whose places become
+    /// known.
     ///
     /// # Errors
     /// [`TableError::Cell`].
@@ -204,11 +219,10 @@ impl Cells<'_> {
         row: &Row<'_>,
         at: usize,
         column: &FeatureColumn,
-        features: &mut Vec<f32>,
-        missing: &mut Vec<usize>,
+        values: &mut Values,
     ) -> Result<(), TableError> {
         column
-            .write(&row.record[at], row.place, self.0, features, missing)
+            .write(&row.record[at], row.place, self.0, values)
             .map_err(|reason| row.refuse(at, reason))
     }
 }

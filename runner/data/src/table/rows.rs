@@ -19,6 +19,11 @@ pub(super) trait Rows {
         Encoding::Number
     }
 
+    /// Whether a column has times that the format keeps in UTC, whatever the clock was.
+    fn is_utc(&self, _column: usize) -> bool {
+        false
+    }
+
     /// How it is written, in a few words.
     fn layout(&self) -> String;
 

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::classes::{ClassList, ClassName};
 use crate::dataset::TaskKind;
 
 fn columns(task: TaskKind) -> Columns {
@@ -338,25 +339,105 @@ fn numbers_are_not_classes_unless_that_is_said() {
     assert!(of_text(&rows(|row| format!("c{row}")), &classes).is_ok());
 }
 
-#[test]
-fn test_part_shares_classes_and_devices() {
-    let mut table = read(GOOD).unwrap();
-    table
-        .append(read("id,who,a,b,y\n1,8,?,2,maybe\n").unwrap())
-        .unwrap();
-    assert_eq!(table.row_count(), 4);
-    let data = table.into_dataset().unwrap();
-    assert_eq!(data.missing(), [1, 4, 6]);
-    assert_eq!(data.names().classes, ["maybe", "no", "yes"]);
-    assert_eq!(data.groups().unwrap().device_of_row(), [2, 1, 2, 0]);
+fn more(table: &Table, text: &str) -> Result<Table, TableError> {
+    let columns = columns(TaskKind::Classification);
+    table.parse_more(TableFormat::Csv, text.as_bytes(), &columns)
 }
 
 #[test]
-fn test_part_with_another_header_is_refused() {
-    for header in ["id,who,b,a,y", "id,who,a,y", "id,who,a,b,c,y"] {
-        let other = read(&format!("{header}\n")).unwrap();
-        let error = read(GOOD).unwrap().append(other).unwrap_err();
-        assert!(matches!(error, TableError::OtherHeader { .. }), "{error}");
+fn test_part_shares_classes_and_devices() {
+    let mut table = read(GOOD).unwrap();
+    // Columns are found by their names, `id` may be absent, and one more is left out.
+    let test = "y,b,more,who,a\nno,2,x,8,?\nmaybe,3,x,9,5\nyes,4,x,10.0,6\n";
+    let test = more(&table, test).unwrap();
+    let remarks = test.remarks("test.csv").join("\n");
+    assert!(
+        remarks.contains("test.csv: columns") && remarks.contains("`more`"),
+        "{remarks}"
+    );
+    assert_eq!(table.append(test), ["maybe"]);
+    assert_eq!(table.row_count(), 6);
+    let data = table.into_dataset().unwrap();
+    assert_eq!(data.missing(), [1, 4, 6]);
+    assert_eq!(data.names().classes, ["no", "yes"]);
+    assert_eq!(data.groups().unwrap().device_of_row(), [2, 1, 2, 0, 1, 2]);
+    // The row of another class is in one more, the last.
+    assert_eq!(data.class_count(), Some(3));
+    let (data, left_out) = data.without_last_class().unwrap();
+    assert_eq!((data.class_count(), left_out), (Some(2), vec![4]));
+    assert_eq!(data.features().to_vec()[6..], [0.0, 2.0, 6.0, 4.0]);
+}
+
+#[test]
+fn test_part_without_a_column_is_refused_with_its_name() {
+    let error = more(&read(GOOD).unwrap(), "id,who,b,y\n").unwrap_err();
+    assert!(
+        matches!(error, TableError::MissingColumns { .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("has no column `a`"), "{error}");
+}
+
+#[test]
+fn equal_numbers_are_one_class_and_one_device() {
+    let rows = "1,3,1,0\n1,3.0,2,0.0\n1,4,3,1\n1,4,4,1.0\n1,3,5,-0.0\n";
+    let data = read(&format!("id,who,a,y\n{rows}")).unwrap();
+    let data = data.into_dataset().unwrap();
+    assert_eq!(data.names().classes, ["0", "1"]);
+    let labels = Targets::classes(&[0, 0, 1, 1, 0], 2).unwrap();
+    assert!(data.targets() == &labels);
+    assert_eq!(data.groups().unwrap().names(), ["3", "4"]);
+    // Listed classes are found by their numbers, too.
+    let list = ClassList::Names(["0.0", "1.0"].map(|x| ClassName::Text(x.into())).to_vec());
+    let known = Columns {
+        classes: Some(Classes {
+            list,
+            ..Classes::numbered(2)
+        }),
+        ..columns(TaskKind::Classification)
+    };
+    let data = of_text(&format!("id,who,a,y\n{rows}"), &known).unwrap();
+    assert!(data.into_dataset().unwrap().targets() == &labels);
+}
+
+#[test]
+fn an_open_quote_is_refused_and_a_line_break_in_a_name_remarked() {
+    for row in ["\"1,w,1,no\n", "1,w,1,\"no\n", "1,w,1,\"no\n2,w,2,\"yes\n"] {
+        let error = read(&format!("id,who,a,y\n1,w,1,yes\n{row}3,w,3,yes\n"));
+        let expected = TableError::OpenQuote {
+            place: Place::Line(3),
+        };
+        assert_eq!(error.unwrap_err(), expected, "{row:?}");
+    }
+    let table = read("id,who,a,y\n1,w,1,\"no\n2,w,2,yes\"\n3,w,3,yes\n").unwrap();
+    let remarks = table.remarks("a.csv").join("\n");
+    assert!(remarks.contains("class in column `y` has a line break after `no`"));
+}
+
+#[test]
+fn numbers_with_signs_are_read_and_remarked() {
+    let table = read("id,who,a,b,y\n1,w,$5,45%,no\n1,w,\"1,234.5\",5,yes\n").unwrap();
+    let remarks = table.remarks("a.csv").join("\n");
+    for words in [
+        "1 number was read without a currency sign: `$5` (line 2) as 5",
+        "a percent sign: `45%`",
+        "thousands separators: `1,234.5` (line 3) as 1234.5",
+    ] {
+        assert!(remarks.contains(words), "{remarks}");
+    }
+    let data = table.into_dataset().unwrap();
+    assert_eq!(data.features().to_vec(), [5.0, 45.0, 1234.5, 5.0]);
+}
+
+#[test]
+fn dates_in_an_unknown_order_are_refused_with_the_remedy() {
+    let mut times = columns(TaskKind::Classification);
+    let parts = vec![TimePart::Hour];
+    times.encodings.insert("a".into(), Encoding::Time(parts));
+    for columns in [columns(TaskKind::Classification), times] {
+        let error = of_text("id,who,a,y\n1,w,31/12/2024 10:15,no\n", &columns).unwrap_err();
+        assert!(is_cell(&error, 2, &CellError::DayOrMonth), "{error}");
+        assert!(error.to_string().contains("2024-12-31 10:15:30"), "{error}");
     }
 }
 
@@ -365,7 +446,7 @@ proptest! {
     #[test]
     fn any_text_is_read_or_refused(body in "[a-z0-9,.?\n\"-]{0,80}") {
         if let Ok(table) = read(&format!("id,who,a,y\n{body}")) {
-            prop_assert_eq!(table.features.len(), table.row_count);
+            prop_assert_eq!(table.values.features.len(), table.row_count);
         }
     }
 }

@@ -16,8 +16,15 @@ const HEAD: usize = 1024;
 /// The bytes that a file of Parquet begins with.
 pub(super) const PARQUET: &[u8] = b"PAR1";
 
+const PICKLE: &str = "is a pickle of Python, which is not read, as it can run any program: write \
+                      the table as CSV or Parquet (`pandas.read_pickle(..).to_parquet(..)`), or \
+                      the array with `numpy.save`";
+
+const OF_R: &str = "is a file of R (RDS or RData), which is not read: write its table as CSV \
+                    (`write.csv`)";
+
 /// Files that are often taken for tables, by their first bytes, and what to do with each.
-const BINARY: [(&[u8], &str); 6] = [
+const BINARY: [(&[u8], &str); 17] = [
     (
         PARQUET,
         "is a Parquet file: set `data.source = \"parquet\"`",
@@ -35,6 +42,31 @@ const BINARY: [(&[u8], &str); 6] = [
         b"\xd0\xcf\x11\xe0",
         "is a spreadsheet of Excel: save it as CSV",
     ),
+    (
+        b"ARROW1\0\0",
+        "is a Feather or Arrow file, which is not read: write it as Parquet or CSV \
+         (`pandas.read_feather(..).to_parquet(..)`)",
+    ),
+    (
+        b"FEA1\0",
+        "is a Feather file, which is not read: write it as Parquet or CSV",
+    ),
+    (b"\x80\x02", PICKLE),
+    (b"\x80\x03", PICKLE),
+    (b"\x80\x04", PICKLE),
+    (b"\x80\x05", PICKLE),
+    (
+        b"\x89HDF",
+        "is an HDF5 file, which is not read: write its table as CSV or Parquet, or its array with \
+         `numpy.save`",
+    ),
+    (
+        b"SQLite format 3",
+        "is a SQLite database, which is not read: write its table as CSV",
+    ),
+    (b"RDX2\n", OF_R),
+    (b"RDX3\n", OF_R),
+    (b"X\n\0", OF_R),
     (b"\x89PNG", "is an image: see `data.source = \"images\"`"),
     (
         b"\xff\xd8\xff",
@@ -116,6 +148,10 @@ mod tests {
             (&b"PAR1...."[..], "parquet"),
             (b"\x93NUMPY\x01\0", "npy"),
             (b"PK\x03\x04", "spreadsheet"),
+            (b"ARROW1\0\0", "Feather or Arrow"),
+            (b"\x80\x04\x95", "pickle"),
+            (b"\x89HDF\r\n", "HDF5"),
+            (b"X\n\0\0\0\x03", "RDS"),
             (b"\0\x01\x02a,b\0", "zero bytes"),
         ] {
             let error = decode(bytes).unwrap_err().to_string();

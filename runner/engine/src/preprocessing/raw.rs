@@ -15,6 +15,7 @@ use features::{RawFeatures, RawFeaturesError};
 use smolfed_data::column::FeatureColumn;
 use smolfed_data::constants::{Affine, Bounds, ConstantError, FeatureMap};
 use smolfed_data::features::FeatureRecipe;
+use smolfed_data::large;
 use smolfed_data::preparation::{ColumnMap, Fill, NumberMap};
 use smolfed_data::text::{Alphabet, TextColumn};
 use window::{RawWindow, WindowError};
@@ -179,7 +180,16 @@ enum RawFill {
     Mean,
     Open,
     #[serde(untagged)]
-    Value(f32),
+    Value(f64),
+}
+
+/// The value of a column as few digits as it can be read back from.
+fn short(value: f64) -> f64 {
+    match large::is_large(value as f32) {
+        true => value,
+        // It is one of 32 bits.
+        false => (value as f32).to_string().parse().unwrap_or(value),
+    }
 }
 
 impl Serialize for Preprocessing {
@@ -444,7 +454,7 @@ impl RawColumn {
             raw.missing = number.missing.map(|fill| match fill {
                 Fill::Mean => RawFill::Mean,
                 Fill::Open => RawFill::Open,
-                Fill::Value(value) => RawFill::Value(value),
+                Fill::Value(value) => RawFill::Value(short(value)),
             });
             (raw.min, raw.max) = number.map.bounds.map(|[min, max]| (min, max)).unzip();
             (raw.mean, raw.std) = (
@@ -493,7 +503,7 @@ impl RawColumn {
             missing: self.missing.map(|fill| match fill {
                 RawFill::Mean => Fill::Mean,
                 RawFill::Open => Fill::Open,
-                RawFill::Value(value) => Fill::Value(value),
+                RawFill::Value(value) => Fill::Value(large::kept(value)),
             }),
             map: FeatureMap {
                 bounds,

@@ -11,6 +11,7 @@ pub mod npz;
 pub mod onnx;
 
 use super::model::TrainedModel;
+use smolfed_data::large;
 use smolfed_data::preparation::{ColumnMap, Fill};
 use smolfed_engine::tables::model::ActivationName;
 
@@ -77,16 +78,12 @@ fn constants_of(map: &ColumnMap) -> [f64; 5] {
             affine.std() * then.std(),
         ),
     };
-    // Values are f32, and so are the bounds that they are clipped to.
-    let bounds = number
-        .map
-        .bounds
-        .map(|bounds| bounds.map(|x| f64::from(x as f32)));
+    let bounds = number.map.bounds.map(|bounds| bounds.map(large::kept));
     let [min, max] = bounds.unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
     let missing = match number.missing {
         None | Some(Fill::Open) => f64::NAN,
         Some(Fill::Mean) => mean,
-        Some(Fill::Value(value)) => value.into(),
+        Some(Fill::Value(value)) => value,
     };
     [missing, min, max, mean, std]
 }

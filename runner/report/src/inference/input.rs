@@ -130,6 +130,15 @@ impl<'a> Input<'a> {
         &self.origin
     }
 
+    /// Rows so far with a category that the model does not know, where these are ignored.
+    #[must_use]
+    pub fn unknown_rows(&self) -> u64 {
+        match &self.kind {
+            Kind::Table(table) => table.unknown_rows(),
+            Kind::Array(_) | Kind::Recording(_) => 0,
+        }
+    }
+
     /// The next rows, at most `count`; `None` after the last.
     ///
     /// # Errors

@@ -37,7 +37,7 @@ impl TrainedModel {
         }
         for (at, value) in features.iter_mut().enumerate() {
             let (row, column) = (at / feature_count, at % feature_count);
-            let known = (!value.is_nan()).then_some(*value);
+            let known = (!value.is_nan()).then_some(f64::from(*value));
             let prepared = columns[column].map.apply(known);
             // One that nothing stands for is refused as what it is.
             let is_usable = |x: &f32| x.is_finite() || known.is_none();

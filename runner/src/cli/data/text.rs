@@ -185,6 +185,9 @@ fn private(
             format!("{rows} rows of classes that are not listed"),
         )?;
     }
+    for remark in &found.remarks {
+        fact("note", remark.clone())?;
+    }
     if found.small_devices > 0 {
         let devices = found.small_devices;
         let about = "devices with fewer samples than `min_samples`";

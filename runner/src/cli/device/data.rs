@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::super::CliError;
+use smolfed_data::column::Unknown;
 use smolfed_data::dataset::{Targets, TaskKind};
 use smolfed_data::table::{self, Columns, TableFormat};
 use smolfed_engine::preprocessing::{Preprocessing, Target};
@@ -50,6 +51,7 @@ pub(super) fn prepared(
         labels: None,
         id: None,
         has_header: true,
+        unknown: Unknown::Refuse,
     };
     let mut input = Input::open(path, preprocessing, options)?;
     let mut data = DeviceSamples {

@@ -119,7 +119,7 @@ impl Array {
             part.map_err(DataError::at(origin))?;
         }
         // As numbers, whatever they mean: a file of one class is fine here.
-        let data = samples.into_dataset(TaskKind::Regression, None);
+        let data = samples.into_dataset(TaskKind::Regression, None, usize::MAX);
         let data = data.map_err(DataError::at(origin))?;
         let targets = match data.targets() {
             Targets::Values(values) => values.clone(),
@@ -197,7 +197,7 @@ impl Array {
             self.features.write(row * self.width, &mut raw);
             for (at, value) in raw.iter().enumerate() {
                 let place = || format!("row {}, feature {at}", row + 1);
-                let value = Some(*value).filter(|value| !value.is_nan());
+                let value = Some(f64::from(*value)).filter(|value| !value.is_nan());
                 rows.features
                     .push(prepare(preprocessing, at, value, origin, place)?);
             }

@@ -3,7 +3,7 @@
 use super::rows::{Options, Rows, prepare};
 use super::table::{by_name, classes, open, read, roles};
 use crate::inference::error::InferenceError;
-use smolfed_data::column::{Encoding, FeatureColumn};
+use smolfed_data::column::{Encoding, FeatureColumn, Values};
 use smolfed_data::error::DataError;
 use smolfed_data::table::reader::{Cells, Reader, Row};
 use smolfed_data::window_features::WindowFeaturesError;
@@ -21,7 +21,7 @@ pub(super) struct Recording {
 #[derive(Default)]
 struct Read {
     /// The channels, row after row.
-    values: Vec<f32>,
+    values: Values,
     /// What the columns hold at whose changes windows end.
     breaks: Vec<Vec<String>>,
     ids: Vec<String>,
@@ -120,12 +120,11 @@ impl Read {
         origin: &str,
         places: &Places,
     ) -> Result<(), InferenceError> {
-        let mut missing = Vec::new();
         for (at, column) in &places.channels {
             numbers
-                .features(row, *at, column, &mut self.values, &mut missing)
+                .features(row, *at, column, &mut self.values)
                 .map_err(DataError::at(origin))?;
-            if !missing.is_empty() {
+            if !self.values.missing.is_empty() {
                 let (row, column) = (self.breaks.len(), column.name.clone());
                 return Err(refused(
                     origin,
@@ -160,7 +159,8 @@ impl Read {
         let (channels, every) = (window.channels.len(), recordings.every as usize);
         let mut rows = Rows::default();
         for (number, start) in (1..).zip(starts) {
-            let at = |channel, step| self.values[(start + step * every) * channels + channel];
+            let at =
+                |channel, step| self.values.features[(start + step * every) * channels + channel];
             // Preprocessing has none without features.
             let Some(features) = &recordings.features else {
                 break;
@@ -169,7 +169,7 @@ impl Read {
             let features = features.map_err(|error| refused(origin, error))?;
             for (at, value) in features.into_iter().enumerate() {
                 let place = || format!("window {number}");
-                let value = prepare(preprocessing, at, Some(value), origin, place)?;
+                let value = prepare(preprocessing, at, Some(value.into()), origin, place)?;
                 rows.features.push(value);
             }
             let id = self.ids.get(start).cloned();

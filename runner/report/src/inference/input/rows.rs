@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::inference::error::InferenceError;
+use smolfed_data::column::Unknown;
 use smolfed_data::table::listed;
 use smolfed_engine::preprocessing::Preprocessing;
 
@@ -19,6 +20,8 @@ pub struct Options<'a> {
     pub id: Option<&'a str>,
     /// Whether a table has a header line.
     pub has_header: bool,
+    /// What becomes of categories that the model does not know.
+    pub unknown: Unknown,
 }
 
 /// Rows as they are read, before they are a part.
@@ -36,7 +39,7 @@ pub(super) struct Rows {
 pub(super) fn prepare(
     preprocessing: &Preprocessing,
     at: usize,
-    value: Option<f32>,
+    value: Option<f64>,
     origin: &str,
     place: impl Fn() -> String,
 ) -> Result<f32, InferenceError> {

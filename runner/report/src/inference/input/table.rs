@@ -6,7 +6,8 @@ use csv::StringRecord;
 
 use super::rows::{Options, Rows, prepare, unknown};
 use crate::inference::error::InferenceError;
-use smolfed_data::column::FeatureColumn;
+use smolfed_data::column::name::position;
+use smolfed_data::column::{FeatureColumn, Unknown, Values};
 use smolfed_data::error::DataError;
 use smolfed_data::table::reader::{Cells, Reader, Row};
 use smolfed_data::table::{TableError, TableFormat, listed};
@@ -23,6 +24,10 @@ pub(super) struct Table<'a> {
     id: Option<usize>,
     /// The number of each class by its label.
     classes: HashMap<&'a str, usize>,
+    /// What becomes of unknown categories.
+    unknown: Unknown,
+    /// Rows with such.
+    unknown_rows: u64,
     /// Rows that have been read.
     done: u64,
 }
@@ -56,8 +61,15 @@ impl<'a> Table<'a> {
             target: label.filter(|_| options.has_targets),
             id,
             classes: classes(preprocessing),
+            unknown: options.unknown,
+            unknown_rows: 0,
             done: 0,
         })
+    }
+
+    /// Rows so far with a category that the model does not know, where these are ignored.
+    pub(super) const fn unknown_rows(&self) -> u64 {
+        self.unknown_rows
     }
 
     /// The next rows.
@@ -68,26 +80,27 @@ impl<'a> Table<'a> {
         preprocessing: &Preprocessing,
     ) -> Result<Rows, InferenceError> {
         let mut rows = Rows::default();
-        let (mut values, mut missing) = (Vec::new(), Vec::new());
         while rows.ids.len() < count {
             let row = self.rows.next_row().map_err(DataError::at(origin))?;
             let Some((row, mut numbers)) = row else { break };
             self.done += 1;
-            values.clear();
-            missing.clear();
+            let mut values = Values {
+                unknown: self.unknown,
+                ..Values::default()
+            };
             for (at, column) in &self.cells {
-                let first = values.len();
+                let first = values.features.len();
                 numbers
-                    .features(&row, *at, column, &mut values, &mut missing)
+                    .features(&row, *at, column, &mut values)
                     .map_err(DataError::at(origin))?;
                 let place = || format!("{}, column `{}`", row.place(), row.column(*at));
-                for (feature, value) in (first..).zip(&values[first..]) {
-                    let is_missing = missing.binary_search(&feature).is_ok();
-                    let value = (!is_missing).then_some(*value);
+                for feature in first..values.features.len() {
+                    let value = values.get(feature);
                     let value = prepare(preprocessing, feature, value, origin, place)?;
                     rows.features.push(value);
                 }
             }
+            self.unknown_rows += u64::from(values.unknown != self.unknown);
             rows.targets.push(match self.target {
                 Some(at) => {
                     let classes = &self.classes;
@@ -185,9 +198,10 @@ pub(super) fn read(
     match &preprocessing.target {
         Target::Classes { .. } => {
             let label = row.text(at, "label").map_err(DataError::at(origin))?;
-            match classes.get(label) {
+            let class = classes.get(label).copied();
+            match class.or_else(|| position(preprocessing.labels(), label)) {
                 // Below 2¹⁶.
-                Some(class) => Ok(*class as f32),
+                Some(class) => Ok(class as f32),
                 None => {
                     let place = format!("{}, column `{}`", row.place(), row.column(at));
                     Err(unknown(preprocessing, origin, place, label))

@@ -1,0 +1,170 @@
+//! What the owner of a file may not expect of how it was read: a sentence each, with counts.
+//!
+//! For standard error and `smolfed data inspect`: they quote private rows.
+
+use std::fmt;
+
+use super::column::signs::Found;
+use super::config::StoredSet;
+use super::dataset::{Dataset, Targets};
+use super::table::listed;
+
+/// Something that was read in one of several ways, or left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Remark {
+    /// Numbers with signs.
+    Signs(Found),
+    /// A name with a line break.
+    LineBreak {
+        /// Its column.
+        column: String,
+        /// What it names.
+        what: &'static str,
+        /// Its first line.
+        first: String,
+    },
+    /// Times in a format that keeps them in UTC, of which parts are features.
+    Utc {
+        /// Their column.
+        column: String,
+    },
+    /// Columns of a test part that the training part does not have.
+    OtherColumns(Vec<String>),
+    /// Test rows of classes that no training row has, which were left out.
+    OtherLabels {
+        /// How many.
+        rows: usize,
+        /// The labels.
+        labels: Vec<String>,
+    },
+    /// Classes that are only in held-out rows of the same file.
+    Untrained(Vec<String>),
+}
+
+impl Remark {
+    /// That of a name, if it has a line break.
+    pub(crate) fn of_name(column: &str, what: &'static str, name: &str) -> Option<Self> {
+        let (first, _) = name.split_once(['\n', '\r'])?;
+        Some(Self::LineBreak {
+            column: column.to_owned(),
+            what,
+            first: first.chars().take(40).collect(),
+        })
+    }
+
+    /// That of the classes that no training row has, if they are those of all rows.
+    pub(crate) fn of_classes(data: &Dataset, training: &[u32], set: &StoredSet) -> Option<Self> {
+        if !set.reads_classes() {
+            return None;
+        }
+        let Targets::Classes {
+            labels,
+            class_count,
+        } = data.targets()
+        else {
+            return None;
+        };
+        let mut has_rows = vec![false; *class_count];
+        for &row in training {
+            has_rows[usize::from(labels[row as usize])] = true;
+        }
+        let missing = (0..*class_count).filter(|class| !has_rows[*class]);
+        let name = |class: usize| match data.names().classes.get(class) {
+            Some(name) => name.clone(),
+            None => class.to_string(),
+        };
+        let names: Vec<String> = missing.map(name).collect();
+        (!names.is_empty()).then_some(Self::Untrained(names))
+    }
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Signs(found) => {
+                let Found {
+                    kind,
+                    cells,
+                    place,
+                    cell,
+                    text,
+                } = found;
+                let cells = match cells {
+                    1 => "1 number was".to_owned(),
+                    count => format!("{count} numbers were"),
+                };
+                write!(
+                    f,
+                    "{cells} read without {kind}: `{cell}` ({place}) as {text}"
+                )
+            }
+            Self::LineBreak {
+                column,
+                what,
+                first,
+            } => write!(
+                f,
+                "a {what} in column `{column}` has a line break after `{first}`: a quote may be \
+                 missing or one too many"
+            ),
+            Self::Utc { column } => write!(
+                f,
+                "the times in column `{column}` are in UTC, and so are their hours and weekdays: \
+                 for those of a zone, write local times without a zone (pandas: \
+                 `.dt.tz_convert(ZONE).dt.tz_localize(None)`)"
+            ),
+            Self::OtherColumns(columns) => write!(
+                f,
+                "columns that the training file does not have were left out: {}",
+                listed(columns.iter().map(String::as_str))
+            ),
+            Self::OtherLabels { rows, labels } => write!(
+                f,
+                "{rows} test rows were left out, as no training row has their labels: {}",
+                listed(labels.iter().map(String::as_str))
+            ),
+            Self::Untrained(classes) => write!(
+                f,
+                "no training row has these classes, which only held-out rows have: {}",
+                listed(classes.iter().map(String::as_str))
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classes::Classes;
+    use crate::config::LeafConfig;
+    use crate::dataset::TaskKind;
+
+    #[test]
+    fn names_with_line_breaks_are_remarked() {
+        let remark = Remark::of_name("y", "class", "a\nb,c\n")
+            .unwrap()
+            .to_string();
+        assert!(remark.contains("a class in column `y` has a line break after `a`"));
+        assert_eq!(Remark::of_name("y", "class", "a b"), None);
+    }
+
+    #[test]
+    fn classes_without_training_rows_are_remarked() {
+        let targets = Targets::classes(&[0, 1, 2], 3).unwrap();
+        let data = Dataset::new(vec![0.0; 3], 1, targets).unwrap();
+        let [set, listed] = [None, Some(Classes::numbered(3))].map(|classes| {
+            StoredSet::Leaf(LeafConfig {
+                path: "a.json".into(),
+                test_path: None,
+                task: TaskKind::Classification,
+                classes,
+                axes: Vec::new(),
+                maximum: None,
+            })
+        });
+        assert_eq!(Remark::of_classes(&data, &[0, 2], &listed), None);
+        let expected = Remark::Untrained(vec!["1".into()]);
+        assert_eq!(Remark::of_classes(&data, &[0, 2], &set), Some(expected));
+        assert_eq!(Remark::of_classes(&data, &[0, 1, 2], &set), None);
+    }
+}
