@@ -20,7 +20,8 @@ def table(path):
 def function_of_docs():
     """`features_of` as docs/inference.md has it."""
     page = (Path(__file__).parents[2] / "docs" / "inference.md").read_text(encoding="utf-8")
-    [source] = [text for text in page.split("```python\n")[1:] if text.startswith("def ")]
+    blocks = page.split("```python\n")[1:]
+    [source] = [text for text in blocks if text.startswith("def features_of")]
     names = {"np": np}
     exec(source.split("```")[0], names)
     return names["features_of"]

@@ -256,9 +256,12 @@ fn run_examples(place: &Place, python: &OsString, folder: &Path) {
     let page = std::fs::read_to_string(folder.join("../docs/inference.md")).unwrap();
     let examples = page.split("```python\n").skip(1);
     let examples = examples.filter_map(|text| text.split("```").next());
-    // One is a function, which exports.py calls.
-    let examples: Vec<&str> = examples.filter(|text| !text.starts_with("def ")).collect();
-    assert_eq!(examples.len(), 2);
+    // One is a function, which exports.py calls, and one the file of the others.
+    let (rows, examples): (Vec<&str>, Vec<&str>) = examples
+        .filter(|text| !text.starts_with("def "))
+        .partition(|text| text.starts_with("# rows.py"));
+    assert_eq!((rows.len(), examples.len()), (1, 2));
+    place.write("rows.py", rows[0]);
     let predictions = std::fs::read_to_string(place.path("softmax.csv")).unwrap();
     for example in examples {
         let output = place.command(python).args(["-c", example]).output();

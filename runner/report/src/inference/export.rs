@@ -88,6 +88,13 @@ fn constants_of(map: &ColumnMap) -> [f64; 5] {
     [missing, min, max, mean, std]
 }
 
+/// How the cells of a table become features, as JSON; `None` where each is a number.
+pub(crate) fn cells_of(model: &TrainedModel) -> Option<String> {
+    let cells = &model.preprocessing.cells;
+    // Texts have a form in JSON.
+    (!cells.is_empty()).then(|| serde_json::to_string(cells).unwrap_or_default())
+}
+
 /// The names of a layer's tensors, as in `model.safetensors`.
 const fn tensor_names(layer: usize) -> [&'static str; 2] {
     match layer {

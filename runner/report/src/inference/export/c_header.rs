@@ -61,6 +61,13 @@ impl Header {
         }
         if let Some(names) = model.preprocessing.names() {
             self.line("\n/* The features, in this order. */");
+            if !model.preprocessing.cells.is_empty() {
+                self.line(
+                    "/* NAME=CATEGORY is 1 where the column NAME has this category, else 0. \
+                     NAME:hour, NAME:weekday\n   (0 is Monday) and NAME:day (since 1970) are \
+                     parts of the time in the column NAME. */",
+                );
+            }
             self.names("smolfed_feature_names", "SMOLFED_FEATURES", &names);
         }
         if let Outputs::Logit(labels) | Outputs::Logits(labels) = model.outputs() {

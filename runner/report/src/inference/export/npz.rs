@@ -10,7 +10,7 @@ use smolfed_data::features::FeatureRecipe;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use super::{Constants, activation_name, tensor_names};
+use super::{Constants, activation_name, cells_of, tensor_names};
 use crate::inference::model::{Outputs, TrainedModel};
 
 /// The format of NPY files.
@@ -49,6 +49,9 @@ pub fn encode(model: &TrainedModel) -> Result<Vec<u8>, String> {
         if let Some(names) = model.preprocessing.names() {
             let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
             archive.text("features", &names)?;
+        }
+        if let Some(cells) = cells_of(model) {
+            archive.text("cells", &[cells])?;
         }
         features(&mut archive, model)?;
         let kind = match model.outputs() {

@@ -8,8 +8,9 @@
 //! | output of a regression | `prediction` | float, rows × 1, in the target's own unit |
 //! | output of an encoder | `representation` | float, rows × outputs |
 //!
-//! The metadata `features` and `classes` are the names of the columns and classes, as JSON, and
-//! `origin` says of each kind of constant whether it is declared, released or measured.
+//! The metadata `features` and `classes` are the names of the columns and classes, as JSON, `cells`
+//! says how the cells of a table become features, and `origin` of each kind of constant whether it
+//! is declared, released or measured.
 
 mod features;
 mod proto;
@@ -18,7 +19,7 @@ use std::collections::BTreeMap;
 
 use prost::Message;
 
-use super::{Constants, activation_name, tensor_names};
+use super::{Constants, activation_name, cells_of, tensor_names};
 use crate::inference::model::{Layer, Outputs, TrainedModel};
 use proto::{Attribute, ElementType, Graph, Model, Node, OperatorSet, Property, Tensor, ValueInfo};
 use smolfed_data::constants::Affine;
@@ -55,6 +56,10 @@ pub fn encode(model: &TrainedModel) -> Vec<u8> {
     builder.conclude(model, &scores);
     let names = model.preprocessing.names();
     let names = names.map(|names| Property::json("features", &names));
+    let cells = cells_of(model).map(|value| Property {
+        key: "cells".to_owned(),
+        value,
+    });
     let classes = match model.outputs() {
         Outputs::Logit(labels) | Outputs::Logits(labels) => {
             Some(Property::json("classes", &labels))
@@ -70,7 +75,12 @@ pub fn encode(model: &TrainedModel) -> Vec<u8> {
         producer_version: env!("CARGO_PKG_VERSION").to_owned(),
         graph: Some(builder.graph),
         opset_import: vec![OperatorSet { version: OPERATORS }],
-        metadata_props: names.into_iter().chain(classes).chain([origin]).collect(),
+        metadata_props: names
+            .into_iter()
+            .chain(classes)
+            .chain(cells)
+            .chain([origin])
+            .collect(),
     };
     model.encode_to_vec()
 }
