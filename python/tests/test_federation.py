@@ -1,5 +1,8 @@
 """Devices from arrays and tables, and what is refused."""
 
+import math
+import warnings
+
 import numpy as np
 import pytest
 
@@ -168,6 +171,8 @@ def test_floats_are_values_and_the_rest_are_classes() -> None:
         ((X.astype(complex), Y), TypeError, "features must be numbers"),
         ((X, np.where(Y == 0, np.nan, 1.0), GROUPS, "classification"), ValueError, "NaN"),
         ((X, [1, "a"] * 60), TypeError, "several types|no numbers"),
+        ((X, [math.nan, "a"] * 60), ValueError, "y has 60 missing values"),
+        ((X, ["b", None, "a"] * 40), ValueError, "y has 40 missing values"),
         ((X, Y, np.where(GROUPS == 1, np.nan, GROUPS)), ValueError, "missing values"),
         ((X, Y, [None, *GROUPS[1:]]), ValueError, "missing values"),
         ((X, Y.astype(str), GROUPS, "regression"), TypeError, "numbers to predict"),
@@ -180,6 +185,45 @@ def test_wrong_arrays_are_refused(arrays, error, sentence) -> None:
         y = np.array(y, dtype=object)
     with pytest.raises(error, match=sentence):
         Federation.from_arrays(X, y, groups, task=task)
+
+
+def test_frames_with_numbers_as_names_and_missing_cells() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(np.column_stack([X, Y, GROUPS]))
+    data = Federation.from_pandas(
+        frame, label=3, groups="4", task="classification", features=[0, 2]
+    )
+    assert repr(data) == "<Federation: 120 samples of 2 features, 12 devices>"
+    frame["4"] = 1.0
+    with pytest.raises(ValueError, match="two columns are called `4`"):
+        Federation.from_pandas(frame, label=3, groups=4)
+    frame = pandas.DataFrame({"x": X[:, 0], "y": Y, "phone": GROUPS}).astype({"y": object})
+    frame["phone"] = frame["phone"].astype(object)
+    for column, sentence in [
+        ("y", "y has 1 missing values"),
+        ("phone", "groups has missing values"),
+    ]:
+        spoilt = frame.copy()
+        spoilt.loc[3, column] = pandas.NA
+        with pytest.raises(ValueError, match=sentence):
+            Federation.from_pandas(spoilt, label="y", groups="phone")
+    frame["whole"] = pandas.Series([pandas.NA, *range(119)], dtype=object)
+    with pytest.raises(TypeError, match="the column `whole` has 1 missing values"):
+        Federation.from_pandas(frame, label="y", groups="phone")
+
+
+def test_arrays_that_are_rarely_meant_warn() -> None:
+    many = np.arange(120) % 100
+    with pytest.warns(UserWarning, match="100 different whole numbers"):
+        Federation.from_arrays(X, many, groups=GROUPS)
+    epochs = X.copy()
+    epochs[:, 1] = 1.7e12 + np.arange(120)
+    with pytest.warns(UserWarning, match="lost in the 32 bits"):
+        Federation.from_arrays(epochs, Y, groups=GROUPS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Federation.from_arrays(X, many, groups=GROUPS, task="classification")
+        Federation.from_arrays(1e6 * X, Y, groups=GROUPS)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

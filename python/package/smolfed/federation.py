@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 # What the features are passed on as; other numbers become float32.
 _NATIVE = ("float32", "float64", "uint8")
+
+# More different whole numbers than classes are likely to be, as in tables of files.
+_MANY_CLASSES = 20
+
+# float32 steps by 2 or more from here on.
+_LARGE = 2**24
 
 
 class Federation:
@@ -49,7 +56,8 @@ class Federation:
             The device of each sample: numbers or texts. Without it, **each row is a device**, and
             the privacy statement says so: then epsilon protects one row.
         task : {"classification", "regression"}, optional
-            By default regression where `y` has floats, and classification elsewhere.
+            By default regression where `y` has floats, and classification elsewhere, with a
+            warning where it has more than 20 different whole numbers.
         classes : sequence, optional
             All classes, known beforehand. Without it they are taken from `y`, which no epsilon
             covers: the statement's ``is_upper_bound`` is then false.
@@ -79,6 +87,7 @@ class Federation:
         targets = _vector(y, "y")
         if task is None:
             task = "regression" if targets.dtype.kind == "f" else "classification"
+            _warn_of_many_classes(targets)
         if task not in ("classification", "regression"):
             raise ValueError(
                 f'`task` is {task!r}: it must be "classification" or "regression"'
@@ -149,11 +158,18 @@ class Federation:
         **options
             As of `from_arrays`.
         """
-        columns = [str(name) for name in frame.columns]
-        names = _feature_columns(columns, label, groups, features)
-        arrays = {name: frame[name].to_numpy() for name in names}
-        devices = None if groups is None else frame[groups].to_numpy()
-        return cls._from_columns(arrays, frame[label].to_numpy(), devices, options)
+        # Names may be numbers, as those of a frame of an array are.
+        columns = {str(name): name for name in frame.columns}
+        if len(columns) < len(frame.columns):
+            names = [str(name) for name in frame.columns]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"two columns are called `{twice}`: give each its own name")
+        label, groups = str(label), None if groups is None else str(groups)
+        features = None if features is None else [str(name) for name in features]
+        names = _feature_columns(list(columns), label, groups, features)
+        arrays = {name: frame[columns[name]].to_numpy() for name in names}
+        devices = None if groups is None else frame[columns[groups]].to_numpy()
+        return cls._from_columns(arrays, frame[columns[label]].to_numpy(), devices, options)
 
     @classmethod
     def from_polars(
@@ -180,11 +196,18 @@ class Federation:
         options: dict[str, Any],
     ) -> Federation:
         for name, column in columns.items():
+            missing = _missing(column) if column.dtype.kind == "O" else 0
+            if missing:
+                raise TypeError(
+                    f"the column `{name}` has {missing} missing values: fill them, or leave these "
+                    "rows out"
+                )
             if column.dtype.kind not in "fiub":
                 raise TypeError(
                     f"the column `{name}` has no numbers (dtype {column.dtype}): encode it, or "
                     "name the columns of the features"
                 )
+            _warn_of_digits(column, f"the column `{name}`")
         matrix = np.column_stack([column.astype(np.float32) for column in columns.values()])
         return cls.from_arrays(
             matrix, targets, devices, feature_names=list(columns), **options
@@ -252,6 +275,7 @@ def _features(X: ArrayLike) -> tuple[NDArray[Any], tuple[int, ...]]:
             f"X has {array.ndim} dimension(s), but features need two or more: one sample along "
             "the first"
         )
+    _warn_of_digits(array, "X")
     if array.dtype.name not in _NATIVE or not array.dtype.isnative:
         array = array.astype(np.float32)
     return array.reshape(len(array), math.prod(array.shape[1:])), array.shape[1:]
@@ -283,6 +307,11 @@ def _classes(
     """The number of each sample's class, and the names of the classes."""
     if targets.dtype.kind == "f" and not np.isfinite(targets).all():
         raise ValueError("y has NaN or infinity, but every sample needs a class")
+    missing = _missing(targets)
+    if missing:
+        raise ValueError(
+            f"y has {missing} missing values, but every sample needs a class: leave these rows out"
+        )
     if classes is None:
         try:
             known, codes = np.unique(targets, return_inverse=True)
@@ -303,13 +332,64 @@ def _classes(
     return codes.astype(np.uint32), [str(name) for name in known.tolist()]
 
 
+def _missing(array: NDArray[Any]) -> int:
+    """How many entries are None, NaN, or the NA of pandas."""
+
+    def is_missing(value: Any) -> bool:
+        try:
+            # NaN alone differs from itself.
+            return value is None or bool(value != value)
+        except TypeError:
+            # Whether NA differs from itself is NA.
+            return True
+
+    if array.dtype.kind not in "OfM":
+        return 0
+    if array.dtype.kind != "O":
+        return int(np.count_nonzero(array != array))
+    return sum(map(is_missing, array.tolist()))
+
+
+def _warn_of_many_classes(targets: NDArray[Any]) -> None:
+    """Whole numbers that are more likely to be predicted as numbers."""
+    count = len(np.unique(targets)) if targets.dtype.kind in "iu" else 0
+    if count > _MANY_CLASSES:
+        warnings.warn(
+            f"y has {count} different whole numbers, each of which is a class: to predict numbers, "
+            'give task="regression"; task="classification" confirms classes',
+            stacklevel=3,
+        )
+
+
+def _warn_of_digits(array: NDArray[Any], name: str) -> None:
+    """Numbers whose differences float32 rounds away, such as epochs in milliseconds."""
+    if array.dtype.itemsize < 4 or array.dtype.name == "float32" or array.size == 0:
+        return
+    columns = array.reshape(len(array), -1).T
+    if any(_loses_digits(column) for column in columns):
+        warnings.warn(
+            f"{name} has numbers whose differences are lost in the 32 bits that samples have: "
+            "subtract a constant first",
+            stacklevel=4,
+        )
+
+
+def _loses_digits(column: NDArray[Any]) -> bool:
+    """Whether float32 rounds a column by more than a thousandth of its standard deviation."""
+    if np.abs(column).max() < _LARGE:
+        return False
+    exact = column.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        lost = np.abs(exact - exact.astype(np.float32)).max()
+        return bool(lost > 1e-3 * exact.std())
+
+
 def _groups(groups: ArrayLike, expected: int) -> NDArray[Any]:
     array = np.asarray(groups)
     if array.ndim != 1:
         raise ValueError(f"groups has {array.ndim} dimensions, but one device a sample is needed")
     _same_length("groups", len(array), expected)
-    # NaN alone differs from itself.
-    if any(value is None for value in array.tolist()) or np.any(array != array):
+    if _missing(array):
         raise ValueError("groups has missing values, but every sample needs a device")
     return array
 
