@@ -251,3 +251,43 @@ fn an_unknown_category_ends_no_prediction_unless_that_is_asked_for() {
     let outcome = place.smolfed("predict run --data new.csv").success();
     assert_eq!(outcome.stderr, "");
 }
+
+#[test]
+fn json_lines_are_a_table_for_every_command() {
+    let place = Place::new();
+    let plain = table(number, class);
+    let expected = run(&place, &plain, "", "csv").success().json()["test_accuracy"].clone();
+    let line = |row: &str| {
+        let cells: Vec<&str> = row.split(',').collect();
+        format!(
+            "{{\"class\": {}, \"x\": {}.0, \"phone\": {:?}}}\n",
+            cells[2], cells[1], cells[0]
+        )
+    };
+    let lines: String = plain.lines().skip(1).map(line).collect();
+    place.write("table.jsonl", &lines);
+    let keys = csv_experiment("")
+        .replace("\"csv\"", "\"jsonl\"")
+        .replace(".csv", ".jsonl");
+    place.write("lines.toml", keys);
+    let outcome = place
+        .smolfed(&format!("run lines.toml --out lines {PLAIN}"))
+        .success();
+    assert_eq!(outcome.json()["test_accuracy"], expected);
+    let predicted = |data: &str| {
+        let call = format!("predict lines --data {data}");
+        place.smolfed(&call).success().stdout
+    };
+    assert_eq!(predicted("table.jsonl"), predicted("table.csv"));
+    place.smolfed("evaluate lines --data table.jsonl").success();
+    let inspected = place.smolfed("data inspect table.jsonl --set device_column=phone");
+    assert!(inspected.success().stdout.contains("JSON lines, 3 columns"));
+    let written = place.smolfed("init table.jsonl").success().stdout;
+    assert!(written.contains("source = \"jsonl\""), "{written}");
+    place.write(
+        "table.jsonl",
+        lines.replacen("{\"class\": 1", "{\"class\": [1]", 1),
+    );
+    let words = ["table.jsonl", "line 4", "is not a JSON object"];
+    place.smolfed("run lines.toml --json").refused(2, &words);
+}

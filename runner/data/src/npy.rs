@@ -134,10 +134,31 @@ fn read(kind: Number, bytes: &[u8]) -> Result<Values, NpyError> {
         (b'i', 2) => numbers!(i16),
         (b'i', 4) => numbers!(i32),
         (b'i', 8) => numbers!(i64),
+        (b'f', 2) => {
+            let number = match kind.is_big_endian {
+                true => u16::from_be_bytes,
+                false => u16::from_le_bytes,
+            };
+            let chunks = bytes.as_chunks().0.iter();
+            Values::Numbers(chunks.map(|bytes| half(number(*bytes))).collect())
+        }
         (b'f', 4) => numbers!(f32),
         (b'f', 8) => numbers!(f64),
         _ => return Err(NpyError::Type(kind.name.to_owned())),
     })
+}
+
+/// The number with these 16 bits, as IEEE 754 has them: a sign, 5 of an exponent, 10 of a fraction.
+fn half(bits: u16) -> f64 {
+    let (exponent, fraction) = (bits >> 10 & 0x1f, f64::from(bits & 0x3ff) / 1024.0);
+    let power = |exponent: u16| libm::exp2(f64::from(exponent) - 15.0);
+    let size = match exponent {
+        0 => fraction * power(1),
+        0x1f if fraction > 0.0 => f64::NAN,
+        0x1f => f64::INFINITY,
+        _ => (1.0 + fraction) * power(exponent),
+    };
+    if bits >> 15 == 1 { -size } else { size }
 }
 
 /// Values of which the first dimension is the fastest, with the last as the fastest.

@@ -3,7 +3,7 @@
 //! | question | file |
 //! | --- | --- |
 //! | what formats have in common | [`reader`], `rows` |
-//! | the formats | `format`, `delimited`, `arff`, `parquet` |
+//! | the formats | `format`, `delimited`, `json_lines`, `arff`, `parquet` |
 //! | bytes as text | `text` |
 //! | which column means what | [`columns`] |
 //! | cells of a column as features | [`column`](super::column) |
@@ -17,6 +17,7 @@ pub mod columns;
 mod delimited;
 mod error;
 mod format;
+mod json_lines;
 #[cfg(feature = "parquet")]
 mod parquet;
 pub mod profile;

@@ -28,8 +28,8 @@ pub(super) struct ModelArgs {
 /// New rows.
 #[derive(Debug, clap::Args)]
 pub(super) struct RowArgs {
-    /// The rows: a CSV, Parquet, ARFF, IDX, .npy or LEAF file, plain or gzipped, an array of an
-    /// archive (set.npz/x), a folder of images, or - for standard input.
+    /// The rows: a CSV, JSON lines, Parquet, ARFF, IDX, .npy or LEAF file, plain or gzipped, an
+    /// array of an archive (set.npz/x), a folder of images, or - for standard input.
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
     /// The column of a CSV file that names its rows; by default they are numbered from 1.

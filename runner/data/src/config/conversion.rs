@@ -30,6 +30,7 @@ impl TryFrom<TaggedKeys> for DataConfig {
             RawData::Idx(keys) => keys.convert(|keys| keys.set(ArrayFormat::Idx)),
             RawData::Npy(keys) => keys.convert(|keys| keys.set(ArrayFormat::Npy)),
             RawData::Csv(keys) => keys.convert(|keys| keys.set(TableFormat::Csv)),
+            RawData::Jsonl(keys) => keys.convert(|keys| keys.set(TableFormat::Jsonl)),
             RawData::Arff(keys) => keys.convert(|keys| keys.set(TableFormat::Arff)),
             RawData::Parquet(keys) => keys.convert(|keys| keys.set(TableFormat::Parquet)),
             RawData::Leaf(keys) => keys.convert(LeafKeys::set),

@@ -246,6 +246,7 @@ sources! {
     Idx(ArraysKeys),
     Npy(ArraysKeys),
     Csv(TableKeys),
+    Jsonl(TableKeys),
     Arff(TableKeys),
     Parquet(TableKeys),
     Leaf(LeafKeys),

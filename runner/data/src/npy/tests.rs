@@ -135,12 +135,35 @@ fn refusals_name_type_and_shape() {
         (scalar.to_vec(), "has the shape []: it contains"),
         (of_header(&header, &[0; 28]), list),
         (file("|O", false, "(1,)", &[0; 8]), "the type '|O'; only"),
-        (file("<f2", false, "(1,)", &[0; 2]), "the type <f2; only"),
+        (file("<f16", false, "(1,)", &[0; 16]), "the type <f16; only"),
         (file("|b1", false, "(1,)", &[2]), "value for bool: 2"),
     ] {
         let refusal = refusal(&bytes);
         assert!(refusal.contains(words), "{refusal}");
     }
+}
+
+#[test]
+fn numbers_of_16_bits_are_read() {
+    // np.array([1, -2, 65504, 2**-24, 1.0009765625, np.inf], np.float16), and backwards.
+    let bits: [u16; 6] = [0x3c00, 0xc000, 0x7bff, 0x0001, 0x3c01, 0x7c00];
+    let expected = [
+        1.0,
+        -2.0,
+        65_504.0,
+        2f64.powi(-24),
+        1.000_976_562_5,
+        f64::INFINITY,
+    ];
+    for (kind, bytes) in [
+        ("<f2", bits.map(u16::to_le_bytes)),
+        (">f2", bits.map(u16::to_be_bytes)),
+    ] {
+        let array = parse(&file(kind, false, "(6,)", &bytes.concat())).unwrap();
+        assert!(array.numbers().eq(expected), "{kind}");
+    }
+    let array = parse(&file("<f2", false, "(1,)", &0x7e00u16.to_le_bytes())).unwrap();
+    assert!(array.numbers().all(f64::is_nan));
 }
 
 #[test]

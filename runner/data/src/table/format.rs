@@ -6,7 +6,7 @@ use super::error::TableError;
 #[cfg(feature = "parquet")]
 use super::parquet;
 use super::rows::Rows;
-use super::{arff, delimited, text};
+use super::{arff, delimited, json_lines, text};
 #[cfg(not(feature = "parquet"))]
 use crate::missing_feature::MissingFeature;
 
@@ -22,6 +22,8 @@ const NO_PARQUET: MissingFeature = MissingFeature {
 pub enum TableFormat {
     /// Text with a header line: CSV, TSV and their kin.
     Csv,
+    /// One JSON object a line.
+    Jsonl,
     /// Attribute-relation files of Weka and OpenML.
     Arff,
     /// Columns of Apache Parquet.
@@ -35,6 +37,9 @@ impl TableFormat {
         if bytes.starts_with(text::PARQUET) {
             return Self::Parquet;
         }
+        if json_lines::is_begun_by(bytes) {
+            return Self::Jsonl;
+        }
         match text::decode(bytes) {
             Ok((text, _)) if arff::is_begun_by(&text) => Self::Arff,
             _ => Self::Csv,
@@ -45,6 +50,7 @@ impl TableFormat {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Csv => "csv",
+            Self::Jsonl => "jsonl",
             Self::Arff => "arff",
             Self::Parquet => "parquet",
         }
@@ -57,6 +63,10 @@ pub(super) fn open(format: TableFormat, bytes: &[u8]) -> Result<Box<dyn Rows>, T
         TableFormat::Csv => {
             let (text, encoding) = text::decode(bytes)?;
             Box::new(delimited::read(text.into_owned(), encoding)?)
+        }
+        TableFormat::Jsonl => {
+            let (text, encoding) = text::decode(bytes)?;
+            Box::new(json_lines::read(text.into_owned(), encoding)?)
         }
         TableFormat::Arff => {
             let (text, encoding) = text::decode(bytes)?;

@@ -7,8 +7,8 @@ use super::error::ConfigError;
 use smolfed_data::catalogue::KnownSet;
 
 /// Endings of files that are data, and not experiments.
-const DATA_ENDINGS: [&str; 9] = [
-    "csv", "tsv", "arff", "parquet", "npz", "npy", "gz", "zip", "json",
+const DATA_ENDINGS: [&str; 11] = [
+    "csv", "tsv", "jsonl", "ndjson", "arff", "parquet", "npz", "npy", "gz", "zip", "json",
 ];
 
 /// Reads an experiment or a sweep.

@@ -19,6 +19,7 @@ use recording::Recording;
 use smolfed_data::dataset::{Dataset, DatasetView, Targets};
 use smolfed_data::error::DataError;
 use smolfed_data::files;
+use smolfed_data::table::TableFormat;
 use smolfed_engine::preprocessing::{Preprocessing, Target};
 use table::Table;
 
@@ -58,7 +59,9 @@ impl<'a> Kind<'a> {
             [b'P', b'K', 3, 4, ..] if has_arrays(&bytes) => {
                 Self::Array(Array::of_array(&bytes, origin, preprocessing, options)?)
             }
-            [b'{', ..] | [b'P', b'K', 3, 4, ..] => {
+            [b'{', ..] | [b'P', b'K', 3, 4, ..]
+                if TableFormat::detect(&bytes) != TableFormat::Jsonl =>
+            {
                 Self::Array(Array::of_leaf(&bytes, origin, options)?)
             }
             bytes if preprocessing.text.is_some() => {
