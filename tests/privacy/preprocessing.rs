@@ -401,7 +401,9 @@ fn a_round_in_which_nobody_trained_stops_no_run_with_noise() {
         "the learning rate is too high",
     ];
     place
-        .smolfed(&format!("{run} --set privacy.epsilon="))
+        .smolfed(&format!(
+            "{run} --set privacy.epsilon= --set privacy.noise_multiplier=0"
+        ))
         .refused(1, &words);
 }
 

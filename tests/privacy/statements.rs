@@ -25,6 +25,22 @@ fn natural_devices(place: &Place) {
     );
 }
 
+/// Updates that are clipped and get no noise are warned of, however that was asked for.
+#[test]
+fn no_noise_is_said_of_an_infinite_epsilon_and_of_none() {
+    let place = Place::new();
+    natural_devices(&place);
+    let run = |setting: &str| {
+        let call = format!("run natural.toml --quiet --set rounds=1 --set {setting}");
+        place.smolfed(&call).success().stderr
+    };
+    let words = "updates get no noise, and nothing protects them";
+    assert!(run("privacy.noise_multiplier=").contains(words));
+    let infinite = run("privacy={clip_norm=0.5,epsilon=inf}");
+    assert!(infinite.contains("`privacy.epsilon` is inf") && infinite.contains(words));
+    assert!(!run("privacy.noise_multiplier=2").contains(words));
+}
+
 /// The test rows of natural devices are the devices' own: what is computed from them has no noise.
 #[test]
 fn figures_on_devices_rows() {

@@ -86,7 +86,7 @@ const METHODS: [&str; 4] = [
      --set data.device_test=0.2",
     "--set method=fedsc --set server.smoothing_factor=0 --set data.scale=unit \
      --set data.devices=60 --set contrast.width=4 --set contrast.privacy.epsilon=8 \
-     --set privacy.epsilon=",
+     --set privacy.epsilon= --set privacy.noise_multiplier=0",
     "--set cohort={sampling=\"arrival\",cohort_size=3} --set privacy.mechanism=correlated \
      --set privacy.separation=3",
 ];

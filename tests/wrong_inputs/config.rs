@@ -482,7 +482,8 @@ fn an_infinite_epsilon_is_warned_of() {
 #[test]
 fn directories_of_runs_are_not_written_to() {
     let place = Place::new();
-    let failing = "run --out failed --set method=fedsc --set privacy.epsilon=";
+    let failing = "run --out failed --set method=fedsc --set privacy.epsilon= \
+                   --set privacy.noise_multiplier=0";
     place
         .smolfed(failing)
         .refused(1, &["every device of the cohort was left out"]);

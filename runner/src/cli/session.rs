@@ -75,8 +75,16 @@ pub(super) fn agreed<T>(
 /// Warns of what a reader of the result may not expect: no noise where an ε is written, and what
 /// was done to the data. The counts are private.
 pub(super) fn warn_of(experiment: &Experiment, federation: &Federation) {
-    if experiment.config().privacy.epsilon == Some(f64::INFINITY) {
+    let privacy = &experiment.config().privacy;
+    let amounts = [privacy.epsilon, privacy.noise_multiplier, privacy.noise_std];
+    if privacy.epsilon == Some(f64::INFINITY) {
         warn("`privacy.epsilon` is inf: updates get no noise, and nothing protects them");
+    } else if privacy.clip_norm.is_some() && amounts.iter().all(Option::is_none) {
+        // Updates are clipped for noise that never comes, as after `--set privacy.epsilon=`.
+        warn(
+            "`privacy.epsilon` is not set, nor another amount of noise: updates get no noise, and \
+             nothing protects them",
+        );
     }
     if experiment.privacy().mechanism.sampler.is_some() {
         for read in federation.reads() {
