@@ -548,7 +548,7 @@ impl Stored {
             seed,
         )
         .map_err(DataError::at(&origin))?;
-        let untrained = Remark::of_classes(&data, &split.train, &stored.set);
+        let untrained = Remark::of_classes(&data, &split.train, stored.set.reads_classes());
         remarks.extend(untrained.map(|remark| format!("{origin}: {remark}")));
         let prepared =
             Prepared::new(&mut data, &split.train, stored).map_err(DataError::at(&origin))?;

@@ -5,9 +5,8 @@
 use std::fmt;
 
 use super::column::signs::Found;
-use super::config::StoredSet;
 use super::dataset::{Dataset, Targets};
-use super::table::listed;
+use super::wording::listed;
 
 /// Something that was read in one of several ways, or left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,9 +51,9 @@ impl Remark {
         })
     }
 
-    /// That of the classes that no training row has, if they are those of all rows.
-    pub(crate) fn of_classes(data: &Dataset, training: &[u32], set: &StoredSet) -> Option<Self> {
-        if !set.reads_classes() {
+    /// That of the classes that no training row has, if they are those that rows have.
+    pub(crate) fn of_classes(data: &Dataset, training: &[u32], are_read: bool) -> Option<Self> {
+        if !are_read {
             return None;
         }
         let Targets::Classes {
@@ -135,9 +134,6 @@ impl fmt::Display for Remark {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classes::Classes;
-    use crate::config::LeafConfig;
-    use crate::dataset::TaskKind;
 
     #[test]
     fn names_with_line_breaks_are_remarked() {
@@ -152,19 +148,9 @@ mod tests {
     fn classes_without_training_rows_are_remarked() {
         let targets = Targets::classes(&[0, 1, 2], 3).unwrap();
         let data = Dataset::new(vec![0.0; 3], 1, targets).unwrap();
-        let [set, listed] = [None, Some(Classes::numbered(3))].map(|classes| {
-            StoredSet::Leaf(LeafConfig {
-                path: "a.json".into(),
-                test_path: None,
-                task: TaskKind::Classification,
-                classes,
-                axes: Vec::new(),
-                maximum: None,
-            })
-        });
-        assert_eq!(Remark::of_classes(&data, &[0, 2], &listed), None);
+        assert_eq!(Remark::of_classes(&data, &[0, 2], false), None);
         let expected = Remark::Untrained(vec!["1".into()]);
-        assert_eq!(Remark::of_classes(&data, &[0, 2], &set), Some(expected));
-        assert_eq!(Remark::of_classes(&data, &[0, 1, 2], &set), None);
+        assert_eq!(Remark::of_classes(&data, &[0, 2], true), Some(expected));
+        assert_eq!(Remark::of_classes(&data, &[0, 1, 2], true), None);
     }
 }

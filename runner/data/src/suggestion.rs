@@ -6,9 +6,9 @@
 use std::fmt;
 
 use super::dataset::TaskKind;
-use super::table::columns::listed;
 use super::table::profile::{CellKind, ColumnProfile, MAX_DISTINCT, Profile};
 use super::table::{MAX_NUMERIC_CLASSES, TimePart};
+use super::wording::listed;
 use crate::column::time::Time;
 use crate::spelling::similar;
 

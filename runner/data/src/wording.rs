@@ -153,6 +153,20 @@ fn in_quotes(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
+/// The first names, as an error message lists them.
+pub fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
+    const MAX_SHOWN: usize = 12;
+    let more = names.clone().count().saturating_sub(MAX_SHOWN);
+    let mut shown: Vec<String> = names
+        .take(MAX_SHOWN)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    if more > 0 {
+        shown.push(format!("and {more} more"));
+    }
+    shown.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

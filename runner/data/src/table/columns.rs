@@ -9,6 +9,7 @@ use super::error::TableError;
 use crate::classes::Classes;
 use crate::column::{Encoding, FeatureColumn};
 use crate::dataset::TaskKind;
+use crate::wording::listed;
 
 /// Which columns mean what.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -226,18 +227,4 @@ pub(super) fn is_unnamed(name: &str) -> bool {
     name.is_empty()
         || name == "__index_level_0__"
         || number.is_some_and(|number| number.parse::<u32>().is_ok())
-}
-
-/// The first names, as an error message lists them.
-pub fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
-    const MAX_SHOWN: usize = 12;
-    let more = names.clone().count().saturating_sub(MAX_SHOWN);
-    let mut shown: Vec<String> = names
-        .take(MAX_SHOWN)
-        .map(|name| format!("`{name}`"))
-        .collect();
-    if more > 0 {
-        shown.push(format!("and {more} more"));
-    }
-    shown.join(", ")
 }
