@@ -5,9 +5,8 @@
 //! `wrong_inputs/*.txt`, a file a topic and a line an input: the arguments, then what the answer
 //! must contain, separated by ` | `. A text between single quotes is one argument.
 //!
-//! Experiments are spoilt in `config`, data sets in `data`, calls of a fleet in `calls`; `tables` has
-//! tables as people have them, and `fuzzed`
-//! has what fuzzing found.
+//! Experiments are spoilt in `config`, data sets in `data`, calls of a fleet in `calls`. `tables`
+//! has tables as people have them, and `fuzzed` has what fuzzing found.
 
 mod calls;
 mod config;

@@ -129,8 +129,8 @@ impl LeafSamples {
     }
 
     /// The data set, with a natural device a name, in the order of the files. Without `classes`,
-    /// the largest label of the first `training` rows decides how many there are. Larger ones are in
-    /// one more class, the last.
+    /// the largest label of the first `training` rows decides how many there are. Larger ones are
+    /// in one more class, the last.
     ///
     /// # Errors
     /// [`LeafError::Label`] for a label that is no class; [`LeafError::Content`] if there is no

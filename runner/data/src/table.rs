@@ -155,8 +155,8 @@ impl Table {
         Ok(table)
     }
 
-    /// Appends rows that [`parse_more`](Self::parse_more) has read. Where the classes are those that
-    /// occur, they stay those of the rows before: returns the labels of others, in order.
+    /// Appends rows that [`parse_more`](Self::parse_more) has read. Where the classes are those
+    /// that occur, they stay those of the rows before: returns the labels of others, in order.
     pub fn append(&mut self, other: Self) -> Vec<String> {
         let mut others = Vec::new();
         self.values.append(other.values);

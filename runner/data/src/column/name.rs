@@ -1,7 +1,7 @@
 //! Names of classes, categories and devices: equal numbers are one name, whatever their spelling.
 //!
-//! A column of whole numbers is written `0` and `1`, and `0.0` and `1.0` once a program had a gap in
-//! it. A leading zero (`007`) makes a code of a number, which keeps its spelling, and so do
+//! A column of whole numbers is written `0` and `1`, and `0.0` and `1.0` once a program had a gap
+//! in it. A leading zero (`007`) makes a code of a number, which keeps its spelling, and so do
 //! exponents without a sign (`1E5`).
 
 use std::borrow::Cow;

@@ -37,8 +37,8 @@ pub(crate) struct Time(f64);
 
 impl Time {
     /// `2024-03-04`, `2024-03-04 10:15` or `2024-03-04T10:15:30.5+02:00`, from 1970 on; slashes as
-    /// well as hyphens, and `4.3.2024`. The zone of a time is cut off: the hour is that of the clock
-    /// that wrote it. Other orders of days and months are ambiguous, and not read.
+    /// well as hyphens, and `4.3.2024`. The zone of a time is cut off: the hour is that of the
+    /// clock that wrote it. Other orders of days and months are ambiguous, and not read.
     pub(crate) fn parse(cell: &str) -> Option<Self> {
         let (date, clock) = match cell.split_once([' ', 'T']) {
             Some((date, clock)) => (date, clock.trim()),
@@ -56,7 +56,7 @@ impl Time {
         Some(Self(since.as_secs_f64()))
     }
 
-    /// Whether a cell is a date with numbers for day and month first, in an order that nothing says.
+    /// Whether a cell is a date with the numbers of day and month first, in an unknown order.
     pub(crate) fn is_ambiguous(cell: &str) -> bool {
         let date = cell.split([' ', 'T']).next().unwrap_or_default();
         let has_form = |mark| parts(date, mark).is_some_and(|parts| is_day_month_year(&parts));

@@ -1,7 +1,7 @@
 //! Quotes of delimited text that are never closed, which would make one cell of all that follows.
 //!
-//! The reader of cells is lenient: a quote that is open at the end of the file closes there, and one
-//! that closes inside of a cell is a character. Here both are refused by the line of the quote.
+//! The reader of cells is lenient: a quote that is open at the end of the file closes there, and
+//! one that closes inside of a cell is a character. Here both are refused by the line of the quote.
 
 use super::error::TableError;
 use crate::column::place::Place;
@@ -16,7 +16,8 @@ enum State {
     AfterQuote,
 }
 
-/// Refuses a text with a quoted cell that does not end, or that has lines and ends inside of a cell.
+/// Refuses a text with a quoted cell that does not end, or that has several lines and ends inside
+/// of a cell.
 ///
 /// # Errors
 /// [`TableError::OpenQuote`] with the line of the quote.

@@ -25,8 +25,8 @@ use smolfed_engine::config::{ConfigError, Override};
 /// Which data to inspect.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Name of a known set (`smolfed data list`), a file (CSV, TSV, JSON lines, ARFF, Parquet, NPY, NPZ,
-    /// IDX, LEAF), a folder of images or with the files of MNIST, or an experiment (.toml).
+    /// Name of a known set (`smolfed data list`), a file (CSV, TSV, JSON lines, ARFF, Parquet, NPY,
+    /// NPZ, IDX, LEAF), a folder of images or with the files of MNIST, or an experiment (.toml).
     subject: String,
     /// Set a key of the [data] table: devices=100, or data.devices=100 as for a run; or of
     /// [features]: features.cell=7. Can be repeated.
