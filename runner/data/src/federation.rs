@@ -6,6 +6,7 @@
 
 mod fingerprint;
 mod memory;
+pub mod outlier;
 
 use super::config::{DataConfig, SourceConfig, StoredConfig};
 use super::constants::{Affine, FeatureMap};

@@ -1,5 +1,6 @@
 //! `smolfed run`: one experiment.
 
+mod divergence;
 mod preview;
 
 use std::io::{IsTerminal, Write};
@@ -263,6 +264,11 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
     // The other ranks are done before the report is written.
     drop(source);
     bar.finish_and_clear();
+    if let Ok(result) = &result {
+        let step = experiment.config().train.learning_rate;
+        let diverged = divergence::sentence(&result.records, step, || federation.outlier());
+        diverged.into_iter().for_each(warn);
+    }
     let print = Print::of(args.quiet, args.json, args.verbose);
     conclude(experiment, &dir, result, *started, print, "run")
 }
