@@ -27,9 +27,16 @@ class Federation:
     are and copied once by each run, which scales and sorts its copy.
     """
 
-    def __init__(self, table: dict[str, Any], samples: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        table: dict[str, Any],
+        samples: dict[str, Any] | None = None,
+        labels: NDArray[Any] | None = None,
+    ) -> None:
         self._table = table
         self._samples = samples
+        # The classes as `y` has them; samples have their names.
+        self._labels = labels
 
     @classmethod
     def from_arrays(
@@ -114,11 +121,12 @@ class Federation:
         if len(axes) > 1:
             table["axes"] = list(axes)
         samples = _no_samples(features, test_rows, feature_names)
+        labels = None
         if task == "regression":
             samples["values"] = _values(targets)
         else:
-            found = _classes(targets, classes)
-            samples["labels"], names = found
+            samples["labels"], labels = _classes(targets, classes)
+            names = [str(name) for name in labels.tolist()]
             samples["class_names"] = names
             samples["class_count"] = len(names)
             if classes is not None:
@@ -131,7 +139,7 @@ class Federation:
                 all_groups = np.concatenate([all_groups, _groups(test[2], test_rows)])
             table["partition"] = "natural"
             samples["devices"], samples["device_names"] = _devices(all_groups)
-        return cls(table, samples)
+        return cls(table, samples, labels)
 
     @classmethod
     def from_pandas(
@@ -303,8 +311,8 @@ def _values(targets: NDArray[Any]) -> NDArray[np.float64]:
 
 def _classes(
     targets: NDArray[Any], classes: Sequence[Any] | None
-) -> tuple[NDArray[np.uint32], list[str]]:
-    """The number of each sample's class, and the names of the classes."""
+) -> tuple[NDArray[np.uint32], NDArray[Any]]:
+    """The number of each sample's class, and the classes."""
     if targets.dtype.kind == "f" and not np.isfinite(targets).all():
         raise ValueError("y has NaN or infinity, but every sample needs a class")
     missing = _missing(targets)
@@ -329,7 +337,7 @@ def _classes(
         if np.any(unknown):
             first = targets[np.argmax(unknown)]
             raise ValueError(f"y has the label {first!r}, which is not one of `classes`")
-    return codes.astype(np.uint32), [str(name) for name in known.tolist()]
+    return codes.astype(np.uint32), known
 
 
 def _missing(array: NDArray[Any]) -> int:

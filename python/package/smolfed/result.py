@@ -62,6 +62,7 @@ class RunResult:
 
     def __init__(self, outcome: _native.Outcome) -> None:
         self._outcome = outcome
+        self._labels: NDArray[Any] | None = None
         self.records: list[dict[str, Any]] = json.loads(outcome.records)
         self.statements = [PrivacyStatement(*parts) for parts in outcome.statements]
         self.model: dict[str, NDArray[np.float32]] = outcome.tensors()
@@ -114,15 +115,26 @@ class RunResult:
         return pandas.DataFrame(rows).set_index("round") if rows else pandas.DataFrame()
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Names of the classes of rows, or values in their own unit.
+        """The class of each row, or values in their own unit.
 
-        `X` has the features of the training, in the same order and unit: rows are prepared as in
-        training.
+        `X` has the features of the training in the same unit: rows are prepared as in training. The
+        columns of a DataFrame are found by their names, if the features have names, and those of an
+        array are in the order of the training. Classes are as in `y` of a `Federation` from arrays,
+        and texts elsewhere.
+
+        Raises
+        ------
+        ValueError
+            For a column that is missing, or another number of columns.
         """
         classes, figures = self._predict(X)
         if len(classes) == 0:
             return figures[:, 0] if figures.shape[1:] == (1,) else figures
-        return np.asarray(self.classes)[classes]
+        labels = self._labels
+        if labels is None or len(labels) != len(self.classes):
+            labels = np.asarray(self.classes)
+        predicted: NDArray[Any] = labels[classes]
+        return predicted
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probabilities of the classes; shape (rows, classes)."""
@@ -137,7 +149,10 @@ class RunResult:
         return list(target.get("classes", []))
 
     def _predict(self, X: ArrayLike) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
-        return self._whole().predict(_features(X)[0])
+        model = self._whole()
+        columns = json.loads(model.preprocessing).get("columns", [])
+        names = [column.get("name") for column in columns]
+        return model.predict(_features(_in_order(X, names))[0])
 
     def _whole(self) -> _native.Model:
         model = self._outcome.model
@@ -182,3 +197,16 @@ def _figures(record: dict[str, Any], above: str = "") -> dict[str, Any]:
         elif isinstance(value, (bool, int, float)):
             flat[name] = value
     return flat
+
+
+def _in_order(X: Any, names: list[str | None]) -> Any:
+    """The columns of a DataFrame by these names; anything else as it is."""
+    found = getattr(X, "columns", None)
+    if found is None or not names or None in names:
+        return X
+    columns = {str(name): name for name in found}
+    for name in names:
+        if name not in columns:
+            listed = ", ".join(columns)
+            raise ValueError(f"there is no column `{name}`; the columns are {listed}")
+    return X[[columns[str(name)] for name in names]]

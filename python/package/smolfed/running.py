@@ -125,7 +125,7 @@ def run(
         "threads": threads,
         "server_step": _step(denoiser, server_step),
     }
-    return _execute(job, progress, on_round)
+    return _with_labels(_execute(job, progress, on_round), data)
 
 
 def resume(
@@ -153,7 +153,7 @@ def resume(
         "threads": threads,
         "server_step": _step(denoiser, server_step),
     }
-    return _execute(job, progress, on_round)
+    return _with_labels(_execute(job, progress, on_round), data)
 
 
 def complete(
@@ -191,6 +191,13 @@ def _with_data(
         for key, value in table.items():
             changes.setdefault(f"data.{key}", value)
     return described, data._samples
+
+
+def _with_labels(result: RunResult, data: Federation | None) -> RunResult:
+    """The result, which predicts classes as the arrays have them."""
+    if data is not None:
+        result._labels = data._labels
+    return result
 
 
 def _step(denoiser: Denoiser | None, server_step: ServerStep | None) -> ServerStep | None:
