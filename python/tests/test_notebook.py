@@ -16,7 +16,12 @@ NOTEBOOK = Path(__file__).parents[1] / "examples" / "walk.ipynb"
 
 # Those of the kernel's connection.
 @pytest.mark.filterwarnings("default")
-def test_the_notebook_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_without_data", [False, True])
+def test_the_notebook_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_without_data: bool
+) -> None:
+    if is_without_data:
+        monkeypatch.setenv("SMOLFED_DATA", str(tmp_path))
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     notebook.cells.append(nbformat.v4.new_code_cell("print(table.to_json(orient='records'))"))
     client = nbclient.NotebookClient(
@@ -26,15 +31,17 @@ def test_the_notebook_runs(tmp_path: Path) -> None:
     rows = json.loads(notebook.cells[-1].outputs[-1].text)
     accuracies = [row["test accuracy (%)"] for row in rows]
     assert all(row["epsilon"] <= 6 for row in rows)
-    assert rows[0]["accountant"] == "theorem-1" and rows[-1]["accountant"] == "uniform-profile"
-    has_mnist = "is not there" not in str(notebook.cells[4].outputs)
+    assert rows[-1]["accountant"] == "uniform-profile"
+    has_mnist = "is not there" not in str(notebook.cells[3].outputs)
     folder = Path(os.environ.get("SMOLFED_DATA", "none"))
-    assert has_mnist or not (folder / "mnist").is_dir()
+    assert has_mnist == (folder / "mnist").is_dir()
     if has_mnist:
+        assert rows[0]["accountant"] == "theorem-1"
         # docs/reproduction/walk/table.md, within five standard errors of one seed.
         assert 79 < accuracies[0] < 84
         assert 90.4 < accuracies[-1] < 91.4
     else:
-        assert accuracies[-1] > accuracies[0]
+        # On so few devices no step of the walk gains much.
+        assert min(accuracies) > 85
     said = next(cell for cell in notebook.cells if cell.source == "print(said)")
     assert "does not cover" in said.outputs[0].text.replace("\n", " ")
