@@ -78,7 +78,8 @@ macro_rules! integer {
                 row: &mut [i32],
             ) -> usize {
                 for (place, x) in row.iter_mut().zip(features) {
-                    *place = (*x).into();
+                    // 16 bits may be more than the model's 8, whose products fit 32 bits.
+                    *place = X::saturated((*x).into()).get();
                 }
                 features.len()
             }
@@ -280,6 +281,19 @@ mod tests {
         assert_eq!(samples.read_integers::<i8>(0, scale, &mut row), 2);
         assert_eq!(row, [48, 16]);
         assert_eq!(format!("{samples:?}"), "SampleBuffer(3 x 2, at most 3)");
+    }
+
+    /// Products of a weight and a feature of 8 bits fit 32 bits, and of one of 16 bits they do not.
+    #[test]
+    fn integers_beyond_those_of_the_model_are_saturated() {
+        let mut samples = SampleBuffer::<i16, u16, 3, 1>::of_classes(1);
+        samples.push(&[1_000, -1_000, 5], 0).unwrap();
+        let mut row = [0; 3];
+        let scale = FeatureScale::new::<i8>(4).unwrap();
+        samples.read_integers::<i8>(0, scale, &mut row);
+        assert_eq!(row, [127, -128, 5]);
+        samples.read_integers::<i16>(0, scale, &mut row);
+        assert_eq!(row, [1_000, -1_000, 5]);
     }
 
     #[test]
