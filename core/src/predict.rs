@@ -94,7 +94,7 @@ impl<M: Model> Predictor for M {
     }
 }
 
-/// The model of a round, whole and checked, with what it says of new samples.
+/// The whole and checked model of a round, which predicts new samples.
 ///
 /// Its parameters are public: the coordinator sent them. Scores and predictions describe private
 /// data.
@@ -138,7 +138,7 @@ impl<'a, M: Predictor> CurrentModel<'a, M> {
     /// Writes the scores of a sample: the value ([`Linear`](crate::model::Linear)), the logit of
     /// class 1 ([`Logistic`](crate::model::Logistic)), or a logit of each class (the others).
     ///
-    /// * Shape: as many features as the model has, and as many scores as it has outputs; `scratch`
+    /// * Shape: as many features as the model has, and as many scores as it has outputs. `scratch`
     ///   has [`Model::score_scratch_count`] entries: none but for networks and encoders.
     /// * Units: of integers 2⁻¹⁶, rounded to the nearest unit and saturated.
     ///
@@ -154,8 +154,8 @@ impl<'a, M: Predictor> CurrentModel<'a, M> {
         (self.model).scores_into(self.parameters, features, scratch, scores)
     }
 
-    /// [`Self::scores`], and what they say: the value, or the most likely class (the first among
-    /// equals).
+    /// [`Self::scores`] and the prediction from them: the value, or the most likely class (the
+    /// first among equals).
     ///
     /// # Errors
     /// As there.

@@ -20,7 +20,7 @@ pub const BATCH_SIZE: u32 = 10;
 
 /// Local steps of a round that are aimed at, and bounds for the passes over a device's samples that
 /// this takes. With fewer steps, the step size that follows from the length of a sample is too
-/// small; with more, devices drift apart.
+/// small. With more, devices drift apart.
 const LOCAL_STEPS: u64 = 10;
 const EPOCHS: [u64; 2] = [2, 10];
 

@@ -66,8 +66,8 @@ impl AdaptiveClip {
         Some(excess / self.updates + 0.5)
     }
 
-    /// The clip norm of the next round: within [`Self::limits`]. A share beyond 0 to 1 is noise,
-    /// and counts as 0 or 1.
+    /// The clip norm of the next round: at least a hundredth of the initial one, and at most a
+    /// hundred times that. A share beyond 0 to 1 is noise, and counts as 0 or 1.
     #[must_use]
     pub fn next(&self, clip_norm: ClipNorm, unclipped_share: f64) -> ClipNorm {
         let share = unclipped_share.clamp(0.0, 1.0);
@@ -80,8 +80,7 @@ impl AdaptiveClip {
 
     /// Floor and cap of the clip norm: a hundredth of the initial one and a hundred times that,
     /// within [`SETTING_LIMITS`], which devices accept.
-    #[must_use]
-    pub fn limits(&self) -> [f32; 2] {
+    fn limits(&self) -> [f32; 2] {
         let (min, max) = (*SETTING_LIMITS.start(), *SETTING_LIMITS.end());
         let initial = self.initial.get();
         [(initial / FURTHEST).max(min), (initial * FURTHEST).min(max)]
