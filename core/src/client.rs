@@ -108,14 +108,14 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
         settings: &LocalTraining,
     ) -> Trained<'_> {
         let order = &mut participation.streams().open(Purpose::BatchShuffle);
-        let is_trained = match self.check(samples) {
-            Ok(()) => self.descend(samples, global, settings, order).is_ok(),
+        let report = match self.check(samples) {
+            Ok(()) => self.descend(samples, global, settings, order).ok(),
             Err(_) => {
                 self.update = [0.0; P];
-                false
+                None
             }
         };
-        Trained::new(&mut self.update, &mut self.local, is_trained, participation)
+        Trained::new(&mut self.update, &mut self.local, report, participation)
     }
 
     fn descend<S: Samples<Target = M::Target>>(

@@ -19,7 +19,7 @@ use crate::{
     secrets::Secrets,
     session::{Greeter, Policy, Session, Trainable},
     stream::{Purpose, Root, Stream, StreamId},
-    train::Clipping,
+    train::{Clipping, TrainReport},
     wire::message::{Invitation, ModelShape},
 };
 
@@ -129,8 +129,8 @@ pub struct Simulated {
     pub update: [i64; PARAMETERS],
     /// The bit of adaptive clipping, with its noise.
     pub bit: Option<i64>,
-    /// The norm of the update before its last clipping.
-    pub norm: f32,
+    /// How training went.
+    pub report: TrainReport,
 }
 
 /// What the device with this root sends, as a simulation computes it, unless training fails.
@@ -148,7 +148,7 @@ pub fn simulated(
     let stream = |purpose| stream(root, purpose, round, device);
     let order = &mut stream(Purpose::BatchShuffle);
     let trained = client.train_unrecorded(&samples, global, &invitation.training(), order);
-    let norm = trained.ok()?.norm;
+    let report = trained.ok()?;
     let (grid, mut integers) = (&invitation.grid, [0; PARAMETERS]);
     let quantized = grid.quantize_into(client.update(), &mut integers);
     quantized.ok()?;
@@ -157,13 +157,17 @@ pub fn simulated(
         DiscreteGaussian::of(noise).add_to(&mut update, &mut stream(Purpose::DeviceNoise));
     }
     let bit = invitation.bit.map(|request| {
-        let mut bit = [clip_bit(grid, norm)];
+        let mut bit = [clip_bit(grid, report.norm)];
         if let Some(noise) = request.noise {
             DiscreteGaussian::of(noise).add_to(&mut bit, &mut stream(Purpose::DeviceBitNoise));
         }
         bit[0]
     });
-    Some(Simulated { update, bit, norm })
+    Some(Simulated {
+        update,
+        bit,
+        report,
+    })
 }
 
 /// Takes all frames that the device sends before an answer.

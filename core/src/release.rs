@@ -23,6 +23,7 @@ use crate::{
     participation::Participation,
     quantize::{Grid, Repair},
     stream::Purpose,
+    train::{Kept, TrainReport},
     wire::{message::UpdateChunk, pack},
 };
 
@@ -47,7 +48,8 @@ pub struct Trained<'a> {
     update: &'a mut [f32],
     /// As long as the update, which training no longer needs.
     spare: &'a mut [f32],
-    has_update: bool,
+    /// How training went; none without an update.
+    report: Option<Kept<TrainReport>>,
     participation: Participation,
 }
 
@@ -81,18 +83,26 @@ impl core::error::Error for NoUpdate {}
 
 impl<'a> Trained<'a> {
     /// The clipped update in `update`, or none, and memory that is as long.
-    pub(crate) const fn new(
+    pub(crate) fn new(
         update: &'a mut [f32],
         spare: &'a mut [f32],
-        has_update: bool,
+        report: Option<TrainReport>,
         participation: Participation,
     ) -> Self {
         Self {
             update,
             spare,
-            has_update,
+            report: report.map(Kept::of),
             participation,
         }
+    }
+
+    /// How training went. None without an update: the samples cannot be used, or training diverged.
+    ///
+    /// It describes private data: it is for the firmware, and must not leave the device.
+    #[cfg(feature = "reports")]
+    pub fn report(&self) -> Option<&TrainReport> {
+        self.report.as_ref().map(Kept::report)
     }
 
     /// The update on `grid` under the device's own noise of std `multiplier` times its clip norm
@@ -141,10 +151,8 @@ impl<'a> Trained<'a> {
 
     /// Rounds the update where it is, if there is one.
     fn round(&mut self, grid: &Grid) -> Option<Repair> {
-        match self.has_update {
-            true => grid.round_in_place(self.update).ok(),
-            false => None,
-        }
+        self.report?;
+        grid.round_in_place(self.update).ok()
     }
 }
 

@@ -39,6 +39,7 @@ mod device;
 mod drive;
 mod exchange;
 mod greeter;
+mod last_round;
 mod line;
 #[cfg(feature = "masks")]
 mod masked;
@@ -60,6 +61,7 @@ pub use drive::LinkLost;
 pub use greeter::Greeter;
 #[cfg(feature = "x25519")]
 pub use greeter::X25519;
+pub use last_round::{LastRound, Outcome};
 pub use memory::Memory;
 pub use phase::Phase;
 pub use policy::{GRID_LOSS, Policy, SETTING_LIMITS, STEPS_PER_EPOCH};
@@ -153,6 +155,7 @@ where
                 store,
                 parts: M::Parts::default(),
                 recipe: &[],
+                last: None,
             },
             nonces,
             nonce: [0; 16],
@@ -224,6 +227,14 @@ where
     /// Where the session stands.
     pub const fn phase(&self) -> Phase {
         self.conversation.phase
+    }
+
+    /// How the last round went that the device trained in or declined; none before the first one.
+    ///
+    /// It describes private data: it is for the firmware, its log and its display, and must not
+    /// leave the device.
+    pub const fn last_round(&self) -> Option<&LastRound> {
+        self.conversation.device.last.as_ref()
     }
 
     /// The frames that were left out, by reason.

@@ -28,7 +28,7 @@ pub use local::local_update;
 #[cfg(not(any(test, feature = "hazmat")))]
 pub(crate) use local::local_update;
 pub(crate) use local::{Descent, Local};
-pub(crate) use report::Report;
+pub(crate) use report::{Kept, Report, Reported};
 
 /// When the update is clipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -132,9 +132,9 @@ pub struct FixedPointDescent {
 
 /// A report, and the sum of losses for it. Where nobody reads it, the compiler leaves out all that
 /// it takes.
-#[derive(Default)]
-pub(crate) struct FixedPointTally {
-    report: FixedPointReport,
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FixedPointTally {
+    pub(crate) report: FixedPointReport,
     /// Of the epoch.
     loss: u64,
 }
@@ -144,12 +144,6 @@ impl FixedPointDescent {
     #[inline(always)]
     pub(crate) const fn is_complete(&self, settings: &LocalTraining) -> bool {
         self.cursor.is_complete(settings)
-    }
-
-    /// L2 norm of the update before its last clipping.
-    #[inline(always)]
-    pub(crate) fn norm(&self) -> f32 {
-        value(norm(self.squares), WEIGHT_FRACTION, false)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     model::Model,
     params::LearningRate,
     samples::Samples,
-    train::{Cursor, LocalTraining, Report, TrainError, Workspace},
+    train::{Cursor, LocalTraining, Report, TrainError, TrainReport, Workspace},
 };
 
 /// Where a state is read to.
@@ -143,6 +143,7 @@ impl PersonalRound<'_> {
         shuffle: impl FnOnce(&mut [u32]),
         work: &mut Workspace<'_>,
         most: usize,
+        report: &mut Report,
     ) -> Result<(), TrainError> {
         let anchor = self.request.pull().map(|strength| Anchor {
             at: self.global,
@@ -151,13 +152,11 @@ impl PersonalRound<'_> {
         });
         let adjust = &mut penalties(anchor.as_ref(), steps.settings);
         let (local, mut memory) = step_memory(work);
-        // On a device nobody reads it.
-        let report = &mut Report::default();
         steps.advance(cursor, shuffle, local, &mut memory, most, adjust, report)
     }
 
     /// Leaves the clipped update in the first entries of `work.update`, as many as are shared, and
-    /// the state to keep in `work.local`. The norm of the update before.
+    /// the state to keep in `work.local`. How training went.
     ///
     /// * Privacy: the update is clipped and has no noise; the state must not leave the device.
     ///
@@ -169,10 +168,11 @@ impl PersonalRound<'_> {
         steps: &Steps<'_, M, S>,
         cursor: &Cursor,
         before: Before,
+        report: Report,
         work: Workspace<'_>,
-    ) -> Result<f32, TrainError> {
+    ) -> Result<TrainReport, TrainError> {
         let Workspace { local, update, .. } = work;
-        steps.finish(cursor, local, Report::default())?;
+        let mut report = steps.finish(cursor, local, report)?;
         match self.request.personal {
             Personal::Model {
                 from_previous: true,
@@ -193,10 +193,11 @@ impl PersonalRound<'_> {
         }
         let shared = self.request.shared as usize;
         let update = update.get_mut(..shared).unwrap_or_default();
-        match self.training.clip_norm {
-            Some(bound) => clip_l2(update, bound.get()).map_err(|_| TrainError::Diverged),
-            None => Ok(0.0),
+        if let Some(bound) = self.training.clip_norm {
+            let norm = clip_l2(update, bound.get()).map_err(|_| TrainError::Diverged)?;
+            report.clipped(norm, bound);
         }
+        Ok(report)
     }
 }
 

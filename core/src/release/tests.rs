@@ -19,7 +19,7 @@ use crate::{
     progress::Progress,
     samples::SampleSlice,
     stream::{Purpose, Root, StreamId},
-    train::{Clipping, LocalTraining},
+    train::{Clipping, LocalTraining, TrainReport},
     wire::message::{Packed, UPDATE_CHUNK_BYTES},
 };
 
@@ -209,6 +209,14 @@ fn unpacked(release: &impl Release, width: u32) -> Vec<i64> {
     all
 }
 
+/// This update in round 4.
+fn trained<'a>(update: &'a mut [f32], spare: &'a mut [f32]) -> Trained<'a> {
+    let participation = ledger(*b"nonce 1.")
+        .begin(4, &mut identity(), &LIMITS)
+        .unwrap();
+    Trained::new(update, spare, Some(TrainReport::default()), participation)
+}
+
 proptest! {
     /// Any update, also outside the ball: inside it after the release, and the same on the line.
     #[test]
@@ -217,8 +225,7 @@ proptest! {
     ) {
         let mut spare = std::vec![0.0; update.len()];
         let grid = Grid::new(ClipNorm::new(0.3).unwrap(), bits).unwrap();
-        let participation = ledger(*b"nonce 1.").begin(4, &mut identity(), &LIMITS).unwrap();
-        let trained = Trained::new(&mut update, &mut spare, true, participation);
+        let trained = trained(&mut update, &mut spare);
         let central = trained.central(&grid, TrustCoordinator).unwrap();
         let values: Vec<i64> = central.values().collect();
         let q: Vec<i32> = values.iter().map(|x| *x as i32).collect();
@@ -231,10 +238,7 @@ proptest! {
 #[test]
 fn an_update_of_one_entry_at_the_bound_arrives() {
     let (mut update, mut spare) = ([0.0, 0.3, 0.0], [0.0; 3]);
-    let participation = ledger(*b"nonce 1.")
-        .begin(4, &mut identity(), &LIMITS)
-        .unwrap();
-    let trained = Trained::new(&mut update, &mut spare, true, participation);
+    let trained = trained(&mut update, &mut spare);
     let central = trained.central(&grid(), TrustCoordinator).unwrap();
     assert!(central.values().eq([0, 1 << 16, 0]));
     assert_eq!(unpacked(&central, 17), [0, 1 << 16, 0]);
@@ -242,11 +246,8 @@ fn an_update_of_one_entry_at_the_bound_arrives() {
 
 #[test]
 fn an_update_under_noise_arrives() {
-    let participation = ledger(*b"nonce 1.")
-        .begin(4, &mut identity(), &LIMITS)
-        .unwrap();
     let (mut update, mut spare) = ([0.01; 200], [0.0; 200]);
-    let trained = Trained::new(&mut update, &mut spare, true, participation);
+    let trained = trained(&mut update, &mut spare);
     let noised = trained.noise(&grid(), multiplier()).unwrap();
     let width = pack::width(16, Sigma::new(3 << 15, 1).ok());
     assert_eq!(

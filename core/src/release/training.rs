@@ -6,7 +6,7 @@ use crate::{
     participation::Participation,
     progress::Progress,
     samples::Samples,
-    train::{Descent, Local, Report, Workspace},
+    train::{Descent, Local, Report, Reported, Workspace},
 };
 
 /// A client that trains: [`Client::begin`](crate::client::Client::begin).
@@ -15,7 +15,7 @@ pub struct Training<'a, 's, M, S> {
     local: Local<'s, M, S>,
     work: Workspace<'a>,
     /// None without usable samples, or once training has diverged.
-    descent: Option<Descent>,
+    descent: Option<Reported<Descent, Report>>,
     participation: Participation,
     /// Words of the stream of orders that were drawn.
     words: u64,
@@ -29,7 +29,7 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Training<'a, '_, M, S> {
         is_usable: bool,
     ) -> Training<'a, 's, M, S> {
         let begun = is_usable.then(|| local.begin(&mut work).ok());
-        let descent = begun.flatten();
+        let descent = begun.flatten().map(Reported::new);
         Training {
             local,
             work,
@@ -54,14 +54,17 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Training<'a, '_, M, S> {
             words,
         } = self;
         let settings = local.settings;
-        let Some(current) = descent else {
+        let Some(Reported {
+            descent: current,
+            report,
+        }) = descent
+        else {
             return Progress::Done;
         };
         if !current.is_complete(settings) {
             let shuffle = |order: &mut [u32]| participation.streams().shuffle(order, words);
-            // On a device nobody reads it.
-            let report = &mut Report::default();
-            let advanced = local.advance(current, shuffle, work, most.max(1), report);
+            let advanced =
+                report.write(|report| local.advance(current, shuffle, work, most.max(1), report));
             if advanced.is_err() {
                 *descent = None;
                 return Progress::Done;
@@ -77,11 +80,18 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Training<'a, '_, M, S> {
     pub fn finish(mut self) -> Trained<'a> {
         while self.advance(usize::MAX) == Progress::More {}
         let Workspace { local, update, .. } = self.work;
-        if let Some(descent) = &self.descent {
-            (self.local).finish(descent, update, &mut Report::default());
-        }
-        let has_update = self.descent.is_some();
-        Trained::new(update, local, has_update, self.participation)
+        let report = self.descent.map(
+            |Reported {
+                 descent,
+                 mut report,
+             }| {
+                report.write(|report| {
+                    self.local.finish(&descent, update, report);
+                    report.train
+                })
+            },
+        );
+        Trained::new(update, local, report, self.participation)
     }
 }
 

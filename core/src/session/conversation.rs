@@ -3,6 +3,7 @@
 use super::{
     device::Device,
     greeter::Greeter,
+    last_round::{LastRound, Outcome},
     masks,
     phase::Phase,
     round::{Round, Stage},
@@ -12,6 +13,7 @@ use crate::{
     params::NoiseMultiplier,
     personal::store::PersonalStore,
     secrets::Secrets,
+    train::Kept,
     wire::{
         Direction, VERSION,
         frame::{Encoded, Frame, Sealed},
@@ -112,6 +114,12 @@ where
             }
             _ => Answer::Nothing,
         }
+    }
+
+    /// The device does not take part in a round, and remembers why.
+    pub(super) fn declines(&mut self, round: u32, reason: Decline) -> Answer {
+        self.device.last = Some(LastRound::of(round, Outcome::Declined(reason), Kept::NONE));
+        Answer::Decline(round, reason)
     }
 
     /// The round is over for this device. Of an update that nothing covers yet nothing is left.
@@ -309,7 +317,7 @@ where
             _ => self.leave_round(),
         }
         if has_unknown {
-            return Ok(Answer::Decline(number, Decline::Personal));
+            return Ok(self.declines(number, Decline::Personal));
         }
         self.round = Some(Round::new(number, *invitation, tagged, checksum));
         Ok(Answer::Consider)
@@ -327,7 +335,7 @@ where
             if reason == Decline::TooFar {
                 self.refusals.count(Refusal::Round);
             }
-            return Answer::Decline(number, reason);
+            return self.declines(number, reason);
         }
         if self.device.parts.has(number, invitation) {
             // The encoder came with the part before.

@@ -11,8 +11,8 @@ use super::{
 use crate::{
     mask::Tag,
     release::patterns,
-    train::Workspace,
-    wire::message::{Invitation, Packed, UpdateChunk, UpdatePart},
+    train::{Kept, TrainReport, Workspace},
+    wire::message::{Decline, Invitation, Packed, UpdateChunk, UpdatePart},
 };
 
 mod covering;
@@ -45,8 +45,10 @@ pub(super) struct Round<D> {
     pub(super) negated: bool,
     /// The bit of adaptive clipping as it is sent.
     bit: Halves,
-    /// Whether training cannot use the samples.
-    is_unusable: bool,
+    /// Why training cannot use the samples, if it cannot.
+    unusable: Option<Decline>,
+    /// How training went, once it has ended.
+    report: Kept<TrainReport>,
 }
 
 impl<D> Round<D> {
@@ -68,7 +70,8 @@ impl<D> Round<D> {
             end: 0,
             negated: false,
             bit: Halves { low: 0, high: 0 },
-            is_unusable: false,
+            unusable: None,
+            report: Kept::NONE,
         }
     }
 

@@ -47,6 +47,7 @@ mod element;
 #[cfg(feature = "x25519")]
 mod handshake;
 mod integers;
+mod last_round;
 mod line;
 #[cfg(feature = "masks")]
 mod masked;
@@ -176,7 +177,7 @@ fn simulated(round: u32, invitation: &Invitation) -> (Vec<i64>, f32) {
 /// [`simulated`], of a device with this root of its streams.
 fn simulated_by(root: &Root, round: u32, invitation: &Invitation) -> (Vec<i64>, f32) {
     let sent = harness::simulated(root, 42, round, invitation, &harness::model()).unwrap();
-    (sent.update.to_vec(), sent.norm)
+    (sent.update.to_vec(), sent.report.norm)
 }
 
 /// What the device sends, through a line.

@@ -13,7 +13,7 @@ use crate::{
     participation::Streams,
     personal::{Before, PersonalRequest, Place},
     samples::{SampleError, Samples},
-    train::Workspace,
+    train::{TrainReport, Workspace},
     wire::message::{Decline, Invitation, ModelShape},
 };
 
@@ -134,11 +134,8 @@ pub struct LocalRound<'a> {
 pub enum Learned {
     /// Training goes on.
     Unfinished,
-    /// A clipped update, in numbers, with its norm before.
-    Update {
-        /// The L2 norm.
-        norm: f32,
-    },
+    /// A clipped update, in numbers, and how training went.
+    Update(TrainReport),
     /// Integers on the grid, in two halves: in the places of update and local model.
     Integers,
 }

@@ -78,7 +78,7 @@ where
             (Err(reason), Some(round)) => {
                 let number = round.number;
                 self.leave_round();
-                Answer::Decline(number, reason)
+                self.declines(number, reason)
             }
             _ => Answer::Nothing,
         }

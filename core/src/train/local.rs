@@ -100,11 +100,6 @@ impl Descent {
     pub(crate) const fn is_complete(&self, settings: &LocalTraining) -> bool {
         self.cursor.is_complete(settings)
     }
-
-    /// L2 norm of the update before its last clipping.
-    pub(crate) const fn norm(&self) -> f32 {
-        self.norm
-    }
 }
 
 impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S, SPLIT> {

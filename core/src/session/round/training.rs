@@ -14,8 +14,10 @@ use crate::{
     secrets::Secrets,
     session::{
         device::{Device, streams_of, unusable},
+        last_round::{LastRound, Outcome},
         trainable::{Learned, LocalRound, Trainable},
     },
+    train::Kept,
     wire::message::Decline,
 };
 
@@ -44,7 +46,7 @@ impl<D: Copy> Round<D> {
             if !self.hides_data() {
                 return Err(unusable(error));
             }
-            self.is_unusable = !is_of_samples;
+            self.unusable = Some(unusable(error)).filter(|_| !is_of_samples);
         }
         let global = &device.memory.global;
         device.model.check(&self.invitation, global, samples.len())
@@ -79,14 +81,15 @@ impl<D: Copy> Round<D> {
         learned: Result<Source, Decline>,
         device: &mut Device<'_, M, F, K, V>,
     ) -> Result<(), Decline> {
-        let source = match learned {
-            Ok(source) => source,
+        let (source, outcome) = match learned {
+            Ok(source) => (source, Outcome::Updated),
             // Whether there are samples and whether training diverges depends on the data, and a
             // coordinator could choose a model for which it reveals something about them. What
             // covers an update hides that as well: an update of zeros.
-            Err(_) if self.hides_data() => Source::Zeros,
+            Err(reason) if self.hides_data() => (Source::Zeros, Outcome::Zero(reason)),
             Err(reason) => return Err(reason),
         };
+        device.last = Some(LastRound::of(self.number, outcome, self.report));
         let keep = match (self.kept(device), source) {
             (None, _) => {
                 self.cover_from(source, device);
@@ -141,8 +144,8 @@ impl<D: Copy> Round<D> {
         V: Secrets,
         S: Samples<Target = M::Target>,
     {
-        if self.is_unusable {
-            return Err(Decline::SAMPLES);
+        if let Some(reason) = self.unusable {
+            return Err(reason);
         }
         let Self {
             number,
@@ -160,16 +163,17 @@ impl<D: Copy> Round<D> {
             global: device.memory.global,
             work: device.memory.work.reborrow(),
         };
-        let norm = match device.model.train(samples, round, course, most)? {
+        let report = match device.model.train(samples, round, course, most)? {
             Learned::Unfinished => return Ok(None),
             Learned::Integers => return Ok(Some(Source::Integers)),
-            Learned::Update { norm } => norm,
+            Learned::Update(report) => report,
         };
         let update = &mut *device.memory.work.update;
         let update = update.get_mut(..invitation.update_length());
         let repair = invitation.grid.round_in_place(update.unwrap_or_default());
         let repair = repair.map_err(|_| Decline::Diverged)?;
-        self.bit = Halves::of(clip_bit(&self.invitation.grid, norm));
+        self.bit = Halves::of(clip_bit(&self.invitation.grid, report.norm));
+        self.report = Kept::of(report);
         Ok(Some(Source::Update(repair)))
     }
 

@@ -9,13 +9,14 @@ use super::{Course, Learned, LocalRound, Trainable};
 use crate::{
     fixed_point::{
         Feature, FeatureFormat, FeatureScale, FixedPointDescent, FixedPointLocal, FixedPointModel,
-        FixedPointReport, FixedPointSamples, FixedPointScores, FixedPointTally, FixedPointWork,
-        is_weight, value_in_place,
+        FixedPointSamples, FixedPointScores, FixedPointTally, FixedPointWork, is_weight,
+        value_in_place,
     },
     model::{ModelError, ModelKind},
     predict::{Predictor, has_length},
     samples::{SampleError, Samples, check_features},
     session::{memory::Memory, policy::Policy},
+    train::{Reported, TrainError},
     wire::message::{Decline, Invitation, ModelShape},
 };
 
@@ -70,7 +71,7 @@ where
 {
     type Target = M::Target;
     type Parts = ();
-    type Descent = FixedPointDescent;
+    type Descent = Reported<FixedPointDescent, FixedPointTally>;
     const HAS_REQUESTS: bool = false;
 
     #[inline(always)]
@@ -138,7 +139,7 @@ where
         &self,
         samples: &S,
         round: LocalRound<'_>,
-        course: &mut Course<FixedPointDescent>,
+        course: &mut Course<Self::Descent>,
         most: usize,
     ) -> Result<Learned, Decline>
     where
@@ -174,26 +175,29 @@ where
             global: integers(global),
             settings: training,
         };
-        // On a device nobody reads it.
-        let tally = &mut FixedPointTally::default();
         // Not by a closure: the compiler then knows the lengths of the memory.
-        let mut descent = match course.descent {
-            Some(descent) => descent,
-            None => local.begin(memory).map_err(|_| Decline::Diverged)?,
+        let Reported { descent, report } = match &mut course.descent {
+            Some(begun) => begun,
+            empty => {
+                let descent = local.begin(memory).map_err(|_| Decline::Diverged)?;
+                empty.insert(Reported::new(descent))
+            }
         };
         if !descent.is_complete(training) {
             let shuffle = |order: &mut [u32]| streams.shuffle(order, &mut course.words);
-            let advanced = local.advance(&mut descent, shuffle, memory, most, tally);
+            let advanced =
+                report.write(|tally| local.advance(descent, shuffle, memory, most, tally));
             advanced.map_err(|_| Decline::Diverged)?;
-            course.descent = Some(descent);
             return Ok(Learned::Unfinished);
         }
         // A piece of its own.
-        let finished = local.finish(&descent, memory, &mut FixedPointReport::default());
-        finished.map_err(|_| Decline::Diverged)?;
+        let finished = report.write(|FixedPointTally { report, .. }| {
+            local.finish(descent, memory, report)?;
+            Ok::<_, TrainError>((*report).into())
+        });
+        let report = finished.map_err(|_| Decline::Diverged)?;
         work.update.iter_mut().for_each(value_in_place);
-        let norm = descent.norm();
-        Ok(Learned::Update { norm })
+        Ok(Learned::Update(report))
     }
 }
 

@@ -6,14 +6,14 @@ use crate::{
     personal::{PersonalRequest, PersonalRound, Steps},
     samples::{SampleError, Samples, check_features},
     session::{memory::Memory, policy::Policy},
-    train::{Descent, Local, Report, TrainError},
+    train::{Descent, Local, Report, Reported, TrainError},
     wire::message::{Decline, Invitation, ModelShape},
 };
 
 impl<M: Model> Trainable for M {
     type Target = M::Target;
     type Parts = ();
-    type Descent = Descent;
+    type Descent = Reported<Descent, Report>;
     const HAS_REQUESTS: bool = false;
 
     #[inline(always)]
@@ -57,7 +57,7 @@ impl<M: Model> Trainable for M {
         &self,
         samples: &S,
         round: LocalRound<'_>,
-        course: &mut Course<Descent>,
+        course: &mut Course<Reported<Descent, Report>>,
         most: usize,
     ) -> Result<Learned, Decline>
     where
@@ -81,24 +81,26 @@ impl<M: Model> Trainable for M {
             global,
             settings: training,
         };
-        // On a device nobody reads it.
-        let report = &mut Report::default();
         // Not by a closure: the compiler then knows the lengths of the memory.
-        let mut descent = match course.descent {
-            Some(descent) => descent,
-            None => local.begin(&mut work).map_err(|_| Decline::Diverged)?,
+        let Reported { descent, report } = match &mut course.descent {
+            Some(begun) => begun,
+            empty => {
+                let descent = local.begin(&mut work).map_err(|_| Decline::Diverged)?;
+                empty.insert(Reported::new(descent))
+            }
         };
         if !descent.is_complete(training) {
             let shuffle = |order: &mut [u32]| streams.shuffle(order, &mut course.words);
-            let advanced = local.advance(&mut descent, shuffle, &mut work, most, report);
+            let advanced =
+                report.write(|report| local.advance(descent, shuffle, &mut work, most, report));
             advanced.map_err(|_| Decline::Diverged)?;
-            course.descent = Some(descent);
             return Ok(Learned::Unfinished);
         }
         // A piece of its own.
-        local.finish(&descent, work.update, report);
-        let norm = descent.norm();
-        Ok(Learned::Update { norm })
+        Ok(Learned::Update(report.write(|report| {
+            local.finish(descent, work.update, report);
+            report.train
+        })))
     }
 }
 
@@ -109,7 +111,7 @@ fn personal<M: Model, S: Samples<Target = M::Target>>(
     samples: &S,
     request: &PersonalRequest,
     round: LocalRound<'_>,
-    course: &mut Course<Descent>,
+    course: &mut Course<Reported<Descent, Report>>,
     most: usize,
 ) -> Result<Learned, TrainError> {
     let LocalRound {
@@ -129,29 +131,29 @@ fn personal<M: Model, S: Samples<Target = M::Target>>(
         samples,
         settings: &round.settings()?,
     };
-    let mut cursor = match course.descent {
-        Some(descent) => descent.cursor,
-        None => {
+    let Reported { descent, report } = match &mut course.descent {
+        Some(begun) => begun,
+        empty => {
             course.wants = round.wants_first(course.before);
             if course.wants.is_some() {
                 return Ok(Learned::Unfinished);
             }
             let cursor = round.begin(&steps, course.before, &mut work)?;
             // Also of a training without steps: what is asked for behind it begins nothing anew.
-            course.descent = Some(Descent::at(cursor));
-            cursor
+            empty.insert(Reported::new(Descent::at(cursor)))
         }
     };
-    if !steps.is_complete(&cursor) {
+    let cursor = &mut descent.cursor;
+    if !steps.is_complete(cursor) {
         let shuffle = |order: &mut [u32]| streams.shuffle(order, &mut course.words);
-        round.advance(&steps, &mut cursor, shuffle, &mut work, most)?;
-        course.descent = Some(Descent::at(cursor));
+        report.write(|report| round.advance(&steps, cursor, shuffle, &mut work, most, report))?;
         return Ok(Learned::Unfinished);
     }
     course.wants = round.wants_again(course.before);
     if course.wants.is_some() {
         return Ok(Learned::Unfinished);
     }
-    let norm = round.finish(&steps, &cursor, course.before, work)?;
-    Ok(Learned::Update { norm })
+    let report =
+        report.write(|report| round.finish(&steps, cursor, course.before, *report, work))?;
+    Ok(Learned::Update(report))
 }

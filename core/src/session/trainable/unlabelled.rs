@@ -13,12 +13,12 @@ use crate::{
     },
     lanes,
     noise::Sigma,
-    params::NoiseMultiplier,
+    params::{ClipNorm, NoiseMultiplier},
     release::{halves, patterns_mut, whole},
     samples::{SampleError, Samples, check_features},
     session::{memory::Memory, policy::Policy},
     stream::Purpose,
-    train::Workspace,
+    train::{TrainReport, Workspace},
     wire::message::{Decline, Invitation, ModelShape},
 };
 
@@ -132,14 +132,14 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
         }
     }
 
-    /// Trains from the encoder of the round; the update is clipped once. Its norm before.
+    /// Trains from the encoder of the round; the update is clipped once. How training went.
     #[inline(never)]
     fn update<S: Samples>(
         &self,
         samples: &S,
         request: &ContrastRequest,
         round: LocalRound<'_>,
-    ) -> Result<f32, Decline> {
+    ) -> Result<TrainReport, Decline> {
         if samples.len() < Self::MIN_SAMPLES {
             return Err(Decline::NoSamples);
         }
@@ -190,7 +190,8 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
             },
         };
         let rng = &mut streams.open(Purpose::BatchShuffle);
-        descend(
+        let steps = samples.len().div_ceil(settings.batch_size.get() as usize) as u32;
+        let last_loss = descend(
             &self.encoder,
             local,
             &mut views,
@@ -203,8 +204,8 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
         for (update, (w, start)) in update.iter_mut().zip(local.iter().zip(start)) {
             *update = w - start;
         }
-        let bound = invitation.grid.clip_norm().get();
-        clip_l2(update, bound).map_err(|_| Decline::Diverged)
+        let steps = settings.epochs.saturating_mul(steps);
+        clipped(update, invitation.grid.clip_norm(), steps, last_loss)
     }
 }
 
@@ -317,9 +318,25 @@ impl<E: Representation, A: FromRecipe> Trainable for Unlabelled<E, A> {
             self.matrix(samples, request, round)?;
             return Ok(Learned::Integers);
         }
-        let norm = self.update(samples, request, round)?;
-        Ok(Learned::Update { norm })
+        self.update(samples, request, round).map(Learned::Update)
     }
+}
+
+/// Clips the update once. How training of so many steps went, with this loss at its end.
+fn clipped(
+    update: &mut [f32],
+    bound: ClipNorm,
+    steps: u32,
+    last_loss: f32,
+) -> Result<TrainReport, Decline> {
+    let norm = clip_l2(update, bound.get()).map_err(|_| Decline::Diverged)?;
+    let mut report = TrainReport {
+        steps,
+        last_loss,
+        ..TrainReport::default()
+    };
+    report.clipped(norm, bound);
+    Ok(report)
 }
 
 /// Whether a matrix has as much noise as the device insists on: σ ≥ z/√2 sensitivities.

@@ -1,0 +1,44 @@
+//! How a round went, for the device that took part in it and for nobody else.
+
+use crate::{
+    train::{Kept, TrainReport},
+    wire::message::Decline,
+};
+
+/// How a round went. It describes private data: it must not leave the device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct LastRound {
+    /// The round's number.
+    pub round: u32,
+    /// Whether there is an update, and why not.
+    pub outcome: Outcome,
+    /// How training went: losses, norms and saturated values. All zeros if training did not
+    /// end, and of an encoder's correlation matrix.
+    #[cfg(feature = "reports")]
+    pub training: TrainReport,
+}
+
+impl LastRound {
+    /// A round, with how training went.
+    pub(super) fn of(round: u32, outcome: Outcome, _report: Kept<TrainReport>) -> Self {
+        Self {
+            round,
+            outcome,
+            #[cfg(feature = "reports")]
+            training: *_report.report(),
+        }
+    }
+}
+
+/// The outcome of a round on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The device has an update, which is sent as often as it takes.
+    Updated,
+    /// The device takes part with an update of zeros, for this reason. Noise or masks hide that
+    /// from everybody else. The participation is spent.
+    Zero(Decline),
+    /// The device does not take part, for this reason, which the coordinator is told.
+    Declined(Decline),
+}
