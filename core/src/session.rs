@@ -47,6 +47,7 @@ mod memory;
 mod phase;
 mod policy;
 mod round;
+mod saved_model;
 #[cfg(test)]
 mod tests;
 mod trainable;

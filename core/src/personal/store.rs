@@ -14,16 +14,31 @@ pub mod flash;
 
 /// What a state is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum StateKind {
     /// A model.
-    Model = 1,
+    Model,
     /// What is added to the shared model.
-    Offset = 2,
+    Offset,
     /// The parameters behind the shared ones.
-    Rest = 3,
+    Rest,
     /// The final model of a run, fine-tuned.
-    Tuned = 4,
+    Tuned,
+    /// The shared model as it came down, of a shape with this
+    /// [checksum](crate::wire::message::ModelShape::checksum): for predictions after a restart.
+    Shared(u32),
+}
+
+impl StateKind {
+    /// The number in flash, and the checksum of a shape or 0.
+    const fn code(self) -> (u8, u32) {
+        match self {
+            Self::Model => (1, 0),
+            Self::Offset => (2, 0),
+            Self::Rest => (3, 0),
+            Self::Tuned => (4, 0),
+            Self::Shared(shape) => (5, shape),
+        }
+    }
 }
 
 /// What a state belongs to: another kind, or another device's, is none.

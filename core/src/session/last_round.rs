@@ -14,7 +14,7 @@ pub struct LastRound {
     /// Whether there is an update, and why not.
     pub outcome: Outcome,
     /// How training went: losses, norms and saturated values. All zeros if training did not
-    /// end, and of an encoder's correlation matrix.
+    /// end, and of an encoder's correlation matrix. An encoder has no loss of the first pass.
     #[cfg(feature = "reports")]
     pub training: TrainReport,
 }
@@ -33,8 +33,9 @@ impl LastRound {
 
 /// The outcome of a round on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Outcome {
-    /// The device has an update, which is sent as often as it takes.
+    /// The device has trained. Its update is sent as often as it takes, if the round has one.
     Updated,
     /// The device takes part with an update of zeros, for this reason. Noise or masks hide that
     /// from everybody else. The participation is spent.

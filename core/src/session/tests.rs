@@ -57,6 +57,7 @@ mod pieces;
 mod predict;
 mod resumption;
 mod samples;
+mod saved_model;
 mod stream;
 mod unlabelled;
 

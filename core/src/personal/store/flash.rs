@@ -1,4 +1,4 @@
-//! A personal model in two slots of NOR flash, each in separate erase blocks.
+//! A personal model, or the shared one, in two slots of NOR flash, each in separate erase blocks.
 //!
 //! A state is written to the slot that does not have the state before, its header last: a cut of
 //! the power at any byte leaves the state before as it is, and the new one is there or not. A slot,
@@ -7,18 +7,19 @@
 //! | offset | bytes | content |
 //! | --- | --- | --- |
 //! | 0 | 3 | `sfM` |
-//! | 3 | 1 | kind, 1 to 4 |
+//! | 3 | 1 | kind, 1 to 5 |
 //! | 4 | 4 | round |
 //! | 8 | 8 | nonce of the device's ledger |
 //! | 16 | 4 | n |
 //! | 20 | 4 | CRC-32 of the values |
-//! | 24 | 4 | 0 |
+//! | 24 | 4 | CRC-32 of the shape of a shared model, 0 of a personal one |
 //! | 28 | 4 | CRC-32 of everything before it |
 //! | 32 | 4n | values, f32 |
 
-use super::{BlockingStore, PersonalStore, StateId, StoreError};
+use super::{BlockingStore, PersonalStore, StateId, StateKind, StoreError};
 use crate::bytes::Writer;
 use crate::crc32::crc32;
+use crate::ledger::LedgerNonce;
 
 /// Bytes of the header, and of what is written at once: a multiple of the write size of usual
 /// flash.
@@ -29,7 +30,7 @@ const MAGIC: [u8; 3] = *b"sfM";
 /// Bytes of the header before its checksum.
 const COVERED: usize = 28;
 
-/// A personal model on a piece of flash that it owns.
+/// A personal model, or the shared one, on a piece of flash that it owns.
 pub struct FlashStore<F> {
     flash: F,
     /// Bytes of a slot: whole erase blocks.
@@ -98,14 +99,15 @@ impl Header {
 
     fn new(id: &StateId, length: u32, checksum: u32) -> Self {
         let mut header = Self([0; BLOCK]);
+        let (kind, shape) = id.kind.code();
         Writer::new(&mut header.0)
             .put(&MAGIC)
-            .u8(id.kind as u8)
+            .u8(kind)
             .u32(id.round)
             .put(&id.owner)
             .u32(length)
             .u32(checksum)
-            .u32(0)
+            .u32(shape)
             .u32(0);
         let sum = header.sum();
         let end = header.0.get_mut(COVERED..).unwrap_or_default();
@@ -132,6 +134,13 @@ impl Header {
         crc32(bytes) == self.word(20)
     }
 
+    /// The state, if the header is undamaged and of one of this kind and owner.
+    fn state_of(&self, kind: StateKind, owner: LedgerNonce) -> Option<StateId> {
+        let round = self.word(4);
+        let id = StateId { kind, owner, round };
+        self.is_of(&id).then_some(id)
+    }
+
     /// Whether the header is undamaged, and that of this state.
     fn is_of(&self, id: &StateId) -> bool {
         let expected = Self::new(id, self.word(16), self.word(20));
@@ -149,7 +158,7 @@ impl<F> PersonalStore for FlashStore<F> {
 
 /// The store on the `NorFlash` of the module, with its trait and the names of its functions.
 macro_rules! on_flash {
-    ([$($async:tt $await:tt)?] $new:ident, $Store:ident: $load:ident $save:ident) => {
+    ([$($async:tt $await:tt)?] $new:ident $newest:ident, $Store:ident: $load:ident $save:ident) => {
         impl<F: NorFlash> FlashStore<F> {
             /// The store on this flash, which may be blank.
             ///
@@ -162,6 +171,30 @@ macro_rules! on_flash {
                     capacity,
                     [F::READ_SIZE, F::WRITE_SIZE, F::ERASE_SIZE],
                 )
+            }
+
+            /// The newest state of this kind and owner from a round before `end`, by its header.
+            ///
+            /// # Errors
+            /// [`StoreError`] if the memory fails.
+            pub(crate) $($async)? fn $newest(
+                &mut self,
+                kind: StateKind,
+                owner: LedgerNonce,
+                end: u32,
+            ) -> Result<Option<StateId>, StoreError> {
+                let mut newest: Option<StateId> = None;
+                if !self.has_room(0) {
+                    return Ok(None);
+                }
+                for slot in SLOTS {
+                    let mut header = Header([0; BLOCK]);
+                    read(self, slot, 0, &mut header.0)$(.$await)??;
+                    let state = header.state_of(kind, owner).filter(|id| id.round < end);
+                    let is_newer = |id: &StateId| newest.is_none_or(|held| held.round < id.round);
+                    newest = state.filter(is_newer).or(newest);
+                }
+                Ok(newest)
             }
         }
 
@@ -257,7 +290,7 @@ mod blocking {
     use super::*;
     use embedded_storage::nor_flash::NorFlash;
 
-    on_flash!([] new, BlockingStore: load save);
+    on_flash!([] new newest, BlockingStore: load save);
 }
 
 /// Flash that is awaited.
@@ -266,7 +299,7 @@ mod awaited {
     use super::{super::AsyncStore, *};
     use embedded_storage_async::nor_flash::NorFlash;
 
-    on_flash!([async await] new_async, AsyncStore: load_async save_async);
+    on_flash!([async await] new_async newest_async, AsyncStore: load_async save_async);
 }
 
 impl<F> core::fmt::Debug for FlashStore<F> {

@@ -129,6 +129,14 @@ impl ModelShape {
         (self.features as usize + biases).saturating_mul(self.outputs as usize)
     }
 
+    /// CRC-32 of the shape as it is on the line: models of as many parameters and another shape
+    /// have another one.
+    pub fn checksum(&self) -> u32 {
+        let mut bytes = [0; 5 + NetworkId::BYTES];
+        self.write(&mut Writer::new(&mut bytes));
+        crc32(&bytes)
+    }
+
     pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let (kind, integer) = from_code(reader.u8()?)?;
         Some(Self {

@@ -72,6 +72,7 @@ fn describe(id: &StateId, values: &[u8]) -> String {
         StateKind::Offset => "offset",
         StateKind::Rest => "rest",
         StateKind::Tuned => "tuned",
+        StateKind::Shared(_) => "shared",
     };
     let (owner, sum) = (hex::encode(id.owner), crc32fast::hash(values));
     format!(
