@@ -11,7 +11,7 @@ use smolfed_core::{
     model::{Const, FixedModel, Softmax},
     personal::store::{BlockingStore, NoStore},
     recipe::MAX_RECIPE_BYTES,
-    session::{FixedPoint, Memory, Policy, Session, SessionError, Trainable, Unlabelled},
+    session::{FixedPoint, Memory, Phase, Policy, Session, SessionError, Trainable, Unlabelled},
     train::Workspace,
 };
 
@@ -21,6 +21,7 @@ use crate::{
     local_data::{LocalData, MAX_SAMPLES, WINDOWS, WithoutLabels},
     nonces,
     number::number,
+    product::{Device, Product},
     refused::Refused,
     sensor::{Sense, Sensor, Windows},
 };
@@ -95,10 +96,29 @@ where
     F: NorFlash,
     K: BlockingStore,
 {
+    run_in::<M, S, P, B, D, F, K>(model, storage, &mut ())
+}
+
+/// [`run`] in a product that uses the model.
+///
+/// # Errors
+/// As there.
+pub fn run_in<M, S, const P: usize, const B: usize, const D: usize, F, K>(
+    model: M,
+    storage: Storage<F, K>,
+    product: &mut impl Product<M, F, K>,
+) -> Result<Infallible, Refused>
+where
+    M: FixedModel<Target = u16>,
+    S: Sense<Value = f32>,
+    F: NorFlash,
+    K: BlockingStore,
+{
     let classes = M::OUTPUTS as u16;
-    run_with::<(M, S, Vectors<P, P, B>, _), D>(model, storage, classes, |session, data| {
+    let train = |session: &mut Device<'_, M, F, K>, data: &LocalData<'_, D>| {
         session.train_some(data, SAMPLES_AT_ONCE)
-    })
+    };
+    run_with::<(M, S, Vectors<P, P, B>, _), D>(model, storage, classes, product, train)
 }
 
 /// [`run`] with the softmax model in integer arithmetic, without floating point.
@@ -129,7 +149,7 @@ where
 {
     let classes = M::OUTPUTS as u16;
     let model = FixedPoint::<M, i8>::new(model, SCALE);
-    run_with::<(_, S, Vectors<P, P, B>, _), D>(model, storage, classes, |session, data| {
+    run_with::<(_, S, Vectors<P, P, B>, _), D>(model, storage, classes, &mut (), |session, data| {
         session.train_some(data, SAMPLES_AT_ONCE)
     })
 }
@@ -160,6 +180,7 @@ where
         model,
         storage,
         classes,
+        &mut (),
         |session, data| session.train_some(&WithoutLabels(data), SAMPLES_AT_ONCE),
     )
 }
@@ -189,8 +210,7 @@ impl<M: Trainable, S: Sense, V: Training, F: NorFlash, K: BlockingStore> Board
 }
 
 /// The session of a board.
-type Device<'a, B> =
-    Session<'a, <B as Board>::Model, <B as Board>::Flash, Nonces, <B as Board>::Store, Secrets>;
+type SessionOf<'a, B> = Device<'a, <B as Board>::Model, <B as Board>::Flash, <B as Board>::Store>;
 
 /// The data of a board, with `D` features.
 type Data<'a, B, const D: usize> = LocalData<'a, D, <<B as Board>::Sensor as Sense>::Value>;
@@ -200,7 +220,8 @@ fn run_with<B: Board, const D: usize>(
     model: B::Model,
     storage: Storage<B::Flash, B::Store>,
     classes: u16,
-    train: impl Fn(&mut Device<'_, B>, &Data<'_, B, D>) -> Progress,
+    product: &mut impl Product<B::Model, B::Flash, B::Store>,
+    train: impl Fn(&mut SessionOf<'_, B>, &Data<'_, B, D>) -> Progress,
 ) -> Result<Infallible, Refused> {
     const {
         assert!(
@@ -232,7 +253,8 @@ fn run_with<B: Board, const D: usize>(
         session.set_recipe(recipe);
     }
     board::start();
-    take_part::<B, D>(session, data, sensor, train)
+    product.starts(session);
+    take_part::<B, D>(session, data, sensor, product, train)
 }
 
 /// The loop of a device. A function of its own, which finds all that is large by a pointer: in the
@@ -240,24 +262,32 @@ fn run_with<B: Board, const D: usize>(
 #[inline(never)]
 #[expect(unsafe_code, reason = "the serial line has one owner")]
 fn take_part<B: Board, const D: usize>(
-    session: &mut Device<'_, B>,
+    session: &mut SessionOf<'_, B>,
     data: &mut Data<'_, B, D>,
     sensor: &mut B::Sensor,
-    train: impl Fn(&mut Device<'_, B>, &Data<'_, B, D>) -> Progress,
+    product: &mut impl Product<B::Model, B::Flash, B::Store>,
+    train: impl Fn(&mut SessionOf<'_, B>, &Data<'_, B, D>) -> Progress,
 ) -> ! {
     // SAFETY: this function never returns, so that it takes the line once.
     let mut line = unsafe { Serial::new() };
     session.timeout();
     let (mut sent_at, mut measured_at) = (0, 0);
+    let mut is_training = false;
     loop {
         let now = board::ticks();
         // The line of a board does not fail.
         if session.exchange(&mut line).unwrap_or(false) {
             sent_at = now;
         }
+        let was_training = core::mem::replace(&mut is_training, session.phase() == Phase::Training);
+        if is_training && !was_training {
+            product.round_begins(session);
+        }
         // A piece of a round. Here a watchdog is fed, and whatever else has no time to wait is
         // done; what the sensor measures meanwhile must not change the data.
-        if train(session, data) == Progress::More {
+        let progress = train(session, data);
+        is_training = session.phase() == Phase::Training;
+        if progress == Progress::More {
             continue;
         }
         if now.wrapping_sub(sent_at) >= PATIENCE_TICKS {
@@ -269,6 +299,7 @@ fn take_part<B: Board, const D: usize>(
             // A window that training cannot use is left out. A product would report its sensor,
             // but not to the coordinator.
             let _left_out = data.measure(sensor);
+            product.idle(session);
             measured_at = now;
         }
         board::sleep_unless(|| line.has_received());
@@ -363,7 +394,7 @@ fn open<B: Board>(
     nonces: Nonces,
     store: B::Store,
     vectors: &mut B::Vectors,
-) -> Result<Device<'_, B>, Refused> {
+) -> Result<SessionOf<'_, B>, Refused> {
     let Ok(ledger) = nonces::ledger(ledger) else {
         return Err(Refused::Ledger);
     };

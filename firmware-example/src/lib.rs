@@ -14,9 +14,11 @@
 //! | `element` | with the feature `element`: a secure element on the second line |
 //! | [`host`] | what an emulated board borrows: console, and a file that keeps the ledger's flash |
 //! | `memory` | copies and fills of the compiler, in little flash, on Arm |
+//! | [`monitor`] | a product that uses the model |
 //! | [`network`] | networks for windows of six channels |
 //! | [`nonces`] | nonces of sessions that never come again |
 //! | [`number`] | numbers in the environment of the build |
+//! | [`product`] | what a product does around the client |
 //! | [`refused`] | why a board does not take part |
 //! | [`forgetful`] | RAM in the place of flash, for a board without a host |
 //! | [`ring`] | a ring buffer of a sensor's samples, and the features of its windows |
@@ -26,7 +28,8 @@
 //! | `data` | with the feature `hazmat`: the data of the self-test |
 //!
 //! `src/bin/client.rs` is the program. `src/bin/network.rs` is the same with a network,
-//! `src/bin/features.rs` with features of windows, `src/bin/gradients.rs` with gradients of images,
+//! `src/bin/monitor.rs` in a product that uses the model, `src/bin/features.rs` with features of
+//! windows, `src/bin/gradients.rs` with gradients of images,
 //! and `src/bin/backbone.rs` with the features of a frozen network. Only the board files, `link`
 //! and `memory` use `unsafe`, and those who take the line.
 #![no_std]
@@ -51,9 +54,11 @@ pub mod link;
 pub mod local_data;
 #[cfg(all(target_arch = "arm", target_os = "none"))]
 mod memory;
+pub mod monitor;
 pub mod network;
 pub mod nonces;
 pub mod number;
+pub mod product;
 pub mod refused;
 pub mod ring;
 #[cfg(not(feature = "element"))]

@@ -23,6 +23,7 @@ mod gradients;
 mod handshake;
 mod integers;
 mod masked;
+mod monitor;
 mod networks;
 
 /// An emulated board that ends with the test.

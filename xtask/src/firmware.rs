@@ -20,6 +20,7 @@ pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {
         firmware(target, &Variant::TESTS)?;
         firmware(target, &Variant::X25519)?;
         firmware(target, &Variant::MASKS)?;
+        firmware(target, &Variant::REPORTS)?;
         if board::has_second_line(target) {
             firmware(target, &Variant::ELEMENT)?;
         }

@@ -69,6 +69,14 @@ impl Variant<'_> {
         ..Self::DEFAULT
     };
 
+    /// The client in a product, with the losses and norms of its rounds.
+    pub const REPORTS: Self = Self {
+        folder: "firmware-reports",
+        features: &["reports"],
+        programs: &["monitor"],
+        ..Self::DEFAULT
+    };
+
     /// The client whose updates helpers unmask.
     pub const MASKS: Self = Self {
         folder: "firmware-masks",

@@ -1,0 +1,194 @@
+//! A board that uses the model that it trains: it names the class of each window, also after
+//! resets at any time, and its probabilities are those of `smolfed predict`.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use super::super::rounds::emulator;
+use super::Running;
+use crate::boards::{Board, CORTEX_M4F, firmware, named};
+use crate::fleet::{assert_is_the_simulation, part_of, wait};
+use crate::program::{Place, TIMEOUT};
+
+const EXPERIMENT: &str = "method = \"dp-fed-ls\"\nrounds = 24\n\
+    [data]\nsource = \"digits\"\ndevices = 54\nscale = { mean = 0, std = 1 }\n\
+    [train]\nlearning_rate = 0.5\n[cohort]\nsampling = \"full\"\n\
+    [privacy]\nnoise_multiplier = 0.5\nclip_norm = 1.0\n";
+
+const RESETS: usize = 100;
+const FEATURES: usize = 64;
+const CLASSES: usize = 10;
+
+/// A linear congruence (Numerical Recipes).
+struct Words(u32);
+
+impl Words {
+    const fn next(&mut self) -> u32 {
+        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        self.0
+    }
+}
+
+/// The first windows of the board's sensor, as `firmware-example/src/sensor.rs` makes them up.
+fn windows(count: usize) -> Vec<[f32; FEATURES]> {
+    let mut words = Words(0);
+    let window = |_| {
+        let class = (words.next() >> 16) as usize % CLASSES;
+        std::array::from_fn(|index| {
+            let is_one = index / (FEATURES / CLASSES) == class;
+            let level = if is_one { 1.0 } else { 0.0 };
+            level + ((words.next() >> 8) as f32 / 33_554_432.0 - 0.25)
+        })
+    };
+    (0..count).map(window).collect()
+}
+
+/// A line about a window.
+#[derive(Debug, PartialEq)]
+struct Named {
+    window: usize,
+    class: u16,
+    /// Of the probability.
+    bits: u32,
+    round: u32,
+}
+
+impl Named {
+    fn parse(line: &str) -> Option<Self> {
+        let (window, rest) = line.strip_prefix("window ")?.split_once(": class ")?;
+        let (class, rest) = rest.split_once(", ")?;
+        let (bits, round) = rest.split_once('(')?.1.split_once("), model of round ")?;
+        Some(Self {
+            window: window.parse().ok()?,
+            class: class.parse().ok()?,
+            bits: u32::from_str_radix(bits, 16).ok()?,
+            round: round.parse().ok()?,
+        })
+    }
+}
+
+/// The board, and what it prints.
+struct Monitor {
+    running: Running,
+    lines: Receiver<String>,
+}
+
+impl Monitor {
+    fn start(place: &Place, board: &Board, program: &Path) -> Self {
+        let line = format!("unix:{},server=on,wait=off", place.path("line-0").display());
+        let (page, ledger) = (
+            place.path("fleet/device-0.bin"),
+            place.path("fleet/device-0.ledger"),
+        );
+        let mut qemu = emulator(board, program, &page, &ledger, &line);
+        let mut qemu: Child = qemu.stdout(Stdio::piped()).spawn().expect("QEMU starts");
+        let output = qemu.stdout.take().expect("QEMU's output");
+        let (sender, lines) = channel();
+        thread::spawn(move || {
+            let lines = BufReader::new(output).lines().map_while(Result::ok);
+            let _ = lines.map(|line| sender.send(line)).all(|sent| sent.is_ok());
+        });
+        Self {
+            running: Running::of(qemu),
+            lines,
+        }
+    }
+
+    /// The next window that the board names.
+    fn named(&self) -> Named {
+        loop {
+            let line = self.lines.recv_timeout(TIMEOUT).expect("a line");
+            if let Some(named) = Named::parse(&line) {
+                return named;
+            }
+        }
+    }
+
+    /// The round of the model that was in flash at the start.
+    fn restored(&self) -> u32 {
+        let line = self.lines.recv_timeout(TIMEOUT).expect("a line");
+        let round = line.strip_prefix("restored the model of round ");
+        let round = round.and_then(|round| round.parse().ok());
+        round.unwrap_or_else(|| panic!("{line}"))
+    }
+}
+
+#[test]
+fn a_board_predicts_with_its_model_after_each_of_100_resets() {
+    let board = named(CORTEX_M4F);
+    let Some((program, _)) = firmware(board, "monitor") else {
+        return;
+    };
+    let place = Place::new();
+    place.write("experiment.toml", EXPERIMENT);
+    let call = "provision experiment.toml --devices 0..1 --out fleet --with-data --seed 7";
+    place.smolfed(call).success();
+    let mut monitor = Monitor::start(&place, board, &program);
+    let arguments = "serve experiment.toml --keys fleet/keys.toml --device unix:line-0 \
+                     --simulated 53 --seed 7 --timeout 1s --out served --json";
+    let serve = place.start(arguments);
+    let mut newest = monitor.named().round;
+    let mut pauses = Words(2_026);
+    let mut rounds = std::collections::BTreeSet::new();
+    for reset in 0..RESETS {
+        // Up to .26 s. Every tenth time a round has time enough to end.
+        let rest = if reset % 10 == 9 { 1_500 } else { 0 };
+        thread::sleep(Duration::from_micros((pauses.next() >> 14).into()));
+        thread::sleep(Duration::from_millis(rest));
+        monitor.running.kill();
+        monitor = Monitor::start(&place, board, &program);
+        let restored = monitor.restored();
+        assert!(restored >= newest, "{reset}: {restored} after {newest}");
+        let named = monitor.named();
+        assert!(named.round >= restored, "{reset}: {named:?}");
+        newest = named.round;
+        rounds.insert(restored);
+    }
+    let outcome = wait(serve, arguments).success();
+    // How many depends on the machine.
+    assert!(rounds.len() > 1, "resets in rounds {rounds:?} only");
+    assert!(!part_of(&place, "served", 0).0.is_empty(), "{outcome}");
+    assert_is_the_simulation(&place, "served");
+
+    monitor.running.kill();
+    let monitor = Monitor::start(&place, board, &program);
+    let round = monitor.restored();
+    let named: Vec<Named> = (0..8).map(|_| monitor.named()).collect();
+    assert!(named.iter().all(|named| named.round == round), "{named:?}");
+    assert_eq!(named, predicted(&place, round));
+}
+
+/// What `smolfed predict` says of the first windows, with the model that the round started from.
+fn predicted(place: &Place, round: u32) -> Vec<Named> {
+    let rounds = std::fs::read_to_string(place.path("served/participation.jsonl")).unwrap();
+    let before: Vec<&str> = rounds.lines().take(round as usize).collect();
+    place.write("before.jsonl", before.join("\n") + "\n");
+    let call = format!(
+        "run served/config.toml --set rounds={round} --participation before.jsonl --out before"
+    );
+    place.smolfed(&call).success();
+    // Pixels have levels up to 16, in units of which the scale is: exact.
+    let row = |window: &[f32; FEATURES]| window.map(|x| (16.0 * x).to_string()).join(",");
+    let rows: Vec<String> = windows(8).iter().map(row).collect();
+    let names: Vec<String> = (0..FEATURES).map(|pixel| format!("p{pixel}")).collect();
+    let table = format!("{}\n{}\n", names.join(","), rows.join("\n"));
+    place.write("windows.csv", table);
+    let said = place.smolfed("predict before --data windows.csv --json");
+    let said = said.success().json();
+    let rows = said["rows"].as_array().expect("rows");
+    let name = |(window, row): (usize, &serde_json::Value)| {
+        let class: u16 = row["prediction"].as_str().unwrap().parse().unwrap();
+        let probability = row["probabilities"][usize::from(class)].as_f64().unwrap();
+        Named {
+            window,
+            class,
+            bits: (probability as f32).to_bits(),
+            round,
+        }
+    };
+    rows.iter().enumerate().map(name).collect()
+}
