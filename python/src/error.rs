@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueEr
 use smolfed::config::ConfigError;
 use smolfed::data::DataError;
 use smolfed::run::RunError;
+use smolfed::run_files::error::RunDirError;
 
 /// A value that is refused.
 pub(crate) fn value_error(error: impl Display) -> PyErr {
@@ -34,5 +35,14 @@ pub(crate) fn run_error(error: RunError) -> PyErr {
         _ if is_missing => PyFileNotFoundError::new_err(error.to_string()),
         true => value_error(error),
         false => PyRuntimeError::new_err(error.to_string()),
+    }
+}
+
+/// A run directory that is not there, or not one.
+pub(crate) fn run_dir_error(error: RunDirError) -> PyErr {
+    match &error {
+        RunDirError::NotARun { .. } => PyFileNotFoundError::new_err(error.to_string()),
+        RunDirError::Io { .. } => PyOSError::new_err(error.to_string()),
+        _ => value_error(error),
     }
 }

@@ -46,7 +46,7 @@ mod _native {
     #[pymodule_export]
     use crate::model::Model;
     #[pymodule_export]
-    use crate::run::{Outcome, complete, run_job, suggested};
+    use crate::run::{Outcome, complete, load, run_job, suggested};
 
     use super::{Bound, PyModule, PyResult};
     use pyo3::types::PyModuleMethods;

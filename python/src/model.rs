@@ -1,10 +1,12 @@
 //! Trained models: their tensors, and predictions for rows of an array.
 
-use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
+use smolfed::inference::export::{self, Format};
 use smolfed::inference::model::TrainedModel;
 use smolfed::inference::prediction::Prediction;
+use smolfed::inference::rows::RowTargets;
 
 use crate::error::value_error;
 use crate::samples::Rows;
@@ -71,6 +73,50 @@ impl Model {
         }
         let figures = PyArray2::from_vec2(py, &figures).map_err(value_error)?;
         Ok((PyArray1::from_vec(py, classes), figures))
+    }
+
+    /// The scores of rows, one row each: for classes, logits, or that of the second of two.
+    fn scores<'py>(&self, py: Python<'py>, rows: Rows<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let (features, width) = (rows.numbers(), rows.width());
+        let found = py.detach(|| self.0.score_rows(features, width));
+        let outputs = self.0.task().output_count();
+        let scores = PyArray1::from_vec(py, found.map_err(value_error)?);
+        let rows = scores.len()? / outputs;
+        scores.reshape([rows, outputs])
+    }
+
+    /// The figures of `smolfed evaluate`, as JSON. For classes `labels` has the name of each row's,
+    /// otherwise `values` has its value.
+    fn assess(
+        &self,
+        py: Python<'_>,
+        rows: Rows<'_>,
+        labels: Option<Vec<String>>,
+        values: Option<PyReadonlyArray1<'_, f64>>,
+    ) -> PyResult<String> {
+        let (features, width) = (rows.numbers(), rows.width());
+        let values: Vec<f64> = values.map_or(Vec::new(), |values| {
+            values.as_array().iter().copied().collect()
+        });
+        let targets = match &labels {
+            Some(labels) => RowTargets::Labels(labels),
+            None => RowTargets::Values(&values),
+        };
+        let found = py.detach(|| self.0.assess_rows(features, width, targets));
+        serde_json::to_string(&found.map_err(value_error)?).map_err(value_error)
+    }
+
+    /// The bytes that `smolfed export` writes.
+    fn export<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let format = Format::named(format).ok_or_else(|| {
+            let names = Format::ALL.map(|format| format!("{:?}", format.name()));
+            value_error(format!(
+                "`format` is {format:?}: it must be one of {}",
+                names.join(", ")
+            ))
+        })?;
+        let bytes = export::encode(&self.0, format).map_err(value_error)?;
+        Ok(PyBytes::new(py, &bytes))
     }
 }
 

@@ -10,4 +10,4 @@ mod step;
 
 pub(crate) use config::{complete, suggested};
 pub(crate) use job::run_job;
-pub(crate) use outcome::Outcome;
+pub(crate) use outcome::{Outcome, load};

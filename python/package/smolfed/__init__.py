@@ -4,6 +4,7 @@
 `accounting`                                   what releases cost: events, accountants, calibration
 `run`, `resume`                                train simulated devices; the result with its
                                                privacy statement
+`load`                                         the result of a run from its directory
 `Federation`                                   devices with their samples, from arrays or tables
 `FederatedClassifier`, `FederatedRegressor`    estimators of scikit-learn
 `flower`                                       the exact integer path for Flower
@@ -27,7 +28,7 @@ from . import accounting
 from ._native import VERSION as __version__
 from .federation import Federation
 from .result import RunResult
-from .running import PrivacyWarning, complete, resume, run
+from .running import PrivacyWarning, complete, load, resume, run
 from .statement import PrivacyStatement
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ __all__ = [
     "__version__",
     "accounting",
     "complete",
+    "load",
     "resume",
     "run",
 ]

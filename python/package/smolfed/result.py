@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .federation import _features
+from .federation import _devices, _features, _groups, _missing, _same_length, _values, _vector
 from .statement import PrivacyStatement
 
 if TYPE_CHECKING:
     import pandas
 
     from . import _native
+
+
+# The formats of exports by the endings of their files.
+_FORMATS = {".onnx": "onnx", ".h": "c-header", ".npz": "npz"}
 
 
 class Report:
@@ -42,6 +46,8 @@ class Report:
 
 class RunResult:
     """What a run leaves. None of it holds samples of devices.
+
+    It can be pickled, for the same version of the package.
 
     Attributes
     ----------
@@ -136,6 +142,87 @@ class RunResult:
         predicted: NDArray[Any] = labels[classes]
         return predicted
 
+    def evaluate(
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None
+    ) -> dict[str, Any]:
+        """How good the model is on rows with known targets: the figures of ``smolfed evaluate``.
+
+        Parameters
+        ----------
+        X : array of shape (rows, features), or DataFrame
+            As of `predict`.
+        y : array of shape (rows,)
+            The class of each row, or its value in its own unit.
+        groups : array of shape (rows,), optional
+            The device of each row. The figures of each device are then in ``devices``, by its name.
+
+        Returns
+        -------
+        dict
+            ``rows`` and ``loss``; for classes ``accuracy``, ``accuracy_of_majority``, ``f1`` and
+            ``confusion`` (rows are classes, columns predicted ones); for values ``rmse``,
+            ``rmse_of_mean``, ``r2`` and ``mae`` in the unit of the target.
+
+        Raises
+        ------
+        ValueError
+            For a label that is not a class of the model, or rows as of `predict`.
+
+        Notes
+        -----
+        Epsilon does not cover figures on private rows.
+        """
+        rows, targets = self._rows(X), _vector(y, "y")
+        _same_length("y", len(targets), len(rows))
+        figures = self._assess(rows, targets)
+        if groups is not None:
+            codes, names = _devices(_groups(groups, len(rows)))
+            figures["devices"] = {
+                name: self._assess(rows[codes == code], targets[codes == code])
+                for code, name in enumerate(names)
+            }
+        return figures
+
+    def _assess(self, rows: NDArray[Any], targets: NDArray[Any]) -> dict[str, Any]:
+        missing = _missing(targets)
+        if missing:
+            raise ValueError(f"y has {missing} missing values, but every row needs its target")
+        if self.classes:
+            labels = [str(label) for label in targets.tolist()]
+            text = self._whole().assess(rows, labels, None)
+        else:
+            text = self._whole().assess(rows, None, _values(targets))
+        figures: dict[str, Any] = json.loads(text)
+        return figures
+
+    def export(self, path: str | os.PathLike[str], format: str | None = None) -> None:
+        """Writes the model with its preprocessing for other programs, as ``smolfed export`` does.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        format : {"onnx", "c-header", "npz"}, optional
+            By default that of the file's ending: ``.onnx``, ``.h`` or ``.npz``.
+
+        Raises
+        ------
+        ValueError
+            For another format, or a network of ``model.layers``, which has no such form.
+        """
+        if format is None:
+            ending = os.path.splitext(os.fspath(path))[1]
+            if ending not in _FORMATS:
+                known = ", ".join(_FORMATS)
+                raise ValueError(
+                    f"`format` is missing: the ending of the file is {ending!r}, and not one of "
+                    f"{known}"
+                )
+            format = _FORMATS[ending]
+        content = self._whole().export(format)
+        with open(path, "wb") as file:
+            file.write(content)
+
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probabilities of the classes; shape (rows, classes)."""
         if not self.classes:
@@ -149,10 +236,13 @@ class RunResult:
         return list(target.get("classes", []))
 
     def _predict(self, X: ArrayLike) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
-        model = self._whole()
-        columns = json.loads(model.preprocessing).get("columns", [])
+        return self._whole().predict(self._rows(X))
+
+    def _rows(self, X: ArrayLike) -> NDArray[Any]:
+        """The features in the order of the training."""
+        columns = json.loads(self._whole().preprocessing).get("columns", [])
         names = [column.get("name") for column in columns]
-        return model.predict(_features(_in_order(X, names))[0])
+        return _features(_in_order(X, names))[0]
 
     def _whole(self) -> _native.Model:
         model = self._outcome.model

@@ -156,6 +156,31 @@ def resume(
     return _with_labels(_execute(job, progress, on_round), data)
 
 
+def load(directory: str | os.PathLike[str]) -> RunResult:
+    """The result of a run from its directory, whichever program wrote it.
+
+    It has what `run` returned. Classes are texts, whatever they were in the arrays of a
+    `Federation`, as files do not say it. The `ending` of a run with fewer rounds than were planned
+    is "interrupted".
+
+    Raises
+    ------
+    FileNotFoundError
+        If the directory is not there, or holds no run.
+    ValueError
+        For a run that has not ended, or a damaged file.
+
+    Examples
+    --------
+    >>> import smolfed, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = smolfed.run(overrides={"rounds": 3}, out=f"{folder}/run")
+    ...     smolfed.load(f"{folder}/run").statement.rounds
+    3
+    """
+    return RunResult(_native.load(os.fspath(directory)))
+
+
 def complete(
     experiment: Mapping[str, Any] | str | os.PathLike[str],
     *,

@@ -2,19 +2,38 @@
 
 use std::path::PathBuf;
 
+use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use smolfed::data::Federation;
 use smolfed::experiment::Experiment;
+use smolfed::inference::error::InferenceError;
 use smolfed::inference::model::TrainedModel;
 use smolfed::layout::TensorLayout;
 use smolfed::preprocessing::Preprocessing;
 use smolfed::report::{self, ReportInput};
+use smolfed::run::directory::RunDir;
 use smolfed::run::{Ending, RunResult};
+use smolfed::runs::record::{Run, State};
 
 use crate::accounting::statement::{StatementParts, parts};
-use crate::error::value_error;
+use crate::error::{run_dir_error, value_error};
 use crate::model::{Model, tensors};
+
+/// How a run ended: "done", "interrupted", "over-budget" or "gave-up", with the reason.
+type EndingParts = (String, Option<String>);
+/// What `__reduce__` gives, from which `restore` makes the same outcome: the input of the report as
+/// JSON, the model, the shared parameters, the names and shapes of their tensors, the number of
+/// devices, the ending and the directory.
+type Parts<'py> = (
+    String,
+    Option<Py<Model>>,
+    Bound<'py, PyArray1<f32>>,
+    Vec<(String, Vec<usize>)>,
+    u32,
+    EndingParts,
+    Option<PathBuf>,
+);
 
 /// What a run leaves in memory.
 #[pyclass(frozen, module = "smolfed._native")]
@@ -24,8 +43,68 @@ pub(crate) struct Outcome {
     parameters: Vec<f32>,
     layout: Vec<TensorLayout>,
     device_count: u32,
-    ending: (&'static str, Option<String>),
+    ending: EndingParts,
     dir: Option<PathBuf>,
+}
+
+/// What the run in a directory has left.
+#[pyfunction]
+pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<Outcome> {
+    let run = Run::open(&path).map_err(run_dir_error)?;
+    let shown = path.display();
+    match (run.state, run.statements.is_empty()) {
+        (State::Running, _) => {
+            let reason = "a process still writes to it: wait until the run has ended";
+            return Err(value_error(format!("{shown}: {reason}")));
+        }
+        (_, true) => {
+            return Err(value_error(format!(
+                "{shown}: the run has not ended, so that it has no privacy statement; \
+                 `smolfed resume` or smolfed.resume continues it"
+            )));
+        }
+        (State::Complete | State::Unfinished, false) => {}
+    }
+    let read = || -> Result<_, InferenceError> {
+        let dir = RunDir::open(&path)?;
+        let mut input = ReportInput::read(&dir)?;
+        input.statements = run.statements;
+        let parameters = dir.shared_parameters()?.unwrap_or_default();
+        let preprocessing = Preprocessing::read(&path.join(Preprocessing::FILE))?;
+        Ok((input, parameters, preprocessing))
+    };
+    let (input, parameters, preprocessing) = py.detach(read).map_err(value_error)?;
+    let ending = match run.state {
+        State::Complete => "done",
+        State::Running | State::Unfinished => "interrupted",
+    };
+    let mut total = 0;
+    let is_shared = |tensor: &TensorLayout| {
+        total += tensor.length();
+        total <= parameters.len()
+    };
+    let layout = preprocessing.task.layout();
+    let layout = layout.into_iter().take_while(is_shared).collect();
+    let devices = input.statements.first().map_or(0, |said| said.devices);
+    Ok(Outcome {
+        model: shared_model(py, preprocessing, &parameters)?,
+        layout,
+        parameters,
+        device_count: devices,
+        ending: (ending.to_owned(), None),
+        input,
+        dir: Some(path),
+    })
+}
+
+/// The shared model; `None` where a method shares none, or only a part of one.
+fn shared_model(
+    py: Python<'_>,
+    preprocessing: Preprocessing,
+    parameters: &[f32],
+) -> PyResult<Option<Py<Model>>> {
+    let model = TrainedModel::of_run(preprocessing, parameters.to_vec()).ok();
+    model.map(|model| Py::new(py, Model(model))).transpose()
 }
 
 impl Outcome {
@@ -45,16 +124,13 @@ impl Outcome {
             Ending::GaveUp(error) => ("gave-up", Some(error.to_string())),
         };
         let preprocessing = Preprocessing::new(experiment, federation);
-        // A method may share no model, or only a part of one.
-        let model = TrainedModel::of_run(preprocessing, result.model.clone()).ok();
-        let model = model.map(|model| Py::new(py, Model(model))).transpose()?;
         Ok(Self {
             input,
-            model,
+            model: shared_model(py, preprocessing, &result.model)?,
             layout: experiment.shared_layout(),
             parameters: result.model,
             device_count: federation.device_count(),
-            ending,
+            ending: (ending.0.to_owned(), ending.1),
             dir,
         })
     }
@@ -62,6 +138,50 @@ impl Outcome {
 
 #[pymethods]
 impl Outcome {
+    /// An outcome from what `__reduce__` gives.
+    #[new]
+    fn restore(
+        input: &str,
+        model: Option<Py<Model>>,
+        parameters: PyReadonlyArray1<'_, f32>,
+        layout: Vec<(String, Vec<usize>)>,
+        device_count: u32,
+        ending: EndingParts,
+        dir: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        let tensor = |(name, shape)| TensorLayout {
+            name,
+            shape,
+            image: None,
+        };
+        Ok(Self {
+            input: serde_json::from_str(input).map_err(value_error)?,
+            model,
+            parameters: parameters.as_array().to_vec(),
+            layout: layout.into_iter().map(tensor).collect(),
+            device_count,
+            ending,
+            dir,
+        })
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Py<PyAny>, Parts<'py>)> {
+        let outcome = slf.get();
+        let tensors = outcome.layout.iter();
+        let parts = (
+            serde_json::to_string(&outcome.input).map_err(value_error)?,
+            outcome.model(slf.py()),
+            PyArray1::from_slice(slf.py(), &outcome.parameters),
+            tensors
+                .map(|tensor| (tensor.name.clone(), tensor.shape.clone()))
+                .collect(),
+            outcome.device_count,
+            outcome.ending.clone(),
+            outcome.dir.clone(),
+        );
+        Ok((slf.get_type().into_any().unbind(), parts))
+    }
+
     /// The complete experiment, as TOML.
     #[getter]
     fn config(&self) -> PyResult<String> {
@@ -104,7 +224,7 @@ impl Outcome {
 
     /// "done", "interrupted", "over-budget" or "gave-up", with the reason.
     #[getter]
-    fn ending(&self) -> (&'static str, Option<String>) {
+    fn ending(&self) -> EndingParts {
         self.ending.clone()
     }
 

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`model`] | the trained model of a run, or of one of its devices |
 //! | [`input`] | new rows, from tables, IDX and LEAF files |
+//! | [`rows`] | rows that a program has in memory |
 //! | [`prediction`] | from rows to classes, values and representations |
 //! | [`assessment`] | how good a model is on rows whose targets are known |
 //! | [`export`] | models as C, ONNX and NPZ |
@@ -16,4 +17,4 @@ pub mod export;
 pub mod input;
 pub mod model;
 pub mod prediction;
-mod rows;
+pub mod rows;

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::CliError;
 use super::inference::{ModelArgs, check_out, is_on_terminal, write_to};
-use smolfed_report::inference::export::{c_header, npz, onnx};
+use smolfed_report::inference::export;
 
 /// Write the model of a run, with its preprocessing, for programs in other languages.
 ///
@@ -40,6 +40,16 @@ enum Format {
     Npz,
 }
 
+impl From<Format> for export::Format {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::CHeader => Self::CHeader,
+            Format::Onnx => Self::Onnx,
+            Format::Npz => Self::Npz,
+        }
+    }
+}
+
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let out = args.out.as_deref();
@@ -56,18 +66,6 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
              device alone"
         );
     }
-    if model.task().network().is_some() {
-        return Err(CliError::Usage(
-            "networks of `model.layers` are not exported yet; their weights are in \
-             model.safetensors, in the order and shapes of PyTorch"
-                .to_owned(),
-        ));
-    }
-    let bytes = match args.format {
-        Format::CHeader => c_header::encode(&model).into_bytes(),
-        Format::Onnx => onnx::encode(&model),
-        Format::Npz => npz::encode(&model)
-            .map_err(|error| CliError::Stopped(format!("cannot write the NPZ file: {error}")))?,
-    };
+    let bytes = export::encode(&model, args.format.into())?;
     write_to(out, |out| Ok(out.write_all(&bytes)?))
 }

@@ -13,18 +13,7 @@ use smolfed_engine::evaluation::samples::Tally;
 /// [`InferenceError`] for a file without rows, for a row that cannot be read, and for a model
 /// without labels.
 pub fn assess(model: &TrainedModel, input: &mut Input<'_>) -> Result<Assessment, InferenceError> {
-    let scale = match model.outputs() {
-        Outputs::Representation => {
-            // A hidden layer has a sentence of its own.
-            model.parameters()?;
-            return Err(InferenceError::NoPrediction(
-                "the model is an encoder that was learned without labels: its outputs are no \
-                 classes to be evaluated; `smolfed predict` gives the representations",
-            ));
-        }
-        Outputs::Value(scale) => scale,
-        Outputs::Logit(_) | Outputs::Logits(_) => Affine::IDENTITY,
-    };
+    let scale = scale_of(model)?;
     let mut assessor = Assessor::new(model.task(), scale);
     while let Some(part) = input.next(Tally::PART)? {
         assessor.add(part.samples(), model.scores(part.samples())?);
@@ -32,4 +21,23 @@ pub fn assess(model: &TrainedModel, input: &mut Input<'_>) -> Result<Assessment,
     assessor.finish().ok_or_else(|| InferenceError::Empty {
         origin: input.origin().to_owned(),
     })
+}
+
+/// How the targets of a model are scaled.
+///
+/// # Errors
+/// [`InferenceError::NoPrediction`] for a model without labels.
+pub(super) fn scale_of(model: &TrainedModel) -> Result<Affine, InferenceError> {
+    match model.outputs() {
+        Outputs::Representation => {
+            // A hidden layer has a sentence of its own.
+            model.parameters()?;
+            Err(InferenceError::NoPrediction(
+                "the model is an encoder that was learned without labels: its outputs are no \
+                 classes to be evaluated; `smolfed predict` gives the representations",
+            ))
+        }
+        Outputs::Value(scale) => Ok(scale),
+        Outputs::Logit(_) | Outputs::Logits(_) => Ok(Affine::IDENTITY),
+    }
 }

@@ -179,6 +179,31 @@ pub enum InferenceError {
     /// A model without predictions.
     #[error("{0}")]
     NoPrediction(&'static str),
+    /// A model that has no form in the formats of exports.
+    #[error(
+        "networks of `model.layers` are not exported yet; their weights are in model.safetensors, \
+         in the order and shapes of PyTorch"
+    )]
+    Network,
+    /// An archive of NumPy.
+    #[error("cannot write the NPZ file: {0}")]
+    Npz(String),
+    /// Another number of targets.
+    #[error("there are {targets} targets for {rows} rows")]
+    TargetCount {
+        /// The targets.
+        targets: usize,
+        /// The rows.
+        rows: usize,
+    },
+    /// A target that is not a number.
+    #[error("the target of row {row} is {value}: it must be finite")]
+    Target {
+        /// The row, from 0.
+        row: usize,
+        /// The target.
+        value: f64,
+    },
     /// A file without rows.
     #[error("{origin}: has no row")]
     Empty {
@@ -194,6 +219,7 @@ impl InferenceError {
         match self {
             Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
             Self::States(error) => error.is_bad_input(),
+            Self::Npz(_) => false,
             _ => true,
         }
     }

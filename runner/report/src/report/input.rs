@@ -1,5 +1,6 @@
 //! What a report is made of: the contents of a run directory.
 
+use serde::{Deserialize, Serialize};
 use smolfed_data::Federation;
 use smolfed_engine::config::Config;
 use smolfed_engine::evaluation::assessment::FinalAssessment;
@@ -15,10 +16,12 @@ use smolfed_engine::run_files::error::{RunDirError, if_there};
 use smolfed_release::provenance::Provenance;
 use smolfed_release::statement::{PrivacyStatement, Subject};
 
-/// What a report is made of. Only the configuration must be there.
-#[derive(Clone, Debug)]
+/// What a report is made of. Only the configuration must be there. Its serialised form is for
+/// programs that keep a result in a file of their own: only the same version reads it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReportInput {
     /// The complete configuration.
+    #[serde(with = "as_toml")]
     pub config: Config,
     /// One record a round, in order.
     pub records: Vec<RoundRecord>,
@@ -41,7 +44,7 @@ pub struct ReportInput {
 }
 
 /// Who reads a report.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Audience {
     /// Whoever holds the data of the simulated devices, or runs the fleet.
     #[default]
@@ -151,4 +154,27 @@ impl ReportInput {
 fn test_origin(record: &RoundRecord) -> Provenance {
     let of_samples = Provenance::of_samples(record.test_is_simulation_only);
     origin_of("test", &record.origin).max(of_samples)
+}
+
+/// A configuration as the text of its file.
+mod as_toml {
+    use serde::de::Error as _;
+    use serde::ser::Error as _;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use smolfed_engine::config::Config;
+
+    pub(super) fn serialize<S: Serializer>(
+        config: &Config,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let text = config.to_toml().map_err(S::Error::custom)?;
+        text.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Config, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Config::parse(&text, "the experiment of the result", &[]).map_err(D::Error::custom)
+    }
 }

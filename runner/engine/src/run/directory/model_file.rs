@@ -29,7 +29,7 @@ pub struct InputLayout {
 }
 
 /// A trained model as it stands in its file.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelFile {
     /// Rows of W, one an output, as a flat slice.
     pub weights: Vec<f32>,
