@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -267,6 +268,33 @@ def test_a_run_with_a_step_of_ones_own_is_not_resumed_without_it(tmp_path: Path)
     resumed = smolfed.resume(out, data=DATA, denoiser=halve)
     whole = smolfed.run(PLAN, data=DATA, denoiser=halve)
     np.testing.assert_array_equal(resumed.model["weights"], whole.model["weights"])
+
+
+def test_an_interrupt_says_a_command_that_continues_the_run(tmp_path: Path) -> None:
+    def halve(update, _noise_std):
+        return {name: values / 2 for name, values in update.items()}
+
+    def stop(record):
+        if record["round"] == 1:
+            raise KeyboardInterrupt
+
+    def said(**arguments) -> str:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            smolfed.run(**arguments, on_round=stop)
+        return str(caught.value)
+
+    needed = {"data": DATA, "denoiser": halve}
+    words = said(experiment=PLAN, out=tmp_path / "arrays", **needed)
+    assert words.endswith("with the same data and denoiser")
+    command = re.search(r"resume with: (smolfed\.resume\(.*\))", words)
+    assert command is not None and "2 of 4 rounds" in words
+    resumed = eval(command[1], {"smolfed": smolfed, **needed})
+    whole = smolfed.run(PLAN, **needed)
+    np.testing.assert_array_equal(resumed.model["weights"], whole.model["weights"])
+    # An experiment that names its data needs nothing again.
+    words = said(overrides={"rounds": 3}, out=tmp_path / "digits")
+    assert words.endswith(f'smolfed.resume("{tmp_path / "digits"}")')
+    assert "resume" not in said(experiment=PLAN, data=DATA)
 
 
 def test_interrupts_end_a_run_after_its_round(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
             },
         }
         described["data"].update(self._targets())
-        job = {
+        job: dict[str, Any] = {
             "experiment": described,
             "overrides": dict(self.overrides or {}),
             "samples": data._samples,
@@ -113,6 +113,7 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
             "resume": False,
             "threads": self.threads,
             "server_step": None,
+            "resume_with": [],
         }
         result = _execute(job, progress=False, on_round=None, warn=False)
         self._model: _native.Model = result._whole()

@@ -124,6 +124,7 @@ def run(
         "resume": False,
         "threads": threads,
         "server_step": _step(denoiser, server_step),
+        "resume_with": _needed(samples, denoiser, server_step),
     }
     return _with_labels(_execute(job, progress, on_round), data)
 
@@ -144,14 +145,16 @@ def resume(
     with a `denoiser` or `server_step` of your own needs it again, and is refused without one; that
     it is the same function cannot be checked.
     """
+    samples = None if data is None else data._samples
     job = {
         "experiment": os.fspath(directory),
         "overrides": {},
-        "samples": None if data is None else data._samples,
+        "samples": samples,
         "out": None,
         "resume": True,
         "threads": threads,
         "server_step": _step(denoiser, server_step),
+        "resume_with": _needed(samples, denoiser, server_step),
     }
     return _with_labels(_execute(job, progress, on_round), data)
 
@@ -223,6 +226,14 @@ def _with_labels(result: RunResult, data: Federation | None) -> RunResult:
     if data is not None:
         result._labels = data._labels
     return result
+
+
+def _needed(
+    samples: Any, denoiser: Denoiser | None, server_step: ServerStep | None
+) -> list[str]:
+    """The arguments that `resume` needs again: no directory has them."""
+    given = {"data": samples, "denoiser": denoiser, "server_step": server_step}
+    return [name for name, value in given.items() if value is not None]
 
 
 def _step(denoiser: Denoiser | None, server_step: ServerStep | None) -> ServerStep | None:

@@ -48,6 +48,8 @@ pub(crate) struct Job<'py> {
     on_round: Option<Py<PyAny>>,
     /// The server's step, if it is a function of Python.
     server_step: Option<Py<PyAny>>,
+    /// The arguments that a resumed run needs again, by their names.
+    resume_with: Vec<String>,
 }
 
 /// Runs it; also the sentences of warnings.
@@ -106,7 +108,8 @@ pub(crate) fn run_job(py: Python<'_>, job: Job<'_>) -> PyResult<(Outcome, Vec<St
             was_interrupted,
             done,
             &experiment,
-            dir.as_ref(),
+            dir.as_ref()
+                .map(|dir| resume_command(dir, &job.resume_with)),
         ));
     }
     let path = dir.map(|dir| dir.path().to_path_buf());
@@ -186,16 +189,27 @@ fn named(
     was_interrupted: bool,
     done: usize,
     experiment: &Experiment,
-    dir: Option<&RunDir>,
+    resume: Option<String>,
 ) -> PyErr {
     if !was_interrupted || !error.is_instance_of::<PyKeyboardInterrupt>(py) {
         return error;
     }
     let rounds = experiment.config().rounds;
-    let resume = dir.map_or(String::new(), |dir| {
-        format!("; resume with: smolfed.resume({:?})", dir.path())
-    });
+    let resume = resume.map_or(String::new(), |command| format!("; resume with: {command}"));
     PyKeyboardInterrupt::new_err(format!("stopped after {done} of {rounds} rounds{resume}"))
+}
+
+/// The call that continues a run, with the arguments that it needs again.
+fn resume_command(dir: &RunDir, needed: &[String]) -> String {
+    let arguments: String = needed
+        .iter()
+        .map(|name| format!(", {name}={name}"))
+        .collect();
+    let command = format!("smolfed.resume({:?}{arguments})", dir.path());
+    match needed.is_empty() {
+        true => command,
+        false => format!("{command}, with the same {}", needed.join(" and ")),
+    }
 }
 
 /// A run in progress.
