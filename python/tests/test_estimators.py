@@ -211,3 +211,15 @@ def test_estimators_are_imported_when_they_are_used() -> None:
     assert "FederatedClassifier" in dir(smolfed)
     with pytest.raises(AttributeError, match="no attribute `Nothing`"):
         _ = smolfed.Nothing
+
+
+def test_an_older_scikit_learn_is_named_with_the_remedy(monkeypatch) -> None:
+    import importlib.metadata
+    import sys
+
+    # Of 1.5, which has no `validate_data`.
+    monkeypatch.delattr("sklearn.utils.validation.validate_data")
+    monkeypatch.setattr(importlib.metadata.Distribution, "version", "1.5.2")
+    monkeypatch.delitem(sys.modules, "smolfed.estimators")
+    with pytest.raises(ImportError, match=r"scikit-learn 1\.6 or newer, but version 1\.5\.2.*pip"):
+        importlib.import_module("smolfed.estimators")

@@ -20,15 +20,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from . import _native
 from .federation import Federation
+from .requirement import unmet
 from .running import _execute
 from .statement import PrivacyStatement
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+except ImportError as error:
+    # `validate_data` is new in 1.6.
+    raise unmet("smolfed.estimators", "scikit-learn", "1.6", "sklearn") from error
 
 _SELECTION = (
     "If this model was chosen among several, by GridSearchCV for example, epsilon does not cover "

@@ -14,7 +14,7 @@ Gaussian noise, and hands the noisy average to the wrapped strategy as if one no
     strategy.start(grid=grid, initial_arrays=arrays, num_rounds=50)
     print(strategy.statement(delta="1/N^1.1"))
 
-Needs flwr 1.20 or newer, with its message API.
+Needs flwr 1.21 or newer, which has strategies for its message API.
 """
 
 from __future__ import annotations
@@ -25,23 +25,29 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from flwr.app import (
-    Array,
-    ArrayRecord,
-    ConfigRecord,
-    Context,
-    Error,
-    Message,
-    MessageType,
-    MetricRecord,
-    RecordDict,
-)
-from flwr.serverapp.strategy import Strategy
 from numpy.typing import NDArray
 
 from . import _native
 from .accounting import Ledger, epsilon, event
+from .requirement import unmet
 from .statement import PrivacyStatement
+
+try:
+    from flwr.app import (
+        Array,
+        ArrayRecord,
+        ConfigRecord,
+        Context,
+        Error,
+        Message,
+        MessageType,
+        MetricRecord,
+        RecordDict,
+    )
+    from flwr.serverapp.strategy import Strategy
+except ImportError as error:
+    # `flwr.serverapp.strategy` is new in 1.21.
+    raise unmet("smolfed.flower", "flwr", "1.21", "flower") from error
 
 CLIP_NORM = "smolfed.clip-norm"
 GRID_BITS = "smolfed.grid-bits"
