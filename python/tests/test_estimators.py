@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 import smolfed
-from smolfed import FederatedClassifier, FederatedRegressor
+from smolfed import FederatedClassifier, FederatedRegressor, PrivacyWarning
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(2000, 4))
@@ -26,6 +26,7 @@ def classifier(**parameters) -> FederatedClassifier:
     return FederatedClassifier(**{**settings, **parameters})
 
 
+@pytest.mark.filterwarnings("ignore:`fit` got no `groups`")
 @pytest.mark.parametrize("estimator", [FederatedClassifier(), FederatedRegressor()])
 def test_estimators_pass_the_checks_of_scikit_learn(estimator) -> None:
     check_estimator(estimator, on_skip=None)
@@ -85,12 +86,79 @@ def test_what_is_read_from_rows_is_no_upper_bound() -> None:
 
 
 def test_without_groups_each_row_is_a_device_and_the_statement_says_so() -> None:
-    rows = classifier().fit(X, Y)
+    with pytest.warns(PrivacyWarning, match="each row is a device"):
+        rows = classifier().fit(X, Y)
     assert rows.n_devices_ == rows.statement_.devices == 2000
     assert "Each row of the data is a device" in rows.statement_.words
     devices = classifier().fit(X, Y, groups=DEVICES)
     assert devices.statement_.devices == 100
     assert "Each row" not in devices.statement_.words
+
+
+def test_groups_that_a_search_keeps_are_warned_of() -> None:
+    """Without metadata routing, they reach the splitter alone."""
+    search = GridSearchCV(classifier(), {"learning_rate": [0.5]}, cv=GroupKFold(2))
+    with pytest.warns(PrivacyWarning, match="metadata routing"):
+        search.fit(X, Y, groups=DEVICES)
+    assert search.best_estimator_.n_devices_ == 2000
+    # Filters make an error of a warning: this one confirms that rows are meant.
+    assert classifier().fit(X, Y, groups=range(len(Y))).n_devices_ == 2000
+    with pytest.warns(PrivacyWarning, match="each row is a device"):
+        FederatedRegressor(epsilon=8, rounds=2, bounds=(-1, 1)).fit(X, Y * 1.0)
+
+
+def test_scores_are_those_of_the_predictions() -> None:
+    model = classifier().fit(X, Y, groups=DEVICES)
+    scores = model.decision_function(X)
+    assert scores.shape == (2000,)
+    np.testing.assert_array_equal(model.predict(X), (scores > 0).astype(int))
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-scores)), atol=1e-6)
+    three = Y + (X[:, 2] > 0.5)
+    model = classifier(classes=[0, 1, 2]).fit(X, three, groups=DEVICES)
+    scores = model.decision_function(X)
+    assert scores.shape == (2000, 3)
+    np.testing.assert_array_equal(model.predict(X), scores.argmax(axis=1))
+
+
+@pytest.mark.parametrize("bounds", [(-1, 1), ([0, -2, -1, -1], [4, 2, 1, 3]), None])
+def test_coefficients_are_in_the_units_of_the_rows(bounds) -> None:
+    shifted = X * [2, 1, 1, 2] + [2, 0, 0, 1]
+    settings = dict(bounds=bounds, overrides={"data.norm_bound": 1e6})
+    inside = shifted if bounds != (-1, 1) else X
+    model = classifier(**settings).fit(inside, Y, groups=DEVICES)
+    expected = (inside @ model.coef_.T + model.intercept_) @ [-1, 1]
+    np.testing.assert_allclose(model.decision_function(inside), expected, atol=1e-4)
+    target = 100 + 30 * inside[:, 0]
+    regressor = FederatedRegressor(epsilon=8, rounds=5, random_state=1, **settings)
+    regressor.fit(inside, target, groups=DEVICES)
+    expected = (inside @ regressor.coef_.T + regressor.intercept_).reshape(-1)
+    np.testing.assert_allclose(regressor.predict(inside), expected, rtol=1e-4)
+
+
+def test_class_weights_move_the_intercepts_alone() -> None:
+    plain = classifier().fit(X, Y, groups=DEVICES)
+    weighed = classifier(class_weight={1: 9.0}).fit(X, Y, groups=DEVICES)
+    np.testing.assert_array_equal(weighed.coef_, plain.coef_)
+    moved = weighed.decision_function(X) - plain.decision_function(X)
+    np.testing.assert_allclose(moved, np.log(9), atol=1e-5)
+    assert weighed.predict(X).mean() > plain.predict(X).mean() + 0.1
+    assert str(weighed.statement_) == str(plain.statement_)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(weighed)).predict(X), weighed.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("weights", "sentence"),
+    [
+        ("balanced", "the counts of classes are private"),
+        ([1, 2], "must be a dictionary"),
+        ({2: 1.0}, "the classes are"),
+        ({1: 0.0}, "above 0"),
+        ({1: float("nan")}, "above 0"),
+    ],
+)
+def test_other_class_weights_are_refused(weights, sentence) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        classifier(class_weight=weights).fit(X, Y, groups=DEVICES)
 
 
 def test_a_search_is_not_covered_and_the_statement_says_so() -> None:

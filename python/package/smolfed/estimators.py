@@ -14,7 +14,9 @@ from the rows, such as ``StandardScaler``, and the choice among several models, 
 
 from __future__ import annotations
 
+import io
 import secrets
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _native
 from .federation import Federation
 from .requirement import unmet
-from .running import _execute
+from .running import PrivacyWarning, _execute
 from .statement import PrivacyStatement
 
 try:
@@ -126,9 +128,24 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
         self.n_devices_: int = result.devices
         self.n_iter_: int = len(result.records)
         self.statement_: PrivacyStatement = result.statement._with_note(_SELECTION)
+        self._keep_coefficients()
+
+    def _keep_coefficients(self) -> None:
+        """Keeps weights and biases in the units of the rows."""
         tensors = self._model.tensors()
-        self.coef_: NDArray[np.float32] = tensors["weights"]
-        self.intercept_: NDArray[np.float32] = tensors["biases"]
+        weights, biases = (np.asarray(tensors[name], float) for name in ("weights", "biases"))
+        arrays = np.load(io.BytesIO(self._model.export("npz")))
+        mean, std = arrays["mean"], arrays["std"]
+        # Layers below a head, and weights of computed features, have no such unit.
+        if "head_weights" not in tensors and weights.shape[1] == mean.size:
+            # A feature that never changed is 0, whatever its weight.
+            weights = np.where(arrays["min"] == arrays["max"], 0, weights / std)
+            biases = biases - weights @ mean
+            if "target_std" in arrays:
+                weights = weights * arrays["target_std"]
+                biases = biases * arrays["target_std"] + arrays["target_mean"]
+        self.coef_: NDArray[np.float64] = weights
+        self.intercept_: NDArray[np.float64] = biases
 
     def _targets(self) -> dict[str, Any]:
         return {}
@@ -146,6 +163,10 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
         )
         return rows
 
+    def _scores(self, X: ArrayLike) -> NDArray[np.float32]:
+        rows = self._rows(X)
+        return self._model.scores(rows)
+
     @property
     def epsilon_(self) -> float:
         """Epsilon of this fit; `statement_` says what it protects, and what it does not cover.
@@ -155,6 +176,18 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return float(self.statement_.epsilon)
+
+
+def _warn_of_rows(groups: ArrayLike | None) -> None:
+    """A search or a pipeline may have kept the groups from `fit`."""
+    if groups is None:
+        warnings.warn(
+            "`fit` got no `groups`, so that each row is a device and epsilon protects one row. "
+            "Give the device of each row, which a search or a pipeline hands on by metadata "
+            "routing alone. `groups=range(len(y))` confirms that each row is a device",
+            PrivacyWarning,
+            stacklevel=3,
+        )
 
 
 class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
@@ -184,6 +217,12 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
         Laplacian smoothing of the noisy average (DP-Fed-LS); 0 for none.
     classes : sequence, optional
         All classes, known beforehand. Without it they are taken from `y`, which no epsilon covers.
+    class_weight : dict, optional
+        Weights of classes, 1 for those that are left out. The logarithm of its weight is added to
+        the intercept of each class after training, which costs no privacy: with probabilities that
+        are right, the predicted class is then the one of least cost, where a mistake about a class
+        costs its weight (Elkan 2001, "The foundations of cost-sensitive learning", section 1).
+        "balanced" is refused, as it counts classes in private rows, which no epsilon covers.
     bounds : (low, high), optional
         Bounds of the features, known beforehand: numbers, or one a feature. Values beyond them are
         clipped. Without it the features are standardised by the rows, which no epsilon covers, and
@@ -199,7 +238,8 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
     ----------
     classes_ : array of shape (classes,)
     coef_ : array of shape (classes, features)
-        Weights, of features as they are scaled.
+        Weights of features in their own units, for rows inside `bounds` that were not shortened:
+        ``X @ coef_.T + intercept_`` are the scores.
     intercept_ : array of shape (classes,)
     statement_ : PrivacyStatement
         What `fit` guarantees. Its ``is_upper_bound`` is false unless `classes` and `bounds` are
@@ -237,6 +277,7 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
         batch_size: int = 10,
         smoothing_factor: float = 0.0,
         classes: Sequence[Any] | None = None,
+        class_weight: Mapping[Any, float] | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
         overrides: Mapping[str, Any] | None = None,
         threads: int | None = None,
@@ -258,6 +299,7 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
             random_state=random_state,
         )
         self.classes = classes
+        self.class_weight = class_weight
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -275,8 +317,10 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
         X : array of shape (samples, features)
         y : array of shape (samples,)
         groups : array of shape (samples,), optional
-            The device of each row. Without it each row is a device, and the statement says so.
+            The device of each row. Without it each row is a device: a `PrivacyWarning` and the
+            statement say so.
         """
+        _warn_of_rows(groups)
         X, y = validate_data(
             self, X, y, dtype=(np.float64, np.float32), ensure_min_samples=2
         )
@@ -285,8 +329,36 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
             X, y, groups, task="classification", classes=self.classes
         )
         self.classes_ = np.unique(y) if self.classes is None else np.asarray(self.classes)
+        weights = _weights(self.class_weight, self.classes_)
         self._train(data)
+        if weights is not None:
+            self._weigh(weights)
         return self
+
+    def _weigh(self, weights: NDArray[np.float64]) -> None:
+        """Adds the logarithms of weights to the intercepts: a function of the released model."""
+        tensors = list(self._model.tensors().values())
+        logs = np.log(weights)
+        # The last tensor has the biases, of which a logistic model has that of the second class.
+        added = logs if len(tensors[-1]) == len(logs) else logs[1:] - logs[:1]
+        tensors[-1] = (tensors[-1] + added).astype(np.float32)
+        flat = np.concatenate([tensor.reshape(-1) for tensor in tensors])
+        self._model = _native.Model(self._model.preprocessing, flat.tolist())
+        self._keep_coefficients()
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Scores of the classes, shape (samples, classes).
+
+        Of two classes it is the score of the second minus that of the first, shape (samples,). The
+        class with the largest score is predicted, and the softmax of the scores are the
+        probabilities.
+        """
+        scores = self._scores(X).astype(np.float64)
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        if scores.shape[1] == 2:
+            return np.asarray(scores[:, 1] - scores[:, 0])
+        return scores
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probabilities of the classes; shape (samples, classes)."""
@@ -321,7 +393,8 @@ smoothing_factor, bounds, overrides, threads, random_state
     Attributes
     ----------
     coef_, intercept_
-        Weights and bias, of features and a target as they are scaled.
+        Weights and bias of features and a target in their own units, for rows inside `bounds` that
+        were not shortened: ``X @ coef_.T + intercept_`` are the predictions.
     statement_, epsilon_, n_devices_, n_iter_, n_features_in_
         As of `FederatedClassifier`.
 
@@ -386,6 +459,7 @@ smoothing_factor, bounds, overrides, threads, random_state
         self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None
     ) -> FederatedRegressor:
         """Trains the model on devices; parameters as of `FederatedClassifier.fit`."""
+        _warn_of_rows(groups)
         X, y = validate_data(
             self, X, y, dtype=(np.float64, np.float32), ensure_min_samples=2, y_numeric=True
         )
@@ -407,6 +481,29 @@ smoothing_factor, bounds, overrides, threads, random_state
 
 def _given(value: Any, usual: Any) -> Any:
     return usual if value is None else value
+
+
+def _weights(
+    given: Mapping[Any, float] | None, classes: NDArray[Any]
+) -> NDArray[np.float64] | None:
+    """The weight of each class."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        reason = ""
+        if given == "balanced":
+            reason = ": the counts of classes are private, and no epsilon would cover them"
+        raise ValueError(
+            f"`class_weight` is {given!r}{reason}; it must be a dictionary with a weight for each "
+            "class"
+        )
+    known = classes.tolist()
+    for label, weight in given.items():
+        if label not in known:
+            raise ValueError(f"`class_weight` has {label!r}: the classes are {known}")
+        if not (np.isfinite(weight) and weight > 0):
+            raise ValueError(f"`class_weight` of {label!r} is {weight}: it must be above 0, finite")
+    return np.asarray([given.get(label, 1.0) for label in known], dtype=np.float64)
 
 
 def _scale(bounds: tuple[ArrayLike, ArrayLike] | None) -> Any:
