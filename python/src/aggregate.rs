@@ -11,12 +11,15 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use smolfed::entropy;
 use smolfed::release::mechanism::sampler_of_std;
+use smolfed::release::sampling::draw_cohort;
 use smolfed::release::sum::ReleaseAt;
 use smolfed::release::{
     Admitted, Channel, Encoding, Fault, Mechanism, PrivateSum, ReceivedUpdate, ReleaseSettings,
     Timing,
 };
-use smolfed_accounting::{Mechanism as EventMechanism, NoiseMultiplier, PrivacyEvent, Sampling};
+use smolfed_accounting::{
+    Mechanism as EventMechanism, NoiseMultiplier, PrivacyEvent, Sampling, SamplingRate,
+};
 use smolfed_core::clip::clip_l2;
 use smolfed_core::params::ClipNorm;
 use smolfed_core::quantize::Grid;
@@ -129,6 +132,15 @@ impl Aggregator {
             length,
             round: Mutex::new(Round::new(0, length)),
         })
+    }
+
+    /// The cohort of the round in progress, in ascending order: each of `devices` independently with
+    /// probability `sampling_rate`, by the sampler of simulations and fleets. The draw follows from
+    /// the root and the number of the round, so that a second call has the same devices.
+    fn draw(&self, devices: u32, sampling_rate: f64) -> PyResult<Vec<u32>> {
+        let rate = SamplingRate::new(sampling_rate).map_err(value_error)?;
+        let sampling = Sampling::poisson(devices, rate).map_err(value_error)?;
+        Ok(draw_cohort(&sampling, &self.root, self.rounds()))
     }
 
     /// Adds the update of a device, which is checked: the sum of its squares is at most

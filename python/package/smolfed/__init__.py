@@ -7,6 +7,7 @@
 `load`                                         the result of a run from its directory
 `Federation`                                   devices with their samples, from arrays or tables
 `FederatedClassifier`, `FederatedRegressor`    estimators of scikit-learn
+`aggregate`                                    private averages for loops of your own
 `flower`                                       the exact integer path for Flower
 =============================================  ==================================================
 

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from .accounting import Ledger, epsilon, event
+from .accounting import event
+from .aggregate import Accounted
 from .requirement import unmet
-from .statement import PrivacyStatement
 
 try:
     from flwr.app import (
@@ -86,7 +86,7 @@ def exact_mod(
     return reply
 
 
-class PrivateStrategy(Strategy):  # type: ignore[misc]
+class PrivateStrategy(Accounted, Strategy):  # type: ignore[misc]
     """Wraps a strategy of Flower: what it sees is the noisy average of a cohort.
 
     Parameters
@@ -136,26 +136,21 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
         rounds: int | None = None,
         seed: int | None = None,
     ) -> None:
-        super().__init__()
-        if max_epsilon is not None and delta is None:
-            raise ValueError("`max_epsilon` needs `delta`")
-        self.strategy = strategy
-        self.clip_norm = clip_norm
-        self.grid_bits = grid_bits
-        self.devices = devices
-        self.max_epsilon = max_epsilon
-        self.delta = delta
-        self.with_evaluation = with_evaluation
-        self.rounds = rounds
-        self.seed = seed
-        self.ledger = Ledger()
-        self._event = event(
+        release = event(
             noise_multiplier=noise_multiplier,
             sampling_rate=sampling_rate,
             devices=devices,
             mechanism="discrete-gaussian",
             grid_bits=grid_bits,
         )
+        Accounted.__init__(
+            self, release, clip_norm=clip_norm, max_epsilon=max_epsilon, delta=delta,
+            rounds=rounds, seed=seed,
+        )
+        self.strategy = strategy
+        self.grid_bits = grid_bits
+        self.devices = devices
+        self.with_evaluation = with_evaluation
         self._random = random.SystemRandom() if seed is None else random.Random(seed)
         self._aggregator: _native.Aggregator | None = None
         self._numbers: dict[int, int] = {}
@@ -163,38 +158,11 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
         self._arrays: ArrayRecord | None = None
         self._template: RecordDict | None = None
 
-    @property
-    def epsilon(self) -> float:
-        """Epsilon of the rounds so far, at `delta`."""
-        if self.delta is None:
-            raise ValueError("`delta` is missing: give it to the strategy")
-        return self.ledger.epsilon(delta=self.delta)
-
-    def statement(self, *, delta: float | str | None = None) -> PrivacyStatement:
-        """The privacy statement of the rounds so far."""
-        chosen = self.delta if delta is None else delta
-        if chosen is None:
-            raise ValueError("`delta` is missing")
-        if not self.ledger.events:
-            raise ValueError("no round was done: there is nothing to state")
-        parts = _native.statement(
-            self.ledger.events, chosen, None, float(self.clip_norm), self._conditions()
-        )
-        return PrivacyStatement(*parts)
-
     def _conditions(self) -> list[str]:
-        """What epsilon depends on beside the events, as `PrivacyStatement.conditions` has it."""
-        found: list[dict[str, Any]] = []
+        found = super()._conditions()
         if self.with_evaluation:
-            found.append({"kind": "evaluated-on-devices"})
-        if self.seed is not None:
-            found.append({"kind": "known-seed", "seed": self.seed, "of": "coordinator"})
-        done = self.ledger.rounds
-        if self.rounds is None or done > self.rounds:
-            found.append({"kind": "no-plan"})
-        elif done < self.rounds:
-            found.append({"kind": "stopped"})
-        return [json.dumps(condition) for condition in found]
+            found.insert(0, json.dumps({"kind": "evaluated-on-devices"}))
+        return found
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Any
@@ -286,17 +254,6 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
     def summary(self) -> None:
         """That of the wrapped strategy."""
         self.strategy.summary()
-
-    def _refuse_over_budget(self) -> None:
-        if self.max_epsilon is None or self.delta is None:
-            return
-        planned = [*self.ledger.events, self._event]
-        next_epsilon = epsilon(planned, delta=self.delta)
-        if next_epsilon > self.max_epsilon:
-            raise RuntimeError(
-                f"the next round would have epsilon {next_epsilon:.4f}, above `max_epsilon` = "
-                f"{self.max_epsilon}"
-            )
 
 
 def _only(records: Any, what: str) -> Any:
