@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `accounting/` | events, accountants, calibration, trade-off curves, strategies, ledgers |
 //! | `samples.rs` | arrays of NumPy as samples of devices |
+//! | `frame.rs` | tables of pandas and polars as samples |
 //! | `run/` | experiments, runs and what they leave |
 //! | `model.rs` | trained models and their predictions |
 //! | `aggregate.rs` | the integer path for coordinators in Python |
@@ -16,6 +17,7 @@
 mod accounting;
 mod aggregate;
 mod error;
+mod frame;
 mod model;
 mod run;
 mod samples;
@@ -43,6 +45,8 @@ mod _native {
     use crate::accounting::trade_off::TradeOff;
     #[pymodule_export]
     use crate::aggregate::{Aggregator, quantize};
+    #[pymodule_export]
+    use crate::frame::{FrameTable, read_frame};
     #[pymodule_export]
     use crate::model::Model;
     #[pymodule_export]

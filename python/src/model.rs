@@ -3,12 +3,18 @@
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use smolfed::data::column::Unknown;
+use smolfed::evaluation::samples::Tally;
+use smolfed::inference::assessment::assess;
+use smolfed::inference::error::InferenceError;
 use smolfed::inference::export::{self, Format};
+use smolfed::inference::input::{Input, Options};
 use smolfed::inference::model::TrainedModel;
 use smolfed::inference::prediction::Prediction;
 use smolfed::inference::rows::RowTargets;
 
 use crate::error::value_error;
+use crate::frame::{Cells, ORIGIN, frame};
 use crate::samples::Rows;
 
 /// A class, and the arguments that make an object of it again.
@@ -55,24 +61,49 @@ impl Model {
     fn predict<'py>(&self, py: Python<'py>, rows: Rows<'py>) -> PyResult<Predicted<'py>> {
         let (features, width) = (rows.numbers(), rows.width());
         let found = py.detach(|| self.0.predict_rows(features, width));
-        let (mut classes, mut figures) = (Vec::new(), Vec::new());
-        for prediction in found.map_err(value_error)? {
-            match prediction {
-                Prediction::Class {
-                    class,
-                    probabilities,
-                } => {
-                    classes.push(class as u32);
-                    figures.push(probabilities.into_iter().map(f64::from).collect());
-                }
-                Prediction::Value(value) => figures.push(vec![value]),
-                Prediction::Representation(values) => {
-                    figures.push(values.into_iter().map(f64::from).collect());
-                }
+        arrays(py, found.map_err(value_error)?)
+    }
+
+    /// As [`Self::predict`] for columns of cells, which are found by their names; also how many rows
+    /// have a category that the model does not know, unless these are refused.
+    fn predict_frame<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Cells,
+        refuse_unknown: bool,
+    ) -> PyResult<(Predicted<'py>, u64)> {
+        let frame = frame(columns)?;
+        let read = || -> Result<_, InferenceError> {
+            let options = options(None, refuse_unknown);
+            let mut input = Input::of_frame(&frame, ORIGIN, &self.0.preprocessing, options)?;
+            let mut found = Vec::with_capacity(frame.row_count());
+            while let Some(part) = input.next(Tally::PART)? {
+                let scores = self.0.scores(part.samples())?;
+                found.extend(self.0.predictions(&scores));
             }
-        }
-        let figures = PyArray2::from_vec2(py, &figures).map_err(value_error)?;
-        Ok((PyArray1::from_vec(py, classes), figures))
+            Ok((found, input.unknown_rows()))
+        };
+        let (found, unknown) = py.detach(read).map_err(value_error)?;
+        Ok((arrays(py, found)?, unknown))
+    }
+
+    /// As [`Self::assess`] for columns of cells, of which one has the targets.
+    fn assess_frame(
+        &self,
+        py: Python<'_>,
+        columns: Cells,
+        target: &str,
+        refuse_unknown: bool,
+    ) -> PyResult<(String, u64)> {
+        let frame = frame(columns)?;
+        let read = || -> Result<_, InferenceError> {
+            let options = options(Some(target), refuse_unknown);
+            let mut input = Input::of_frame(&frame, ORIGIN, &self.0.preprocessing, options)?;
+            let found = assess(&self.0, &mut input)?;
+            Ok((found, input.unknown_rows()))
+        };
+        let (found, unknown) = py.detach(read).map_err(value_error)?;
+        Ok((serde_json::to_string(&found).map_err(value_error)?, unknown))
     }
 
     /// The scores of rows, one row each: for classes, logits, or that of the second of two.
@@ -118,6 +149,43 @@ impl Model {
         let bytes = export::encode(&self.0, format).map_err(value_error)?;
         Ok(PyBytes::new(py, &bytes))
     }
+}
+
+/// How rows of a frame are read.
+fn options(target: Option<&str>, refuse_unknown: bool) -> Options<'_> {
+    Options {
+        has_targets: target.is_some(),
+        label: target,
+        labels: None,
+        id: None,
+        has_header: true,
+        unknown: match refuse_unknown {
+            true => Unknown::Refuse,
+            false => Unknown::Ignore { cells: 0 },
+        },
+    }
+}
+
+/// Predictions as arrays.
+fn arrays(py: Python<'_>, found: Vec<Prediction>) -> PyResult<Predicted<'_>> {
+    let (mut classes, mut figures) = (Vec::new(), Vec::new());
+    for prediction in found {
+        match prediction {
+            Prediction::Class {
+                class,
+                probabilities,
+            } => {
+                classes.push(class as u32);
+                figures.push(probabilities.into_iter().map(f64::from).collect());
+            }
+            Prediction::Value(value) => figures.push(vec![value]),
+            Prediction::Representation(values) => {
+                figures.push(values.into_iter().map(f64::from).collect());
+            }
+        }
+    }
+    let figures = PyArray2::from_vec2(py, &figures).map_err(value_error)?;
+    Ok((PyArray1::from_vec(py, classes), figures))
 }
 
 /// Parameters as arrays by their names.

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use smolfed::data::dataset::{Dataset, DatasetError, Features, Groups, Names, Targets};
 
 use crate::error::value_error;
+use crate::frame::FrameTable;
 
 /// Features of samples, one row each.
 pub(crate) enum Rows<'py> {
@@ -62,7 +63,27 @@ impl Rows<'_> {
     }
 }
 
-/// What `smolfed.Federation` holds, in a dictionary.
+/// What `smolfed.Federation` holds.
+#[derive(FromPyObject)]
+pub(crate) enum Source<'py> {
+    Frame(PyRef<'py, FrameTable>),
+    Arrays(Samples<'py>),
+}
+
+impl Source<'_> {
+    /// The data set, and how many of its rows, the last ones, are the test part.
+    ///
+    /// # Errors
+    /// `ValueError` for samples that nothing can be learned from.
+    pub(crate) fn dataset(&self) -> PyResult<(Dataset, usize)> {
+        match self {
+            Self::Frame(table) => Ok((table.dataset(), 0)),
+            Self::Arrays(samples) => Ok((samples.dataset()?, samples.test_rows)),
+        }
+    }
+}
+
+/// Arrays, in a dictionary.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Samples<'py> {
@@ -78,7 +99,7 @@ pub(crate) struct Samples<'py> {
     feature_names: Vec<String>,
     class_names: Vec<String>,
     /// Rows of the test part, the last ones.
-    pub(crate) test_rows: usize,
+    test_rows: usize,
 }
 
 impl Samples<'_> {
@@ -86,7 +107,7 @@ impl Samples<'_> {
     ///
     /// # Errors
     /// `ValueError` for samples that nothing can be learned from.
-    pub(crate) fn dataset(&self) -> PyResult<Dataset> {
+    fn dataset(&self) -> PyResult<Dataset> {
         self.checked()
             .map_err(|error| value_error(format!("the samples in memory: {error}")))
     }

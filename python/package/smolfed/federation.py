@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from . import _native
+from .frames import categories_of, cells_of, check, is_missing, is_plain, names_of
+
 # What the features are passed on as; other numbers become float32.
 _NATIVE = ("float32", "float64", "uint8")
 
@@ -30,7 +33,7 @@ class Federation:
     def __init__(
         self,
         table: dict[str, Any],
-        samples: dict[str, Any] | None = None,
+        samples: dict[str, Any] | _native.Table | None = None,
         labels: NDArray[Any] | None = None,
     ) -> None:
         self._table = table
@@ -92,13 +95,7 @@ class Federation:
         """
         features, axes = _features(X)
         targets = _vector(y, "y")
-        if task is None:
-            task = "regression" if targets.dtype.kind == "f" else "classification"
-            _warn_of_many_classes(targets)
-        if task not in ("classification", "regression"):
-            raise ValueError(
-                f'`task` is {task!r}: it must be "classification" or "regression"'
-            )
+        task = _task(task, targets)
         test_rows = 0
         if test is not None:
             parts = 2 if groups is None else 3
@@ -162,22 +159,20 @@ class Federation:
         groups : str, optional
             The column with the device of each row.
         features : sequence of str, optional
-            The columns of the features; by default all others, which must be numbers.
+            The columns of the features; by default all others.
         **options
-            As of `from_arrays`.
+            `task`, `classes` and `test` as of `from_arrays`.
+
+        Notes
+        -----
+        A frame with texts, categories, times or missing values is read as ``smolfed init`` proposes
+        to read such a file: categories become a feature each, times their parts, and the mean
+        stands for a missing number (``data.missing``). Columns of no use are left out with a
+        warning that names them. Categories and means are those of the rows, which no epsilon
+        covers: the statement's ``is_upper_bound`` is then false.
+        ``categories_are_public=True`` says that all categories were public before.
         """
-        # Names may be numbers, as those of a frame of an array are.
-        columns = {str(name): name for name in frame.columns}
-        if len(columns) < len(frame.columns):
-            names = [str(name) for name in frame.columns]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"two columns are called `{twice}`: give each its own name")
-        label, groups = str(label), None if groups is None else str(groups)
-        features = None if features is None else [str(name) for name in features]
-        names = _feature_columns(list(columns), label, groups, features)
-        arrays = {name: frame[columns[name]].to_numpy() for name in names}
-        devices = None if groups is None else frame[columns[groups]].to_numpy()
-        return cls._from_columns(arrays, frame[columns[label]].to_numpy(), devices, options)
+        return cls._from_frame(frame, label, groups, features, options)
 
     @classmethod
     def from_polars(
@@ -190,36 +185,75 @@ class Federation:
         **options: Any,
     ) -> Federation:
         """Devices from a DataFrame of polars; parameters as of `from_pandas`."""
-        names = _feature_columns(frame.columns, label, groups, features)
-        arrays = {name: frame[name].to_numpy() for name in names}
-        devices = None if groups is None else frame[groups].to_numpy()
-        return cls._from_columns(arrays, frame[label].to_numpy(), devices, options)
+        return cls._from_frame(frame, label, groups, features, options)
 
     @classmethod
-    def _from_columns(
+    def _from_frame(
         cls,
-        columns: dict[str, NDArray[Any]],
-        targets: NDArray[Any],
-        devices: NDArray[Any] | None,
+        frame: Any,
+        label: str,
+        groups: str | None,
+        features: Sequence[str] | None,
         options: dict[str, Any],
     ) -> Federation:
-        for name, column in columns.items():
-            missing = _missing(column) if column.dtype.kind == "O" else 0
-            if missing:
-                raise TypeError(
-                    f"the column `{name}` has {missing} missing values: fill them, or leave these "
-                    "rows out"
-                )
-            if column.dtype.kind not in "fiub":
-                raise TypeError(
-                    f"the column `{name}` has no numbers (dtype {column.dtype}): encode it, or "
-                    "name the columns of the features"
-                )
+        # Names may be numbers, as those of a frame of an array are.
+        columns = names_of(frame)
+        label, groups = str(label), None if groups is None else str(groups)
+        features = None if features is None else [str(name) for name in features]
+        names = _feature_columns(list(columns), label, groups, features)
+        arrays = {name: frame[columns[name]].to_numpy() for name in names}
+        targets = frame[columns[label]].to_numpy()
+        devices = None if groups is None else frame[columns[groups]].to_numpy()
+        if not all(map(is_plain, arrays.values())):
+            _refuse_missing(targets, devices)
+            used = [*names, label] if groups is None else [*names, groups, label]
+            reading: dict[str, Any] = {"label": label, "groups": groups}
+            found = {name: categories_of(frame[columns[name]]) for name in names}
+            reading["categories"] = [(name, known) for name, known in found.items() if known]
+            return cls._from_cells(cells_of(frame, used), targets, reading, **options)
+        for name, column in arrays.items():
             _warn_of_digits(column, f"the column `{name}`")
-        matrix = np.column_stack([column.astype(np.float32) for column in columns.values()])
-        return cls.from_arrays(
-            matrix, targets, devices, feature_names=list(columns), **options
-        )
+        matrix = np.column_stack([column.astype(np.float32) for column in arrays.values()])
+        options.pop("categories_are_public", None)
+        return cls.from_arrays(matrix, targets, devices, feature_names=names, **options)
+
+    @classmethod
+    def _from_cells(
+        cls,
+        cells: list[tuple[str, list[str]]],
+        targets: NDArray[Any],
+        reading: dict[str, Any],
+        *,
+        task: str | None = None,
+        classes: Sequence[Any] | None = None,
+        test: tuple[Any, ...] | None = None,
+        categories_are_public: bool = False,
+    ) -> Federation:
+        """Devices from cells, by the code that reads files."""
+        if test is not None:
+            raise ValueError(
+                "`test` needs columns of numbers without gaps: use `evaluate` of the result, or "
+                "`data.test` of the experiment"
+            )
+        task = _task(task, targets)
+        table: dict[str, Any] = {"source": "memory", "task": task}
+        keys: dict[str, Any] = {}
+        if classes is not None and task == "classification":
+            _classes(targets, classes)
+            table["classes"] = keys["classes"] = [str(name) for name in classes]
+        samples = _native.read_frame(cells, {**reading, "task": task, "keys": keys})
+        for sentence in [samples.left_out, *samples.remarks]:
+            if sentence is not None:
+                warnings.warn(sentence, stacklevel=4)
+        table["partition"] = "rows" if reading["groups"] is None else "natural"
+        if samples.has_categories:
+            table["categories_are_public"] = categories_are_public
+        labels = None
+        if samples.labels is not None:
+            # The classes as the column has them, by the first row of each.
+            first = np.unique(samples.labels, return_index=True)[1]
+            labels = targets[first] if classes is None else np.asarray(classes)
+        return cls(table, samples, labels)
 
     @classmethod
     def dataset(cls, source: str, **keys: Any) -> Federation:
@@ -241,15 +275,30 @@ class Federation:
     def _device_count(self) -> int:
         """Devices of arrays; each row is one where there are no groups."""
         assert self._samples is not None, "a data set counts its devices when it is read"
+        if isinstance(self._samples, _native.Table):
+            return self._samples.device_count or self._samples.shape[0]
         return len(self._samples["device_names"]) or len(self._samples["features"])
 
     def __repr__(self) -> str:
         if self._samples is None:
             return f"<Federation: source {self._table['source']}>"
-        count, width = self._samples["features"].shape
-        names = self._samples["device_names"]
-        devices = f"{len(names)} devices" if names else "each row a device"
+        if isinstance(self._samples, _native.Table):
+            (count, width), found = self._samples.shape, self._samples.device_count
+        else:
+            count, width = self._samples["features"].shape
+            found = len(self._samples["device_names"])
+        devices = f"{found} devices" if found else "each row a device"
         return f"<Federation: {count} samples of {width} features, {devices}>"
+
+
+def _task(task: str | None, targets: NDArray[Any]) -> str:
+    """What is predicted: by default values where `y` has floats."""
+    if task is None:
+        _warn_of_many_classes(targets)
+        return "regression" if targets.dtype.kind == "f" else "classification"
+    if task not in ("classification", "regression"):
+        raise ValueError(f'`task` is {task!r}: it must be "classification" or "regression"')
+    return task
 
 
 def _no_samples(
@@ -315,11 +364,7 @@ def _classes(
     """The number of each sample's class, and the classes."""
     if targets.dtype.kind == "f" and not np.isfinite(targets).all():
         raise ValueError("y has NaN or infinity, but every sample needs a class")
-    missing = _missing(targets)
-    if missing:
-        raise ValueError(
-            f"y has {missing} missing values, but every sample needs a class: leave these rows out"
-        )
+    _refuse_missing(targets, None)
     if classes is None:
         try:
             known, codes = np.unique(targets, return_inverse=True)
@@ -340,16 +385,18 @@ def _classes(
     return codes.astype(np.uint32), known
 
 
+def _refuse_missing(targets: NDArray[Any], devices: NDArray[Any] | None) -> None:
+    missing = _missing(targets)
+    if missing:
+        raise ValueError(
+            f"y has {missing} missing values, but every sample needs a class: leave these rows out"
+        )
+    if devices is not None and _missing(devices):
+        raise ValueError("groups has missing values, but every sample needs a device")
+
+
 def _missing(array: NDArray[Any]) -> int:
     """How many entries are None, NaN, or the NA of pandas."""
-
-    def is_missing(value: Any) -> bool:
-        try:
-            # NaN alone differs from itself.
-            return value is None or bool(value != value)
-        except TypeError:
-            # Whether NA differs from itself is NA.
-            return True
 
     if array.dtype.kind not in "OfM":
         return 0
@@ -365,7 +412,7 @@ def _warn_of_many_classes(targets: NDArray[Any]) -> None:
         warnings.warn(
             f"y has {count} different whole numbers, each of which is a class: to predict numbers, "
             'give task="regression"; task="classification" confirms classes',
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -414,10 +461,7 @@ def _devices(array: NDArray[Any]) -> tuple[NDArray[np.uint32], list[str]]:
 def _feature_columns(
     columns: Sequence[str], label: str, groups: str | None, features: Sequence[str] | None
 ) -> list[str]:
-    for name in [label, groups, *(features or [])]:
-        if name is not None and name not in columns:
-            listed = ", ".join(columns)
-            raise ValueError(f"there is no column `{name}`; the columns are {listed}")
+    check(columns, [label, *([] if groups is None else [groups]), *(features or [])])
     if features is not None:
         return list(features)
     return [name for name in columns if name not in (label, groups)]

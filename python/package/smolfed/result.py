@@ -6,12 +6,14 @@ import html
 import json
 import math
 import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .federation import _devices, _features, _groups, _missing, _same_length, _values, _vector
+from .frames import Cells, cells_of, check, is_plain, names_of, texts
 from .statement import PrivacyStatement
 
 if TYPE_CHECKING:
@@ -120,7 +122,7 @@ class RunResult:
         rows = [_figures(record) for record in self.records]
         return pandas.DataFrame(rows).set_index("round") if rows else pandas.DataFrame()
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike, *, unknown: str = "ignore") -> NDArray[Any]:
         """The class of each row, or values in their own unit.
 
         `X` has the features of the training in the same unit: rows are prepared as in training. The
@@ -128,12 +130,20 @@ class RunResult:
         array are in the order of the training. Classes are as in `y` of a `Federation` from arrays,
         and texts elsewhere.
 
+        Parameters
+        ----------
+        X : array of shape (rows, features), or DataFrame
+            New rows. A DataFrame may have texts, times and gaps where the training had them.
+        unknown : {"ignore", "error"}
+            What becomes of a category that the model was not trained with: by default it counts as
+            none of the known ones, and a warning counts such rows.
+
         Raises
         ------
         ValueError
             For a column that is missing, or another number of columns.
         """
-        classes, figures = self._predict(X)
+        classes, figures = self._predict(X, unknown)
         if len(classes) == 0:
             return figures[:, 0] if figures.shape[1:] == (1,) else figures
         labels = self._labels
@@ -143,7 +153,12 @@ class RunResult:
         return predicted
 
     def evaluate(
-        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        *,
+        unknown: str = "ignore",
     ) -> dict[str, Any]:
         """How good the model is on rows with known targets: the figures of ``smolfed evaluate``.
 
@@ -155,6 +170,8 @@ class RunResult:
             The class of each row, or its value in its own unit.
         groups : array of shape (rows,), optional
             The device of each row. The figures of each device are then in ``devices``, by its name.
+        unknown : {"ignore", "error"}
+            As of `predict`.
 
         Returns
         -------
@@ -172,28 +189,47 @@ class RunResult:
         -----
         Epsilon does not cover figures on private rows.
         """
-        rows, targets = self._rows(X), _vector(y, "y")
-        _same_length("y", len(targets), len(rows))
-        figures = self._assess(rows, targets)
-        if groups is not None:
-            codes, names = _devices(_groups(groups, len(rows)))
-            figures["devices"] = {
-                name: self._assess(rows[codes == code], targets[codes == code])
-                for code, name in enumerate(names)
-            }
-        return figures
-
-    def _assess(self, rows: NDArray[Any], targets: NDArray[Any]) -> dict[str, Any]:
+        is_refused, cells = _is_refused(unknown), self._cells(X)
+        rows = self._rows(X) if cells is None else cells
+        targets = _vector(y, "y")
+        count = len(rows) if cells is None else len(cells[0][1])
+        _same_length("y", len(targets), count)
         missing = _missing(targets)
         if missing:
             raise ValueError(f"y has {missing} missing values, but every row needs its target")
-        if self.classes:
-            labels = [str(label) for label in targets.tolist()]
-            text = self._whole().assess(rows, labels, None)
-        else:
-            text = self._whole().assess(rows, None, _values(targets))
-        figures: dict[str, Any] = json.loads(text)
+        figures = self._assess(rows, targets, np.arange(count), is_refused)
+        _warn_of_unknown(figures.pop("unknown_rows"))
+        if groups is not None:
+            codes, names = _devices(_groups(groups, count))
+            figures["devices"] = {}
+            for code, name in enumerate(names):
+                found = self._assess(rows, targets, np.flatnonzero(codes == code), is_refused)
+                del found["unknown_rows"]
+                figures["devices"][name] = found
         return figures
+
+    def _assess(
+        self,
+        rows: NDArray[Any] | Cells,
+        targets: NDArray[Any],
+        chosen: NDArray[np.intp],
+        is_refused: bool,
+    ) -> dict[str, Any]:
+        """The figures of some rows."""
+        model, targets, unknown_rows = self._whole(), targets[chosen], 0
+        if isinstance(rows, list):
+            name = "target"
+            while name in dict(rows):
+                name += "_"
+            columns = [(column, [cells[at] for at in chosen]) for column, cells in rows]
+            columns.append((name, texts(targets.tolist())))
+            text, unknown_rows = model.assess_frame(columns, name, is_refused)
+        elif self.classes:
+            labels = [str(label) for label in targets.tolist()]
+            text = model.assess(rows[chosen], labels, None)
+        else:
+            text = model.assess(rows[chosen], None, _values(targets))
+        return {**json.loads(text), "unknown_rows": unknown_rows}
 
     def export(self, path: str | os.PathLike[str], format: str | None = None) -> None:
         """Writes the model with its preprocessing for other programs, as ``smolfed export`` does.
@@ -223,11 +259,11 @@ class RunResult:
         with open(path, "wb") as file:
             file.write(content)
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probabilities of the classes; shape (rows, classes)."""
+    def predict_proba(self, X: ArrayLike, *, unknown: str = "ignore") -> NDArray[np.float64]:
+        """Probabilities of the classes; shape (rows, classes). Parameters as of `predict`."""
         if not self.classes:
             raise ValueError("the model predicts no classes")
-        return self._predict(X)[1]
+        return self._predict(X, unknown)[1]
 
     @property
     def classes(self) -> list[str]:
@@ -235,14 +271,38 @@ class RunResult:
         target = json.loads(self._whole().preprocessing).get("target", {})
         return list(target.get("classes", []))
 
-    def _predict(self, X: ArrayLike) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
-        return self._whole().predict(self._rows(X))
+    def _predict(
+        self, X: ArrayLike, unknown: str
+    ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
+        is_refused, cells = _is_refused(unknown), self._cells(X)
+        if cells is None:
+            return self._whole().predict(self._rows(X))
+        found, unknown_rows = self._whole().predict_frame(cells, is_refused)
+        _warn_of_unknown(unknown_rows)
+        return found
 
     def _rows(self, X: ArrayLike) -> NDArray[Any]:
         """The features in the order of the training."""
-        columns = json.loads(self._whole().preprocessing).get("columns", [])
-        names = [column.get("name") for column in columns]
-        return _features(_in_order(X, names))[0]
+        return _features(_in_order(X, self._names("columns")))[0]
+
+    def _cells(self, X: Any) -> Cells | None:
+        """The columns of a DataFrame as cells, where it or the model has more than numbers."""
+        if getattr(X, "columns", None) is None:
+            return None
+        encoded = self._names("cells")
+        names = [str(name) for name in encoded or self._names("columns") if name is not None]
+        columns = names_of(X)
+        if not encoded:
+            if not names or not set(names) <= set(columns):
+                return None
+            if all(is_plain(X[columns[name]].to_numpy()) for name in names):
+                return None
+        return cells_of(X, names)
+
+    def _names(self, kind: str) -> list[str | None]:
+        """The names of what the model reads: of its columns of numbers, or of those of a table."""
+        columns = json.loads(self._whole().preprocessing).get(kind, [])
+        return [column.get("name") for column in columns]
 
     def _whole(self) -> _native.Model:
         model = self._outcome.model
@@ -274,6 +334,21 @@ class RunResult:
         return f"<p>{rounds} rounds of {self.devices} devices: {figure}.</p>{said}"
 
 
+def _is_refused(unknown: str) -> bool:
+    if unknown not in ("ignore", "error"):
+        raise ValueError(f'`unknown` is {unknown!r}: it must be "ignore" or "error"')
+    return unknown == "error"
+
+
+def _warn_of_unknown(rows: int) -> None:
+    if rows:
+        warnings.warn(
+            f"{rows} rows have a category that the model was not trained with: they count as none "
+            'of the known ones (unknown="error" refuses them)',
+            stacklevel=4,
+        )
+
+
 def _figures(record: dict[str, Any], above: str = "") -> dict[str, Any]:
     """All numbers of a record by their dotted names."""
     flat: dict[str, Any] = {}
@@ -295,8 +370,5 @@ def _in_order(X: Any, names: list[str | None]) -> Any:
     if found is None or not names or None in names:
         return X
     columns = {str(name): name for name in found}
-    for name in names:
-        if name not in columns:
-            listed = ", ".join(columns)
-            raise ValueError(f"there is no column `{name}`; the columns are {listed}")
+    check(columns, [str(name) for name in names])
     return X[[columns[str(name)] for name in names]]

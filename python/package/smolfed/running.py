@@ -206,7 +206,7 @@ def complete(
 
 def _with_data(
     described: Any, changes: dict[str, Any], data: Federation
-) -> tuple[Any, dict[str, Any] | None]:
+) -> tuple[Any, dict[str, Any] | _native.Table | None]:
     """The experiment on these devices."""
     table = data.data_table
     if isinstance(described, dict):

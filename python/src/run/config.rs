@@ -79,6 +79,14 @@ pub(crate) fn load(
     Config::parse(&text, "the experiment", &changes).map_err(config_error)
 }
 
+/// A dictionary as a table of TOML.
+///
+/// # Errors
+/// `TypeError` for what has no form in TOML.
+pub(crate) fn toml_table(dictionary: &Bound<'_, PyDict>) -> PyResult<Table> {
+    table("", dictionary)
+}
+
 fn table(above: &str, dictionary: &Bound<'_, PyDict>) -> PyResult<Table> {
     let mut table = Table::new();
     for (key, value) in dictionary.iter() {

@@ -24,7 +24,7 @@ use super::config::load;
 use super::outcome::Outcome;
 use super::step::{Failure, own};
 use crate::error::{run_error, value_error};
-use crate::samples::Samples;
+use crate::samples::Source;
 
 /// How often the thread that called looks for signals.
 const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(20);
@@ -40,7 +40,7 @@ pub(crate) struct Job<'py> {
     /// A path or a dictionary; of a run directory that is resumed, its path.
     experiment: Bound<'py, PyAny>,
     overrides: Bound<'py, PyDict>,
-    samples: Option<Samples<'py>>,
+    samples: Option<Source<'py>>,
     out: Option<PathBuf>,
     resume: bool,
     threads: Option<usize>,
@@ -66,9 +66,7 @@ pub(crate) fn run_job(py: Python<'_>, job: Job<'_>) -> PyResult<(Outcome, Vec<St
         )));
     }
     let (config, folders, dir) = place(&job)?;
-    let data = job.samples.as_ref().map(Samples::dataset).transpose()?;
-    let test_rows = job.samples.as_ref().map_or(0, |samples| samples.test_rows);
-    let data = data.map(|data| (data, test_rows));
+    let data = job.samples.as_ref().map(Source::dataset).transpose()?;
     let (mut experiment, federation) = py
         .detach(|| prepare(config, data, &folders))
         .map_err(run_error)?;

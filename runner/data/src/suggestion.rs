@@ -57,6 +57,8 @@ pub struct Choices {
     pub device_column: Option<String>,
     /// What the label is.
     pub task: Option<TaskKind>,
+    /// Whether no column names devices, so that none is taken for one by its name.
+    pub has_no_devices: bool,
     /// Columns to leave out.
     pub ignore: Vec<String>,
 }
@@ -192,6 +194,7 @@ impl Suggestion {
         let label = label(profile, choices)?;
         let device = match &choices.device_column {
             Some(name) => Some(named(profile, name, "--device-column")?),
+            None if choices.has_no_devices => None,
             None => guessed_device(profile, label),
         };
         for name in &choices.ignore {

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | what formats have in common | [`reader`], `rows` |
 //! | the formats | `format`, `delimited`, `json_lines`, `arff`, `parquet` |
+//! | tables of a program | [`frame`] |
 //! | bytes as text | `text` |
 //! | which column means what | [`columns`] |
 //! | cells of a column as features | [`column`](super::column) |
@@ -17,6 +18,7 @@ pub mod columns;
 mod delimited;
 mod error;
 mod format;
+pub mod frame;
 mod json_lines;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -44,6 +46,7 @@ pub use crate::wording::listed;
 pub use columns::Columns;
 pub use error::TableError;
 pub use format::TableFormat;
+use frame::Frame;
 use reader::{Cells, Reader, Row, shortened};
 
 /// Most numbers that are taken for classes where the configuration does not say what labels are.
@@ -108,14 +111,7 @@ impl KnownLabels {
 /// # Errors
 /// [`TableError`] with the line and column.
 pub fn parse(format: TableFormat, bytes: &[u8], columns: &Columns) -> Result<Table, TableError> {
-    let rows = Reader::new(format, bytes)?;
-    let roles = Roles::new(rows.header(), columns, |at| rows.usual_encoding(at))?;
-    let table = Table::read(rows, &roles, columns)?;
-    match &table.labels {
-        Labels::Classes(names) if columns.task.is_none() => check_classes(names, &columns.label)?,
-        _ => {}
-    }
-    Ok(table)
+    Table::of_rows(Reader::new(format, bytes)?, columns)
 }
 
 /// Refuses labels that are likely to be measured: numbers with a fraction, or too many of them.
@@ -136,6 +132,26 @@ fn check_classes(names: &Vocabulary, column: &str) -> Result<(), TableError> {
 }
 
 impl Table {
+    /// Reads a table that a program has in memory, as [`parse`] does a file.
+    ///
+    /// # Errors
+    /// [`TableError`] with the row and column.
+    pub fn of_frame(frame: &Frame, columns: &Columns) -> Result<Self, TableError> {
+        Self::of_rows(Reader::of_frame(frame), columns)
+    }
+
+    fn of_rows(rows: Reader, columns: &Columns) -> Result<Self, TableError> {
+        let roles = Roles::new(rows.header(), columns, |at| rows.usual_encoding(at))?;
+        let table = Self::read(rows, &roles, columns)?;
+        match &table.labels {
+            Labels::Classes(names) if columns.task.is_none() => {
+                check_classes(names, &columns.label)?;
+            }
+            _ => {}
+        }
+        Ok(table)
+    }
+
     /// Parses more rows, such as the test part, whose columns are found by their names.
     ///
     /// # Errors

@@ -148,6 +148,7 @@ impl Args {
         Choices {
             label: self.label.clone().or_else(|| text("label")),
             device_column: self.device_column.clone().or_else(|| text("device_column")),
+            has_no_devices: false,
             task: self.task.or_else(task),
             ignore,
         }

@@ -170,6 +170,7 @@ stored_keys! {
         classes: ClassList,
         unknown_labels: UnknownLabels,
         classes_are_public: bool,
+        categories_are_public: bool,
         axes: Vec<usize>,
         maximum: f32,
     }

@@ -59,6 +59,10 @@ pub struct MemoryConfig {
     /// The classes; `None` for those that the program found in its samples.
     #[serde(flatten)]
     pub classes: Option<Classes>,
+    /// Whether the user confirms categories of columns that the program read from rows; `None` for
+    /// those that never were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub categories_are_public: Option<bool>,
     /// Lengths of the axes of a row that is a grid.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub axes: Vec<usize>,
@@ -241,6 +245,7 @@ impl StoredSet {
         let classes = self.classes().and_then(|classes| classes.are_public);
         let categories = match self {
             Self::Table(table) => table.columns.categories_are_public,
+            Self::Memory(memory) => memory.categories_are_public,
             _ => None,
         };
         let lists = [(List::Classes, classes), (List::Categories, categories)];

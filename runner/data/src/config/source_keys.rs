@@ -158,6 +158,7 @@ impl MemoryKeys {
         Ok(StoredSet::Memory(MemoryConfig {
             task: task.unwrap_or(TaskKind::Classification),
             classes: classes_of(task, self.class_keys())?,
+            categories_are_public: self.categories_are_public.take(),
             axes: self.axes.take().unwrap_or_default(),
             maximum: checked_maximum(self.maximum.take())?,
         }))

@@ -37,7 +37,7 @@ impl SharedKeys {
             false => None,
         };
         let missing = match set {
-            StoredSet::Table(_) => self.missing.take(),
+            StoredSet::Table(_) | StoredSet::Memory(_) => self.missing.take(),
             _ => None,
         };
         let scale = self.scale(&set)?;

@@ -89,7 +89,12 @@ impl<'a> Stored<'a> {
             _ => None,
         };
         let is_dealt = stored.dealing != Dealing::Natural;
-        let is_table = matches!(stored.set, StoredSet::Table(_));
+        let writes_missing = match stored.set {
+            StoredSet::Table(_) => true,
+            // Only tables in memory have missing values.
+            StoredSet::Memory(_) => stored.missing != Missing::default(),
+            _ => false,
+        };
         let target_scale = || stored.target_scale.clone().into();
         Self {
             set: &stored.set,
@@ -100,7 +105,7 @@ impl<'a> Stored<'a> {
             test: (!stored.set.gives_test()).then_some(test),
             device_validation: is_dealt.then_some(stored.device_validation),
             device_test: is_dealt.then_some(stored.device_test),
-            missing: is_table.then_some(&stored.missing),
+            missing: writes_missing.then_some(&stored.missing),
             noise: private.map(|private| private.noise),
             scale: NameOr::of(&stored.scale),
             bounds: private.and_then(|private| private.bounds.as_ref()),

@@ -70,7 +70,7 @@ fn described(data: Dataset, memory: &MemoryConfig) -> Result<Dataset, DatasetErr
 mod tests {
     use super::*;
     use crate::dataset::{Groups, Targets};
-    use crate::reads::Read;
+    use crate::reads::{List, Read};
     use crate::{DataFolders, DeviceBuffer};
 
     fn samples() -> Dataset {
@@ -111,6 +111,21 @@ mod tests {
         assert_eq!(federation.reads(), [Read::Classes]);
         let again: DataConfig = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();
         assert_eq!(again, config);
+    }
+
+    #[test]
+    fn categories_of_rows_are_read_until_they_are_confirmed() {
+        let reads = |confirmation: &str| {
+            let config = config(&format!("test = 0\nclasses = 2\n{confirmation}"));
+            let again: DataConfig = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();
+            assert_eq!(again, config);
+            let federation = Federation::of_samples(grouped(), 0, &config, 1).unwrap();
+            federation.reads().to_vec()
+        };
+        assert_eq!(reads(""), []);
+        assert_eq!(reads("categories_are_public = true"), []);
+        let found = reads("categories_are_public = false");
+        assert_eq!(found, [Read::List(List::Categories)]);
     }
 
     #[test]

@@ -10,6 +10,16 @@ use crate::missing_feature::MissingFeature;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
+    /// Columns of a program that are not of one table.
+    #[error("the column `{column}` has {found} cells, but the first one has {expected}")]
+    Columns {
+        /// The column.
+        column: String,
+        /// Its cells.
+        found: usize,
+        /// Cells of the first column.
+        expected: usize,
+    },
     /// This program was compiled without the format.
     #[error(transparent)]
     Missing(MissingFeature),

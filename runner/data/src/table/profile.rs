@@ -11,6 +11,8 @@ use serde::Serialize;
 use super::columns::is_unnamed;
 use super::error::TableError;
 use super::format::{TableFormat, open};
+use super::frame::Frame;
+use super::rows::Rows;
 use crate::column::cell::{Notation, is_missing, truth};
 use crate::column::name::name_of;
 use crate::column::place::Place;
@@ -101,7 +103,18 @@ impl Profile {
     /// # Errors
     /// [`TableError`] if it is malformed.
     pub fn new(format: TableFormat, bytes: &[u8]) -> Result<Self, TableError> {
-        let mut rows = open(format, bytes)?;
+        Self::of_rows(open(format, bytes)?)
+    }
+
+    /// Reads a table that a program has in memory.
+    ///
+    /// # Errors
+    /// [`TableError::NoHeader`] without columns.
+    pub fn of_frame(frame: &Frame) -> Result<Self, TableError> {
+        Self::of_rows(frame.rows())
+    }
+
+    fn of_rows(mut rows: Box<dyn Rows>) -> Result<Self, TableError> {
         let header = rows.header().clone();
         if header.iter().all(str::is_empty) {
             return Err(TableError::NoHeader);

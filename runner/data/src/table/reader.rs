@@ -5,6 +5,7 @@ use csv::StringRecord;
 use super::columns::place_of;
 use super::error::TableError;
 use super::format::{self, TableFormat};
+use super::frame::Frame;
 use super::rows::Rows;
 use crate::column::cell::{Notation, is_missing};
 use crate::column::error::CellError;
@@ -29,14 +30,23 @@ impl Reader {
     /// # Errors
     /// [`TableError`] if the file has no such format.
     pub fn new(format: TableFormat, bytes: &[u8]) -> Result<Self, TableError> {
-        let rows = format::open(format, bytes)?;
-        Ok(Self {
+        Ok(Self::of_rows(format::open(format, bytes)?))
+    }
+
+    /// Of a table that a program has in memory.
+    #[must_use]
+    pub fn of_frame(frame: &Frame) -> Self {
+        Self::of_rows(frame.rows())
+    }
+
+    fn of_rows(rows: Box<dyn Rows>) -> Self {
+        Self {
             header: rows.header().clone(),
             record: StringRecord::new(),
             notation: Notation::new(rows.has_decimal_commas()),
             ahead: None,
             rows,
-        })
+        }
     }
 
     /// Of delimited text without a header line: its columns are called 1, 2, 3 and so on.

@@ -20,6 +20,8 @@ use smolfed_data::dataset::{Dataset, DatasetView, Targets};
 use smolfed_data::error::DataError;
 use smolfed_data::files;
 use smolfed_data::table::TableFormat;
+use smolfed_data::table::frame::Frame;
+use smolfed_data::table::reader::Reader;
 use smolfed_engine::preprocessing::{Preprocessing, Target};
 use table::Table;
 
@@ -123,6 +125,32 @@ impl<'a> Input<'a> {
             origin,
             preprocessing,
             kind,
+            done: 0,
+        })
+    }
+
+    /// A table that a program has in memory, which errors call `origin`.
+    ///
+    /// # Errors
+    /// [`InferenceError`] if it does not have the model's columns, or if the model reads texts or
+    /// windows of recordings.
+    pub fn of_frame(
+        frame: &Frame,
+        origin: &str,
+        preprocessing: &'a Preprocessing,
+        options: Options<'a>,
+    ) -> Result<Self, InferenceError> {
+        if preprocessing.text.is_some() || preprocessing.window.is_some() {
+            return Err(InferenceError::NoPrediction(
+                "the model reads texts or windows of recordings: `smolfed predict` takes files of \
+                 these",
+            ));
+        }
+        let table = Table::of_reader(Reader::of_frame(frame), origin, preprocessing, options)?;
+        Ok(Self {
+            origin: origin.to_owned(),
+            preprocessing,
+            kind: Kind::Table(Box::new(table)),
             done: 0,
         })
     }

@@ -224,6 +224,7 @@ impl Args {
         Choices {
             label: self.value_of("label"),
             device_column: self.value_of("device_column"),
+            has_no_devices: false,
             task: self.value_of("task"),
             ignore: self.value_of("ignore").unwrap_or_default(),
         }

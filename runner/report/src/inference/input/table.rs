@@ -39,7 +39,21 @@ impl<'a> Table<'a> {
         preprocessing: &'a Preprocessing,
         options: Options<'a>,
     ) -> Result<Self, InferenceError> {
-        let rows = open(bytes, origin, options)?;
+        Self::of_reader(
+            open(bytes, origin, options)?,
+            origin,
+            preprocessing,
+            options,
+        )
+    }
+
+    /// Of a table that has been opened.
+    pub(super) fn of_reader(
+        rows: Reader,
+        origin: &str,
+        preprocessing: &'a Preprocessing,
+        options: Options<'a>,
+    ) -> Result<Self, InferenceError> {
         let header = rows.header();
         let (id, label) = roles(header, origin, preprocessing, options)?;
         let cells = match (preprocessing.cells(), options.has_header) {

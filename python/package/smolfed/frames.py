@@ -1,0 +1,81 @@
+"""Columns of pandas and polars: numbers, and any others as the cells of a table file."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Cells = list[tuple[str, list[str]]]
+"""Columns by their names, each with its cells as text: an empty one is missing."""
+
+
+def names_of(frame: Any) -> dict[str, Any]:
+    """The columns by their names as text, which may be numbers."""
+    columns = {str(name): name for name in frame.columns}
+    if len(columns) < len(frame.columns):
+        names = [str(name) for name in frame.columns]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"two columns are called `{twice}`: give each its own name")
+    return columns
+
+
+def is_plain(column: NDArray[Any]) -> bool:
+    """Whether a column has numbers alone, and none of them is missing."""
+    return column.dtype.kind in "iub" or (
+        column.dtype.kind == "f" and not bool(np.isnan(column).any())
+    )
+
+
+def cells_of(frame: Any, names: Sequence[str]) -> Cells:
+    """These columns as text.
+
+    Raises
+    ------
+    ValueError
+        For a column that is missing.
+    """
+    columns = names_of(frame)
+    check(columns, names)
+    return [(name, texts(frame[columns[name]].to_list())) for name in names]
+
+
+def check(columns: Sequence[str] | dict[str, Any], names: Sequence[str]) -> None:
+    """Refuses names of which there is no column."""
+    for name in names:
+        if name not in columns:
+            listed = ", ".join(columns)
+            raise ValueError(f"there is no column `{name}`; the columns are {listed}")
+
+
+def categories_of(column: Any) -> list[str] | None:
+    """The categories of a column whose type declares them."""
+    declared = getattr(column.dtype, "categories", None)
+    return None if declared is None else texts(list(declared))
+
+
+def texts(values: Sequence[Any]) -> list[str]:
+    """Values as the cells of a file."""
+    return [_text(value) for value in values]
+
+
+def _text(value: Any) -> str:
+    if is_missing(value):
+        return ""
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(" ")
+    # Their shortest texts give the same numbers again.
+    return repr(float(value)) if isinstance(value, (float, np.floating)) else str(value)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, or the NA of pandas."""
+    try:
+        # NaN alone differs from itself.
+        return value is None or bool(value != value)
+    except TypeError:
+        # Whether NA differs from itself is NA.
+        return True
