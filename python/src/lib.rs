@@ -9,6 +9,7 @@
 //! | `accounting/` | events, accountants, calibration, trade-off curves, strategies, ledgers |
 //! | `samples.rs` | arrays of NumPy as samples of devices |
 //! | `frame.rs` | tables of pandas and polars as samples |
+//! | `proposal.rs` | what `smolfed init` proposes, and experiments as text |
 //! | `run/` | experiments, runs and what they leave |
 //! | `model.rs` | trained models and their predictions |
 //! | `aggregate.rs` | the integer path for coordinators in Python |
@@ -19,6 +20,7 @@ mod aggregate;
 mod error;
 mod frame;
 mod model;
+mod proposal;
 mod run;
 mod samples;
 
@@ -49,6 +51,8 @@ mod _native {
     use crate::frame::{FrameTable, read_frame};
     #[pymodule_export]
     use crate::model::Model;
+    #[pymodule_export]
+    use crate::proposal::{propose, propose_frame, read_toml};
     #[pymodule_export]
     use crate::run::{Outcome, complete, load, run_job, suggested};
 

@@ -35,7 +35,8 @@
 //! | [`fleet`] | [`smolfed_fleet`] | real devices: coordinator, helper, transports |
 //! | [`report`], [`runs`], [`sweep`] | [`smolfed_report`] | pages about runs; many runs |
 //! | [`inference`] | [`smolfed_report`] | models in use |
-//! | [`starter`] | | an experiment file for some data |
+//! | [`subject`] | | what a name or a path leads to |
+//! | [`starter`], [`proposal`] | | an experiment file for some data |
 //! | [`cli`] | | the command line |
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
@@ -63,4 +64,6 @@ mod connect;
 mod launch;
 #[cfg(feature = "mpi")]
 mod mpi;
+pub mod proposal;
 pub mod starter;
+pub mod subject;

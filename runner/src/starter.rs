@@ -18,6 +18,9 @@ use smolfed_engine::suggested::{BATCH_SIZE, FEW_DEVICES, Suggested, norm_bound};
 const ROWS_PER_DEVICE: usize = 10;
 const DEALT_DEVICES: std::ops::RangeInclusive<usize> = 2..=1000;
 
+/// About the means that stand for missing values.
+const MISSING: &str = "no epsilon covers it: a constant, such as 0, reads no rows";
+
 /// Columns of a line.
 const WIDTH: usize = 96;
 
@@ -48,23 +51,50 @@ impl DataSection {
         lines.key("source", quoted(format.name()), &about);
         lines.key("path", quoted(path), "");
         lines.key("label", quoted(&suggestion.label), "the column to predict");
-        let task = match suggestion.task {
-            TaskKind::Classification => "classification",
-            TaskKind::Regression => "regression",
-        };
-        lines.key("task", quoted(task), &suggestion.task_reason);
-        if let Some(classes) = &suggestion.classes {
-            lines.key("classes", list(classes), "read from the rows");
-            lines.unconfirmed(List::Classes);
-        }
+        lines.task(suggestion);
         let notes = lines.devices(profile, suggestion);
         lines.ignored(suggestion);
         if suggestion.has_missing {
-            let about = "no epsilon covers it: a constant, such as 0, reads no rows";
-            lines.key("missing", quoted("mean"), about);
+            lines.key("missing", quoted("mean"), MISSING);
         }
         lines.scale(suggestion);
         lines.encodings(suggestion);
+        Self {
+            text: lines.0,
+            notes,
+        }
+    }
+
+    /// Of a table that a program has in memory, which it gives to the run again.
+    #[must_use]
+    pub fn of_frame(profile: &Profile, suggestion: &Suggestion) -> Self {
+        let mut lines = Lines::default();
+        let about = format!("given by the program: {} rows", profile.rows);
+        lines.key("source", quoted("memory"), &about);
+        lines.task(suggestion);
+        let notes = match &suggestion.device_column {
+            None => {
+                lines.devices(profile, suggestion);
+                vec![
+                    "No column names devices, so rows are dealt to simulated ones: if a column \
+                     says whose row it is, give `device`."
+                        .into(),
+                ]
+            }
+            Some(column) => {
+                let about = format!("each value of `{column}` is a device");
+                lines.key("partition", quoted("natural"), &about);
+                Vec::new()
+            }
+        };
+        if suggestion.has_missing {
+            lines.key("missing", quoted("mean"), MISSING);
+        }
+        lines.scale(suggestion);
+        let is_category = |(_, used): &(String, Use)| matches!(used, Use::Categories(_));
+        if suggestion.uses.iter().any(is_category) {
+            lines.unconfirmed(List::Categories);
+        }
         Self {
             text: lines.0,
             notes,
@@ -89,7 +119,7 @@ pub fn experiment(name: &str, command: &str, data: DataSection, found: &Inspecti
     } = found.devices;
     let is_grid = !found.facts.axes.is_empty() && found.suggested.is_none();
     let size = Suggested::new(devices, Some(median as u64));
-    let mut lines = Lines::head(command, &data.notes, devices);
+    let mut lines = Lines::head(command, &data.notes, found);
     lines.key("name", quoted(name), "");
     let (method, about) = match is_grid {
         true => (
@@ -149,11 +179,24 @@ struct Lines(String);
 
 impl Lines {
     /// What a reader should know first.
-    fn head(command: &str, notes: &[String], devices: u32) -> Self {
+    fn head(command: &str, notes: &[String], found: &Inspection) -> Self {
+        let devices = found.devices.devices;
+        let is_in_memory = match &found.config.source {
+            SourceConfig::Stored(stored) => matches!(stored.set, StoredSet::Memory(_)),
+            SourceConfig::Synthetic(_) => false,
+        };
+        let how = match is_in_memory {
+            true => {
+                "To train: smolfed.run(EXPERIMENT, data=FEDERATION), with the `Federation` of the \
+                 same frame."
+            }
+            false => {
+                "To train: smolfed run FILE. To see the complete file, and what it would cost: \
+                 smolfed run FILE --dry-run."
+            }
+        };
         let mut text = commented(&format!(
-            "Written by `{command}`. To train: smolfed run FILE. To see the complete file, and \
-             what it would cost: smolfed run FILE --dry-run. The keys: docs/experiments.md, \
-             docs/data.md."
+            "Written by `{command}`. {how} The keys: docs/experiments.md, docs/data.md."
         ));
         notes.iter().for_each(|note| text += &commented(note));
         if devices < FEW_DEVICES {
@@ -166,6 +209,19 @@ impl Lines {
         Self(text + "\n")
     }
 
+    /// What is predicted.
+    fn task(&mut self, suggestion: &Suggestion) {
+        let task = match suggestion.task {
+            TaskKind::Classification => "classification",
+            TaskKind::Regression => "regression",
+        };
+        self.key("task", quoted(task), &suggestion.task_reason);
+        if let Some(classes) = &suggestion.classes {
+            self.key("classes", list(classes), "read from the rows");
+            self.unconfirmed(List::Classes);
+        }
+    }
+
     fn table(&mut self, name: &str) {
         self.0 += &format!("\n[{name}]\n");
     }
@@ -176,7 +232,11 @@ impl Lines {
         let SourceConfig::Stored(stored) = &found.config.source else {
             return false;
         };
-        if matches!(stored.set, StoredSet::Table(_) | StoredSet::Text(_)) {
+        // The table of columns, in a file or in memory, has its keys already.
+        if matches!(
+            stored.set,
+            StoredSet::Table(_) | StoredSet::Text(_) | StoredSet::Memory(_)
+        ) {
             return false;
         }
         if let TargetFacts::Classes(classes) = &found.facts.targets

@@ -4,6 +4,7 @@
 `accounting`                                   what releases cost: events, accountants, calibration
 `run`, `resume`                                train simulated devices; the result with its
                                                privacy statement
+`init`                                         an experiment for your own data
 `load`                                         the result of a run from its directory
 `Federation`                                   devices with their samples, from arrays or tables
 `FederatedClassifier`, `FederatedRegressor`    estimators of scikit-learn
@@ -29,7 +30,7 @@ from . import accounting
 from ._native import VERSION as __version__
 from .federation import Federation
 from .result import RunResult
-from .running import PrivacyWarning, complete, load, resume, run
+from .running import PrivacyWarning, complete, init, load, resume, run
 from .statement import PrivacyStatement
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ __all__ = [
     "__version__",
     "accounting",
     "complete",
+    "init",
     "load",
     "resume",
     "run",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from . import _native
 from .federation import Federation
+from .frames import cells_of, names_of
 from .result import RunResult
 
 Tensors = dict[str, NDArray[np.float32]]
@@ -48,9 +49,10 @@ def run(
 
     Parameters
     ----------
-    experiment : dict or path, optional
-        An experiment file, or the same as a dictionary. By default the built-in experiment, or,
-        with `data`, DP-Fed with 30 rounds, whose ``cohort`` and ``privacy`` must be given.
+    experiment : dict, path or text, optional
+        An experiment file, the same as a dictionary, or its text, of more than one line. By default
+        the built-in experiment, or, with `data`, DP-Fed with 30 rounds, whose ``cohort`` and
+        ``privacy`` must be given.
     data : Federation, optional
         The devices, in the place of the experiment's ``data.source``; other keys of its ``data``
         apply.
@@ -109,10 +111,10 @@ def run(
     described: Any
     if experiment is None and data is None:
         described = None
-    elif experiment is None or isinstance(experiment, Mapping):
-        described = {**(_DEFAULTS if data is not None else {}), **(experiment or {})}
     else:
-        described = os.fspath(experiment)
+        described = _described({} if experiment is None else experiment)
+        if isinstance(described, dict):
+            described = {**(_DEFAULTS if data is not None else {}), **described}
     samples = None
     if data is not None:
         described, samples = _with_data(described, changes, data)
@@ -184,6 +186,66 @@ def load(directory: str | os.PathLike[str]) -> RunResult:
     return RunResult(_native.load(os.fspath(directory)))
 
 
+def init(
+    data: Any,
+    *,
+    label: str | None = None,
+    device: str | None = None,
+    task: str | None = None,
+    ignore: Sequence[str] = (),
+) -> str:
+    """An experiment for your data, as ``smolfed init`` proposes it: a text with comments.
+
+    `run` takes the text as it is, or a file with it. For a DataFrame it needs
+    ``data=Federation.from_pandas(frame, ..)`` of the same frame as well.
+
+    Parameters
+    ----------
+    data : path, name of a known data set, or DataFrame of pandas or polars
+        What the devices have.
+    label : str, optional
+        The column to predict; by default one that is called label, class, target, y or outcome.
+    device : str, optional
+        The column that says whose row it is; by default one that is called user, phone, patient or
+        the like.
+    task : {"classification", "regression"}, optional
+        By default regression if labels are many different numbers.
+    ignore : sequence of str
+        Columns to leave out.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is neither such a file nor such a data set.
+    ValueError
+        For data that nothing can be learned from.
+
+    Warns
+    -----
+    UserWarning
+        For columns that are left out, and signs that are left out of numbers.
+
+    Examples
+    --------
+    >>> import smolfed
+    >>> text = smolfed.init("digits")
+    >>> smolfed.run(text, overrides={"rounds": 2}).statement.rounds
+    2
+    """
+    said = {"label": label, "device": device, "task": task, "ignore": list(ignore)}
+    given = ", ".join(f"{name}={value!r}" for name, value in said.items() if value)
+    if getattr(data, "columns", None) is not None:
+        said["command"] = f"smolfed.init(frame, {given})" if given else "smolfed.init(frame)"
+        text, remarks = _native.propose_frame(cells_of(data, list(names_of(data))), said)
+    else:
+        path = os.fspath(data)
+        said["command"] = f"smolfed.init({path!r}, {given})" if given else f"smolfed.init({path!r})"
+        text, remarks = _native.propose(path, said)
+    for sentence in remarks:
+        warnings.warn(sentence, stacklevel=2)
+    return text
+
+
 def complete(
     experiment: Mapping[str, Any] | str | os.PathLike[str],
     *,
@@ -200,8 +262,16 @@ def complete(
     >>> "evaluate_every = 1" in text
     True
     """
-    described = dict(experiment) if isinstance(experiment, Mapping) else os.fspath(experiment)
-    return _native.complete(described, dict(overrides or {}))
+    return _native.complete(_described(experiment), dict(overrides or {}))
+
+
+def _described(experiment: Mapping[str, Any] | str | os.PathLike[str]) -> Any:
+    """An experiment as a dictionary, or the path of its file."""
+    if isinstance(experiment, Mapping):
+        return dict(experiment)
+    if isinstance(experiment, str) and "\n" in experiment:
+        return _native.read_toml(experiment)
+    return os.fspath(experiment)
 
 
 def _with_data(

@@ -211,7 +211,7 @@ impl Inspection {
     /// # Errors
     /// [`DataError`] as for a run with this configuration.
     pub fn new(config: &DataConfig, folders: &DataFolders, seed: u64) -> Result<Self, DataError> {
-        let (mut facts, federation) = match &config.source {
+        let (facts, federation) = match &config.source {
             SourceConfig::Stored(stored) => {
                 let loaded = source::load(&stored.set, folders)?;
                 let samples = loaded.data.len() as u64;
@@ -231,14 +231,29 @@ impl Inspection {
                 (facts, Federation::new(config, folders, seed)?)
             }
         };
+        Ok(Self::of(facts, &federation, config))
+    }
+
+    /// Looks at samples that a program has, with `source = "memory"`.
+    ///
+    /// # Errors
+    /// [`DataError`] as for a run with this configuration.
+    pub fn of_samples(data: Dataset, config: &DataConfig, seed: u64) -> Result<Self, DataError> {
+        let samples = data.len() as u64;
+        let facts = Facts::of(&data, "the samples in memory".to_owned(), samples);
+        let federation = Federation::of_samples(data, 0, config, seed)?;
+        Ok(Self::of(facts, &federation, config))
+    }
+
+    fn of(mut facts: Facts, federation: &Federation, config: &DataConfig) -> Self {
         facts.example.text = text(config, &facts.example.features);
-        let computed = ComputedFeatures::new(config, &federation, &facts.example.features);
+        let computed = ComputedFeatures::new(config, federation, &facts.example.features);
         let suggested = match (&config.source, &computed) {
             (SourceConfig::Stored(_), None) => FeatureKind::suggested(&facts.axes, facts.maximum),
             _ => None,
         };
         let reads = federation.reads().iter();
-        Ok(Self {
+        Self {
             computed,
             suggested: suggested.as_ref().map(FeaturesTable::from),
             reads: reads.map(|read| PrivateRead::new(*read, &facts)).collect(),
@@ -247,12 +262,12 @@ impl Inspection {
             small_devices: federation.small_devices(),
             remarks: federation.remarks().to_vec(),
             facts,
-            devices: DeviceSizes::of(&federation),
+            devices: DeviceSizes::of(federation),
             validation: federation.validation().len(),
             test: federation.test().len(),
             fingerprint: format!("{:016x}", federation.fingerprint()),
             config: config.clone(),
-        })
+        }
     }
 }
 

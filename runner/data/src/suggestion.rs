@@ -3,11 +3,12 @@
 //! For `smolfed init` and `smolfed data inspect`: it follows from private rows, and whoever holds
 //! them reads it before any run does.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::dataset::TaskKind;
 use super::table::profile::{CellKind, ColumnProfile, MAX_DISTINCT, Profile};
-use super::table::{MAX_NUMERIC_CLASSES, TimePart};
+use super::table::{Columns, Encoding, MAX_NUMERIC_CLASSES, TimePart};
 use super::wording::listed;
 use crate::column::time::Time;
 use crate::spelling::similar;
@@ -251,6 +252,32 @@ impl Suggestion {
 }
 
 impl Suggestion {
+    /// The meaning of the columns, as the `[data]` table has it. The classes are those of the rows.
+    #[must_use]
+    pub fn columns(&self) -> Columns {
+        let of_kind = |(name, used): &(String, Use)| {
+            let encoding = match used {
+                Use::Categories(categories) => Encoding::Categories(categories.clone()),
+                Use::Time(parts) => Encoding::Time(parts.clone()),
+                _ => return None,
+            };
+            Some((name.clone(), encoding))
+        };
+        let encodings: BTreeMap<String, Encoding> = self.uses.iter().filter_map(of_kind).collect();
+        let ignored = self
+            .uses
+            .iter()
+            .filter(|(_, used)| matches!(used, Use::Ignored(_)));
+        Columns {
+            label: self.label.clone(),
+            device: self.device_column.clone(),
+            ignore: ignored.map(|(name, _)| name.clone()).collect(),
+            task: Some(self.task),
+            encodings,
+            ..Columns::default()
+        }
+    }
+
     /// The columns that are left out, with the reasons, in a sentence; `None` if all are used.
     #[must_use]
     pub fn left_out(&self) -> Option<String> {

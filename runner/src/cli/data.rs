@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde::Serialize;
 
+use crate::subject::SubjectError;
 use smolfed_data::catalogue::KNOWN_SETS;
 use smolfed_data::error::DataError;
 use smolfed_data::folders::DataFolders;
 use smolfed_data::inspection::Inspection;
 use smolfed_data::table::profile::Profile;
-use subject::SubjectError;
 
 /// List the data sets that are known by name, or inspect a data set.
 #[derive(Clone, Debug, clap::Args)]

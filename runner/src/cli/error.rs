@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use super::data::DataCommandError;
 use super::style::fail;
+use crate::proposal::ProposalError;
 use smolfed_accounting::AccountingError;
 use smolfed_data::DataError;
 use smolfed_engine::audit::target::TargetError;
@@ -90,6 +91,18 @@ impl From<DeviceError> for CliError {
         match error {
             DeviceError::Usage(sentence) => Self::Usage(sentence),
             DeviceError::Stopped(sentence) => Self::Stopped(sentence),
+        }
+    }
+}
+
+impl From<ProposalError> for CliError {
+    fn from(error: ProposalError) -> Self {
+        match error {
+            ProposalError::Request(sentence) => Self::Usage(sentence),
+            ProposalError::Subject(error) => Self::DataCommand(error.into()),
+            ProposalError::Data(error) => Self::Data(error),
+            ProposalError::Config(error) => Self::Config(error),
+            error @ ProposalError::Frame(_) => Self::Usage(error.to_string()),
         }
     }
 }
