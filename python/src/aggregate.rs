@@ -134,8 +134,8 @@ impl Aggregator {
         })
     }
 
-    /// The cohort of the round in progress, in ascending order: each of `devices` independently with
-    /// probability `sampling_rate`, by the sampler of simulations and fleets. The draw follows from
+    /// The cohort of the round in progress, in ascending order: each of `devices` independently
+    /// with probability `sampling_rate`, by the sampler of simulations and fleets. It follows from
     /// the root and the number of the round, so that a second call has the same devices.
     fn draw(&self, devices: u32, sampling_rate: f64) -> PyResult<Vec<u32>> {
         let rate = SamplingRate::new(sampling_rate).map_err(value_error)?;

@@ -13,7 +13,7 @@ use smolfed::starter::DataSection;
 use toml::{Table, Value};
 
 use crate::error::value_error;
-use crate::run::toml_table;
+use crate::keys;
 
 /// What errors and remarks name in the place of a file.
 pub(crate) const ORIGIN: &str = "the frame";
@@ -55,7 +55,7 @@ pub(crate) fn read_frame(
         "regression" => TaskKind::Regression,
         _ => TaskKind::Classification,
     };
-    let keys = toml_table(&reading.keys)?;
+    let keys = keys::table(&reading.keys)?;
     let choices = Choices {
         label: Some(reading.label),
         has_no_devices: reading.groups.is_none(),

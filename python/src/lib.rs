@@ -10,6 +10,7 @@
 //! | `samples.rs` | arrays of NumPy as samples of devices |
 //! | `frame.rs` | tables of pandas and polars as samples |
 //! | `proposal.rs` | what `smolfed init` proposes, and experiments as text |
+//! | `keys.rs` | keys of experiments, between dictionaries and TOML |
 //! | `run/` | experiments, runs and what they leave |
 //! | `model.rs` | trained models and their predictions |
 //! | `aggregate.rs` | the integer path for coordinators in Python |
@@ -19,6 +20,7 @@ mod accounting;
 mod aggregate;
 mod error;
 mod frame;
+mod keys;
 mod model;
 mod proposal;
 mod run;

@@ -7,7 +7,7 @@ use smolfed::data::column::Unknown;
 use smolfed::evaluation::samples::Tally;
 use smolfed::inference::assessment::assess;
 use smolfed::inference::error::InferenceError;
-use smolfed::inference::export::{self, Format};
+use smolfed::inference::export::format::{self, Format};
 use smolfed::inference::input::{Input, Options};
 use smolfed::inference::model::TrainedModel;
 use smolfed::inference::prediction::Prediction;
@@ -64,8 +64,8 @@ impl Model {
         arrays(py, found.map_err(value_error)?)
     }
 
-    /// As [`Self::predict`] for columns of cells, which are found by their names; also how many rows
-    /// have a category that the model does not know, unless these are refused.
+    /// As [`Self::predict`] for columns of cells, which are found by their names. Also says how
+    /// many rows have a category that the model does not know, unless these are refused.
     fn predict_frame<'py>(
         &self,
         py: Python<'py>,
@@ -139,14 +139,14 @@ impl Model {
 
     /// The bytes that `smolfed export` writes.
     fn export<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let format = Format::named(format).ok_or_else(|| {
+        let found = Format::named(format).ok_or_else(|| {
             let names = Format::ALL.map(|format| format!("{:?}", format.name()));
             value_error(format!(
                 "`format` is {format:?}: it must be one of {}",
                 names.join(", ")
             ))
         })?;
-        let bytes = export::encode(&self.0, format).map_err(value_error)?;
+        let bytes = format::encode(&self.0, found).map_err(value_error)?;
         Ok(PyBytes::new(py, &bytes))
     }
 }

@@ -2,16 +2,17 @@
 
 use pyo3::exceptions::{PyFileNotFoundError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 use smolfed::data::dataset::TaskKind;
 use smolfed::data::error::DataError;
 use smolfed::data::suggestion::Choices;
 use smolfed::proposal::{self, ProposalError, Request};
 use smolfed::subject::SubjectError;
-use toml::{Table, Value};
+use toml::Table;
 
 use crate::error::{config_error, value_error};
 use crate::frame::{Cells, frame, suggestion_error};
+use crate::keys::dictionary;
 
 /// What is said about the columns, in a dictionary.
 #[derive(FromPyObject)]
@@ -93,27 +94,4 @@ pub(crate) fn read_toml<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py,
         .parse()
         .map_err(|error| value_error(format!("the experiment: {error}")))?;
     dictionary(py, table)
-}
-
-fn dictionary(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
-    let keys = PyDict::new(py);
-    for (key, value) in table {
-        keys.set_item(key, object(py, value)?)?;
-    }
-    Ok(keys)
-}
-
-fn object(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
-    Ok(match value {
-        Value::String(text) => text.into_pyobject(py)?.into_any(),
-        Value::Integer(number) => number.into_pyobject(py)?.into_any(),
-        Value::Float(number) => number.into_pyobject(py)?.into_any(),
-        Value::Boolean(truth) => truth.into_pyobject(py)?.to_owned().into_any(),
-        Value::Datetime(time) => time.to_string().into_pyobject(py)?.into_any(),
-        Value::Array(items) => {
-            let items = items.into_iter().map(|item| object(py, item));
-            PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any()
-        }
-        Value::Table(table) => dictionary(py, table)?.into_any(),
-    })
 }

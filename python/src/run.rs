@@ -8,6 +8,6 @@ mod job;
 mod outcome;
 mod step;
 
-pub(crate) use config::{complete, suggested, toml_table};
+pub(crate) use config::{complete, suggested};
 pub(crate) use job::run_job;
 pub(crate) use outcome::{Outcome, load};

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::CliError;
 use super::inference::{ModelArgs, check_out, is_on_terminal, write_to};
-use smolfed_report::inference::export;
+use smolfed_report::inference::export::format;
 
 /// Write the model of a run, with its preprocessing, for programs in other languages.
 ///
@@ -40,7 +40,7 @@ enum Format {
     Npz,
 }
 
-impl From<Format> for export::Format {
+impl From<Format> for format::Format {
     fn from(format: Format) -> Self {
         match format {
             Format::CHeader => Self::CHeader,
@@ -66,6 +66,6 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
              device alone"
         );
     }
-    let bytes = export::encode(&model, args.format.into())?;
+    let bytes = format::encode(&model, args.format.into())?;
     write_to(out, |out| Ok(out.write_all(&bytes)?))
 }

@@ -7,62 +7,14 @@
 //! preprocessing.json) becomes one, within rounding, too.
 
 pub mod c_header;
+pub mod format;
 pub mod npz;
 pub mod onnx;
 
-use super::error::InferenceError;
 use super::model::TrainedModel;
 use smolfed_data::large;
 use smolfed_data::preparation::{ColumnMap, Fill};
 use smolfed_engine::tables::model::ActivationName;
-
-/// The formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// A header for C99 without dependencies, for microcontrollers.
-    CHeader,
-    /// A graph for ONNX runtimes, of operator set 13.
-    Onnx,
-    /// Arrays for NumPy.
-    Npz,
-}
-
-impl Format {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::CHeader, Self::Onnx, Self::Npz];
-
-    /// The name that options and arguments have for it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::CHeader => "c-header",
-            Self::Onnx => "onnx",
-            Self::Npz => "npz",
-        }
-    }
-
-    /// The format of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.name() == name)
-    }
-}
-
-/// The bytes of a model's file.
-///
-/// # Errors
-/// [`InferenceError::Network`] for a network of `model.layers`; [`InferenceError::Npz`] if an
-/// archive cannot be made.
-pub fn encode(model: &TrainedModel, format: Format) -> Result<Vec<u8>, InferenceError> {
-    if model.task().network().is_some() {
-        return Err(InferenceError::Network);
-    }
-    match format {
-        Format::CHeader => Ok(c_header::encode(model).into_bytes()),
-        Format::Onnx => Ok(onnx::encode(model)),
-        Format::Npz => npz::encode(model).map_err(InferenceError::Npz),
-    }
-}
 
 /// The constants of the columns, in their order.
 #[derive(Clone, Debug, Default, PartialEq)]
