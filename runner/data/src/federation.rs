@@ -472,11 +472,23 @@ impl Federation {
         }
     }
 
+    /// Numbers that a device sends for a scale that waits for them; 0 if none does.
+    #[must_use]
+    pub fn moment_count(&self) -> usize {
+        match &self.0 {
+            Kind::Stored(stored) => {
+                let private = stored.private.as_ref();
+                private.map_or(0, |private| private.length(&stored.data))
+            }
+            Kind::Generated(_) => 0,
+        }
+    }
+
     /// Writes what a device sends for a scale that waits for it: private.
     ///
     /// # Panics
     /// If `device` is not below [`device_count`](Self::device_count), or `moments` has another
-    /// length than [`PrivateScale::length`].
+    /// length than [`Self::moment_count`].
     pub fn write_moments(&self, device: u32, moments: &mut [f32]) {
         if let Kind::Stored(stored) = &self.0
             && let Some(private) = &stored.private
@@ -497,14 +509,14 @@ impl Federation {
             stored.fingerprint = Some(fingerprint);
             stored.released_moments = means.to_vec();
             let data = &mut stored.data;
-            let maps = private.scales(data.feature_count(), means, noise_std);
+            let maps = private.scales(data, means, noise_std);
             scale::apply_each(data, &maps);
             if let Some(bound) = stored.norm_bound {
                 data.shorten(bound);
             }
             for (column, map) in stored.columns.iter_mut().zip(maps) {
                 if let ColumnMap::Number(number) = column {
-                    number.then = Some(map);
+                    number.then = map;
                 }
             }
         }
@@ -670,7 +682,7 @@ impl Prepared {
         let imputed = match (&stored.missing, &stored.scale) {
             // Open until there are means under noise; the middle of the bounds until then.
             (Missing::Mean, Scale::Private(private)) => {
-                let maps = private.maps(data.feature_count(), data.maximum())?;
+                let maps = private.maps(data)?;
                 missing::fill(data, |feature| Some(maps[feature].affine.mean()));
                 None
             }

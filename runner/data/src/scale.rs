@@ -107,7 +107,7 @@ pub fn scale_features(
             let maps = constants.maps_by_channel(width, data.channels(), unit);
             apply(data, maps.map_err(of_key("scale"))?)
         }
-        Scale::Private(private) => apply(data, private.maps(width, maximum)?),
+        Scale::Private(private) => apply(data, private.maps(data)?),
         Scale::StandardiseSet => {
             let values = |row: &u32| numbers(data, *row, &indicators, 0..width);
             let map = moments(training.iter().flat_map(values));
@@ -205,8 +205,9 @@ fn map_exactly<M: PartialEq>(data: &mut Dataset, maps: &[M], apply: impl Fn(&M, 
 }
 
 /// Maps each feature of all rows, and puts 0, the mean, in the place of what is missing.
-pub(super) fn apply_each(data: &mut Dataset, maps: &[Affine]) {
-    data.features.map(maps, |map, value| map.apply(value));
+pub(super) fn apply_each(data: &mut Dataset, maps: &[Option<Affine>]) {
+    let apply = |map: &Option<Affine>, value| map.map_or(value, |map| map.apply(value));
+    data.features.map(maps, apply);
     let missing = std::mem::take(&mut data.missing);
     data.features.fill(&missing, |_| 0.0);
 }

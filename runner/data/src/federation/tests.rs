@@ -325,8 +325,8 @@ fn pixels_that_stay_bytes_have_the_bits_of_floats() {
         assert_eq!(seen(&bytes), seen(&floats), "{scale}");
         assert_eq!(bytes.fingerprint(), floats.fingerprint(), "{scale}");
         assert_eq!(bytes.beyond_bounds(), floats.beyond_bounds(), "{scale}");
-        if let Some(private) = bytes.private_scale() {
-            let means = vec![0.01; private.length(4)];
+        if bytes.private_scale().is_some() {
+            let means = vec![0.01; bytes.moment_count()];
             let scaled = [&bytes, &floats].map(|it| seen(&it.scaled_by(&means, 0.001)));
             assert_eq!(scaled[0], scaled[1]);
             assert_ne!(scaled[0], seen(&bytes));
@@ -504,8 +504,8 @@ fn a_new_row_gets_the_bits_that_it_had_in_training() {
     ] {
         let text = format!("{TABLE}devices = 1\ntest = 0\n{scale}");
         let mut federation = federation(&text, &folders, 1).unwrap();
-        if let Some(private) = federation.private_scale() {
-            let mut moments = vec![0.0; private.length(4)];
+        if federation.private_scale().is_some() {
+            let mut moments = vec![0.0; federation.moment_count()];
             federation.write_moments(0, &mut moments);
             federation = federation.scaled_by(&moments, 1e-3);
         }

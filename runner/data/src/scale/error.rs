@@ -15,6 +15,12 @@ pub enum ScaleError {
          part in a mean has none either; give `bounds = {{ min = .., max = .. }}`"
     )]
     NoBounds,
+    /// A private scale needs numbers.
+    #[error(
+        "`scale` is \"private\", but no feature is a number to scale: the 0 and 1 of categories \
+         stay as they are; set `scale = \"none\"`"
+    )]
+    NoNumbers,
     /// Constants that do not fit.
     #[error("`{key}`: {reason}")]
     Constants {

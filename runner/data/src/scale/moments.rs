@@ -4,8 +4,13 @@
 //! feature (or once for all of them) the mean m₁ of its values u and the mean m₂ of their squares:
 //!
 //! ```text
-//! (m₁, m₂ − 1/2) / R,   R = √(5/4 · F)        F features, or 1 for all together
+//! (m₁, m₂ − 1/2) / R,   R = √(5/4 · F)        F numbers of a sample, or 1 for all together
 //! ```
+//!
+//! The 0 and 1 of categories are not standardised: they have no moments and take no part in F.
+//! Which features these are follows from the columns and their lists of categories, which are
+//! public or named by the statement as lists that no ε covers, and it is the same for all devices.
+//! So R is a constant of the configuration, not of a device's rows.
 //!
 //! **Sensitivity.** m₁² ≤ m₂ ≤ 1 by Jensen's inequality, whatever the device holds and however many
 //! rows it has, so that m₁² + (m₂ − 1/2)² ≤ m₂² + 1/4 ≤ 5/4: the vector of a device has norm at
@@ -27,6 +32,12 @@ const LARGEST_SQUARE: f64 = 1.25;
 
 /// The least variance of a feature, in units of half the range of its bounds, that is told from 0.
 const MIN_VARIANCE: f64 = 1e-6;
+
+/// What is done to the 0 and 1 of a category before and after a release: nothing.
+const CATEGORY: FeatureMap = FeatureMap {
+    bounds: Some([0.0, 1.0]),
+    affine: Affine::IDENTITY,
+};
 
 /// A scale from moments that are released under noise.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,16 +62,20 @@ pub enum ScaleNoise {
 }
 
 impl PrivateScale {
-    /// The maps of the features from their bounds to [−1, 1].
+    /// The maps of the features of `data` from their bounds to [−1, 1]; the 0 and 1 of categories
+    /// keep their values.
     ///
     /// # Errors
-    /// [`ScaleError::NoBounds`], [`ScaleError::Constants`].
-    pub fn maps(&self, width: usize, maximum: Option<f32>) -> Result<Vec<FeatureMap>, ScaleError> {
+    /// [`ScaleError::NoBounds`], [`ScaleError::NoNumbers`], [`ScaleError::Constants`].
+    pub fn maps(&self, data: &Dataset) -> Result<Vec<FeatureMap>, ScaleError> {
+        if numbers(data).next().is_none() {
+            return Err(ScaleError::NoNumbers);
+        }
         let of_key = |reason| ScaleError::Constants {
             key: "bounds",
             reason,
         };
-        let bounds = match (&self.bounds, maximum) {
+        let bounds = match (&self.bounds, data.maximum()) {
             (Some(bounds), _) => bounds.clone(),
             (None, Some(maximum)) => Bounds::new(0.0, f64::from(maximum)).map_err(of_key)?,
             (None, None) => return Err(ScaleError::NoBounds),
@@ -71,24 +86,29 @@ impl PrivateScale {
                 affine: Affine::new((min + max) / 2.0, (max - min) / 2.0).map_err(of_key)?,
             })
         };
-        let bounds = bounds.expand(width).map_err(of_key)?;
-        bounds.into_iter().map(map).collect()
+        let bounds = bounds.expand(data.feature_count()).map_err(of_key)?;
+        let maps = bounds.into_iter().map(map);
+        let mut maps = maps.collect::<Result<Vec<_>, ScaleError>>()?;
+        for (map, is_indicator) in maps.iter_mut().zip(data.indicators()) {
+            if is_indicator {
+                *map = CATEGORY;
+            }
+        }
+        Ok(maps)
     }
 
-    /// Pairs of moments that a device of `width` features sends.
-    fn pairs(&self, width: usize) -> usize {
-        if self.is_per_feature { width } else { 1 }
+    /// Pairs of moments that a device with samples like those of `data` sends.
+    fn pairs(&self, data: &Dataset) -> usize {
+        match self.is_per_feature {
+            true => numbers(data).count(),
+            false => 1,
+        }
     }
 
-    /// Numbers that a device of `width` features sends.
+    /// Numbers that a device with samples like those of `data` sends.
     #[must_use]
-    pub fn length(&self, width: usize) -> usize {
-        2 * self.pairs(width)
-    }
-
-    /// R of the module's text.
-    fn radius(&self, width: usize) -> f64 {
-        (LARGEST_SQUARE * self.pairs(width) as f64).sqrt()
+    pub fn length(&self, data: &Dataset) -> usize {
+        2 * self.pairs(data)
     }
 
     /// Writes the vector of a device with these rows of `data`, whose features are in [−1, 1]:
@@ -99,21 +119,27 @@ impl PrivateScale {
     /// If `moments` has another length than [`Self::length`].
     pub fn write(&self, data: &Dataset, rows: &[u32], moments: &mut [f32]) {
         let width = data.feature_count();
-        let pairs = self.pairs(width);
+        let pairs = self.pairs(data);
+        // The pair of each feature that has one.
+        let mut pair_of = vec![None; width];
+        for (number, at) in numbers(data).enumerate() {
+            pair_of[at] = Some(number % pairs);
+        }
         let mut sums = vec![(0.0f64, 0.0f64, 0u64); pairs];
         for &row in rows {
-            for (at, value) in data.row(row as usize).enumerate() {
+            for (at, (value, pair)) in data.row(row as usize).zip(&pair_of).enumerate() {
+                let Some(pair) = pair else { continue };
                 if data.is_missing(row as usize * width + at) {
                     continue;
                 }
-                let (first, second, count) = &mut sums[at % pairs];
+                let (first, second, count) = &mut sums[*pair];
                 let value = f64::from(value);
                 *first += value;
                 *second += value * value;
                 *count += 1;
             }
         }
-        let radius = self.radius(width);
+        let radius = radius(pairs);
         let (firsts, seconds) = moments.split_at_mut(pairs);
         for ((first, second, count), (m1, m2)) in sums.iter().zip(firsts.iter_mut().zip(seconds)) {
             (*m1, *m2) = match *count {
@@ -129,10 +155,11 @@ impl PrivateScale {
 
     /// The maps from [−1, 1] to features of about mean 0 and deviation 1, from the means over
     /// devices of what they sent and the noise std of these means: no variance below what the noise
-    /// can tell from 0 is believed.
+    /// can tell from 0 is believed. `None` for the 0 and 1 of a category.
     #[must_use]
-    pub fn scales(&self, width: usize, means: &[f32], noise_std: f64) -> Vec<Affine> {
-        let (pairs, radius) = (self.pairs(width), self.radius(width));
+    pub fn scales(&self, data: &Dataset, means: &[f32], noise_std: f64) -> Vec<Option<Affine>> {
+        let pairs = self.pairs(data);
+        let radius = radius(pairs);
         let (firsts, seconds) = means.split_at(pairs);
         let least = (noise_std * radius).max(MIN_VARIANCE);
         let scale = |at: usize| {
@@ -142,8 +169,24 @@ impl PrivateScale {
             Affine::new(mean, variance.clamp(least, 1.0f64.max(least)).sqrt())
                 .unwrap_or(Affine::IDENTITY)
         };
-        (0..width).map(|at| scale(at % pairs)).collect()
+        let mut scales = vec![None; data.feature_count()];
+        for (number, at) in numbers(data).enumerate() {
+            scales[at] = Some(scale(number % pairs));
+        }
+        scales
     }
+}
+
+/// R of the module's text, for `pairs` of moments.
+fn radius(pairs: usize) -> f64 {
+    (LARGEST_SQUARE * pairs as f64).sqrt()
+}
+
+/// The features of `data` that are numbers, in order: all but the 0 and 1 of categories.
+fn numbers(data: &Dataset) -> impl Iterator<Item = usize> + use<> {
+    let indicators = data.indicators();
+    let is_number = move |at: &usize| !indicators.get(*at).is_some_and(|is| *is);
+    (0..data.feature_count()).filter(is_number)
 }
 
 #[cfg(test)]
@@ -151,7 +194,8 @@ mod tests {
     use proptest::{collection::vec, prelude::*};
 
     use super::*;
-    use crate::dataset::Targets;
+    use crate::column::{Encoding, FeatureColumn};
+    use crate::dataset::{Names, Targets};
 
     fn scale(is_per_feature: bool) -> PrivateScale {
         PrivateScale {
@@ -163,18 +207,57 @@ mod tests {
 
     /// Rows of three features, clipped and mapped as before a release.
     fn data(features: &[f32], missing: Vec<usize>) -> Dataset {
-        let targets = Targets::Values(vec![0.0; features.len() / 3]);
-        let maps = scale(true).maps(3, None).unwrap();
-        let mapped = features.iter().enumerate();
-        let mapped = mapped.map(|(at, value)| maps[at % 3].apply(*value).0);
-        Dataset::new(mapped.collect::<Vec<_>>(), 3, targets)
-            .unwrap()
-            .with_missing(missing)
+        let data = raw(features, 3);
+        let maps = scale(true).maps(&data).unwrap();
+        mapped(features, &maps, data.names().clone()).with_missing(missing)
+    }
+
+    fn raw(features: &[f32], width: usize) -> Dataset {
+        let targets = Targets::Values(vec![0.0; features.len() / width]);
+        Dataset::new(features.to_vec(), width, targets).unwrap()
+    }
+
+    /// The features, clipped and mapped.
+    fn mapped(features: &[f32], maps: &[FeatureMap], names: Names) -> Dataset {
+        let values = features.iter().enumerate();
+        let values = values.map(|(at, value)| maps[at % maps.len()].apply(*value).0);
+        raw(&values.collect::<Vec<_>>(), maps.len()).with_names(names)
+    }
+
+    /// A number, two categories and a number.
+    fn names() -> Names {
+        let categories = Encoding::Categories(vec!["red".into(), "blue".into()]);
+        let encodings = [Encoding::Number, categories, Encoding::Number];
+        let columns = encodings.map(|encoding| FeatureColumn {
+            name: "column".to_owned(),
+            encoding,
+        });
+        Names {
+            columns: columns.into(),
+            ..Names::default()
+        }
+    }
+
+    /// Rows of the two numbers, each with the category that its first number has.
+    fn with_categories(numbers: &[f32]) -> Dataset {
+        let row = |pair: &[f32]| {
+            let is_red = f32::from(u8::from(pair[0] > 0.0));
+            [pair[0], is_red, 1.0 - is_red, pair[1]]
+        };
+        let rows: Vec<f32> = numbers.chunks_exact(2).flat_map(row).collect();
+        let data = raw(&rows, 4).with_names(names());
+        mapped(&rows, &scale(true).maps(&data).unwrap(), names())
+    }
+
+    /// The same rows without their categories.
+    fn without_categories(numbers: &[f32]) -> Dataset {
+        let maps = scale(true).maps(&raw(numbers, 2)).unwrap();
+        mapped(numbers, &maps, Names::default())
     }
 
     fn sent(scale: &PrivateScale, data: &Dataset) -> Vec<f32> {
         let rows: Vec<u32> = (0..data.len() as u32).collect();
-        let mut moments = vec![7.0; scale.length(3)];
+        let mut moments = vec![7.0; scale.length(data)];
         scale.write(data, &rows, &mut moments);
         moments
     }
@@ -194,6 +277,47 @@ mod tests {
             let squares: f64 = sent.iter().map(|x| f64::from(*x).powi(2)).sum();
             prop_assert!(squares <= 1.0 + 1e-6, "{squares}");
         }
+
+        /// Categories take no part: whatever the rows are, a device sends the same bits as without
+        /// them, and no more than norm 1.
+        #[test]
+        fn categories_change_no_moment(
+            pairs in vec(prop_oneof![Just([1e12f32; 2]), [-4f32..6.0, -4f32..6.0]], 1..40),
+            is_per_feature in any::<bool>(),
+        ) {
+            let (numbers, scale) = (pairs.concat(), scale(is_per_feature));
+            let with = sent(&scale, &with_categories(&numbers));
+            prop_assert_eq!(&with, &sent(&scale, &without_categories(&numbers)));
+            let squares: f64 = with.iter().map(|x| f64::from(*x).powi(2)).sum();
+            prop_assert!(squares <= 1.0 + 1e-6, "{}", squares);
+        }
+    }
+
+    #[test]
+    fn categories_stay_0_or_1() {
+        let set = with_categories(&[-3.0, 1.0, 5.0, 4.0]);
+        let scale = scale(true);
+        // Two pairs, of the two numbers, and both numbers at a bound: norm below 1.
+        assert_eq!(scale.length(&set), 4);
+        let maps = scale.scales(&set, &sent(&scale, &set), 0.0);
+        assert!(maps[0].is_some() && maps[3].is_some());
+        assert_eq!(maps[1..3], [None, None]);
+        assert_eq!(set.row(0).collect::<Vec<_>>()[1..3], [0.0, 1.0]);
+        assert_eq!(set.row(1).collect::<Vec<_>>()[1..3], [1.0, 0.0]);
+        // The scale of a number is that without categories.
+        let alone = without_categories(&[-3.0, 1.0, 5.0, 4.0]);
+        let alone_maps = scale.scales(&alone, &sent(&scale, &alone), 0.0);
+        assert_eq!([maps[0], maps[3]], alone_maps[..]);
+    }
+
+    #[test]
+    fn categories_alone_have_no_private_scale() {
+        let names = Names {
+            columns: names().columns[1..2].to_vec(),
+            ..Names::default()
+        };
+        let data = raw(&[1.0, 0.0], 2).with_names(names);
+        assert_eq!(scale(true).maps(&data), Err(ScaleError::NoNumbers));
     }
 
     #[test]
@@ -208,9 +332,10 @@ mod tests {
     fn without_noise_one_device_is_standardised() {
         let set = data(&[-3.0, 1.0, 2.0, 1.0, 1.0, 4.0], Vec::new());
         let scale = scale(true);
-        let maps = scale.scales(3, &sent(&scale, &set), 0.0);
-        let scaled =
-            |row: usize, at: usize| f64::from(maps[at].apply(set.row(row).nth(at).unwrap()));
+        let maps = scale.scales(&set, &sent(&scale, &set), 0.0);
+        let scaled = |row: usize, at: usize| {
+            f64::from(maps[at].unwrap().apply(set.row(row).nth(at).unwrap()))
+        };
         for (at, expected) in [(0, 1.0), (2, 1.0)] {
             assert!((scaled(0, at) + expected).abs() < 1e-5);
             assert!((scaled(1, at) - expected).abs() < 1e-5);
@@ -235,9 +360,11 @@ mod tests {
             bounds: None,
             ..scale(false)
         };
-        let maps = of_format.maps(2, Some(16.0)).unwrap();
+        let pixels = raw(&[1.0; 64], 2).with_maximum(Some(16.0));
+        let maps = of_format.maps(&pixels).unwrap();
         assert_eq!(maps[1].apply(99.0), (1.0, true));
-        assert_eq!(of_format.maps(2, None), Err(ScaleError::NoBounds));
-        assert_eq!(of_format.length(64), 2);
+        let unbounded = raw(&[1.0; 64], 2);
+        assert_eq!(of_format.maps(&unbounded), Err(ScaleError::NoBounds));
+        assert_eq!(of_format.length(&raw(&[1.0; 64], 64)), 2);
     }
 }

@@ -65,7 +65,7 @@ impl ScaleRelease {
         let release = ReleaseSettings::once(Channel::Moments, event, noise);
         Ok(release.map(|release| Self {
             side: SideReleases::once(event, 0),
-            length: scale.length(federation.feature_count()),
+            length: federation.moment_count(),
             release,
         }))
     }
@@ -73,9 +73,9 @@ impl ScaleRelease {
     /// The note of the privacy statement.
     pub(crate) fn note(&self) -> String {
         format!(
-            "The features are scaled by means and standard deviations that all devices released \
-             together before the first round, from values clipped to the bounds of the \
-             configuration, with a noise multiplier of {}: epsilon includes it.",
+            "Features that are numbers are scaled by means and standard deviations that all \
+             devices released together before the first round, from values clipped to the bounds \
+             of the configuration, with a noise multiplier of {}: epsilon includes it.",
             smolfed_release::number::lower(self.side.event.mechanism.noise_multiplier().get(), 5)
         )
     }

@@ -10,6 +10,8 @@ use crate::config::{Config, Override};
 use crate::experiment::Experiment;
 use smolfed_data::{DataConfig, DataFolders, DeviceBuffer};
 
+mod categories;
+
 const ROWS: usize = 3;
 const WIDTH: usize = 2;
 
@@ -29,10 +31,14 @@ const DATA: &str = "source = \"csv\"\npath = \"a.csv\"\nlabel = \"label\"\ntest 
                     bounds = { min = -1, max = [1, 2] }\n";
 
 fn federation(devices: &[Vec<f32>]) -> Federation {
+    federation_of(&table(devices), DATA)
+}
+
+fn federation_of(table: &str, data: &str) -> Federation {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("a.csv"), table(devices)).unwrap();
+    std::fs::write(folder.path().join("a.csv"), table).unwrap();
     let folders = DataFolders::new(vec![folder.path().to_path_buf()]);
-    let config: DataConfig = toml::from_str(DATA).unwrap();
+    let config: DataConfig = toml::from_str(data).unwrap();
     Federation::new(&config, &folders, 1).unwrap()
 }
 
