@@ -55,9 +55,20 @@ pub enum RecordingsError {
     Dataset(#[from] DatasetError),
 }
 
+/// The windows of rows.
+#[derive(Debug)]
+pub(super) struct Windows {
+    /// A sample each.
+    pub data: Dataset,
+    /// How many of them, at the end, are the test part.
+    pub test: usize,
+    /// Rows that are in none.
+    pub left_out: usize,
+}
+
 impl Recordings {
-    /// The windows of rows, and how many of them are the test part; the last `test_rows` rows are
-    /// that part. `series` has the number of each row's recording, or is empty.
+    /// The windows of rows, of which the last `test_rows` are the test part. `series` has the
+    /// number of each row's recording, or is empty.
     ///
     /// # Errors
     /// [`RecordingsError`].
@@ -66,7 +77,7 @@ impl Recordings {
         data: &Dataset,
         series: &[u32],
         test_rows: usize,
-    ) -> Result<(Dataset, usize), RecordingsError> {
+    ) -> Result<Windows, RecordingsError> {
         let Targets::Classes {
             labels,
             class_count,
@@ -101,7 +112,22 @@ impl Recordings {
                 windows.with_groups(Groups::new(devices.collect(), groups.names().to_vec())?)?
             }
         };
-        Ok((windows, in_test))
+        Ok(Windows {
+            data: windows,
+            test: in_test,
+            left_out: data.len() - self.covered(&starts),
+        })
+    }
+
+    /// Rows that are in one window or more, of those that begin at `starts`, in ascending order.
+    fn covered(&self, starts: &[usize]) -> usize {
+        let window = self.window as usize;
+        let after = starts.iter().skip(1).map(|next| Some(*next));
+        let pairs = starts.iter().zip(after.chain([None]));
+        // Up to the next window, where that begins before this one ends.
+        pairs
+            .map(|(start, next)| next.map_or(window, |next| window.min(next - start)))
+            .sum()
     }
 
     /// The rows at which windows begin, of `rows` rows; none lies across a change of `place`.

@@ -38,6 +38,15 @@ pub(crate) enum Remark {
     },
     /// Classes that are only in held-out rows of the same file.
     Untrained(Vec<String>),
+    /// Rows of recordings that are in no window.
+    OutsideWindows {
+        /// How many.
+        rows: usize,
+        /// Of how many.
+        of: usize,
+        /// Rows of a window.
+        window: u32,
+    },
 }
 
 impl Remark {
@@ -49,6 +58,11 @@ impl Remark {
             what,
             first: first.chars().take(40).collect(),
         })
+    }
+
+    /// That of recordings of which `rows` are in no window, if there are any.
+    pub(crate) fn of_windows(rows: usize, of: usize, window: u32) -> Option<Self> {
+        (rows > 0).then_some(Self::OutsideWindows { rows, of, window })
     }
 
     /// That of the classes that no training row has, if they are those that rows have.
@@ -121,6 +135,11 @@ impl fmt::Display for Remark {
                 f,
                 "{rows} test rows were left out, as no training row has their labels: {}",
                 listed(labels.iter().map(String::as_str))
+            ),
+            Self::OutsideWindows { rows, of, window } => write!(
+                f,
+                "{rows} of {of} rows were left out, as they are in no window of {window} rows: a \
+                 window is of one recording, one device and one class"
             ),
             Self::Untrained(classes) => write!(
                 f,

@@ -352,9 +352,14 @@ fn load_table(config: &TableConfig, folders: &DataFolders) -> Result<Loaded, Dat
         .map_err(DataError::at(&origin))?;
     let (data, test_rows) = match &config.recordings {
         None => (data, test_rows),
-        Some(recordings) => recordings
-            .windows(&data, &series, test_rows)
-            .map_err(DataError::at(&origin))?,
+        Some(recordings) => {
+            let rows = data.len();
+            let windows = recordings.windows(&data, &series, test_rows);
+            let windows = windows.map_err(DataError::at(&origin))?;
+            let remark = Remark::of_windows(windows.left_out, rows, recordings.window);
+            remarks.extend(remark.map(|remark| format!("{origin}: {remark}")));
+            (windows.data, windows.test)
+        }
     };
     let data = data.with_maximum(config.maximum);
     Ok(Loaded {

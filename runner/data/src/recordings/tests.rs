@@ -40,8 +40,10 @@ fn features(length: usize, counts: Option<Vec<f64>>) -> WindowFeatures {
 #[test]
 fn channels_come_first_and_rows_are_thinned() {
     let data = rows(&[0, 0, 0, 0, 1, 1, 1, 1, 1], &[0, 0, 0, 0, 1, 1, 1, 1, 1]);
-    let (windows, in_test) = recordings(4, 2).windows(&data, &[], 0).unwrap();
-    assert_eq!((windows.len(), in_test), (2, 0));
+    let cut = recordings(4, 2).windows(&data, &[], 0).unwrap();
+    let windows = cut.data;
+    assert_eq!((windows.len(), cut.test), (2, 0));
+    assert_eq!(cut.left_out, 1);
     assert_eq!(windows.axes(), [2, 1, 2]);
     assert_eq!(
         windows.features().to_vec(),
@@ -49,7 +51,7 @@ fn channels_come_first_and_rows_are_thinned() {
     );
     assert_eq!(windows.names().features, ["x_0", "x_1", "y_0", "y_1"]);
     assert_eq!(windows.groups().unwrap().device_of_row(), [0, 1]);
-    let (all, _) = recordings(4, 1).windows(&data, &[], 0).unwrap();
+    let all = recordings(4, 1).windows(&data, &[], 0).unwrap().data;
     assert!(all.row(0).eq([0.0, 1.0, 2.0, 3.0, 0.0, -1.0, -2.0, -3.0]));
 }
 
@@ -57,7 +59,8 @@ fn channels_come_first_and_rows_are_thinned() {
 fn a_window_lies_in_one_recording_device_class_and_part() {
     let starts = |labels: &[u32], devices: &[u32], series: &[u32], test| {
         let data = rows(labels, devices);
-        let (windows, in_test) = recordings(2, 1).windows(&data, series, test).unwrap();
+        let cut = recordings(2, 1).windows(&data, series, test).unwrap();
+        let (windows, in_test) = (cut.data, cut.test);
         let first = |row| windows.row(row).next().unwrap() as usize;
         ((0..windows.len()).map(first).collect::<Vec<_>>(), in_test)
     };
@@ -75,9 +78,31 @@ fn a_window_lies_in_one_recording_device_class_and_part() {
 }
 
 #[test]
+fn rows_in_no_window_are_counted() {
+    let data = rows(&[0; 10], &[0; 10]);
+    // 10 rows: 3 + 3 + 3; overlapping ones at 0, 2, 4 and 6 reach row 8; ones 4 apart leave gaps.
+    for (step, expected) in [(3, 1), (2, 1), (4, 4), (1, 0)] {
+        let cut = Recordings {
+            step,
+            ..recordings(3, 1)
+        };
+        assert_eq!(
+            cut.windows(&data, &[], 0).unwrap().left_out,
+            expected,
+            "{step}"
+        );
+    }
+    assert!(crate::remark::Remark::of_windows(0, 10, 3).is_none());
+    let remark = crate::remark::Remark::of_windows(1, 10, 3)
+        .unwrap()
+        .to_string();
+    assert!(remark.starts_with("1 of 10 rows were left out"), "{remark}");
+}
+
+#[test]
 fn missing_values_move_with_their_windows() {
     let data = rows(&[0, 0, 0, 0, 0, 1], &[0; 6]).with_missing(vec![1, 4, 9]);
-    let (windows, _) = recordings(2, 1).windows(&data, &[], 0).unwrap();
+    let windows = recordings(2, 1).windows(&data, &[], 0).unwrap().data;
     // Of rows 0 to 3: the second channel of row 0 and the first of row 2.
     assert_eq!(windows.missing(), [2, 4]);
 }
@@ -90,7 +115,7 @@ fn windows_overlap_by_their_step() {
             step,
             ..recordings(4, 1)
         };
-        let (windows, _) = recordings.windows(&data, &[], 0).unwrap();
+        let windows = recordings.windows(&data, &[], 0).unwrap().data;
         let first = |row| windows.row(row).next().unwrap() as usize;
         let found: Vec<_> = (0..windows.len()).map(first).collect();
         assert_eq!(found, starts, "{step}");
@@ -104,7 +129,7 @@ fn features_are_those_of_the_core() {
         features: Some(features(4, None)),
         ..recordings(8, 2)
     };
-    let (windows, _) = recordings.windows(&data, &[], 0).unwrap();
+    let windows = recordings.windows(&data, &[], 0).unwrap().data;
     assert_eq!(windows.axes(), [2, 1, 4]);
     let names = ["mean", "maximum", "zero_crossings", "band_0"];
     let names = ["x", "y"].map(|channel| names.map(|name| format!("{channel}_{name}")));
@@ -128,7 +153,7 @@ fn counts_are_rounded_and_their_features_whole() {
             features: Some(features(4, Some(counts.to_vec()))),
             ..recordings(4, 1)
         };
-        let (windows, _) = recordings.windows(&data, &[], 0)?;
+        let windows = recordings.windows(&data, &[], 0)?.data;
         Ok::<_, RecordingsError>(windows.features().to_vec())
     };
     // 0, 2, 5 and 7 counts, as halves round away from 0; and −0 to −300, saturated.
