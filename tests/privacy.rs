@@ -2,7 +2,9 @@
 
 mod accounting;
 mod audit;
+mod categories;
 mod claims;
+mod clip_norm;
 mod correlated;
 mod ledger;
 mod masked;

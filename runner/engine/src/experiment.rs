@@ -462,6 +462,13 @@ impl Experiment {
         }
     }
 
+    /// The warning about the clip norm of a round, if it is adaptive and far from where it began
+    /// ([`AdaptiveClip::caution`]).
+    #[must_use]
+    pub fn clip_norm_caution(&self, round: u32, clip_norm: f32) -> Option<String> {
+        self.adaptive?.caution(round, clip_norm)
+    }
+
     /// Local training and release in `round`: with its clip norm, if that is adaptive.
     #[must_use]
     pub fn terms_in(

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 
 use super::CliError;
-use super::session::{agreed, connect, pool, progress_bar, stop_on_ctrl_c, warn_of};
+use super::session::{
+    agreed, connect, pool, progress_bar, stop_on_ctrl_c, warn_of, warn_of_clip_norm,
+};
 use super::style::{fail, warn};
 use super::summary::Summary;
 use preview::Preview;
@@ -241,6 +243,7 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
         true => ProgressBar::hidden(),
         false => progress_bar(u64::from(experiment.config().rounds), "round"),
     };
+    let mut is_far = false;
     let control = Control {
         stop: stop_on_ctrl_c()?,
         checkpoint_every: Duration::from_secs(args.checkpoint_every),
@@ -249,6 +252,7 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
             if args.verbose {
                 bar.suspend(|| eprintln!("round {}: {line}", record.round + 1));
             }
+            bar.suspend(|| warn_of_clip_norm(experiment, record, &mut is_far));
             bar.set_message(line);
             bar.set_position(u64::from(record.round) + 1);
         },

@@ -7,14 +7,19 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::session::warn_of_clip_norm;
 use super::text::aligned;
+use smolfed_engine::experiment::Experiment;
+use smolfed_engine::round::RoundRecord;
 use smolfed_fleet::service::Service;
 use smolfed_fleet::status::{Status, Table};
 use smolfed_fleet::watch::log::Log;
 
 /// The table and the progress on a terminal.
 pub(super) struct Screen {
-    pub(super) bar: ProgressBar,
+    bar: ProgressBar,
+    /// Whether it was said that the clip norm is far from where it began.
+    is_far: bool,
     over: Arc<AtomicBool>,
     thread: std::thread::JoinHandle<()>,
     log: Log,
@@ -45,10 +50,19 @@ impl Screen {
         });
         Self {
             bar,
+            is_far: false,
             over,
             thread,
             log: log.clone(),
         }
+    }
+
+    /// Shows that a round is over, and warns once of a clip norm far from where it began.
+    pub(super) fn round_done(&mut self, experiment: &Experiment, record: &RoundRecord) {
+        let is_far = &mut self.is_far;
+        self.bar
+            .suspend(|| warn_of_clip_norm(experiment, record, is_far));
+        self.bar.set_position(u64::from(record.round) + 1);
     }
 
     pub(super) fn close(self) {

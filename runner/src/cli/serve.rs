@@ -95,7 +95,7 @@ impl Setup {
             .resumed_after(done.max(paid))
             .with_request(experiment.method().properties().request, &rounds)
             .with_quorum(quorum);
-        let screen = Screen::new(experiment.config().rounds, Arc::clone(&service), &watch.log);
+        let mut screen = Screen::new(experiment.config().rounds, Arc::clone(&service), &watch.log);
         watch.begin(served.fleet(), &experiment, &dir, done, timeout)?;
         let helpers = begin(&experiment, &helper_settings, links, &watch, &service)?;
         let control = Control {
@@ -104,7 +104,7 @@ impl Setup {
             checkpoint_every: Duration::ZERO,
             on_round: &mut |record| {
                 service.monitor().round_done(record);
-                screen.bar.set_position(u64::from(record.round) + 1);
+                screen.round_done(&experiment, record);
             },
         };
         let run = Run {

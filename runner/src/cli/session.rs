@@ -12,6 +12,7 @@ use crate::launch::Launch;
 use smolfed_data::Federation;
 use smolfed_engine::experiment::Experiment;
 use smolfed_engine::ranks::Communicator;
+use smolfed_engine::round::RoundRecord;
 use smolfed_engine::run_files::error::RunDirError;
 use smolfed_engine::source::ranks::compare;
 
@@ -69,6 +70,19 @@ pub(super) fn agreed<T>(
         (Ok(()), _) => prepared.map(Some),
         (Err(sentence), 0) => prepared.and(Err(CliError::Usage(sentence))),
         (Err(_), _) => Ok(None),
+    }
+}
+
+/// Warns once of an adaptive clip norm that is far from where it began.
+pub(super) fn warn_of_clip_norm(
+    experiment: &Experiment,
+    record: &RoundRecord,
+    is_warned: &mut bool,
+) {
+    let caution = |clip_norm| experiment.clip_norm_caution(record.round, clip_norm);
+    if !*is_warned && let Some(sentence) = record.clip_norm.and_then(caution) {
+        *is_warned = true;
+        warn(sentence);
     }
 }
 

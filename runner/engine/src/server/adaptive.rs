@@ -11,11 +11,16 @@ use smolfed_core::session::SETTING_LIMITS;
 use crate::check::{ExperimentError, number, out_of_range};
 use crate::tables::privacy::AdaptiveConfig;
 use smolfed_release::Released;
+use smolfed_release::number::significant;
 
 /// The largest ratio of the clip norm to the initial one, in both directions. Where noise hides the
 /// share of clipped updates, the clip norm takes a random walk, and the noise on the sum of updates
 /// grows with it.
 const FURTHEST: f32 = 100.0;
+
+/// A clip norm as many times the initial one is worth a warning: within reach of the limit, and
+/// farther than norms of updates usually are from a sensible initial value.
+const FAR: f32 = 10.0;
 
 /// How the clip norm changes from round to round.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,6 +81,36 @@ impl AdaptiveClip {
         let [floor, cap] = self.limits().map(f64::from);
         let next = (f64::from(clip_norm.get()) * factor).clamp(floor, cap) as f32;
         ClipNorm::new(next).unwrap_or(clip_norm)
+    }
+
+    /// The warning that a round's clip norm is far above the initial one, or at one of its limits;
+    /// `None` for others.
+    ///
+    /// The clip norm follows from noisy shares alone (module text): it is post-processing of what
+    /// was released, and the warning reveals nothing more.
+    #[must_use]
+    pub fn caution(&self, round: u32, clip_norm: f32) -> Option<String> {
+        let initial = self.initial.get();
+        let [floor, cap] = self.limits();
+        let is_far = clip_norm > initial && clip_norm >= (initial * FAR).min(cap);
+        let grown = "and the noise on the sum of updates has grown with it";
+        let (place, outcome) = match clip_norm {
+            now if is_far && now >= cap => ("its upper limit, 100 times".to_owned(), grown),
+            now if is_far => (format!("{:.0} times", now / initial), grown),
+            now if now < initial && now <= floor => {
+                let outcome = "and hardly anything of an update is left";
+                ("its lower limit, a hundredth of".to_owned(), outcome)
+            }
+            _ => return None,
+        };
+        let [clip_norm, initial] = [clip_norm, initial].map(|norm| significant(norm.into(), 3));
+        Some(format!(
+            "round {}: the adaptive clip norm is {clip_norm}, {place} its initial value of \
+             {initial}, {outcome}. With few devices it follows noise instead of updates: set \
+             `privacy.clip_norm` to a number. With many devices, set `privacy.adaptive.initial` \
+             closer to the norms of updates",
+            round + 1,
+        ))
     }
 
     /// Floor and cap of the clip norm: a hundredth of the initial one and a hundred times that,
@@ -153,6 +188,41 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_clip_norm_far_above_the_initial_one_or_at_a_limit_is_worth_a_warning() {
+        let adaptive = adaptive(0.5, 0.2);
+        for ordinary in [0.1, 0.99, 0.0011] {
+            assert_eq!(adaptive.caution(0, ordinary), None, "{ordinary}");
+        }
+        let [floor, cap] = adaptive.limits();
+        for (clip_norm, words) in [
+            (
+                1.0,
+                "is 1, 10 times its initial value of 0.1, and the noise",
+            ),
+            (
+                cap,
+                "is 10, its upper limit, 100 times its initial value of 0.1, and",
+            ),
+            (
+                floor,
+                "is 0.001, its lower limit, a hundredth of its initial value",
+            ),
+        ] {
+            let sentence = adaptive.caution(6, clip_norm).unwrap();
+            assert!(sentence.starts_with("round 7: "), "{sentence}");
+            for words in [words, "set `privacy.clip_norm` to a number"] {
+                assert!(sentence.contains(words), "{sentence}");
+            }
+        }
+        // Where devices accept nothing beyond, the first clip norm is at a limit and not far.
+        let mut adaptive = adaptive;
+        for limit in [*SETTING_LIMITS.start(), *SETTING_LIMITS.end()] {
+            adaptive.initial = ClipNorm::new(limit).unwrap();
+            assert_eq!(adaptive.caution(0, limit), None);
         }
     }
 
