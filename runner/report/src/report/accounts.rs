@@ -77,7 +77,9 @@ pub(super) fn section_of(input: &ReportInput) -> String {
 
 /// One row an accountant.
 fn figures(statements: &[PrivacyStatement]) -> String {
-    let rows: Vec<Vec<String>> = statements
+    let subject = statements.first().map(|statement| statement.subject);
+    let has_subjects = statements.iter().any(|of| Some(of.subject) != subject);
+    let mut rows: Vec<Vec<String>> = statements
         .iter()
         .map(|statement| {
             vec![
@@ -92,7 +94,7 @@ fn figures(statements: &[PrivacyStatement]) -> String {
             ]
         })
         .collect();
-    let head = [
+    let mut head = vec![
         ("of", Column::Words),
         ("accountant", Column::Words),
         ("ε", Column::Number),
@@ -100,6 +102,11 @@ fn figures(statements: &[PrivacyStatement]) -> String {
         ("δ", Column::Number),
         ("kind", Column::Words),
     ];
+    // One subject needs no column.
+    if !has_subjects {
+        head.remove(0);
+        rows.iter_mut().for_each(|row| drop(row.remove(0)));
+    }
     let figure = Figure {
         title: "The figure of every accountant",
         caption: "Each figure is the ε of all rounds together at its δ. Only a proved upper bound \
@@ -108,7 +115,12 @@ fn figures(statements: &[PrivacyStatement]) -> String {
         origin: Provenance::Public,
         caption_beside: false,
     };
-    figure.around(&table("figures", &head, &rows))
+    let class = if has_subjects {
+        "figures"
+    } else {
+        "figures accountants"
+    };
+    figure.around(&table(class, &head, &rows))
 }
 
 /// One row a field, straight from what `privacy.json` holds, so that none is forgotten.
@@ -139,7 +151,7 @@ fn fields(statement: &PrivacyStatement) -> String {
     }
     let head = [
         ("field", Column::Words),
-        ("value", Column::Words),
+        ("value", Column::Prose),
         ("in privacy.json", Column::Words),
     ];
     table("fields", &head, &rows)
@@ -168,6 +180,13 @@ fn words(key: &str, value: &Value) -> String {
             (None, None) => number.to_string(),
         },
         Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::Array(conditions) if key == "conditions" => {
+            let texts = conditions.iter().map(|of| match of.get("text") {
+                Some(Value::String(text)) => text.clone(),
+                _ => words("condition", of),
+            });
+            texts.collect::<Vec<_>>().join("; ")
+        }
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(|item| words(key, item)).collect();
             items.join(" ")

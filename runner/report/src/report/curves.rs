@@ -4,11 +4,13 @@ use super::experts;
 use super::input::{Audience, ReportInput};
 use super::page::{Figure, grid, paragraph, section};
 use super::plot::{Band, Plot, Point, Rule, Scale, Series, Span, Tone};
+use smolfed_engine::evaluation::assessment::Assessment;
 use smolfed_engine::evaluation::quantiles::Quantiles;
 use smolfed_engine::evaluation::samples::Evaluation;
 use smolfed_engine::round::RoundRecord;
 use smolfed_engine::tables::{ClipNormSetting, ClipTime};
 use smolfed_release::number::{fixed, significant, upper};
+use smolfed_release::provenance::Provenance;
 
 /// How well the model does, and how that is written.
 struct Measure {
@@ -16,6 +18,9 @@ struct Measure {
     axis: &'static str,
     get: fn(&Evaluation) -> Option<f64>,
     words: fn(f64) -> String,
+    /// The figure of a prediction that is always the same, and how that is said in a caption.
+    constant: fn(&Assessment) -> Option<f64>,
+    constant_words: &'static str,
 }
 
 const ACCURACY: Measure = Measure {
@@ -23,20 +28,25 @@ const ACCURACY: Measure = Measure {
     axis: "accuracy, %",
     get: |evaluation| evaluation.accuracy.map(|share| 100.0 * share),
     words: |percent| format!("{} %", fixed(percent, 2)),
+    constant: |figures| Some(100.0 * figures.classes.as_ref()?.accuracy_of_majority),
+    constant_words: "always the most frequent class",
 };
 const RMSE: Measure = Measure {
     title: "Root mean squared error",
     axis: "rmse, in units of the target",
     get: |evaluation| evaluation.rmse,
     words: |rmse| significant(rmse, 4),
+    constant: |figures| Some(figures.values?.rmse_of_mean),
+    constant_words: "always the mean",
 };
 const LOSS: Measure = Measure {
     title: "Loss",
     axis: "mean loss",
     get: |evaluation| Some(evaluation.loss),
     words: |loss| significant(loss, 4),
+    constant: |_| None,
+    constant_words: "",
 };
-use smolfed_release::provenance::Provenance;
 
 /// Accuracy (or rmse) and loss over rounds.
 pub(super) fn learning(input: &ReportInput) -> String {
@@ -105,7 +115,7 @@ fn quality(input: &ReportInput, measure: &Measure, more: Option<Series>) -> Opti
         true => Provenance::Released,
         false => of_test.max(Provenance::SimulationOnly),
     };
-    let caption = match private.as_slice() {
+    let mut caption = match private.as_slice() {
         [] => "On samples held out for testing, which no device trains on.".to_owned(),
         names => format!(
             "Dashed: on private samples of devices ({}), so in a simulation only.{}",
@@ -117,6 +127,12 @@ fn quality(input: &ReportInput, measure: &Measure, more: Option<Series>) -> Opti
             }
         ),
     };
+    let constant = constant(input, measure, &series);
+    if constant.is_some() {
+        caption.push_str(" Dotted: the model that predicts ");
+        caption.push_str(measure.constant_words);
+        caption.push('.');
+    }
     let figure = Figure {
         title: measure.title,
         caption: &caption,
@@ -128,9 +144,23 @@ fn quality(input: &ReportInput, measure: &Measure, more: Option<Series>) -> Opti
         y_label: measure.axis.to_owned(),
         x_scale: Scale::Whole,
         x_reach: extent(records),
+        rules: constant.into_iter().collect(),
         series,
         ..Plot::default()
     }))
+}
+
+/// What a model without any input would reach on the samples of one of the curves.
+fn constant(input: &ReportInput, measure: &Measure, series: &[Series]) -> Option<Rule> {
+    let assessment = input.assessment.as_ref()?;
+    let part = assessment.part.name();
+    series.iter().find(|series| series.label == part)?;
+    let figure = (measure.constant)(&assessment.figures)?;
+    Some(Rule {
+        label: "constant".to_owned(),
+        end: (measure.words)(figure),
+        y: figure,
+    })
 }
 
 /// Accuracy of nearest neighbours and of the probe over rounds.
@@ -211,13 +241,13 @@ pub(super) fn epsilon(input: &ReportInput) -> Option<String> {
             rules: limit
                 .map(|limit| Rule {
                     label: format!("limit {}", significant(limit, 4)),
+                    end: String::new(),
                     y: limit,
                 })
                 .into_iter()
                 .collect(),
             series: vec![Series {
-                label: "spent".to_owned(),
-                end: upper(last.y, 4),
+                label: format!("spent {}", upper(last.y, 4)),
                 points,
                 ..Series::default()
             }],
@@ -284,7 +314,8 @@ fn norms(input: &ReportInput) -> Option<String> {
             bands: vec![band(|q| q.min, |q| q.max), band(|q| q.p10, |q| q.p90)],
             rules: constant
                 .map(|clip_norm| Rule {
-                    label: format!("clip norm {}", significant(clip_norm, 3)),
+                    label: "clip norm".to_owned(),
+                    end: significant(clip_norm, 3),
                     y: clip_norm,
                 })
                 .into_iter()

@@ -36,7 +36,7 @@ fn words(report: &DeviceReport, figure: f64) -> String {
 
 fn axis(report: &DeviceReport) -> &'static str {
     if report.is_error {
-        "rmse"
+        "rmse, in units of the target"
     } else {
         "accuracy, %"
     }
@@ -151,7 +151,7 @@ fn gains(report: &DeviceReport) -> Option<String> {
         description: "Gain of each device from its personal model, in ascending order.".to_owned(),
         x_label: "devices, %".to_owned(),
         y_label: if report.is_error {
-            "gain, rmse"
+            "gain in rmse, in units of the target"
         } else {
             "gain, points"
         }

@@ -173,8 +173,17 @@ fn shared_quality(input: &ReportInput) -> String {
     };
     let loss = significant(evaluation.loss, 4);
     let rounds = grouped(u64::from(round) + 1);
-    let more = format!("after round {rounds}, loss {loss} {note}");
+    let r2 = r2(input, &part.to_lowercase(), round);
+    let r2 = r2.map_or(String::new(), |r2| format!("R² {}, ", significant(r2, 4)));
+    let more = format!("after round {rounds}, {r2}loss {loss} {note}");
     tile(&format!("{part} {name}"), &value, more.trim_end())
+}
+
+/// R² of the final model on held-out samples of this part, if `round` is the last one.
+fn r2(input: &ReportInput, part: &str, round: u32) -> Option<f64> {
+    let assessment = input.assessment.as_ref()?;
+    let is_final = input.records.last()?.round == round && assessment.part.name() == part;
+    assessment.figures.values?.r2.filter(|_| is_final)
 }
 
 fn epsilon(input: &ReportInput) -> String {

@@ -130,6 +130,8 @@ impl Figure<'_> {
 pub(super) enum Column {
     /// Words, from the left.
     Words,
+    /// Words with `names` between backticks, from the left.
+    Prose,
     /// Numbers, to the right.
     Number,
 }
@@ -137,7 +139,7 @@ pub(super) enum Column {
 /// A table of plain text. The first column names the rows.
 pub(super) fn table(class: &str, head: &[(&str, Column)], rows: &[Vec<String>]) -> String {
     let class_of = |column: Column| match column {
-        Column::Words => "",
+        Column::Words | Column::Prose => "",
         Column::Number => " class=\"number\"",
     };
     let mut text = format!("<div class=\"scroll\"><table class=\"{class}\">\n<thead><tr>");
@@ -161,7 +163,10 @@ pub(super) fn table(class: &str, head: &[(&str, Column)], rows: &[Vec<String>]) 
                 text,
                 "<{tag}{scope}{}>{}</{tag}>",
                 class_of(*column),
-                escape(cell)
+                match column {
+                    Column::Prose => prose(cell).into(),
+                    Column::Words | Column::Number => escape(cell),
+                }
             );
         }
         text.push_str("</tr>\n");

@@ -33,7 +33,7 @@ use std::fmt::Write;
 
 use self::axis::Axis;
 use self::frame::{Frame, HEIGHT, WIDTH};
-use self::labels::LINE;
+use self::labels::{GAP, LINE};
 use super::html::escape;
 
 pub use axis::Scale;
@@ -170,8 +170,12 @@ impl Plot {
         let ends = self
             .series
             .iter()
-            .flat_map(|series| self.end_lines(series))
-            .chain(self.rules.iter().map(|rule| rule.label.clone()))
+            .flat_map(|series| self.end_lines(&series.label, &series.end))
+            .chain(
+                self.rules
+                    .iter()
+                    .flat_map(|rule| self.end_lines(&rule.label, &rule.end)),
+            )
             .map(|line| labels::width(&line));
         Frame {
             left: ticks.fold(22.0, f64::max) + 10.0,
@@ -181,14 +185,13 @@ impl Plot {
         }
     }
 
-    /// The lines of the label at the end of a curve.
-    fn end_lines(&self, series: &Series) -> Vec<String> {
-        let parts = [&series.label, &series.end];
-        let parts = parts.into_iter().filter(|part| !part.is_empty());
+    /// The lines of the label at the end of a curve or a rule: its name and its value in words.
+    fn end_lines(&self, name: &str, value: &str) -> Vec<String> {
+        let parts = [name, value].into_iter().filter(|part| !part.is_empty());
         if self.series.len() <= TALL_LABELS {
-            parts.cloned().collect()
+            parts.map(str::to_owned).collect()
         } else {
-            let words: Vec<&str> = parts.map(String::as_str).collect();
+            let words: Vec<&str> = parts.collect();
             Some(words.join(" "))
                 .filter(|line| !line.is_empty())
                 .into_iter()
@@ -248,7 +251,7 @@ impl Plot {
             labels.push(Label {
                 x: frame.right,
                 y,
-                lines: vec![rule.label.clone()],
+                lines: self.end_lines(&rule.label, &rule.end),
                 tone: Tone::Grey,
             });
         }
@@ -297,7 +300,7 @@ impl Plot {
                 "<circle class=\"dot {tone}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"/>"
             );
         }
-        let lines = self.end_lines(series);
+        let lines = self.end_lines(&series.label, &series.end);
         (!lines.is_empty()).then_some(Label {
             x,
             y,
@@ -329,9 +332,9 @@ fn write_band(svg: &mut String, frame: &Frame, band: &Band) {
 fn write_labels(svg: &mut String, frame: &Frame, labels: &[Label]) {
     let wanted: Vec<(f64, f64)> = labels
         .iter()
-        .map(|label| (label.y, LINE * label.lines.len() as f64 + 2.0))
+        .map(|label| (label.y, LINE * label.lines.len() as f64 + GAP))
         .collect();
-    let middles = labels::spread(&wanted, 4.0, HEIGHT - 4.0);
+    let middles = labels::spread(&wanted, 4.0, labels::bottom(&wanted, 4.0));
     for (label, middle) in labels.iter().zip(middles) {
         let tone = label.tone.class();
         // A label that had to move, or whose curve ends early, is tied to the end of its curve.

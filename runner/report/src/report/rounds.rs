@@ -7,7 +7,7 @@ use super::input::{Audience, ReportInput};
 use super::page::{BADGE, Column, details, paragraph, section, table};
 use smolfed_engine::evaluation::samples::Evaluation;
 use smolfed_engine::round::RoundRecord;
-use smolfed_release::number::{fixed, grouped, significant};
+use smolfed_release::number::{fixed, grouped, significant, upper};
 use smolfed_release::provenance::Provenance;
 
 /// Most rows of the table of rounds.
@@ -71,7 +71,7 @@ fn columns(input: &ReportInput) -> Vec<RoundColumn> {
         }),
         column("cohort", cohort, |x| grouped(x.cohort as u64)),
         column("ε spent", Provenance::Public, |x| {
-            significant(x.epsilon.unwrap_or(f64::INFINITY), 4)
+            upper(x.epsilon.unwrap_or(f64::INFINITY), 4)
         }),
         column("test", input.test_origin(), |x| quality(x.test)),
         column("validation", private, |x| {

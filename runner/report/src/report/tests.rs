@@ -20,6 +20,8 @@ use smolfed_engine::tables::SelectionConfig;
 use smolfed_release::condition::Condition;
 use smolfed_release::statement::{PrivacyStatement, Subject};
 
+mod baseline;
+
 /// A run of `rounds` rounds with everything that a run can have.
 fn complete(rounds: u32) -> ReportInput {
     let rounds_key = Override::new("rounds", i64::from(rounds).into());

@@ -1,7 +1,23 @@
 //! Labels at the ends of curves, moved apart so that none hides another.
 
+use super::frame::{Frame, HEIGHT};
+
 /// Height of a line of text.
 pub(super) const LINE: f64 = 15.0;
+/// Room between two labels, so that lines of one are closer than those of two.
+pub(super) const GAP: f64 = 6.0;
+
+/// The lowest end of labels that begin at `top`: above the last tick of the horizontal axis, which
+/// is as far to the right as they are, if all fit there.
+pub(super) fn bottom(wanted: &[(f64, f64)], top: f64) -> f64 {
+    // A tick is written 18 below the axis, and its figures are 10 high.
+    let above_ticks = Frame::BASE + 6.0;
+    let height: f64 = wanted.iter().map(|label| label.1).sum();
+    match top + height <= above_ticks {
+        true => above_ticks,
+        false => HEIGHT - 4.0,
+    }
+}
 
 /// Where labels go: `wanted` holds the middle and the height of each. Returns the middles, between
 /// `top` and `bottom` where all fit, in the order of the input.
@@ -42,6 +58,22 @@ mod tests {
             [50.0, 100.0]
         );
         assert!(spread(&[], 0.0, 1.0).is_empty());
+    }
+
+    /// The end of the lowest label of a curve that ends on the axis.
+    fn lowest(labels: usize) -> f64 {
+        let wanted = vec![(Frame::BASE, 2.0 * LINE + GAP); labels];
+        let middles = spread(&wanted, 4.0, bottom(&wanted, 4.0));
+        middles.iter().fold(0.0, |low, middle| middle.max(low)) + LINE + GAP / 2.0
+    }
+
+    #[test]
+    fn labels_stay_above_the_last_tick_where_they_fit() {
+        for labels in 1..=6 {
+            assert!(lowest(labels) <= Frame::BASE + 8.0, "{labels}");
+        }
+        // More than that need all of the height.
+        assert!((lowest(7) - (HEIGHT - 4.0)).abs() < 1e-9);
     }
 
     #[test]

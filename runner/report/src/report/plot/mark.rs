@@ -109,6 +109,8 @@ pub struct Band {
 pub struct Rule {
     /// Its name, shown at its right end.
     pub label: String,
+    /// The value in words, below the name; empty for none.
+    pub end: String,
     /// The value; a rule whose value has no place on the axis is not drawn.
     pub y: f64,
 }

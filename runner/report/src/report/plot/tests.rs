@@ -96,7 +96,7 @@ proptest! {
             spans: values.iter().map(|v| Span { x: v.0, low: v.1, high: v.2 }).collect(),
             ..Band::default()
         }];
-        plot.rules = vec![Rule { label: "limit".to_owned(), y: rule }];
+        plot.rules = vec![Rule { label: "limit".to_owned(), end: String::new(), y: rule }];
         (plot.x_scale, plot.y_scale) = (scale, scale);
         let svg = plot.to_svg();
         prop_assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
