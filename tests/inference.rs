@@ -9,6 +9,7 @@ use crate::program::{Outcome, Place};
 
 mod exports;
 mod features;
+mod numbers;
 mod unnamed;
 
 /// Rows of 12 devices: features on different scales, with gaps, and one that never changes.

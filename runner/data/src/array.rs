@@ -5,6 +5,7 @@
 use serde::Serialize;
 
 use super::dataset::Features;
+use super::large;
 
 /// The formats of arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -75,6 +76,20 @@ pub trait Array {
             Some(bytes) => Features::of_bytes(bytes.to_vec()),
             None => Features::from(self.numbers().map(|value| value as f32).collect::<Vec<_>>()),
         }
+    }
+
+    /// The digits that [`features`](Self::features) has no room for, of large numbers: place and
+    /// rest, in the order of the places.
+    fn rests(&self) -> Vec<(usize, f64)> {
+        if self.bytes().is_some() {
+            return Vec::new();
+        }
+        let rests = self.numbers().map(|value| large::split(value).1);
+        // What is not finite has none.
+        let rests = rests
+            .enumerate()
+            .filter(|(_, rest)| rest.is_finite() && *rest != 0.0);
+        rests.collect()
     }
 
     /// The values of a one-dimensional array: targets.

@@ -3,7 +3,7 @@
 //! An epoch in milliseconds is near 2⁴¹, where `f32` steps by 131,072: (x − mean) / std must
 //! subtract first and round later. Whether a number is large follows from itself alone, so that a
 //! device rounds its values as the simulation does, and no row decides how another one is read.
-//! Smaller numbers are rounded at once, as samples from arrays are.
+//! Smaller numbers are rounded at once.
 
 /// Numbers from here on are large: `f32` steps by 2⁻⁸ there, and by 128 at seconds since 1970.
 const LARGE: f64 = 32_768.0;

@@ -140,25 +140,19 @@ fn load_arrays(config: &ArraysConfig, folders: &DataFolders) -> Result<Loaded, D
         _ => Vec::new(),
     };
     let build = || -> Result<Dataset, DatasetError> {
+        let mut samples = train;
+        if let Some(test) = test {
+            samples.append(test)?;
+        }
         let Part {
-            mut features,
-            mut targets,
+            features,
+            rests,
+            targets,
             axes,
             maximum,
             ..
-        } = train;
+        } = samples;
         let feature_count = axes.iter().product();
-        if let Some(test) = test {
-            let found = test.axes.iter().product();
-            if found != feature_count {
-                return Err(DatasetError::FeatureCount {
-                    expected: feature_count,
-                    found,
-                });
-            }
-            features.append(test.features);
-            targets.append(test.targets);
-        }
         let names = Names {
             classes: config
                 .classes
@@ -171,6 +165,7 @@ fn load_arrays(config: &ArraysConfig, folders: &DataFolders) -> Result<Loaded, D
         let data = Dataset::new(features, feature_count, targets)?
             .with_axes(axes)?
             .with_names(names)
+            .with_rests(rests)
             .with_maximum(config.maximum.or(maximum));
         match groups {
             Some(groups) => data.with_groups(groups),
@@ -189,10 +184,29 @@ fn load_arrays(config: &ArraysConfig, folders: &DataFolders) -> Result<Loaded, D
 struct Part {
     origin: String,
     features: Features,
+    /// The digits that these have no room for.
+    rests: Vec<(usize, f64)>,
     targets: Entries,
     /// Lengths of the axes of one sample.
     axes: Vec<usize>,
     maximum: Option<f32>,
+}
+
+impl Part {
+    /// Appends the samples of the test part, which have as many features.
+    fn append(&mut self, test: Self) -> Result<(), DatasetError> {
+        let [expected, found] = [&*self, &test].map(|part| part.axes.iter().product());
+        if found != expected {
+            return Err(DatasetError::FeatureCount { expected, found });
+        }
+        let offset = self.features.len();
+        self.features.append(test.features);
+        let rests = test.rests.into_iter();
+        self.rests
+            .extend(rests.map(|(place, rest)| (place + offset, rest)));
+        self.targets.append(test.targets);
+        Ok(())
+    }
 }
 
 /// Labels as they are in a file: numbers of classes, or numbers to predict.
@@ -256,7 +270,7 @@ fn read_pair(
     folders: &DataFolders,
 ) -> Result<Part, DataError> {
     let origin = folders.find(path)?.display().to_string();
-    let (features, axes, maximum) = with_array(config.format, path, folders, |array| {
+    let ((features, rests), axes, maximum) = with_array(config.format, path, folders, |array| {
         let (_, axes) = array.dimensions().split_first().unwrap_or((&0, &[]));
         if axes.is_empty() {
             return Err(ArrayError::Dimensions {
@@ -265,7 +279,8 @@ fn read_pair(
             });
         }
         let maximum = array.bytes().map(|_| f32::from(u8::MAX));
-        Ok((array.features(), axes.to_vec(), maximum))
+        let numbers = (array.features(), array.rests());
+        Ok((numbers, axes.to_vec(), maximum))
     })?;
     let largest = u32::from(u16::MAX);
     let targets = with_array(config.format, label_path, folders, |array| {
@@ -289,6 +304,7 @@ fn read_pair(
     Ok(Part {
         origin,
         features,
+        rests,
         targets,
         axes,
         maximum,

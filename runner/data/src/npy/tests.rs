@@ -37,6 +37,26 @@ fn numbers_of_all_types_are_read() {
 }
 
 #[test]
+fn large_numbers_keep_the_digits_that_features_have_no_room_for() {
+    let large = [1.7e12 + 123.0, -45_292.51];
+    let values = [large[0], 0.1, f64::NAN, f64::INFINITY, large[1], 65_536.0];
+    let bytes: Vec<u8> = values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect();
+    let array = parse(&file("<f8", false, "(2, 3)", &bytes)).unwrap();
+    let (features, rests) = (array.features(), array.rests());
+    let places: Vec<usize> = rests.iter().map(|rest| rest.0).collect();
+    assert_eq!(places, [0, 4]);
+    for ((place, rest), value) in rests.into_iter().zip(large) {
+        assert_ne!(f64::from(features.get(place)), value);
+        assert_eq!(f64::from(features.get(place)) + rest, value);
+    }
+    let bytes = parse(&file("|u1", false, "(2, 2)", &[0, 255, 7, 8])).unwrap();
+    assert!(bytes.rests().is_empty());
+}
+
+#[test]
 fn bytes_stay_bytes_with_their_shape() {
     let array = parse(&file("|u1", false, "(2, 1, 2)", &[0, 255, 3, 4])).unwrap();
     assert_eq!(array.dimensions(), [2, 1, 2]);

@@ -24,6 +24,8 @@ const LABELLED: &str = "IDX and NumPy files";
 /// Rows in memory.
 pub(super) struct Array {
     features: Features,
+    /// The digits that these have no room for, of large numbers.
+    rests: Vec<(usize, f64)>,
     width: usize,
     /// One a row, if they were asked for.
     targets: Option<Vec<f32>>,
@@ -45,7 +47,7 @@ impl Array {
         let bytes = array_of(bytes, origin)?;
         let array = parse(&bytes, origin)?;
         let rows = array.sample_count();
-        let features = array.features();
+        let (features, rests) = (array.features(), array.rests());
         let targets = match (options.has_targets, options.labels) {
             (false, _) => None,
             (true, Some(path)) => Some(entries(path, preprocessing, origin, rows)?),
@@ -59,6 +61,7 @@ impl Array {
         Ok(Self {
             width: features.len() / rows,
             features,
+            rests,
             targets,
             ids: None,
             done: 0,
@@ -97,6 +100,7 @@ impl Array {
         Ok(Self {
             width: features.len() / images.len(),
             features,
+            rests: Vec::new(),
             targets: targets.transpose()?,
             ids: Some(names.collect()),
             done: 0,
@@ -128,6 +132,7 @@ impl Array {
         Ok(Self {
             width: data.feature_count(),
             features: data.features().clone(),
+            rests: Vec::new(),
             targets: options.has_targets.then_some(targets),
             ids: None,
             done: 0,
@@ -168,6 +173,7 @@ impl Array {
                 let targets = pieces.next.into_iter().map(f32::from);
                 Ok(Self {
                     features: Features::of_bytes(pieces.symbols),
+                    rests: Vec::new(),
                     width,
                     targets: options.has_targets.then(|| targets.collect()),
                     ids: (!pieces.names.is_empty()).then_some(pieces.names),
@@ -175,6 +181,12 @@ impl Array {
                 })
             }
         }
+    }
+
+    /// What the feature at a place leaves out of a large number.
+    fn rest(&self, place: usize) -> f64 {
+        let found = self.rests.binary_search_by_key(&place, |(at, _)| *at);
+        found.map_or(0.0, |at| self.rests[at].1)
     }
 
     /// Features of a row.
@@ -197,7 +209,8 @@ impl Array {
             self.features.write(row * self.width, &mut raw);
             for (at, value) in raw.iter().enumerate() {
                 let place = || format!("row {}, feature {at}", row + 1);
-                let value = Some(f64::from(*value)).filter(|value| !value.is_nan());
+                let value = f64::from(*value) + self.rest(row * self.width + at);
+                let value = Some(value).filter(|value| !value.is_nan());
                 rows.features
                     .push(prepare(preprocessing, at, value, origin, place)?);
             }

@@ -1,0 +1,71 @@
+//! Numbers mean the same wherever they are read: in training, predictions and exports, with another
+//! spelling, with signs, and from another format.
+
+use std::fmt::Write;
+
+use crate::program::{Outcome, Place};
+
+/// Trains on 120 rows of 12 devices; `keys` are those of `[data]` besides the file.
+fn train(place: &Place, out: &str, source: &str, keys: &str) {
+    let text = format!(
+        "method = \"dp-fed\"\nrounds = 5\n[data]\nsource = \"{source}\"\n{keys}\n\
+         [cohort]\nsampling = \"full\"\n[train]\nlearning_rate = 0.2\n\
+         [privacy]\nnoise_multiplier = 0.01\nclip_norm = 1.0\n"
+    );
+    place.write("experiment.toml", text);
+    let call = format!("run -q experiment.toml --out {out}");
+    place.smolfed(&call).success();
+}
+
+/// The prediction of every row.
+fn predictions(outcome: &Outcome) -> Vec<String> {
+    let lines = outcome.stdout.lines().skip(1);
+    let prediction = |line: &str| line.split(',').nth(1).unwrap().to_owned();
+    lines.map(prediction).collect()
+}
+
+/// An array of 64-bit floats.
+fn npy(shape: &str, values: &[f64]) -> Vec<u8> {
+    let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let length = u16::try_from(header.len()).unwrap();
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend(length.to_le_bytes());
+    file.extend(header.into_bytes());
+    file.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    file
+}
+
+/// Epochs in milliseconds, where `f32` steps by 131,072: only the digits beyond tell classes apart.
+#[test]
+fn arrays_keep_the_digits_of_large_numbers() {
+    let place = Place::new();
+    let rows: Vec<(f64, f64)> = (0..120)
+        .map(|row| {
+            (
+                1.7e12 + f64::from(row % 60),
+                f64::from(u8::from(row % 60 > 29)),
+            )
+        })
+        .collect();
+    let epochs: Vec<f64> = rows.iter().flat_map(|row| [row.0, 1.0]).collect();
+    let labels: Vec<f64> = rows.iter().map(|row| row.1).collect();
+    place.write("x.npy", npy("(120, 2)", &epochs));
+    place.write("y.npy", npy("(120,)", &labels));
+    let mut table = "epoch,one,label\n".to_owned();
+    for (epoch, label) in &rows {
+        let _ = writeln!(table, "{epoch:.0},1,{label:.0}");
+    }
+    place.write("x.csv", table);
+    let more = "devices = 12\ntest = 0\nclasses = 2\nscale = \"standardise-features\"";
+    let arrays = format!("path = \"x.npy\"\nlabel_path = \"y.npy\"\n{more}");
+    train(&place, "arrays", "npy", &arrays);
+    let table = format!("path = \"x.csv\"\nlabel = \"label\"\n{more}");
+    train(&place, "table", "csv", &table);
+    let of_arrays = place.smolfed("predict arrays --data x.npy").success();
+    let of_table = place.smolfed("predict table --data x.csv").success();
+    assert_eq!(of_arrays.stdout, of_table.stdout);
+    let expected = labels.iter().map(|label| format!("{label:.0}"));
+    let found = predictions(&of_arrays).into_iter().zip(expected);
+    let right = found.filter(|(found, expected)| found == expected).count();
+    assert!(right > 110, "{right} of 120");
+}
