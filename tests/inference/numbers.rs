@@ -24,6 +24,31 @@ fn predictions(outcome: &Outcome) -> Vec<String> {
     lines.map(prediction).collect()
 }
 
+#[test]
+fn predictions_remark_on_signs() {
+    let place = Place::new();
+    let table = |price: &dyn Fn(usize) -> String| {
+        let mut text = "price,label\n".to_owned();
+        for row in 0..120 {
+            let label = if row % 50 > 25 { "dear" } else { "cheap" };
+            let _ = writeln!(text, "{},{label}", price(row % 50));
+        }
+        text
+    };
+    place.write("train.csv", table(&|price| price.to_string()));
+    let keys = "path = \"train.csv\"\nlabel = \"label\"\ndevices = 12\ntest = 0\n\
+                classes = [\"cheap\", \"dear\"]";
+    train(&place, "prices", "csv", keys);
+    place.write("plain.csv", table(&|price| price.to_string()));
+    place.write("signs.csv", table(&|price| format!("${price}")));
+    let plain = place.smolfed("predict prices --data plain.csv").success();
+    let signs = place.smolfed("predict prices --data signs.csv").success();
+    assert_eq!(signs.stdout, plain.stdout);
+    assert!(plain.stderr.is_empty(), "{plain}");
+    let remark = "120 numbers were read without a currency sign: `$0` (line 2) as 0";
+    assert!(signs.stderr.contains(remark), "{signs}");
+}
+
 /// An array of 64-bit floats.
 fn npy(shape: &str, values: &[f64]) -> Vec<u8> {
     let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n");

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::CliError;
 use super::confusion;
 use super::inference::{ModelArgs, RowArgs, write_to};
+use super::style::warn;
 use super::text::aligned;
 use smolfed_engine::evaluation::assessment::Assessment;
 use smolfed_release::provenance::{Provenance, with_origin};
@@ -54,6 +55,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         .open_labelled(&model, args.label.as_deref(), labels)?;
     let found = assess(&model, &mut input)?;
     RowArgs::warn_of_unknown(input.unknown_rows());
+    input.remarks().iter().for_each(warn);
     write_to(None, |out| {
         match args.json {
             true => writeln!(

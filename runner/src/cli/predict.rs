@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::CliError;
 use super::inference::{ModelArgs, RowArgs, check_out, write_to};
+use super::style::warn;
 use smolfed_engine::evaluation::samples::Tally;
 use smolfed_report::inference::input::{Input, Part};
 use smolfed_report::inference::model::{Outputs, TrainedModel};
@@ -83,6 +84,7 @@ impl Rows<'_> {
             part = self.input.next(Tally::PART)?;
         }
         RowArgs::warn_of_unknown(self.input.unknown_rows());
+        self.input.remarks().iter().for_each(warn);
         Ok(())
     }
 }

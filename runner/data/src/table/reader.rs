@@ -13,6 +13,7 @@ use crate::column::place::Place;
 use crate::column::signs::Found;
 use crate::column::time::Time;
 use crate::column::{Encoding, FeatureColumn, Values};
+use crate::remark::Remark;
 
 /// Reads a table row by row.
 pub struct Reader {
@@ -82,6 +83,16 @@ impl Reader {
     /// Whether a column has times that the format keeps in UTC.
     pub(super) fn is_utc(&self, column: usize) -> bool {
         self.rows.is_utc(column)
+    }
+
+    /// The remarks on numbers so far that had signs, such as `$` and `%`, a sentence each. They
+    /// quote the file.
+    #[must_use]
+    pub fn remarks(&self, origin: &str) -> Vec<String> {
+        let remarks = self.signs().cloned().map(Remark::Signs);
+        remarks
+            .map(|remark| format!("{origin}: {remark}"))
+            .collect()
     }
 
     /// What was left out of numbers so far.

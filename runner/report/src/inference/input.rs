@@ -170,6 +170,15 @@ impl<'a> Input<'a> {
         }
     }
 
+    /// What the owner of the file may not expect of the rows so far: sentences that quote them.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        match &self.kind {
+            Kind::Table(table) => table.remarks(&self.origin),
+            Kind::Array(_) | Kind::Recording(_) => Vec::new(),
+        }
+    }
+
     /// The next rows, at most `count`; `None` after the last.
     ///
     /// # Errors

@@ -86,6 +86,11 @@ impl<'a> Table<'a> {
         self.unknown_rows
     }
 
+    /// What the owner of the file may not expect of the rows so far.
+    pub(super) fn remarks(&self, origin: &str) -> Vec<String> {
+        self.rows.remarks(origin)
+    }
+
     /// The next rows.
     pub(super) fn next(
         &mut self,
