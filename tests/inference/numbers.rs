@@ -1,8 +1,11 @@
 //! Numbers mean the same wherever they are read: in training, predictions and exports, with another
 //! spelling, with signs, and from another format.
 
+use std::ffi::OsStr;
 use std::fmt::Write;
+use std::path::Path;
 
+use super::exports::python;
 use crate::program::{Outcome, Place};
 
 /// Trains on 120 rows of 12 devices; `keys` are those of `[data]` besides the file.
@@ -17,11 +20,71 @@ fn train(place: &Place, out: &str, source: &str, keys: &str) {
     place.smolfed(&call).success();
 }
 
+/// Labels that follow from a category alone.
+const OF_CODE: [(&str, &str); 4] = [("1", "low"), ("2", "mid"), ("3", "high"), ("007", "mid")];
+
 /// The prediction of every row.
 fn predictions(outcome: &Outcome) -> Vec<String> {
     let lines = outcome.stdout.lines().skip(1);
     let prediction = |line: &str| line.split(',').nth(1).unwrap().to_owned();
     lines.map(prediction).collect()
+}
+
+/// The first example of docs/inference.md for NumPy, in a place with its `rows.py`.
+fn example(place: &Place, python: &OsStr) -> Vec<String> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/inference.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let examples = page.split("```python\n").skip(1);
+    let examples: Vec<&str> = examples
+        .filter_map(|text| text.split("```").next())
+        .collect();
+    let find = |words: &str| *examples.iter().find(|text| text.contains(words)).unwrap();
+    place.write("rows.py", find("# rows.py"));
+    let output = place
+        .command(python)
+        .args(["-c", find("np.load(\"model.npz\")")])
+        .output();
+    let printed = Outcome::of(output.unwrap(), "the example").success().stdout;
+    printed.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn categories_that_are_equal_numbers_are_the_same_in_exports() {
+    let place = Place::new();
+    let mut table = "who,size,code,label\n".to_owned();
+    for row in 0..120 {
+        let (code, label) = OF_CODE[row % 4];
+        let _ = writeln!(table, "d{},{},{code},{label}", row % 12, row % 7);
+    }
+    place.write("train.csv", table);
+    let keys = "path = \"train.csv\"\nlabel = \"label\"\ndevice_column = \"who\"\ntest = 0\n\
+                classes = [\"low\", \"mid\", \"high\"]\n\
+                categories.code = [\"1\", \"2\", \"3\", \"007\"]";
+    train(&place, "codes", "csv", keys);
+    // Spellings of equal numbers, codes that are none, and one that is unknown.
+    let cells = [
+        "1", "1.0", "+2", "2.00", "3.", "3", "007", "7", "07.0", "1E0", "3e+00",
+    ];
+    let mut new = "size,code\n".to_owned();
+    cells.iter().for_each(|cell| new += &format!("3,{cell}\n"));
+    place.write("new.csv", new);
+    let found = place.smolfed("predict codes --data new.csv").success();
+    let found = predictions(&found);
+    for (equal, label) in [(0..2, "low"), (2..4, "mid"), (4..6, "high"), (6..7, "mid")] {
+        assert!(
+            found[equal.clone()].iter().all(|of| of == label),
+            "{equal:?} {found:?}"
+        );
+    }
+    // 7 is not 007, nor is 07.0: both are unknown, as 1E0 is.
+    assert!(found[7..10].iter().all(|of| *of == found[7]), "{found:?}");
+    assert_eq!(found[10], "high");
+    place
+        .smolfed("export codes --format npz --out model.npz")
+        .success();
+    if let Some(python) = python() {
+        assert_eq!(example(&place, &python), found);
+    }
 }
 
 #[test]
