@@ -91,6 +91,12 @@ pub enum DatasetError {
         /// Classes of the targets.
         found: usize,
     },
+    /// A class that the configuration does not list.
+    #[error("has the class `{found}`, which `classes` does not list")]
+    ClassName {
+        /// Its name.
+        found: String,
+    },
     /// Two parts that must describe the same features do not.
     #[error("the test part has {found} features a row, but the training part has {expected}")]
     FeatureCount {

@@ -1,8 +1,9 @@
 //! A federation of samples that a program has in memory, with `source = "memory"`.
 
 use super::Federation;
+use crate::column::name::position;
 use crate::config::{DataConfig, MemoryConfig, SourceConfig, StoredSet};
-use crate::dataset::{Dataset, DatasetError, TaskKind};
+use crate::dataset::{Dataset, DatasetError, Targets, TaskKind};
 use crate::error::DataError;
 use crate::source::Loaded;
 
@@ -41,7 +42,7 @@ impl Federation {
 }
 
 /// The samples with what the configuration says of them, which they must agree with.
-fn described(data: Dataset, memory: &MemoryConfig) -> Result<Dataset, DatasetError> {
+fn described(mut data: Dataset, memory: &MemoryConfig) -> Result<Dataset, DatasetError> {
     let listed = memory.classes.as_ref().map(|classes| classes.list.count());
     let found = data.class_count();
     let (task, targets) = match memory.task {
@@ -58,7 +59,11 @@ fn described(data: Dataset, memory: &MemoryConfig) -> Result<Dataset, DatasetErr
     }
     let mut names = data.names().clone();
     if let Some(classes) = &memory.classes {
-        names.classes = classes.list.names();
+        let listed = classes.list.names();
+        if let Targets::Classes { labels, .. } = &mut data.targets {
+            number_as_listed(labels, &names.classes, &listed)?;
+        }
+        names.classes = listed;
     }
     let maximum = memory.maximum.or(data.maximum());
     data.with_names(names)
@@ -66,10 +71,34 @@ fn described(data: Dataset, memory: &MemoryConfig) -> Result<Dataset, DatasetErr
         .with_axes(memory.axes.clone())
 }
 
+/// Numbers classes in the order of a list, if both they and the list have names: sorted numbers and
+/// sorted texts have other orders.
+fn number_as_listed(
+    labels: &mut [u16],
+    names: &[String],
+    listed: &[String],
+) -> Result<(), DatasetError> {
+    if listed.is_empty() {
+        return Ok(());
+    }
+    let number = |name: &String| {
+        let found = || name.clone();
+        let place =
+            position(listed, name).ok_or_else(|| DatasetError::ClassName { found: found() });
+        // Labels have 16 bits, and each has a name of its own.
+        place.map(|place| place as u16)
+    };
+    let numbers: Vec<u16> = names.iter().map(number).collect::<Result<_, _>>()?;
+    for label in labels {
+        *label = numbers.get(usize::from(*label)).copied().unwrap_or(*label);
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::{Groups, Targets};
+    use crate::dataset::{Groups, Names};
     use crate::reads::{List, Read};
     use crate::{DataFolders, DeviceBuffer};
 
@@ -126,6 +155,38 @@ mod tests {
         assert_eq!(reads("categories_are_public = true"), []);
         let found = reads("categories_are_public = false");
         assert_eq!(found, [Read::List(List::Categories)]);
+    }
+
+    /// Sorted as numbers or as texts: the same rows keep the same names.
+    #[test]
+    fn listed_classes_keep_their_rows() {
+        let config = config("test = 0\npartition = \"rows\"\nclasses = [\"9\", \"10\"]");
+        let named = |names: [&str; 2]| {
+            let data = samples().with_names(Names {
+                classes: names.map(str::to_owned).to_vec(),
+                ..Names::default()
+            });
+            let SourceConfig::Stored(stored) = &config.source else {
+                panic!("stored")
+            };
+            let StoredSet::Memory(memory) = &stored.set else {
+                panic!("in memory")
+            };
+            described(data, memory)
+        };
+        for names in [["9", "10"], ["10", "9"], ["10.0", "9.0"]] {
+            let data = named(names).unwrap();
+            assert_eq!(data.names().classes, ["9", "10"]);
+            let Targets::Classes { labels, .. } = data.targets() else {
+                panic!("classes")
+            };
+            let name = |row: usize| &data.names().classes[usize::from(labels[row])];
+            // Rows 0 and 1 have the first and the second of the names.
+            let own = names.map(|name| name.trim_end_matches(".0"));
+            assert_eq!([name(0), name(1)], own);
+        }
+        let refused = named(["9", "11"]).unwrap_err().to_string();
+        assert!(refused.contains("has the class `11`"), "{refused}");
     }
 
     #[test]
