@@ -40,7 +40,6 @@ pub(crate) struct FrameTable {
     data: Dataset,
     left_out: Option<String>,
     remarks: Vec<String>,
-    has_categories: bool,
 }
 
 /// Reads the columns as `smolfed init` proposes to read those of a file.
@@ -106,12 +105,11 @@ impl FrameTable {
     ) -> PyResult<Self> {
         let profile = Profile::of_frame(frame).map_err(at_frame)?;
         let suggestion = Suggestion::new(&profile, choices).map_err(suggestion_error)?;
-        let (columns, has_categories) = columns(&profile, &suggestion, categories, keys)?;
+        let columns = columns(&profile, &suggestion, categories, keys)?;
         let table = Parsed::of_frame(frame, &columns).map_err(at_frame)?;
         Ok(Self {
             left_out: suggestion.left_out(),
             remarks: table.remarks(ORIGIN),
-            has_categories,
             data: table.into_dataset().map_err(at_frame)?,
         })
     }
@@ -122,13 +120,13 @@ impl FrameTable {
     }
 }
 
-/// The meaning of the columns, and whether some have categories.
+/// The meaning of the columns.
 fn columns(
     profile: &Profile,
     suggestion: &Suggestion,
     declared: Vec<(String, Vec<String>)>,
     keys: Table,
-) -> PyResult<(Columns, bool)> {
+) -> PyResult<Columns> {
     let section = DataSection::of_columns(TableFormat::Csv, ORIGIN, profile, suggestion);
     let mut table: Table = section.text.parse().map_err(at_frame)?;
     // Only classes that are declared are known: others are those of the rows.
@@ -146,16 +144,15 @@ fn columns(
             categories.insert(column, Value::Array(names));
         }
     }
-    let has_categories = !categories.is_empty();
     table.remove("categories_are_public");
-    if has_categories {
+    if !categories.is_empty() {
         table.insert("categories".to_owned(), Value::Table(categories));
     }
     table.extend(keys);
     let config: DataConfig = Value::Table(table).try_into().map_err(at_frame)?;
     match config.source {
         SourceConfig::Stored(stored) => match stored.set {
-            StoredSet::Table(table) => Ok((table.columns, has_categories)),
+            StoredSet::Table(table) => Ok(table.columns),
             _ => Err(at_frame("it is not a table")),
         },
         SourceConfig::Synthetic(_) => Err(at_frame("it is not a table")),
@@ -201,11 +198,5 @@ impl FrameTable {
     #[getter]
     fn remarks(&self) -> Vec<String> {
         self.remarks.clone()
-    }
-
-    /// Whether columns have categories.
-    #[getter]
-    fn has_categories(&self) -> bool {
-        self.has_categories
     }
 }

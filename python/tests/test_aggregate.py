@@ -123,13 +123,38 @@ def test_what_is_no_update_counts_as_zeros() -> None:
     for device, update, sentence in [
         (0, np.ones(5), "the update has arrays of"),
         (1, {"w": np.ones(4)}, "the update has arrays of"),
-        (2, [np.nan, 0, 0, 0], "finite"),
     ]:
         with pytest.raises(ValueError, match=sentence):
             sums.add(device, update)
         with pytest.raises(ValueError, match="not one of this round"):
             sums.add(device, np.zeros(4))
     np.testing.assert_allclose(sums.release(), np.zeros(4), atol=1e-5)
+
+
+@pytest.mark.parametrize("number", [np.nan, -np.inf, 1e300, 3e38])
+def test_a_device_that_diverges_does_not_end_the_loop(number: float) -> None:
+    sums = average(noise_multiplier=1e-6, sampling_rate=1.0)
+    sums.draw()
+    with pytest.warns(UserWarning, match="the update of device 2 counts as zeros: .*finite"):
+        sums.add(2, [number, number, 0, 0])
+    with pytest.raises(ValueError, match="not one of this round"):
+        sums.add(2, np.zeros(4))
+    sums.add(3, [0.4, 0, 0, 0])
+    np.testing.assert_allclose(sums.release(), [0.01, 0, 0, 0], atol=1e-5)
+
+
+def test_what_epsilon_follows_from_is_fixed() -> None:
+    clip_norm = np.ones(())
+    sums = average(clip_norm=clip_norm, max_epsilon=9, delta=1e-3)
+    fixed = dict(
+        clip_norm=1.0, noise_multiplier=1.0, sampling_rate=0.5, devices=40, rounds=3, seed=1,
+        grid_bits=20, max_epsilon=9.0, delta=1e-3, ledger=sums.ledger,
+    )
+    for name, value in fixed.items():
+        with pytest.raises(AttributeError):
+            setattr(sums, name, value)
+    clip_norm[...] = 5
+    assert {name: getattr(sums, name) for name in fixed} == fixed
 
 
 def test_wrong_use_is_refused() -> None:
@@ -139,6 +164,22 @@ def test_wrong_use_is_refused() -> None:
         average().statement(delta=1e-3)
     with pytest.raises(ValueError, match="clip_norm"):
         average(clip_norm=0.0)
+    for limit in [np.nan, 0.0, -1.0]:
+        with pytest.raises(ValueError, match="`max_epsilon` is .*above 0"):
+            average(max_epsilon=limit, delta=1e-3)
+    for seed in [-1, 2**64]:
+        with pytest.raises(ValueError, match="`seed` is"):
+            average(seed=seed)
+    for rounds in [0, -2]:
+        with pytest.raises(ValueError, match="`rounds` is"):
+            average(rounds=rounds)
+    for empty in [[], {}, {"w": np.zeros((3, 0))}]:
+        with pytest.raises(ValueError, match="`like` has no numbers"):
+            average(empty)
+    largest = average(seed=2**64 - 1)
+    largest.draw()
+    largest.release()
+    assert not largest.statement(delta=1e-3).is_upper_bound
     with pytest.raises(ValueError, match="delta"):
         _ = average().epsilon
 

@@ -135,6 +135,24 @@ def test_coefficients_are_in_the_units_of_the_rows(bounds) -> None:
     np.testing.assert_allclose(regressor.predict(inside), expected, rtol=1e-4)
 
 
+def test_models_of_several_layers_have_no_coefficients() -> None:
+    hidden = {"model.hidden": 5}
+    network = {"model.layers": [{"type": "dense", "outputs": 5}, {"type": "relu"}]}
+    for overrides in [hidden, network]:
+        model = classifier(class_weight={1: 2.0}, learning_rate=0.1)
+        assert model.set_params(overrides=overrides).fit(X, Y, groups=DEVICES) is model
+        assert model.predict_proba(X).shape == (2000, 2)
+        for name in ["coef_", "intercept_"]:
+            assert not hasattr(model, name)
+            with pytest.raises(AttributeError, match="not one layer of weights and biases"):
+                getattr(model, name)
+        # Nothing is left of an earlier fit, and nothing is missing after the next.
+        model.set_params(overrides=None).fit(X, Y, groups=DEVICES)
+        assert model.coef_.shape == (2, 4) and model.intercept_.shape == (2,)
+    with pytest.raises(NotFittedError):
+        _ = classifier().coef_
+
+
 def test_class_weights_move_the_intercepts_alone() -> None:
     plain = classifier().fit(X, Y, groups=DEVICES)
     weighed = classifier(class_weight={1: 9.0}).fit(X, Y, groups=DEVICES)
@@ -290,4 +308,14 @@ def test_an_older_scikit_learn_is_named_with_the_remedy(monkeypatch) -> None:
     monkeypatch.setattr(importlib.metadata.Distribution, "version", "1.5.2")
     monkeypatch.delitem(sys.modules, "smolfed.estimators")
     with pytest.raises(ImportError, match=r"scikit-learn 1\.6 or newer, but version 1\.5\.2.*pip"):
+        importlib.import_module("smolfed.estimators")
+
+
+def test_a_new_scikit_learn_that_cannot_be_imported_is_not_called_old(monkeypatch) -> None:
+    import importlib
+    import sys
+
+    monkeypatch.delattr("sklearn.utils.validation.validate_data")
+    monkeypatch.delitem(sys.modules, "smolfed.estimators")
+    with pytest.raises(ImportError, match="cannot be imported: cannot import name 'validate_data'"):
         importlib.import_module("smolfed.estimators")

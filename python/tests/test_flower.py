@@ -249,3 +249,15 @@ def test_wrong_use_is_refused() -> None:
     assert message.content["config"][CLIP_NORM] == 1.0
     assert message.content["config"][GRID_BITS] == 20
     assert message.metadata.message_type == MessageType.TRAIN
+
+
+def test_what_epsilon_follows_from_is_fixed() -> None:
+    private = strategy()
+    for name in ["clip_norm", "noise_multiplier", "sampling_rate", "devices", "grid_bits",
+                 "max_epsilon", "delta", "rounds", "seed", "with_evaluation", "ledger"]:
+        with pytest.raises(AttributeError):
+            setattr(private, name, getattr(private, name))
+    for wrong in [{"seed": -1}, {"rounds": 0}, {"max_epsilon": np.nan, "delta": 1e-3},
+                  {"clip_norm": 0.0}]:
+        with pytest.raises(ValueError):
+            strategy(**wrong)

@@ -84,6 +84,27 @@ def test_what_is_read_from_rows_is_stated() -> None:
         assert smolfed.run(plan, data=public).statement.is_upper_bound
 
 
+def test_uses_of_columns_are_read_from_rows_without_categories_too() -> None:
+    """A counter is left out because of its rows, and a column of texts may be one of numbers."""
+    private = {
+        **PLAN, "data": {"scale": "none", "test": 0, "missing": 0},
+        "privacy": {"epsilon": 8.0, "clip_norm": 1.0, "delta": 1e-3},
+    }
+    table = frame().drop(columns=["colour", "at"])
+
+    def said(**options: bool) -> smolfed.PrivacyStatement:
+        known = {"label": "label", "groups": "phone", "classes": [False, True]}
+        data = Federation.from_pandas(table, **known, **options)
+        return smolfed.run(private, data=data).statement
+
+    with pytest.warns(smolfed.PrivacyWarning, match="`data.categories`: the uses .* of columns"):
+        found = said()
+    assert not found.is_upper_bound and "`data.categories`" in str(found)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert said(categories_are_public=True).is_upper_bound
+
+
 def test_columns_that_are_left_out_are_counted() -> None:
     table = frame(same="x", note=[f"note {row}" for row in range(ROWS)])
     with pytest.warns(UserWarning, match="2 columns are left out: `same`.*`note`"):
@@ -105,6 +126,14 @@ def test_declared_categories_are_categories_though_they_are_numbers() -> None:
         frame(level=np.arange(ROWS) % 4), label="label", groups="phone"
     )
     assert "7 features" in repr(plain)
+    # Whether another column is text makes no difference.
+    numbers = {"size": SIZE, "phone": np.arange(ROWS) % 24, "label": SIZE > 0}
+    table = pandas.DataFrame({**numbers, "level": pandas.Categorical(np.arange(ROWS) % 4)})
+    data = Federation.from_pandas(table, label="label", groups="phone")
+    assert "5 features" in repr(data)
+    result = smolfed.run(PLAN, data=data)
+    assert result.model["weights"].shape == (2, 5)
+    assert result.predict(table).shape == (ROWS,)
     whole = frame(count=pandas.array([None, *range(1, ROWS)], dtype="Int64"))
     assert "7 features" in repr(Federation.from_pandas(whole, label="label", groups="phone"))
 
@@ -169,6 +198,24 @@ def test_frames_of_polars_are_read_alike() -> None:
     result = smolfed.run(PLAN, data=data)
     np.testing.assert_array_equal(result.model["weights"], trained(table).model["weights"])
     np.testing.assert_array_equal(result.predict(other), result.predict(table))
+
+
+def test_categories_of_unrelated_columns_are_not_declared() -> None:
+    """All columns of `Categorical` of polars share the categories of the process."""
+    polars = pytest.importorskip("polars")
+    unrelated = polars.Series(["a secret", "another"]).cast(polars.Categorical)
+    level = [str(row % 4) for row in range(ROWS)]
+    columns = {"size": SIZE, "phone": np.arange(ROWS) % 24, "label": SIZE > 0}
+
+    def read(kind: object) -> str:
+        table = polars.DataFrame({**columns, "level": polars.Series(level).cast(kind)})
+        return repr(Federation.from_polars(table, label="label", groups="phone"))
+
+    # As the texts of a file, which are numbers.
+    assert read(polars.Categorical) == read(polars.String)
+    assert "of 2 features" in read(polars.Categorical)
+    assert "of 5 features" in read(polars.Enum(["0", "1", "2", "3"]))
+    assert len(unrelated) == 2
 
 
 def test_runs_of_frames_are_resumed_and_loaded(tmp_path: Path) -> None:

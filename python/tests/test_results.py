@@ -76,6 +76,24 @@ def test_what_is_not_a_finished_run_is_refused(tmp_path: Path) -> None:
         smolfed.load(tmp_path / "other")
 
 
+def test_a_complete_run_has_its_model(tmp_path: Path) -> None:
+    trained(CLASSES, tmp_path / "run", classes=[False, True])
+    other = Federation.from_arrays(X[:, :2], CLASSES, DEVICES, classes=[False, True])
+    smolfed.run(PLAN, data=other, out=tmp_path / "other")
+    model = tmp_path / "run" / "model.safetensors"
+    model.write_bytes((tmp_path / "other" / "model.safetensors").read_bytes())
+    with pytest.raises(ValueError, match="model.safetensors.*6 parameters.*8"):
+        smolfed.load(tmp_path / "run")
+    model.unlink()
+    with pytest.raises(ValueError, match="model.safetensors is missing"):
+        smolfed.load(tmp_path / "run")
+    # Of models that devices train by themselves, none is shared.
+    alone = {**PLAN, "method": "local", "cohort": {"sampling": "full"}, "privacy": {}}
+    data = Federation.from_arrays(X, CLASSES, DEVICES, classes=[False, True])
+    result = smolfed.run(alone, data=data, out=tmp_path / "alone")
+    assert smolfed.load(tmp_path / "alone").records == result.records
+
+
 def test_an_interrupted_run_is_loaded_with_its_rounds(tmp_path: Path) -> None:
     def stop(record: dict) -> None:
         if record["round"] == 1:

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import json
 import math
+import operator
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,29 +33,107 @@ from . import _native
 from .accounting import Ledger, epsilon, event
 from .statement import PrivacyStatement
 
+# Seeds have 64 bits.
+_SEEDS = 2**64
+
 
 class Accounted:
-    """Rounds of one kind of release, and what they cost together."""
+    """Rounds of one kind of release, and what they cost together.
+
+    The attributes are those of the constructor and cannot be assigned: epsilon follows from them.
+    """
 
     def __init__(
         self,
-        release: _native.Event,
         *,
         clip_norm: float,
+        noise_multiplier: float,
+        sampling_rate: float,
+        devices: int,
+        grid_bits: int,
         max_epsilon: float | None,
         delta: float | str | None,
         rounds: int | None,
         seed: int | None,
     ) -> None:
-        if max_epsilon is not None and delta is None:
-            raise ValueError("`max_epsilon` needs `delta`")
-        self.clip_norm = clip_norm
-        self.max_epsilon = max_epsilon
-        self.delta = delta
-        self.rounds = rounds
-        self.seed = seed
-        self.ledger = Ledger()
-        self._event = release
+        self._event: _native.Event = event(
+            noise_multiplier=noise_multiplier,
+            sampling_rate=sampling_rate,
+            devices=devices,
+            mechanism="discrete-gaussian",
+            grid_bits=grid_bits,
+        )
+        if max_epsilon is not None:
+            if delta is None:
+                raise ValueError("`max_epsilon` needs `delta`")
+            # NaN is not above 0 either.
+            if not max_epsilon > 0:
+                raise ValueError(f"`max_epsilon` is {max_epsilon}: it must be above 0")
+        if rounds is not None and operator.index(rounds) < 1:
+            raise ValueError(f"`rounds` is {rounds}: it must be above 0, or None")
+        if seed is not None and not 0 <= operator.index(seed) < _SEEDS:
+            raise ValueError(f"`seed` is {seed}: it must be from 0 to {_SEEDS - 1}")
+        # What epsilon follows from is fixed here: no later change could reach the event.
+        self._clip_norm = float(clip_norm)
+        self._noise_multiplier = float(noise_multiplier)
+        self._sampling_rate = float(sampling_rate)
+        self._devices = int(devices)
+        self._grid_bits = int(grid_bits)
+        self._max_epsilon = None if max_epsilon is None else float(max_epsilon)
+        self._delta = delta
+        self._rounds = None if rounds is None else int(rounds)
+        self._seed = None if seed is None else int(seed)
+        self._ledger = Ledger()
+
+    @property
+    def clip_norm(self) -> float:
+        """Bound on the L2 norm of an update."""
+        return self._clip_norm
+
+    @property
+    def noise_multiplier(self) -> float:
+        """Noise std on the sum of the updates, in clip norms."""
+        return self._noise_multiplier
+
+    @property
+    def sampling_rate(self) -> float:
+        """Probability with which each device is in a round."""
+        return self._sampling_rate
+
+    @property
+    def devices(self) -> int:
+        """Devices of the federation."""
+        return self._devices
+
+    @property
+    def grid_bits(self) -> int:
+        """Updates are multiples of ``clip_norm * 2**-grid_bits``."""
+        return self._grid_bits
+
+    @property
+    def max_epsilon(self) -> float | None:
+        """A round that would exceed this epsilon is refused."""
+        return self._max_epsilon
+
+    @property
+    def delta(self) -> float | str | None:
+        """The delta of `epsilon`."""
+        return self._delta
+
+    @property
+    def rounds(self) -> int | None:
+        """The planned number of rounds."""
+        return self._rounds
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of cohorts and noise; None where they are secret."""
+        return self._seed
+
+    @property
+    def ledger(self) -> Ledger:
+        """What the rounds so far have cost."""
+        return self._ledger
 
     @property
     def epsilon(self) -> float:
@@ -91,7 +171,8 @@ class Accounted:
             return
         planned = [*self.ledger.events, self._event]
         next_epsilon = epsilon(planned, delta=self.delta)
-        if next_epsilon > self.max_epsilon:
+        # Written so that NaN is refused.
+        if not next_epsilon <= self.max_epsilon:
             raise RuntimeError(
                 f"the next round would have epsilon {next_epsilon:.4f}, above `max_epsilon` = "
                 f"{self.max_epsilon}"
@@ -123,6 +204,13 @@ class PrivateAverage(Accounted):
         exactly so many. Without it, epsilon is proved only if the number was fixed beforehand.
     seed : int, optional
         For tests: cohorts and noise follow from it, and the statement says so.
+
+    Attributes
+    ----------
+    clip_norm, noise_multiplier, sampling_rate, devices, grid_bits, max_epsilon, delta, rounds, seed
+        As they were given. They cannot be assigned.
+    ledger : smolfed.accounting.Ledger
+        What the rounds so far have cost.
 
     Notes
     -----
@@ -161,25 +249,18 @@ class PrivateAverage(Accounted):
         rounds: int | None = None,
         seed: int | None = None,
     ) -> None:
-        release = event(
-            noise_multiplier=noise_multiplier,
-            sampling_rate=sampling_rate,
-            devices=devices,
-            mechanism="discrete-gaussian",
-            grid_bits=grid_bits,
-        )
         super().__init__(
-            release, clip_norm=clip_norm, max_epsilon=max_epsilon, delta=delta, rounds=rounds,
-            seed=seed,
+            clip_norm=clip_norm, noise_multiplier=noise_multiplier, sampling_rate=sampling_rate,
+            devices=devices, grid_bits=grid_bits, max_epsilon=max_epsilon, delta=delta,
+            rounds=rounds, seed=seed,
         )
-        self.devices = devices
-        self.sampling_rate = sampling_rate
-        self.grid_bits = grid_bits
         self._shapes = {name: np.shape(array) for name, array in _named(like).items()}
         self._is_named = isinstance(like, Mapping)
         length = sum(map(math.prod, self._shapes.values()))
+        if length == 0:
+            raise ValueError("`like` has no numbers, so that nothing would be averaged")
         self._aggregator = _native.Aggregator(
-            length, clip_norm, grid_bits, noise_multiplier, seed
+            length, self.clip_norm, self.grid_bits, self.noise_multiplier, self.seed
         )
         # Devices that are drawn and have not sent anything; None between rounds.
         self._waiting: set[int] | None = None
@@ -202,13 +283,15 @@ class PrivateAverage(Accounted):
     def add(self, device: int, update: ArrayLike | Mapping[str, ArrayLike]) -> None:
         """Adds the update of a device, which is clipped and rounded onto the grid.
 
-        A device that is drawn and adds nothing counts as zeros.
+        A device that is drawn and adds nothing counts as zeros, and so does an update whose norm is
+        not finite in float32, with a warning: a loop that ended there would tell that the training
+        of a device diverged.
 
         Raises
         ------
         ValueError
             For a device that was not drawn or has added one before, and for an update with other
-            arrays, or a number that is not finite. The device then counts as zeros.
+            arrays. The device then counts as zeros.
         """
         if self._waiting is None or device not in self._waiting:
             raise ValueError(
@@ -217,9 +300,15 @@ class PrivateAverage(Accounted):
         # Each device counts once, and a retry could depend on its data.
         self._waiting.discard(device)
         flat = self._flat(update)
-        self._aggregator.add(
-            device, _native.quantize(flat, self.clip_norm, self.grid_bits)
-        )
+        try:
+            integers = _native.quantize(flat, self.clip_norm, self.grid_bits)
+        except ValueError as error:
+            # The grid was checked before, so that it is the update.
+            warnings.warn(
+                f"the update of device {device} counts as zeros: {error}", stacklevel=2
+            )
+            return
+        self._aggregator.add(device, integers)
 
     def release(self) -> Any:
         """Ends the round: the sum of its updates with noise, over ``sampling_rate * devices``.
@@ -245,7 +334,9 @@ class PrivateAverage(Accounted):
         if shapes != self._shapes:
             raise ValueError(f"the update has arrays of {shapes}, but must have {self._shapes}")
         ordered = [arrays[name].reshape(-1) for name in self._shapes]
-        return np.concatenate(ordered).astype(np.float32)
+        # Numbers beyond float32 become infinite, and the update counts as zeros.
+        with np.errstate(over="ignore"):
+            return np.concatenate(ordered).astype(np.float32)
 
 
 def _named(arrays: ArrayLike | Mapping[str, ArrayLike]) -> Mapping[str, ArrayLike]:

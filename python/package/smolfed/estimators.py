@@ -36,7 +36,7 @@ try:
     from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 except ImportError as error:
     # `validate_data` is new in 1.6.
-    raise unmet("smolfed.estimators", "scikit-learn", "1.6", "sklearn") from error
+    raise unmet("smolfed.estimators", "scikit-learn", "1.6", "sklearn", error) from error
 
 _SELECTION = (
     "If this model was chosen among several, by GridSearchCV for example, epsilon does not cover "
@@ -131,21 +131,42 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
         self._keep_coefficients()
 
     def _keep_coefficients(self) -> None:
-        """Keeps weights and biases in the units of the rows."""
+        """Keeps weights and biases in the units of the rows, of a model that is one layer."""
         tensors = self._model.tensors()
+        self._coefficients: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+        if set(tensors) != {"weights", "biases"}:
+            return
         weights, biases = (np.asarray(tensors[name], float) for name in ("weights", "biases"))
         arrays = np.load(io.BytesIO(self._model.export("npz")))
         mean, std = arrays["mean"], arrays["std"]
-        # Layers below a head, and weights of computed features, have no such unit.
-        if "head_weights" not in tensors and weights.shape[1] == mean.size:
+        # Weights of computed features have no such unit.
+        if weights.shape[1] == mean.size:
             # A feature that never changed is 0, whatever its weight.
             weights = np.where(arrays["min"] == arrays["max"], 0, weights / std)
             biases = biases - weights @ mean
             if "target_std" in arrays:
                 weights = weights * arrays["target_std"]
                 biases = biases * arrays["target_std"] + arrays["target_mean"]
-        self.coef_: NDArray[np.float64] = weights
-        self.intercept_: NDArray[np.float64] = biases
+        self._coefficients = weights, biases
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """Weights of the features; `AttributeError` for a model of several layers."""
+        return self._linear()[0]
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """Biases; `AttributeError` for a model of several layers."""
+        return self._linear()[1]
+
+    def _linear(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        check_is_fitted(self)
+        if self._coefficients is None:
+            raise AttributeError(
+                "the model is not one layer of weights and biases, so that it has no `coef_` and "
+                "`intercept_`: use `predict`"
+            )
+        return self._coefficients
 
     def _targets(self) -> dict[str, Any]:
         return {}
@@ -222,6 +243,7 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
         the intercept of each class after training, which costs no privacy: with probabilities that
         are right, the predicted class is then the one of least cost, where a mistake about a class
         costs its weight (Elkan 2001, "The foundations of cost-sensitive learning", section 1).
+        `predict_proba` has the weights in it, and is no longer the probability of a class.
         "balanced" is refused, as it counts classes in private rows, which no epsilon covers.
     bounds : (low, high), optional
         Bounds of the features, known beforehand: numbers, or one a feature. Values beyond them are
@@ -239,7 +261,9 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
     classes_ : array of shape (classes,)
     coef_ : array of shape (classes, features)
         Weights of features in their own units, for rows inside `bounds` that were not shortened:
-        ``X @ coef_.T + intercept_`` are the scores.
+        ``X @ coef_.T + intercept_`` are the scores. Of features that are computed from the rows
+        (``features.kind`` among `overrides`) they are in the units of these features. A model of
+        several layers (``model.layers``) has neither weights nor intercept.
     intercept_ : array of shape (classes,)
     statement_ : PrivacyStatement
         What `fit` guarantees. Its ``is_upper_bound`` is false unless `classes` and `bounds` are
@@ -361,7 +385,7 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
         return scores
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probabilities of the classes; shape (samples, classes)."""
+        """Probabilities of the classes; shape (samples, classes). `class_weight` shifts them."""
         _, shares = self._model_of(X)
         # In float32 they add up to 1 but for rounding.
         normal: NDArray[np.float64] = shares / shares.sum(axis=1, keepdims=True)
@@ -394,7 +418,8 @@ smoothing_factor, bounds, overrides, threads, random_state
     ----------
     coef_, intercept_
         Weights and bias of features and a target in their own units, for rows inside `bounds` that
-        were not shortened: ``X @ coef_.T + intercept_`` are the predictions.
+        were not shortened: ``X @ coef_.T + intercept_`` are the predictions. Otherwise as of
+        `FederatedClassifier`.
     statement_, epsilon_, n_devices_, n_iter_, n_features_in_
         As of `FederatedClassifier`.
 

@@ -168,9 +168,14 @@ class Federation:
         A frame with texts, categories, times or missing values is read as ``smolfed init`` proposes
         to read such a file: categories become a feature each, times their parts, and the mean
         stands for a missing number (``data.missing``). Columns of no use are left out with a
-        warning that names them. Categories and means are those of the rows, which no epsilon
-        covers: the statement's ``is_upper_bound`` is then false.
-        ``categories_are_public=True`` says that all categories were public before.
+        warning that names them. Categories and means are those of the rows, and so is which columns
+        are features, numbers or categories. No epsilon covers that: the statement's
+        ``is_upper_bound`` is then false. ``categories_are_public=True`` says that all categories,
+        and which columns are features of which kind, were public before. A missing number needs a
+        constant in ``data.missing`` beside it.
+
+        A pandas ``CategoricalDtype`` and a polars ``Enum`` declare their categories, also of
+        numbers. A polars ``Categorical`` is text.
         """
         return cls._from_frame(frame, label, groups, features, options)
 
@@ -204,12 +209,12 @@ class Federation:
         arrays = {name: frame[columns[name]].to_numpy() for name in names}
         targets = frame[columns[label]].to_numpy()
         devices = None if groups is None else frame[columns[groups]].to_numpy()
-        if not all(map(is_plain, arrays.values())):
+        declared = {name: categories_of(frame[columns[name]]) for name in names}
+        if any(declared.values()) or not all(map(is_plain, arrays.values())):
             _refuse_missing(targets, devices)
             used = [*names, label] if groups is None else [*names, groups, label]
             reading: dict[str, Any] = {"label": label, "groups": groups}
-            found = {name: categories_of(frame[columns[name]]) for name in names}
-            reading["categories"] = [(name, known) for name, known in found.items() if known]
+            reading["categories"] = [(name, known) for name, known in declared.items() if known]
             return cls._from_cells(cells_of(frame, used), targets, reading, **options)
         for name, column in arrays.items():
             _warn_of_digits(column, f"the column `{name}`")
@@ -246,8 +251,8 @@ class Federation:
             if sentence is not None:
                 warnings.warn(sentence, stacklevel=4)
         table["partition"] = "rows" if reading["groups"] is None else "natural"
-        if samples.has_categories:
-            table["categories_are_public"] = categories_are_public
+        # Without categories too, the rows say which columns are features, and of which kind.
+        table["categories_are_public"] = categories_are_public
         labels = None
         if samples.labels is not None:
             # The classes as the column has them, by the first row of each.

@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from .accounting import event
 from .aggregate import Accounted
 from .requirement import unmet
 
@@ -47,7 +46,7 @@ try:
     from flwr.serverapp.strategy import Strategy
 except ImportError as error:
     # `flwr.serverapp.strategy` is new in 1.21.
-    raise unmet("smolfed.flower", "flwr", "1.21", "flower") from error
+    raise unmet("smolfed.flower", "flwr", "1.21", "flower", error) from error
 
 CLIP_NORM = "smolfed.clip-norm"
 GRID_BITS = "smolfed.grid-bits"
@@ -115,6 +114,14 @@ class PrivateStrategy(Accounted, Strategy):  # type: ignore[misc]
     seed : int, optional
         For tests: cohorts and noise follow from it.
 
+    Attributes
+    ----------
+    clip_norm, noise_multiplier, sampling_rate, devices, grid_bits, max_epsilon, delta, rounds, \
+seed, with_evaluation
+        As they were given. They cannot be assigned.
+    ledger : smolfed.accounting.Ledger
+        What the rounds so far have cost.
+
     Notes
     -----
     The unit of privacy is a node with all of its data; the server is trusted. A node that is drawn
@@ -136,27 +143,31 @@ class PrivateStrategy(Accounted, Strategy):  # type: ignore[misc]
         rounds: int | None = None,
         seed: int | None = None,
     ) -> None:
-        release = event(
-            noise_multiplier=noise_multiplier,
-            sampling_rate=sampling_rate,
-            devices=devices,
-            mechanism="discrete-gaussian",
-            grid_bits=grid_bits,
-        )
         Accounted.__init__(
-            self, release, clip_norm=clip_norm, max_epsilon=max_epsilon, delta=delta,
-            rounds=rounds, seed=seed,
+            self, clip_norm=clip_norm, noise_multiplier=noise_multiplier,
+            sampling_rate=sampling_rate, devices=devices, grid_bits=grid_bits,
+            max_epsilon=max_epsilon, delta=delta, rounds=rounds, seed=seed,
         )
         self.strategy = strategy
-        self.grid_bits = grid_bits
-        self.devices = devices
-        self.with_evaluation = with_evaluation
+        self._with_evaluation = with_evaluation
+        # Refused here rather than in the first round.
+        self._aggregator_of(1)
         self._random = random.SystemRandom() if seed is None else random.Random(seed)
         self._aggregator: _native.Aggregator | None = None
         self._numbers: dict[int, int] = {}
         self._drawn: set[int] = set()
         self._arrays: ArrayRecord | None = None
         self._template: RecordDict | None = None
+
+    @property
+    def with_evaluation(self) -> bool:
+        """Whether nodes evaluate the model."""
+        return self._with_evaluation
+
+    def _aggregator_of(self, length: int) -> _native.Aggregator:
+        return _native.Aggregator(
+            length, self.clip_norm, self.grid_bits, self.noise_multiplier, self.seed
+        )
 
     def _conditions(self) -> list[str]:
         found = super()._conditions()
@@ -169,7 +180,7 @@ class PrivateStrategy(Accounted, Strategy):  # type: ignore[misc]
     ) -> Iterable[Message]:
         """Draws the nodes of a round; RuntimeError if it would exceed `max_epsilon`."""
         self._refuse_over_budget()
-        config[CLIP_NORM], config[GRID_BITS] = float(self.clip_norm), self.grid_bits
+        config[CLIP_NORM], config[GRID_BITS] = self.clip_norm, self.grid_bits
         planned = list(self.strategy.configure_train(server_round, arrays, config, grid))
         if not planned:
             raise ValueError("the wrapped strategy trains no node: raise its `fraction_train`")
@@ -182,15 +193,8 @@ class PrivateStrategy(Accounted, Strategy):  # type: ignore[misc]
         for node in nodes:
             self._numbers.setdefault(node, len(self._numbers))
         if self._aggregator is None:
-            self._aggregator = _native.Aggregator(
-                len(_flat(arrays)),
-                self.clip_norm,
-                self.grid_bits,
-                self._event.noise_multiplier,
-                self.seed,
-            )
-        rate = self._event.sampling_rate or 0.0
-        drawn = [node for node in nodes if self._random.random() < rate]
+            self._aggregator = self._aggregator_of(len(_flat(arrays)))
+        drawn = [node for node in nodes if self._random.random() < self.sampling_rate]
         self._drawn, self._arrays = set(drawn), arrays
         self._template = planned[0].content
         return [
@@ -219,8 +223,7 @@ class PrivateStrategy(Accounted, Strategy):  # type: ignore[misc]
             self._drawn.discard(node)
         # Charged before it is released.
         self.ledger.charge(self._event)
-        expected = (self._event.sampling_rate or 0.0) * self.devices
-        average = aggregator.release(expected)
+        average = aggregator.release(self.sampling_rate * self.devices)
         summed = _added(arrays, average)
         # A set that was drawn is used once.
         self._drawn, self._arrays = set(), None

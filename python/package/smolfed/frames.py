@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 Cells = list[tuple[str, list[str]]]
 """Columns by their names, each with its cells as text: an empty one is missing."""
 
+# Packages and names of the types of columns that declare their categories.
+_DECLARING = {("pandas", "CategoricalDtype"), ("polars", "Enum")}
+
 
 def names_of(frame: Any) -> dict[str, Any]:
     """The columns by their names as text, which may be numbers."""
@@ -52,9 +55,15 @@ def check(columns: Sequence[str] | dict[str, Any], names: Sequence[str]) -> None
 
 
 def categories_of(column: Any) -> list[str] | None:
-    """The categories of a column whose type declares them."""
-    declared = getattr(column.dtype, "categories", None)
-    return None if declared is None else texts(list(declared))
+    """The categories of a column whose type declares them.
+
+    Those are types of pandas and `Enum` of polars. All columns of `Categorical` of polars share the
+    categories of the process, which are values of other columns too: they are texts.
+    """
+    kind = type(column.dtype)
+    if (kind.__module__.partition(".")[0], kind.__name__) not in _DECLARING:
+        return None
+    return texts(list(column.dtype.categories))
 
 
 def texts(values: Sequence[Any]) -> list[str]:

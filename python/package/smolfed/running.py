@@ -168,12 +168,16 @@ def load(directory: str | os.PathLike[str]) -> RunResult:
     `Federation`, as files do not say it. The `ending` of a run with fewer rounds than were planned
     is "interrupted".
 
+    The files are believed: whoever can write to the directory decides what the statement says.
+    ``smolfed account --verify DIR`` checks it against the ledger and the configuration, for which
+    it reads the data again. It cannot check a run on arrays or frames, as these are not in files.
+
     Raises
     ------
     FileNotFoundError
         If the directory is not there, or holds no run.
     ValueError
-        For a run that has not ended, or a damaged file.
+        For a run that has not ended, a damaged file, or a complete run without its model.
 
     Examples
     --------

@@ -10,6 +10,7 @@ use smolfed::experiment::Experiment;
 use smolfed::inference::error::InferenceError;
 use smolfed::inference::model::TrainedModel;
 use smolfed::layout::TensorLayout;
+use smolfed::method::MethodName;
 use smolfed::preprocessing::Preprocessing;
 use smolfed::report::{self, ReportInput};
 use smolfed::run::directory::RunDir;
@@ -69,11 +70,23 @@ pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<Outcome> {
         let dir = RunDir::open(&path)?;
         let mut input = ReportInput::read(&dir)?;
         input.statements = run.statements;
-        let parameters = dir.shared_parameters()?.unwrap_or_default();
+        // A file that does not fit is an error; that a part stays on devices is none.
+        match TrainedModel::open(&path, None) {
+            Ok(_) | Err(InferenceError::NotShared { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let parameters = dir.shared_parameters()?;
         let preprocessing = Preprocessing::read(&path.join(Preprocessing::FILE))?;
         Ok((input, parameters, preprocessing))
     };
     let (input, parameters, preprocessing) = py.detach(read).map_err(value_error)?;
+    let is_shared = input.config.method != MethodName::Local;
+    if parameters.is_none() && is_shared && run.state == State::Complete {
+        return Err(value_error(format!(
+            "{shown}: model.safetensors is missing, which a complete run has"
+        )));
+    }
+    let parameters = parameters.unwrap_or_default();
     let ending = match run.state {
         State::Complete => "done",
         State::Running | State::Unfinished => "interrupted",

@@ -70,7 +70,7 @@ impl Read {
             Self::Missing => "the values in the place of missing ones were computed",
             Self::Classes => "the list of classes was taken",
             Self::List(List::Classes) => "`smolfed init` took the list of classes",
-            Self::List(List::Categories) => "`smolfed init` took the lists of categories",
+            Self::List(List::Categories) => "the uses and the categories of columns were taken",
             Self::DeviceCount => "the number of devices was computed",
         }
     }
