@@ -63,6 +63,7 @@ pub fn integer_samples(count: usize) -> Option<FixedPointSlice<'static, i8, u16>
 }
 
 /// The features of a sample, as integers.
+#[cfg(not(all(small_ram, fast)))]
 pub fn integer_features(sample: usize) -> Option<&'static [i8]> {
     INTEGERS.chunks_exact(FEATURES).nth(sample)
 }

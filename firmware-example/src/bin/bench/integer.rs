@@ -9,15 +9,13 @@ use smolfed_core::{
     },
     model::Const,
     params::{ClipNorm, LearningRate},
-    predict::CurrentModel,
-    session::FixedPoint,
     stream::Purpose,
     train::LocalTraining,
 };
 
 use super::{
     counting::{Client, PARAMETERS, count, print, stream},
-    data::{FEATURES, SAMPLES, integer_features, integer_samples, integer_weight},
+    data::{FEATURES, SAMPLES, integer_samples, integer_weight},
 };
 
 type Data<'a> = FixedPointSlice<'a, i8, u16>;
@@ -78,21 +76,11 @@ fn gradient(local: &[i32; PARAMETERS], update: &mut [i32; PARAMETERS]) -> Option
         loss?;
         print(name, instructions);
     }
-    let words = local.map(|w| f32::from_bits(w.cast_unsigned()));
-    let model = FixedPoint::<_, i8>::new(model, scale);
-    let current = CurrentModel::new(0, &model, &words).ok()?;
-    let features = integer_features(1)?;
-    let mut class = None;
-    let instructions = count(|| {
-        let features = black_box(features);
-        class = current.predict(features, &mut [], &mut scores).ok();
-    });
-    class?;
-    print("integer-predict", instructions);
     Some(())
 }
 
-fn scale() -> Option<FeatureScale> {
+/// That of the features.
+pub fn scale() -> Option<FeatureScale> {
     FeatureScale::new::<i8>(6).ok()
 }
 

@@ -18,6 +18,8 @@ mod masking;
 mod network;
 #[cfg(not(all(target_arch = "riscv32", fast)))]
 mod pieces;
+#[cfg(not(all(small_ram, fast)))]
+mod predictions;
 mod window;
 
 use core::hint::black_box;
@@ -32,9 +34,8 @@ use smolfed_core::{
     model::{Const, Fixed, FixedModel, Model},
     noise::DiscreteGaussian,
     params::ClipNorm,
-    predict::CurrentModel,
     quantize::Grid,
-    samples::{SampleSlice, Samples},
+    samples::SampleSlice,
     smooth::LaplacianSmoothing,
     stream::Purpose,
     train::{LocalTraining, Workspace, local_update},
@@ -95,6 +96,8 @@ fn clients() -> Option<()> {
     masking::measure(&global)?;
     window::measure()?;
     // For speed, not in the flash of a small board.
+    #[cfg(not(all(small_ram, fast)))]
+    predictions::measure(&mut global)?;
     #[cfg(not(all(small_ram, fast)))]
     gradients::measure()?;
     // For speed, the rest takes all the flash of a small board.
@@ -169,15 +172,6 @@ fn gradient(local: &[f32], update: &mut [f32]) -> Option<()> {
         loss?;
         print(name, instructions);
     }
-    let current = CurrentModel::new(0, &model, local).ok()?;
-    let features = samples.features(1);
-    let mut class = None;
-    let instructions = count(|| {
-        let features = black_box(features);
-        class = current.predict(features, &mut [], &mut scratch).ok();
-    });
-    class?;
-    print("predict", instructions);
     Some(())
 }
 
