@@ -68,8 +68,7 @@ impl Read {
             Self::Scale => "the scale of the features was computed",
             Self::TargetScale => "the scale of the target was computed",
             Self::Missing => "the values in the place of missing ones were computed",
-            Self::Classes => "the list of classes was taken",
-            Self::List(List::Classes) => "`smolfed init` took the list of classes",
+            Self::Classes | Self::List(List::Classes) => "the list of classes was taken",
             Self::List(List::Categories) => "the uses and the categories of columns were taken",
             Self::DeviceCount => "the number of devices was computed",
         }

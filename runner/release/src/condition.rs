@@ -42,7 +42,8 @@ pub enum Condition {
         /// The value, as a sentence begins.
         value: String,
     },
-    /// A value of the configuration was read from the devices' rows by `smolfed init`.
+    /// A value of the configuration was read from the devices' rows by `smolfed init`, or by Python
+    /// from a frame.
     UnconfirmedList {
         /// The key of the value.
         key: String,
@@ -173,8 +174,8 @@ impl Condition {
                  cover it."
             ),
             Self::UnconfirmedList { key, confirm } => format!(
-                "`smolfed init` read `{key}` from the devices' rows, without noise: this epsilon \
-                 does not cover it. Where it was public before, set `{confirm} = true`."
+                "`{key}` was read from the devices' rows, without noise: this epsilon does not \
+                 cover it. Where it was public before, set `{confirm} = true`."
             ),
             Self::DeviceCount { key } => format!(
                 "`{key}` leaves out devices by their rows, so that the number of devices depends \
