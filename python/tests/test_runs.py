@@ -91,6 +91,20 @@ def test_metrics_are_a_table() -> None:
     assert np.isinf(metrics["epsilon"]).all()
 
 
+def test_a_training_that_diverged_is_named() -> None:
+    x = np.tile([[0.5, 1.0]], (40, 1)).astype(np.float32)
+    x[7, 1] = 1e30
+    far = smolfed.Federation.from_arrays(x, x[:, 0], groups=np.arange(40) % 8)
+    plan = {
+        "method": "dp-fed", "rounds": 2, "seed": 1, "data": {"scale": "none"},
+        "cohort": {"sampling": "full"},
+        "train": {"learning_rate": 0.1}, "privacy": {"noise_multiplier": 1.0, "clip_norm": 0.5},
+    }
+    said = r"diverged in 2 of 16 participations .* lower `train.learning_rate`"
+    with pytest.warns(RuntimeWarning, match=said):
+        smolfed.run(plan, data=far)
+
+
 def test_the_statement_is_that_of_what_was_done() -> None:
     said = smolfed.run(PLAN, data=DATA).statement
     expected = smolfed.accounting.epsilon(

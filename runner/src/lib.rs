@@ -61,6 +61,7 @@ pub mod privacy {
 
 pub mod cli;
 mod connect;
+pub mod divergence;
 mod launch;
 #[cfg(feature = "mpi")]
 mod mpi;

@@ -343,12 +343,16 @@ def _execute(
 
     watched = progress or on_round is not None
     try:
-        outcome, sentences = _native.run({**job, "on_round": report if watched else None})
+        outcome, sentences, diverged = _native.run(
+            {**job, "on_round": report if watched else None}
+        )
     finally:
         if bar is not None:
             bar.close()
     for sentence in sentences if warn else []:
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
+    if diverged is not None:
+        warnings.warn(diverged, RuntimeWarning, stacklevel=3)
     result = RunResult(outcome)
     if result.ending in ("over-budget", "gave-up"):
         warnings.warn(str(outcome.ending[1]), RuntimeWarning, stacklevel=3)

@@ -13,6 +13,7 @@ use rayon::ThreadPoolBuilder;
 use smolfed::config::Config;
 use smolfed::data::{DataFolders, Dataset, Federation};
 use smolfed::denoise::DenoiserKind;
+use smolfed::divergence;
 use smolfed::experiment::Experiment;
 use smolfed::privacy::origin::Origin;
 use smolfed::report;
@@ -52,9 +53,12 @@ pub(crate) struct Job<'py> {
     resume_with: Vec<String>,
 }
 
-/// Runs it; also the sentences of warnings.
+/// Runs it; also the sentences of warnings about privacy, and one about a training that diverged.
 #[pyfunction(name = "run")]
-pub(crate) fn run_job(py: Python<'_>, job: Job<'_>) -> PyResult<(Outcome, Vec<String>)> {
+pub(crate) fn run_job(
+    py: Python<'_>,
+    job: Job<'_>,
+) -> PyResult<(Outcome, Vec<String>, Option<String>)> {
     let threads = job.threads.unwrap_or(0);
     if job
         .threads
@@ -111,8 +115,9 @@ pub(crate) fn run_job(py: Python<'_>, job: Job<'_>) -> PyResult<(Outcome, Vec<St
         ));
     }
     let path = dir.map(|dir| dir.path().to_path_buf());
+    let diverged = divergence::of_simulation(&experiment, &federation, &result.records);
     let outcome = Outcome::new(py, &experiment, &federation, result, path)?;
-    Ok((outcome, warnings))
+    Ok((outcome, warnings, diverged))
 }
 
 /// The experiment, where its files are, and the directory that is resumed.

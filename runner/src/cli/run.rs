@@ -1,6 +1,5 @@
 //! `smolfed run`: one experiment.
 
-mod divergence;
 mod preview;
 
 use std::io::{IsTerminal, Write};
@@ -15,6 +14,7 @@ use super::session::{
 };
 use super::style::{fail, warn};
 use super::summary::Summary;
+use crate::divergence;
 use preview::Preview;
 use smolfed_data::{DataFolders, Federation};
 use smolfed_engine::config::{Config, Override};
@@ -269,8 +269,7 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
     drop(source);
     bar.finish_and_clear();
     if let Ok(result) = &result {
-        let step = experiment.config().train.learning_rate;
-        let diverged = divergence::sentence(&result.records, step, || federation.outlier());
+        let diverged = divergence::of_simulation(experiment, federation, &result.records);
         diverged.into_iter().for_each(warn);
     }
     let print = Print::of(args.quiet, args.json, args.verbose);

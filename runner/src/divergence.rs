@@ -1,16 +1,30 @@
 //! A training that diverged: on how many devices, for what feature, and what helps.
 
+use smolfed_data::Federation;
 use smolfed_data::federation::outlier::Outlier;
+use smolfed_engine::experiment::Experiment;
 use smolfed_engine::round::RoundRecord;
 use smolfed_engine::tables::train::LearningRateSetting;
 
 /// A number as many deviations from the mean of its feature is worth a word.
 const FAR: f32 = 10.0;
 
-/// What to say of these rounds, if training with this step diverged in them. `find` looks for the
-/// number that is farthest from the others. All of it is of private rows, and for a simulation
-/// alone.
-pub(super) fn sentence(
+/// What to say of the rounds of a simulation, if local training diverged in them: in how many
+/// participations, which feature has a number far from its mean, and what helps. All of it is read
+/// from private rows without noise.
+#[must_use]
+pub fn of_simulation(
+    experiment: &Experiment,
+    federation: &Federation,
+    records: &[RoundRecord],
+) -> Option<String> {
+    let step = experiment.config().train.learning_rate;
+    sentence(records, step, || federation.outlier())
+}
+
+/// [`of_simulation`] of rounds with this step. `find` looks for the number that is farthest from
+/// the others.
+fn sentence(
     records: &[RoundRecord],
     step: LearningRateSetting,
     find: impl FnOnce() -> Option<Outlier>,
