@@ -156,7 +156,6 @@ where
                 store,
                 parts: M::Parts::default(),
                 recipe: &[],
-                last: None,
             },
             nonces,
             nonce: [0; 16],
@@ -168,6 +167,7 @@ where
             refusals: Refusals::new(),
             model_round: 0,
             has_model: false,
+            last: None,
         };
         Ok(Self {
             line: Line::new(),
@@ -235,7 +235,7 @@ where
     /// It describes private data: it is for the firmware, its log and its display, and must not
     /// leave the device.
     pub const fn last_round(&self) -> Option<&LastRound> {
-        self.conversation.device.last.as_ref()
+        self.conversation.last.as_ref()
     }
 
     /// The frames that were left out, by reason.

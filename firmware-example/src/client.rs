@@ -272,21 +272,21 @@ fn take_part<B: Board, const D: usize>(
     let mut line = unsafe { Serial::new() };
     session.timeout();
     let (mut sent_at, mut measured_at) = (0, 0);
-    let mut is_training = false;
     loop {
         let now = board::ticks();
         // The line of a board does not fail.
         if session.exchange(&mut line).unwrap_or(false) {
             sent_at = now;
         }
-        let was_training = core::mem::replace(&mut is_training, session.phase() == Phase::Training);
-        if is_training && !was_training {
-            product.round_begins(session);
+        if session.phase() == Phase::Training {
+            product.trains(session);
         }
         // A piece of a round. Here a watchdog is fed, and whatever else has no time to wait is
         // done; what the sensor measures meanwhile must not change the data.
         let progress = train(session, data);
-        is_training = session.phase() == Phase::Training;
+        if session.phase() != Phase::Training {
+            product.rests(session);
+        }
         if progress == Progress::More {
             continue;
         }

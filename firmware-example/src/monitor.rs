@@ -22,6 +22,8 @@ pub struct Monitor<S, G, const D: usize, const C: usize> {
     sensor: S,
     store: FlashStore<G>,
     windows: u32,
+    /// Whether the model of the round that trains is saved.
+    is_saved: bool,
     /// The round that was reported.
     reported: Option<u32>,
 }
@@ -36,6 +38,7 @@ impl<S: Sense<Value = f32>, G: NorFlash, const D: usize, const C: usize> Monitor
             sensor: S::new(C as u16, device),
             store: FlashStore::new(flash)?,
             windows: 0,
+            is_saved: false,
             reported: None,
         })
     }
@@ -112,10 +115,15 @@ where
         }
     }
 
-    fn round_begins(&mut self, device: &Device<'_, M, F, K>) {
-        if device.save_model(&mut self.store).is_err() {
+    fn trains(&mut self, device: &Device<'_, M, F, K>) {
+        if !self.is_saved && device.save_model(&mut self.store).is_err() {
             println!("the model is not saved");
         }
+        self.is_saved = true;
+    }
+
+    fn rests(&mut self, _: &Device<'_, M, F, K>) {
+        self.is_saved = false;
     }
 
     fn idle(&mut self, device: &Device<'_, M, F, K>) {

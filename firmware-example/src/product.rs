@@ -19,8 +19,11 @@ pub trait Product<M: Trainable, F, K> {
     /// The board has started, and nothing is on the line.
     fn starts(&mut self, _: &mut Device<'_, M, F, K>) {}
 
-    /// The model of a round has come, and the round is not recorded in the ledger.
-    fn round_begins(&mut self, _: &Device<'_, M, F, K>) {}
+    /// A piece of a round is next. Before the first one the round is not recorded in the ledger.
+    fn trains(&mut self, _: &Device<'_, M, F, K>) {}
+
+    /// There is nothing to train.
+    fn rests(&mut self, _: &Device<'_, M, F, K>) {}
 
     /// Between rounds, once a tick.
     fn idle(&mut self, _: &Device<'_, M, F, K>) {}

@@ -46,6 +46,8 @@ pub(super) struct Conversation<'a, M: Trainable, F, R, K, V> {
     /// The round whose model is there, if it is there whole.
     pub(super) model_round: u32,
     pub(super) has_model: bool,
+    /// How the last round went.
+    pub(super) last: Option<LastRound>,
 }
 
 /// What to send next, once the frame that led to it is no longer needed: it takes the same memory.
@@ -118,7 +120,7 @@ where
 
     /// The device does not take part in a round, and remembers why.
     pub(super) fn declines(&mut self, round: u32, reason: Decline) -> Answer {
-        self.device.last = Some(LastRound::of(round, Outcome::Declined(reason), Kept::NONE));
+        self.last = Some(LastRound::of(round, Outcome::Declined(reason), Kept::NONE));
         Answer::Decline(round, reason)
     }
 

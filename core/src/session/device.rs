@@ -1,7 +1,6 @@
 //! The device that takes part: who it is, what it agrees to, its model, memory and ledger.
 
 use super::{
-    last_round::LastRound,
     masks::DeviceMasks,
     memory::Memory,
     policy::Policy,
@@ -82,8 +81,6 @@ pub(super) struct Device<'a, M: Trainable, F, K, V> {
     pub(super) parts: M::Parts,
     /// Of the features that the device computes; empty if it computes none.
     pub(super) recipe: &'a [u8],
-    /// How the last round went.
-    pub(super) last: Option<LastRound>,
 }
 
 /// Whether the protocol can carry `model`, and `memory` fits it.

@@ -12,7 +12,7 @@ use crate::{
     mask::Tag,
     release::patterns,
     train::{Kept, TrainReport, Workspace},
-    wire::message::{Decline, Invitation, Packed, UpdateChunk, UpdatePart},
+    wire::message::{Invitation, Packed, UpdateChunk, UpdatePart},
 };
 
 mod covering;
@@ -45,8 +45,8 @@ pub(super) struct Round<D> {
     pub(super) negated: bool,
     /// The bit of adaptive clipping as it is sent.
     bit: Halves,
-    /// Why training cannot use the samples, if it cannot.
-    unusable: Option<Decline>,
+    /// Whether training cannot use the samples.
+    is_unusable: bool,
     /// How training went, once it has ended.
     report: Kept<TrainReport>,
 }
@@ -70,7 +70,7 @@ impl<D> Round<D> {
             end: 0,
             negated: false,
             bit: Halves { low: 0, high: 0 },
-            unusable: None,
+            is_unusable: false,
             report: Kept::NONE,
         }
     }

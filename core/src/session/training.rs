@@ -36,7 +36,7 @@ where
         let Some(round) = &mut self.round else {
             return Answer::Nothing;
         };
-        let done = round.answered(answer, &mut self.device);
+        let done = round.answered(answer, &mut self.device, &mut self.last);
         self.after(done)
     }
 
@@ -57,7 +57,7 @@ where
             return Answer::Nothing;
         };
         let done = match round.stage {
-            Stage::Training(_) => round.train(&mut self.device, samples, most),
+            Stage::Training(_) => round.train(&mut self.device, &mut self.last, samples, most),
             Stage::Covering(_) => {
                 round.cover(&mut self.device, most);
                 Ok(())

@@ -154,7 +154,8 @@ fn framing(version: u8, sequence: u32, direction: Direction) -> (aead::Nonce, [u
 #[derive(Clone, Debug)]
 pub struct Encoded {
     bytes: [u8; FRAME_BYTES],
-    length: usize,
+    /// At most [`FRAME_BYTES`]: in 16 bits, as devices have one in their RAM.
+    length: u16,
 }
 
 impl Encoded {
@@ -195,18 +196,18 @@ impl Encoded {
             .u32(header.sequence)
             .u8(header.kind)
             .u32(header.round);
-        self.length = body(&mut writer)
-            .and_then(|()| writer.finish())
-            .unwrap_or(0);
+        let written = body(&mut writer).and_then(|()| writer.finish());
+        self.has(written);
     }
 
     /// Encrypts what [`Self::compose`] has put here, if anything; adds tag, checksum and COBS.
     pub(super) fn finish(&mut self, key: &SessionKey, direction: Direction) {
-        self.length = self.sealed(key, direction).unwrap_or(0);
+        let sealed = self.sealed(key, direction);
+        self.has(sealed);
     }
 
     fn sealed(&mut self, key: &SessionKey, direction: Direction) -> Option<usize> {
-        let length = self.length;
+        let length = self.length.into();
         let (composed, rest) = self.place().split_at_mut_checked(length)?;
         let ([version, sequence @ ..], text) = composed.split_first_chunk_mut::<CLEAR_BYTES>()?;
         let (nonce, associated) = framing(*version, u32::from_le_bytes(*sequence), direction);
@@ -223,7 +224,8 @@ impl Encoded {
         writer.u8(GREETING_VERSION).u8(kind);
         body(&mut writer);
         let written = writer.finish();
-        self.length = written.and_then(|length| self.checked(length)).unwrap_or(0);
+        let checked = written.and_then(|length| self.checked(length));
+        self.has(checked);
     }
 
     /// Adds checksum and COBS.
@@ -243,7 +245,12 @@ impl Encoded {
 
     /// The bytes for the line.
     pub fn as_slice(&self) -> &[u8] {
-        self.bytes.get(..self.length).unwrap_or_default()
+        self.bytes.get(..self.length.into()).unwrap_or_default()
+    }
+
+    /// So many bytes are there, or none.
+    fn has(&mut self, length: Option<usize>) {
+        self.length = length.unwrap_or(0) as u16;
     }
 
     /// Forgets the bytes, once they are on the line.

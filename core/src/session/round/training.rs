@@ -46,7 +46,7 @@ impl<D: Copy> Round<D> {
             if !self.hides_data() {
                 return Err(unusable(error));
             }
-            self.unusable = Some(unusable(error)).filter(|_| !is_of_samples);
+            self.is_unusable = !is_of_samples;
         }
         let global = &device.memory.global;
         device.model.check(&self.invitation, global, samples.len())
@@ -59,6 +59,7 @@ impl<D: Copy> Round<D> {
     pub(in super::super) fn train<M, F, K, V, S>(
         &mut self,
         device: &mut Device<'_, M, F, K, V>,
+        last: &mut Option<LastRound>,
         samples: &S,
         most: usize,
     ) -> Result<(), Decline>
@@ -70,7 +71,7 @@ impl<D: Copy> Round<D> {
     {
         match self.learn(device, samples, most).transpose() {
             None => Ok(()),
-            Some(learned) => self.ends(learned, device),
+            Some(learned) => self.ends(learned, device, last),
         }
     }
 
@@ -80,6 +81,7 @@ impl<D: Copy> Round<D> {
         &mut self,
         learned: Result<Source, Decline>,
         device: &mut Device<'_, M, F, K, V>,
+        last: &mut Option<LastRound>,
     ) -> Result<(), Decline> {
         let (source, outcome) = match learned {
             Ok(source) => (source, Outcome::Updated),
@@ -89,7 +91,7 @@ impl<D: Copy> Round<D> {
             Err(reason) if self.hides_data() => (Source::Zeros, Outcome::Zero(reason)),
             Err(reason) => return Err(reason),
         };
-        device.last = Some(LastRound::of(self.number, outcome, self.report));
+        *last = Some(LastRound::of(self.number, outcome, self.report));
         let keep = match (self.kept(device), source) {
             (None, _) => {
                 self.cover_from(source, device);
@@ -144,8 +146,9 @@ impl<D: Copy> Round<D> {
         V: Secrets,
         S: Samples<Target = M::Target>,
     {
-        if let Some(reason) = self.unusable {
-            return Err(reason);
+        if self.is_unusable {
+            let counted = device.check_count(samples.len());
+            return Err(counted.err().map_or(Decline::SAMPLES, unusable));
         }
         let Self {
             number,
@@ -243,6 +246,7 @@ impl<D: Copy> Round<D> {
         &mut self,
         answer: Result<bool, StoreError>,
         device: &mut Device<'_, M, F, K, V>,
+        last: &mut Option<LastRound>,
     ) -> Result<(), Decline> {
         match (&mut self.stage, answer) {
             (Stage::Training(course), Ok(found)) => {
@@ -252,7 +256,7 @@ impl<D: Copy> Round<D> {
                     (Before::Unknown, true) => Before::Found,
                     (_, true) => Before::Again,
                     // It has not changed in the meantime.
-                    (_, false) => return self.ends(Err(Decline::Storage), device),
+                    (_, false) => return self.ends(Err(Decline::Storage), device, last),
                 };
             }
             (Stage::Keeping(_, keep @ Keep::Unchanged), found) => {
@@ -265,7 +269,7 @@ impl<D: Copy> Round<D> {
             (Stage::Keeping(_, Keep::New) | Stage::Training(_), Err(_)) => {
                 // As without an update, also the bit.
                 self.bit = Halves::of(0);
-                return self.ends(Err(Decline::Storage), device);
+                return self.ends(Err(Decline::Storage), device, last);
             }
             // If an unchanged state is not saved, the device begins anew.
             (Stage::Keeping(source, _), _) => {
