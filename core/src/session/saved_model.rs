@@ -99,20 +99,20 @@ mod blocking {
 
     on_flash! {
         [] BlockingStore: newest load save,
-        /// Saves the model that [`Self::model`] lends in a store of its own, if it is not there:
-        /// whether it was written. Call it when the phase is [`Phase::Training`], before the first
-        /// piece of [`Self::train_some`].
+        /// Saves the model that [`Self::model`] lends, unless the store has the model of that round
+        /// already. Returns whether it was written. Call it when the phase is
+        /// [`Phase::Training`], before the first piece of [`Self::train_some`].
         ///
         /// Each new model erases and writes one of two slots. The parameters are public.
         ///
         /// # Errors
         /// [`StoreError`]; the model before is still there.
         save_model,
-        /// Takes the newest saved model, after a restart and before anything is sent: the round of
-        /// the model that [`Self::model`] then lends.
+        /// Loads the newest saved model, after a restart and before anything is sent. Returns its
+        /// round. [`Self::model`] then lends it.
         ///
-        /// A model of another shape or another ledger, one that was cut short or damaged, and one
-        /// that is older than the last round in the ledger are not taken.
+        /// Models of another shape or ledger, damaged or incomplete models, and models older than
+        /// the last round in the ledger are skipped.
         ///
         /// # Errors
         /// [`StoreError`] if the flash fails.

@@ -73,7 +73,7 @@ impl Notation {
         Ok(number)
     }
 
-    /// What was left out of numbers that were read.
+    /// The signs that were removed from numbers.
     pub(crate) const fn signs(&self) -> &Signs {
         &self.signs
     }
