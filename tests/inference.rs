@@ -9,6 +9,7 @@ use crate::program::{Outcome, Place};
 
 mod exports;
 mod features;
+mod integers;
 mod numbers;
 mod unnamed;
 

@@ -150,12 +150,25 @@ pub(super) fn features() -> String {
 
 /// What the compiled header says of the rows, line by line.
 fn compiled(place: &Place, name: &str, rows: &str) -> String {
+    let more: &[&str] = match name.ends_with("encoder") {
+        true => &["-DREPRESENTATION"],
+        false => &[],
+    };
+    compiled_with(place, name, PROGRAM, more, rows)
+}
+
+/// What a program with the header `NAME.h` prints of the rows.
+pub(super) fn compiled_with(
+    place: &Place,
+    name: &str,
+    program: &str,
+    more: &[&str],
+    rows: &str,
+) -> String {
     let header = format!("{name}.h");
-    place.write(&format!("{name}.c"), PROGRAM.replace("MODEL", &header));
+    place.write(&format!("{name}.c"), program.replace("MODEL", &header));
     let mut compiler = place.command("cc");
-    if name.ends_with("encoder") {
-        compiler.arg("-DREPRESENTATION");
-    }
+    compiler.args(more);
     let output = compiler
         .args([
             "-std=c99",

@@ -8,8 +8,8 @@ use super::{KINDS, evaluates_to_the_same, preprocessing, run};
 use crate::program::Place;
 
 /// Sides of the images, of which no cell of 3 pixels covers the last rows or columns.
-const ROWS: usize = 10;
-const COLUMNS: usize = 11;
+pub(super) const ROWS: usize = 10;
+pub(super) const COLUMNS: usize = 11;
 
 /// What is computed of images of 1 or 3 planes: name, planes, and the table.
 const IMAGES: [(&str, usize, &str); 5] = [
@@ -21,7 +21,7 @@ const IMAGES: [(&str, usize, &str); 5] = [
 ];
 
 /// Deterministic images with smooth parts, of three classes; the first one is black.
-fn images(planes: usize, count: usize, seed: usize) -> Vec<u8> {
+pub(super) fn images(planes: usize, count: usize, seed: usize) -> Vec<u8> {
     let size = planes * ROWS * COLUMNS;
     let pixel = |at: usize| {
         let (image, at) = (at / size, at % size);
@@ -44,7 +44,7 @@ fn labels(count: usize) -> Vec<u8> {
     (0..count).map(|image| (image % 3) as u8).collect()
 }
 
-fn write(place: &Place, name: &str, planes: usize, count: usize, seed: usize) {
+pub(super) fn write(place: &Place, name: &str, planes: usize, count: usize, seed: usize) {
     let shape = match planes {
         1 => format!("({count}, {ROWS}, {COLUMNS})"),
         _ => format!("({count}, {planes}, {ROWS}, {COLUMNS})"),

@@ -174,6 +174,51 @@ fn ranges(
     ranges.collect()
 }
 
+impl FeatureRecipe {
+    /// The features of samples of `inputs` values, of which the first is row `first`, from 0. With
+    /// a format of `integers`, features round to the integers of boards.
+    ///
+    /// # Errors
+    /// As [`compute`](Self::compute), with the row.
+    pub fn compute_all(
+        &self,
+        values: &[f32],
+        inputs: usize,
+        first: usize,
+        integers: Option<FeatureFormat>,
+    ) -> Result<Vec<f32>, FeaturesError> {
+        let width = self.feature_count();
+        let mut features = vec![0.0; values.len() / inputs * width];
+        let mut bytes = Vec::new();
+        let rows = values
+            .chunks_exact(inputs)
+            .zip(features.chunks_exact_mut(width));
+        for (row, (values, features)) in (first..).zip(rows) {
+            let computed = self.compute_for(integers, values, &mut bytes, features);
+            computed.map_err(|error| error.in_row(row))?;
+        }
+        Ok(features)
+    }
+
+    /// [`Self::compute`]. With a format of `integers`, features round to the integers of boards.
+    ///
+    /// # Errors
+    /// As there.
+    fn compute_for(
+        &self,
+        integers: Option<FeatureFormat>,
+        sample: &[f32],
+        bytes: &mut Vec<u8>,
+        features: &mut [f32],
+    ) -> Result<(), FeaturesError> {
+        self.compute(sample, bytes, features)?;
+        match integers {
+            Some(format) => integers::match_boards(self, format, sample, bytes, features),
+            None => Ok(()),
+        }
+    }
+}
+
 /// The features that `kind` asks for of all samples of `data`, in the place of what they are made
 /// of, and what that was.
 /// With a format of `integers`, features round to what boards compute in it.
@@ -234,10 +279,7 @@ fn of_rows(
                 *value = f32::NAN;
             }
         }
-        let mut computed = recipe.compute(&sample, &mut bytes, features);
-        if let (Ok(()), Some(format)) = (&computed, integers) {
-            computed = integers::match_boards(recipe, format, &sample, &bytes, features);
-        }
+        let computed = recipe.compute_for(integers, &sample, &mut bytes, features);
         computed.map_err(|error| error.in_row(row))?;
     }
     Ok(())

@@ -283,7 +283,7 @@ impl ComputedFeatures {
             table: stored.features.as_ref()?.into(),
             // Those of all samples could be computed.
             example: recipe
-                .compute_all(example, example.len(), 0)
+                .compute_all(example, example.len(), 0, None)
                 .unwrap_or_default(),
             recipe: recipe.clone(),
         })

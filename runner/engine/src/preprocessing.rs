@@ -22,6 +22,7 @@ mod raw;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use smolfed_core::fixed_point::FeatureFormat;
 use smolfed_core::recipe::Recipe;
 
 use crate::data_conditions::of_read;
@@ -257,13 +258,19 @@ impl Preprocessing {
         }
     }
 
-    /// The features of rows of prepared values, of which the first is row `first`, from 0.
+    /// The features of rows of prepared values, of which the first is row `first`, from 0. With a
+    /// format of `integers`, features that are computed round to the integers of boards.
     ///
     /// # Errors
     /// [`FeaturesError`] with the row for a value of which no features are computed.
-    pub fn features_of(&self, values: Vec<f32>, first: usize) -> Result<Vec<f32>, FeaturesError> {
+    pub fn features_of(
+        &self,
+        values: Vec<f32>,
+        first: usize,
+        integers: Option<FeatureFormat>,
+    ) -> Result<Vec<f32>, FeaturesError> {
         let mut features = match &self.features {
-            Some(recipe) => recipe.compute_all(&values, self.columns.len(), first)?,
+            Some(recipe) => recipe.compute_all(&values, self.columns.len(), first, integers)?,
             None => values,
         };
         if let Some(bound) = self.norm_bound {

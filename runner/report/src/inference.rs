@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`model`] | the trained model of a run, or of one of its devices |
 //! | [`input`] | new rows, from tables, IDX and LEAF files |
+//! | [`integers`] | predictions with the bits of boards that calculate in integers |
 //! | [`rows`] | rows that a program has in memory |
 //! | [`prediction`] | from rows to classes, values and representations |
 //! | [`assessment`] | how good a model is on rows whose targets are known |
@@ -15,6 +16,7 @@ pub mod assessment;
 pub mod error;
 pub mod export;
 pub mod input;
+pub mod integers;
 pub mod model;
 pub mod prediction;
 pub mod rows;

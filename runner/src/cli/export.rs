@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::CliError;
-use super::inference::{ModelArgs, check_out, is_on_terminal, write_to};
-use smolfed_report::inference::export::format;
+use super::inference::{Arithmetic, ModelArgs, check_out, is_on_terminal, write_to};
+use smolfed_report::inference::export::{c_header, format};
 
 /// Write the model of a run, with its preprocessing, for programs in other languages.
 ///
@@ -16,6 +16,7 @@ use smolfed_report::inference::export::format;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed export runs/watch --format c-header --out model.h
+  smolfed export runs/watch --format c-header --arithmetic integer --out model.h
   smolfed export runs/watch --format onnx --out model.onnx
   smolfed export runs/pmtl --device 7 --format npz --out device-7.npz")]
 pub(super) struct Args {
@@ -24,6 +25,9 @@ pub(super) struct Args {
     /// The format.
     #[arg(long, value_enum)]
     format: Format,
+    /// How the program predicts. Headers for C have integers as well, of models of one layer.
+    #[arg(long, value_enum, default_value = "f32")]
+    arithmetic: Arithmetic,
     /// The file to write; by default standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -54,6 +58,14 @@ impl From<Format> for format::Format {
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let out = args.out.as_deref();
     check_out(out, &args.model, None)?;
+    let integers = args.model.feature_format(args.arithmetic)?;
+    if args.format != Format::CHeader && integers.is_some() {
+        return Err(CliError::Usage(
+            "`--arithmetic integer` needs `--format c-header`: the other formats are for programs \
+             with floating point"
+                .to_owned(),
+        ));
+    }
     let model = args.model.open()?;
     if args.format != Format::CHeader && is_on_terminal(out) {
         return Err(CliError::Usage(
@@ -66,6 +78,9 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
              device alone"
         );
     }
-    let bytes = format::encode(&model, args.format.into())?;
+    let bytes = match integers {
+        None => format::encode(&model, args.format.into())?,
+        Some(format) => c_header::encode_integers(&model.in_integers(format)?)?.into_bytes(),
+    };
     write_to(out, |out| Ok(out.write_all(&bytes)?))
 }

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 
 use super::CliError;
 use super::style::warn;
+use smolfed_core::fixed_point::FeatureFormat;
 use smolfed_data::column::Unknown;
 use smolfed_engine::run::directory::RunDir;
 use smolfed_report::inference::error::InferenceError;
@@ -23,6 +24,16 @@ pub(super) struct ModelArgs {
     /// Use the personal model of this device, by its number from 0 (`number` in personal.json).
     #[arg(long, value_name = "K")]
     device: Option<u32>,
+}
+
+/// How a model predicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Arithmetic {
+    /// In floating point, as `smolfed run` evaluates.
+    F32,
+    /// In integers, with the bits of boards that have no floating-point unit. Features have the
+    /// format of the run's `[simulation.integer]`.
+    Integer,
 }
 
 /// New rows.
@@ -57,6 +68,25 @@ enum UnknownName {
 impl ModelArgs {
     pub(super) fn open(&self) -> Result<TrainedModel, InferenceError> {
         TrainedModel::open(&self.run, self.device)
+    }
+
+    /// How boards store the features of the run's model, for an arithmetic without numbers:
+    /// `[simulation.integer]` of the run, or its default.
+    pub(super) fn feature_format(
+        &self,
+        arithmetic: Arithmetic,
+    ) -> Result<Option<FeatureFormat>, CliError> {
+        if arithmetic == Arithmetic::F32 {
+            return Ok(None);
+        }
+        let config = RunDir::open(&self.run)?.config()?;
+        let format = config.simulation.integer.checked();
+        format.map(Some).ok_or_else(|| {
+            CliError::Usage(format!(
+                "{}: `simulation.integer` is no format of features",
+                RunDir::config_path(&self.run).display()
+            ))
+        })
     }
 
     /// The device whose personal model is asked for.

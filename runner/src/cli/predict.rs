@@ -7,10 +7,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::CliError;
-use super::inference::{ModelArgs, RowArgs, check_out, write_to};
+use super::inference::{Arithmetic, ModelArgs, RowArgs, check_out, write_to};
 use super::style::warn;
 use smolfed_engine::evaluation::samples::Tally;
 use smolfed_report::inference::input::{Input, Part};
+use smolfed_report::inference::integers::IntegerModel;
 use smolfed_report::inference::model::{Outputs, TrainedModel};
 use smolfed_report::inference::prediction::Prediction;
 
@@ -26,6 +27,7 @@ use smolfed_report::inference::prediction::Prediction;
   smolfed predict runs/watch --data new.csv
   smolfed predict runs/watch --data new.csv --id session --out predictions.csv
   smolfed predict runs/pmtl --device 7 --data of-device-7.csv --json
+  smolfed predict runs/watch --arithmetic integer --data new.csv
   zcat new.csv.gz | smolfed predict runs/watch --data -")]
 pub(super) struct Args {
     #[command(flatten)]
@@ -35,6 +37,9 @@ pub(super) struct Args {
     /// A column of the CSV file that is no feature, where features have no names.
     #[arg(long, value_name = "COLUMN")]
     label: Option<String>,
+    /// How to predict: `integer` rounds features and weights, and is for models of one layer.
+    #[arg(long, value_enum, default_value = "f32")]
+    arithmetic: Arithmetic,
     /// Print one JSON document and nothing else.
     #[arg(long)]
     json: bool,
@@ -49,10 +54,16 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let model = args.model.open()?;
     // A model that predicts nothing is refused before a file is written.
     model.parameters()?;
+    let format = args.model.feature_format(args.arithmetic)?;
+    let integers = format.map(|format| model.in_integers(format)).transpose()?;
     let mut input = args.rows.open(&model, args.label.as_deref())?;
+    if let Some(format) = format {
+        input = input.for_integers(format);
+    }
     // Nothing is written for a file whose first rows are wrong.
     let rows = Rows {
         model: &model,
+        integers,
         first: input.next(Tally::PART)?,
         input,
     };
@@ -65,6 +76,8 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
 /// The rows to predict, part by part.
 struct Rows<'a> {
     model: &'a TrainedModel,
+    /// The same model, if it is to predict in integers.
+    integers: Option<IntegerModel<'a>>,
     first: Option<Part>,
     input: Input<'a>,
 }
@@ -76,12 +89,29 @@ impl Rows<'_> {
         mut each: impl FnMut(&str, Prediction) -> io::Result<()>,
     ) -> Result<(), CliError> {
         let mut part = self.first.take();
+        let mut saturated = 0;
         while let Some(rows) = part {
-            let scores = self.model.scores(rows.samples())?;
-            for (id, prediction) in rows.ids.iter().zip(self.model.predictions(&scores)) {
+            let predictions = match &self.integers {
+                None => {
+                    let scores = self.model.scores(rows.samples())?;
+                    self.model.predictions(&scores).collect()
+                }
+                Some(model) => {
+                    let found = model.predictions(rows.samples())?;
+                    saturated += found.saturated;
+                    found.predictions
+                }
+            };
+            for (id, prediction) in rows.ids.iter().zip(predictions) {
                 each(id, prediction)?;
             }
             part = self.input.next(Tally::PART)?;
+        }
+        if saturated > 0 {
+            warn(format!(
+                "{saturated} features are beyond the range of their integers \
+                 (`[simulation.integer]`), and stand at its ends"
+            ));
         }
         RowArgs::warn_of_unknown(self.input.unknown_rows());
         self.input.remarks().iter().for_each(warn);

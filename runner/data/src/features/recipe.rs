@@ -171,29 +171,6 @@ impl FeatureRecipe {
         names.collect()
     }
 
-    /// The features of samples of `inputs` values, of which the first is row `first`, from 0.
-    ///
-    /// # Errors
-    /// As [`compute`](Self::compute), with the row.
-    pub fn compute_all(
-        &self,
-        values: &[f32],
-        inputs: usize,
-        first: usize,
-    ) -> Result<Vec<f32>, FeaturesError> {
-        let width = self.feature_count();
-        let mut features = vec![0.0; values.len() / inputs * width];
-        let mut bytes = Vec::new();
-        let rows = values
-            .chunks_exact(inputs)
-            .zip(features.chunks_exact_mut(width));
-        for (row, (values, features)) in (first..).zip(rows) {
-            let computed = self.compute(values, &mut bytes, features);
-            computed.map_err(|error| error.in_row(row))?;
-        }
-        Ok(features)
-    }
-
     /// Writes the features of a sample, of which NaN are missing values. `bytes` is working memory.
     ///
     /// # Errors

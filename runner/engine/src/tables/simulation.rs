@@ -92,7 +92,8 @@ impl Default for FeatureFormat {
 
 impl FeatureFormat {
     /// The format as the wire has it; `None` if there is no such format.
-    pub(crate) fn checked(self) -> Option<fixed_point::FeatureFormat> {
+    #[must_use]
+    pub fn checked(self) -> Option<fixed_point::FeatureFormat> {
         let is_wide = self.features == FeatureType::I16;
         fixed_point::FeatureFormat::new(is_wide, self.fraction).ok()
     }

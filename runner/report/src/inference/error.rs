@@ -22,6 +22,12 @@ pub enum InferenceError {
     /// Parameters that do not fit; they have been checked.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// A model that does not calculate in integers.
+    #[error(
+        "`--arithmetic integer`: linear, logistic and softmax models predict in integers, and this \
+         is another model; leave it out"
+    )]
+    Arithmetic,
     /// A run of an earlier version.
     #[error(
         "{path} has no preprocessing.json, as it was written by an earlier version of smolfed, or \

@@ -13,6 +13,8 @@ mod table;
 use std::io::{BufReader, stdin};
 use std::path::Path;
 
+use smolfed_core::fixed_point::FeatureFormat;
+
 use super::error::InferenceError;
 use array::{Array, has_arrays};
 use recording::Recording;
@@ -34,6 +36,8 @@ pub struct Input<'a> {
     kind: Kind<'a>,
     /// Rows that have been read.
     done: usize,
+    /// How boards store features that they compute in integers.
+    integers: Option<FeatureFormat>,
 }
 
 enum Kind<'a> {
@@ -126,6 +130,7 @@ impl<'a> Input<'a> {
             preprocessing,
             kind,
             done: 0,
+            integers: None,
         })
     }
 
@@ -152,7 +157,15 @@ impl<'a> Input<'a> {
             preprocessing,
             kind: Kind::Table(Box::new(table)),
             done: 0,
+            integers: None,
         })
+    }
+
+    /// The same rows, whose computed features round to the integers of boards.
+    #[must_use]
+    pub const fn for_integers(mut self, format: FeatureFormat) -> Self {
+        self.integers = Some(format);
+        self
     }
 
     /// The name of the file, for errors.
@@ -205,7 +218,7 @@ impl<'a> Input<'a> {
                 class_count: preprocessing.task.output_count(),
             },
         };
-        let features = preprocessing.features_of(rows.features, self.done);
+        let features = preprocessing.features_of(rows.features, self.done, self.integers);
         let features = features.map_err(DataError::at(origin))?;
         self.done += rows.ids.len();
         let data = Dataset::new(features, preprocessing.feature_count(), targets);

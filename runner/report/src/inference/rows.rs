@@ -158,7 +158,7 @@ impl TrainedModel {
         if features.is_empty() {
             return Ok(features);
         }
-        let features = self.preprocessing.features_of(features, 0);
+        let features = self.preprocessing.features_of(features, 0, None);
         Ok(features.map_err(DataError::at(ORIGIN))?)
     }
 

@@ -2,11 +2,14 @@
 //! mathematics of the standard library and no memory but one number for each unit.
 
 mod features;
+mod integers;
 mod literal;
 
 use std::fmt::Write;
 
 use super::{Constants, tensor_names};
+use crate::inference::error::InferenceError;
+use crate::inference::integers::IntegerModel;
 use crate::inference::model::{Layer, Outputs, TrainedModel};
 use literal::{double, float, quoted};
 use smolfed_engine::preprocessing::{Basis, WindowColumns};
@@ -22,7 +25,7 @@ pub fn encode(model: &TrainedModel) -> String {
         text: String::new(),
         constants: Constants::of(model),
     };
-    header.begin(model);
+    header.begin(model, "");
     header.columns();
     let reader = features::reader(&model.preprocessing);
     header.text += reader.as_deref().unwrap_or_default();
@@ -34,6 +37,42 @@ pub fn encode(model: &TrainedModel) -> String {
     header.text
 }
 
+/// The text of a header that predicts in integers.
+///
+/// # Errors
+/// As [`IntegerModel::weights`].
+pub fn encode_integers(model: &IntegerModel<'_>) -> Result<String, InferenceError> {
+    let preprocessing = &model.model().preprocessing;
+    let mut header = Header {
+        text: String::new(),
+        constants: Constants::of(model.model()),
+    };
+    header.begin(model.model(), "#include <stdint.h>\n");
+    let functions = integers::functions(model)?;
+    header.text += &functions.types;
+    if preprocessing.features.is_some() {
+        header.text += integers::NOT_COMPUTED;
+    } else {
+        header.columns();
+        let reader = features::reader(preprocessing);
+        header.text += reader.as_deref().unwrap_or_default();
+        header.text += &integers::rounding(reader.is_some());
+    }
+    let (weights, biases) = functions
+        .weights
+        .split_at(functions.weights.len() - functions.outputs);
+    for (name, values) in tensor_names(0).iter().zip([weights, biases]) {
+        let numbers: Vec<String> = values.iter().map(i32::to_string).collect();
+        header.array(
+            &format!("int32_t smolfed_{name}[{}]", values.len()),
+            &numbers,
+        );
+    }
+    header.text += &functions.body;
+    header.text += "\n#endif\n";
+    Ok(header.text)
+}
+
 /// The text so far.
 struct Header {
     text: String,
@@ -42,13 +81,15 @@ struct Header {
 
 impl Header {
     /// Sizes, and what features and classes are called.
-    fn begin(&mut self, model: &TrainedModel) {
+    fn begin(&mut self, model: &TrainedModel, include: &str) {
         let layers = model.layers();
         let features = model.preprocessing.columns.len();
         self.text += "/* A model trained with smolfed, and what it needs of a row: \
                       docs/inference.md.\n   Written by `smolfed export --format c-header`. */\n\
                       #ifndef SMOLFED_MODEL_H\n#define SMOLFED_MODEL_H\n\n\
-                      #include <math.h>\n#include <stddef.h>\n\n";
+                      #include <math.h>\n#include <stddef.h>\n";
+        self.text += include;
+        self.text.push('\n');
         self.line(&format!("#define SMOLFED_FEATURES {features}"));
         if let [hidden, _] = layers.as_slice() {
             self.line(&format!("#define SMOLFED_HIDDEN {}", hidden.outputs()));

@@ -1,0 +1,150 @@
+//! A model that predicts in integers, with the bits of boards without a floating-point unit.
+
+use smolfed_core::fixed_point::{
+    Feature, FeatureFormat, FixedPointModel, round_feature, round_weight,
+};
+use smolfed_core::predict::{CurrentModel, Predictor};
+use smolfed_core::session::FixedPoint;
+use smolfed_data::dataset::DatasetView;
+use smolfed_engine::task::Task;
+
+use super::error::InferenceError;
+use super::model::{Outputs, TrainedModel};
+use super::prediction::Prediction;
+
+/// 1 in the unit of scores and probabilities.
+const ONE: f32 = 65_536.0;
+
+/// A trained model of one layer whose weights and features are integers.
+#[derive(Clone, Copy)]
+pub struct IntegerModel<'a> {
+    model: &'a TrainedModel,
+    format: FeatureFormat,
+}
+
+/// What an [`IntegerModel`] says of samples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IntegerPredictions {
+    /// Of each sample.
+    pub predictions: Vec<Prediction>,
+    /// Features beyond the largest integer of their format, which stand for it.
+    pub saturated: u64,
+}
+
+impl TrainedModel {
+    /// The model with weights in units of 2⁻¹⁸ and features of this format.
+    ///
+    /// # Errors
+    /// [`InferenceError::Arithmetic`] for models of several layers, and for encoders.
+    pub fn in_integers(&self, format: FeatureFormat) -> Result<IntegerModel<'_>, InferenceError> {
+        let has_scores = !matches!(self.outputs(), Outputs::Representation);
+        match self.task() {
+            Task::Linear(_) | Task::Logistic(_) | Task::Softmax(_) if has_scores => {
+                let model = self;
+                Ok(IntegerModel { model, format })
+            }
+            _ => Err(InferenceError::Arithmetic),
+        }
+    }
+}
+
+impl<'a> IntegerModel<'a> {
+    /// The model in numbers.
+    #[must_use]
+    pub const fn model(&self) -> &'a TrainedModel {
+        self.model
+    }
+
+    /// How features are stored.
+    #[must_use]
+    pub const fn format(&self) -> FeatureFormat {
+        self.format
+    }
+
+    /// Weights and biases in units of 2⁻¹⁸, rounded to the nearest and saturated.
+    ///
+    /// # Errors
+    /// [`InferenceError::NoPrediction`] for a hidden layer by itself.
+    pub fn weights(&self) -> Result<Vec<i32>, InferenceError> {
+        let parameters = self.model.parameters()?;
+        Ok(parameters.iter().map(|w| round_weight(*w).0).collect())
+    }
+
+    /// Classes with probabilities, or values in their own unit, of samples whose features are
+    /// rounded to the format first.
+    ///
+    /// # Errors
+    /// [`InferenceError`] if samples and model do not fit.
+    pub fn predictions(
+        &self,
+        samples: DatasetView<'_>,
+    ) -> Result<IntegerPredictions, InferenceError> {
+        match self.format.is_wide() {
+            false => self.of_features::<i8>(samples),
+            true => self.of_features::<i16>(samples),
+        }
+    }
+
+    fn of_features<X: Feature>(
+        &self,
+        samples: DatasetView<'_>,
+    ) -> Result<IntegerPredictions, InferenceError> {
+        match self.model.task() {
+            Task::Linear(model) => self.of_model::<_, X>(*model, samples),
+            Task::Logistic(model) => self.of_model::<_, X>(*model, samples),
+            Task::Softmax(model) => self.of_model::<_, X>(*model, samples),
+            Task::Encoder(_) | Task::Sequential(_) => Err(InferenceError::Arithmetic),
+        }
+    }
+
+    fn of_model<M, X>(
+        &self,
+        model: M,
+        samples: DatasetView<'_>,
+    ) -> Result<IntegerPredictions, InferenceError>
+    where
+        M: FixedPointModel<Target: Into<f64>>,
+        X: Feature,
+        FixedPoint<M, X>: Predictor<Feature = X, Score = i32, Prediction = M::Target>,
+    {
+        let scale = self.format.scale();
+        let words = self.weights()?.into_iter();
+        let words: Vec<f32> = words.map(|w| f32::from_bits(w.cast_unsigned())).collect();
+        let predictor = FixedPoint::<M, X>::new(model, scale);
+        let current = CurrentModel::new(0, &predictor, &words)?;
+        let mut scores = vec![0; self.model.task().output_count()];
+        let mut found = IntegerPredictions {
+            predictions: Vec::with_capacity(samples.len()),
+            saturated: 0,
+        };
+        let mut row = Vec::new();
+        for index in 0..samples.len() {
+            row.clear();
+            for x in samples.features(index) {
+                let (feature, is_saturated) = round_feature::<X>(*x, scale);
+                found.saturated += u64::from(is_saturated);
+                row.push(feature);
+            }
+            let prediction: f64 = current.predict(&row, &mut [], &mut scores)?.into();
+            current.probabilities_in_place(&mut scores);
+            found.predictions.push(self.prediction(prediction, &scores));
+        }
+        Ok(found)
+    }
+
+    /// A class with probabilities in units of 2⁻¹⁶, or a scaled value.
+    fn prediction(&self, found: f64, probabilities: &[i32]) -> Prediction {
+        let share = |units: i32| units as f32 / ONE;
+        match (self.model.outputs(), probabilities) {
+            (Outputs::Value(scale), _) => Prediction::Value(scale.undo(found as f32)),
+            (Outputs::Logit(_), [second]) => Prediction::Class {
+                class: found as usize,
+                probabilities: vec![share(ONE as i32 - second), share(*second)],
+            },
+            (_, all) => Prediction::Class {
+                class: found as usize,
+                probabilities: all.iter().copied().map(share).collect(),
+            },
+        }
+    }
+}
