@@ -166,7 +166,7 @@ where
         let cursor = Cursor::begin(self.samples.len(), work.order)?;
         let count = cursor.count();
         let largest = largest(self.global);
-        if self.global.len() > MAX_PARAMETERS || largest > MAX_WEIGHT {
+        if self.global.len() as u64 > MAX_PARAMETERS || largest > MAX_WEIGHT {
             return Err(TrainError::Range);
         }
         // Batches of two lengths: the last one of an epoch may be short.
@@ -319,7 +319,7 @@ where
 }
 
 /// Parameters of a model, at most: squares of 44 bits then add up to 64.
-const MAX_PARAMETERS: usize = 1 << 20;
+const MAX_PARAMETERS: u64 = 1 << 20;
 
 /// The largest magnitude, saturated.
 #[inline(always)]
