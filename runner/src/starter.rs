@@ -91,8 +91,7 @@ impl DataSection {
             lines.key("missing", quoted("mean"), MISSING);
         }
         lines.scale(suggestion);
-        let is_category = |(_, used): &(String, Use)| matches!(used, Use::Categories(_));
-        if suggestion.uses.iter().any(is_category) {
+        if suggestion.uses_are_read {
             lines.unconfirmed(List::Categories);
         }
         Self {
@@ -320,8 +319,17 @@ impl Lines {
 
     /// A list of the rows, which no ε covers until the user confirms that it is public.
     fn unconfirmed(&mut self, list: List) {
-        let about = "no epsilon covers a list that was read from rows: set true if all of its \
-                     values were public before, or replace the list and remove this line";
+        let about = match list {
+            List::Classes => {
+                "no epsilon covers a list that was read from rows: set true if all of its values \
+                 were public before, or replace the list and remove this line"
+            }
+            List::Categories => {
+                "no epsilon covers uses of columns that were read from rows, such as `ignore` and \
+                 `categories`: set true if all of them were public before, or replace them and \
+                 remove this line"
+            }
+        };
         self.key(list.confirmation(), false, about);
     }
 
@@ -426,7 +434,7 @@ impl Lines {
             )),
             _ => None,
         });
-        if !categories.is_empty() {
+        if suggestion.uses_are_read {
             self.unconfirmed(List::Categories);
         }
         for (table, columns) in [("categories", categories), ("times", times)] {
@@ -523,6 +531,7 @@ mod tests {
             "classes = [\"sit\", \"walk\"]",
             "classes_are_public = false",
             "categories_are_public = false",
+            "such as `ignore`",
             "devices = 8",
             // x, two categories and two parts of a time: √10 to one digit.
             "norm_bound = 3.2",
@@ -534,6 +543,33 @@ mod tests {
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
+    }
+
+    /// A column that the rows leave out is a choice that no epsilon covers, and one that the user
+    /// leaves out is none.
+    #[test]
+    fn a_choice_of_columns_by_the_rows_is_named() {
+        let rows: String = (0..60)
+            .map(|i| format!("{},{},7,{}\n", i % 13, i % 7, ["no", "yes"][i % 2]))
+            .collect();
+        let table = format!("x,y,same,class\n{rows}");
+        let profile = Profile::new(TableFormat::Csv, table.as_bytes()).unwrap();
+        let of = |ignore: &[&str]| {
+            let choices = Choices {
+                ignore: ignore.iter().map(|name| (*name).to_owned()).collect(),
+                ..Choices::default()
+            };
+            let suggestion = Suggestion::new(&profile, &choices).unwrap();
+            DataSection::of_columns(TableFormat::Csv, "a.csv", &profile, &suggestion).text
+        };
+        let (by_rows, asked) = (of(&[]), of(&["same"]));
+        assert!(by_rows.contains("\"same\", # it has one value throughout"));
+        assert!(
+            by_rows.contains("categories_are_public = false"),
+            "{by_rows}"
+        );
+        assert!(asked.contains("\"same\", # as you asked"));
+        assert!(!asked.contains("categories_are_public"), "{asked}");
     }
 
     #[test]
@@ -576,5 +612,7 @@ mod tests {
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
+        // All columns are numbers that are used: nothing of the rows decided that.
+        assert!(!text.contains("categories_are_public"), "{text}");
     }
 }

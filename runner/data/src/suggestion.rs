@@ -119,6 +119,8 @@ impl fmt::Display for Use {
 pub struct Suggestion {
     /// What each column is used for, by name.
     pub uses: Vec<(String, Use)>,
+    /// Whether the rows decide what some columns are used for, beyond their being numbers.
+    pub uses_are_read: bool,
     /// The column to predict.
     pub label: String,
     /// What the label is.
@@ -236,6 +238,11 @@ impl Suggestion {
             let reasons: Vec<String> = reasons.collect();
             return Err(SuggestionError::NoFeature(reasons.join("; ")));
         }
+        let uses_are_read = uses.iter().any(|(name, used)| match used {
+            Use::Ignored(_) => !choices.ignore.contains(name),
+            Use::Categories(_) | Use::Time(_) => true,
+            Use::Label | Use::Device | Use::Number | Use::Unnamed => false,
+        });
         let mut used = profile.columns.iter().zip(&uses);
         let has_missing = used.any(|(column, (_, used))| is_feature(used) && column.missing > 0);
         Ok(Self {
@@ -247,6 +254,7 @@ impl Suggestion {
             device_column: device.map(|device| device.name.clone()),
             device_is_guessed: choices.device_column.is_none(),
             uses,
+            uses_are_read,
         })
     }
 }

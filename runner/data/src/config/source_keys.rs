@@ -57,6 +57,13 @@ impl ArraysKeys {
 
 impl TableKeys {
     pub(super) fn set(&mut self, format: TableFormat) -> Result<StoredSet, DataConfigError> {
+        let has_uses = self.categories.is_some() || self.times.is_some() || self.ignore.is_some();
+        if !has_uses && self.categories_are_public.is_some() {
+            return Err(DataConfigError::Pair {
+                present: "categories_are_public",
+                absent: "categories",
+            });
+        }
         let task = self.task.take();
         let recordings = self.recordings(task)?;
         let purpose = "the file of the table, plain or .gz";
@@ -89,12 +96,6 @@ impl TableKeys {
 
     fn encodings(&mut self) -> Result<BTreeMap<String, Encoding>, DataConfigError> {
         let mut encodings = BTreeMap::new();
-        if self.categories.is_none() && self.categories_are_public.is_some() {
-            return Err(DataConfigError::Pair {
-                present: "categories_are_public",
-                absent: "categories",
-            });
-        }
         for (column, categories) in self.categories.take().unwrap_or_default() {
             let list = ClassList::Names(categories);
             if let Some(fault) = list.fault() {
