@@ -117,7 +117,11 @@ pub fn experiment(name: &str, command: &str, data: DataSection, found: &Inspecti
         devices, median, ..
     } = found.devices;
     let is_grid = !found.facts.axes.is_empty() && found.suggested.is_none();
-    let size = Suggested::new(devices, Some(median as u64));
+    let task = match found.facts.targets {
+        TargetFacts::Values { .. } => TaskKind::Regression,
+        TargetFacts::Classes(_) => TaskKind::Classification,
+    };
+    let size = Suggested::new(devices, Some(median as u64), task);
     let mut lines = Lines::head(command, &data.notes, found);
     lines.key("name", quoted(name), "");
     let (method, about) = match is_grid {
@@ -522,7 +526,7 @@ mod tests {
         let rows: String = (0..80).map(row).collect();
         let text = written(&format!("x,the colour,name,at,empty,class\n{rows}"));
         let config = Config::parse(&text, "written", &[]).unwrap();
-        assert_eq!(config.rounds, 20, "few devices: {text}");
+        assert_eq!(config.rounds, 30, "few devices: {text}");
         assert!(text.lines().all(|line| line.len() <= 100), "{text}");
         for words in [
             "categories.\"the colour\" = [\"red, dark\", 'sky \"blue\"']",
@@ -537,7 +541,7 @@ mod tests {
             "norm_bound = 3.2",
             "learning_rate = \"auto\"",
             "epochs = 10",
-            "clip_norm = 0.1",
+            "clip_norm = 0.2",
             "Only 8 devices",
             "# Written by `smolfed init a.csv`",
         ] {

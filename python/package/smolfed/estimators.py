@@ -83,7 +83,9 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
 
     def _train(self, data: Federation) -> None:
         """Trains on the devices, and keeps what is public."""
-        usual = _native.suggested(data._device_count(), self.n_features_in_)
+        usual = _native.suggested(
+            data._device_count(), self.n_features_in_, isinstance(self, RegressorMixin)
+        )
         sampling_rate = _given(self.sampling_rate, usual["sampling_rate"])
         scale: dict[str, Any] = {"scale": _scale(self.bounds)}
         if self.bounds is None:

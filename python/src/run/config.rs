@@ -5,6 +5,7 @@ use std::path::Path;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use smolfed::config::{Config, Override};
+use smolfed::data::dataset::TaskKind;
 use smolfed::suggested::{Suggested, norm_bound};
 
 use crate::error::{config_error, value_error};
@@ -26,8 +27,13 @@ pub(crate) fn suggested(
     py: Python<'_>,
     devices: u32,
     features: usize,
+    is_regression: bool,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let usual = Suggested::new(devices, None);
+    let task = match is_regression {
+        true => TaskKind::Regression,
+        false => TaskKind::Classification,
+    };
+    let usual = Suggested::new(devices, None, task);
     let settings = PyDict::new(py);
     settings.set_item("rounds", usual.rounds)?;
     settings.set_item("sampling_rate", usual.sampling_rate)?;

@@ -5,6 +5,8 @@
 //! samples of a device in the median: no ε covers that number, and an estimator must not read it
 //! unasked. None of them buys accuracy with privacy: ε, δ, adjacency and accountant are the user's.
 
+use smolfed_data::dataset::TaskKind;
+
 /// Fewer devices than these, and all of them take part in every round. Noise then hides much of
 /// what an adaptive clip norm would follow, so that it is fixed.
 pub const FEW_DEVICES: u32 = 50;
@@ -12,8 +14,8 @@ pub const FEW_DEVICES: u32 = 50;
 /// Devices of a round that are aimed at.
 const COHORT: f64 = 50.0;
 
-/// Rounds of few and of many devices.
-const ROUNDS: [u32; 2] = [20, 60];
+/// Rounds of many devices.
+const ROUNDS: u32 = 60;
 
 /// Samples of a local step.
 pub const BATCH_SIZE: u32 = 10;
@@ -27,8 +29,14 @@ const EPOCHS: [u64; 2] = [2, 10];
 /// Passes where the samples of a device are not to be counted.
 const USUAL_EPOCHS: u32 = 5;
 
-/// The clip norm of few devices.
-const CLIP_NORM: f64 = 0.1;
+/// Rounds and clip norm of few devices that predict a value. The weights of a standardised target
+/// have a length of at most about 1, which these rounds cover twice. A larger clip norm adds noise
+/// to every prediction.
+const OF_VALUES: (u32, f64) = (20, 0.1);
+
+/// Rounds and clip norm of few devices that predict a class. The loss asks for larger weights, and
+/// a class does not change with their length.
+const OF_CLASSES: (u32, f64) = (30, 0.2);
 
 /// Settings that suit the sizes of a federation.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,19 +55,23 @@ impl Suggested {
     /// For so many devices, of which the one in the median has so many samples; `None` if
     /// that number must not be read.
     #[must_use]
-    pub fn new(devices: u32, samples: Option<u64>) -> Self {
+    pub fn new(devices: u32, samples: Option<u64>, task: TaskKind) -> Self {
         let is_few = devices < FEW_DEVICES;
+        let (rounds, clip_norm) = match task {
+            TaskKind::Classification => OF_CLASSES,
+            TaskKind::Regression => OF_VALUES,
+        };
         let rate = (COHORT / f64::from(devices)).clamp(0.01, 0.5);
         let epochs = |samples: u64| {
             let steps = samples.div_ceil(BATCH_SIZE.into()).max(1);
             LOCAL_STEPS.div_ceil(steps).clamp(EPOCHS[0], EPOCHS[1]) as u32
         };
         Self {
-            rounds: ROUNDS[usize::from(!is_few)],
+            rounds: if is_few { rounds } else { ROUNDS },
             // Two digits: a number to read.
             sampling_rate: (!is_few).then(|| libm::round(rate * 100.0) / 100.0),
             epochs: samples.map_or(USUAL_EPOCHS, epochs),
-            clip_norm: is_few.then_some(CLIP_NORM),
+            clip_norm: is_few.then_some(clip_norm),
         }
     }
 }
@@ -78,20 +90,26 @@ mod tests {
 
     #[test]
     fn cohorts_and_passes_follow_from_sizes() {
-        let few = Suggested::new(49, Some(8));
+        use TaskKind::{Classification, Regression};
+        let few = Suggested::new(49, Some(8), Regression);
         assert_eq!((few.rounds, few.sampling_rate), (20, None));
-        assert_eq!((few.epochs, few.clip_norm), (10, Some(CLIP_NORM)));
-        let many = Suggested::new(210, Some(45));
+        assert_eq!((few.epochs, few.clip_norm), (10, Some(0.1)));
+        let few = Suggested::new(49, Some(8), Classification);
+        assert_eq!((few.rounds, few.clip_norm), (30, Some(0.2)));
+        let many = Suggested::new(210, Some(45), Classification);
         assert_eq!((many.rounds, many.sampling_rate), (60, Some(0.24)));
         assert_eq!((many.epochs, many.clip_norm), (2, None));
         for (samples, epochs) in [(0, 10), (1, 10), (11, 5), (30, 4), (1_000_000, 2)] {
             assert_eq!(
-                Suggested::new(100, Some(samples)).epochs,
+                Suggested::new(100, Some(samples), Regression).epochs,
                 epochs,
                 "{samples}"
             );
         }
-        assert_eq!(Suggested::new(1_000_000, None).sampling_rate, Some(0.01));
+        assert_eq!(
+            Suggested::new(1_000_000, None, Regression).sampling_rate,
+            Some(0.01)
+        );
     }
 
     #[test]
