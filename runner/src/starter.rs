@@ -133,7 +133,11 @@ pub fn experiment(name: &str, command: &str, data: DataSection, found: &Inspecti
     };
     lines.key("method", quoted(method), about);
     lines.key("seed", 1, "another seed, another split, cohorts and noise");
-    lines.key("rounds", size.rounds, "");
+    let about = match size.sampling_rate {
+        None => "of all devices: with few of them, more rounds add more noise than they teach",
+        Some(_) => "more rounds have more noise each, at the same epsilon",
+    };
+    lines.key("rounds", size.rounds, about);
     lines.table("data");
     lines.0 += &data.text;
     let is_shortened = lines.found(found) || has_norm_bound(found);
