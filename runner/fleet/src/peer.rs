@@ -7,6 +7,7 @@
 //! ledger is refused.
 
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -60,10 +61,7 @@ impl Terms {
         let device = Recipe::read(recipe);
         let device = device.map_or_else(|| "of another version".into(), |x| x.to_string());
         let experiment = self.recipe.map_or_else(|| "none".into(), |x| x.to_string());
-        Err(Unwanted {
-            reason: WhyRefused::RECIPE,
-            details: format!(" (device: {device}, experiment: {experiment})"),
-        })
+        Err(Unwanted::both(WhyRefused::RECIPE, &device, &experiment))
     }
 }
 
@@ -76,6 +74,14 @@ struct Unwanted {
     reason: WhyRefused,
     /// More words for the operator.
     details: String,
+}
+
+impl Unwanted {
+    /// The device has one thing, and the experiment needs another.
+    fn both(reason: WhyRefused, device: &dyn Display, experiment: &dyn Display) -> Self {
+        let details = format!(" (device: {device}; experiment: {experiment})");
+        Self { reason, details }
+    }
 }
 
 impl From<WhyRefused> for Unwanted {
@@ -493,7 +499,8 @@ impl Peer {
             return Err(WhyRefused::HANDSHAKE.into());
         }
         if ready.shape != self.terms.shape {
-            return Err(WhyRefused::Shape.into());
+            let (device, experiment) = (ready.shape, self.terms.shape);
+            return Err(Unwanted::both(WhyRefused::Shape, &device, &experiment));
         }
         if ready.needs_local_noise && !self.terms.local_noise {
             return Err(WhyRefused::Trust.into());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use proptest::{collection::vec, prelude::*};
 use smolfed_core::NoiseMultiplier;
 use smolfed_core::crypto::Key;
+use smolfed_core::fixed_point::FeatureFormat;
 use smolfed_core::ledger::{Budget, Ledger, Limits, Separation};
 use smolfed_core::session::{Phase, Policy};
 use smolfed_core::wire::frame::{Encoded, Header};
@@ -14,7 +15,7 @@ use smolfed_core::wire::keys::ChainKey;
 use smolfed_core::wire::keys::SessionKey;
 use smolfed_core::wire::link::{DeviceEnd, Link};
 use smolfed_core::wire::message::{
-    Decline, Message, Packed, UpdateChunk, WhyRefused, update_chunks,
+    Decline, Message, ModelShape, Packed, UpdateChunk, WhyRefused, update_chunks,
 };
 use smolfed_core::wire::refusal::Refusal;
 use smolfed_core::wire::{Direction, VERSION};
@@ -528,9 +529,24 @@ fn devices_that_do_not_meet_the_terms_are_refused() {
     for _ in 0..2 {
         assert_eq!(device.send(&mut harness, 0, &Message::Ready(ready)), [26]);
     }
-    let state = harness.peer(1).state();
-    assert_eq!(state, "refused: the federation trains another model");
     assert!(!harness.peer(1).is_reachable());
+    let state = harness.peer(1).state();
+    assert_eq!(
+        state,
+        "refused: the federation trains another model (device: softmax, 20 features, 7 outputs, \
+         f32; experiment: softmax, 20 features, 6 outputs, f32)"
+    );
+    // That trains in integers.
+    ready.shape = ModelShape {
+        integer: FeatureFormat::new(false, 6).ok(),
+        ..shape()
+    };
+    assert_eq!(device.send(&mut harness, 0, &Message::Ready(ready)), [26]);
+    let state = harness.peer(1).state();
+    assert!(
+        state.contains("6 outputs, i8 with 6 places; experiment"),
+        "{state}"
+    );
 }
 
 /// Whatever the coordinator claims, the device's ledger decides.

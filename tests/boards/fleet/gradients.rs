@@ -76,7 +76,7 @@ fn other_features_than_the_firmware_computes_are_refused_by_board_and_coordinato
                  --seed 7 --timeout 3s --give-up-after 3s --out served";
     let outcome = wait(place.start(serve), serve);
     assert_eq!(outcome.code, Some(1), "{outcome}");
-    let both = "(device: gradients of 8 × 8 pixels in cells of 4 × 4, experiment: gradients of 8 × \
+    let both = "(device: gradients of 8 × 8 pixels in cells of 4 × 4; experiment: gradients of 8 × \
                 8 pixels in cells of 3 × 3)";
     assert!(outcome.stderr.contains(both), "{outcome}");
     // A record that names the features of the experiment.

@@ -38,6 +38,36 @@ pub struct ModelShape {
     pub integer: Option<FeatureFormat>,
 }
 
+impl core::fmt::Display for ModelShape {
+    /// As an operator compares it with another one: kind, sizes and arithmetic.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let kind = match self.kind {
+            ModelKind::Linear => "linear",
+            ModelKind::Logistic => "logistic",
+            ModelKind::Softmax => "softmax",
+            ModelKind::Encoder => "encoder",
+            ModelKind::Sequential => "network",
+            ModelKind::Projection => "linear encoder without labels",
+            ModelKind::Representation => "encoder without labels",
+        };
+        write!(
+            f,
+            "{kind}, {} features, {} outputs",
+            self.features, self.outputs
+        )?;
+        if let Some(network) = &self.network {
+            write!(f, ", {} parameters, layers ", network.parameters)?;
+            for byte in network.digest {
+                write!(f, "{byte:02x}")?;
+            }
+        }
+        match self.arithmetic() {
+            (features, Some(places)) => write!(f, ", {features} with {places} places"),
+            (numbers, None) => write!(f, ", {numbers}"),
+        }
+    }
+}
+
 /// Marks of a kind that trains in integers, above its two bits: 1, wide, F in four bits, kind.
 const INTEGER: u8 = 0x80;
 const WIDE: u8 = 0x40;
@@ -114,6 +144,15 @@ impl ModelShape {
             },
             integer: None,
         })
+    }
+
+    /// How the model trains, with its binary places in integers.
+    fn arithmetic(&self) -> (&'static str, Option<u32>) {
+        match self.integer {
+            None => ("f32", None),
+            Some(format) if format.is_wide() => ("i16", Some(format.scale().fraction())),
+            Some(format) => ("i8", Some(format.scale().fraction())),
+        }
     }
 
     /// Number of parameters.

@@ -45,12 +45,12 @@ fn a_device_with_other_features_is_refused_and_both_recipes_are_named() {
     assert_eq!(
         state,
         "refused: the experiment has another recipe of features (device: gradients of 8 × 8 pixels \
-         in cells of 4 × 4, experiment: gradients of 8 × 8 pixels in cells of 3 × 3)"
+         in cells of 4 × 4; experiment: gradients of 8 × 8 pixels in cells of 3 × 3)"
     );
     let (phase, state) = answered(Some(gradients(4)), None);
     assert_eq!(phase, refused);
     assert!(
-        state.ends_with("cells of 4 × 4, experiment: none)"),
+        state.ends_with("cells of 4 × 4; experiment: none)"),
         "{state}"
     );
     let pool = |cells| Recipe::Pool { cells, planes: 1 };
@@ -84,5 +84,5 @@ fn a_recipe_of_another_version_is_refused() {
     ready.recipe = &[99, 1, 2];
     assert_eq!(device.send(&mut harness, 0, &Message::Ready(ready)), [26]);
     let state = harness.peer(1).state();
-    assert!(state.contains("(device: of another version, "), "{state}");
+    assert!(state.contains("(device: of another version; "), "{state}");
 }
