@@ -37,6 +37,7 @@
 //! | [`inference`] | [`smolfed_report`] | models in use |
 //! | [`subject`] | | what a name or a path leads to |
 //! | [`starter`], [`proposal`] | | an experiment file for some data |
+//! | [`device_recipe`] | | the features of an experiment, for firmware |
 //! | [`cli`] | | the command line |
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
@@ -61,6 +62,7 @@ pub mod privacy {
 
 pub mod cli;
 mod connect;
+pub mod device_recipe;
 pub mod divergence;
 mod launch;
 #[cfg(feature = "mpi")]

@@ -1,7 +1,8 @@
-//! `smolfed data`: which data sets there are, and what is in one.
+//! `smolfed data`: which data sets there are, what is in one, and its features for firmware.
 
 mod drawing;
 mod picture;
+mod recipe;
 pub(super) mod subject;
 mod text;
 
@@ -11,14 +12,17 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde::Serialize;
 
+use crate::device_recipe::DeviceRecipeError;
 use crate::subject::SubjectError;
 use smolfed_data::catalogue::KNOWN_SETS;
 use smolfed_data::error::DataError;
 use smolfed_data::folders::DataFolders;
 use smolfed_data::inspection::Inspection;
 use smolfed_data::table::profile::Profile;
+use smolfed_engine::config::ConfigError;
+use smolfed_engine::run::RunError;
 
-/// List the data sets that are known by name, or inspect a data set.
+/// List the data sets that are known by name, inspect a data set, or print the recipe of its features.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  smolfed data list\n  smolfed data inspect digits")]
 pub struct Args {
@@ -41,6 +45,14 @@ enum DataCommand {
         smolfed data inspect mnist --set partition=dirichlet --set alpha=0.1 --set devices=100\n  \
         smolfed data inspect experiment.toml")]
     Inspect(subject::Args),
+    /// Print the features of an experiment as source text for firmware, in Rust or in C.
+    ///
+    /// Firmware that computes features of windows or of images by this recipe has the bits of the
+    /// simulation. In Rust it is a file of a project of `firmware-example/template/`.
+    #[command(after_help = "Examples:\n  \
+        smolfed data recipe experiment.toml --rust > src/recipe/windows-integer.rs\n  \
+        smolfed data recipe experiment.toml --c > recipe.h")]
+    Recipe(recipe::Args),
 }
 
 /// Why `smolfed data` failed.
@@ -53,6 +65,15 @@ pub enum DataCommandError {
     /// The data.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// The experiment.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The experiment cannot be prepared.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// It has no recipe for firmware.
+    #[error(transparent)]
+    Recipe(#[from] DeviceRecipeError),
     /// A drawing of what is not drawn.
     #[error(
         "`--svg` draws features of images: add `--set features.kind=gradients \
@@ -94,6 +115,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), DataCommandError> {
 fn answer(args: &Args, out: &mut dyn Write) -> Result<(), DataCommandError> {
     match &args.command {
         DataCommand::List { json } => Ok(list(*json, &DataFolders::of_experiment(None), out)?),
+        DataCommand::Recipe(args) => recipe::run(args, out),
         DataCommand::Inspect(args) => {
             let subject = args.subject()?;
             let columns = subject.columns.as_ref();

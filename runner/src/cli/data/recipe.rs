@@ -1,0 +1,39 @@
+//! `smolfed data recipe`: the features of an experiment as source text for firmware.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use super::DataCommandError;
+use crate::device_recipe::DeviceRecipe;
+use smolfed_data::DataFolders;
+use smolfed_engine::config::{Config, Override};
+use smolfed_engine::run;
+
+/// Arguments of `smolfed data recipe`.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Args {
+    /// The experiment, a TOML file.
+    experiment: PathBuf,
+    /// Print a module in Rust, for a project of `firmware-example/template/`: the default.
+    #[arg(long, conflicts_with = "c")]
+    rust: bool,
+    /// Print a header in C99: constants only, since smolfed has no library in C.
+    #[arg(long)]
+    c: bool,
+    /// Override a key of the experiment; can be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<Override>,
+}
+
+/// Writes the recipe to `out`.
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<(), DataCommandError> {
+    let path = args.experiment.as_path();
+    let config = Config::load(Some(path), &args.overrides)?;
+    let (experiment, federation) = run::prepare(config, &DataFolders::of_experiment(Some(path)))?;
+    let recipe = DeviceRecipe::new(&experiment, &federation)?;
+    let text = match args.c {
+        true => recipe.c(),
+        false => recipe.rust(),
+    };
+    out.write_all(text.as_bytes()).map_err(io::Error::into)
+}
