@@ -25,6 +25,7 @@ mod integers;
 mod masked;
 mod monitor;
 mod networks;
+mod template;
 
 /// An emulated board that ends with the test.
 struct Running(Child);

@@ -1,5 +1,6 @@
 //! `cargo xtask firmware [TARGET]...`: builds the firmware, for all targets or some,
-//! and a project of the template.
+//! and projects of the template; `cargo xtask firmware --template-all` builds those in all
+//! combinations.
 
 use std::error::Error;
 
@@ -27,9 +28,7 @@ pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {
         for (_, board) in EMBASSY.iter().filter(|(name, _)| name == target) {
             firmware(target, &Variant::embassy(board))?;
         }
-        if *target == template::TARGET {
-            template::build()?;
-        }
+        template::build::tested(target)?;
     }
     Ok(())
 }

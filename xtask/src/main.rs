@@ -3,6 +3,7 @@
 //! ```text
 //! cargo xtask targets                the targets of all boards, one a line
 //! cargo xtask firmware [TARGET]...   builds the firmware, for all targets or some
+//! cargo xtask firmware --template-all  builds projects of the template in all combinations
 //! cargo xtask qemu BOARD             runs a federation with an emulated board
 //! cargo xtask bench-target           measures all targets, and writes docs/targets.md
 //! cargo xtask cycles BOARD [3]       instructions and modelled cycles of one board, at "s" or 3
@@ -40,7 +41,8 @@ mod toolchain;
 use board::Board;
 use toolchain::{Missing, Variant};
 
-const USAGE: &str = "cargo xtask targets | firmware [TARGET]... | qemu BOARD | bench-target | \
+const USAGE: &str = "cargo xtask targets | firmware [TARGET]... | firmware --template-all | \
+                     qemu BOARD | bench-target | \
                      cycles BOARD [3] | backbone train|check | backbone data FOLDER | \
                      template FOLDER [NAME=VALUE]... | load [--devices N] | deb | structure | \
                      mutants [K/N]";
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
                 .for_each(|target| println!("{target}"));
             Ok(())
         }
+        ["firmware", "--template-all"] => template::build::all(),
         ["firmware", targets @ ..] => firmware::run(targets),
         ["qemu", name] => Board::named(name).and_then(|board| qemu::run(&board)),
         ["bench-target"] => bench_target::run(),

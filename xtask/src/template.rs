@@ -1,23 +1,20 @@
 //! `cargo xtask template FOLDER [NAME=VALUE]...`: makes a project of `firmware-example/template/`,
 //! as `cargo generate` does with the same placeholders.
 //!
-//! `cargo xtask firmware` makes one with the defaults, in a folder of its own, and builds it.
+//! `cargo-generate.toml` has the placeholders, their values, and the files of each choice. Of the
+//! language of `cargo generate`, files have `{{name}}`, and lines `{%- if name == "value" %}` and
+//! `{%- endif %}` around what belongs to one choice.
 
+pub mod build;
+
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use crate::federation::succeed;
-use crate::toolchain::{Variant, firmware, root, target_dir};
+use toml::{Table, Value};
 
-/// What is substituted unless it is given: as in `cargo-generate.toml`.
-const DEFAULTS: [(&str, &str); 4] = [
-    ("project-name", "smolfed-client"),
-    ("smolfed", "git = \"https://github.com/smolfed/smolfed\""),
-    ("features", "64"),
-    ("classes", "10"),
-];
+use crate::toolchain::root;
 
 /// The file of `cargo generate`, which is not part of a project.
 const SETTINGS: &str = "cargo-generate.toml";
@@ -25,75 +22,217 @@ const SETTINGS: &str = "cargo-generate.toml";
 /// The ending of files that are no valid ones before the substitution.
 const ENDING: &str = ".liquid";
 
-/// The target of the template's board.
-pub const TARGET: &str = "thumbv7em-none-eabihf";
+/// Placeholders with their values, and the files that belong to other choices.
+struct Choices {
+    values: BTreeMap<String, String>,
+    ignored: Vec<String>,
+}
 
 pub fn run(folder: &str, given: &[&str]) -> Result<(), Box<dyn Error>> {
-    let mut values = DEFAULTS;
-    for word in given {
-        let (name, value) = word
-            .split_once('=')
-            .ok_or(format!("`{word}`: NAME=VALUE"))?;
-        let place = values.iter_mut().find(|(known, _)| *known == name);
-        place.ok_or(format!("no placeholder `{name}`"))?.1 = value;
+    let to = Path::new(folder);
+    if to.exists() {
+        return Err(format!("{folder} is there already").into());
     }
-    make(Path::new(folder), &values)
+    make(to, given)
 }
 
-/// Makes a project that uses this repository's core, in a folder that is empty, and builds it with
-/// the versions of `firmware-example/embassy/`, whose dependencies are then compiled once.
-pub fn build() -> Result<(), Box<dyn Error>> {
-    let folder = target_dir().join("template");
-    if folder.exists() {
-        fs::remove_dir_all(&folder)?;
-    }
-    let core = format!("path = {:?}", root().join("core"));
-    run(&folder.to_string_lossy(), &[&format!("smolfed={core}")])?;
-    fs::copy(
-        root().join("firmware-example/embassy/Cargo.lock"),
-        folder.join("Cargo.lock"),
-    )?;
-    let mut update = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    update
-        .current_dir(&folder)
-        .args(["update", "--workspace", "--quiet"]);
-    succeed(&mut update)?;
-    let variant = Variant {
-        workspace: &folder.to_string_lossy(),
-        folder: "firmware-embassy",
-        ..Variant::DEFAULT
-    };
-    firmware(TARGET, &variant)?;
-    Ok(())
+/// Makes a project in a folder that does not exist.
+pub fn make(to: &Path, given: &[&str]) -> Result<(), Box<dyn Error>> {
+    let from = root().join("firmware-example/template");
+    let settings: Table = fs::read_to_string(from.join(SETTINGS))?.parse()?;
+    let choices = Choices::new(&settings, given)?;
+    choices.copy(&from, "", to)
 }
 
-fn make(folder: &Path, values: &[(&str, &str)]) -> Result<(), Box<dyn Error>> {
-    if folder.exists() {
-        return Err(format!("{} is there already", folder.display()).into());
-    }
-    copy(&root().join("firmware-example/template"), folder, values)
+/// The values that a placeholder can have.
+pub fn choices(name: &str) -> Result<Vec<String>, Box<dyn Error>> {
+    let path = root().join("firmware-example/template").join(SETTINGS);
+    let settings: Table = fs::read_to_string(path)?.parse()?;
+    Ok(listed(&settings, name))
 }
 
-/// Copies a folder, with values in the places of placeholders.
-fn copy(from: &Path, to: &Path, values: &[(&str, &str)]) -> Result<(), Box<dyn Error>> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let name = name.to_str().ok_or("a file without a name")?;
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &to.join(name), values)?;
-        } else if name != SETTINGS {
-            let mut text = fs::read_to_string(entry.path())?;
-            for (name, value) in values {
-                text = text.replace(&format!("{{{{{name}}}}}"), value);
+fn listed(settings: &Table, name: &str) -> Vec<String> {
+    let values = settings["placeholders"][name].get("choices");
+    let values = values.and_then(Value::as_array).into_iter().flatten();
+    let values = values.filter_map(Value::as_str);
+    values.map(str::to_owned).collect()
+}
+
+impl Choices {
+    /// The defaults, unless a value is given.
+    fn new(settings: &Table, given: &[&str]) -> Result<Self, Box<dyn Error>> {
+        let mut values = BTreeMap::new();
+        values.insert("project-name".to_owned(), "smolfed-client".to_owned());
+        let placeholders = settings.get("placeholders").and_then(Value::as_table);
+        for (name, placeholder) in placeholders.into_iter().flatten() {
+            let default = placeholder.get("default").and_then(Value::as_str);
+            values.insert(name.clone(), default.unwrap_or_default().to_owned());
+        }
+        for word in given {
+            let (name, value) = word
+                .split_once('=')
+                .ok_or(format!("`{word}`: NAME=VALUE"))?;
+            let place = values.get_mut(name);
+            *place.ok_or(format!("no placeholder `{name}`"))? = value.to_owned();
+            let choices = match name {
+                "project-name" => Vec::new(),
+                name => listed(settings, name),
+            };
+            if !choices.is_empty() && !choices.iter().any(|choice| choice == value) {
+                let choices = choices.join(", ");
+                return Err(format!("`{name}` is {value}: one of {choices}").into());
             }
-            if let Some((_, rest)) = text.split_once("{{") {
+        }
+        let ignored = ignored(settings, &values)?;
+        Ok(Self { values, ignored })
+    }
+
+    /// Copies the folder `inner` of `from`, with values in the places of placeholders.
+    fn copy(&self, from: &Path, inner: &str, to: &Path) -> Result<(), Box<dyn Error>> {
+        fs::create_dir_all(to)?;
+        for entry in fs::read_dir(from.join(inner))? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let name = name.to_str().ok_or("a file without a name")?;
+            let path = match inner {
+                "" => name.to_owned(),
+                inner => format!("{inner}/{name}"),
+            };
+            if entry.file_type()?.is_dir() {
+                self.copy(from, &path, &to.join(name))?;
+            } else if name != SETTINGS && !self.ignored.contains(&path) {
+                let text = fs::read_to_string(entry.path())?;
+                let text = self.substituted(&text);
+                let text = text.map_err(|reason| format!("{path}: {reason}"))?;
+                fs::write(to.join(name.strip_suffix(ENDING).unwrap_or(name)), text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The text of a file.
+    fn substituted(&self, text: &str) -> Result<String, String> {
+        let mut lines = Vec::new();
+        let mut condition = None;
+        for line in text.lines() {
+            if let Some(tag) = tag(line) {
+                condition = match (tag, condition) {
+                    ("endif", Some(_)) => None,
+                    (tag, None) => Some(self.holds(tag)?),
+                    (tag, Some(_)) => return Err(format!("`{tag}` within another `if`")),
+                };
+                // `{%-` takes empty lines before it away.
+                if lines.last().is_some_and(|line: &&str| line.is_empty()) {
+                    return Err("an empty line before `{%-`".into());
+                }
+            } else if condition != Some(false) {
+                lines.push(line);
+            }
+        }
+        let mut text = lines.join("\n") + "\n";
+        for (name, value) in &self.values {
+            text = text.replace(&format!("{{{{{name}}}}}"), value);
+        }
+        match text.split_once("{{") {
+            None => Ok(text),
+            Some((_, rest)) => {
                 let unknown: String = rest.chars().take_while(|c| *c != '}').collect();
-                return Err(format!("{name}: no placeholder `{unknown}`").into());
+                Err(format!("no placeholder `{unknown}`"))
             }
-            fs::write(to.join(name.strip_suffix(ENDING).unwrap_or(name)), text)?;
         }
     }
-    Ok(())
+
+    /// Whether `if NAME == "VALUE"` holds.
+    fn holds(&self, tag: &str) -> Result<bool, String> {
+        let condition = tag
+            .strip_prefix("if ")
+            .and_then(|tag| tag.split_once(" == "));
+        let (name, value) = condition.ok_or(format!("`{tag}`: if NAME == \"VALUE\""))?;
+        let found = self
+            .values
+            .get(name)
+            .ok_or(format!("no placeholder `{name}`"))?;
+        Ok(value == format!("{found:?}"))
+    }
+}
+
+/// The tag of a line that has no other text.
+fn tag(line: &str) -> Option<&str> {
+    let tag = line.strip_prefix("{%-")?.strip_suffix("%}")?;
+    Some(tag.trim())
+}
+
+/// The files that the tables `[conditional.'NAME != "VALUE"']` leave out.
+fn ignored(
+    settings: &Table,
+    values: &BTreeMap<String, String>,
+) -> Result<Vec<String>, Box<dyn Error>> {
+    let mut ignored = Vec::new();
+    let tables = settings.get("conditional").and_then(Value::as_table);
+    for (condition, table) in tables.into_iter().flatten() {
+        let (name, value) = condition
+            .split_once(" != ")
+            .ok_or(format!("`{condition}`: NAME != \"VALUE\""))?;
+        let found = values.get(name).ok_or(format!("no placeholder `{name}`"))?;
+        if value != format!("{found:?}") {
+            let files = table.get("ignore").and_then(Value::as_array);
+            let files = files.into_iter().flatten().filter_map(Value::as_str);
+            ignored.extend(files.map(str::to_owned));
+        }
+    }
+    Ok(ignored)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(text: &str) -> Result<String, String> {
+        let pairs = [("board", "pico"), ("classes", "3")];
+        let values = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let choices = Choices {
+            values: values.into(),
+            ignored: Vec::new(),
+        };
+        choices.substituted(text)
+    }
+
+    #[test]
+    fn files_are_substituted_line_by_line() {
+        let text = "a {{classes}}\n{%- if board == \"pico\" %}\n\nb\n{%- endif %}\n\
+                    {%- if board == \"nano\" %}\nc\n{%- endif %}\nd\n";
+        assert_eq!(made(text).unwrap(), "a 3\n\nb\nd\n");
+        for (text, reason) in [
+            (
+                "a\n\n{%- if board == \"pico\" %}\nb\n{%- endif %}\n",
+                "an empty line",
+            ),
+            ("{%- if colour == \"red\" %}\n", "no placeholder `colour`"),
+            ("{%- unless board %}\n", "if NAME == \"VALUE\""),
+            ("{{colour}}\n", "no placeholder `colour`"),
+        ] {
+            let error = made(text).unwrap_err();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_project_has_the_files_of_its_choices() {
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("project");
+        make(&to, &["board=rp2350", "sensor=image", "arithmetic=integer"]).unwrap();
+        let names = |folder: &str| -> Vec<String> {
+            let entries = fs::read_dir(to.join(folder)).unwrap();
+            let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
+            entries
+                .map(|entry| name(entry).into_string().unwrap())
+                .collect()
+        };
+        assert_eq!(names("src/board"), ["rp2350.rs"]);
+        assert_eq!(names("src/sensor"), ["image.rs"]);
+        assert_eq!(names("src/recipe"), ["image-integer.rs"]);
+        assert_eq!(names("memory"), ["rp2350.x"]);
+        let error = make(&folder.path().join("other"), &["board=pdp11"]).unwrap_err();
+        assert!(error.to_string().contains("one of nrf52840"), "{error}");
+    }
 }

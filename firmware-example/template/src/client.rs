@@ -1,4 +1,4 @@
-//! What is the same on every board: who the device is, in what it took part, and its session.
+//! The same on every board: who the device is, in what it took part, and its session.
 
 use core::convert::Infallible;
 
@@ -7,18 +7,19 @@ use embassy_time::{Duration, Timer};
 use embedded_io_async::{Read, Write};
 use embedded_storage::nor_flash::{MultiwriteNorFlash, NorFlash};
 use smolfed_core::{
-    Const, FixedModel, Progress, Softmax,
+    FixedModel, Progress,
     ledger::{Ledger, LedgerNonce},
     provision::{HEADER_BYTES, KEY, Record},
+    recipe::MAX_RECIPE_BYTES,
     session::{Greeter, Memory, Session},
     train::Workspace,
 };
 use zeroize::Zeroizing;
 
-use crate::sensor::{CLASSES, FEATURES, QUEUE, WINDOWS, Windows};
-
-/// As in the experiment.
-type Model = Softmax<Const<FEATURES>, Const<CLASSES>>;
+use crate::{
+    recipe::{Model, RECIPE, SCRATCH, model},
+    samples::{self, SAMPLES},
+};
 
 /// Bytes of a provisioning record without samples.
 const RECORD_BYTES: usize = HEADER_BYTES + size_of::<u32>();
@@ -26,14 +27,15 @@ const RECORD_BYTES: usize = HEADER_BYTES + size_of::<u32>();
 /// Silence after which the last message is repeated.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Takes part forever. A blank ledger is created with the nonce, which comes from hardware.
+/// Takes part forever. A blank ledger is created with the nonce, which comes from hardware, and
+/// refused without one.
 ///
 /// # Errors
 /// What is missing or wrong at the start.
 pub async fn take_part(
     mut page: impl MultiwriteNorFlash,
     flash: impl NorFlash,
-    ledger_nonce: LedgerNonce,
+    ledger_nonce: Option<LedgerNonce>,
     nonces: impl Greeter,
     mut line: impl Read + Write,
 ) -> Result<Infallible, &'static str> {
@@ -41,11 +43,14 @@ pub async fn take_part(
     page.read(0, &mut *bytes)
         .map_err(|_| "the record cannot be read")?;
     let record = Record::read(&*bytes).map_err(|_| "no valid record without samples")?;
-    let ledger = Ledger::open_or_create(flash, ledger_nonce, record.key);
+    let ledger = match ledger_nonce {
+        Some(nonce) => Ledger::open_or_create(flash, nonce, record.key),
+        None => Ledger::open(flash),
+    };
     let ledger = ledger.map_err(|_| "no valid ledger")?;
     forget_first_key(&mut page).map_err(|_| "the first key cannot be overwritten")?;
 
-    let mut windows = Windows::default();
+    let mut samples = samples::buffer();
     let mut global = [0.0; Model::PARAMETERS];
     let (mut local, mut update) = (global, global);
     let memory = Memory {
@@ -53,31 +58,33 @@ pub async fn take_part(
         work: Workspace {
             local: &mut local,
             update: &mut update,
-            order: &mut [0; WINDOWS],
-            scratch: &mut [0.0; Model::SCRATCH],
+            order: &mut [0; SAMPLES],
+            scratch: &mut [0.0; SCRATCH],
         },
     };
-    let model: Model = Softmax::new(Const, Const);
     let session = Session::new(
         record.identity,
         record.policy,
-        model,
+        model(),
         memory,
         ledger,
         nonces,
     );
     let mut session = session.map_err(|_| "the model is too large for the protocol")?;
+    // A coordinator with other features refuses the device.
+    let mut recipe = [0; MAX_RECIPE_BYTES];
+    if let Some(own) = RECIPE {
+        session.set_recipe(own.write(&mut recipe));
+    }
     loop {
         let patience = || Timer::after(PATIENCE);
         if session.drive(&mut line, patience).await.is_err() {
             patience().await;
             continue;
         }
-        while let Ok(window) = QUEUE.try_receive() {
-            windows.keep(window);
-        }
+        samples::receive(&mut samples);
         // A sample at a time, or as much noise.
-        while session.train_some(&windows, 1) == Progress::More {
+        while session.train_some(&samples, 1) == Progress::More {
             // Here a watchdog is fed; other tasks run.
             yield_now().await;
         }

@@ -1,60 +1,20 @@
-//! A client of smolfed on an nRF52840 DK: one task measures, and this one talks and trains.
+//! A client of smolfed: one task measures, and another one talks and trains.
 #![no_std]
 #![no_main]
 
+#[path = "board/{{board}}.rs"]
+mod board;
 mod client;
+#[path = "recipe/{{sensor}}-{{arithmetic}}.rs"]
+mod recipe;
+mod samples;
+#[path = "sensor/{{sensor}}.rs"]
 mod sensor;
 
-use core::cell::RefCell;
-
-use embassy_embedded_hal::flash::partition::BlockingPartition;
 use embassy_executor::Spawner;
-use embassy_nrf::{
-    bind_interrupts,
-    buffered_uarte::{self, BufferedUarte},
-    nvmc::{Nvmc, PAGE_SIZE},
-    peripherals, rng, uarte,
-};
-use embassy_sync::blocking_mutex::{Mutex, raw::NoopRawMutex};
-use panic_halt as _;
-
-/// The last three pages of the flash, which `memory.x` leaves free.
-const RECORD: u32 = 0x000f_d000;
-const LEDGER: u32 = 0x000f_e000;
-const PAGE: u32 = PAGE_SIZE as u32;
-
-bind_interrupts!(struct Interrupts {
-    UARTE0 => buffered_uarte::InterruptHandler<peripherals::UARTE0>;
-});
 
 #[embassy_executor::main]
 async fn main(spawner: Spawner) {
-    let p = embassy_nrf::init(Default::default());
-    let mut random = rng::Rng::new_blocking(p.RNG);
-    let mut ledger_nonce = [0; 8];
-    random.blocking_fill_bytes(&mut ledger_nonce);
-    if let Ok(task) = sensor::sample() {
-        spawner.spawn(task);
-    }
-
-    let flash = Mutex::<NoopRawMutex, _>::new(RefCell::new(Nvmc::new(p.NVMC)));
-    let record = BlockingPartition::new(&flash, RECORD, PAGE);
-    let ledger = BlockingPartition::new(&flash, LEDGER, 2 * PAGE);
-    // The serial port of the board's debugger.
-    let (mut received, mut sent) = ([0; 512], [0; 256]);
-    let line = BufferedUarte::new(
-        p.UARTE0,
-        p.TIMER1,
-        p.PPI_CH0,
-        p.PPI_CH1,
-        p.PPI_GROUP0,
-        p.P0_08,
-        p.P0_06,
-        Interrupts,
-        uarte::Config::default(),
-        &mut received,
-        &mut sent,
-    );
     // Only the sensor goes on if the device may not take part: say so with an LED.
-    let Err(_refused) = client::take_part(record, ledger, ledger_nonce, random, line).await;
+    let Err(_refused) = board::start(spawner).await;
 }

@@ -1,0 +1,209 @@
+//! A project of `firmware-example/template/` with a sensor of its own, on an emulated Cortex-M4F,
+//! and simulated devices: the recipe comes from `smolfed data recipe`.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::Running;
+use crate::boards::{CORTEX_M4F, firmware, named};
+use crate::fleet::{assert_is_the_simulation, part_of, wait};
+use crate::program::Place;
+
+const DEVICES: i32 = 3;
+const CLASSES: i32 = 5;
+/// Rows of a recording: three windows.
+const ROWS: i32 = 64;
+
+/// In units of 256 counts.
+const EXPERIMENT: &str = "method = \"dp-fed-ls\"\nrounds = 3\n\
+    [data]\nsource = \"csv\"\npath = \"motion.csv\"\nlabel = \"exercise\"\n\
+    device_column = \"who\"\ntest = 0\nscale = { mean = [0, 0, -3], std = [1024, 1024, 3.2] }\n\
+    [data.window]\nlength = 32\nstep = 16\nevery = 2\ncounts = [256]\n\
+    features = [\"mean\", \"deviation\", \"zero-crossings\"]\nbands = [1, 3, 9]\n\
+    [train]\nepochs = 2\nbatch_size = 4\n\
+    [cohort]\nsampling = \"full\"\n\
+    [privacy]\nnoise_multiplier = 0.5\nclip_norm = 1.0\n";
+
+/// What a sensor of three channels counts, made up.
+fn counts(device: i32, class: i32, row: i32) -> [i32; 3] {
+    [0, 1, 2].map(|channel| {
+        let at = (row * (3 + class) + channel * 17 + device * 11) % 97;
+        at * 60 - 2_880
+    })
+}
+
+/// The same in the unit of the experiment, a recording for each class of each device.
+fn table() -> String {
+    let mut rows = String::from("who,exercise,a,b,c\n");
+    for device in 0..DEVICES {
+        for class in 0..CLASSES {
+            for row in 0..ROWS {
+                let [a, b, c] = counts(device, class, row).map(|count| f64::from(count) / 256.0);
+                let _ = writeln!(rows, "{device},{class},{a},{b},{c}");
+            }
+        }
+    }
+    rows
+}
+
+/// The function that a user writes: here it replays the recordings of device 0, and ends.
+fn sensor() -> String {
+    let mut rows = String::new();
+    for class in 0..CLASSES {
+        for row in 0..ROWS {
+            let _ = write!(rows, "({:?}, {class}), ", counts(0, class, row));
+        }
+    }
+    format!(
+        "    let mut ring = Ring::new();\n    \
+         for (row, class) in [{rows}] {{\n        ring.push(row, class);\n    }}\n}}\n"
+    )
+}
+
+/// Whether rustup has a library for the target. It has none where another toolchain built the
+/// firmware.
+fn has_library(target: &str) -> bool {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output();
+    let sysroot = String::from_utf8(sysroot.expect("rustc starts").stdout).expect("UTF-8");
+    let libraries = Path::new(sysroot.trim()).join("lib/rustlib");
+    let found = libraries.join(target).exists();
+    if !found {
+        let why = format!("rustup has no library for {target}");
+        assert!(std::env::var_os("CI").is_none(), "{why}");
+        eprintln!("SKIPPED: {why}");
+    }
+    found
+}
+
+/// Makes the project with recipe and sensor, and builds it. `None` without a library of rustup.
+fn build(place: &Place, arithmetic: &str, recipe: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let board = named(CORTEX_M4F);
+    if !has_library(board.target) {
+        return None;
+    }
+    let project = place.path("project");
+    let core = format!(
+        "smolfed=path = {:?}",
+        root.join("core").canonicalize().unwrap()
+    );
+    let cargo = |folder: &Path, arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO"));
+        // Flags for the host are not meant for the board.
+        command
+            .current_dir(folder)
+            .env_remove("RUSTFLAGS")
+            .args(arguments);
+        let output = command.stdin(Stdio::null()).output().expect("cargo starts");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {errors}");
+    };
+    // Each has its own name: tests may be processes, whose programs lie in one folder.
+    let name = format!("smolfed-client-{arithmetic}");
+    let of_name = [
+        format!("project-name={name}"),
+        format!("arithmetic={arithmetic}"),
+    ];
+    let folder = project.to_str().expect("UTF-8");
+    let template = [
+        "xtask",
+        "template",
+        folder,
+        &core,
+        "board=mps2-an386",
+        "sensor=windows",
+    ];
+    cargo(
+        &root,
+        &[&template[..], &of_name.each_ref().map(String::as_str)].concat(),
+    );
+    let sources = project.join("src");
+    fs::write(
+        sources.join(format!("recipe/windows-{arithmetic}.rs")),
+        recipe,
+    )
+    .unwrap();
+    let path = sources.join("sensor/windows.rs");
+    let text = fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once("pub async fn sample() {\n").unwrap();
+    let (_, after) = rest.split_once("\n}\n").unwrap();
+    let before = before.replace("use embassy_time::{Duration, Ticker};\n\n", "");
+    let before = before.replace("CLASSES, ", "");
+    let own = format!("{before}pub async fn sample() {{\n{}{after}", sensor());
+    fs::write(path, own).unwrap();
+    fs::copy(
+        root.join("firmware-example/embassy/Cargo.lock"),
+        project.join("Cargo.lock"),
+    )
+    .unwrap();
+    let built = std::env::var("SMOLFED_FIRMWARE").map_or_else(
+        |_| root.join("firmware-example/target/template"),
+        |firmware| PathBuf::from(firmware + "-template"),
+    );
+    let built = built.to_str().expect("UTF-8");
+    cargo(&project, &["build", "--release", "--target-dir", built]);
+    let programs = Path::new(built).join(board.target).join("release");
+    Some(programs.join(name))
+}
+
+/// Trains with a board that has the template's flash, and two simulated devices.
+fn train(arithmetic: &str) {
+    let board = named(CORTEX_M4F);
+    if firmware(board, "client").is_none() {
+        return;
+    }
+    let place = Place::new();
+    place.write("motion.csv", table());
+    let experiment = format!("simulation.arithmetic = \"{arithmetic}\"\n{EXPERIMENT}");
+    place.write("experiment.toml", experiment);
+    let printed = place
+        .smolfed("data recipe experiment.toml --rust")
+        .success();
+    let Some(program) = build(&place, arithmetic, &printed.stdout) else {
+        return;
+    };
+    let call = "provision experiment.toml --devices 0..1 --out fleet --seed 7";
+    place.smolfed(call).success();
+    let file = |name: &str, address: &str| {
+        let path = place.path("fleet").join(name);
+        format!("loader,file={},addr={address}", path.display())
+    };
+    let mut qemu = Command::new(board.qemu.expect("an emulated board").program);
+    qemu.args([
+        "-machine",
+        "mps2-an386",
+        "-display",
+        "none",
+        "-monitor",
+        "none",
+    ])
+    .args(["-semihosting-config", "enable=on,target=native", "-serial"])
+    .arg(format!(
+        "unix:{},server=on,wait=off",
+        place.path("line-0").display()
+    ))
+    .args(["-device", &file("device-0.bin", "0x300000")])
+    .args(["-device", &file("device-0.ledger", "0x310000"), "-kernel"])
+    .arg(program)
+    .stdin(Stdio::null());
+    let _running = Running::of(qemu.spawn().expect("QEMU starts"));
+    let serve = "serve experiment.toml --keys fleet/keys.toml --device unix:line-0 --simulated 2 \
+                 --seed 7 --timeout 60s --out served --json";
+    let outcome = wait(place.start(serve), serve).success();
+    assert_eq!(outcome.json()["arithmetic"], arithmetic, "{outcome}");
+    assert_is_the_simulation(&place, "served");
+    let (answered, missing) = part_of(&place, "served", 0);
+    assert_eq!((answered, missing), (vec![0, 1, 2], vec![]), "{outcome}");
+}
+
+#[test]
+fn a_project_of_the_template_trains_on_windows_in_integers() {
+    train("integer");
+}
+
+#[test]
+fn a_project_of_the_template_trains_on_windows_in_f32() {
+    train("f32");
+}

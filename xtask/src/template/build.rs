@@ -1,0 +1,94 @@
+//! Builds projects of the template, for one board or in all combinations.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use super::{choices, make};
+use crate::federation::succeed;
+use crate::toolchain::{Variant, firmware, root, target_dir};
+
+/// The boards that `cargo xtask firmware` builds, with what their sensors give and the arithmetic:
+/// a real one, and the one that the tests run.
+const TESTED: [[&str; 3]; 2] = [
+    ["nrf52840", "plain", "f32"],
+    ["mps2-an386", "windows", "integer"],
+];
+
+/// The target of a board of the template.
+fn target(board: &str) -> &'static str {
+    match board {
+        "rp2040" => "thumbv6m-none-eabi",
+        "rp2350" => "thumbv8m.main-none-eabihf",
+        _ => "thumbv7em-none-eabihf",
+    }
+}
+
+/// Builds the projects for a target that the tests need.
+pub fn tested(of: &str) -> Result<(), Box<dyn Error>> {
+    let boards = TESTED.iter().filter(|[board, ..]| target(board) == of);
+    boards.copied().try_for_each(build)
+}
+
+/// Builds each board with each sensor and arithmetic, and says how long that took.
+pub fn all() -> Result<(), Box<dyn Error>> {
+    let (sensors, arithmetics) = (choices("sensor")?, choices("arithmetic")?);
+    for board in choices("board")? {
+        for (sensor, arithmetic) in sensors
+            .iter()
+            .flat_map(|sensor| arithmetics.iter().map(move |x| (sensor, x)))
+        {
+            let start = Instant::now();
+            build([&board, sensor, arithmetic])?;
+            let seconds = start.elapsed().as_secs_f64();
+            println!("{board}, {sensor}, {arithmetic}: {seconds:.1} s");
+        }
+    }
+    Ok(())
+}
+
+/// Makes a project that uses this repository's core, in a folder that is empty, and builds it with
+/// the versions of `firmware-example/embassy/`. All projects share a folder of cargo's output, so
+/// that dependencies are compiled once.
+fn build([board, sensor, arithmetic]: [&str; 3]) -> Result<(), Box<dyn Error>> {
+    let folder = project(board, sensor, arithmetic)?;
+    let variant = Variant {
+        workspace: &folder.to_string_lossy(),
+        folder: "firmware-template",
+        ..Variant::DEFAULT
+    };
+    firmware(target(board), &variant)?;
+    Ok(())
+}
+
+/// Makes a project in cargo's output.
+fn project(board: &str, sensor: &str, arithmetic: &str) -> Result<PathBuf, Box<dyn Error>> {
+    let folder = target_dir().join("template");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    with_lock(
+        &folder,
+        &[
+            &format!("smolfed=path = {:?}", root().join("core")),
+            &format!("board={board}"),
+            &format!("sensor={sensor}"),
+            &format!("arithmetic={arithmetic}"),
+        ],
+    )?;
+    Ok(folder)
+}
+
+/// Makes a project with the versions of `firmware-example/embassy/`.
+fn with_lock(folder: &Path, given: &[&str]) -> Result<(), Box<dyn Error>> {
+    make(folder, given)?;
+    let lock = root().join("firmware-example/embassy/Cargo.lock");
+    fs::copy(lock, folder.join("Cargo.lock"))?;
+    let mut update = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    update
+        .current_dir(folder)
+        .args(["update", "--workspace", "--quiet"]);
+    succeed(&mut update)
+}
