@@ -12,7 +12,7 @@ use super::{DeviceRecipe, Format, Source};
 /// The text.
 pub(super) fn text(recipe: &DeviceRecipe) -> String {
     let mut text = format!(
-        "/* The features of the experiment \"{}\": `smolfed data recipe experiment.toml --c`.\n\n   \
+        "/* The features of \"{}\": `smolfed data recipe experiment.toml --c`.\n\n   \
          Constants only: smolfed has no library in C. docs/data.md has the formulas. */\n\
          #ifndef SMOLFED_RECIPE_H\n#define SMOLFED_RECIPE_H\n\n#include <stdint.h>\n\n",
         recipe.name.replace("*/", "* /")

@@ -62,7 +62,8 @@ fn uses(recipe: &DeviceRecipe) -> String {
 fn shared(recipe: &DeviceRecipe) -> String {
     let (classes, value) = (recipe.classes.len(), value(recipe.format));
     format!(
-        "/// Classes, in the order of the experiment.\n// {}\npub const CLASSES: usize = {classes};\n\
+        "/// Classes, in the order of the experiment.\n// {}\n\
+         pub const CLASSES: usize = {classes};\n\
          /// A feature, as it is stored.\npub type Value = {value};\n",
         recipe.class_list()
     )
@@ -173,7 +174,8 @@ fn scales(maps: &[Map]) -> String {
     );
     if kind == "Scale" {
         text += "const fn scale(offset: i32, multiplier: u16, shift: u8) -> Scale {\n    \
-                 match Scale::new(offset, multiplier, shift) {\n        Ok(scale) => scale,\n        \
+                 match Scale::new(offset, multiplier, shift) {\n        \
+                 Ok(scale) => scale,\n        \
                  Err(_) => panic!(\"a scale is wrong\"),\n    }\n}\n\n";
     }
     text

@@ -19,7 +19,8 @@ fn windows(window: &str, scale: &str, more: &str) -> Result<DeviceRecipe, Device
         .collect();
     std::fs::write(folder.path().join("a.csv"), format!("who,kind,x,y\n{rows}")).unwrap();
     let text = format!(
-        "method = \"dp-fed\"\nrounds = 2\n{more}\n[data]\nsource = \"csv\"\npath = \"a.csv\"\nlabel = \"kind\"\n\
+        "method = \"dp-fed\"\nrounds = 2\n{more}\n[data]\nsource = \"csv\"\n\
+         path = \"a.csv\"\nlabel = \"kind\"\n\
          device_column = \"who\"\ntest = 0\nscale = {scale}\n[data.window]\nlength = 16\n{window}\n\
          [cohort]\nsampling = \"full\"\n[privacy]\nnoise_multiplier = 1\nclip_norm = 1\n"
     );

@@ -7,8 +7,8 @@ use crate::{
     samples,
 };
 
-/// Your sensor: read a row of counts here, and name the class. Call `ring.clear()` where a recording
-/// ends. This one is made up: a saw tooth for each class, in turn.
+/// Your sensor: read a row of counts here, and name the class. Call `ring.clear()` where a
+/// recording ends. This one is made up: a saw tooth for each class, in turn.
 #[embassy_executor::task]
 pub async fn sample() {
     let mut ring = Ring::new();
