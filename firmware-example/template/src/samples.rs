@@ -8,11 +8,14 @@ use crate::recipe::{CLASSES, FEATURES, Value};
 /// Samples that the device trains on, at most.
 pub const SAMPLES: usize = 50;
 
+/// Samples that wait while the device trains, at most.
+const WAITING: usize = 16;
+
 /// The last samples, to train on.
 pub type Buffer = SampleBuffer<Value, u16, FEATURES, SAMPLES>;
 
 /// The newest samples, on their way from one task to the other.
-static QUEUE: Channel<CriticalSectionRawMutex, Sample, SAMPLES> = Channel::new();
+static QUEUE: Channel<CriticalSectionRawMutex, Sample, WAITING> = Channel::new();
 
 /// The features of a sample, and its class.
 struct Sample {
