@@ -3,6 +3,8 @@
 //! For `smolfed init` and `smolfed data inspect`: it follows from private rows, and whoever holds
 //! them reads it before any run does.
 
+mod recording;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -12,6 +14,8 @@ use super::table::{Columns, Encoding, MAX_NUMERIC_CLASSES, TimePart};
 use super::wording::listed;
 use crate::column::time::Time;
 use crate::spelling::similar;
+
+pub use recording::Recording;
 
 /// Most categories of a column that become features.
 const MAX_CATEGORIES: usize = 30;
@@ -71,6 +75,8 @@ pub enum Use {
     Label,
     /// It names the device.
     Device,
+    /// It names the recording.
+    Series,
     /// A feature.
     Number,
     /// As many features.
@@ -90,7 +96,7 @@ impl Use {
         match self {
             Self::Number | Self::Categories(_) => 1,
             Self::Time(parts) => parts.len(),
-            Self::Label | Self::Device | Self::Unnamed | Self::Ignored(_) => 0,
+            Self::Label | Self::Device | Self::Series | Self::Unnamed | Self::Ignored(_) => 0,
         }
     }
 }
@@ -100,6 +106,7 @@ impl fmt::Display for Use {
         match self {
             Self::Label => f.write_str("label"),
             Self::Device => f.write_str("device"),
+            Self::Series => f.write_str("recording"),
             Self::Number => f.write_str("feature"),
             Self::Categories(categories) => {
                 write!(f, "{} features, a category each", categories.len())
@@ -135,6 +142,8 @@ pub struct Suggestion {
     pub device_is_guessed: bool,
     /// Whether features are missing somewhere.
     pub has_missing: bool,
+    /// How rows become windows ([`Self::with_windows`]).
+    pub recording: Option<Recording>,
 }
 
 /// Why there is no suggestion.
@@ -255,6 +264,7 @@ impl Suggestion {
             device_is_guessed: choices.device_column.is_none(),
             uses,
             uses_are_read,
+            recording: None,
         })
     }
 }

@@ -79,6 +79,10 @@ pub struct ColumnProfile {
     pub is_whole: bool,
     /// Whether the numbers count the rows: each is one more than the one before.
     pub is_counter: bool,
+    /// Rows whose cell is not that of the row before.
+    pub changes: usize,
+    /// Numbers that are less than the one before.
+    pub descents: usize,
     /// Whether a time is not midnight.
     pub has_hours: bool,
     /// The first cell that is no number, in a column that has numbers, too.
@@ -182,6 +186,10 @@ struct Tally {
     is_whole: bool,
     last: Option<f32>,
     is_counter: bool,
+    /// The cell before.
+    cell: Option<String>,
+    changes: usize,
+    descents: usize,
     has_hours: bool,
     odd: Option<OddCell>,
     values: HashMap<String, usize>,
@@ -201,6 +209,9 @@ impl Tally {
             is_whole: true,
             last: None,
             is_counter: true,
+            cell: None,
+            changes: 0,
+            descents: 0,
             has_hours: false,
             odd: None,
             values: HashMap::new(),
@@ -209,6 +220,14 @@ impl Tally {
     }
 
     fn add(&mut self, cell: &str, place: Place) {
+        match &mut self.cell {
+            Some(last) if last == cell => {}
+            Some(last) => {
+                self.changes += 1;
+                cell.clone_into(last);
+            }
+            None => self.cell = Some(cell.to_owned()),
+        }
         if is_missing(cell) {
             self.missing += 1;
             self.is_counter = false;
@@ -246,6 +265,7 @@ impl Tally {
         self.is_whole &= number.fract() == 0.0;
         let is_next = |last: f32| (last + 1.0).to_bits() == number.to_bits();
         self.is_counter &= self.last.is_none_or(is_next);
+        self.descents += usize::from(self.last.is_some_and(|last| number < last));
         self.last = Some(number);
     }
 
@@ -269,6 +289,8 @@ impl Tally {
             is_whole: is_number && self.is_whole,
             // Two rows that happen to follow each other do not count yet.
             is_counter: is_number && self.is_whole && self.is_counter && self.numbers > 2,
+            changes: self.changes,
+            descents: self.descents,
             has_hours: self.has_hours,
             odd: self.odd.filter(|_| self.numbers > 0 && !is_number),
             values: values.into_iter().map(|(value, _)| value).collect(),
@@ -310,6 +332,8 @@ mod tests {
         let cell = odd.odd.as_ref().unwrap();
         assert_eq!((cell.place.as_str(), cell.cell.as_str()), ("line 3", "x"));
         assert_eq!((e.missing, e.distinct), (3, 0));
+        assert_eq!((n.changes, n.descents), (2, 1));
+        assert_eq!((day.changes, index.descents), (1, 0));
     }
 
     #[test]
