@@ -250,7 +250,7 @@ impl Suggestion {
         let uses_are_read = uses.iter().any(|(name, used)| match used {
             Use::Ignored(_) => !choices.ignore.contains(name),
             Use::Categories(_) | Use::Time(_) => true,
-            Use::Label | Use::Device | Use::Number | Use::Unnamed => false,
+            Use::Label | Use::Device | Use::Series | Use::Number | Use::Unnamed => false,
         });
         let mut used = profile.columns.iter().zip(&uses);
         let has_missing = used.any(|(column, (_, used))| is_feature(used) && column.missing > 0);
@@ -376,7 +376,7 @@ fn guessed_device<'a>(profile: &'a Profile, label: &ColumnProfile) -> Option<&'a
     profile.columns.iter().find(is_device)
 }
 
-fn plain(name: &str) -> String {
+pub(crate) fn plain(name: &str) -> String {
     let letters = name.chars().filter(char::is_ascii_alphanumeric);
     letters.collect::<String>().to_ascii_lowercase()
 }

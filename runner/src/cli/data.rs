@@ -1,28 +1,25 @@
 //! `smolfed data`: which data sets there are, what is in one, and its features for firmware.
 
 mod drawing;
+mod error;
 mod picture;
 mod recipe;
 pub(super) mod subject;
 mod text;
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::device_recipe::DeviceRecipeError;
-use crate::subject::SubjectError;
+pub use error::DataCommandError;
 use smolfed_data::catalogue::KNOWN_SETS;
-use smolfed_data::error::DataError;
 use smolfed_data::folders::DataFolders;
 use smolfed_data::inspection::Inspection;
 use smolfed_data::table::profile::Profile;
-use smolfed_engine::config::ConfigError;
-use smolfed_engine::run::RunError;
 
-/// List the data sets that are known by name, inspect a data set, or print the recipe of its features.
+/// List the data sets that are known by name, inspect one, or print the recipe of its features.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  smolfed data list\n  smolfed data inspect digits")]
 pub struct Args {
@@ -53,51 +50,6 @@ enum DataCommand {
         smolfed data recipe experiment.toml --rust > src/recipe/windows-integer.rs\n  \
         smolfed data recipe experiment.toml --c > recipe.h")]
     Recipe(recipe::Args),
-}
-
-/// Why `smolfed data` failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DataCommandError {
-    /// What was asked for makes no sense.
-    #[error(transparent)]
-    Subject(#[from] SubjectError),
-    /// The data.
-    #[error(transparent)]
-    Data(#[from] DataError),
-    /// The experiment.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The experiment cannot be prepared.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// It has no recipe for firmware.
-    #[error(transparent)]
-    Recipe(#[from] DeviceRecipeError),
-    /// A drawing of what is not drawn.
-    #[error(
-        "`--svg` draws features of images: add `--set features.kind=gradients \
-         --set features.cell=4`"
-    )]
-    NoDrawing,
-    /// The drawing cannot be written.
-    #[error("{}: cannot be written ({reason})", path.display())]
-    Drawing {
-        /// The file.
-        path: PathBuf,
-        /// What the operating system says.
-        reason: io::Error,
-    },
-    /// The result cannot be written.
-    #[error("cannot write the result: {0}")]
-    Output(#[from] io::Error),
-}
-
-impl DataCommandError {
-    /// Whether the input is to blame, and not the output.
-    pub(super) fn is_bad_input(&self) -> bool {
-        !matches!(self, Self::Output(_))
-    }
 }
 
 /// Lists or inspects data sets; writes the answer to `out`.

@@ -6,8 +6,7 @@ use smolfed_core::recipe::MAX_RECIPE_BYTES;
 use smolfed_core::window::Measure;
 use smolfed_data::features::ImageFeatures;
 
-use super::scales::Map;
-use super::{DeviceRecipe, Format, Source};
+use super::facts::{DeviceRecipe, Format, Map, Source};
 
 /// The text.
 pub(super) fn text(recipe: &DeviceRecipe) -> String {

@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use smolfed_core::window::{Feature, Measure};
 use smolfed_data::features::ImageFeatures;
 
-use super::scales::Map;
-use super::{DeviceRecipe, Format, Source};
+use super::facts::{DeviceRecipe, Format, Map, Source};
 
 /// The text, which rustfmt leaves as it is.
 pub(super) fn text(recipe: &DeviceRecipe) -> String {

@@ -5,20 +5,7 @@ use smolfed_data::Federation;
 use smolfed_data::constants::FeatureMap;
 use smolfed_data::preparation::ColumnMap;
 
-use super::{DeviceRecipeError, Format};
-
-/// From a feature of a window to the value that the model reads.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Map {
-    /// In 64 bits, rounded to `f32` last, as in the simulation.
-    Number {
-        bounds: Option<[f64; 2]>,
-        mean: f64,
-        std: f64,
-    },
-    /// In integers.
-    Integer(Scale),
-}
+use super::facts::{DeviceRecipeError, Format, Map};
 
 /// The map of each feature.
 pub(super) fn maps(federation: &Federation, format: Format) -> Result<Vec<Map>, DeviceRecipeError> {
@@ -50,6 +37,10 @@ pub(super) fn maps(federation: &Federation, format: Format) -> Result<Vec<Map>, 
     columns.map(map).collect()
 }
 
+/// Means and the features around them that the simulation holds exactly, as 32-bit numbers: below
+/// 2²⁴ together.
+const MAX_MEAN: f64 = 8_388_608.0;
+
 /// The scale with the bits of the simulation: `std` is 2^(shift + fraction) / multiplier
 /// ([`Scale`]). The smallest shift, or the reason why there is none.
 fn integer(map: FeatureMap, fraction: u8, max_shift: u32) -> Result<Scale, String> {
@@ -58,8 +49,10 @@ fn integer(map: FeatureMap, fraction: u8, max_shift: u32) -> Result<Scale, Strin
         return Err("`min` and `max` have no form in integers".into());
     }
     let offset = mean as i32;
-    if f64::from(offset) != mean {
-        return Err(format!("the mean {mean:?} is not a whole number"));
+    if mean.fract() != 0.0 || mean.abs() > MAX_MEAN {
+        return Err(format!(
+            "the mean {mean:?} is not a whole number from -{MAX_MEAN} to {MAX_MEAN}"
+        ));
     }
     // A power of two over a number: exact unless it has no exact form either.
     let multiplier = |shift: u32| libm::ldexp(1.0, (shift + u32::from(fraction)) as i32) / std;
@@ -68,7 +61,7 @@ fn integer(map: FeatureMap, fraction: u8, max_shift: u32) -> Result<Scale, Strin
         let found = multiplier(shift);
         // The quotient may have been rounded to a whole number.
         let back = libm::ldexp(1.0, (shift + u32::from(fraction)) as i32) / found;
-        if is_whole(&found) && back == std {
+        if is_whole(&found) && back.total_cmp(&std).is_eq() {
             let scale = Scale::new(offset, found as u16, shift as u8);
             return scale.map_err(|error| error.to_string());
         }

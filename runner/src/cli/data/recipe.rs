@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::DataCommandError;
+use super::error::DataCommandError;
 use crate::device_recipe::DeviceRecipe;
 use smolfed_data::DataFolders;
 use smolfed_engine::config::{Config, Override};
