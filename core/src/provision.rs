@@ -99,6 +99,8 @@ pub enum ProvisionError {
     /// The record leaves the device's secrets to a secure element, and this client has none, or one
     /// with other secrets or that does not answer; or the other way round.
     Element,
+    /// The device hides its number, and this crate was built without `pseudonym`.
+    Pseudonym,
 }
 
 impl core::fmt::Display for ProvisionError {
@@ -115,6 +117,10 @@ impl core::fmt::Display for ProvisionError {
             Self::Element => {
                 "the provisioning record is for a device with a secure element, and this one has \
                  none or another one, or the other way round"
+            }
+            Self::Pseudonym => {
+                "the provisioning record is for a device that hides its number, and its firmware \
+                 was built without pseudonyms"
             }
         })
     }
@@ -264,6 +270,10 @@ impl<'a, S> Record<'a, S> {
         let root = root.as_flattened().first_chunk();
         let root = root.ok_or(ProvisionError::Length)?;
         let helpers = helpers(flags, element)?;
+        let hides_number = flags & HIDES_NUMBER != 0;
+        if hides_number && cfg!(not(feature = "pseudonym")) {
+            return Err(ProvisionError::Pseudonym);
+        }
         let (feature_count, count) = (u16::from_le_bytes([f0, f1]), u32::from_le_bytes(count));
         let samples = Stored::read(feature_count, kind, count, samples)?;
         let multiplier = |low, high| {
@@ -286,7 +296,7 @@ impl<'a, S> Record<'a, S> {
                 min_noise_multiplier: multiplier(noise_low, noise_high),
                 min_matrix_noise_multiplier: multiplier(matrix_low, matrix_high),
                 max_epochs: u32::from_le_bytes(max_epochs),
-                hides_number: flags & HIDES_NUMBER != 0,
+                hides_number,
                 helpers,
             },
             samples,

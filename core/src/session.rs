@@ -33,6 +33,7 @@ use crate::{
     wire::{message::MAX_WINDOW, refusal::Refusals},
 };
 
+mod build;
 mod conversation;
 mod device;
 #[cfg(feature = "async")]
@@ -44,11 +45,18 @@ mod line;
 #[cfg(feature = "masks")]
 mod masked;
 mod memory;
+mod naming;
 mod phase;
 mod policy;
 mod round;
 mod saved_model;
-#[cfg(test)]
+#[cfg(all(
+    test,
+    feature = "local-noise",
+    feature = "gradient-smoothing",
+    feature = "adaptive-bit",
+    feature = "pseudonym"
+))]
 mod tests;
 mod trainable;
 mod training;

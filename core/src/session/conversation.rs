@@ -4,7 +4,7 @@ use super::{
     device::Device,
     greeter::Greeter,
     last_round::{LastRound, Outcome},
-    masks,
+    masks, naming,
     phase::Phase,
     round::{Round, Stage},
     trainable::{RoundParts, Trainable},
@@ -17,7 +17,7 @@ use crate::{
     wire::{
         Direction, VERSION,
         frame::{Encoded, Frame, Sealed},
-        greeting::{Greeting, Hello, Name, Welcome},
+        greeting::{Greeting, Hello, Welcome},
         keys::{Chain, Nonce, SessionKey, ledger_fingerprint},
         link::{DeviceEnd, Link, read},
         message::{
@@ -199,7 +199,7 @@ where
     #[inline(never)]
     fn conclude(&mut self, second: &crate::wire::handshake::Second) -> Result<Answer, Refusal> {
         self.nonces.answered()?;
-        let hello = self.hello().map_err(|_| Refusal::Unexpected)?;
+        let hello = self.hello().ok_or(Refusal::Unexpected)?;
         let device = self.device.identity.device;
         let chain = &mut self.device.chain();
         let key = self.nonces.conclude(chain, device, &hello, second)?;
@@ -395,22 +395,20 @@ where
         #[cfg(feature = "x25519")]
         self.nonces.greets();
         // Without its secrets the device is silent, until the next time-out.
-        if let Ok(hello) = self.hello() {
+        if let Some(hello) = self.hello() {
             hello.encode(to);
         }
     }
 
     /// The same one for as long as nobody answers.
     #[inline(always)]
-    fn hello(&mut self) -> Result<Hello, V::Fault> {
+    fn hello(&mut self) -> Option<Hello> {
         let device = self.device.identity.device;
         let hides_number = self.device.policy.hides_number;
         let mut chain = self.device.chain();
-        let name = match hides_number {
-            true => Name::Pseudonym(chain.pseudonym()?),
-            false => Name::Number(device),
-        };
-        self.nonces.hello(&mut chain, device, name, self.nonce)
+        let name = naming::name(hides_number, &mut chain, device)?;
+        let hello = self.nonces.hello(&mut chain, device, name, self.nonce);
+        hello.ok()
     }
 
     /// Composes a frame of the session.

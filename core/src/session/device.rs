@@ -1,6 +1,7 @@
 //! The device that takes part: who it is, what it agrees to, its model, memory and ledger.
 
 use super::{
+    build,
     masks::DeviceMasks,
     memory::Memory,
     policy::Policy,
@@ -158,10 +159,14 @@ impl<M: Trainable, F, K: PersonalStore, V> Device<'_, M, F, K, V> {
         let personal = invitation.personal().filter(|_| K::IS_PRESENT);
         // The noise of a matrix is another one: the model looks at it.
         let is_matrix = M::HAS_REQUESTS && invitation.is_matrix();
-        let has_update = !(invitation.is_silent() || is_matrix);
+        // Nor is a round silent without a request.
+        let is_silent = (M::HAS_REQUESTS || K::IS_PRESENT) && invitation.is_silent();
+        let has_update = !(is_silent || is_matrix);
         if self.model.shape() != Some(invitation.shape) {
             Err(Decline::Shape)
-        } else if !invitation.is_silent() && !DeviceMasks::are_for(invitation, policy.helpers) {
+        } else if let Err(lacking) = build::check(invitation) {
+            Err(lacking)
+        } else if !is_silent && !DeviceMasks::are_for(invitation, policy.helpers) {
             Err(Decline::Helpers)
         } else if has_update && !policy.accepts_noise(invitation) {
             Err(Decline::Noise)

@@ -114,7 +114,7 @@ impl Policy {
     /// times 2⁶⁴ (n n_b)²: `4^b m² e + 2⁶⁴ r² e ≤ 2⁶⁴ n² n_b²`.
     /// m < 2⁶⁴, n ≤ 2⁵², d ≤ 2⁴⁸ and b ≤ 24: each summand of the left side is below 2³⁷⁷.
     pub(super) fn accepts_noise(&self, invitation: &Invitation) -> bool {
-        let Some(sigma) = invitation.noise else {
+        let Some(sigma) = invitation.own_noise() else {
             return self.min_noise_multiplier == NoiseMultiplier::NONE;
         };
         let (m, (n, d)) = (self.min_noise_multiplier.units(), sigma.ratio());

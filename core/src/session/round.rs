@@ -1,8 +1,6 @@
 //! A round from the model to the update: train, clip, quantise, add the device's noise, pack; each
 //! in pieces, between which the firmware does other things.
 
-use core::slice;
-
 use super::{
     device::Device,
     masks::{DeviceMasks, Tagged},
@@ -16,13 +14,15 @@ use crate::{
 };
 
 mod covering;
+mod own_noise;
+mod sent_bit;
 pub(super) mod stage;
 mod training;
 
 pub(super) use stage::Stage;
 pub(super) use training::Asked;
 
-use stage::Halves;
+use sent_bit::SentBit;
 
 /// A round that the device takes part in.
 #[derive(Clone, Copy)]
@@ -44,7 +44,7 @@ pub(super) struct Round<D> {
     /// See [`UpdateChunk::negated`](crate::wire::message::UpdateChunk::negated).
     pub(super) negated: bool,
     /// The bit of adaptive clipping as it is sent.
-    bit: Halves,
+    bit: SentBit,
     /// Whether training cannot use the samples.
     is_unusable: bool,
     /// How training went, once it has ended.
@@ -69,7 +69,7 @@ impl<D> Round<D> {
             first: 0,
             end: 0,
             negated: false,
-            bit: Halves { low: 0, high: 0 },
+            bit: SentBit::ZERO,
             is_unusable: false,
             report: Kept::NONE,
         }
@@ -116,11 +116,11 @@ impl<D> Round<D> {
             }
             // Without masks a round that asks for tags was declined.
             Some(UpdatePart::Tag(_)) => Packed::Bytes(&[]),
-            Some(UpdatePart::Bit) | None => Packed::Halves {
-                low: slice::from_ref(&self.bit.low),
-                high: slice::from_ref(&self.bit.high),
-                width: self.invitation.bit_width().unwrap_or(0),
-            },
+            Some(UpdatePart::Bit) | None => {
+                let (low, high) = self.bit.halves();
+                let width = self.invitation.bit_width().unwrap_or(0);
+                Packed::Halves { low, high, width }
+            }
         };
         UpdateChunk {
             index: self.chunk,

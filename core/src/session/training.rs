@@ -58,10 +58,7 @@ where
         };
         let done = match round.stage {
             Stage::Training(_) => round.train(&mut self.device, &mut self.last, samples, most),
-            Stage::Covering(_) => {
-                round.cover(&mut self.device, most);
-                Ok(())
-            }
+            Stage::Covering(_) => round.cover(&mut self.device, most),
             Stage::Invited | Stage::Keeping(..) | Stage::Covered => Ok(()),
         };
         self.after(done)

@@ -1,15 +1,13 @@
 //! The second half of a round on a device: an update becomes what is sent.
 
-use core::slice;
-
 use super::{
     Round,
+    own_noise::OwnNoise,
     stage::{Source, Stage},
 };
 use crate::{
     mask::Masking,
-    noise::DiscreteGaussian,
-    release::{draw_noise, patterns_mut, quantise},
+    release::{patterns_mut, quantise},
     secrets::Secrets,
     session::{
         device::{Device, streams_of},
@@ -18,6 +16,7 @@ use crate::{
     },
     stream::Purpose,
     train::Workspace,
+    wire::message::Decline,
 };
 
 /// Entries that are covered while as many samples as one are trained on. Quantising an entry and
@@ -31,17 +30,21 @@ impl<D: Copy> Round<D> {
     /// sent takes the place of the update, of which nothing is left.
     ///
     /// As many entries as take the time of training on `most` samples, about.
+    ///
+    /// # Errors
+    /// [`Decline`] in a build without the noise or the masks that are asked for: nothing is sent.
     pub(in super::super) fn cover<M: Trainable<Descent = D>, F, K, V: Secrets>(
         &mut self,
         device: &mut Device<'_, M, F, K, V>,
         most: usize,
-    ) {
+    ) -> Result<(), Decline> {
         match &self.stage {
             Stage::Covering(covering) if covering.done < self.invitation.update_length() => {
                 self.cover_entries(device, most);
+                Ok(())
             }
             Stage::Covering(_) => self.cover_rest(device),
-            _ => {}
+            _ => Ok(()),
         }
     }
 
@@ -78,7 +81,7 @@ impl<D: Copy> Round<D> {
                 Source::Update(repair) => Some(repair),
                 Source::Zeros | Source::Integers => None,
             };
-            let is_bare = covering.noise.is_none() && invitation.masks.is_none();
+            let is_bare = covering.noise.is_none() && invitation.own_masks().is_none();
             *negated |= quantise(repair, &invitation.grid, is_bare, low, high);
         }
         let mut purpose = Purpose::DeviceNoise;
@@ -93,14 +96,17 @@ impl<D: Copy> Round<D> {
             }
         }
         if let Some(noise) = &covering.noise {
-            draw_noise(streams, purpose, &mut covering.words, noise, low, high);
+            noise.draw(streams, purpose, &mut covering.words, low, high);
         }
         covering.done = end;
     }
 
     /// What comes behind the entries: the noise of the bit, or the masks of the next helper.
     #[inline(never)]
-    fn cover_rest<M: Trainable, F, K, V: Secrets>(&mut self, device: &mut Device<'_, M, F, K, V>) {
+    fn cover_rest<M: Trainable, F, K, V: Secrets>(
+        &mut self,
+        device: &mut Device<'_, M, F, K, V>,
+    ) -> Result<(), Decline> {
         let Self {
             invitation,
             stage: Stage::Covering(covering),
@@ -108,33 +114,32 @@ impl<D: Copy> Round<D> {
             ..
         } = self
         else {
-            return;
+            return Ok(());
         };
         match invitation.masks {
             // An invitation to masks has no bit.
             None => {
-                if let Some(sigma) = invitation.bit.and_then(|bit| bit.noise) {
+                if let Some(noise) = OwnNoise::of(invitation.bit.and_then(|bit| bit.noise))? {
                     let streams = &streams_of(&device.identity, self.number);
                     // It takes the place of the update's noise.
-                    let noise = covering.noise.insert(DiscreteGaussian::of(sigma));
-                    let (low, high) = (
-                        slice::from_mut(&mut bit.low),
-                        slice::from_mut(&mut bit.high),
-                    );
-                    draw_noise(streams, Purpose::DeviceBitNoise, &mut 0, noise, low, high);
+                    let noise = covering.noise.insert(noise);
+                    bit.cover(noise, streams);
                 }
             }
+            // Declined before, too: nothing leaves without the masks that it was to have.
+            Some(_) if !DeviceMasks::HAS_MASKS => return Err(Decline::Helpers),
             Some(masking) => {
                 let helper = covering.helpers;
                 covering.helpers += 1;
                 self.mask(device, helper, masking);
-                if DeviceMasks::HAS_MASKS && helper + 1 < masking.helpers() {
-                    return;
+                if helper + 1 < masking.helpers() {
+                    return Ok(());
                 }
             }
         }
         (self.first, self.chunk) = (0, 0);
         self.stage = Stage::Covered;
+        Ok(())
     }
 
     /// Adds the masks of a helper.

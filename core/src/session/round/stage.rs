@@ -1,9 +1,7 @@
 //! How far a round is.
 
-use crate::{
-    noise::DiscreteGaussian, quantize::Repair, release::halves, session::trainable::Course,
-    wire::message::Invitation,
-};
+use super::own_noise::{NoNoise, OwnNoise};
+use crate::{quantize::Repair, session::trainable::Course, wire::message::Invitation};
 
 /// How far the update of a round is.
 #[derive(Clone, Copy)]
@@ -20,27 +18,12 @@ pub(in super::super) enum Stage<D> {
     Covered,
 }
 
-/// An integer as it is sent, in two halves.
-#[derive(Clone, Copy)]
-pub(super) struct Halves {
-    pub(super) low: u32,
-    pub(super) high: u32,
-}
-
-impl Halves {
-    /// The halves of this integer.
-    pub(super) const fn of(value: i64) -> Self {
-        let (low, high) = halves(value);
-        Self { low, high }
-    }
-}
-
 /// What training has left to cover, and how far that is.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Covering {
     pub(super) source: Source,
     /// That of the invitation; once all entries are covered, that of the bit.
-    pub(super) noise: Option<DiscreteGaussian>,
+    pub(in super::super) noise: Option<OwnNoise>,
     /// Entries that are covered.
     pub(super) done: usize,
     /// Words that their noise took of its stream.
@@ -73,13 +56,16 @@ pub(in super::super) enum Source {
 
 impl Covering {
     /// From the first entry on, under the noise that the invitation asks for.
-    pub(in super::super) fn new(source: Source, invitation: &Invitation) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// [`NoNoise`] in a build without noise, if some is asked for.
+    pub(in super::super) fn new(source: Source, invitation: &Invitation) -> Result<Self, NoNoise> {
+        Ok(Self {
             source,
-            noise: invitation.noise.map(DiscreteGaussian::of),
+            noise: OwnNoise::of(invitation.noise)?,
             done: 0,
             words: 0,
             helpers: 0,
-        }
+        })
     }
 }

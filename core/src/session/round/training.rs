@@ -2,10 +2,11 @@
 
 use super::{
     Round,
-    stage::{Covering, Halves, Keep, Source, Stage},
+    own_noise::NoNoise,
+    sent_bit::SentBit,
+    stage::{Covering, Keep, Source, Stage},
 };
 use crate::{
-    bit::clip_bit,
     personal::{
         Before, PersonalRequest, Place,
         store::{PersonalStore, StateId, StoreError},
@@ -13,13 +14,25 @@ use crate::{
     samples::Samples,
     secrets::Secrets,
     session::{
+        build,
         device::{Device, streams_of, unusable},
         last_round::{LastRound, Outcome},
+        masks::DeviceMasks,
         trainable::{Learned, LocalRound, Trainable},
     },
     train::Kept,
     wire::message::Decline,
 };
+
+/// Whether rounds of a device may be silent: those with a request, which not every device reads.
+const fn may_be_silent<M: Trainable, K: PersonalStore>() -> bool {
+    M::HAS_REQUESTS || K::IS_PRESENT
+}
+
+/// Whether there are rounds of a device in which nothing says anything about its data.
+const fn may_hide_data<M: Trainable, K: PersonalStore>() -> bool {
+    build::HAS_NOISE || DeviceMasks::HAS_MASKS || may_be_silent::<M, K>()
+}
 
 impl<D: Copy> Round<D> {
     /// Whether the round may begin, before it is recorded.
@@ -31,6 +44,7 @@ impl<D: Copy> Round<D> {
     ) -> Result<(), Decline>
     where
         M: Trainable<Descent = D>,
+        K: PersonalStore,
         S: Samples<Target = M::Target>,
     {
         // A device without usable data loses no participation. One whose update is covered does
@@ -43,7 +57,7 @@ impl<D: Copy> Round<D> {
             false => device.check_samples(samples),
         };
         if let Err(error) = checked {
-            if !self.hides_data() {
+            if !self.hides_data::<M, K>() {
                 return Err(unusable(error));
             }
             self.is_unusable = !is_of_samples;
@@ -88,13 +102,13 @@ impl<D: Copy> Round<D> {
             // Whether there are samples and whether training diverges depends on the data, and a
             // coordinator could choose a model for which it reveals something about them. What
             // covers an update hides that as well: an update of zeros.
-            Err(reason) if self.hides_data() => (Source::Zeros, Outcome::Zero(reason)),
+            Err(reason) if self.hides_data::<M, K>() => (Source::Zeros, Outcome::Zero(reason)),
             Err(reason) => return Err(reason),
         };
         *last = Some(LastRound::of(self.number, outcome, self.report));
         let keep = match (self.kept(device), source) {
             (None, _) => {
-                self.cover_from(source, device);
+                self.cover_from(source, device)?;
                 return Ok(());
             }
             (Some(PersonalRequest { last: None, .. }), Source::Zeros) => Keep::As(NO_ROUND),
@@ -112,9 +126,13 @@ impl<D: Copy> Round<D> {
 
     /// Whether noise or masks cover the update, or none is sent: then nothing is a reason to say
     /// anything about the data.
-    const fn hides_data(&self) -> bool {
+    ///
+    /// Only requests make a round silent, and only devices that read them take part in such rounds.
+    #[inline(always)]
+    const fn hides_data<M: Trainable, K: PersonalStore>(&self) -> bool {
         let invitation = &self.invitation;
-        invitation.noise.is_some() || invitation.masks.is_some() || invitation.is_silent()
+        let is_covered = invitation.own_noise().is_some() || invitation.own_masks().is_some();
+        is_covered || (may_be_silent::<M, K>() && invitation.is_silent())
     }
 
     /// What the device does with a personal model, if it has a store for one.
@@ -146,7 +164,7 @@ impl<D: Copy> Round<D> {
         V: Secrets,
         S: Samples<Target = M::Target>,
     {
-        if self.is_unusable {
+        if may_hide_data::<M, K>() && self.is_unusable {
             let counted = device.check_count(samples.len());
             return Err(counted.err().map_or(Decline::SAMPLES, unusable));
         }
@@ -175,7 +193,7 @@ impl<D: Copy> Round<D> {
         let update = update.get_mut(..invitation.update_length());
         let repair = invitation.grid.round_in_place(update.unwrap_or_default());
         let repair = repair.map_err(|_| Decline::Diverged)?;
-        self.bit = Halves::of(clip_bit(&self.invitation.grid, report.norm));
+        self.bit = SentBit::of(&self.invitation.grid, report.norm);
         self.report = Kept::of(report);
         Ok(Some(Source::Update(repair)))
     }
@@ -187,7 +205,7 @@ impl<D: Copy> Round<D> {
         &mut self,
         source: Source,
         device: &mut Device<'_, M, F, K, V>,
-    ) {
+    ) -> Result<(), NoNoise> {
         if K::IS_PRESENT {
             let length = self.invitation.update_length();
             let work = &mut device.memory.work;
@@ -195,7 +213,8 @@ impl<D: Copy> Round<D> {
                 vector.get_mut(length..).unwrap_or_default().fill(0.0);
             }
         }
-        self.stage = Stage::Covering(Covering::new(source, &self.invitation));
+        self.stage = Stage::Covering(Covering::new(source, &self.invitation)?);
+        Ok(())
     }
 
     /// Whether the round waits for the device's store.
@@ -268,13 +287,13 @@ impl<D: Copy> Round<D> {
             }
             (Stage::Keeping(_, Keep::New) | Stage::Training(_), Err(_)) => {
                 // As without an update, also the bit.
-                self.bit = Halves::of(0);
+                self.bit = SentBit::ZERO;
                 return self.ends(Err(Decline::Storage), device, last);
             }
             // If an unchanged state is not saved, the device begins anew.
             (Stage::Keeping(source, _), _) => {
                 let source = *source;
-                self.cover_from(source, device);
+                self.cover_from(source, device)?;
             }
             _ => {}
         }

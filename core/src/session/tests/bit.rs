@@ -92,9 +92,10 @@ fn the_noise_of_a_bit_is_none_of_the_noise_of_its_update() {
         let asked = adaptive(noise(), 0.5);
         let packed = PackedInvitation::from(&asked);
         let mut round = Round::new(number, asked, tagged(packed.bytes()), 0);
-        round.stage = Stage::Covering(Covering::new(Source::Zeros, &asked));
+        let covering = Covering::new(Source::Zeros, &asked).unwrap();
+        round.stage = Stage::Covering(covering);
         while !round.is_covered() {
-            round.cover(device, 1);
+            round.cover(device, 1).unwrap();
         }
         let value = |chunk: &UpdateChunk<'_>| match chunk.packed {
             Packed::Halves { low, high, .. } => {

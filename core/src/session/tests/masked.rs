@@ -221,9 +221,10 @@ fn an_update_at_the_bound_is_not_negated_under_masks() {
     device.memory.work.update[7] = asked.grid.clip_norm().get();
     let repair = asked.grid.round_in_place(device.memory.work.update);
     let mut round = Round::new(3, asked, (&asked).into(), 0);
-    round.stage = Stage::Covering(Covering::new(Source::Update(repair.unwrap()), &asked));
+    let covering = Covering::new(Source::Update(repair.unwrap()), &asked);
+    round.stage = Stage::Covering(covering.unwrap());
     while !round.is_covered() {
-        round.cover(device, 1);
+        round.cover(device, 1).unwrap();
     }
     let mut values = vec![];
     for chunk in 0.. {

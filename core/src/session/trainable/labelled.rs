@@ -74,7 +74,7 @@ impl<M: Model> Trainable for M {
             mut work,
             ..
         } = round;
-        let training = &invitation.training();
+        let training = &invitation.own_training();
         let local: Local<'_, _, _> = Local {
             model: self,
             samples,

@@ -177,7 +177,7 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
             },
             norm_bound: request.norm_bound,
         };
-        let settings = ContrastTraining::from(&invitation.training());
+        let settings = ContrastTraining::from(&invitation.own_training());
         let memory = &mut TrainingMemory {
             order,
             batch: BatchMemory {

@@ -280,6 +280,15 @@ impl Invitation {
         }
     }
 
+    /// [`Self::training`] of a session. Without the feature `gradient-smoothing` it takes part in
+    /// no round with smoothing, and has no code for one.
+    pub(crate) const fn own_training(&self) -> LocalTraining {
+        match cfg!(feature = "gradient-smoothing") {
+            true => self.training(),
+            false => self.unsmoothed(),
+        }
+    }
+
     /// [`Self::training`] without smoothing of gradients, of which a program that never smooths
     /// then has no code.
     pub(crate) const fn unsmoothed(&self) -> LocalTraining {
@@ -319,10 +328,28 @@ impl Invitation {
         }
     }
 
-    /// Bits of an entry of the update on the line.
+    /// σ of the noise that the device adds, if it was built to add noise. Without the feature
+    /// `local-noise` it takes part in no round with noise, and has no code for one.
+    pub(crate) const fn own_noise(&self) -> Option<Sigma> {
+        match cfg!(feature = "local-noise") {
+            true => self.noise,
+            false => None,
+        }
+    }
+
+    /// The masks of the update, without the feature `masks` none, as [`Self::own_noise`].
+    pub(crate) const fn own_masks(&self) -> Option<Masking> {
+        match cfg!(feature = "masks") {
+            true => self.masks,
+            false => None,
+        }
+    }
+
+    /// Bits of an entry of the update on the line, in a build with the features that the invitation
+    /// asks for.
     pub const fn width(&self) -> u32 {
-        let (bits, noise) = (self.grid.bits(), self.noise);
-        if let Some(masks) = self.masks {
+        let (bits, noise) = (self.grid.bits(), self.own_noise());
+        if let Some(masks) = self.own_masks() {
             return masks.width() as u32;
         }
         match self.contrast() {
@@ -333,12 +360,23 @@ impl Invitation {
         }
     }
 
-    /// Bits of the bit on the line, if there is one.
+    /// The bit of an adaptive clip norm, without the feature `adaptive-bit` none, as
+    /// [`Self::own_noise`].
+    const fn own_bit(&self) -> Option<BitRequest> {
+        match cfg!(feature = "adaptive-bit") {
+            true => self.bit,
+            false => None,
+        }
+    }
+
+    /// Bits of the bit on the line, if there is one, as [`Self::width`].
     pub fn bit_width(&self) -> Option<u32> {
-        self.bit.map(|bit| bit.width(self.grid.bits()))
+        self.own_bit().map(|bit| bit.width(self.grid.bits()))
     }
 
     /// Entries of an update: all parameters, or those that are shared.
+    // Once in the flash.
+    #[inline(never)]
     pub const fn update_length(&self) -> usize {
         match &self.request {
             Some(request) => request.entries() as usize,
@@ -359,10 +397,18 @@ impl Invitation {
         }
     }
 
+    /// Tags behind an update: one for each helper.
+    const fn tags(&self) -> usize {
+        match self.own_masks() {
+            Some(masks) => masks.helpers() as usize,
+            None => 0,
+        }
+    }
+
     /// Chunks of an update; one more for the bit, if there is one, and one for the tag of each
     /// helper. Of nothing there is one, which is empty, and says that training has ended.
     pub const fn update_chunks(&self) -> usize {
-        let behind = self.bit.is_some() as usize + self.helpers() as usize;
+        let behind = self.own_bit().is_some() as usize + self.tags();
         match self.update_length() {
             0 => 1,
             length => update_chunks(length, self.width()) + behind,
@@ -375,15 +421,14 @@ impl Invitation {
         if chunk >= chunks {
             return None;
         }
-        // At most 8.
-        let helpers = self.helpers() as usize;
-        let tags = chunks.saturating_sub(helpers);
-        if chunk >= tags {
-            return Some(UpdatePart::Tag((chunk - tags) as u8));
+        let first_tag = chunks.saturating_sub(self.tags());
+        if chunk >= first_tag {
+            // At most 8.
+            return Some(UpdatePart::Tag((chunk - first_tag) as u8));
         }
         let count = pack::capacity(self.width(), UPDATE_CHUNK_BYTES);
         let start = chunk.saturating_mul(count);
-        if start > length || (start == length && chunk > 0) {
+        if self.own_bit().is_some() && (start > length || (start == length && chunk > 0)) {
             return Some(UpdatePart::Bit);
         }
         let rest = length - start;

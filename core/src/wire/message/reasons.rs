@@ -85,6 +85,12 @@ reasons! {
     }
     /// A sample has another length than the model, a value that is not finite, or no class of it.
     SAMPLES = 15, "a sample of the device is damaged";
+    /// It was built without `local-noise`, and was asked for noise of its own.
+    NO_LOCAL_NOISE = 16, "the device's firmware was built without noise of its own";
+    /// It was built without `gradient-smoothing`, and was asked for it.
+    NO_SMOOTHING = 17, "the device's firmware was built without smoothing of gradients";
+    /// It was built without `adaptive-bit`, and the clip norm is adaptive.
+    NO_BIT = 18, "the device's firmware was built without the bit of an adaptive clip norm";
 }
 
 reasons! {

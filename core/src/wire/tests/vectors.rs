@@ -263,8 +263,8 @@ fn check_invitation(name: &str, invitation: &Invitation) {
         assert!(invitation.noise.is_none() && training.gradient_smoothing.is_none());
         assert_eq!(training.weight_decay.get(), 0.25);
         assert_eq!(training.proximal.get(), 1.0);
-        let width = if name.ends_with("masked") { 19 } else { 9 };
-        assert_eq!(invitation.width(), width);
+        let is_masked = name.ends_with("masked") && cfg!(feature = "masks");
+        assert_eq!(invitation.width(), if is_masked { 19 } else { 9 });
     }
     let masks = name
         .ends_with("masked")
@@ -276,7 +276,11 @@ fn check_invitation(name: &str, invitation: &Invitation) {
         (true, None) => (Some(None), Some(10)),
         (true, Some(_)) => (Some(Some((9 << 20, 4))), Some(26)),
     };
-    assert_eq!((bit, invitation.bit_width()), (expected, width), "{name}");
+    assert_eq!(bit, expected, "{name}");
+    // A device knows the widths of what it sends.
+    if cfg!(all(feature = "local-noise", feature = "adaptive-bit")) {
+        assert_eq!(invitation.bit_width(), width, "{name}");
+    }
     let (network, is_tuned) = (name.contains("network"), name.contains("tuned"));
     let is_personal = is_tuned || name.contains("personal");
     let personal = is_personal.then(|| PersonalRequest {
