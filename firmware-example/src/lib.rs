@@ -13,7 +13,6 @@
 //! | `handshake` | with the feature `x25519`: sessions that begin with a Diffie-Hellman |
 //! | `element` | with the feature `element`: a secure element on the second line |
 //! | [`host`] | what an emulated board borrows: console, and a file that keeps the ledger's flash |
-//! | `memory` | copies and fills of the compiler, in little flash, on Arm |
 //! | [`monitor`] | a product that uses the model |
 //! | [`network`] | networks for windows of six channels |
 //! | [`nonces`] | nonces of sessions that never come again |
@@ -30,8 +29,9 @@
 //! `src/bin/client.rs` is the program. `src/bin/network.rs` is the same with a network,
 //! `src/bin/monitor.rs` in a product that uses the model, `src/bin/features.rs` with features of
 //! windows, `src/bin/gradients.rs` with gradients of images,
-//! and `src/bin/backbone.rs` with the features of a frozen network. Only the board files, `link`
-//! and `memory` use `unsafe`, and those who take the line.
+//! and `src/bin/backbone.rs` with the features of a frozen network. Only the board files and `link`
+//! use `unsafe`, and those who take the line. Copies and fills of the compiler are in the crate
+//! `smolfed-memory`.
 #![no_std]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
@@ -52,8 +52,6 @@ pub mod handshake;
 pub mod host;
 pub mod link;
 pub mod local_data;
-#[cfg(all(target_arch = "arm", target_os = "none"))]
-mod memory;
 pub mod monitor;
 pub mod network;
 pub mod nonces;
@@ -68,3 +66,5 @@ pub mod sensor;
 pub mod shapes;
 
 mod panic;
+
+use smolfed_memory as _;
