@@ -270,10 +270,7 @@ impl<'a, S> Record<'a, S> {
         let root = root.as_flattened().first_chunk();
         let root = root.ok_or(ProvisionError::Length)?;
         let helpers = helpers(flags, element)?;
-        let hides_number = flags & HIDES_NUMBER != 0;
-        if hides_number && cfg!(not(feature = "pseudonym")) {
-            return Err(ProvisionError::Pseudonym);
-        }
+        let hides_number = hides_number(flags)?;
         let (feature_count, count) = (u16::from_le_bytes([f0, f1]), u32::from_le_bytes(count));
         let samples = Stored::read(feature_count, kind, count, samples)?;
         let multiplier = |low, high| {
@@ -301,6 +298,15 @@ impl<'a, S> Record<'a, S> {
             },
             samples,
         })
+    }
+}
+
+/// Whether the flags say that the device hides its number, if this build can.
+#[inline(always)]
+const fn hides_number(flags: u8) -> Result<bool, ProvisionError> {
+    match flags & HIDES_NUMBER != 0 {
+        true if cfg!(not(feature = "pseudonym")) => Err(ProvisionError::Pseudonym),
+        hides_number => Ok(hides_number),
     }
 }
 
