@@ -50,8 +50,8 @@ mod phase;
 mod policy;
 mod round;
 mod saved_model;
+#[cfg(test)]
 #[cfg(all(
-    test,
     feature = "local-noise",
     feature = "gradient-smoothing",
     feature = "adaptive-bit",
