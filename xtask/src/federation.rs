@@ -143,6 +143,35 @@ pub fn smolfed(feature: Option<&str>) -> Result<PathBuf, Box<dyn Error>> {
     Ok(root().join(dir).join("release/smolfed"))
 }
 
+/// The command line at `given`, which must have this version, or else a built one. Two checkouts
+/// may have the same version, so a program is taken only if it is named.
+///
+/// # Errors
+/// If the program at `given` does not run or has another version, or if the build fails.
+pub fn named_or_built(given: Option<&Path>) -> Result<PathBuf, Box<dyn Error>> {
+    let Some(path) = given else {
+        eprintln!(
+            "xtask: building the command line, which takes minutes: --smolfed PATH names one"
+        );
+        return smolfed(None);
+    };
+    let expected = concat!("smolfed ", env!("CARGO_PKG_VERSION"));
+    let path = std::path::absolute(path)?;
+    match version(&path) {
+        Some(found) if found == expected => Ok(path),
+        Some(found) => Err(format!("{} is {found}, not {expected}", path.display()).into()),
+        None => Err(format!("{} --version does not run", path.display()).into()),
+    }
+}
+
+/// The line that `PROGRAM --version` prints first, if it runs.
+fn version(program: &Path) -> Option<String> {
+    let output = Command::new(program).arg("--version").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let line = text.lines().next()?.trim().to_owned();
+    output.status.success().then_some(line)
+}
+
 /// Provisions the board as device 0, with its share of the data, and starts the client on it.
 pub fn provisioned(
     federation: &Federation,
@@ -187,5 +216,28 @@ pub fn succeed(command: &mut Command) -> Result<(), Box<dyn Error>> {
         Ok(())
     } else {
         Err(format!("{}: {status}", command.get_program().display()).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_not_smolfed_is_refused_by_its_version() {
+        let cargo = std::env::var_os("CARGO").unwrap();
+        let error = named_or_built(Some(Path::new(&cargo))).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains(" is cargo "), "{text}");
+        assert!(
+            text.ends_with(concat!("not smolfed ", env!("CARGO_PKG_VERSION"))),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_missing_program_is_refused() {
+        let error = named_or_built(Some(Path::new("/nowhere/smolfed"))).unwrap_err();
+        assert_eq!(error.to_string(), "/nowhere/smolfed --version does not run");
     }
 }

@@ -4,7 +4,8 @@
 //! cargo xtask targets                the targets of all boards, one a line
 //! cargo xtask firmware [TARGET]...   builds the firmware, for all targets or some
 //! cargo xtask firmware --template-all  builds projects of the template in all combinations
-//! cargo xtask qemu BOARD             runs a federation with an emulated board
+//! cargo xtask qemu BOARD             runs a federation with an emulated board; with
+//!                                    `--smolfed PATH` by an installed command line
 //! cargo xtask bench-target           measures all targets, and writes docs/targets.md
 //! cargo xtask cycles BOARD [3]       instructions and modelled cycles of one board, at "s" or 3
 //! cargo xtask backbone train         trains the frozen backbone, and writes its weights
@@ -42,8 +43,8 @@ use board::Board;
 use toolchain::{Missing, Variant};
 
 const USAGE: &str = "cargo xtask targets | firmware [TARGET]... | firmware --template-all | \
-                     qemu BOARD | bench-target | \
-                     cycles BOARD [3] | backbone train|check | backbone data FOLDER | \
+                     qemu BOARD [--smolfed PATH] | bench-target | cycles BOARD [3] | \
+                     backbone train|check | backbone data FOLDER | \
                      template FOLDER [NAME=VALUE]... | load [--devices N] | deb | structure | \
                      mutants [K/N]";
 
@@ -66,7 +67,10 @@ fn main() -> ExitCode {
         }
         ["firmware", "--template-all"] => template::build::all(),
         ["firmware", targets @ ..] => firmware::run(targets),
-        ["qemu", name] => Board::named(name).and_then(|board| qemu::run(&board)),
+        ["qemu", name] => Board::named(name).and_then(|board| qemu::run(&board, None)),
+        ["qemu", name, "--smolfed", path] => {
+            Board::named(name).and_then(|board| qemu::run(&board, Some(Path::new(path))))
+        }
         ["bench-target"] => bench_target::run(),
         ["cycles", name] => cycles(name, &Variant::TESTS),
         ["cycles", name, "3"] => cycles(name, &bench_target::FAST),

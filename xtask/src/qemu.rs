@@ -2,37 +2,52 @@
 //! in a federation with simulated devices.
 
 use std::error::Error;
+use std::path::Path;
 use std::process::Stdio;
+use std::time::Instant;
 
 use crate::board::Board;
-use crate::federation::{Federation, SIMULATED, provisioned, serve, smolfed};
+use crate::federation::{Federation, SIMULATED, named_or_built, provisioned, serve};
 use crate::toolchain::{Variant, firmware};
 
-pub fn run(board: &Board) -> Result<(), Box<dyn Error>> {
-    firmware(board.target, &Variant::TESTS)?;
-    let programs = firmware(board.target, &Variant::DEFAULT)?;
+/// Runs both, with the command line at `smolfed`, or an installed or built one without.
+pub fn run(board: &Board, smolfed: Option<&Path>) -> Result<(), Box<dyn Error>> {
+    // A wrong path should fail before minutes of building.
+    let smolfed = &step("command line", || named_or_built(smolfed))?;
+    let programs = step("firmware", || {
+        firmware(board.target, &Variant::TESTS)?;
+        firmware(board.target, &Variant::DEFAULT)
+    })?;
     println!(
         "\n{} ({}): CRC-32 of updates as f32, and as they are sent",
         board.name, board.processor
     );
-    print!(
-        "{}",
-        board.print(&programs.join("selftest"), &["-monitor", "none"])?
-    );
-    let smolfed = smolfed(None)?;
+    let printed = step("self-test on the emulated board", || {
+        board.print(&programs.join("selftest"), &["-monitor", "none"])
+    })?;
+    print!("{printed}");
     let dir = tempfile::tempdir()?;
     let client = programs.join("client");
     let federation = &Federation::built_in();
-    let _board = provisioned(
-        federation,
-        board,
-        &client,
-        &smolfed,
-        dir.path(),
-        |command| {
+    let _board = step("provisioning", || {
+        provisioned(federation, board, &client, smolfed, dir.path(), |command| {
             command.args(["-monitor", "none"]);
-        },
-    )?;
+        })
+    })?;
     println!("\nThe board takes part in a federation with {SIMULATED} simulated devices:");
-    serve(federation, &smolfed, dir.path(), Stdio::inherit())
+    step("federation", || {
+        serve(federation, smolfed, dir.path(), Stdio::inherit())
+    })
+}
+
+/// Names a step on standard error when it starts, and its duration when it has succeeded.
+fn step<T>(
+    name: &str,
+    act: impl FnOnce() -> Result<T, Box<dyn Error>>,
+) -> Result<T, Box<dyn Error>> {
+    eprintln!("xtask: {name} ..");
+    let started = Instant::now();
+    let result = act()?;
+    eprintln!("xtask: {name}: {:.1} s", started.elapsed().as_secs_f64());
+    Ok(result)
 }
