@@ -96,7 +96,7 @@
 //! | `local-noise` | sessions with noise of the device's own; without it they decline | on |
 //! | `gradient-smoothing` | sessions that smooth local gradients; without it they decline | on |
 //! | `adaptive-bit` | sessions with an adaptive clip norm; without it they decline | on |
-//! | `pseudonym` | sessions under a pseudonym; without it records with one are refused | on |
+//! | `pseudonym` | sessions under a pseudonym; without it none that hides its number | on |
 //! | `micromath` | a small approximate `exp` in the models: other bits, never in the noise | off |
 //! | `x25519` | sessions with a Diffie-Hellman, whose keys nobody finds later | off |
 //! | `masks` | sessions that mask updates for helpers; without it they decline | off |

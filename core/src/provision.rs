@@ -99,8 +99,6 @@ pub enum ProvisionError {
     /// The record leaves the device's secrets to a secure element, and this client has none, or one
     /// with other secrets or that does not answer; or the other way round.
     Element,
-    /// The device hides its number, and this crate was built without `pseudonym`.
-    Pseudonym,
 }
 
 impl core::fmt::Display for ProvisionError {
@@ -117,10 +115,6 @@ impl core::fmt::Display for ProvisionError {
             Self::Element => {
                 "the provisioning record is for a device with a secure element, and this one has \
                  none or another one, or the other way round"
-            }
-            Self::Pseudonym => {
-                "the provisioning record is for a device that hides its number, and its firmware \
-                 was built without pseudonyms"
             }
         })
     }
@@ -270,7 +264,6 @@ impl<'a, S> Record<'a, S> {
         let root = root.as_flattened().first_chunk();
         let root = root.ok_or(ProvisionError::Length)?;
         let helpers = helpers(flags, element)?;
-        let hides_number = hides_number(flags)?;
         let (feature_count, count) = (u16::from_le_bytes([f0, f1]), u32::from_le_bytes(count));
         let samples = Stored::read(feature_count, kind, count, samples)?;
         let multiplier = |low, high| {
@@ -293,20 +286,11 @@ impl<'a, S> Record<'a, S> {
                 min_noise_multiplier: multiplier(noise_low, noise_high),
                 min_matrix_noise_multiplier: multiplier(matrix_low, matrix_high),
                 max_epochs: u32::from_le_bytes(max_epochs),
-                hides_number,
+                hides_number: flags & HIDES_NUMBER != 0,
                 helpers,
             },
             samples,
         })
-    }
-}
-
-/// Whether the flags say that the device hides its number, if this build can.
-#[inline(always)]
-const fn hides_number(flags: u8) -> Result<bool, ProvisionError> {
-    match flags & HIDES_NUMBER != 0 {
-        true if cfg!(not(feature = "pseudonym")) => Err(ProvisionError::Pseudonym),
-        hides_number => Ok(hides_number),
     }
 }
 

@@ -147,6 +147,9 @@ where
         store: K,
     ) -> Result<Self, SessionError> {
         device::check(&model, &memory)?;
+        if !policy.suits_build() {
+            return Err(SessionError::Build);
+        }
         // As it was provisioned: helpers know nothing of ledgers.
         let masks =
             DeviceMasks::new(&mut identity, ledger.nonce()).map_err(|_| SessionError::Element)?;

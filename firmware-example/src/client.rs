@@ -415,6 +415,7 @@ fn open<B: Board>(
     )
     .map_err(|error| match error {
         SessionError::Element => Refused::Element,
+        SessionError::Build => Refused::Build,
         _ => Refused::Model,
     })
 }

@@ -13,8 +13,9 @@ pub enum Refused {
     Ledger,
     /// The secure element did not answer, or has other secrets than the record and the ledger say.
     Element,
-    /// The device hides its number, and this firmware was built without pseudonyms.
-    Pseudonym,
+    /// The record insists on noise of the device's own or hides its number, and this firmware was
+    /// built without.
+    Build,
     /// The samples of the record are for another model, or for other features.
     Samples,
     /// The start cannot be counted.
@@ -29,8 +30,6 @@ impl From<&mut ProvisionError> for Refused {
         match error {
             #[cfg(feature = "element")]
             ProvisionError::Element => Self::Element,
-            #[cfg(not(feature = "pseudonym"))]
-            ProvisionError::Pseudonym => Self::Pseudonym,
             _ => Self::Record,
         }
     }
@@ -43,7 +42,7 @@ impl Refused {
             Self::Record => c"refused: there is no valid provisioning record",
             Self::Ledger => c"refused: there is no valid ledger",
             Self::Element => c"refused: the secure element did not answer, or has other secrets",
-            Self::Pseudonym => c"refused: the device hides its number, which this firmware cannot",
+            Self::Build => c"refused: noise or a pseudonym, which this firmware does not have",
             Self::Samples => c"refused: samples for another model, or for other features",
             Self::Starts => c"refused: the count of starts",
             Self::Model => c"refused: the model is too large for the protocol",

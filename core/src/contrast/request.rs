@@ -71,7 +71,7 @@ impl ContrastRequest {
         let is_bound = |bound: f32| bound > 0.0 && bound.is_finite();
         (1..=MAX_PAIRS).contains(&self.pairs)
             && self.norm_bound.is_none_or(is_bound)
-            && self.entries as usize == entries
+            && u64::from(self.entries) == entries as u64
             && samples.contains(&self.max_samples)
     }
 }

@@ -94,7 +94,7 @@ impl PersonalRequest {
     /// Whether the request makes sense for a model of `parameters` parameters: all are shared, the
     /// rest is personal, or nothing is sent.
     pub(crate) fn is_valid(&self, parameters: usize) -> bool {
-        let shared = self.shared as usize;
+        let (shared, parameters) = (u64::from(self.shared), parameters as u64);
         match self.personal {
             Personal::Model { .. } => shared == parameters,
             Personal::Offset { ratio } => {

@@ -63,13 +63,11 @@ proptest! {
     #[test]
     fn what_is_written_is_read(
         device in any::<u32>(), key in any::<[u8; 32]>(), root in any::<[u8; 32]>(),
-        hides in any::<bool>(), helpers in 0..=MAX_HELPERS,
+        hides_number in any::<bool>(), helpers in 0..=MAX_HELPERS,
         [budget, separation, jump] in any::<[u32; 3]>(), least in any::<u64>(),
         epochs in any::<u32>(),
         rows in vec((vec(-1e6f32..1e6, 3), any::<u16>()), 0..20),
     ) {
-        // Only a client with pseudonyms reads a record of a hidden number.
-        let hides_number = hides && cfg!(feature = "pseudonym");
         let features: Vec<f32> = rows.iter().flat_map(|(row, _)| row.clone()).collect();
         let targets: Vec<u16> = rows.iter().map(|(_, class)| *class).collect();
         let samples = SampleSlice::new(&features, &targets, 3).unwrap();

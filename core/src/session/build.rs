@@ -14,6 +14,9 @@ pub(super) const HAS_SMOOTHING: bool = cfg!(feature = "gradient-smoothing");
 /// The bit of an adaptive clip norm: `adaptive-bit`.
 pub(super) const HAS_BIT: bool = cfg!(feature = "adaptive-bit");
 
+/// Pseudonyms: `pseudonym`.
+pub(super) const HAS_PSEUDONYM: bool = cfg!(feature = "pseudonym");
+
 /// Whether this build has code for all that an invitation asks for.
 ///
 /// # Errors

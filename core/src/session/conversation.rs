@@ -266,7 +266,7 @@ where
                 Ok(Answer::Nothing)
             }
             (Message::WantUpdate(index), Phase::Sending) => {
-                let chunks = round.invitation.update_chunks();
+                let chunks = round.invitation.chunks_of::<true>();
                 let was_sent = *index <= round.chunk.saturating_add(1);
                 if *index > round.first && was_sent && usize::from(*index) < chunks {
                     round.first = *index;
@@ -433,7 +433,7 @@ where
                 let count = self.device.model.received_count(&round.invitation);
                 if self.phase == Phase::Sending {
                     if matches!(answer, Answer::Go) {
-                        let chunks = round.invitation.update_chunks();
+                        let chunks = round.invitation.chunks_of::<true>();
                         round.goes_on_at(round.first, self.window, chunks);
                     }
                     let chunk = round.update_chunk(&self.device);

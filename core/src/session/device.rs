@@ -37,6 +37,8 @@ pub enum SessionError {
     },
     /// The secure element that has the device's secrets did not answer, or has others.
     Element,
+    /// The policy insists on what this crate was built without: `local-noise` or `pseudonym`.
+    Build,
     /// The scratch memory is too short for one sample.
     Scratch {
         /// Entries needed at least.
@@ -58,6 +60,10 @@ impl core::fmt::Display for SessionError {
             Self::Vector { expected, found } => {
                 write!(f, "a vector of {found} entries for a model of {expected}")
             }
+            Self::Build => f.write_str(
+                "the policy insists on noise of the device's own or hides its number, and this \
+                 build has neither",
+            ),
             Self::Scratch { expected, found } => {
                 write!(
                     f,

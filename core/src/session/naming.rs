@@ -1,7 +1,7 @@
 //! What a device calls itself in its greeting: its number, or a pseudonym.
 //!
 //! Without the feature `pseudonym` a device that hides its number has no name, and is silent: all
-//! that it could show is its number. [`Record::read`](crate::provision::Record::read) refuses it.
+//! that it could show is its number. [`Session::new`](super::Session::new) refuses it.
 
 use crate::{
     secrets::{Held, Secrets},

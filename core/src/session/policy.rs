@@ -1,5 +1,6 @@
 //! What a device agrees to, whatever a coordinator asks for.
 
+use super::build;
 use crate::{
     integer::Wide,
     ledger::Limits,
@@ -62,6 +63,15 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Whether this build has code for all that the policy insists on: noise of the device's own,
+    /// and pseudonyms. Another device could only decline every round, or be silent.
+    pub(super) fn suits_build(&self) -> bool {
+        let none = NoiseMultiplier::NONE;
+        let has_noise =
+            self.min_noise_multiplier != none || self.min_matrix_noise_multiplier != none;
+        (build::HAS_NOISE || !has_noise) && (build::HAS_PSEUDONYM || !self.hides_number)
+    }
+
     /// Whether the numbers of a round are within [`SETTING_LIMITS`].
     #[inline(always)]
     pub(super) fn accepts_settings(

@@ -100,7 +100,7 @@ impl<D> Round<D> {
         &'a self,
         device: &'a Device<'_, M, F, K, V>,
     ) -> UpdateChunk<'a> {
-        let packed = match self.invitation.update_part(self.chunk.into()) {
+        let packed = match self.invitation.part_of::<true>(self.chunk.into()) {
             Some(UpdatePart::Entries(range)) => {
                 let Workspace { update, local, .. } = &device.memory.work;
                 let part =
@@ -108,7 +108,7 @@ impl<D> Round<D> {
                 Packed::Halves {
                     low: part(update),
                     high: part(local),
-                    width: self.invitation.width(),
+                    width: self.invitation.width_of::<true>(),
                 }
             }
             Some(UpdatePart::Tag(helper)) if DeviceMasks::HAS_MASKS => {
@@ -118,7 +118,7 @@ impl<D> Round<D> {
             Some(UpdatePart::Tag(_)) => Packed::Bytes(&[]),
             Some(UpdatePart::Bit) | None => {
                 let (low, high) = self.bit.halves();
-                let width = self.invitation.bit_width().unwrap_or(0);
+                let width = self.invitation.bit_width_of::<true>().unwrap_or(0);
                 Packed::Halves { low, high, width }
             }
         };

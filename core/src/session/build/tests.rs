@@ -11,10 +11,11 @@ use crate::{
         tests::{Ram, erased},
     },
     model::{Const, Softmax},
+    params::NoiseMultiplier,
     personal::store::NoStore,
     samples::SampleSlice,
     session::{
-        Memory, Outcome, Phase, Session, masks,
+        Memory, Outcome, Phase, Policy, Session, SessionError, masks,
         round::{Round, Stage, stage::Covering},
     },
     smooth::SmoothingFactor,
@@ -26,7 +27,12 @@ use std::{format, vec};
 
 type Board = Session<'static, Softmax<Const<FEATURES>, Const<6>>, Ram, Stream, NoStore, Root>;
 
-fn board(hides_number: bool) -> Board {
+fn board() -> Board {
+    board_with(|_| {}).unwrap()
+}
+
+/// A device with another policy.
+fn board_with(change: impl FnOnce(&mut Policy)) -> Result<Board, SessionError> {
     let floats = |count| vec![0.0; count].leak();
     let root = Root::from_seed(11);
     let mut policy = harness::policy(Limits {
@@ -34,7 +40,7 @@ fn board(hides_number: bool) -> Board {
         separation: Separation::NONE,
         max_jump: MaxJump(100),
     });
-    policy.hides_number = hides_number;
+    change(&mut policy);
     let memory = Memory {
         global: floats(PARAMETERS),
         work: Workspace {
@@ -55,7 +61,6 @@ fn board(hides_number: bool) -> Board {
         ledger,
         nonces,
     )
-    .unwrap()
 }
 
 /// A round that the device was invited to.
@@ -81,7 +86,7 @@ fn parts() -> [(Invitation, bool, Decline); 3] {
 #[test]
 fn a_round_that_asks_for_what_is_left_out_is_declined_before_it_is_recorded() {
     for (asked, is_built, reason) in parts() {
-        let mut board = board(false);
+        let mut board = board();
         let before = format!("{:?}", board.ledger());
         board.conversation.round = Some(round(3, asked));
         board.conversation.consider();
@@ -91,7 +96,7 @@ fn a_round_that_asks_for_what_is_left_out_is_declined_before_it_is_recorded() {
         assert_eq!(board.phase() == Phase::Receiving, is_built);
         assert_eq!(format!("{:?}", board.ledger()), before);
     }
-    let mut board = board(false);
+    let mut board = board();
     board.conversation.round = Some(round(3, invitation(None)));
     board.conversation.consider();
     assert_eq!(board.phase(), Phase::Receiving);
@@ -107,7 +112,7 @@ fn no_update_is_covered_without_the_noise_that_is_asked_for() {
         HAS_NOISE
     );
 
-    let mut board = board(false);
+    let mut board = board();
     board.conversation.round = Some(round(3, asked));
     board.conversation.phase = Phase::Training;
     let (features, targets) = data();
@@ -128,7 +133,7 @@ fn no_update_is_covered_without_the_noise_that_is_asked_for() {
 /// A plain round is trained and sent by all builds.
 #[test]
 fn a_round_of_central_trust_is_covered_by_every_build() {
-    let mut board = board(false);
+    let mut board = board();
     board.conversation.round = Some(round(3, invitation(None)));
     board.conversation.phase = Phase::Training;
     let (features, targets) = data();
@@ -138,12 +143,17 @@ fn a_round_of_central_trust_is_covered_by_every_build() {
     assert!(matches!(stage, Some(Stage::Covered)));
 }
 
+/// It could only decline all rounds, or be silent.
 #[test]
-fn a_device_that_cannot_hide_its_number_is_silent() {
-    let mut shown = board(false);
+fn a_policy_that_insists_on_what_is_left_out_is_refused() {
+    let least = NoiseMultiplier::from_units(1);
+    let refused = [
+        board_with(|policy| policy.min_noise_multiplier = least).is_err(),
+        board_with(|policy| policy.min_matrix_noise_multiplier = least).is_err(),
+        board_with(|policy| policy.hides_number = true).is_err(),
+    ];
+    assert_eq!(refused, [!HAS_NOISE, !HAS_NOISE, !HAS_PSEUDONYM]);
+    let mut shown = board();
     shown.timeout();
     assert!(!shown.outgoing().is_empty());
-    let mut hidden = board(true);
-    hidden.timeout();
-    assert_eq!(!hidden.outgoing().is_empty(), cfg!(feature = "pseudonym"));
 }

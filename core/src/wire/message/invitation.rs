@@ -68,6 +68,36 @@ impl core::fmt::Display for ModelShape {
     }
 }
 
+/// A number of the line as one of this processor: more than a `usize` holds is its largest number.
+const fn count(number: u32) -> usize {
+    if number as u64 > usize::MAX as u64 {
+        usize::MAX
+    } else {
+        number as usize
+    }
+}
+
+/// What covers an update on the line, and what follows it.
+#[derive(Clone, Copy)]
+struct Extras {
+    /// σ of the noise that the device adds.
+    noise: Option<Sigma>,
+    /// The bit of an adaptive clip norm.
+    bit: Option<BitRequest>,
+    /// The masks.
+    masks: Option<Masking>,
+}
+
+impl Extras {
+    /// Tags behind the update: one for each helper.
+    const fn tags(&self) -> usize {
+        match self.masks {
+            Some(masks) => masks.helpers() as usize,
+            None => 0,
+        }
+    }
+}
+
 /// Marks of a kind that trains in integers, above its two bits: 1, wide, F in four bits, kind.
 const INTEGER: u8 = 0x80;
 const WIDE: u8 = 0x40;
@@ -158,14 +188,16 @@ impl ModelShape {
     /// Number of parameters.
     pub const fn parameters(&self) -> usize {
         if let Some(network) = &self.network {
-            return network.parameters as usize;
+            return count(network.parameters);
         }
         let biases = match self.kind {
             ModelKind::Projection => 0,
             _ => 1,
         };
-        // At most 2^16 · 2^16: below a usize of 32 bits only by the saturation.
-        (self.features as usize + biases).saturating_mul(self.outputs as usize)
+        // At most 2^16 · 2^16: within a usize of 16 or 32 bits only by the saturation.
+        (self.features as usize)
+            .saturating_add(biases)
+            .saturating_mul(self.outputs as usize)
     }
 
     /// CRC-32 of the shape as it is on the line: models of as many parameters and another shape
@@ -328,8 +360,21 @@ impl Invitation {
         }
     }
 
-    /// σ of the noise that the device adds, if it was built to add noise. Without the feature
-    /// `local-noise` it takes part in no round with noise, and has no code for one.
+    /// What covers an update, and what follows it: all of it, or what this build has code for. A
+    /// device takes part in no round with anything else ([`build`](crate::session)).
+    const fn extras<const OWN: bool>(&self) -> Extras {
+        Extras {
+            noise: if OWN { self.own_noise() } else { self.noise },
+            bit: if OWN && cfg!(not(feature = "adaptive-bit")) {
+                None
+            } else {
+                self.bit
+            },
+            masks: if OWN { self.own_masks() } else { self.masks },
+        }
+    }
+
+    /// σ of the noise that the device adds, of which a build without `local-noise` has none.
     pub(crate) const fn own_noise(&self) -> Option<Sigma> {
         match cfg!(feature = "local-noise") {
             true => self.noise,
@@ -337,7 +382,7 @@ impl Invitation {
         }
     }
 
-    /// The masks of the update, without the feature `masks` none, as [`Self::own_noise`].
+    /// The masks of the update, of which a build without `masks` has none.
     pub(crate) const fn own_masks(&self) -> Option<Masking> {
         match cfg!(feature = "masks") {
             true => self.masks,
@@ -345,33 +390,34 @@ impl Invitation {
         }
     }
 
-    /// Bits of an entry of the update on the line, in a build with the features that the invitation
-    /// asks for.
+    /// Bits of an entry of the update on the line.
     pub const fn width(&self) -> u32 {
-        let (bits, noise) = (self.grid.bits(), self.own_noise());
-        if let Some(masks) = self.own_masks() {
+        self.width_of::<false>()
+    }
+
+    /// [`Self::width`], on a device by [`Self::extras`].
+    pub(crate) const fn width_of<const OWN: bool>(&self) -> u32 {
+        let (bits, extras) = (self.grid.bits(), self.extras::<OWN>());
+        if let Some(masks) = extras.masks {
             return masks.width() as u32;
         }
         match self.contrast() {
             Some(contrast) if contrast.is_matrix() => {
-                pack::width_of_sum(bits, contrast.max_samples, noise)
+                pack::width_of_sum(bits, contrast.max_samples, extras.noise)
             }
-            _ => pack::width(bits, noise),
+            _ => pack::width(bits, extras.noise),
         }
     }
 
-    /// The bit of an adaptive clip norm, without the feature `adaptive-bit` none, as
-    /// [`Self::own_noise`].
-    const fn own_bit(&self) -> Option<BitRequest> {
-        match cfg!(feature = "adaptive-bit") {
-            true => self.bit,
-            false => None,
-        }
-    }
-
-    /// Bits of the bit on the line, if there is one, as [`Self::width`].
+    /// Bits of the bit on the line, if there is one.
     pub fn bit_width(&self) -> Option<u32> {
-        self.own_bit().map(|bit| bit.width(self.grid.bits()))
+        self.bit_width_of::<false>()
+    }
+
+    /// [`Self::bit_width`], on a device by [`Self::extras`].
+    pub(crate) fn bit_width_of<const OWN: bool>(&self) -> Option<u32> {
+        let bit = self.extras::<OWN>().bit;
+        bit.map(|bit| bit.width(self.grid.bits()))
     }
 
     /// Entries of an update: all parameters, or those that are shared.
@@ -379,7 +425,7 @@ impl Invitation {
     #[inline(never)]
     pub const fn update_length(&self) -> usize {
         match &self.request {
-            Some(request) => request.entries() as usize,
+            Some(request) => count(request.entries()),
             None => self.shape.parameters(),
         }
     }
@@ -397,38 +443,42 @@ impl Invitation {
         }
     }
 
-    /// Tags behind an update: one for each helper.
-    const fn tags(&self) -> usize {
-        match self.own_masks() {
-            Some(masks) => masks.helpers() as usize,
-            None => 0,
-        }
-    }
-
     /// Chunks of an update; one more for the bit, if there is one, and one for the tag of each
     /// helper. Of nothing there is one, which is empty, and says that training has ended.
     pub const fn update_chunks(&self) -> usize {
-        let behind = self.own_bit().is_some() as usize + self.tags();
+        self.chunks_of::<false>()
+    }
+
+    /// [`Self::update_chunks`], on a device by [`Self::extras`].
+    pub(crate) const fn chunks_of<const OWN: bool>(&self) -> usize {
+        let extras = self.extras::<OWN>();
+        let behind = extras.bit.is_some() as usize + extras.tags();
         match self.update_length() {
             0 => 1,
-            length => update_chunks(length, self.width()) + behind,
+            length => update_chunks(length, self.width_of::<OWN>()) + behind,
         }
     }
 
     /// What this chunk of an update holds, if there is one of this number.
     pub const fn update_part(&self, chunk: usize) -> Option<UpdatePart> {
-        let (length, chunks) = (self.update_length(), self.update_chunks());
+        self.part_of::<false>(chunk)
+    }
+
+    /// [`Self::update_part`], on a device by [`Self::extras`].
+    pub(crate) const fn part_of<const OWN: bool>(&self, chunk: usize) -> Option<UpdatePart> {
+        let extras = self.extras::<OWN>();
+        let (length, chunks) = (self.update_length(), self.chunks_of::<OWN>());
         if chunk >= chunks {
             return None;
         }
-        let first_tag = chunks.saturating_sub(self.tags());
+        let first_tag = chunks.saturating_sub(extras.tags());
         if chunk >= first_tag {
             // At most 8.
             return Some(UpdatePart::Tag((chunk - first_tag) as u8));
         }
-        let count = pack::capacity(self.width(), UPDATE_CHUNK_BYTES);
+        let count = pack::capacity(self.width_of::<OWN>(), UPDATE_CHUNK_BYTES);
         let start = chunk.saturating_mul(count);
-        if self.own_bit().is_some() && (start > length || (start == length && chunk > 0)) {
+        if extras.bit.is_some() && (start > length || (start == length && chunk > 0)) {
             return Some(UpdatePart::Bit);
         }
         let rest = length - start;

@@ -263,8 +263,8 @@ fn check_invitation(name: &str, invitation: &Invitation) {
         assert!(invitation.noise.is_none() && training.gradient_smoothing.is_none());
         assert_eq!(training.weight_decay.get(), 0.25);
         assert_eq!(training.proximal.get(), 1.0);
-        let is_masked = name.ends_with("masked") && cfg!(feature = "masks");
-        assert_eq!(invitation.width(), if is_masked { 19 } else { 9 });
+        let width = if name.ends_with("masked") { 19 } else { 9 };
+        assert_eq!(invitation.width(), width);
     }
     let masks = name
         .ends_with("masked")
@@ -276,11 +276,7 @@ fn check_invitation(name: &str, invitation: &Invitation) {
         (true, None) => (Some(None), Some(10)),
         (true, Some(_)) => (Some(Some((9 << 20, 4))), Some(26)),
     };
-    assert_eq!(bit, expected, "{name}");
-    // A device knows the widths of what it sends.
-    if cfg!(all(feature = "local-noise", feature = "adaptive-bit")) {
-        assert_eq!(invitation.bit_width(), width, "{name}");
-    }
+    assert_eq!((bit, invitation.bit_width()), (expected, width), "{name}");
     let (network, is_tuned) = (name.contains("network"), name.contains("tuned"));
     let is_personal = is_tuned || name.contains("personal");
     let personal = is_personal.then(|| PersonalRequest {
@@ -508,10 +504,16 @@ fn reasons_keep_their_number() {
     }
     assert_eq!(Decline::from_code(200), Decline::Other(200));
     assert_eq!(Decline::from_code(0), Decline::Other(0));
-    let names: std::collections::BTreeSet<String> = (1..=14)
+    let names: std::collections::BTreeSet<String> = (1..=18)
         .map(|code| format!("{}", Decline::from_code(code)))
         .collect();
-    assert_eq!(names.len(), 14);
+    assert_eq!(names.len(), 18);
+    let of_builds = [
+        Decline::NO_LOCAL_NOISE,
+        Decline::NO_SMOOTHING,
+        Decline::NO_BIT,
+    ];
+    assert_eq!(of_builds.map(|reason| reason.code()), [16, 17, 18]);
     assert_eq!(
         format!("{}", WhyRefused::from_code(9)),
         "a reason that this version does not know"
