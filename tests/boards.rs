@@ -105,7 +105,10 @@ pub(crate) fn firmware(board: &Board, name: &str) -> Option<(PathBuf, Qemu)> {
     firmware_with(None, board, name)
 }
 
-/// The same with a feature of the firmware.
+/// What is built without the default features: a client for central trust alone.
+pub(crate) const CENTRAL: &str = "central";
+
+/// The same with a feature of the firmware, or [`CENTRAL`].
 pub(crate) fn firmware_with(
     feature: Option<&str>,
     board: &Board,
@@ -156,7 +159,10 @@ pub(crate) fn firmware_with(
     let built = feature.map_or("target".to_owned(), |feature| format!("target/{feature}"));
     let output = Command::new(env!("CARGO"))
         .args(["build", "--release", "--locked", "--target", board.target])
-        .args(["--features", feature.unwrap_or_default()])
+        .args(match feature {
+            Some(CENTRAL) => ["--no-default-features", "--quiet"],
+            _ => ["--features", feature.unwrap_or_default()],
+        })
         .args(["--target-dir", &built])
         .current_dir(dir)
         // Flags for the host are not meant for the board.

@@ -16,6 +16,7 @@ use crate::fleet::{FULL, assert_is_the_simulation, part_of, provision, wait};
 use crate::program::Place;
 
 mod backbone;
+mod central;
 mod contrast;
 mod element;
 mod features;

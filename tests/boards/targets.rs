@@ -6,7 +6,7 @@ use std::process::Command;
 
 use object::{Object, ObjectSection, SectionFlags, SectionKind, elf};
 
-use super::{CORTEX_M4F, firmware, named, run};
+use super::{CENTRAL, CORTEX_M4F, firmware, firmware_with, named, run};
 
 /// Instructions of the firmware's bench at opt-level "s", with rustup's stable 1.95: of a count,
 /// less those of another one.
@@ -32,8 +32,8 @@ const INSTRUCTIONS: [(&str, Option<&str>, u32); 16] = [
 /// Bytes in flash: of the client without a host, in both arithmetics, of a round alone, and of the
 /// client with a network, which borrows the ledger's flash from a host.
 const FLASH: [(&str, u32); 4] = [
-    ("bare", 26_468),
-    ("bare-integer", 25_960),
+    ("bare", 26_400),
+    ("bare-integer", 26_024),
     ("round", 15_972),
     ("network", 43_100),
 ];
@@ -152,6 +152,28 @@ fn the_programs_of_a_cortex_m4f_need_no_more_flash() {
         for (_, limit) in LIMITS.iter().filter(|(of, _)| *of == name) {
             assert!(flash <= *limit, "{name}: {flash} bytes, at most {limit}");
         }
+    }
+}
+
+/// Limits in flash of the client for central trust alone: board, program, bytes.
+const CENTRAL_LIMITS: [(&str, &str, u32); 3] = [
+    (CORTEX_M4F, "bare", 20 << 10),
+    (CORTEX_M4F, "bare-integer", 20 << 10),
+    ("microbit", "bare-integer", 24 << 10),
+];
+
+#[test]
+fn a_client_for_central_trust_alone_fits_into_its_flash() {
+    for (board, name, limit) in CENTRAL_LIMITS {
+        let Some((program, _)) = firmware_with(Some(CENTRAL), named(board), name) else {
+            return;
+        };
+        let flash = flash(&program);
+        println!("{name} on {board}: {flash} bytes");
+        assert!(
+            flash <= limit,
+            "{name} on {board}: {flash}, at most {limit}"
+        );
     }
 }
 

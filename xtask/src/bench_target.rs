@@ -26,6 +26,7 @@ pub const FAST: Variant<'_> = Variant {
     folder: "firmware-fast",
     opt_level: Some("3"),
     features: &["hazmat"],
+    is_whole: true,
     programs: &["bench"],
 };
 
@@ -35,6 +36,7 @@ const MICROMATH: Variant<'_> = Variant {
     folder: "firmware-micromath",
     opt_level: Some("3"),
     features: &["hazmat", "micromath"],
+    is_whole: true,
     programs: &["bench"],
 };
 

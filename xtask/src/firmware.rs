@@ -14,6 +14,9 @@ const EMBASSY: [(&str, &[&str]); 2] = [
     ("thumbv6m-none-eabi", &["rp2040"]),
 ];
 
+/// Targets whose client for central trust alone has a limit in flash.
+const CENTRAL: [&str; 2] = ["thumbv7em-none-eabihf", "thumbv6m-none-eabi"];
+
 pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {
     let all = board::targets();
     for target in if targets.is_empty() { &all } else { targets } {
@@ -22,6 +25,9 @@ pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {
         firmware(target, &Variant::X25519)?;
         firmware(target, &Variant::MASKS)?;
         firmware(target, &Variant::REPORTS)?;
+        if CENTRAL.contains(target) {
+            firmware(target, &Variant::CENTRAL)?;
+        }
         if board::has_second_line(target) {
             firmware(target, &Variant::ELEMENT)?;
         }

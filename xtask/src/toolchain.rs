@@ -32,6 +32,8 @@ pub struct Variant<'a> {
     /// Overrides the profile's "s".
     pub opt_level: Option<&'static str>,
     pub features: &'static [&'static str],
+    /// Whether the default features are on.
+    pub is_whole: bool,
     /// Programs to build; all if empty.
     pub programs: &'static [&'static str],
 }
@@ -43,6 +45,7 @@ impl Variant<'_> {
         folder: "firmware",
         opt_level: None,
         features: &[],
+        is_whole: true,
         programs: &[],
     };
 
@@ -74,6 +77,14 @@ impl Variant<'_> {
         folder: "firmware-reports",
         features: &["reports"],
         programs: &["monitor"],
+        ..Self::DEFAULT
+    };
+
+    /// The client for rounds of central trust alone.
+    pub const CENTRAL: Self = Self {
+        folder: "firmware-central",
+        is_whole: false,
+        programs: &["bare", "bare-integer", "client"],
         ..Self::DEFAULT
     };
 
@@ -121,6 +132,9 @@ pub fn firmware(target: &str, variant: &Variant<'_>) -> Result<PathBuf, Box<dyn 
         .env_remove("RUSTFLAGS");
     if let Some(level) = variant.opt_level {
         command.args(["--config", &format!("profile.release.opt-level={level}")]);
+    }
+    if !variant.is_whole {
+        command.arg("--no-default-features");
     }
     for feature in variant.features {
         command.args(["--features", feature]);
