@@ -101,7 +101,6 @@ impl Request {
                     path,
                     reason: Box::new(reason),
                 })?;
-                let suggestion = suggestion.with_windows(&profile);
                 if let (None, Some(left_out)) = (set, suggestion.left_out()) {
                     remark(&left_out);
                 }

@@ -8,8 +8,9 @@ use std::fmt::Write as _;
 use smolfed_data::config::{FeaturesTable, SourceConfig, StoredSet};
 use smolfed_data::dataset::TaskKind;
 use smolfed_data::inspection::{DeviceSizes, Inspection, TargetFacts};
+use smolfed_data::proposed_windows::ProposedWindows;
 use smolfed_data::reads::List;
-use smolfed_data::suggestion::{Recording, Suggestion, Use};
+use smolfed_data::suggestion::{Suggestion, Use};
 use smolfed_data::table::profile::Profile;
 use smolfed_data::table::{TableFormat, quoted_key};
 use smolfed_engine::suggested::{BATCH_SIZE, FEW_DEVICES, Suggested, norm_bound};
@@ -54,8 +55,8 @@ impl DataSection {
         lines.task(suggestion);
         let notes = lines.devices(profile, suggestion);
         lines.ignored(suggestion);
-        if let Some(recording) = &suggestion.recording {
-            lines.windows(recording);
+        if let Some(windows) = ProposedWindows::of(suggestion, profile) {
+            lines.windows(&windows);
         }
         if suggestion.has_missing {
             lines.key("missing", quoted("mean"), MISSING);
@@ -119,8 +120,7 @@ pub fn experiment(name: &str, command: &str, data: DataSection, found: &Inspecti
     let DeviceSizes {
         devices, median, ..
     } = found.devices;
-    let has_windows = found.config.window_features().is_some();
-    let is_grid = !found.facts.axes.is_empty() && found.suggested.is_none() && !has_windows;
+    let is_grid = !found.facts.axes.is_empty() && found.suggested.is_none();
     let task = match found.facts.targets {
         TargetFacts::Values { .. } => TaskKind::Regression,
         TargetFacts::Classes(_) => TaskKind::Classification,
@@ -405,40 +405,33 @@ impl Lines {
         }
     }
 
-    /// How readings of a sensor become windows, as comments if no column says that they are some.
-    fn windows(&mut self, recording: &Recording) {
-        let (run, length) = (recording.run, recording.length);
-        if let Some(series) = &recording.series {
-            let about = "found by its name: a window lies in one recording";
-            self.key("series_column", quoted(series), about);
+    /// How readings of a sensor become windows. The rows do not say that they are readings, so
+    /// these are comments.
+    fn windows(&mut self, windows: &ProposedWindows) {
+        let mut advice = format!(
+            "If the rows are readings of a sensor in the order of time, cut them into windows, of \
+             which a board computes the same features (docs/data.md). {} rows in a row, on \
+             average, belong to one device and class. A window should be as long as one or two \
+             periods of what is measured. Take the \"# \" from the next lines",
+            windows.run
+        );
+        if let Some(time) = &windows.time {
+            let _ = write!(advice, ", put {} into `ignore`", quoted(time));
         }
-        let reason = match (&recording.time, &recording.series) {
-            (Some(time), _) => format!("`{time}` is the time of a row"),
-            (None, Some(series)) => format!("`{series}` names recordings"),
-            (None, None) => "no column says so".to_owned(),
-        };
-        let runs = format!("{run} rows in a row, on average, belong to one recording and class");
-        self.0 += &commented(&match recording.is_sure() {
-            true => format!(
-                "The rows are readings of a sensor ({reason}), in the order of time: {runs}. They \
-                 are cut into windows, of which a board computes the same features \
-                 (docs/data.md). A window should be as long as one or two periods of what is \
-                 measured."
-            ),
-            false => format!(
-                "If the rows are readings of a sensor in the order of time ({reason}, but {runs}), \
-                 cut them into windows: take the \"# \" from the next three lines (docs/data.md)."
-            ),
-        });
+        let bound = norm_bound(windows.features());
+        let _ = write!(advice, ", and set norm_bound = {bound:.1}.");
+        self.0 += &commented(&advice);
         let mut lines = Self::default();
-        lines.key("window.length", length, "rows");
+        if let Some(series) = &windows.series {
+            lines.key("series_column", quoted(series), "a window lies in one");
+        }
+        lines.key("window.length", windows.length, "rows");
         let features = list(&["mean", "deviation", "minimum", "maximum"]);
         lines.key("window.features", features, "of each channel");
-        let bands = format!("{:?}", recording.bands());
+        let bands = format!("{:?}", windows.bands());
         lines.key("window.bands", bands, "of frequencies: slow, middle, fast");
-        let comment = if recording.is_sure() { "" } else { "# " };
         for line in lines.0.lines() {
-            self.0 += &format!("{comment}{line}\n");
+            self.0 += &format!("# {line}\n");
         }
     }
 
@@ -451,12 +444,7 @@ impl Lines {
             .uses
             .iter()
             .map(|(_, used)| used.independent_features());
-        let of_windows = suggestion
-            .recording
-            .as_ref()
-            .filter(|found| found.is_sure());
-        let of_windows = of_windows.map(|found| found.channels * Recording::FEATURES);
-        self.norm_bound(of_windows.unwrap_or_else(|| features.sum()));
+        self.norm_bound(features.sum());
         if suggestion.task == TaskKind::Regression {
             let about = "so that the model begins at the mean; a documented range reads no rows: \
                          target_scale = { min = .., max = .. }";
@@ -551,7 +539,6 @@ mod tests {
         let folders = DataFolders::new(vec![folder.path().to_path_buf()]);
         let profile = Profile::new(TableFormat::Csv, table.as_bytes()).unwrap();
         let suggestion = Suggestion::new(&profile, &Choices::default()).unwrap();
-        let suggestion = suggestion.with_windows(&profile);
         let data = DataSection::of_columns(TableFormat::Csv, "a.csv", &profile, &suggestion);
         let config = toml::from_str(&data.text).unwrap();
         let found = Inspection::new(&config, &folders, 1).unwrap();
@@ -671,39 +658,31 @@ mod tests {
         assert!(!text.contains("categories_are_public"), "{text}");
     }
 
+    /// A comment decides nothing. Once its marks are gone, the windows are those of the data.
     #[test]
-    fn recordings_are_cut_into_windows_or_may_be() {
-        let rows = |time: bool| {
-            let row = |i: usize| {
-                let time = if time { i % 200 * 20 } else { i % 3 };
-                let class = ["sit", "walk"][i / 200 % 2];
-                format!("{},{class},{time},{}.5,{}\n", i / 400, i * 7 % 31, i % 13)
-            };
-            let name = if time { "time_ms" } else { "z" };
-            let rows: String = (0..1600).map(row).collect();
-            written(&format!("phone,class,{name},x,y\n{rows}"))
+    fn windows_are_a_comment_that_can_be_taken_as_it_is() {
+        let row = |i: usize| {
+            let class = ["sit", "walk"][i / 200 % 2];
+            format!(
+                "{},{class},{},{}.5,{}\n",
+                i / 400,
+                i % 200 * 20,
+                i * 7 % 31,
+                i % 13
+            )
         };
-        let text = rows(true);
-        let config = Config::parse(&text, "written", &[]).unwrap();
-        assert!(config.data.window_features().is_some(), "{text}");
-        for words in [
-            "\"time_ms\", # it is the time of a row",
-            "window.length = 64 # rows\n",
-            "window.bands = [1, 3, 8, 33] # of frequencies",
-            "(`time_ms` is the time of a row), in the order",
-            "200 rows in a row",
-            // √(2 · 14 features).
-            "norm_bound = 5.3",
-            "method = \"dp-fed\" ",
-        ] {
+        for devices in ["phone", "number"] {
+            let rows: String = (0..1600).map(row).collect();
+            let text = written(&format!("{devices},class,time_ms,x,y\n{rows}"));
+            assert!(text.lines().all(|line| line.len() <= 100), "{text}");
+            let of = |text: &str| Config::parse(text, "written", &[]).unwrap();
+            assert!(of(&text).data.window_features().is_none(), "{text}");
             // Comments are broken where a line is full.
-            assert!(text.replace("\n# ", " ").contains(words), "{words}: {text}");
+            let advice = "put \"time_ms\" into `ignore`, and set norm_bound = ";
+            assert!(text.replace("\n# ", " ").contains(advice), "{text}");
+            let taken = text.replace("\n# window.", "\nwindow.");
+            assert!(taken.contains("\nwindow.length = 64 # rows\n"), "{taken}");
+            assert!(of(&taken).data.window_features().is_some());
         }
-        assert!(text.lines().all(|line| line.len() <= 100), "{text}");
-        let text = rows(false);
-        let config = Config::parse(&text, "written", &[]).unwrap();
-        assert!(config.data.window_features().is_none(), "{text}");
-        assert!(text.contains("\n# window.length = 64 # rows\n"), "{text}");
-        assert!(!text.contains("series_column"), "{text}");
     }
 }

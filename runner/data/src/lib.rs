@@ -69,7 +69,7 @@ mod mnist;
 pub mod npy;
 pub mod partition;
 pub mod preparation;
-mod proposed_windows;
+pub mod proposed_windows;
 pub mod reads;
 #[cfg(test)]
 mod real_data;

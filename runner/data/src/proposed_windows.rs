@@ -1,7 +1,10 @@
-//! Whether rows are readings of a sensor in the order of time, and how to cut them into windows.
+//! Windows that are proposed for rows that may be readings of a sensor.
+//!
+//! No more than a comment of `smolfed init`: the rows do not say whether they are in the order of
+//! time, and a window of anything else is wrong.
 
 use crate::dataset::TaskKind;
-use crate::suggestion::{Recording, Suggestion, Use, plain};
+use crate::suggestion::{Suggestion, Use, plain};
 use crate::table::profile::{CellKind, ColumnProfile, Profile};
 
 /// Names of columns that are taken for those of recordings and of times, as letters and digits
@@ -24,78 +27,91 @@ const MAX_CHANNELS: usize = 16;
 /// Rows of the shortest and of the longest window that is proposed.
 const LENGTHS: [usize; 2] = [16, 128];
 
-impl Suggestion {
-    /// With windows, if the rows look like readings of a sensor. Times and recordings are then no
-    /// features.
-    #[must_use]
-    pub fn with_windows(mut self, profile: &Profile) -> Self {
-        let Some(recording) = self.recording_of(profile) else {
-            return self;
-        };
-        for (name, used) in &mut self.uses {
-            if recording.series.as_ref() == Some(name) {
-                *used = Use::Series;
-            } else if recording.time.as_ref() == Some(name) {
-                *used = Use::Ignored("it is the time of a row".into());
-            }
-        }
-        // Windows that are no more than a comment decide nothing.
-        self.uses_are_read |= recording.is_sure();
-        self.recording = Some(recording);
-        self
-    }
+/// Windows for rows that may be readings of a sensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProposedWindows {
+    /// The column that names recordings.
+    pub series: Option<String>,
+    /// The column of times, which is not a channel.
+    pub time: Option<String>,
+    /// Numbers of a row.
+    pub channels: usize,
+    /// Rows, on average, from one change of recording, device or class to the next.
+    pub run: usize,
+    /// Rows of a window, a power of two.
+    pub length: usize,
+}
 
-    fn recording_of(&self, profile: &Profile) -> Option<Recording> {
-        if self.task != TaskKind::Classification || self.has_missing {
+impl ProposedWindows {
+    /// Features of each channel: four of the values, and three bands.
+    const FEATURES: usize = 7;
+
+    /// For rows of numbers that stay in one class and on one device for long. A column is called a
+    /// time or a recording, or classes occur again: a table that is sorted by its classes is none.
+    #[must_use]
+    pub fn of(suggestion: &Suggestion, profile: &Profile) -> Option<Self> {
+        if suggestion.task != TaskKind::Classification || suggestion.has_missing {
             return None;
         }
         let column = |name: &String| profile.column(name);
-        let others = self
-            .uses
-            .iter()
-            .filter(|(_, used)| !matches!(used, Use::Label | Use::Device | Use::Unnamed));
-        let others: Vec<(&ColumnProfile, &Use)> = others
+        let label = column(&suggestion.label)?;
+        let device = suggestion.device_column.as_ref().and_then(column);
+        let uses = suggestion.uses.iter();
+        let others: Vec<(&ColumnProfile, &Use)> = uses
+            .filter(|(_, used)| !matches!(used, Use::Label | Use::Device | Use::Unnamed))
             .filter_map(|(name, used)| Some((column(name)?, used)))
             .collect();
-        let kept = [
-            column(&self.label),
-            self.device_column.as_ref().and_then(column),
-        ];
-        let changes = kept.into_iter().flatten().map(|column| column.changes);
-        let changes = changes.max().unwrap_or_default();
-        let is_long = |changes: usize| profile.rows / (changes + 1) >= 2 * LENGTHS[0];
-        let is_series = |column: &ColumnProfile| SERIES.contains(&plain(&column.name).as_str());
-        let mut named = others.iter().filter(|(column, _)| is_series(column));
-        let series = named.find(|(column, _)| is_long(column.changes));
-        let changes = series.map_or(changes, |(column, _)| changes.max(column.changes));
-        let mut timed = others.iter().filter(|(column, _)| is_time(column));
-        // It begins anew with each recording at most, but for a few rows in the wrong order.
-        let backwards = changes + profile.rows / 100;
-        let time = timed.find(|(column, _)| column.descents <= backwards);
-        let name = |found: Option<&(&ColumnProfile, &Use)>| found.map(|(x, _)| x.name.clone());
-        let (series, time) = (name(series), name(time));
-        let is_taken = |name: &String| [&series, &time].contains(&&Some(name.clone()));
-        let features = others
+        let named = |is_named: fn(&ColumnProfile) -> bool| {
+            let columns = others.iter().map(|(column, _)| *column);
+            columns
+                .filter(|column| column.changes > 0)
+                .find(|x| is_named(x))
+        };
+        let (series, time) = (named(is_series), named(is_time));
+        let borders = [Some(label), device, series].into_iter().flatten();
+        let changes = borders.map(|column| column.changes).max()?;
+        let (run, shortest) = (profile.rows / (changes + 1), 2 * LENGTHS[0]);
+        let is_taken = |name: &str| [series, time].iter().flatten().any(|x| x.name == name);
+        let features: Vec<&Use> = others
             .iter()
-            .filter(|(column, used)| !matches!(used, Use::Ignored(_)) && !is_taken(&column.name));
-        let features: Vec<&&Use> = features.map(|(_, used)| used).collect();
-        let are_numbers = features.iter().all(|used| matches!(used, Use::Number));
+            .filter(|(column, used)| !matches!(used, Use::Ignored(_)) && !is_taken(&column.name))
+            .map(|(_, used)| *used)
+            .collect();
+        let are_numbers = features.iter().all(|used| **used == Use::Number);
+        let is_recording = series.is_some() || time.is_some() || label.changes >= label.distinct;
         let channels = features.len();
-        let run = profile.rows / (changes + 1);
-        if !are_numbers || !(1..=MAX_CHANNELS).contains(&channels) || !is_long(changes) {
+        let fits = run >= shortest && (1..=MAX_CHANNELS).contains(&channels);
+        if !(are_numbers && is_recording && fits) {
             return None;
         }
+        let name = |column: Option<&ColumnProfile>| column.map(|column| column.name.clone());
         // Two windows in a run, so that little is left out.
-        let half = run / 2;
-        let length = (half + 1).next_power_of_two() / 2;
-        Some(Recording {
-            series,
-            time,
+        let length = (run / 2 + 1).next_power_of_two() / 2;
+        Some(Self {
+            series: name(series),
+            time: name(time),
             channels,
             run,
             length: length.clamp(LENGTHS[0], LENGTHS[1]),
         })
     }
+
+    /// Boundaries of the bands: the slow, the middle and the fast frequencies.
+    #[must_use]
+    pub const fn bands(&self) -> [usize; 4] {
+        [1, 3, self.length / 8, self.length / 2 + 1]
+    }
+
+    /// Features of a window.
+    #[must_use]
+    pub const fn features(&self) -> usize {
+        self.channels * Self::FEATURES
+    }
+}
+
+/// Whether a column is called a recording.
+fn is_series(column: &ColumnProfile) -> bool {
+    SERIES.contains(&plain(&column.name).as_str())
 }
 
 /// Whether a column is called a time and holds times or numbers.
@@ -114,64 +130,57 @@ mod tests {
     use crate::suggestion::Choices;
     use crate::table::TableFormat;
 
-    /// Two phones with two recordings of 100 rows each, of two classes.
-    fn suggested(header: &str, row: impl Fn(usize) -> String) -> Suggestion {
-        let rows: String = (0..400)
-            .map(|at| {
-                let class = ["sit", "walk"][at / 100 % 2];
-                format!(
-                    "{},{class},{},{}.5,{}\n",
-                    at / 200,
-                    row(at),
-                    at * 7 % 31,
-                    at % 13
-                )
-            })
-            .collect();
-        let text = format!("phone,class,{header},x,y\n{rows}");
+    fn proposed(text: &str) -> Option<ProposedWindows> {
         let profile = Profile::new(TableFormat::Csv, text.as_bytes()).unwrap();
-        Suggestion::new(&profile, &Choices::default())
-            .unwrap()
-            .with_windows(&profile)
+        let suggestion = Suggestion::new(&profile, &Choices::default()).unwrap();
+        ProposedWindows::of(&suggestion, &profile)
+    }
+
+    /// Two phones with two recordings of 100 rows each, of two classes, and one more column.
+    fn of_phones(header: &str, cell: impl Fn(usize) -> String) -> Option<ProposedWindows> {
+        let row = |at: usize| {
+            let (phone, class) = (at / 200, ["sit", "walk"][at / 100 % 2]);
+            format!(
+                "{phone},{class},{},{}.5,{}\n",
+                cell(at),
+                at * 7 % 31,
+                at % 13
+            )
+        };
+        let rows: String = (0..400).map(row).collect();
+        proposed(&format!("phone,class,{header},x,y\n{rows}"))
     }
 
     #[test]
-    fn times_and_recordings_say_that_rows_are_readings() {
-        for (header, is_series) in [("time_ms", false), ("t", false), ("Recording ID", true)] {
-            let found = suggested(header, |at| match is_series {
-                true => format!("r{}", at / 100),
-                false => (at % 100 * 20).to_string(),
-            });
-            let recording = found.recording.as_ref().unwrap();
-            assert!(recording.is_sure(), "{header}");
-            assert_eq!((recording.channels, recording.run), (2, 100), "{header}");
-            assert_eq!((recording.length, recording.bands()), (32, [1, 3, 4, 17]));
-            let (_, used) = &found.uses[2];
-            match is_series {
-                true => assert_eq!(*used, Use::Series),
-                false => assert_eq!(*used, Use::Ignored("it is the time of a row".into())),
-            }
+    fn times_and_recordings_are_found_by_their_names() {
+        for header in ["time_ms", "t", "Timestamp"] {
+            let found = of_phones(header, |at| (at % 100 * 20).to_string()).unwrap();
+            assert_eq!((found.channels, found.run), (2, 100), "{header}");
+            assert_eq!((found.length, found.bands()), (32, [1, 3, 4, 17]));
+            assert_eq!(found.features(), 14);
+            assert_eq!((found.time.as_deref(), found.series), (Some(header), None));
         }
+        let found = of_phones("Recording ID", |at| format!("r{}", at / 50)).unwrap();
+        assert_eq!(found.series.as_deref(), Some("Recording ID"));
+        assert_eq!((found.channels, found.run, found.length), (2, 50, 16));
+        // Without either, three numbers.
+        assert_eq!(
+            of_phones("z", |at| (at % 3).to_string()).unwrap().channels,
+            3
+        );
     }
 
     #[test]
-    fn rows_without_a_time_may_be_readings_and_rows_in_no_order_are_none() {
-        let sorted = suggested("z", |at| (at % 3).to_string());
-        let recording = sorted.recording.as_ref().unwrap();
-        assert!(!recording.is_sure());
-        assert_eq!(recording.channels, 3);
-        assert_eq!(sorted.uses[2].1, Use::Number);
-        // Times that go back with each row are no order.
-        let shuffled = suggested("time", |at| (at * 37 % 400).to_string());
-        assert!(!shuffled.recording.unwrap().is_sure());
-        let colours = suggested("colour", |at| ["red", "blue"][at % 2].to_owned());
-        assert_eq!(colours.recording, None);
-        let rows: String = (0..400)
-            .map(|at| format!("{},{}\n", at % 7, at % 2))
-            .collect();
-        let text = format!("time,class\n{rows}");
-        let profile = Profile::new(TableFormat::Csv, text.as_bytes()).unwrap();
-        let found = Suggestion::new(&profile, &Choices::default()).unwrap();
-        assert_eq!(found.with_windows(&profile).recording, None);
+    fn other_tables_have_no_windows() {
+        let colours = of_phones("colour", |at| ["red", "blue"][at % 2].to_owned());
+        assert_eq!(colours, None);
+        let table = |class: fn(usize) -> usize| {
+            let row = |at: usize| format!("{},{}\n", at * 7 % 31, class(at));
+            let rows: String = (0..400).map(row).collect();
+            proposed(&format!("x,class\n{rows}"))
+        };
+        assert_eq!(table(|at| at % 2), None, "in no order");
+        assert_eq!(table(|at| at / 100), None, "sorted by class");
+        assert!(table(|at| at / 100 % 2).is_some(), "each class twice");
     }
 }

@@ -3,8 +3,6 @@
 //! For `smolfed init` and `smolfed data inspect`: it follows from private rows, and whoever holds
 //! them reads it before any run does.
 
-mod recording;
-
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -14,8 +12,6 @@ use super::table::{Columns, Encoding, MAX_NUMERIC_CLASSES, TimePart};
 use super::wording::listed;
 use crate::column::time::Time;
 use crate::spelling::similar;
-
-pub use recording::Recording;
 
 /// Most categories of a column that become features.
 const MAX_CATEGORIES: usize = 30;
@@ -75,8 +71,6 @@ pub enum Use {
     Label,
     /// It names the device.
     Device,
-    /// It names the recording.
-    Series,
     /// A feature.
     Number,
     /// As many features.
@@ -96,7 +90,7 @@ impl Use {
         match self {
             Self::Number | Self::Categories(_) => 1,
             Self::Time(parts) => parts.len(),
-            Self::Label | Self::Device | Self::Series | Self::Unnamed | Self::Ignored(_) => 0,
+            Self::Label | Self::Device | Self::Unnamed | Self::Ignored(_) => 0,
         }
     }
 }
@@ -106,7 +100,6 @@ impl fmt::Display for Use {
         match self {
             Self::Label => f.write_str("label"),
             Self::Device => f.write_str("device"),
-            Self::Series => f.write_str("recording"),
             Self::Number => f.write_str("feature"),
             Self::Categories(categories) => {
                 write!(f, "{} features, a category each", categories.len())
@@ -142,8 +135,6 @@ pub struct Suggestion {
     pub device_is_guessed: bool,
     /// Whether features are missing somewhere.
     pub has_missing: bool,
-    /// How rows become windows ([`Self::with_windows`]).
-    pub recording: Option<Recording>,
 }
 
 /// Why there is no suggestion.
@@ -250,7 +241,7 @@ impl Suggestion {
         let uses_are_read = uses.iter().any(|(name, used)| match used {
             Use::Ignored(_) => !choices.ignore.contains(name),
             Use::Categories(_) | Use::Time(_) => true,
-            Use::Label | Use::Device | Use::Series | Use::Number | Use::Unnamed => false,
+            Use::Label | Use::Device | Use::Number | Use::Unnamed => false,
         });
         let mut used = profile.columns.iter().zip(&uses);
         let has_missing = used.any(|(column, (_, used))| is_feature(used) && column.missing > 0);
@@ -264,7 +255,6 @@ impl Suggestion {
             device_is_guessed: choices.device_column.is_none(),
             uses,
             uses_are_read,
-            recording: None,
         })
     }
 }

@@ -57,10 +57,7 @@ impl ArraysKeys {
 
 impl TableKeys {
     pub(super) fn set(&mut self, format: TableFormat) -> Result<StoredSet, DataConfigError> {
-        let has_uses = self.categories.is_some()
-            || self.times.is_some()
-            || self.ignore.is_some()
-            || self.window.is_some();
+        let has_uses = self.categories.is_some() || self.times.is_some() || self.ignore.is_some();
         if !has_uses && self.categories_are_public.is_some() {
             return Err(DataConfigError::Pair {
                 present: "categories_are_public",

@@ -81,8 +81,6 @@ pub struct ColumnProfile {
     pub is_counter: bool,
     /// Rows whose cell is not that of the row before.
     pub changes: usize,
-    /// Numbers that are less than the one before.
-    pub descents: usize,
     /// Whether a time is not midnight.
     pub has_hours: bool,
     /// The first cell that is no number, in a column that has numbers, too.
@@ -189,7 +187,6 @@ struct Tally {
     /// The cell before.
     cell: Option<String>,
     changes: usize,
-    descents: usize,
     has_hours: bool,
     odd: Option<OddCell>,
     values: HashMap<String, usize>,
@@ -211,7 +208,6 @@ impl Tally {
             is_counter: true,
             cell: None,
             changes: 0,
-            descents: 0,
             has_hours: false,
             odd: None,
             values: HashMap::new(),
@@ -265,7 +261,6 @@ impl Tally {
         self.is_whole &= number.fract() == 0.0;
         let is_next = |last: f32| (last + 1.0).to_bits() == number.to_bits();
         self.is_counter &= self.last.is_none_or(is_next);
-        self.descents += usize::from(self.last.is_some_and(|last| number < last));
         self.last = Some(number);
     }
 
@@ -290,7 +285,6 @@ impl Tally {
             // Two rows that happen to follow each other do not count yet.
             is_counter: is_number && self.is_whole && self.is_counter && self.numbers > 2,
             changes: self.changes,
-            descents: self.descents,
             has_hours: self.has_hours,
             odd: self.odd.filter(|_| self.numbers > 0 && !is_number),
             values: values.into_iter().map(|(value, _)| value).collect(),
@@ -332,8 +326,7 @@ mod tests {
         let cell = odd.odd.as_ref().unwrap();
         assert_eq!((cell.place.as_str(), cell.cell.as_str()), ("line 3", "x"));
         assert_eq!((e.missing, e.distinct), (3, 0));
-        assert_eq!((n.changes, n.descents), (2, 1));
-        assert_eq!((day.changes, index.descents), (1, 0));
+        assert_eq!((n.changes, day.changes), (2, 1));
     }
 
     #[test]

@@ -76,7 +76,6 @@ impl Args {
                     path: path.clone(),
                     reason: Box::new(reason),
                 })?;
-                let suggestion = suggestion.with_windows(&profile);
                 let table = suggested(format, &path, &profile, &suggestion)?;
                 (table, None, Some((profile, suggestion)))
             }
