@@ -1,6 +1,7 @@
 //! `cargo xtask bench-target`: sizes, instructions and modelled cycles of all targets, written to
-//! `docs/targets.md`, between its two marks.
+//! `docs/targets.md`, between marks.
 
+mod builds;
 mod cycles;
 mod tables;
 mod trace;
@@ -40,7 +41,7 @@ const MICROMATH: Variant<'_> = Variant {
     programs: &["bench"],
 };
 
-/// Around the generated part of `docs/targets.md`.
+/// Around the measurements of boards in `docs/targets.md`.
 const BEGIN: &str = "<!-- begin: cargo xtask bench-target -->\n";
 const END: &str = "<!-- end -->\n";
 
@@ -83,17 +84,27 @@ pub fn run() -> Result<(), Box<dyn Error>> {
             cycles,
         });
     }
-    let tables = tables(&boards)?;
+    write(BEGIN, &tables(&boards)?)?;
+    builds()
+}
+
+/// `cargo xtask bench-target builds`: the table of builds alone, in minutes.
+pub fn builds() -> Result<(), Box<dyn Error>> {
+    write(builds::BEGIN, &builds::table()?)
+}
+
+/// Prints tables, and writes them into the page, between a mark and the next end.
+fn write(begin: &str, tables: &str) -> Result<(), Box<dyn Error>> {
     print!("{tables}");
     let path = root().join("docs/targets.md");
     let page = std::fs::read_to_string(&path)?;
     let (before, rest) = page
-        .split_once(BEGIN)
-        .ok_or("docs/targets.md has no begin mark")?;
+        .split_once(begin)
+        .ok_or_else(|| format!("docs/targets.md has no mark {}", begin.trim()))?;
     let (_, after) = rest
         .split_once(END)
         .ok_or("docs/targets.md has no end mark")?;
-    std::fs::write(path, format!("{before}{BEGIN}{tables}{END}{after}"))?;
+    std::fs::write(path, format!("{before}{begin}{tables}{END}{after}"))?;
     Ok(())
 }
 

@@ -7,6 +7,7 @@
 //! cargo xtask qemu BOARD             runs a federation with an emulated board; with
 //!                                    `--smolfed PATH` by an installed command line
 //! cargo xtask bench-target           measures all targets, and writes docs/targets.md
+//! cargo xtask bench-target builds    the flash of builds with fewer or more features alone
 //! cargo xtask cycles BOARD [3]       instructions and modelled cycles of one board, at "s" or 3
 //! cargo xtask backbone train         trains the frozen backbone, and writes its weights
 //! cargo xtask backbone check         whether these weights are those in the repository
@@ -43,7 +44,7 @@ use board::Board;
 use toolchain::{Missing, Variant};
 
 const USAGE: &str = "cargo xtask targets | firmware [TARGET]... | firmware --template-all | \
-                     qemu BOARD [--smolfed PATH] | bench-target | cycles BOARD [3] | \
+                     qemu BOARD [--smolfed PATH] | bench-target [builds] | cycles BOARD [3] | \
                      backbone train|check | backbone data FOLDER | \
                      template FOLDER [NAME=VALUE]... | load [--devices N] | deb | structure | \
                      mutants [K/N]";
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
             Board::named(name).and_then(|board| qemu::run(&board, Some(Path::new(path))))
         }
         ["bench-target"] => bench_target::run(),
+        ["bench-target", "builds"] => bench_target::builds(),
         ["cycles", name] => cycles(name, &Variant::TESTS),
         ["cycles", name, "3"] => cycles(name, &bench_target::FAST),
         ["backbone", "train"] => backbone::train(),

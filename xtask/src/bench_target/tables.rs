@@ -393,7 +393,7 @@ fn times(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
 }
 
 /// 1,234,567
-fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
