@@ -22,6 +22,9 @@ const SETTINGS: &str = "cargo-generate.toml";
 /// The ending of files that are no valid ones before the substitution.
 const ENDING: &str = ".liquid";
 
+/// Placeholders for crates of this repository, with their folders.
+const CRATES: [(&str, &str); 2] = [("smolfed", "core"), ("memory", "firmware-example/memory")];
+
 /// Placeholders with their values, and the files that belong to other choices.
 struct Choices {
     values: BTreeMap<String, String>,
@@ -36,11 +39,15 @@ pub fn run(folder: &str, given: &[&str]) -> Result<(), Box<dyn Error>> {
     make(to, given)
 }
 
-/// Makes a project in a folder that does not exist.
+/// Makes a project in a folder that does not exist. It has the crates of this copy of the
+/// repository, unless others are given.
 pub fn make(to: &Path, given: &[&str]) -> Result<(), Box<dyn Error>> {
+    let crates = CRATES.map(|(name, folder)| format!("{name}=path = {:?}", root().join(folder)));
+    let of_crates = crates.iter().map(String::as_str);
+    let given: Vec<&str> = of_crates.chain(given.iter().copied()).collect();
     let from = root().join("firmware-example/template");
     let settings: Table = fs::read_to_string(from.join(SETTINGS))?.parse()?;
-    let choices = Choices::new(&settings, given)?;
+    let choices = Choices::new(&settings, &given)?;
     choices.copy(&from, "", to)
 }
 

@@ -15,6 +15,7 @@ use smolfed_core::{
     session::{Greeter, Memory, Policy, Session},
     train::Workspace,
 };
+use smolfed_memory as _;
 use zeroize::Zeroizing;
 
 pub mod sensor;

@@ -12,6 +12,7 @@ mod samples;
 mod sensor;
 
 use embassy_executor::Spawner;
+use smolfed_memory as _;
 
 #[embassy_executor::main]
 async fn main(spawner: Spawner) {

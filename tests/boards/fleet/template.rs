@@ -85,10 +85,6 @@ fn build(place: &Place, arithmetic: &str, recipe: &str) -> Option<PathBuf> {
         return None;
     }
     let project = place.path("project");
-    let core = format!(
-        "smolfed=path = {:?}",
-        root.join("core").canonicalize().unwrap()
-    );
     let cargo = |folder: &Path, arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO"));
         // Flags for the host are not meant for the board.
@@ -107,18 +103,15 @@ fn build(place: &Place, arithmetic: &str, recipe: &str) -> Option<PathBuf> {
         format!("arithmetic={arithmetic}"),
     ];
     let folder = project.to_str().expect("UTF-8");
-    let template = [
+    let mut template = vec![
         "xtask",
         "template",
         folder,
-        &core,
         "board=mps2-an386",
         "sensor=windows",
     ];
-    cargo(
-        &root,
-        &[&template[..], &of_name.each_ref().map(String::as_str)].concat(),
-    );
+    template.extend(of_name.iter().map(String::as_str));
+    cargo(&root, &template);
     let sources = project.join("src");
     fs::write(
         sources.join(format!("recipe/windows-{arithmetic}.rs")),

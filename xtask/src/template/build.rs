@@ -72,7 +72,6 @@ fn project(board: &str, sensor: &str, arithmetic: &str) -> Result<PathBuf, Box<d
     with_lock(
         &folder,
         &[
-            &format!("smolfed=path = {:?}", root().join("core")),
             &format!("board={board}"),
             &format!("sensor={sensor}"),
             &format!("arithmetic={arithmetic}"),
