@@ -18,6 +18,7 @@ mod attacks;
 mod availability;
 mod browser;
 mod clock;
+mod commands;
 pub(crate) mod contrast;
 pub(crate) mod device;
 mod eavesdrop;

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use super::CliError;
 use super::session::progress_bar;
+use super::text::quoted;
 use smolfed_data::{DataFolders, Federation};
 use smolfed_engine::config::{Config, Override};
 use smolfed_engine::experiment::Experiment;
@@ -208,8 +209,7 @@ fn print_commands(
         0 => String::new(),
         rest => format!(" --simulated {rest}"),
     };
-    let folder = args.out.display();
-    let first = args.devices.start;
+    let folder = quoted(&args.out.display().to_string());
     let mut commands = String::new();
     for helper in 0..helpers {
         let port = 7100 + helper;
@@ -218,20 +218,6 @@ fn print_commands(
         ));
         simulated.push_str(&format!(" --helper tcp:127.0.0.1:{port}"));
     }
-    let own_samples = format!("--preprocessing {folder}/preprocessing.json --data FILE");
-    // Networks and encoders have no short name.
-    let task = experiment.task();
-    let has_name = task.network().is_none() && experiment.method().properties().uses_labels;
-    let (model, own_samples) = match has_name {
-        true => (
-            format!("--model {task}"),
-            format!("{own_samples} instead of --model"),
-        ),
-        false => (
-            format!("--preprocessing {folder}/preprocessing.json"),
-            "--data FILE".to_owned(),
-        ),
-    };
     let others = match helpers {
         0 => "",
         _ => {
@@ -239,28 +225,56 @@ fn print_commands(
              and delete them here"
         }
     };
-    let file = args.file.as_ref();
-    let file = file.map_or(String::new(), |file| format!("{} ", file.display()));
-    let (what, device) = match args.device.element {
-        true => (
+    let what = match args.device.element {
+        true => {
             "device-K.bin for device K and\ndevice-K.element for its secure element: write the \
-             64 bytes into it, and delete the file",
-            String::new(),
-        ),
-        false => (
-            "device-K.bin for device K",
-            format!(
-                "\n  smolfed device {model} --provision {folder}/device-{first}.bin --ledger \
-                 {folder}/device-{first}.ledger --connect tcp:127.0.0.1:7000\n\nA device with \
-                 samples of its own: {own_samples}."
-            ),
-        ),
+             64 bytes into it, and delete the file"
+        }
+        false => "device-K.bin for device K",
     };
+    let file = args.file.as_ref();
+    let file = file.map_or(String::new(), |file| {
+        format!("{} ", quoted(&file.display().to_string()))
+    });
+    let overrides = args.device.overrides.iter();
+    let settings = overrides.map(|set| format!(" --set {}", quoted(&set.to_string())));
+    let settings: String = settings.collect();
+    let device = device_command(args, experiment);
     writeln!(
         out,
         "{} devices in {folder}: keys.toml is for the coordinator, {what}{others}.\n\n{commands}  \
          smolfed serve {file}--keys {folder}/keys.toml --listen \
-         tcp:0.0.0.0:7000{simulated}{device}",
+         tcp:0.0.0.0:7000{simulated}{settings}{device}",
         args.devices.len(),
+    )
+}
+
+/// The command that starts a device, and what is to be said of it.
+fn device_command(args: &Args, experiment: &Experiment) -> String {
+    if args.device.element {
+        return String::new();
+    }
+    let properties = experiment.method().properties();
+    if properties.arithmetic.feature_format().is_some() {
+        return "\n\nThese devices train in integers, as boards do and `smolfed device` does not: \
+                flash the record of\neach, and its ledger unless the board makes one."
+            .to_owned();
+    }
+    let (folder, first) = (quoted(&args.out.display().to_string()), args.devices.start);
+    let preprocessing = format!("--preprocessing {folder}/preprocessing.json");
+    // Networks and encoders have no short name.
+    let task = experiment.task();
+    let has_name = task.network().is_none() && properties.uses_labels;
+    let (model, own_samples) = match has_name {
+        true => (
+            format!("--model {task}"),
+            format!("{preprocessing} --data FILE instead of --model"),
+        ),
+        false => (preprocessing, "--data FILE".to_owned()),
+    };
+    format!(
+        "\n  smolfed device {model} --provision {folder}/device-{first}.bin --ledger \
+         {folder}/device-{first}.ledger --connect tcp:127.0.0.1:7000\n\nA device with samples of \
+         its own: {own_samples}."
     )
 }

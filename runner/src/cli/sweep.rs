@@ -9,6 +9,7 @@ use indicatif::{HumanDuration, ProgressBar};
 
 use super::CliError;
 use super::session::{agreed, connect, progress_bar, stop_on_ctrl_c};
+use super::text::quoted;
 use smolfed_data::DataFolders;
 use smolfed_engine::config::Override;
 use smolfed_engine::ranks::Communicator;
@@ -259,14 +260,6 @@ fn advance(bar: &ProgressBar) {
 
 /// The command as it was given, without what changes no figure.
 fn command(args: &Args) -> String {
-    let quoted = |text: &str| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+".contains(c);
-        if text.chars().all(is_plain) {
-            text.to_owned()
-        } else {
-            format!("'{text}'")
-        }
-    };
     let mut words = vec![
         "smolfed sweep".to_owned(),
         quoted(&args.file.display().to_string()),

@@ -34,9 +34,37 @@ pub(super) fn aligned(rows: &[Vec<String>]) -> String {
     table.trim_fmt() + "\n"
 }
 
+/// A word of a command line, in quotes where a shell would change it.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shell_reads_quoted_words_as_they_are() {
+        assert_eq!(quoted("privacy.epsilon=.5"), "privacy.epsilon=.5");
+        for word in [
+            "",
+            "a b",
+            "it's",
+            "cohort={ sampling = \"full\" }",
+            "$HOME",
+            "'",
+        ] {
+            let call = format!("printf %s {}", quoted(word));
+            let output = std::process::Command::new("sh")
+                .args(["-c", &call])
+                .output();
+            assert_eq!(output.unwrap().stdout, word.as_bytes(), "{call}");
+        }
+    }
 
     #[test]
     fn numbers_stand_right_and_words_left() {

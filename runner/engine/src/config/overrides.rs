@@ -1,5 +1,6 @@
 //! `--set key=value`: any key of an experiment by its dotted name.
 
+use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
 use toml::{Table, Value};
@@ -115,6 +116,22 @@ impl FromStr for Override {
     }
 }
 
+/// As `--set` takes it, with the quotes of TOML only where text would be read as another value.
+impl Display for Override {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { key, value } = self;
+        let Some(value) = value else {
+            return write!(f, "{key}=");
+        };
+        let plain = value.as_str().map(|text| format!("{key}={text}"));
+        let is_read = |plain: &String| plain.parse::<Self>().is_ok_and(|read| read == *self);
+        match plain.filter(is_read) {
+            Some(plain) => f.write_str(&plain),
+            None => write!(f, "{key}={value}"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,6 +156,23 @@ mod tests {
         assert_eq!(value("privacy.epsilon=-5."), Value::Float(-5.0));
         assert_eq!(value("data.path=."), Value::String(".".into()));
         assert_eq!(value("name=a.5"), Value::String("a.5".into()));
+    }
+
+    #[test]
+    fn what_is_displayed_is_read_again() {
+        for text in [
+            "rounds=3",
+            "privacy.epsilon=0.5",
+            "method=dp-fed",
+            "data.digits=\"7\"",
+            "data.note=a \" b",
+            "data.note=\" b\"",
+            "cohort={ sampling = \"full\" }",
+            "privacy.noise_std=",
+        ] {
+            assert_eq!(set(text).to_string(), text);
+        }
+        assert_eq!(set("method=\"dp-fed\"").to_string(), "method=dp-fed");
     }
 
     #[test]

@@ -1,0 +1,79 @@
+//! The commands that `smolfed provision` prints.
+
+use std::process::{Command, Stdio};
+
+use super::device::Device;
+use super::part_of;
+use crate::program::{Outcome, Place, program};
+
+/// Provisions one device in a folder whose name has a space; returns what was printed.
+fn provision(place: &Place, settings: &[&str]) -> String {
+    let mut command = place.command(program());
+    command.args([
+        "provision",
+        "--devices",
+        "0..1",
+        "--with-data",
+        "--out",
+        "a fleet",
+    ]);
+    let settings = settings.iter().flat_map(|setting| ["--set", setting]);
+    let output = command.args(settings).output().unwrap();
+    Outcome::of(output, "provision").success().stdout
+}
+
+/// The printed command that begins with this, for a shell, at a socket of this place.
+fn printed(place: &Place, stdout: &str, begin: &str, more: &str) -> Command {
+    let line = stdout.lines().find(|line| line.starts_with(begin));
+    let line = line.unwrap_or_else(|| panic!("{stdout}"));
+    let line = line.replace("tcp:0.0.0.0:7000", "unix:fleet.sock");
+    let line = line.replace("tcp:127.0.0.1:7000", "unix:fleet.sock");
+    let mut command = place.command("sh");
+    command.env("SMOLFED", program());
+    command.args([
+        "-c",
+        &format!("smolfed() {{ \"$SMOLFED\" \"$@\"; }}\n{line} {more}"),
+    ]);
+    command
+}
+
+#[test]
+fn the_printed_commands_run_the_experiment_with_its_settings() {
+    let place = Place::new();
+    // A value that a shell would split.
+    let settings = [
+        "rounds=1",
+        "data.devices=3",
+        "cohort = { sampling = \"full\" }",
+    ];
+    let stdout = provision(&place, &settings);
+    let mut device = printed(&place, &stdout, "  smolfed device", "--once");
+    device.stdout(Stdio::null()).stderr(Stdio::null());
+    let _device = Device(device.spawn().unwrap());
+    let mut serve = printed(
+        &place,
+        &stdout,
+        "  smolfed serve",
+        "--out served --timeout 20s --json",
+    );
+    Outcome::of(serve.output().unwrap(), "serve").success();
+    assert_eq!(part_of(&place, "served", 0), (vec![0], vec![]));
+    let config = std::fs::read_to_string(place.path("served/config.toml")).unwrap();
+    assert!(config.contains("rounds = 1\n"), "{config}");
+    assert!(config.contains("sampling = \"full\"\n"), "{config}");
+}
+
+#[test]
+fn no_command_is_printed_for_a_process_that_cannot_train_in_integers() {
+    let place = Place::new();
+    let stdout = provision(&place, &["simulation.arithmetic=integer"]);
+    assert!(!stdout.contains("  smolfed device"), "{stdout}");
+    assert!(
+        stdout.contains("These devices train in integers"),
+        "{stdout}"
+    );
+    assert!(
+        stdout.contains(" --set simulation.arithmetic=integer\n"),
+        "{stdout}"
+    );
+}
