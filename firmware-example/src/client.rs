@@ -366,10 +366,9 @@ fn local_data<'a, S: Sense, const D: usize>(
     let has_recipe = !record.samples.recipe().is_empty();
     // Without a recipe there is nothing to compare.
     if has_recipe && (S::RECIPE.is_none() || record.samples.recipe() != recipe) {
-        return Err(Refused::Samples);
+        return Err(Refused::Recipe);
     }
-    let data = LocalData::new::<S>(&record.samples, has_recipe, windows, classes);
-    let data = data.ok_or(Refused::Samples)?;
+    let data = LocalData::new::<S>(&record.samples, has_recipe, windows, classes)?;
     Ok((data, S::new(classes, record.identity.device)))
 }
 

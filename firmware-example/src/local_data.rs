@@ -8,6 +8,7 @@ use smolfed_core::{
 
 use crate::{
     number::number,
+    refused::Refused,
     sensor::{OfStored, Reading, Sense, Windows},
 };
 
@@ -28,48 +29,60 @@ pub enum LocalData<'a, const D: usize, T = f32> {
 }
 
 impl<'a, const D: usize, T: Reading> LocalData<'a, D, T> {
-    /// The record's samples or their features, or windows where it has none; `None` if the samples
-    /// do not fit the model. Samples are raw if the record names a recipe, or if the features of
-    /// the sensor have no recipe.
+    /// The record's samples or their features, or windows where it has none. Samples are raw if the
+    /// record names a recipe, or if the features of the sensor have no recipe.
+    ///
+    /// # Errors
+    /// [`Refused`] if the samples do not fit the model or the memory.
     pub fn new<S: Sense<Value = T>>(
         stored: &Stored<'a>,
         has_recipe: bool,
         windows: &'a mut Windows<D, WINDOWS, T>,
         classes: u16,
-    ) -> Option<Self> {
+    ) -> Result<Self, Refused> {
         if stored.is_empty() {
-            return Some(Self::Measured(windows));
+            return Ok(Self::Measured(windows));
         }
-        if let Some(of_stored) = S::OF_STORED
-            && has_recipe == S::RECIPE.is_some()
-        {
-            return Self::computed(stored, windows, of_stored);
+        let samples = stored.in_place().map_err(|_| Refused::Samples)?;
+        let of_stored = S::OF_STORED.filter(|_| has_recipe == S::RECIPE.is_some());
+        let (is_fit, room) = match of_stored {
+            Some(_) => (true, WINDOWS),
+            None => (stored.feature_count() == D, MAX_SAMPLES),
+        };
+        if !is_fit {
+            return Err(Refused::Samples);
         }
-        if stored.feature_count() != D || stored.len() > MAX_SAMPLES {
-            return None;
+        if stored.len() > room {
+            return Err(Refused::TooMany);
         }
-        let samples = stored.in_place().ok()?;
-        let has_classes = (0..samples.len()).all(|index| samples.target(index) < classes);
-        has_classes.then_some(Self::Stored(samples))
+        if (0..samples.len()).any(|index| samples.target(index) >= classes) {
+            return Err(Refused::Class);
+        }
+        match of_stored {
+            Some(of_stored) => Self::computed(samples, windows, of_stored),
+            None => Ok(Self::Stored(samples)),
+        }
     }
 
-    /// Features of all samples, if there are windows for them.
+    /// Features of all samples.
     fn computed(
-        stored: &Stored<'a>,
+        samples: StoredSamples<'a, u16>,
         windows: &'a mut Windows<D, WINDOWS, T>,
         of_stored: OfStored<T>,
-    ) -> Option<Self> {
-        let samples = stored.in_place().ok()?;
+    ) -> Result<Self, Refused> {
         for index in 0..samples.len() {
             let class = samples.target(index);
             let kept = windows.keep(|features| {
                 of_stored(&samples, index, features)?;
                 Some(class)
             });
-            kept.ok()?;
+            kept.map_err(|_| Refused::Samples)?;
         }
         // A sample of another length was not kept.
-        (windows.samples().len() == samples.len()).then_some(Self::Computed(windows))
+        match windows.samples().len() == samples.len() {
+            true => Ok(Self::Computed(windows)),
+            false => Err(Refused::Samples),
+        }
     }
 
     /// Lets the sensor measure, if its windows are what is trained on.

@@ -16,8 +16,15 @@ pub enum Refused {
     /// The record insists on noise of the device's own or hides its number, and this firmware was
     /// built without.
     Build,
-    /// The samples of the record are for another model, or for other features.
+    /// The samples of the record have another number of features, or values to predict instead of
+    /// classes.
     Samples,
+    /// The record is for other features than this firmware computes.
+    Recipe,
+    /// The record has more samples than this firmware has room for.
+    TooMany,
+    /// A sample of the record has a class that the model does not have.
+    Class,
     /// The start cannot be counted.
     Starts,
     /// The model is too large for the protocol.
@@ -43,7 +50,14 @@ impl Refused {
             Self::Ledger => c"refused: there is no valid ledger",
             Self::Element => c"refused: the secure element did not answer, or has other secrets",
             Self::Build => c"refused: noise or a pseudonym, which this firmware does not have",
-            Self::Samples => c"refused: samples for another model, or for other features",
+            Self::Samples => c"refused: the record's samples are for another model",
+            Self::Recipe => c"refused: the record is for other features than this firmware's",
+            Self::TooMany => {
+                c"refused: the record has more samples than this firmware has room for"
+            }
+            Self::Class => {
+                c"refused: a sample of the record has a class that the model does not have"
+            }
             Self::Starts => c"refused: the count of starts",
             Self::Model => c"refused: the model is too large for the protocol",
         }

@@ -1,7 +1,7 @@
 //! Four emulated boards of different kinds and 50 simulated devices in one federation; one board on
 //! a serial line.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use super::{Board, CORTEX_M4F, firmware, named};
 use crate::fleet::device::Device;
 use crate::fleet::proxy::Proxy;
 use crate::fleet::{FULL, assert_is_the_simulation, part_of, provision, wait};
-use crate::program::Place;
+use crate::program::{Place, wait_until};
 
 mod backbone;
 mod central;
@@ -26,6 +26,7 @@ mod integers;
 mod masked;
 mod monitor;
 mod networks;
+mod records;
 mod template;
 
 /// An emulated board that ends with the test.
@@ -56,6 +57,24 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// What a board prints that does not take part, until it ends.
+fn refusal(board: &Board, program: &Path, record: &Path, ledger: &Path) -> String {
+    let mut command = emulator(board, program, record, ledger, "null");
+    let qemu = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut board = Running(qemu.expect("QEMU starts"));
+    wait_until(|| board.0.try_wait().expect("QEMU's state").is_some());
+    let mut text = String::new();
+    let (output, errors) = (board.0.stdout.take(), board.0.stderr.take());
+    let mut output = output
+        .expect("QEMU's output")
+        .chain(errors.expect("QEMU's errors"));
+    output.read_to_string(&mut text).expect("text");
+    text
 }
 
 /// What QEMU prints when a serial line of a board becomes a terminal of the host.
