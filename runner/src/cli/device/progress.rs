@@ -85,6 +85,9 @@ impl Watcher for Progress {
             Event::Refused(Phase::Refused(why)) => {
                 let advice = match why {
                     WhyRefused::HANDSHAKE => ": start the device with `--x25519`",
+                    WhyRefused::Shape => {
+                        ": its log names both models, and a process trains in `f32` alone"
+                    }
                     _ => "",
                 };
                 self.print(format!(
