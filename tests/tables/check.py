@@ -184,13 +184,16 @@ def call(*arguments: str | pathlib.Path) -> str:
     return done.stdout
 
 
-def train(smolfed: str, folder: pathlib.Path, epsilon: int, seed: int) -> dict:
-    """The assessment of one run on the test rows."""
+def train(
+    smolfed: str, folder: pathlib.Path, epsilon: int, seed: int, settings: tuple[str, ...] = ()
+) -> dict:
+    """The assessment of one run on the test rows, with settings KEY=VALUE besides."""
     out = folder / f"run-{epsilon}-{seed}"
     call(
         smolfed, "run", folder / "experiment.toml", "--quiet", "--out", out, "--seed", str(seed),
         "--set", f"data.test_path={folder / 'test.csv'}", "--set", "data.test=",
         "--set", f"privacy.epsilon={epsilon}",
+        *(part for setting in settings for part in ("--set", setting)),
     )
     return json.loads((out / "assessment.json").read_text())
 
@@ -223,16 +226,23 @@ def reference(table: Table, data: dict, train: pd.DataFrame, test: pd.DataFrame)
     return float(fitted.score(as_read(test), labels[1]))
 
 
+def describe(
+    smolfed: str, folder: pathlib.Path, table: Table, rows: tuple[pd.DataFrame, pd.DataFrame]
+) -> dict:
+    """Writes the rows and the experiment of `smolfed init`, and returns its [data]."""
+    for name, part in zip(("train", "test"), rows, strict=True):
+        part.to_csv(folder / f"{name}.csv", index=False)
+    device = ("--device-column", table.device) if table.device else ()
+    text = call(smolfed, "init", folder / "train.csv", "--label", table.label, *device)
+    (folder / "experiment.toml").write_text(text)
+    return tomllib.loads(text)["data"]
+
+
 def check(smolfed: str, table: Table) -> Result:
     train_rows, test_rows = split(table)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        train_rows.to_csv(folder / "train.csv", index=False)
-        test_rows.to_csv(folder / "test.csv", index=False)
-        device = ("--device-column", table.device) if table.device else ()
-        text = call(smolfed, "init", folder / "train.csv", "--label", table.label, *device)
-        (folder / "experiment.toml").write_text(text)
-        data = tomllib.loads(text)["data"]
+        data = describe(smolfed, folder, table, (train_rows, test_rows))
         figure = "R2" if data.get("task") == "regression" else "accuracy"
         key = figure.lower()
         runs = {of: [train(smolfed, folder, of, seed) for seed in SEEDS] for of in EPSILONS}
