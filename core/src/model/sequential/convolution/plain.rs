@@ -1,161 +1,293 @@
-//! Convolutions sum by sum, without memory: for boards, and as what other ways are tested against.
+//! Convolutions without memory, some sums side by side: for boards, and as what other ways are
+//! tested against.
+//!
+//! A tile is a few sums in registers. Results, and derivatives by the input, have tiles of `N`
+//! channels at `P` pixels, and gradients have tiles of the weights of `N` filters for `P` channels.
+//! A factor is read once for all its sums. Each sum adds its terms in the order of a sum by itself,
+//! so that the bits do not depend on the tile. Where fewer sums are left than a tile has, the last
+//! of them are computed more than once, or sums are computed that nobody reads.
+
+mod gradient;
 
 use core::ops::Range;
 
 use super::Convolution;
+use crate::lanes::unroll;
 
 impl Convolution {
     #[inline(always)]
-    pub(super) fn plain_forward(
+    pub(super) fn plain_forward<const N: usize, const P: usize>(
         &self,
         weights: &[f32],
         biases: &[f32],
         input: &[f32],
         output: &mut [f32],
     ) {
-        let filters = weights.chunks_exact(self.patch().max(1));
-        for (pixel, results) in output.chunks_exact_mut(self.outputs.max(1)).enumerate() {
-            let Some(at) = self.place(pixel, self.result[1]) else {
-                return;
-            };
-            for ((result, filter), bias) in results.iter_mut().zip(filters.clone()).zip(biases) {
-                *result = self.sum(filter, input, at) + bias;
-            }
-        }
-    }
-
-    /// The sum of a window's entries with the weights of a filter.
-    #[inline(always)]
-    fn sum(&self, filter: &[f32], input: &[f32], at: [usize; 2]) -> f32 {
-        let [rows, columns] = [0, 1].map(|axis| self.inside(at[axis], axis));
-        let mut sum = 0.0;
-        for row in rows {
-            let y = at[0] * self.stride[0] + row - self.padding[0];
-            for column in columns.clone() {
-                let x = at[1] * self.stride[1] + column - self.padding[1];
-                let pixel = input.get((y * self.image[1] + x) * self.inputs..);
-                let pixel = pixel.unwrap_or_default();
-                for (weight, x) in self.weights(filter, row, column).zip(pixel) {
-                    sum += weight * x;
-                }
-            }
-        }
-        sum
-    }
-
-    #[inline(always)]
-    pub(super) fn plain_gradient(&self, input: &[f32], derivatives: &[f32], gradient: &mut [f32]) {
-        let pixels = derivatives.chunks_exact(self.outputs.max(1));
-        let weights = self.outputs * self.patch();
-        let Some((sums, bias_sums)) = gradient.split_at_mut_checked(weights) else {
-            return;
+        let way = Way {
+            source: input,
+            width: self.image[1],
+            channels: self.inputs,
+            weights,
+            kernel_width: self.kernel[1],
+            from_sum_to_sum: self.patch(),
+            from_channel_to_channel: self.kernel[0] * self.kernel[1],
+            from_place_to_place: [self.kernel[1], 1],
+            apart: 1,
+            view: Self::seen,
         };
-        for (pixel, derivatives) in pixels.enumerate() {
-            let Some(at) = self.place(pixel, self.result[1]) else {
-                return;
-            };
-            for (sum, derivative) in bias_sums.iter_mut().zip(derivatives) {
-                *sum += derivative;
-            }
-            let filters = sums.chunks_exact_mut(self.patch().max(1));
-            for (filter, derivative) in filters.zip(derivatives) {
-                self.add_terms(input, *derivative, at, filter);
-            }
-        }
-    }
-
-    /// Adds the products of a derivative with the entries of its window.
-    #[inline(always)]
-    fn add_terms(&self, input: &[f32], derivative: f32, at: [usize; 2], filter: &mut [f32]) {
-        let [rows, columns] = [0, 1].map(|axis| self.inside(at[axis], axis));
-        let step = (self.kernel[0] * self.kernel[1]).max(1);
-        for row in rows {
-            let y = at[0] * self.stride[0] + row - self.padding[0];
-            for column in columns.clone() {
-                let x = at[1] * self.stride[1] + column - self.padding[1];
-                let pixel = input.get((y * self.image[1] + x) * self.inputs..);
-                let first = row * self.kernel[1] + column;
-                let sums = filter.iter_mut().skip(first).step_by(step);
-                for (sum, x) in sums.zip(pixel.unwrap_or_default()) {
-                    *sum += derivative * x;
-                }
+        self.write_sums::<N, P>(&way, output, self.result, self.outputs);
+        for results in output.chunks_exact_mut(self.outputs.max(1)) {
+            for (result, bias) in results.iter_mut().zip(biases) {
+                *result += bias;
             }
         }
     }
 
     #[inline(always)]
-    pub(super) fn plain_input_derivatives(
+    pub(super) fn plain_input_derivatives<const N: usize, const P: usize>(
         &self,
         weights: &[f32],
         derivatives: &[f32],
         below: &mut [f32],
     ) {
-        let kernel = self.kernel[0] * self.kernel[1];
-        for (pixel, below) in below.chunks_exact_mut(self.inputs.max(1)).enumerate() {
-            let Some(at) = self.place(pixel, self.image[1]) else {
-                return;
-            };
-            for (channel, derivative) in below.iter_mut().enumerate() {
-                let weights = weights.get(channel * kernel..).unwrap_or_default();
-                *derivative = self.input_derivative(weights, derivatives, at);
-            }
-        }
+        let [down, along] = self.stride;
+        let way = Way {
+            source: derivatives,
+            width: self.result[1],
+            channels: self.outputs,
+            weights,
+            kernel_width: self.kernel[1],
+            from_sum_to_sum: self.kernel[0] * self.kernel[1],
+            from_channel_to_channel: self.patch(),
+            from_place_to_place: [(down * self.kernel[1]).wrapping_neg(), along.wrapping_neg()],
+            apart: along.max(1),
+            view: Self::seen_by,
+        };
+        self.write_sums::<N, P>(&way, below, self.image, self.inputs);
     }
 
-    /// The derivative by one entry of a channel; `weights` start with those of that channel.
-    #[inline(always)]
-    fn input_derivative(&self, weights: &[f32], derivatives: &[f32], at: [usize; 2]) -> f32 {
-        let [rows, columns] = [0, 1].map(|axis| self.seen_by(at[axis], axis));
-        let mut sum = 0.0;
-        for y in rows {
-            let row = at[0] + self.padding[0] - y * self.stride[0];
-            for x in columns.clone() {
-                let column = at[1] + self.padding[1] - x * self.stride[1];
-                let first = row * self.kernel[1] + column;
-                let weights = weights.iter().skip(first).step_by(self.patch().max(1));
-                let pixel = derivatives.get((y * self.result[1] + x) * self.outputs..);
-                let pixel = pixel.unwrap_or_default().iter().take(self.outputs);
-                for (weight, derivative) in weights.zip(pixel) {
-                    sum += weight * derivative;
+    /// Writes the sums of all pixels of an image of these sides and channels.
+    ///
+    /// Not inlined: both ways share it.
+    #[inline(never)]
+    fn write_sums<const N: usize, const P: usize>(
+        &self,
+        way: &Way<'_>,
+        image: &mut [f32],
+        [height, width]: [usize; 2],
+        channels: usize,
+    ) {
+        const { assert!(P == 1 || P == 2, "one pixel or a pair") };
+        let view = |x: usize| (way.view)(self, x, 1);
+        let is_pair =
+            |x: usize, next: usize| P == 2 && next < width && view(x).is_like(&view(next));
+        let rows = image.chunks_exact_mut((width * channels).max(1));
+        for (y, row) in rows.enumerate().take(height) {
+            let rows = (way.view)(self, y, 0);
+            for x in 0..width {
+                // Pixels side by side see other places of the kernel, unless they are a stride
+                // apart.
+                let is_second = x / way.apart % 2 == 1;
+                if is_second && is_pair(x - way.apart, x) {
+                    continue;
+                }
+                let next = x + way.apart;
+                let next = if !is_second && is_pair(x, next) {
+                    next
+                } else {
+                    x
+                };
+                let columns = [x, next].map(view);
+                for first in (0..channels).step_by(N) {
+                    let tile = first..channels.min(first + N);
+                    let sums = way.sums::<N, P>(&rows, &columns, tile.clone());
+                    for (sums, x) in sums.iter().zip([x, next]) {
+                        let pixel = row.get_mut(x * channels..).unwrap_or_default();
+                        let written = pixel.get_mut(tile.clone()).unwrap_or_default();
+                        for (written, sum) in written.iter_mut().zip(sums) {
+                            *written = *sum;
+                        }
+                    }
                 }
             }
         }
-        sum
     }
 
-    /// The weights of a filter at one place of the kernel, channel by channel.
+    /// The entries of the input that a result is summed from, along an axis.
     #[inline(always)]
-    fn weights<'a>(
-        &self,
-        filter: &'a [f32],
-        row: usize,
-        column: usize,
-    ) -> impl Iterator<Item = &'a f32> {
-        let step = (self.kernel[0] * self.kernel[1]).max(1);
-        let first = row * self.kernel[1] + column;
-        filter.iter().skip(first).step_by(step)
-    }
-
-    /// Row and column of a pixel.
-    #[inline(always)]
-    fn place(&self, pixel: usize, width: usize) -> Option<[usize; 2]> {
-        Some([pixel.checked_div(width)?, pixel.checked_rem(width)?])
-    }
-
-    /// What of the kernel's places along an axis see the input in this window.
-    #[inline(always)]
-    fn inside(&self, window: usize, axis: usize) -> Range<usize> {
+    fn seen(&self, window: usize, axis: usize) -> View {
         let (start, padding) = (window * self.stride[axis], self.padding[axis]);
         let end = (self.image[axis] + padding).saturating_sub(start);
-        padding.saturating_sub(start)..end.min(self.kernel[axis])
+        let place = padding.saturating_sub(start);
+        let count = end.min(self.kernel[axis]).saturating_sub(place);
+        View {
+            first: start + place - padding,
+            count,
+            place,
+        }
     }
 
     /// The results along an axis whose windows hold this place of the input.
     #[inline(always)]
-    fn seen_by(&self, at: usize, axis: usize) -> Range<usize> {
+    fn seen_by(&self, at: usize, axis: usize) -> View {
         let (kernel, stride) = (self.kernel[axis], self.stride[axis].max(1));
         let at = at + self.padding[axis];
         let first = (at + 1).saturating_sub(kernel).div_ceil(stride);
-        first..(at / stride + 1).min(self.result[axis])
+        let end = (at / stride + 1).min(self.result[axis]);
+        View {
+            first,
+            count: end.saturating_sub(first),
+            place: at.saturating_sub(first * stride),
+        }
     }
+}
+
+/// What a sum reads along an axis.
+struct View {
+    /// The first pixel.
+    first: usize,
+    /// How many.
+    count: usize,
+    /// The place of the kernel by which the first one is multiplied.
+    place: usize,
+}
+
+impl View {
+    /// Whether a sum reads as many pixels, by the same places of the kernel.
+    #[inline(always)]
+    const fn is_like(&self, other: &Self) -> bool {
+        self.count == other.count && self.place == other.place
+    }
+}
+
+/// From the input to results, or from the derivatives by results to those by the input. Distances
+/// are in entries, and a step back wraps around.
+struct Way<'a> {
+    /// An image.
+    source: &'a [f32],
+    width: usize,
+    channels: usize,
+    weights: &'a [f32],
+    kernel_width: usize,
+    /// Between the weights of two channels of the sums.
+    from_sum_to_sum: usize,
+    /// Between the weights of two channels of the source.
+    from_channel_to_channel: usize,
+    /// Between the weights of two rows, and of two columns, of the source.
+    from_place_to_place: [usize; 2],
+    /// Between two pixels of the sums that see the same places of the kernel.
+    apart: usize,
+    /// What a sum reads of the source.
+    view: fn(&Convolution, usize, usize) -> View,
+}
+
+impl Way<'_> {
+    /// The sums of a tile's channels at one pixel or two, whose views differ in their columns.
+    #[inline(always)]
+    fn sums<const N: usize, const P: usize>(
+        &self,
+        rows: &View,
+        columns: &[View; 2],
+        channels: Range<usize>,
+    ) -> [[f32; N]; P] {
+        let weights = from(self.weights, channels.start * self.from_sum_to_sum);
+        let place = rows.place * self.kernel_width + columns[0].place;
+        let mut sums = [[0.0; N]; P];
+        for row in 0..rows.count {
+            let y = rows.first + row;
+            let mut lines: [&[f32]; P] = [&[]; P];
+            for (line, columns) in lines.iter_mut().zip(columns) {
+                let pixel = y * self.width + columns.first;
+                *line = from(self.source, pixel * self.channels);
+            }
+            let first = place.wrapping_add(row.wrapping_mul(self.from_place_to_place[0]));
+            let weights = Weights {
+                from_first: weights,
+                sums: channels.len(),
+                first,
+            };
+            self.add_products(&mut sums, &weights, &lines, columns[0].count);
+        }
+        sums
+    }
+
+    /// Adds to each sum the products of the entries of some pixels with its weights.
+    ///
+    /// Not inlined: all registers are for the loop over channels.
+    #[inline(never)]
+    fn add_products<const N: usize, const P: usize>(
+        &self,
+        sums: &mut [[f32; N]; P],
+        weights: &Weights<'_>,
+        lines: &[&[f32]; P],
+        pixels: usize,
+    ) {
+        let last = weights.sums.min(N).saturating_sub(1);
+        // All as long as the last one, so that one bounds check is enough for a tile.
+        let length = from(weights.from_first, last * self.from_sum_to_sum).len();
+        let mut rows: [&[f32]; N] = [&[]; N];
+        let mut images = *lines;
+        unroll!(n < N, {
+            let start = n.min(last) * self.from_sum_to_sum;
+            let Some(row) = from(weights.from_first, start).get(..length) else {
+                return;
+            };
+            rows[n] = row;
+        });
+        unroll!(p < P, {
+            let Some(line) = lines[p].get(..pixels * self.channels) else {
+                return;
+            };
+            images[p] = line;
+        });
+        let mut totals = *sums;
+        let (mut first, mut pixel) = (weights.first, 0);
+        for _ in 0..pixels {
+            let mut kernels: [&[f32]; N] = [&[]; N];
+            unroll!(n < N, {
+                kernels[n] = from(rows[n], first);
+            });
+            let mut entries: [&[f32]; P] = [&[]; P];
+            unroll!(p < P, {
+                let Some(pixel) = images[p].get(pixel..pixel + self.channels) else {
+                    return;
+                };
+                entries[p] = pixel;
+            });
+            let mut at = 0;
+            for channel in 0..self.channels {
+                unroll!(n < N, {
+                    let Some(weight) = kernels[n].get(at) else {
+                        return;
+                    };
+                    unroll!(p < P, {
+                        let Some(entry) = entries[p].get(channel) else {
+                            return;
+                        };
+                        totals[p][n] += weight * entry;
+                    });
+                });
+                at += self.from_channel_to_channel;
+            }
+            first = first.wrapping_add(self.from_place_to_place[1]);
+            pixel += self.channels;
+        }
+        *sums = totals;
+    }
+}
+
+/// The weights of a tile.
+struct Weights<'a> {
+    /// All from the first channel of its sums on.
+    from_first: &'a [f32],
+    /// How many channels there are.
+    sums: usize,
+    /// Where that of the first entry is.
+    first: usize,
+}
+
+/// The entries from `start`.
+#[inline(always)]
+fn from(v: &[f32], start: usize) -> &[f32] {
+    v.get(start..).unwrap_or_default()
 }
