@@ -39,6 +39,8 @@ mod device;
 #[cfg(feature = "async")]
 mod drive;
 mod exchange;
+#[cfg(feature = "reports")]
+mod experiment;
 mod greeter;
 mod last_round;
 mod line;
@@ -67,6 +69,8 @@ pub use conversation::REPETITIONS;
 pub use device::SessionError;
 #[cfg(feature = "async")]
 pub use drive::LinkLost;
+#[cfg(feature = "reports")]
+pub use experiment::Experiment;
 pub use greeter::Greeter;
 #[cfg(feature = "x25519")]
 pub use greeter::X25519;
@@ -179,6 +183,8 @@ where
             model_round: 0,
             has_model: false,
             last: None,
+            #[cfg(feature = "reports")]
+            experiment: None,
         };
         Ok(Self {
             line: Line::new(),
@@ -239,6 +245,14 @@ where
     /// Where the session stands.
     pub const fn phase(&self) -> Phase {
         self.conversation.phase
+    }
+
+    /// The model or the recipe of the experiment, if the coordinator refused the device because it
+    /// has another one: [`Phase::Refused`].
+    #[cfg(feature = "reports")]
+    pub fn experiment(&self) -> Option<&Experiment> {
+        let is_refused = matches!(self.phase(), Phase::Refused(_));
+        self.conversation.experiment.as_ref().filter(|_| is_refused)
     }
 
     /// How the last round went that the device trained in or declined; none before the first one.

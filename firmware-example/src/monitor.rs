@@ -9,7 +9,7 @@ use semihosting::println;
 use smolfed_core::{
     personal::store::{PersonalStore, StoreError, flash::FlashStore},
     predict::Predictor,
-    session::{Outcome, Trainable},
+    session::{Outcome, Phase, Trainable},
 };
 
 use crate::{
@@ -26,6 +26,8 @@ pub struct Monitor<S, G, const D: usize, const C: usize> {
     is_saved: bool,
     /// The round that was reported.
     reported: Option<u32>,
+    /// Whether a refusal was reported.
+    is_refused: bool,
 }
 
 impl<S: Sense<Value = f32>, G: NorFlash, const D: usize, const C: usize> Monitor<S, G, D, C> {
@@ -40,6 +42,7 @@ impl<S: Sense<Value = f32>, G: NorFlash, const D: usize, const C: usize> Monitor
             windows: 0,
             is_saved: false,
             reported: None,
+            is_refused: false,
         })
     }
 
@@ -64,6 +67,28 @@ impl<S: Sense<Value = f32>, G: NorFlash, const D: usize, const C: usize> Monitor
             "window {number}: class {class}, {percent} % ({bits:08x}), model of round {round}"
         );
         Some(())
+    }
+
+    /// Prints why the coordinator refuses the device, once.
+    fn report_refusal<M: Trainable, F, K>(&mut self, device: &Device<'_, M, F, K>)
+    where
+        F: NorFlash,
+        K: PersonalStore,
+    {
+        let before = self.is_refused;
+        let Phase::Refused(why) = device.phase() else {
+            self.is_refused = false;
+            return;
+        };
+        self.is_refused = true;
+        if before {
+            return;
+        }
+        println!("refused by the coordinator: {why}");
+        #[cfg(feature = "reports")]
+        if let Some(experiment) = device.experiment() {
+            println!("  the experiment has: {experiment}");
+        }
     }
 
     /// Prints how the last round went, once.
@@ -127,6 +152,7 @@ where
     }
 
     fn idle(&mut self, device: &Device<'_, M, F, K>) {
+        self.report_refusal(device);
         self.report(device);
         self.classify(device);
     }

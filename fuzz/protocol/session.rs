@@ -16,7 +16,9 @@ use smolfed_core::wire::frame::Frame;
 use smolfed_core::wire::greeting::{Greeting, Hello, Welcome, greeting};
 use smolfed_core::wire::keys::{Chain, ChainKey};
 use smolfed_core::wire::link::{CoordinatorEnd, Link};
-use smolfed_core::wire::message::{MODEL_CHUNK, Message, PackedInvitation, Values, WhyRefused};
+use smolfed_core::wire::message::{
+    MODEL_CHUNK, Message, PackedInvitation, Refused, Values, WhyRefused,
+};
 use smolfed_core::wire::{Direction, FRAME_BYTES, VERSION};
 
 use super::{Action, KEY, Script, invitation, raw, stream};
@@ -207,7 +209,13 @@ impl Coordinator {
             }
             2 => self.seal(self.round, &Message::WantUpdate(choice.into())),
             3 => self.seal(self.round, &Message::Done),
-            4 if choice == 77 => self.seal(0, &Message::Refused(WhyRefused::Ledger)),
+            4 if choice == 77 => self.seal(
+                0,
+                &Message::Refused(Refused {
+                    reason: WhyRefused::Ledger,
+                    experiment: &[],
+                }),
+            ),
             4 => self.seal(0, &Message::Wait),
             _ => {
                 self.round = self.round.saturating_add(u32::from(choice % 3));

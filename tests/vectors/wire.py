@@ -413,6 +413,8 @@ cases = [
     ("abort", TO_DEVICE, frame(TO_DEVICE, 24, b"\2", 8, 6)),
     ("wait", TO_DEVICE, frame(TO_DEVICE, 25, b"", 0, 7)),
     ("refused", TO_DEVICE, frame(TO_DEVICE, 26, b"\4", 0, 8)),
+    ("refused, model", TO_DEVICE, frame(TO_DEVICE, 26, b"\2" + NETWORK, 0, 9)),
+    ("refused, recipe", TO_DEVICE, frame(TO_DEVICE, 26, b"\6" + GRADIENTS, 0, 10)),
 ]
 
 if __name__ == "__main__":

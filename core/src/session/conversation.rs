@@ -1,5 +1,7 @@
 //! The protocol's states, and the answer to each frame.
 
+#[cfg(feature = "reports")]
+use super::experiment::Experiment;
 use super::{
     device::Device,
     greeter::Greeter,
@@ -21,8 +23,8 @@ use crate::{
         keys::{Chain, Nonce, SessionKey, ledger_fingerprint},
         link::{DeviceEnd, Link, read},
         message::{
-            Decline, Invitation, InvitationBytes, MODEL_CHUNK, Message, Ready, Values, WhyRefused,
-            model_chunks,
+            Decline, Invitation, InvitationBytes, MODEL_CHUNK, Message, Ready, Refused, Values,
+            WhyRefused, model_chunks,
         },
         refusal::{Refusal, Refusals},
     },
@@ -48,6 +50,9 @@ pub(super) struct Conversation<'a, M: Trainable, F, R, K, V> {
     pub(super) has_model: bool,
     /// How the last round went.
     pub(super) last: Option<LastRound>,
+    /// The model or the recipe of the experiment that refused this device.
+    #[cfg(feature = "reports")]
+    pub(super) experiment: Option<Experiment>,
 }
 
 /// What to send next, once the frame that led to it is no longer needed: it takes the same memory.
@@ -190,7 +195,10 @@ where
         match welcome.offer {
             Ok(VERSION) => Ok(self.open(session.cipher())),
             Ok(_) => Err(Refusal::Version),
-            Err(_) => Ok(self.refused(WhyRefused::Version)),
+            Err(_) => Ok(self.refused(&Refused {
+                reason: WhyRefused::Version,
+                experiment: &[],
+            })),
         }
     }
 
@@ -216,9 +224,13 @@ where
     }
 
     /// The coordinator does not work with this device.
-    fn refused(&mut self, reason: WhyRefused) -> Answer {
+    fn refused(&mut self, refused: &Refused<'_>) -> Answer {
         self.link = None;
-        self.phase = Phase::Refused(reason);
+        self.phase = Phase::Refused(refused.reason);
+        #[cfg(feature = "reports")]
+        {
+            self.experiment = Experiment::of(refused);
+        }
         Answer::Nothing
     }
 
@@ -237,7 +249,7 @@ where
         };
         match message {
             // In the answer to Ready only.
-            Message::Refused(reason) if was_ready => return Ok(self.refused(*reason)),
+            Message::Refused(refused) if was_ready => return Ok(self.refused(refused)),
             Message::Invitation(invitation) => return self.invited(number, *invitation),
             Message::Wait => return Ok(Answer::Nothing),
             _ => {}

@@ -31,7 +31,7 @@ use crate::{
         link::{CoordinatorEnd, Link, read},
         message::{
             Abort, Decline, Invitation, MODEL_CHUNK, Message, ModelShape, PackedInvitation,
-            Request, UPDATE_CHUNK_BYTES, UpdatePart, Values, WhyRefused,
+            Refused, Request, UPDATE_CHUNK_BYTES, UpdatePart, Values, WhyRefused,
         },
         pack,
         refusal::Refusal,
@@ -55,6 +55,7 @@ mod network;
 mod personal;
 mod pieces;
 mod predict;
+mod refused;
 mod resumption;
 mod samples;
 mod saved_model;
@@ -751,53 +752,6 @@ fn waiting_is_bounded_and_a_call_begins_anew() {
     board.receive(call.as_slice());
     assert_eq!(board.phase(), Phase::Greeting);
     assert!(!board.outgoing().is_empty());
-}
-
-#[test]
-fn a_refused_device_is_silent() {
-    let mut board = board(policy(), ledger(), 0);
-    board.timeout();
-    board.sent();
-    let versions = Versions {
-        lowest: 2,
-        highest: 3,
-    };
-    let answer = |session| {
-        let welcome = Welcome::new(&session, [9; 16], Err(versions));
-        Greeting::Welcome(welcome).encoded()
-    };
-    let forged = answer(chain().session(42, &[0; 16], &[9; 16]));
-    board.receive(forged.as_slice());
-    assert_eq!(board.phase(), Phase::Greeting, "of another session");
-    let refusal = answer(chain().session(42, &board.conversation.nonce, &[9; 16]));
-    board.receive(refusal.as_slice());
-    assert_eq!(board.phase(), Phase::Refused(WhyRefused::Version));
-}
-
-/// The other reasons are part of the session, in the answer to Ready and only there.
-#[test]
-fn a_reason_for_a_refusal_is_no_part_of_the_greeting() {
-    for (is_late, phase) in [
-        (false, Phase::Refused(WhyRefused::Ledger)),
-        (true, Phase::Idle),
-    ] {
-        let mut board = board(policy(), ledger(), 0);
-        board.timeout();
-        board.sent();
-        let session = chain().session(42, &board.conversation.nonce, &[9; 16]);
-        let welcome = Welcome::new(&session, [9; 16], Ok(crate::wire::VERSION));
-        board.receive(Greeting::Welcome(welcome).encoded().as_slice());
-        assert_eq!(board.phase(), Phase::Ready);
-        board.sent();
-        let mut link = Link::<CoordinatorEnd>::new(session.cipher());
-        if is_late {
-            board.receive(link.seal(0, &Message::Wait).as_slice());
-        }
-        let refused = Message::Refused(WhyRefused::Ledger);
-        board.receive(link.seal(0, &refused).as_slice());
-        assert_eq!(board.phase(), phase);
-        assert_eq!(board.refusals().total(), u32::from(is_late));
-    }
 }
 
 /// Each session in which it takes part has another chain key, and a coordinator that knew an older

@@ -8,12 +8,12 @@ use crate::pack;
 mod chunks;
 mod invitation;
 mod reasons;
+mod shape;
 
 pub use chunks::{MODEL_CHUNK, UPDATE_CHUNK_BYTES, UpdatePart, model_chunks, update_chunks};
-pub use invitation::{
-    Invitation, InvitationBytes, ModelShape, NetworkId, PackedInvitation, Request,
-};
+pub use invitation::{Invitation, InvitationBytes, PackedInvitation, Request};
 pub use reasons::{Abort, Decline, WhyRefused};
+pub use shape::{MAX_SHAPE_BYTES, ModelShape, NetworkId};
 
 /// The session stands: what the device is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,21 @@ pub struct Ready<'a> {
     /// written; empty if it computes none.
     pub recipe: &'a [u8],
 }
+
+/// The coordinator does not work with a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused<'a> {
+    /// Why.
+    pub reason: WhyRefused,
+    /// The experiment's own, where it differs from the device's: with [`WhyRefused::Shape`] its
+    /// [`ModelShape`], written, and with [`WhyRefused::RECIPE`] its
+    /// [`Recipe`](crate::recipe::Recipe), written, or [`NO_RECIPE`]. Empty otherwise. A device that
+    /// does not look at it takes any bytes.
+    pub experiment: &'a [u8],
+}
+
+/// In the place of the recipe of an experiment that has none: no kind of recipe has this number.
+pub const NO_RECIPE: &[u8] = &[0];
 
 /// A part of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +149,7 @@ pub enum Message<'a> {
     Wait,
     /// To the device, the answer to [`Message::Ready`]: the coordinator knows the device and will
     /// not work with it. Trying again is of no use.
-    Refused(WhyRefused),
+    Refused(Refused<'a>),
 }
 
 /// Parameters in a [`Message::ModelChunk`].
@@ -256,7 +271,10 @@ impl<'a> Message<'a> {
             kind::DONE => Self::Done,
             kind::ABORT => Self::Abort(Abort::from_code(reader.u8()?)),
             kind::WAIT => Self::Wait,
-            kind::REFUSED => Self::Refused(WhyRefused::from_code(reader.u8()?)),
+            kind::REFUSED => Self::Refused(Refused {
+                reason: WhyRefused::from_code(reader.u8()?),
+                experiment: reader.rest(),
+            }),
             _ => return None,
         };
         reader.end()?;
@@ -268,7 +286,7 @@ impl<'a> Message<'a> {
         let message = match kind {
             kind::READY => Self::Ready(Ready {
                 ledger: reader.array()?,
-                shape: ModelShape::read(reader)?,
+                shape: ModelShape::take(reader)?,
                 needs_local_noise: flag(reader.u8()?)?,
                 recipe: reader.rest(),
             }),
@@ -311,7 +329,7 @@ impl<'a> Message<'a> {
                 writer.put(&ready.ledger);
                 ready
                     .shape
-                    .write(writer)
+                    .put(writer)
                     .u8(u8::from(ready.needs_local_noise))
                     .put(ready.recipe);
             }
@@ -335,8 +353,8 @@ impl<'a> Message<'a> {
     fn write_by_coordinator(&self, writer: &mut Writer<'_>) -> Option<()> {
         match self {
             Self::Done | Self::Wait => {}
-            Self::Refused(reason) => {
-                writer.u8(reason.code());
+            Self::Refused(refused) => {
+                writer.u8(refused.reason.code()).put(refused.experiment);
             }
             Self::Invitation(invitation) => {
                 writer.put(invitation.as_slice());

@@ -16,7 +16,9 @@ use smolfed_core::wire::frame::{Encoded, Sealed};
 use smolfed_core::wire::greeting::{Greeting, Hello, Versions, Welcome};
 use smolfed_core::wire::keys::{Chain as _, ChainKey, Nonce, Pseudonym};
 use smolfed_core::wire::link::{CoordinatorEnd, Link, read};
-use smolfed_core::wire::message::{Message, ModelShape, Ready, WhyRefused};
+use smolfed_core::wire::message::{
+    MAX_SHAPE_BYTES, Message, ModelShape, NO_RECIPE, Ready, Refused, WhyRefused,
+};
 use smolfed_core::wire::refusal::{Refusal, Refusals};
 
 use super::chains::{Chain, Found, Renamed, SearchLimit};
@@ -61,7 +63,8 @@ impl Terms {
         let device = Recipe::read(recipe);
         let device = device.map_or_else(|| "of another version".into(), |x| x.to_string());
         let experiment = self.recipe.map_or_else(|| "none".into(), |x| x.to_string());
-        Err(Unwanted::both(WhyRefused::RECIPE, &device, &experiment))
+        let unwanted = Unwanted::both(WhyRefused::RECIPE, &device, &experiment);
+        Err(unwanted.with(own.unwrap_or(NO_RECIPE)))
     }
 }
 
@@ -74,20 +77,35 @@ struct Unwanted {
     reason: WhyRefused,
     /// More words for the operator.
     details: String,
+    /// The experiment's model or recipe, for the device.
+    experiment: Vec<u8>,
 }
 
 impl Unwanted {
     /// The device has one thing, and the experiment needs another.
     fn both(reason: WhyRefused, device: &dyn Display, experiment: &dyn Display) -> Self {
-        let details = format!(" (device: {device}; experiment: {experiment})");
-        Self { reason, details }
+        Self {
+            details: format!(" (device: {device}; experiment: {experiment})"),
+            ..reason.into()
+        }
+    }
+
+    /// The device is told that this is the experiment's.
+    fn with(self, experiment: &[u8]) -> Self {
+        Self {
+            experiment: experiment.to_vec(),
+            ..self
+        }
     }
 }
 
 impl From<WhyRefused> for Unwanted {
     fn from(reason: WhyRefused) -> Self {
-        let details = String::new();
-        Self { reason, details }
+        Self {
+            reason,
+            details: String::new(),
+            experiment: Vec::new(),
+        }
     }
 }
 
@@ -500,7 +518,8 @@ impl Peer {
         }
         if ready.shape != self.terms.shape {
             let (device, experiment) = (ready.shape, self.terms.shape);
-            return Err(Unwanted::both(WhyRefused::Shape, &device, &experiment));
+            let unwanted = Unwanted::both(WhyRefused::Shape, &device, &experiment);
+            return Err(unwanted.with(experiment.write(&mut [0; MAX_SHAPE_BYTES])));
         }
         if ready.needs_local_noise && !self.terms.local_noise {
             return Err(WhyRefused::Trust.into());
@@ -627,7 +646,11 @@ impl Peer {
         let Some(session) = self.pending.get_mut(index) else {
             return Encoded::empty();
         };
-        let Unwanted { reason, details } = unwanted;
+        let Unwanted {
+            reason,
+            details,
+            experiment,
+        } = unwanted;
         let sentence = format!("{reason}{details}");
         // A device repeats itself, and the log does not.
         let is_due = |logged| now.saturating_sub(logged) >= LOG_AGAIN;
@@ -640,7 +663,11 @@ impl Peer {
             self.refused_at = Some(now);
         }
         self.refused = Some(sentence);
-        session.link.seal(0, &Message::Refused(*reason))
+        let refused = Refused {
+            reason: *reason,
+            experiment,
+        };
+        session.link.seal(0, &Message::Refused(refused))
     }
 
     fn answer(

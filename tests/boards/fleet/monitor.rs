@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::super::rounds::emulator;
 use super::Running;
-use crate::boards::{Board, CORTEX_M4F, firmware, named};
+use crate::boards::{Board, CORTEX_M4F, firmware, firmware_with, named};
 use crate::fleet::{assert_is_the_simulation, part_of, wait};
 use crate::program::{Place, TIMEOUT};
 
@@ -115,6 +115,29 @@ impl Monitor {
         let round = round.and_then(|round| round.parse().ok());
         round.unwrap_or_else(|| panic!("{line}"))
     }
+}
+
+/// The board knows its own model: the coordinator tells it that of the experiment.
+#[test]
+fn a_board_that_is_refused_names_the_model_of_the_experiment() {
+    let board = named(CORTEX_M4F);
+    let Some((program, _)) = firmware_with(Some("reports"), board, "monitor") else {
+        return;
+    };
+    let place = Place::new();
+    place.write("experiment.toml", EXPERIMENT);
+    let call = "provision experiment.toml --devices 0..1 --out fleet --with-data --seed 7";
+    place.smolfed(call).success();
+    let monitor = Monitor::start(&place, board, &program);
+    let arguments = "serve experiment.toml --set simulation.arithmetic=integer \
+                     --set data.scale=none --keys fleet/keys.toml --device unix:line-0 \
+                     --simulated 53 --seed 7 --timeout 1s --out served --json";
+    let serve = Running::of(place.start(arguments));
+    let mut said = monitor.lines.iter();
+    said.find(|line| line == "refused by the coordinator: the federation trains another model");
+    let experiment = "  the experiment has: softmax, 64 features, 10 outputs, i8 with 6 places";
+    assert_eq!(said.next().as_deref(), Some(experiment));
+    drop(serve);
 }
 
 #[test]

@@ -19,7 +19,9 @@ use crate::{
     stream::Root,
     wire::{
         link::{End, read},
-        message::{Abort, Decline, Invitation, ModelShape, PackedInvitation, Ready, WhyRefused},
+        message::{
+            Abort, Decline, Invitation, ModelShape, PackedInvitation, Ready, Refused, WhyRefused,
+        },
     },
 };
 
@@ -182,12 +184,24 @@ fn check_ready(name: &str, ready: &Ready<'_>) {
     assert_eq!(ready.recipe.is_empty(), expected.is_none());
 }
 
+fn check_refused(name: &str, refused: &Refused<'_>) {
+    let shape = ModelShape::read(refused.experiment);
+    let recipe = Recipe::read(refused.experiment);
+    let expected = match name {
+        "refused, model" => (WhyRefused::Shape, Some(1_023), false),
+        "refused, recipe" => (WhyRefused::RECIPE, None, true),
+        _ => (WhyRefused::Ledger, None, false),
+    };
+    let parameters = shape.map(|shape| shape.parameters());
+    assert_eq!((refused.reason, parameters, recipe.is_some()), expected);
+}
+
 /// That the fields are where they belong, and not only as many bytes.
 fn check(name: &str, message: &Message<'_>) {
     match message {
         Message::Done | Message::Wait => {}
         Message::Ready(ready) => check_ready(name, ready),
-        Message::Refused(reason) => assert_eq!(*reason, WhyRefused::Ledger),
+        Message::Refused(refused) => check_refused(name, refused),
         Message::Invitation(packed) => {
             let invitation = packed.unpack().unwrap();
             assert_eq!(PackedInvitation::from(&invitation).bytes(), *packed);
