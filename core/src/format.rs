@@ -3,6 +3,7 @@
 //! Conversions from and to `f32` work on its pattern, so that a program without floating point can
 //! read a model and settings that others have as `f32`.
 
+use crate::lanes::unroll;
 use crate::params::ParamError;
 
 /// A weight is an integer times 2⁻¹⁸.
@@ -72,8 +73,12 @@ impl Feature for i8 {
 
     #[inline(always)]
     fn dot_of_stored(weights: &[i32; 8], features: &[Self; 8]) -> i64 {
-        let products = weights.iter().zip(features).map(|(w, x)| w * i32::from(*x));
-        products.sum::<i32>().into()
+        // Written out: a counter would take a third of the instructions of a Cortex-M0.
+        let mut sum = 0;
+        unroll!(i < 8, {
+            sum += weights[i] * i32::from(features[i]);
+        });
+        sum.into()
     }
 }
 

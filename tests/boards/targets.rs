@@ -13,7 +13,7 @@ use super::{CENTRAL, CORTEX_M4F, firmware, firmware_with, named, run};
 const INSTRUCTIONS: [(&str, Option<&str>, u32); 16] = [
     ("gradient", None, 5_466),
     ("predict", None, 2_786),
-    ("integer-predict", None, 4_793),
+    ("integer-predict", None, 2_699),
     ("step-3", Some("step-2"), 23_834),
     ("clip-650", None, 5_648),
     ("quantise-650", None, 24_787),
