@@ -100,6 +100,7 @@
 //! | `micromath` | a small approximate `exp` in the models: other bits, never in the noise | off |
 //! | `x25519` | sessions with a Diffie-Hellman, whose keys nobody finds later | off |
 //! | `masks` | sessions that mask updates for helpers; without it they decline | off |
+//! | `int8` | predictions of trained networks in 8 bits: `quantised` | off |
 //! | `element` | devices whose secrets are in a secure element | off |
 //! | `async` | sessions on streams of `embedded-io-async` | off |
 //! | `rand_core_06`, `rand_core_09` | HALs' generators with older traits: `generator` | off |
@@ -148,6 +149,8 @@ pub mod personal;
 pub mod predict;
 mod progress;
 pub mod provision;
+#[cfg(any(test, feature = "int8"))]
+pub mod quantised;
 pub mod quantize;
 pub mod recipe;
 pub mod release;

@@ -1,0 +1,76 @@
+//! Sizes of images, and windows of them.
+
+/// The most values of an image: places of values do not overflow.
+pub(super) const MAX_COUNT: usize = if usize::MAX >> 1 < i32::MAX as usize {
+    usize::MAX >> 1
+} else {
+    i32::MAX as usize
+};
+
+/// The size of an image whose values lie pixel by pixel. A vector is one pixel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Rows.
+    pub height: u16,
+    /// Pixels of a row.
+    pub width: u16,
+    /// Values of a pixel.
+    pub channels: u16,
+}
+
+/// Windows side by side; pairs are height, width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Windows {
+    /// Pixels of a window.
+    pub size: [u16; 2],
+    /// Distance of neighbouring windows.
+    pub stride: [u16; 2],
+}
+
+impl Image {
+    /// Number of values, or the largest number if that is less.
+    #[must_use]
+    pub const fn count(self) -> usize {
+        (self.height as usize)
+            .saturating_mul(self.width as usize)
+            .saturating_mul(self.channels as usize)
+    }
+
+    /// Height and width.
+    pub(super) const fn sides(self) -> [usize; 2] {
+        [self.height as usize, self.width as usize]
+    }
+}
+
+impl Windows {
+    /// Each pixel by itself.
+    pub const PIXELS: Self = Self {
+        size: [1, 1],
+        stride: [1, 1],
+    };
+
+    /// An image with a pixel for each whole window of a padded image; `None` without any.
+    pub(super) const fn of(self, image: Image, padding: [u16; 2]) -> Option<Image> {
+        let sides = [image.height, image.width];
+        let (mut axis, mut result) = (0, [0; 2]);
+        while axis < 2 {
+            let padded = sides[axis] as u32 + 2 * padding[axis] as u32;
+            let (size, stride) = (self.size[axis] as u32, self.stride[axis] as u32);
+            if size == 0 || stride == 0 || size > padded {
+                return None;
+            }
+            let windows = (padded - size) / stride + 1;
+            if windows > u16::MAX as u32 {
+                return None;
+            }
+            result[axis] = windows as u16;
+            axis += 1;
+        }
+        let [height, width] = result;
+        Some(Image {
+            height,
+            width,
+            channels: image.channels,
+        })
+    }
+}
