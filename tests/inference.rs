@@ -11,6 +11,7 @@ mod exports;
 mod features;
 mod integers;
 mod numbers;
+mod quantised;
 mod unnamed;
 
 /// Rows of 12 devices: features on different scales, with gaps, and one that never changes.

@@ -124,6 +124,24 @@ impl<'a> Quantised<'a> {
         self.input
     }
 
+    /// The layers below the head.
+    pub const fn layers(&self) -> &'a [Layer<'a>] {
+        self.layers
+    }
+
+    /// The size of what each of them gives.
+    pub fn images(&self) -> impl Iterator<Item = Image> {
+        self.layers.iter().scan(self.input, |image, layer| {
+            *image = layer.output(*image).ok()?;
+            Some(*image)
+        })
+    }
+
+    /// The last layer.
+    pub const fn head(&self) -> &'a Dense<'a> {
+        self.head
+    }
+
     /// Bytes of scratch memory of a prediction, also for constants: the results of two layers that
     /// follow each other.
     pub const fn scratch_bytes(&self) -> usize {

@@ -69,7 +69,7 @@ clip_norm = 5.0
 ";
 
 /// A place with windows and an experiment on them, with this replaced by that.
-fn place_with(from: &str, to: &str) -> Place {
+pub(crate) fn place_with(from: &str, to: &str) -> Place {
     let place = Place::new();
     std::fs::write(place.path("windows.csv"), windows()).unwrap();
     assert!(WINDOWS.contains(from), "{from}");

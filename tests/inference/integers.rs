@@ -11,7 +11,7 @@ use super::{KINDS, PAIRS, VALUES, run};
 use crate::program::Place;
 
 /// Reads rows of numbers from standard input, prints the predictions for their integers.
-const PROGRAM: &str = r#"
+pub(super) const PROGRAM: &str = r#"
 #include "MODEL"
 #include <stdio.h>
 int main(void)
@@ -44,7 +44,7 @@ int main(void)
 "#;
 
 /// All compilers take it.
-const WARNINGS: [&str; 2] = ["-Wconversion", "-Wno-unused-function"];
+pub(super) const WARNINGS: [&str; 2] = ["-Wconversion", "-Wno-unused-function"];
 
 /// A run's name, its data, and more settings.
 fn models() -> [(&'static str, String, &'static str); 6] {
@@ -207,7 +207,7 @@ fn other_formats_are_refused(place: &Place) {
     let call = "export hidden --format c-header --arithmetic integer --out x.h";
     place
         .smolfed(call)
-        .refused(2, &["linear, logistic and softmax"]);
+        .refused(2, &["the hidden layer", "tanh", "no form in integers"]);
 }
 
 /// 3,000,000 is many deviations from the mean of the column.

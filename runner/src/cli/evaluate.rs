@@ -6,12 +6,14 @@ use serde_json::json;
 
 use super::CliError;
 use super::confusion;
-use super::inference::{ModelArgs, RowArgs, write_to};
+use super::inference::{
+    ArithmeticArgs, ModelArgs, RowArgs, for_integers, warn_of_saturated, write_to,
+};
 use super::style::warn;
 use super::text::aligned;
 use smolfed_engine::evaluation::assessment::Assessment;
 use smolfed_release::provenance::{Provenance, with_origin};
-use smolfed_report::inference::assessment::assess;
+use smolfed_report::inference::assessment::{assess, assess_integers};
 
 /// Evaluate the model of a run on rows whose classes or values are known.
 ///
@@ -23,6 +25,7 @@ use smolfed_report::inference::assessment::assess;
 #[command(after_help = "Examples:
   smolfed evaluate runs/watch --data test.csv
   smolfed evaluate runs/mnist --data t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz
+  smolfed evaluate runs/watch --arithmetic integer --data test.csv
   smolfed evaluate runs/arrays --data set.npz/x --labels set.npz/y
   smolfed evaluate runs/photos --data photos      # photos/CLASS/*.png
   smolfed evaluate runs/pmtl --device 7 --data of-device-7.csv --json")]
@@ -37,6 +40,8 @@ pub(super) struct Args {
     /// The file with the labels of an IDX file, or with the labels or values of a NumPy file.
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
+    #[command(flatten)]
+    arithmetic: ArithmeticArgs,
     /// Print one JSON document and nothing else.
     #[arg(long)]
     json: bool,
@@ -50,10 +55,19 @@ const WHOSE_ROWS: &str = "Provenance unknown: nothing says whose rows these are.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let model = args.model.open()?;
     let labels = args.labels.as_deref();
-    let mut input = args
+    let integers = args.arithmetic.integers(&args.model, &model)?;
+    let input = args
         .rows
         .open_labelled(&model, args.label.as_deref(), labels)?;
-    let found = assess(&model, &mut input)?;
+    let mut input = for_integers(input, integers.as_ref());
+    let found = match &integers {
+        None => assess(&model, &mut input)?,
+        Some(integers) => {
+            let (found, saturated) = assess_integers(integers, &mut input)?;
+            warn_of_saturated(saturated, Some(integers));
+            found
+        }
+    };
     RowArgs::warn_of_unknown(input.unknown_rows());
     input.remarks().iter().for_each(warn);
     write_to(None, |out| {

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::CliError;
-use super::inference::{Arithmetic, ModelArgs, check_out, is_on_terminal, write_to};
-use smolfed_report::inference::export::{c_header, format};
+use super::inference::{ArithmeticArgs, ModelArgs, check_out, is_on_terminal, write_to};
+use smolfed_report::inference::export::{c_header, format, rust};
+use smolfed_report::inference::integers::Integers;
 
 /// Write the model of a run, with its preprocessing, for programs in other languages.
 ///
@@ -17,6 +18,7 @@ use smolfed_report::inference::export::{c_header, format};
 #[command(after_help = "Examples:
   smolfed export runs/watch --format c-header --out model.h
   smolfed export runs/watch --format c-header --arithmetic integer --out model.h
+  smolfed export runs/cnn --format rust --arithmetic integer --calibrate public.csv --out model.rs
   smolfed export runs/watch --format onnx --out model.onnx
   smolfed export runs/pmtl --device 7 --format npz --out device-7.npz")]
 pub(super) struct Args {
@@ -25,9 +27,8 @@ pub(super) struct Args {
     /// The format.
     #[arg(long, value_enum)]
     format: Format,
-    /// How the program predicts. Headers for C have integers as well, of models of one layer.
-    #[arg(long, value_enum, default_value = "f32")]
-    arithmetic: Arithmetic,
+    #[command(flatten)]
+    arithmetic: ArithmeticArgs,
     /// The file to write; by default standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -42,15 +43,23 @@ enum Format {
     Onnx,
     /// Arrays for NumPy.
     Npz,
+    /// Tables for `smolfed_core::quantised`, of networks with `--arithmetic integer`.
+    Rust,
 }
 
-impl From<Format> for format::Format {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::CHeader => Self::CHeader,
-            Format::Onnx => Self::Onnx,
-            Format::Npz => Self::Npz,
+impl Format {
+    /// The format of a model in numbers.
+    const fn of_numbers(self) -> Option<format::Format> {
+        match self {
+            Self::CHeader => Some(format::Format::CHeader),
+            Self::Onnx => Some(format::Format::Onnx),
+            Self::Npz => Some(format::Format::Npz),
+            Self::Rust => None,
         }
+    }
+
+    const fn is_text(self) -> bool {
+        matches!(self, Self::CHeader | Self::Rust)
     }
 }
 
@@ -58,29 +67,37 @@ impl From<Format> for format::Format {
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let out = args.out.as_deref();
     check_out(out, &args.model, None)?;
-    let integers = args.model.feature_format(args.arithmetic)?;
-    if args.format != Format::CHeader && integers.is_some() {
+    if args.arithmetic.is_integer() && !args.format.is_text() {
         return Err(CliError::Usage(
-            "`--arithmetic integer` needs `--format c-header`: the other formats are for programs \
-             with floating point"
+            "`--arithmetic integer` needs `--format c-header` or `rust`: the other formats are for \
+             programs with floating point"
                 .to_owned(),
         ));
     }
     let model = args.model.open()?;
-    if args.format != Format::CHeader && is_on_terminal(out) {
+    if !args.format.is_text() && is_on_terminal(out) {
         return Err(CliError::Usage(
             "the format is binary: give `--out FILE`, or send standard output to a file".to_owned(),
         ));
     }
+    let integers = args.arithmetic.integers(&args.model, &model)?;
     if let Some(device) = args.model.device() {
         eprintln!(
             "warning: no epsilon covers the personal model of device {device}: it belongs on that \
              device alone"
         );
     }
-    let bytes = match integers {
-        None => format::encode(&model, args.format.into())?,
-        Some(format) => c_header::encode_integers(&model.in_integers(format)?)?.into_bytes(),
+    let bytes = match (integers, args.format.of_numbers()) {
+        (None, Some(format)) => format::encode(&model, format)?,
+        (Some(model), Some(_)) => c_header::encode_integers(&model)?.into_bytes(),
+        (Some(Integers::Network(model)), None) => rust::encode(&model)?.into_bytes(),
+        (_, None) => {
+            return Err(CliError::Usage(
+                "`--format rust` has networks in 8 bits: it needs `--arithmetic integer` and a \
+                 model of several layers; boards have models of one layer in `smolfed-core`"
+                    .to_owned(),
+            ));
+        }
     };
     write_to(out, |out| Ok(out.write_all(&bytes)?))
 }

@@ -13,7 +13,9 @@ use smolfed_data::column::Unknown;
 use smolfed_engine::run::directory::RunDir;
 use smolfed_report::inference::error::InferenceError;
 use smolfed_report::inference::input::{Input, Options};
+use smolfed_report::inference::integers::Integers;
 use smolfed_report::inference::model::TrainedModel;
+use smolfed_report::inference::quantised::QuantisedModel;
 
 /// A model of a run.
 #[derive(Debug, clap::Args)]
@@ -28,12 +30,75 @@ pub(super) struct ModelArgs {
 
 /// How a model predicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Arithmetic {
+enum Arithmetic {
     /// In floating point, as `smolfed run` evaluates.
     F32,
-    /// In integers, with the bits of boards that have no floating-point unit. Features have the
-    /// format of the run's `[simulation.integer]`.
+    /// In integers, with the bits of boards that have no floating-point unit. Features of a model
+    /// of one layer have the format of the run's `[simulation.integer]`; networks have 8 bits.
     Integer,
+}
+
+/// How to predict.
+#[derive(Debug, clap::Args)]
+pub(super) struct ArithmeticArgs {
+    /// How to predict: `integer` rounds features and weights, those of networks to 8 bits.
+    #[arg(long, value_enum, default_value = "f32")]
+    arithmetic: Arithmetic,
+    /// Public rows from which a network in 8 bits takes the ranges of its values, the first 1,000
+    /// of the file: no epsilon covers them. By default ranges follow from the bounds of the
+    /// features, which reads no data but is coarser.
+    #[arg(long, value_name = "FILE")]
+    calibrate: Option<PathBuf>,
+}
+
+impl ArithmeticArgs {
+    /// The model in integers, if it is to predict in them. Says where ranges come from.
+    pub(super) fn integers<'a>(
+        &self,
+        args: &ModelArgs,
+        model: &'a TrainedModel,
+    ) -> Result<Option<Integers<'a>>, CliError> {
+        let is_integer = self.arithmetic == Arithmetic::Integer;
+        if is_integer && !model.task().is_one_layer() {
+            let calibration = self.calibrate.as_deref();
+            let input = calibration
+                .map(|file| Input::open(file, &model.preprocessing, Options::of_features()));
+            let quantised = QuantisedModel::new(model, input.transpose()?.as_mut())?;
+            eprintln!("{}.", quantised.origin());
+            return Ok(Some(Integers::Network(quantised)));
+        }
+        if self.calibrate.is_some() {
+            return Err(InferenceError::Calibration.into());
+        }
+        let format = is_integer.then(|| args.feature_format()).transpose()?;
+        let integers = format.map(|format| model.in_integers(format)).transpose()?;
+        Ok(integers.map(Integers::Layer))
+    }
+
+    /// Whether integers are asked for.
+    pub(super) fn is_integer(&self) -> bool {
+        self.arithmetic == Arithmetic::Integer
+    }
+}
+
+/// Rows whose features a board would compute in integers are read like that.
+pub(super) fn for_integers<'a>(input: Input<'a>, integers: Option<&Integers<'_>>) -> Input<'a> {
+    match integers {
+        Some(Integers::Layer(model)) => input.for_integers(model.format()),
+        Some(Integers::Network(_)) | None => input,
+    }
+}
+
+/// Warns of features beyond the range of their integers.
+pub(super) fn warn_of_saturated(count: u64, integers: Option<&Integers<'_>>) {
+    let advice = match integers {
+        _ if count == 0 => return,
+        Some(Integers::Network(_)) => "of 8 bits",
+        _ => "(`[simulation.integer]`)",
+    };
+    warn(format!(
+        "{count} features are beyond the range of their integers {advice}, and stand at its ends"
+    ));
 }
 
 /// New rows.
@@ -70,18 +135,12 @@ impl ModelArgs {
         TrainedModel::open(&self.run, self.device)
     }
 
-    /// How boards store the features of the run's model, for an arithmetic without numbers:
-    /// `[simulation.integer]` of the run, or its default.
-    pub(super) fn feature_format(
-        &self,
-        arithmetic: Arithmetic,
-    ) -> Result<Option<FeatureFormat>, CliError> {
-        if arithmetic == Arithmetic::F32 {
-            return Ok(None);
-        }
+    /// How boards store the features of a run's model of one layer: `[simulation.integer]` of the
+    /// run, or its default.
+    fn feature_format(&self) -> Result<FeatureFormat, CliError> {
         let config = RunDir::open(&self.run)?.config()?;
         let format = config.simulation.integer.checked();
-        format.map(Some).ok_or_else(|| {
+        format.ok_or_else(|| {
             CliError::Usage(format!(
                 "{}: `simulation.integer` is no format of features",
                 RunDir::config_path(&self.run).display()

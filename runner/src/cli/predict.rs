@@ -7,11 +7,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::CliError;
-use super::inference::{Arithmetic, ModelArgs, RowArgs, check_out, write_to};
+use super::inference::{
+    ArithmeticArgs, ModelArgs, RowArgs, check_out, for_integers, warn_of_saturated, write_to,
+};
 use super::style::warn;
 use smolfed_engine::evaluation::samples::Tally;
 use smolfed_report::inference::input::{Input, Part};
-use smolfed_report::inference::integers::IntegerModel;
+use smolfed_report::inference::integers::Integers;
 use smolfed_report::inference::model::{Outputs, TrainedModel};
 use smolfed_report::inference::prediction::Prediction;
 
@@ -28,6 +30,7 @@ use smolfed_report::inference::prediction::Prediction;
   smolfed predict runs/watch --data new.csv --id session --out predictions.csv
   smolfed predict runs/pmtl --device 7 --data of-device-7.csv --json
   smolfed predict runs/watch --arithmetic integer --data new.csv
+  smolfed predict runs/cnn --arithmetic integer --calibrate public.csv --data new.csv
   zcat new.csv.gz | smolfed predict runs/watch --data -")]
 pub(super) struct Args {
     #[command(flatten)]
@@ -37,9 +40,8 @@ pub(super) struct Args {
     /// A column of the CSV file that is no feature, where features have no names.
     #[arg(long, value_name = "COLUMN")]
     label: Option<String>,
-    /// How to predict: `integer` rounds features and weights, and is for models of one layer.
-    #[arg(long, value_enum, default_value = "f32")]
-    arithmetic: Arithmetic,
+    #[command(flatten)]
+    arithmetic: ArithmeticArgs,
     /// Print one JSON document and nothing else.
     #[arg(long)]
     json: bool,
@@ -54,12 +56,9 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let model = args.model.open()?;
     // A model that predicts nothing is refused before a file is written.
     model.parameters()?;
-    let format = args.model.feature_format(args.arithmetic)?;
-    let integers = format.map(|format| model.in_integers(format)).transpose()?;
-    let mut input = args.rows.open(&model, args.label.as_deref())?;
-    if let Some(format) = format {
-        input = input.for_integers(format);
-    }
+    let integers = args.arithmetic.integers(&args.model, &model)?;
+    let input = args.rows.open(&model, args.label.as_deref())?;
+    let mut input = for_integers(input, integers.as_ref());
     // Nothing is written for a file whose first rows are wrong.
     let rows = Rows {
         model: &model,
@@ -77,7 +76,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
 struct Rows<'a> {
     model: &'a TrainedModel,
     /// The same model, if it is to predict in integers.
-    integers: Option<IntegerModel<'a>>,
+    integers: Option<Integers<'a>>,
     first: Option<Part>,
     input: Input<'a>,
 }
@@ -107,12 +106,7 @@ impl Rows<'_> {
             }
             part = self.input.next(Tally::PART)?;
         }
-        if saturated > 0 {
-            warn(format!(
-                "{saturated} features are beyond the range of their integers \
-                 (`[simulation.integer]`), and stand at its ends"
-            ));
-        }
+        warn_of_saturated(saturated, self.integers.as_ref());
         RowArgs::warn_of_unknown(self.input.unknown_rows());
         self.input.remarks().iter().for_each(warn);
         Ok(())

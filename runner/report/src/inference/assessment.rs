@@ -2,6 +2,7 @@
 
 use super::error::InferenceError;
 use super::input::Input;
+use super::integers::Integers;
 use super::model::{Outputs, TrainedModel};
 use smolfed_data::constants::Affine;
 use smolfed_engine::evaluation::assessment::{Assessment, Assessor};
@@ -21,6 +22,29 @@ pub fn assess(model: &TrainedModel, input: &mut Input<'_>) -> Result<Assessment,
     assessor.finish().ok_or_else(|| InferenceError::Empty {
         origin: input.origin().to_owned(),
     })
+}
+
+/// Evaluates a model in integers on all rows of a file. Also returns how many features are beyond
+/// their integers.
+///
+/// # Errors
+/// As [`assess`].
+pub fn assess_integers(
+    model: &Integers<'_>,
+    input: &mut Input<'_>,
+) -> Result<(Assessment, u64), InferenceError> {
+    let scale = scale_of(model.model())?;
+    let mut assessor = Assessor::new(model.model().task(), scale);
+    let mut saturated = 0;
+    while let Some(part) = input.next(Tally::PART)? {
+        let found = model.predictions(part.samples())?;
+        saturated += found.saturated;
+        assessor.add(part.samples(), found.scores);
+    }
+    let assessment = assessor.finish().ok_or_else(|| InferenceError::Empty {
+        origin: input.origin().to_owned(),
+    });
+    Ok((assessment?, saturated))
 }
 
 /// How the targets of a model are scaled.

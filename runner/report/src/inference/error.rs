@@ -1,6 +1,7 @@
 //! What can go wrong when a model is used: one sentence, with what would be right.
 
 use smolfed_core::model::ModelError;
+use smolfed_core::quantised::QuantisedError;
 
 use smolfed_data::error::DataError;
 use smolfed_engine::method::state::StateError;
@@ -24,10 +25,34 @@ pub enum InferenceError {
     Model(#[from] ModelError),
     /// A model that does not calculate in integers.
     #[error(
-        "`--arithmetic integer`: linear, logistic and softmax models predict in integers, and this \
-         is another model; leave it out"
+        "`--arithmetic integer`: linear, logistic and softmax models and networks for classes \
+         predict in integers, and this is another model; leave it out"
     )]
     Arithmetic,
+    /// A layer without a form in integers.
+    #[error(
+        "`--arithmetic integer`: {layer} has no form in integers; convolution, dense, relu, \
+         max-pool and global-average do"
+    )]
+    NoIntegerLayer {
+        /// The layer.
+        layer: String,
+    },
+    /// A feature without bounds.
+    #[error(
+        "`--arithmetic integer`: {feature} has no bounds, from which the ranges of a network in 8 \
+         bits follow; give public rows with `--calibrate FILE`, or train with bounds (`data.scale`)"
+    )]
+    NoRanges {
+        /// The feature.
+        feature: String,
+    },
+    /// Calibration rows for nothing.
+    #[error("`--calibrate` is for networks that predict with `--arithmetic integer`; leave it out")]
+    Calibration,
+    /// A network in integers whose layers do not fit.
+    #[error("`--arithmetic integer`: {0}")]
+    Quantised(#[from] QuantisedError),
     /// A run of an earlier version.
     #[error(
         "{path} has no preprocessing.json, as it was written by an earlier version of smolfed, or \
@@ -185,10 +210,10 @@ pub enum InferenceError {
     /// A model without predictions.
     #[error("{0}")]
     NoPrediction(&'static str),
-    /// A model that has no form in the formats of exports.
+    /// A network has no form in floating point in the formats of exports.
     #[error(
-        "networks of `model.layers` are not exported yet; their weights are in model.safetensors, \
-         in the order and shapes of PyTorch"
+        "networks of `model.layers` are exported in 8 bits (`--arithmetic integer`, as c-header or \
+         rust); their weights are in model.safetensors, in the order and shapes of PyTorch"
     )]
     Network,
     /// An archive of NumPy.

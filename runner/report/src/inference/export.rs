@@ -10,6 +10,7 @@ pub mod c_header;
 pub mod format;
 pub mod npz;
 pub mod onnx;
+pub mod rust;
 
 use super::model::TrainedModel;
 use smolfed_data::large;

@@ -1,4 +1,5 @@
-//! A model that predicts in integers, with the bits of boards without a floating-point unit.
+//! A model that predicts in integers, with the bits of boards without a floating-point unit: of one
+//! layer with the arithmetic in which it trains, or a network in 8 bits.
 
 use smolfed_core::fixed_point::{
     Feature, FeatureFormat, FixedPointModel, round_feature, round_weight,
@@ -10,7 +11,8 @@ use smolfed_engine::task::Task;
 
 use super::error::InferenceError;
 use super::model::{Outputs, TrainedModel};
-use super::prediction::Prediction;
+use super::prediction::{IntegerPredictions, Prediction};
+use super::quantised::QuantisedModel;
 
 /// 1 in the unit of scores and probabilities.
 const ONE: f32 = 65_536.0;
@@ -22,13 +24,38 @@ pub struct IntegerModel<'a> {
     format: FeatureFormat,
 }
 
-/// What an [`IntegerModel`] says of samples.
-#[derive(Clone, Debug, PartialEq)]
-pub struct IntegerPredictions {
-    /// Of each sample.
-    pub predictions: Vec<Prediction>,
-    /// Features beyond the largest integer of their format, which stand for it.
-    pub saturated: u64,
+/// A model that predicts in integers.
+#[derive(Clone)]
+pub enum Integers<'a> {
+    /// Of one layer.
+    Layer(IntegerModel<'a>),
+    /// Of several.
+    Network(QuantisedModel<'a>),
+}
+
+impl<'a> Integers<'a> {
+    /// The model in numbers.
+    #[must_use]
+    pub const fn model(&self) -> &'a TrainedModel {
+        match self {
+            Self::Layer(model) => model.model(),
+            Self::Network(model) => model.model(),
+        }
+    }
+
+    /// Predictions of samples, whose features are rounded first.
+    ///
+    /// # Errors
+    /// [`InferenceError`] if samples and model do not fit.
+    pub fn predictions(
+        &self,
+        samples: DatasetView<'_>,
+    ) -> Result<IntegerPredictions, InferenceError> {
+        match self {
+            Self::Layer(model) => model.predictions(samples),
+            Self::Network(model) => model.predictions(samples),
+        }
+    }
 }
 
 impl TrainedModel {
@@ -115,7 +142,7 @@ impl<'a> IntegerModel<'a> {
         let mut scores = vec![0; self.model.task().output_count()];
         let mut found = IntegerPredictions {
             predictions: Vec::with_capacity(samples.len()),
-            saturated: 0,
+            ..IntegerPredictions::default()
         };
         let mut row = Vec::new();
         for index in 0..samples.len() {
@@ -126,6 +153,7 @@ impl<'a> IntegerModel<'a> {
                 row.push(feature);
             }
             let prediction: f64 = current.predict(&row, &mut [], &mut scores)?.into();
+            found.scores.extend(scores.iter().map(|s| *s as f32 / ONE));
             current.probabilities_in_place(&mut scores);
             found.predictions.push(self.prediction(prediction, &scores));
         }

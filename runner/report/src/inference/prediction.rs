@@ -25,6 +25,17 @@ pub enum Prediction {
     Representation(Vec<f32>),
 }
 
+/// What a model in integers says of samples.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IntegerPredictions {
+    /// Of each sample.
+    pub predictions: Vec<Prediction>,
+    /// As many numbers for each sample as the model has outputs.
+    pub scores: Vec<f32>,
+    /// Features beyond the largest integer of their format, which stand for it.
+    pub saturated: u64,
+}
+
 impl TrainedModel {
     /// The scores of samples, as many numbers each as the model has outputs.
     ///

@@ -3,14 +3,17 @@
 
 mod features;
 mod integers;
+mod kernels;
 mod literal;
+mod network;
 
 use std::fmt::Write;
 
 use super::{Constants, tensor_names};
 use crate::inference::error::InferenceError;
-use crate::inference::integers::IntegerModel;
+use crate::inference::integers::{IntegerModel, Integers};
 use crate::inference::model::{Layer, Outputs, TrainedModel};
+use crate::inference::quantised::QuantisedModel;
 use literal::{double, float, quoted};
 use smolfed_engine::preprocessing::{Basis, WindowColumns};
 use smolfed_engine::tables::model::ActivationName;
@@ -40,8 +43,15 @@ pub fn encode(model: &TrainedModel) -> String {
 /// The text of a header that predicts in integers.
 ///
 /// # Errors
-/// As [`IntegerModel::weights`].
-pub fn encode_integers(model: &IntegerModel<'_>) -> Result<String, InferenceError> {
+/// As [`IntegerModel::weights`], and [`QuantisedModel::with_network`].
+pub fn encode_integers(model: &Integers<'_>) -> Result<String, InferenceError> {
+    match model {
+        Integers::Layer(model) => of_layer(model),
+        Integers::Network(model) => of_network(model),
+    }
+}
+
+fn of_layer(model: &IntegerModel<'_>) -> Result<String, InferenceError> {
     let preprocessing = &model.model().preprocessing;
     let mut header = Header {
         text: String::new(),
@@ -73,6 +83,29 @@ pub fn encode_integers(model: &IntegerModel<'_>) -> Result<String, InferenceErro
     Ok(header.text)
 }
 
+fn of_network(model: &QuantisedModel<'_>) -> Result<String, InferenceError> {
+    let preprocessing = &model.model().preprocessing;
+    let mut header = Header {
+        text: String::new(),
+        constants: Constants::of(model.model()),
+    };
+    header.begin(model.model(), "#include <stdint.h>\n");
+    header.text += &network::types(model);
+    let (input, scores) = model.with_network(|it| (it.input(), network::scores(it)))?;
+    if preprocessing.features.is_some() {
+        header.text += network::NOT_COMPUTED;
+    } else {
+        header.columns();
+        let reader = features::reader(preprocessing);
+        header.text += reader.as_deref().unwrap_or_default();
+        header.text += &network::reading(model, input, reader.is_some());
+    }
+    header.text += &scores;
+    header.text += &integers::classes();
+    header.text += "\n#endif\n";
+    Ok(header.text)
+}
+
 /// The text so far.
 struct Header {
     text: String,
@@ -91,7 +124,7 @@ impl Header {
         self.text += include;
         self.text.push('\n');
         self.line(&format!("#define SMOLFED_FEATURES {features}"));
-        if let [hidden, _] = layers.as_slice() {
+        if let ([hidden, _], None) = (layers.as_slice(), model.task().network()) {
             self.line(&format!("#define SMOLFED_HIDDEN {}", hidden.outputs()));
         }
         self.origins(model);

@@ -24,6 +24,21 @@ pub struct Options<'a> {
     pub unknown: Unknown,
 }
 
+impl Options<'_> {
+    /// Rows without targets, whose columns have names.
+    #[must_use]
+    pub const fn of_features() -> Self {
+        Self {
+            has_targets: false,
+            label: None,
+            labels: None,
+            id: None,
+            has_header: true,
+            unknown: Unknown::Ignore { cells: 0 },
+        }
+    }
+}
+
 /// Rows as they are read, before they are a part.
 #[derive(Default)]
 pub(super) struct Rows {

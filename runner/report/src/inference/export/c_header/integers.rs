@@ -33,7 +33,7 @@ pub(super) fn functions(model: &IntegerModel<'_>) -> Result<Functions, Inference
             .replace("STD", &double(scale.std()))
             .replace("MEAN", &double(scale.mean())),
         Outputs::Logit(_) => format!("{}{CLASSES}{LOGIT}", exponential()),
-        Outputs::Logits(_) => format!("{}{CLASSES}{LOGITS}", exponential()),
+        Outputs::Logits(_) => classes(),
         Outputs::Representation => return Err(InferenceError::Arithmetic),
     };
     Ok(Functions {
@@ -42,6 +42,11 @@ pub(super) fn functions(model: &IntegerModel<'_>) -> Result<Functions, Inference
         outputs: task.output_count(),
         body: scores + &prediction,
     })
+}
+
+/// The function that predicts a class from a score for each.
+pub(super) fn classes() -> String {
+    format!("{}{CLASSES}{LOGITS}", exponential())
 }
 
 /// The type of features, and the places of the sums.
