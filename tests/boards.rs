@@ -28,6 +28,7 @@ mod fleet;
 mod integers;
 mod panics;
 mod predictions;
+mod quantised;
 mod rounds;
 mod shapes;
 mod targets;
@@ -204,6 +205,7 @@ fn simulated(board: &Board) -> String {
     let classes = classes(CLASSES);
     lines += &(computed_features(&classes) + &every_feature());
     lines += &(image_features() + &steps() + &frozen_backbone(&classes));
+    lines += &quantised::line();
     lines += &(pmtl(&classes) + &shared_encoder(&classes) + &contrast(&classes));
     for (name, model) in [("images", &IMAGES), ("sequences", &SEQUENCES)] {
         lines += &network(name, model, &classes);

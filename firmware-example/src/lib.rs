@@ -25,6 +25,7 @@
 //! | `root` | without it: secrets in the provisioning record and the ledger |
 //! | [`sensor`] | a ring buffer of sensor windows, to train on |
 //! | `data` | with the feature `hazmat`: the data of the self-test |
+//! | `quantised` | with it: a network in 8 bits, as `smolfed export --format rust` writes it |
 //!
 //! `src/bin/client.rs` is the program. `src/bin/network.rs` is the same with a network,
 //! `src/bin/monitor.rs` in a product that uses the model, `src/bin/features.rs` with features of
@@ -57,6 +58,8 @@ pub mod network;
 pub mod nonces;
 pub mod number;
 pub mod product;
+#[cfg(feature = "hazmat")]
+pub mod quantised;
 pub mod refused;
 pub mod ring;
 #[cfg(not(feature = "element"))]

@@ -10,7 +10,7 @@ use super::{CENTRAL, CORTEX_M4F, firmware, firmware_with, named, run};
 
 /// Instructions of the firmware's bench at opt-level "s", with rustup's stable 1.95: of a count,
 /// less those of another one.
-const INSTRUCTIONS: [(&str, Option<&str>, u32); 16] = [
+const INSTRUCTIONS: [(&str, Option<&str>, u32); 18] = [
     ("gradient", None, 5_466),
     ("predict", None, 2_786),
     ("integer-predict", None, 2_699),
@@ -25,6 +25,8 @@ const INSTRUCTIONS: [(&str, Option<&str>, u32); 16] = [
     ("integer-piece", None, 44_902),
     ("round-training", None, 2_193_714),
     ("round-sending", None, 533_520),
+    ("network-predict", None, 170_019),
+    ("int8-network-predict", None, 134_783),
     ("network-gradient", None, 543_071),
     ("network-training", None, 135_025_127),
 ];

@@ -114,6 +114,25 @@ fn a_hidden_layer_with_a_rectifier_is_a_network() {
     );
 }
 
+/// What `firmware-example/src/quantised.rs` is made of.
+const FIRMWARE: &str = "--set rounds=30 --set model.layers=[\
+    {type=\"convolution\",channels=8,kernel=3,padding=1},{type=\"relu\"},\
+    {type=\"max-pool\",size=2}]";
+
+/// The tables that boards are tested with are those of the command line.
+#[test]
+fn the_tables_of_the_firmware_are_exported() {
+    let place = Place::new();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let run = format!("run {folder}/examples/cnn.toml --out run {FIRMWARE}");
+    place.smolfed(&run).success();
+    let call = "export run --arithmetic integer --format rust";
+    let exported = place.smolfed(call).success().stdout;
+    let path = format!("{folder}/firmware-example/src/quantised.rs");
+    let tables = std::fs::read_to_string(path).unwrap();
+    assert!(tables == exported, "{exported}");
+}
+
 fn a_network_is_a_file_in_rust(place: &Place) {
     let call = "export deep-bounded --format rust --arithmetic integer";
     let text = place.smolfed(call).success().stdout;
@@ -127,6 +146,10 @@ fn a_network_is_a_file_in_rust(place: &Place) {
     }
     let lines = text.lines().map(|line| line.chars().count());
     assert!(lines.max() <= Some(100), "{text}");
+    let call = "export calibrated --format rust --arithmetic integer --calibrate windows.csv";
+    let text = place.smolfed(call).success().stdout;
+    let warning = "//! scale: measured on the devices' rows without noise: no epsilon covers it.";
+    assert!(text.contains(warning), "{text}");
 }
 
 fn what_has_no_form_is_refused(place: &Place) {
@@ -139,6 +162,13 @@ fn what_has_no_form_is_refused(place: &Place) {
         .refused(2, &["`--calibrate` is for networks"]);
     let refused = place.smolfed("export calibrated --format rust");
     refused.refused(2, &["`--format rust`", "--arithmetic integer"]);
+    let call = format!("predict calibrated {integer} --calibrate - --data -");
+    place
+        .smolfed(&call)
+        .refused(2, &["`--calibrate -`", "give a file"]);
+    let over = "export calibrated --format rust --out windows.csv --calibrate windows.csv";
+    let refused = place.smolfed(&format!("{over} {integer}"));
+    refused.refused(2, &["`--out windows.csv` would overwrite what is read"]);
     let lstm = "run windows.toml --out lstm --set rounds=1 --set model.input=[12,2] \
                 --set model.layers=[{type=\"lstm\",hidden=3},{type=\"last\"}]";
     place.smolfed(lstm).success();

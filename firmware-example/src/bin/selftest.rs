@@ -7,6 +7,8 @@
 //! integers.
 //! For the frozen backbone: name, number, CRC-32 of the features of all images, CRC-32 of the `i32`
 //! of the update of a head in integers.
+//! For a network in 8 bits: name, number, checksum of the scores of all images, checksum of their
+//! classes and probabilities.
 //! For predictions: model, checksum of the scores of all samples, checksum of their predictions and
 //! probabilities.
 //! For personal models: method, round, CRC-32 of what the device keeps, CRC-32 of what it sends.
@@ -26,6 +28,7 @@ use smolfed_core::{
     model::{Activation, Const, Encoder, Fixed, FixedModel, Linear, Logistic, Sequential, Softmax},
     personal::{Anchor, NoisySteps, StepMemory, descend, descend_released, difference},
     predict::{CurrentModel, Predictor},
+    quantised::probabilities_in_place,
     samples::SampleSlice,
     session::FixedPoint,
     stream::Purpose,
@@ -41,6 +44,7 @@ use smolfed_firmware::{
     },
     features::{CHANNELS, COUNT, LENGTH, STEP},
     network::{self, SmallNetwork},
+    quantised::{CLASSES as DIGITS, INPUT, NETWORK, SCRATCH},
     ring::Ring,
 };
 #[cfg(not(small_ram))]
@@ -99,6 +103,7 @@ fn run() -> Result<(), &'static str> {
     }
     steps()?;
     backbone()?;
+    quantised()?;
     pmtl()?;
     shared_encoder()?;
     contrast()?;
@@ -329,6 +334,26 @@ fn backbone() -> Result<(), &'static str> {
         crc32(update.map(i32::to_le_bytes).as_flattened()),
     );
     println!("backbone 0 {features:08x} {update:08x}");
+    Ok(())
+}
+
+/// What a trained network in 8 bits says of images of any pixels.
+#[inline(never)]
+fn quantised() -> Result<(), &'static str> {
+    const PIXELS: usize = INPUT.count();
+    let (mut scored, mut said) = (0, 0);
+    for number in 0..SAMPLES {
+        let image: [i8; PIXELS] = data::image(number);
+        let mut scores = [0; DIGITS.len()];
+        let class = NETWORK.predict(&image, &mut [0; SCRATCH], &mut scores);
+        let class = class.map_err(|_| "a prediction in 8 bits")?;
+        let words = |scores: [i32; DIGITS.len()]| scores.map(i32::cast_unsigned).into_iter();
+        scored = data::checksum([scored].into_iter().chain(words(scores)));
+        probabilities_in_place(&mut scores);
+        let before = [said, u32::from(class)].into_iter();
+        said = data::checksum(before.chain(words(scores)));
+    }
+    println!("quantised 0 {scored:08x} {said:08x}");
     Ok(())
 }
 

@@ -66,7 +66,7 @@ impl Format {
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let out = args.out.as_deref();
-    check_out(out, &args.model, None)?;
+    check_out(out, &args.model, &args.arithmetic, None)?;
     if args.arithmetic.is_integer() && !args.format.is_text() {
         return Err(CliError::Usage(
             "`--arithmetic integer` needs `--format c-header` or `rust`: the other formats are for \

@@ -44,9 +44,10 @@ pub(super) struct ArithmeticArgs {
     /// How to predict: `integer` rounds features and weights, those of networks to 8 bits.
     #[arg(long, value_enum, default_value = "f32")]
     arithmetic: Arithmetic,
-    /// Public rows from which a network in 8 bits takes the ranges of its values, the first 1,000
-    /// of the file: no epsilon covers them. By default ranges follow from the bounds of the
-    /// features, which reads no data but is coarser.
+    /// Public rows from which a network in 8 bits takes the ranges of its values: the first 1,000
+    /// of a file with the model's features, in a CSV file under their names. They must be public,
+    /// as no epsilon covers the ranges. By default ranges follow from the bounds of the features,
+    /// which reads no data but is coarser.
     #[arg(long, value_name = "FILE")]
     calibrate: Option<PathBuf>,
 }
@@ -61,6 +62,11 @@ impl ArithmeticArgs {
         let is_integer = self.arithmetic == Arithmetic::Integer;
         if is_integer && !model.task().is_one_layer() {
             let calibration = self.calibrate.as_deref();
+            if calibration == Some(Path::new("-")) {
+                return Err(CliError::Usage(
+                    "`--calibrate -`: standard input is for `--data`; give a file".to_owned(),
+                ));
+            }
             let input = calibration
                 .map(|file| Input::open(file, &model.preprocessing, Options::of_features()));
             let quantised = QuantisedModel::new(model, input.transpose()?.as_mut())?;
@@ -210,17 +216,20 @@ impl RowArgs {
     }
 }
 
-/// Refuses to write over what is read: the rows, or a file of the run.
+/// Refuses to write over what is read: the rows, those of the calibration, or a file of the run.
 pub(super) fn check_out(
     out: Option<&Path>,
     model: &ModelArgs,
+    arithmetic: &ArithmeticArgs,
     rows: Option<&RowArgs>,
 ) -> Result<(), CliError> {
     let Some(out) = out.filter(|out| out.exists()) else {
         return Ok(());
     };
     let real = |path: &Path| path.canonicalize().ok();
-    let is_rows = rows.is_some_and(|rows| real(out) == real(&rows.data));
+    let calibration = arithmetic.calibrate.as_deref();
+    let read = [rows.map(|rows| rows.data.as_path()), calibration];
+    let is_rows = read.iter().flatten().any(|file| real(out) == real(file));
     let is_of_run = RunDir::FILES
         .iter()
         .any(|name| real(out) == real(&model.run.join(name)));

@@ -52,7 +52,12 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
-    check_out(args.out.as_deref(), &args.model, Some(&args.rows))?;
+    check_out(
+        args.out.as_deref(),
+        &args.model,
+        &args.arithmetic,
+        Some(&args.rows),
+    )?;
     let model = args.model.open()?;
     // A model that predicts nothing is refused before a file is written.
     model.parameters()?;

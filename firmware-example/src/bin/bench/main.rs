@@ -20,6 +20,8 @@ mod network;
 mod pieces;
 #[cfg(not(all(small_ram, fast)))]
 mod predictions;
+#[cfg(not(all(any(small_ram, target_arch = "riscv32"), fast)))]
+mod quantised;
 mod window;
 
 use core::hint::black_box;
@@ -68,6 +70,8 @@ fn run() -> Option<()> {
     #[cfg(not(all(target_arch = "riscv32", fast)))]
     pieces::measure()?;
     clients()?;
+    #[cfg(not(all(any(small_ram, target_arch = "riscv32"), fast)))]
+    quantised::measure()?;
     network::measure::<SmallNetwork, 150, { SmallNetwork::PARAMETERS }, { SmallNetwork::SCRATCH }>(
         "network-small",
         Fixed::new(),

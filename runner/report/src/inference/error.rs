@@ -29,10 +29,16 @@ pub enum InferenceError {
          predict in integers, and this is another model; leave it out"
     )]
     Arithmetic,
+    /// Parameters that no integer stands for.
+    #[error(
+        "`--arithmetic integer`: a parameter of the model is not a finite number; train again, or \
+         leave it out"
+    )]
+    NotFinite,
     /// A layer without a form in integers.
     #[error(
-        "`--arithmetic integer`: {layer} has no form in integers; convolution, dense, relu, \
-         max-pool and global-average do"
+        "`--arithmetic integer`: {layer} has no form in integers, as convolution, dense, relu, \
+         max-pool and global-average have; leave it out"
     )]
     NoIntegerLayer {
         /// The layer.

@@ -91,9 +91,10 @@ impl<'a> IntegerModel<'a> {
     /// Weights and biases in units of 2⁻¹⁸, rounded to the nearest and saturated.
     ///
     /// # Errors
-    /// [`InferenceError::NoPrediction`] for a hidden layer by itself.
+    /// [`InferenceError::NoPrediction`] for a hidden layer by itself,
+    /// [`InferenceError::NotFinite`].
     pub fn weights(&self) -> Result<Vec<i32>, InferenceError> {
-        let parameters = self.model.parameters()?;
+        let parameters = self.model.finite_parameters()?;
         Ok(parameters.iter().map(|w| round_weight(*w).0).collect())
     }
 

@@ -120,6 +120,17 @@ impl TrainedModel {
         self.preprocessing.disclosure.origins().chain(personal)
     }
 
+    /// The same in sentences, for the heads of exported files: what is measured is private.
+    pub(super) fn origin_sentences(&self) -> impl Iterator<Item = String> {
+        self.origins().map(|(name, basis)| {
+            let warning = match basis {
+                Basis::Declared | Basis::Released => "",
+                Basis::Measured => " on the devices' rows without noise: no epsilon covers it",
+            };
+            format!("{name}: {}{warning}.", basis.name())
+        })
+    }
+
     /// The shared model of a run that is in memory.
     ///
     /// # Errors
@@ -157,6 +168,18 @@ impl TrainedModel {
                  stays on each device; `--device K` uses the head of device K",
             )),
             false => Ok(&self.parameters),
+        }
+    }
+
+    /// All parameters, which integers can stand for.
+    ///
+    /// # Errors
+    /// As [`Self::parameters`], and [`InferenceError::NotFinite`].
+    pub(super) fn finite_parameters(&self) -> Result<&[f32], InferenceError> {
+        let parameters = self.parameters()?;
+        match parameters.iter().all(|x| x.is_finite()) {
+            true => Ok(parameters),
+            false => Err(InferenceError::NotFinite),
         }
     }
 

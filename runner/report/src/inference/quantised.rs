@@ -46,8 +46,8 @@ impl<'a> QuantisedModel<'a> {
     /// its features.
     ///
     /// # Errors
-    /// [`InferenceError::NoIntegerLayer`] for a layer that has no form in integers,
-    /// [`InferenceError::NoRanges`] without rows where a feature has no bounds,
+    /// [`InferenceError::NotFinite`], [`InferenceError::NoIntegerLayer`] for a layer that has no
+    /// form in integers, [`InferenceError::NoRanges`] without rows where a feature has no bounds,
     /// [`InferenceError::Arithmetic`] for a model that is not a network of classes, and any of the
     /// calibration rows.
     pub fn new(
@@ -145,7 +145,7 @@ impl<'a> QuantisedModel<'a> {
             let (row, saturated) = self.integers(samples.features(index));
             found.saturated += saturated;
             let class = network.predict(&row, &mut scratch, &mut scores)?;
-            found.scores.extend(scores.iter().map(|s| *s as f32 / ONE));
+            found.scores.extend(differences(&scores));
             probabilities_in_place(&mut scores);
             found.predictions.push(Prediction::Class {
                 class: class.into(),
@@ -164,6 +164,13 @@ impl<'a> QuantisedModel<'a> {
         let saturated = values.clone().filter(is_beyond).count() as u64;
         (values.map(|x| self.scale.integer(*x)).collect(), saturated)
     }
+}
+
+/// Scores less the largest: classes have the order of integers, also where `f32` has fewer digits.
+fn differences(scores: &[i32]) -> impl Iterator<Item = f32> {
+    let largest = scores.iter().copied().max().unwrap_or_default();
+    let from_largest = move |score: &i32| (i64::from(*score) - i64::from(largest)) as f32 / ONE;
+    scores.iter().map(from_largest)
 }
 
 /// The ranges of the first rows of a file, and how many these are.

@@ -210,6 +210,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use smolfed_core::fixed_point::FeatureFormat;
     use smolfed_data::constants::Affine;
     use smolfed_data::{DataFolders, Federation};
     use smolfed_engine::config::{Config, DEFAULT};
@@ -295,5 +296,11 @@ mod tests {
         assert!(model.predict_rows(Vec::new(), 64).unwrap().is_empty());
         let short = TrainedModel::of_run(model.preprocessing.clone(), vec![0.0; 3]);
         assert!(matches!(short, Err(InferenceError::NotWhole { .. })));
+        // Files with such parameters are refused when they are opened.
+        let infinite = vec![f32::INFINITY; model.parameters().unwrap().len()];
+        let infinite = TrainedModel::of_run(model.preprocessing.clone(), infinite).unwrap();
+        let format = FeatureFormat::new(false, 6).unwrap();
+        let weights = infinite.in_integers(format).unwrap().weights();
+        assert!(matches!(weights, Err(InferenceError::NotFinite)));
     }
 }

@@ -15,7 +15,7 @@ use crate::inference::integers::{IntegerModel, Integers};
 use crate::inference::model::{Layer, Outputs, TrainedModel};
 use crate::inference::quantised::QuantisedModel;
 use literal::{double, float, quoted};
-use smolfed_engine::preprocessing::{Basis, WindowColumns};
+use smolfed_engine::preprocessing::WindowColumns;
 use smolfed_engine::tables::model::ActivationName;
 
 /// Numbers in a line of an array.
@@ -154,12 +154,8 @@ impl Header {
 
     /// Where the constants come from: what is measured is private.
     fn origins(&mut self, model: &TrainedModel) {
-        for (name, basis) in model.origins() {
-            let warning = match basis {
-                Basis::Declared | Basis::Released => "",
-                Basis::Measured => " on the devices' rows without noise: no epsilon covers it",
-            };
-            self.line(&format!("/* {name}: {}{warning}. */", basis.name()));
+        for origin in model.origin_sentences() {
+            self.line(&format!("/* {origin} */"));
         }
         self.text.push('\n');
     }

@@ -24,8 +24,8 @@ fn text(model: &QuantisedModel<'_>, network: &Quantised<'_>) -> String {
          Written by `smolfed export --format rust`.\n//!\n//! {}.\n",
         model.origin().replace(": ", ":\n//! ")
     );
-    for (name, basis) in model.model().origins() {
-        let _ = writeln!(text, "//! {name}: {}.", basis.name());
+    for origin in model.model().origin_sentences() {
+        let _ = writeln!(text, "//! {origin}");
     }
     text += "\n#[allow(unused_imports)]\nuse smolfed_core::quantised::{\n    Convolution, Dense, \
              GlobalAverage, Hidden, Image, Layer, Output, Quantised, Scale, Windows,\n};\n";
@@ -34,8 +34,8 @@ fn text(model: &QuantisedModel<'_>, network: &Quantised<'_>) -> String {
     let _ = write!(
         text,
         "\n/// How a feature becomes an integer. The integers of an image lie pixel by pixel.\n\
-         pub const SCALE: Scale = {scale:?};\n\n\
-         /// The size of a sample.\npub const INPUT: Image = {:?};\n\n\
+         #[rustfmt::skip]\npub const SCALE: Scale = {scale:?};\n\n\
+         /// The size of a sample.\n#[rustfmt::skip]\npub const INPUT: Image = {:?};\n\n\
          /// The classes.\n#[rustfmt::skip]\npub static CLASSES: [&str; {}] = {labels:?};\n",
         network.input(),
         labels.len(),

@@ -74,9 +74,10 @@ impl Network {
     /// The layers of a model of classes.
     ///
     /// # Errors
-    /// [`InferenceError::NoIntegerLayer`], [`InferenceError::Arithmetic`].
+    /// [`InferenceError::NotFinite`], [`InferenceError::NoIntegerLayer`],
+    /// [`InferenceError::Arithmetic`].
     pub(super) fn of(model: &TrainedModel) -> Result<Self, InferenceError> {
-        let parameters = model.parameters()?;
+        let parameters = model.finite_parameters()?;
         match (model.task(), model.outputs()) {
             (Task::Sequential(network), Outputs::Logits(_)) => of_layers(network, parameters),
             (Task::Encoder(_), Outputs::Logits(_)) => of_encoder(model),

@@ -129,6 +129,59 @@ proptest! {
     }
 }
 
+/// Scores of a network in numbers, and in 8 bits with the ranges of these rows.
+fn both(network: &Network, rows: &[Vec<f32>]) -> [Vec<f64>; 2] {
+    let points = |row: &Vec<f32>| -> Vec<Interval> {
+        row.iter().map(|x| Interval::point(f64::from(*x))).collect()
+    };
+    let ranges = rows.iter().map(|row| network.ranges(&points(row)));
+    let hull =
+        |a: Vec<Interval>, b: Vec<Interval>| a.into_iter().zip(b).map(|(a, b)| a.hull(b)).collect();
+    let tables = Tables::new(network, &ranges.reduce(hull).unwrap()).unwrap();
+    let layers: Vec<Layer<'_>> = tables.layers.iter().map(Table::layer).collect();
+    let head = tables.head.dense();
+    let quantised = Quantised::new(network.input(), &layers, &head).unwrap();
+    let (mut scores, mut scratch) = ([0; 3], vec![0; quantised.scratch_bytes()]);
+    let [mut exact, mut found] = [Vec::new(), Vec::new()];
+    for row in rows {
+        let integers: Vec<i8> = row.iter().map(|x| tables.scale.integer(*x)).collect();
+        quantised
+            .scores(&integers, &mut scratch, &mut scores)
+            .unwrap();
+        found.extend(scores.map(|score| f64::from(score) / 65_536.0));
+        exact.extend(network.values(&points(row)).iter().map(|score| score.low));
+    }
+    [exact, found]
+}
+
+/// Calibrated scores differ from those in numbers by a small part of how they differ from sample to
+/// sample: a wrong sign, order or zero point would be most of it.
+#[test]
+fn calibrated_scores_follow_those_in_numbers() {
+    let mut state = 1_u32;
+    let mut next = move || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        f64::from(state >> 8) / f64::from(1 << 23) - 1.0
+    };
+    for kind in 0..4 {
+        let values: Vec<f64> = (0..800).map(|_| next() / 3.0).collect();
+        let network = network(kind, &values);
+        let rows: Vec<Vec<f32>> = (0..40)
+            .map(|_| (0..72).map(|_| next() as f32).collect())
+            .collect();
+        let [exact, found] = both(&network, &rows);
+        let mean = |class: usize| exact.iter().skip(class).step_by(3).sum::<f64>() / 40.0;
+        let means = [0, 1, 2].map(mean);
+        let (mut error, mut spread) = (0.0, 0.0);
+        for (at, (exact, found)) in exact.iter().zip(&found).enumerate() {
+            error += (exact - found).powi(2);
+            spread += (exact - means[at % 3]).powi(2);
+        }
+        let share = (error / spread).sqrt();
+        assert!(share < 0.05, "{share} of kind {kind}");
+    }
+}
+
 /// Outputs without weights keep their bias, and a network of zeros gives zeros.
 #[test]
 fn outputs_without_weights_are_their_biases() {

@@ -111,7 +111,8 @@ pub(super) fn scores(network: &Quantised<'_>) -> String {
         (image, values) = (output, results);
     }
     let head = network.head();
-    let name = tables(&mut text, network.layers().len() + 1, head);
+    let name = network.layers().len() + 1;
+    tables(&mut text, name, head);
     let memory = match scratch {
         0 => String::new(),
         _ => "    int8_t scratch[SMOLFED_SCRATCH];\n".to_owned(),
@@ -232,8 +233,8 @@ fn literal(output: &Output) -> String {
     format!("{{{bias}, {mantissa}, {shift}}}")
 }
 
-/// The tables of a layer; returns its number.
-fn tables(text: &mut String, number: usize, dense: &Dense<'_>) -> usize {
+/// The tables of a layer.
+fn tables(text: &mut String, number: usize, dense: &Dense<'_>) {
     let lines = |numbers: Vec<String>, per_line: usize| {
         let lines: Vec<String> = numbers
             .chunks(per_line)
@@ -252,5 +253,4 @@ fn tables(text: &mut String, number: usize, dense: &Dense<'_>) -> usize {
         dense.outputs.len(),
         lines(outputs, 3),
     );
-    number
 }
