@@ -68,9 +68,9 @@ const RISCV_VIRT: Board = Board {
     target: "riscv32imac-unknown-none-elf",
     processor: "RV32IMAC",
     module: "riscv_virt",
-    flash: region(0x8000_0000, 256 << 10),
-    provision: region(0x8008_0000, 512 << 10),
-    ram: region(0x8004_0000, 256 << 10),
+    flash: region(0x8000_0000, 512 << 10),
+    provision: region(0x800C_0000, 256 << 10),
+    ram: region(0x8008_0000, 256 << 10),
     has_second_line: false,
     clock_mhz: 160,
     qemu: Some(Qemu {

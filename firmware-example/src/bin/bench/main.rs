@@ -16,11 +16,10 @@ mod integer;
 #[cfg(not(all(small_ram, feature = "micromath")))]
 mod masking;
 mod network;
-#[cfg(not(all(target_arch = "riscv32", fast)))]
 mod pieces;
 #[cfg(not(all(small_ram, fast)))]
 mod predictions;
-#[cfg(not(all(any(small_ram, target_arch = "riscv32"), fast)))]
+#[cfg(not(all(small_ram, fast)))]
 mod quantised;
 mod window;
 
@@ -66,11 +65,9 @@ fn main() -> ! {
 
 fn run() -> Option<()> {
     integer::measure()?;
-    // For speed, the networks take all the flash of an emulated RISC-V board.
-    #[cfg(not(all(target_arch = "riscv32", fast)))]
     pieces::measure()?;
     clients()?;
-    #[cfg(not(all(any(small_ram, target_arch = "riscv32"), fast)))]
+    #[cfg(not(all(small_ram, fast)))]
     quantised::measure()?;
     network::measure::<SmallNetwork, 150, { SmallNetwork::PARAMETERS }, { SmallNetwork::SCRATCH }>(
         "network-small",
