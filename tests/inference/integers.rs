@@ -1,6 +1,7 @@
 //! Predictions in integers: the compiled header and `smolfed predict --arithmetic integer`
 //! agree bit for bit.
 
+use serde_json::Value;
 use smolfed_core::features::{Cells, Gradients};
 use smolfed_core::fixed_point::FeatureScale;
 
@@ -94,6 +95,37 @@ fn export(place: &Place, name: &str) {
     place.smolfed(&call).success();
 }
 
+/// The values that a header's program printed are those of `smolfed predict`.
+fn has_values(printed: &str, predicted: &Value) {
+    let rows = predicted["rows"].as_array().unwrap();
+    assert_eq!(printed.lines().count(), rows.len());
+    for (line, row) in printed.lines().zip(rows) {
+        let expected = row["prediction"].as_f64().unwrap() as f32;
+        assert_eq!(line.parse(), Ok(expected));
+    }
+}
+
+/// The classes and probabilities that a header's program printed are those of `smolfed predict`.
+pub(super) fn has_bits(name: &str, printed: &str, predicted: &Value) {
+    let rows = predicted["rows"].as_array().unwrap();
+    assert_eq!(printed.lines().count(), rows.len(), "{name}");
+    let mut classes = vec![];
+    for (line, row) in printed.lines().zip(rows) {
+        let (best, units) = line.split_once('\t').unwrap();
+        let best: usize = best.parse().unwrap();
+        let expected = &predicted["classes"][best];
+        assert_eq!(row["prediction"], *expected, "{name}: {line}");
+        let units = units.split('\t').map(|unit| unit.parse::<f64>().unwrap());
+        let expected = row["probabilities"].as_array().unwrap().iter();
+        let expected = expected.map(|p| f64::from(p.as_f64().unwrap() as f32) * 65_536.0);
+        assert!(units.eq(expected), "{name}: {line} is not {row}");
+        classes.push(best);
+    }
+    classes.sort_unstable();
+    classes.dedup();
+    assert!(classes.len() > 1, "{name} predicts one class");
+}
+
 #[test]
 fn headers_predict_in_integers_what_boards_predict() {
     if !has_compiler() {
@@ -111,31 +143,10 @@ fn headers_predict_in_integers_what_boards_predict() {
         let predicted = place.smolfed(&predict).success().json();
         export(&place, name);
         let printed = compiled_with(&place, name, PROGRAM, &WARNINGS, &features());
-        let rows = predicted["rows"].as_array().unwrap();
-        assert_eq!(printed.lines().count(), rows.len(), "{name}");
-        let mut classes = vec![];
-        for (line, row) in printed.lines().zip(rows) {
-            if name == "linear" {
-                let expected = row["prediction"].as_f64().unwrap() as f32;
-                assert_eq!(line.parse(), Ok(expected), "{name}");
-                continue;
-            }
-            let (best, units) = line.split_once('\t').unwrap();
-            let labels = predicted["classes"].as_array().unwrap();
-            let best: usize = best.parse().unwrap();
-            assert_eq!(row["prediction"], labels[best], "{name}: {line}");
-            let units = units.split('\t').map(|unit| unit.parse::<f64>().unwrap());
-            let expected = row["probabilities"].as_array().unwrap().iter();
-            let expected = expected.map(|p| f64::from(p.as_f64().unwrap() as f32) * 65_536.0);
-            assert!(units.eq(expected), "{name}: {line} is not {row}");
-            classes.push(best);
+        match name {
+            "linear" => has_values(&printed, &predicted),
+            _ => has_bits(name, &printed, &predicted),
         }
-        classes.sort_unstable();
-        classes.dedup();
-        assert!(
-            name == "linear" || classes.len() > 1,
-            "{name} predicts one class"
-        );
     }
     other_formats_are_refused(&place);
     a_feature_beyond_its_range_is_counted(&place);

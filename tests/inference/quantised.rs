@@ -2,7 +2,7 @@
 //! bit, and are as accurate as the network in `f32`.
 
 use super::exports::{compiled_with, features, has_compiler};
-use super::integers::{PROGRAM, WARNINGS};
+use super::integers::{PROGRAM, WARNINGS, has_bits};
 use super::{KINDS, run};
 use crate::experiments::networks::place_with;
 use crate::program::Place;
@@ -47,25 +47,7 @@ fn agree(place: &Place, name: &str, data: &str, calibrate: &str, rows: &str) {
     };
     assert!(exported.stderr.contains(origin), "{exported}");
     let printed = compiled_with(place, name, PROGRAM, &WARNINGS, rows);
-    let expected = predicted["rows"].as_array().unwrap();
-    assert_eq!(printed.lines().count(), expected.len(), "{name}");
-    let mut classes = vec![];
-    for (line, row) in printed.lines().zip(expected) {
-        let (best, units) = line.split_once('\t').unwrap();
-        let best: usize = best.parse().unwrap();
-        assert_eq!(
-            row["prediction"], predicted["classes"][best],
-            "{name}: {line}"
-        );
-        let units = units.split('\t').map(|unit| unit.parse::<f64>().unwrap());
-        let expected = row["probabilities"].as_array().unwrap().iter();
-        let expected = expected.map(|p| f64::from(p.as_f64().unwrap() as f32) * 65_536.0);
-        assert!(units.eq(expected), "{name}: {line} is not {row}");
-        classes.push(best);
-    }
-    classes.sort_unstable();
-    classes.dedup();
-    assert!(classes.len() > 1, "{name} predicts one class");
+    has_bits(name, &printed, &predicted);
 }
 
 #[test]

@@ -34,7 +34,7 @@ enum Arithmetic {
     /// In floating point, as `smolfed run` evaluates.
     F32,
     /// In integers, with the bits of boards that have no floating-point unit. Features of a model
-    /// of one layer have the format of the run's `[simulation.integer]`; networks have 8 bits.
+    /// of one layer have the format of the run's `[simulation.integer]`. Networks have 8 bits.
     Integer,
 }
 

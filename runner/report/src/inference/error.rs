@@ -32,13 +32,13 @@ pub enum InferenceError {
     /// Parameters that no integer stands for.
     #[error(
         "`--arithmetic integer`: a parameter of the model is not a finite number; train again, or \
-         leave it out"
+         leave the option out"
     )]
     NotFinite,
     /// A layer without a form in integers.
     #[error(
-        "`--arithmetic integer`: {layer} has no form in integers, as convolution, dense, relu, \
-         max-pool and global-average have; leave it out"
+        "`--arithmetic integer`: {layer} has no form in integers, only convolution, dense, relu, \
+         max-pool and global-average have one; leave the option out"
     )]
     NoIntegerLayer {
         /// The layer.

@@ -27,9 +27,9 @@ pub struct IntegerModel<'a> {
 /// A model that predicts in integers.
 #[derive(Clone)]
 pub enum Integers<'a> {
-    /// Of one layer.
+    /// A model of one layer.
     Layer(IntegerModel<'a>),
-    /// Of several.
+    /// A network.
     Network(QuantisedModel<'a>),
 }
 
