@@ -147,10 +147,55 @@ fn a_round_needs_as_many_devices_as_the_operator_says() {
     for round in rounds(&place) {
         assert_eq!(round["cohort"].as_array().unwrap().len(), 54, "{round}");
     }
-    let many = "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --out many \
-                --min-devices 5";
-    let sentence = "`--min-devices 5`: 4 devices have keys";
-    place.smolfed(many).refused(2, &[sentence]);
+    let start = "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --out many";
+    let many = |devices| place.smolfed(&format!("{start} --min-devices {devices}"));
+    many(5).refused(2, &["`--min-devices 5`: 4 devices have keys"]);
+    let revoke = "keys revoke 3 --keys fleet/keys.toml";
+    place.smolfed(revoke).success();
+    many(4).refused(2, &["`--min-devices 4`: 3 devices have keys"]);
+}
+
+/// Two of four devices are needed by default, and one of two once the keys of the others are
+/// revoked, in the run that pauses or before it is resumed.
+#[test]
+fn devices_without_keys_are_not_waited_for() {
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --set rounds=3"));
+    let _device = Device::start(&place, 0, "fleet.sock");
+    let arguments = logging(3, "1s", "");
+    let coordinator = place.start(&arguments);
+    wait_until(|| logged(&place, "paused") == 1);
+    for device in [2, 3] {
+        let revoke = format!("keys revoke {device} --keys fleet/keys.toml");
+        place.smolfed(&revoke).success();
+    }
+    wait(coordinator, &arguments).success();
+    assert_eq!(rounds(&place).len(), 3);
+    assert!(part_of(&place, "served", 0).0.len() >= 2, "it answers");
+    assert_eq!(part_of(&place, "served", 3).1, ["its key was revoked"; 3]);
+    let table = std::fs::read_to_string(place.path("served/devices.json")).unwrap();
+    let table: Value = serde_json::from_str(&table).unwrap();
+    assert_eq!(table["devices"].as_array().map(Vec::len), Some(2));
+}
+
+/// The number of its first call stays, though fewer devices are left.
+#[test]
+fn a_run_that_asked_for_more_devices_than_are_left_is_resumed() {
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --set rounds=3"));
+    let _devices = Device::start_all(&place, 0..3);
+    let arguments = logging(3, "5s", "--min-devices 4");
+    let coordinator = place.start(&arguments);
+    wait_until(|| logged(&place, "paused") == 1);
+    stop(coordinator, &arguments);
+    let revoke = "keys revoke 3 --keys fleet/keys.toml";
+    place.smolfed(revoke).success();
+    let resume = "serve --resume served --json";
+    place
+        .smolfed(&format!("{resume} --min-devices 4"))
+        .refused(2, &["`--min-devices 4`: 3 devices have keys"]);
+    wait(place.start(resume), resume).success();
+    assert_eq!(part_of(&place, "served", 0).0, [0, 1, 2]);
 }
 
 /// Devices that are connected and never answer: a pause would say that those who were drawn are

@@ -183,12 +183,6 @@ impl Coordinator {
         self.keys.members().iter().copied().collect()
     }
 
-    /// Devices without which no round begins.
-    #[must_use]
-    pub fn min_devices(&self) -> u32 {
-        self.presence.map_or(0, |rule| rule.min_devices())
-    }
-
     /// Waits until enough devices are connected for a round, or the run is to stop; whether it had
     /// to wait.
     ///
@@ -199,8 +193,11 @@ impl Coordinator {
             return Ok(false);
         };
         let (keys, service, terms) = (&mut self.keys, &*self.service, self.terms);
-        let mut take_over = || take_over(keys, service, terms);
-        rule.wait(service, &self.stopping, &mut take_over)
+        let mut look = || {
+            take_over(keys, service, terms);
+            rule.presence(service.registry(), keys.members(), service.now())
+        };
+        rule.wait(service, &self.stopping, &mut look)
     }
 
     /// A round with the real devices of `cohort`, while the caller does something `meanwhile`.

@@ -52,8 +52,6 @@ pub struct RunInfo {
     pub is_cohort_secret: bool,
     /// Time for a device to complete its part in a round.
     pub timeout: Duration,
-    /// Devices without which no round begins.
-    pub min_devices: u32,
     /// Whether it is to stop.
     pub stopping: Arc<Stopping>,
 }
@@ -168,7 +166,10 @@ struct State {
     is_paused: bool,
     /// How often it has.
     pauses: u64,
+    /// Devices without which no round begins.
+    needed: u32,
     second_sessions: u64,
+    session_conflicts: u64,
     current: Option<Current>,
     last: Option<Tally>,
     total: Tally,
@@ -283,6 +284,11 @@ impl Monitor {
         *helpers.lost.entry(reason.to_owned()).or_default() += 1;
     }
 
+    /// The next round does not begin without this number of devices.
+    pub fn needs(&self, devices: u32) {
+        lock(&self.state).needed = devices;
+    }
+
     /// The run waits for devices: too few are connected for a round.
     pub fn pauses(&self) {
         let mut state = lock(&self.state);
@@ -393,7 +399,7 @@ impl Monitor {
             latest,
             devices: counts.devices,
             connected: counts.connected,
-            needed: info.min_devices,
+            needed: state.needed,
             unattributed: counts.unattributed,
             helpers: Some(&state.helpers).filter(|x| x.count > 0).cloned(),
             attendance,

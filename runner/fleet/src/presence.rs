@@ -20,6 +20,7 @@
 //! without any message for ten minutes connects again. Such a device is back within seconds, and
 //! counts as present for `--away-after`.
 
+use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -43,7 +44,7 @@ const UNREPORTED: Duration = Duration::from_secs(1);
 /// What an operator has chosen; `None` is the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PresenceSettings {
-    /// Devices without which no round begins; half of the real devices of an expected cohort.
+    /// Devices without which no round begins; half of the devices with keys of an expected cohort.
     pub min_devices: Option<u32>,
     /// How long a device counts as present after its connection was lost; the time-out of a round.
     pub away_after: Option<Duration>,
@@ -89,18 +90,28 @@ pub enum PresenceError {
 )]
 pub struct NobodyConnected(Duration);
 
+/// How many devices of a federation are drawn in a round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExpectedCohort {
+    /// The expected number of devices that are drawn.
+    pub size: f64,
+    /// All devices from which they are drawn, at least 1.
+    pub device_count: u32,
+}
+
 /// When a round may begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PresenceRule {
-    min_devices: u32,
+    min_devices: Option<u32>,
+    cohort: ExpectedCohort,
     away_after: Duration,
     give_up_after: Duration,
 }
 
-/// Who is connected at one time.
+/// Who is connected at one time, of the real devices of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Presence {
-    /// Devices with keys.
+    /// Devices with keys: those whose key was revoked cannot come.
     pub devices: u32,
     /// Those with a session on an open connection.
     pub connected: u32,
@@ -108,24 +119,27 @@ pub struct Presence {
     pub present: u32,
 }
 
+/// Checks the number of devices that an operator asks for, of a fleet with this number of keys.
+///
+/// # Errors
+/// [`PresenceError::TooMany`].
+pub const fn check_min_devices(min_devices: u32, keys: u32) -> Result<(), PresenceError> {
+    match min_devices > keys {
+        true => Err(PresenceError::TooMany { min_devices, keys }),
+        false => Ok(()),
+    }
+}
+
 impl PresenceRule {
-    /// The rule for a fleet of `keys` real devices, of which an expected cohort has `expected`, and
-    /// whose rounds take up to `timeout`.
+    /// The rule for a federation with these cohorts, whose rounds take up to `timeout`.
     ///
     /// # Errors
-    /// [`PresenceError`].
+    /// [`PresenceError::Contradiction`].
     pub fn new(
         settings: PresenceSettings,
-        keys: u32,
-        expected: f64,
+        cohort: ExpectedCohort,
         timeout: Duration,
     ) -> Result<Self, PresenceError> {
-        // At most the number of keys, which is a u32.
-        let half = (expected / 2.0).ceil().max(1.0) as u32;
-        let min_devices = settings.min_devices.unwrap_or(half.min(keys));
-        if min_devices > keys {
-            return Err(PresenceError::TooMany { min_devices, keys });
-        }
         let give_up_after = settings.give_up_after.unwrap_or(DEFAULT_GIVE_UP_AFTER);
         // A device that sleeps is waited for in a round for as long. With more than that, rounds
         // would go on without a device that no round waits for any more.
@@ -137,48 +151,60 @@ impl PresenceRule {
             });
         }
         Ok(Self {
-            min_devices,
+            min_devices: settings.min_devices,
+            cohort,
             away_after,
             give_up_after,
         })
     }
 
-    /// Devices without which no round begins.
-    #[must_use]
-    pub const fn min_devices(&self) -> u32 {
-        self.min_devices
+    /// Devices without which no round begins, if this number of real devices have keys: keys may be
+    /// revoked while the run goes on.
+    fn needed(&self, devices: u32) -> u32 {
+        let ExpectedCohort { size, device_count } = self.cohort;
+        // Their part of an expected cohort. The product comes first: it is exact.
+        let expected = size * f64::from(devices) / f64::from(device_count.max(1));
+        let half = (expected / 2.0).ceil().max(1.0) as u32;
+        self.min_devices.unwrap_or(half).min(devices)
     }
 
-    /// Who is connected now.
-    pub(super) fn presence(&self, registry: &Registry, now: Duration) -> Presence {
+    /// Who of the real devices of the run is connected now.
+    pub(super) fn presence(
+        &self,
+        registry: &Registry,
+        members: &BTreeSet<u32>,
+        now: Duration,
+    ) -> Presence {
         let mut presence = Presence::default();
-        registry.for_each(|_, peer| {
-            presence.devices += 1;
-            presence.connected += u32::from(peer.is_reachable());
-            presence.present += u32::from(peer.is_present(now, self.away_after));
+        registry.for_each(|device, peer| {
+            // One that was added since the run began is not drawn in it.
+            if members.contains(&device) {
+                presence.devices += 1;
+                presence.connected += u32::from(peer.is_reachable());
+                presence.present += u32::from(peer.is_present(now, self.away_after));
+            }
         });
         presence
     }
 
-    /// Whether a round may begin. Keys may have been revoked since the run began.
+    /// Whether a round may begin.
     pub(super) fn is_met(&self, presence: Presence) -> bool {
-        let needed = self.min_devices.min(presence.devices);
-        presence.connected > 0 && presence.present >= needed
+        presence.connected > 0 && presence.present >= self.needed(presence.devices)
     }
 
-    /// Waits until a round may begin, or the run is to stop; whether it had to wait. `take_over`
-    /// takes over keys that were changed meanwhile.
+    /// Waits until a round may begin, or the run is to stop; whether it had to wait. `look` takes
+    /// over keys that were changed meanwhile, and says who is connected.
     pub(super) fn wait(
         &self,
         service: &Service,
         stopping: &Stopping,
-        take_over: &mut dyn FnMut(),
+        look: &mut dyn FnMut() -> Presence,
     ) -> Result<bool, NobodyConnected> {
         let began = Instant::now();
         let (mut last_connected, mut has_waited, mut is_reported) = (began, false, false);
         loop {
-            take_over();
-            let presence = self.presence(service.registry(), service.now());
+            let presence = look();
+            service.monitor().needs(self.needed(presence.devices));
             if self.is_met(presence) {
                 if is_reported {
                     service.monitor().resumes();
@@ -214,7 +240,7 @@ impl PresenceRule {
             present,
         } = presence;
         let (needed, recently) = (
-            self.min_devices,
+            self.needed(devices),
             humantime::format_duration(self.away_after),
         );
         tracing::warn!(
@@ -247,40 +273,63 @@ fn report_end(presence: Presence, pause: Duration) {
 mod tests {
     use super::*;
 
+    /// Half of the devices are drawn in a round, on average.
+    const HALF: ExpectedCohort = ExpectedCohort {
+        size: 30.0,
+        device_count: 60,
+    };
+
+    fn rule(settings: PresenceSettings, cohort: ExpectedCohort) -> PresenceRule {
+        PresenceRule::new(settings, cohort, Duration::from_secs(30)).unwrap()
+    }
+
     #[test]
     fn by_default_half_of_the_expected_cohort_is_needed() {
-        let rule = |settings, expected| {
-            PresenceRule::new(settings, 20, expected, Duration::from_secs(30)).unwrap()
-        };
         let none = PresenceSettings::default();
-        for (expected, needed) in [(20.0, 10), (5.0, 3), (0.3, 1), (60.0, 20)] {
-            assert_eq!(rule(none, expected).min_devices, needed, "{expected}");
+        for (size, needed) in [(20.0, 10), (5.0, 3), (0.3, 1)] {
+            let device_count = 20;
+            let rule = rule(none, ExpectedCohort { size, device_count });
+            assert_eq!(rule.needed(20), needed, "{size}");
         }
-        assert_eq!(rule(none, 1.0).away_after, Duration::from_secs(30));
+        assert_eq!(rule(none, HALF).away_after, Duration::from_secs(30));
         let settings = PresenceSettings {
             min_devices: Some(20),
             give_up_after: Some(Duration::from_secs(10)),
             ..none
         };
-        let rule = rule(settings, 1.0);
-        assert_eq!((rule.min_devices, rule.away_after.as_secs()), (20, 10));
+        let rule = rule(settings, HALF);
+        assert_eq!((rule.needed(20), rule.away_after.as_secs()), (20, 10));
+    }
+
+    /// The others of a cohort are simulated, or have no key any more.
+    #[test]
+    fn only_devices_with_keys_are_needed() {
+        let by_default = rule(PresenceSettings::default(), HALF);
+        for (devices, needed) in [(60, 15), (20, 5), (3, 1), (1, 1), (0, 0)] {
+            assert_eq!(by_default.needed(devices), needed, "{devices}");
+        }
+        let settings = PresenceSettings {
+            min_devices: Some(20),
+            ..PresenceSettings::default()
+        };
+        let asked = rule(settings, HALF);
+        for (devices, needed) in [(60, 20), (20, 20), (3, 3), (0, 0)] {
+            assert_eq!(asked.needed(devices), needed, "{devices}");
+        }
     }
 
     #[test]
     fn settings_that_contradict_each_other_are_refused() {
-        let new = |settings| PresenceRule::new(settings, 3, 3.0, Duration::from_secs(30));
-        let settings = PresenceSettings {
-            min_devices: Some(4),
-            ..PresenceSettings::default()
-        };
-        let error = new(settings).unwrap_err().to_string();
+        let error = check_min_devices(4, 3).unwrap_err().to_string();
         assert!(error.contains("3 devices have keys"), "{error}");
+        assert_eq!(check_min_devices(3, 3), Ok(()));
         let settings = PresenceSettings {
             away_after: Some(Duration::from_secs(120)),
             give_up_after: Some(Duration::from_secs(60)),
             ..PresenceSettings::default()
         };
-        let error = new(settings).unwrap_err().to_string();
+        let error = PresenceRule::new(settings, HALF, Duration::from_secs(30));
+        let error = error.unwrap_err().to_string();
         assert!(
             error.contains("`--away-after 2m` is longer than `--give-up-after 1m`"),
             "{error}"

@@ -120,7 +120,6 @@ impl Watch {
         let info = RunInfo {
             stopping: Arc::clone(self.signals.stopping()),
             timeout,
-            min_devices: fleet.min_devices(),
             ..run_info(experiment, dir.path())
         };
         let service = fleet.service();

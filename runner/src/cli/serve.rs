@@ -65,7 +65,7 @@ impl Setup {
         let links = links(&experiment, &self.keys, &self.helpers)?;
         let (file, timeout) = (&self.file, self.endpoints.timeout);
         let quorum = checked_quorum(file, &experiment)?;
-        let presence = presence(file, &experiment, &federation, &self.keys, timeout)?;
+        let presence = presence(file, &experiment, &federation, timeout)?;
         warn_of(&experiment, &federation);
         let name = run::name(experiment.config(), &federation, experiment.origin())?;
         let paid = match &self.resumed {

@@ -13,7 +13,7 @@ use crate::coordinator::FleetError;
 use crate::fleet_file::FleetFile;
 use crate::keys::FleetKeys;
 use crate::peer::Terms;
-use crate::presence::{PresenceError, PresenceRule};
+use crate::presence::{ExpectedCohort, PresenceError, PresenceRule};
 use crate::source::over_selection::OverSelectionError;
 use crate::source::tuning::fine_tuning;
 use smolfed_data::federation::Federation;
@@ -147,7 +147,7 @@ pub fn check_devices(
     Ok(())
 }
 
-/// When a round of these devices may begin, for rounds that take up to `timeout`.
+/// When a round of the federation may begin, for rounds that take up to `timeout`.
 ///
 /// # Errors
 /// [`ServeError::Presence`].
@@ -155,13 +155,13 @@ pub fn presence(
     file: &FleetFile,
     experiment: &Experiment,
     federation: &Federation,
-    keys: &FleetKeys,
     timeout: Duration,
 ) -> Result<PresenceRule, ServeError> {
-    let real = keys.members().len() as u32;
-    let share = f64::from(real) / f64::from(federation.device_count().max(1));
-    let expected = experiment.attendance().expected_size() * share;
-    Ok(PresenceRule::new(file.presence(), real, expected, timeout)?)
+    let cohort = ExpectedCohort {
+        size: experiment.attendance().expected_size(),
+        device_count: federation.device_count(),
+    };
+    Ok(PresenceRule::new(file.presence(), cohort, timeout)?)
 }
 
 /// What the federation asks of its devices.

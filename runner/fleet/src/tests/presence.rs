@@ -1,6 +1,6 @@
 //! Which devices are waited for, before a round and in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use smolfed_core::stream::Purpose;
@@ -9,7 +9,7 @@ use smolfed_core::wire::keys::ChainKey;
 use super::harness::*;
 use crate::ledgers::KnownLedgers;
 use crate::peer::Peer;
-use crate::presence::{Presence, PresenceRule, PresenceSettings};
+use crate::presence::{ExpectedCohort, Presence, PresenceRule, PresenceSettings};
 use crate::registry::Registry;
 use crate::service::Service;
 use crate::stopping::Stopping;
@@ -18,7 +18,20 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// The rule of four devices all of whom are drawn.
 fn rule(settings: PresenceSettings) -> PresenceRule {
-    PresenceRule::new(settings, 4, 4.0, 5 * SECOND).unwrap()
+    let cohort = ExpectedCohort {
+        size: 4.0,
+        device_count: 4,
+    };
+    PresenceRule::new(settings, cohort, 5 * SECOND).unwrap()
+}
+
+/// Who is connected of devices 0 to 3.
+fn presence(rule: &PresenceRule, harness: &Harness) -> Presence {
+    rule.presence(
+        &harness.registry,
+        &BTreeSet::from([0, 1, 2, 3]),
+        harness.now,
+    )
 }
 
 /// Devices 0 to 3, of which these are connected.
@@ -37,7 +50,7 @@ fn with_connected(devices: &[u32]) -> Harness {
 fn a_device_counts_for_a_while_after_it_has_disconnected() {
     let mut harness = with_connected(&[1, 2]);
     let rule = rule(PresenceSettings::default());
-    let presence = |harness: &Harness| rule.presence(&harness.registry, harness.now);
+    let presence = |harness: &Harness| presence(&rule, harness);
     let counts = |devices, connected, present| Presence {
         devices,
         connected,
@@ -56,19 +69,43 @@ fn a_device_counts_for_a_while_after_it_has_disconnected() {
     assert!(rule.is_met(counts(1, 1, 1)) && !rule.is_met(counts(0, 0, 0)));
 }
 
+/// Half of four devices are needed, and one of two once the keys of the others are revoked.
+#[test]
+fn a_device_without_a_key_is_not_needed() {
+    let harness = with_connected(&[1]);
+    let rule = rule(PresenceSettings::default());
+    assert!(!rule.is_met(presence(&rule, &harness)));
+    for device in [0, 3] {
+        harness.registry.remove(device);
+    }
+    let now = presence(&rule, &harness);
+    assert_eq!((now.devices, now.present), (2, 1));
+    assert!(rule.is_met(now));
+}
+
+/// It is not drawn before the next start.
+#[test]
+fn a_device_that_was_added_to_the_fleet_does_not_count() {
+    let harness = with_connected(&[0, 3]);
+    let rule = rule(PresenceSettings::default());
+    let members = BTreeSet::from([0, 1, 2]);
+    let now = rule.presence(&harness.registry, &members, harness.now);
+    assert_eq!((now.devices, now.connected, now.present), (3, 1, 1));
+}
+
 /// Were it otherwise, a pause would say who was drawn.
 #[test]
 fn whether_a_round_begins_does_not_depend_on_draws_updates_or_strikes() {
     let harness = with_connected(&[0, 1]);
     let rule = rule(PresenceSettings::default());
-    let before = rule.presence(&harness.registry, harness.now);
+    let before = presence(&rule, &harness);
     for number in 0..9 {
         for device in 0..2 {
             harness.peer(device).offer(offer(number, None));
             // Nobody answers.
             harness.peer(device).close();
         }
-        let now = rule.presence(&harness.registry, harness.now);
+        let now = presence(&rule, &harness);
         assert_eq!(now, before, "round {number}");
     }
 }
@@ -109,12 +146,17 @@ fn a_run_without_devices_ends() {
         give_up_after: Some(Duration::from_millis(50)),
         ..PresenceSettings::default()
     });
-    let error = rule.wait(&service, &stopping, &mut || ()).unwrap_err();
+    let error = rule
+        .wait(&service, &stopping, &mut Presence::default)
+        .unwrap_err();
     let sentence = error.to_string();
     assert!(
         sentence.starts_with("no device has been connected for 50ms"),
         "{sentence}"
     );
     stopping.stop_within(Duration::ZERO);
-    assert_eq!(rule.wait(&service, &stopping, &mut || ()), Ok(true));
+    assert_eq!(
+        rule.wait(&service, &stopping, &mut Presence::default),
+        Ok(true)
+    );
 }

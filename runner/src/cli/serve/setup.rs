@@ -15,6 +15,7 @@ use smolfed_fleet::fleet_file::FleetFile;
 use smolfed_fleet::helpers::HelperSettings;
 use smolfed_fleet::keys::FleetKeys;
 use smolfed_fleet::keys::passphrase::PassphraseSource;
+use smolfed_fleet::presence::check_min_devices;
 use smolfed_fleet::quorum::Share;
 use smolfed_fleet::source::terms::ServeError;
 use smolfed_fleet::transport::{Address, Options, TransportFiles, read_options};
@@ -214,7 +215,14 @@ fn options(
 
 fn open_keys(path: &Path, args: &Args) -> Result<FleetKeys, CliError> {
     let passphrase = PassphraseSource::find(args.passphrase_file.as_deref());
-    FleetKeys::open(path, passphrase).map_err(fleet_error)
+    let keys = FleetKeys::open(path, passphrase).map_err(fleet_error)?;
+    // A number of an earlier call stays: keys that were revoked since lower what it asks for.
+    let devices = u32::try_from(keys.keys().len()).unwrap_or(u32::MAX);
+    let given = args
+        .min_devices
+        .map(|given| check_min_devices(given, devices));
+    given.transpose().map_err(ServeError::from)?;
+    Ok(keys)
 }
 
 fn is_natural(config: &Config) -> bool {
