@@ -270,6 +270,12 @@ fn a_device_recovers_from_a_copy_that_took_its_session() {
     let _others = Device::start_all(&place, 1..4);
     let outcome = wait(coordinator, &arguments).success();
     assert_eq!(part_of(&place, "served", 0).0, [0, 1, 2], "{outcome}");
+    let table = std::fs::read_to_string(place.path("served/devices.json")).unwrap();
+    let table: Value = serde_json::from_str(&table).unwrap();
+    assert!(
+        table["devices"][0]["second_sessions"].as_u64() > Some(0),
+        "{table}"
+    );
     // Who it is, and from where, is in the log file only.
     let log = lines(&place.path("serve.log"));
     let warning = log.iter().find(|line| line["reason"] == "second session");

@@ -217,6 +217,8 @@ pub struct Figures {
     pub needed: u32,
     /// Sessions that replaced one whose connection was open.
     pub second_sessions: u64,
+    /// Times that sessions of one device replaced each other three times within a minute.
+    pub session_conflicts: u64,
     /// Refused frames that no device is known to have sent, by reason.
     #[serde(rename = "strangers")]
     pub unattributed: BTreeMap<String, u32>,
@@ -299,6 +301,12 @@ impl Monitor {
     /// A device has opened a session while another one under its key was open.
     pub fn second_session(&self) {
         lock(&self.state).second_sessions += 1;
+    }
+
+    /// Sessions of one device have replaced each other again and again. Which device it is stays in
+    /// the log file: a series of counts with its number would show when that device comes and goes.
+    pub fn session_conflict(&self) {
+        lock(&self.state).session_conflicts += 1;
     }
 
     /// Enough devices are connected again.
@@ -388,6 +396,7 @@ impl Monitor {
             },
             pauses: state.pauses,
             second_sessions: state.second_sessions,
+            session_conflicts: state.session_conflicts,
             rounds: info.rounds,
             done: latest.map_or(0, |point| point.round + 1),
             burned: state.burned,

@@ -152,6 +152,8 @@ pub struct Peer {
 /// does that now and then; two boards with one key do it in turns.
 #[derive(Clone, Copy, Debug, Default)]
 struct Takeovers {
+    /// All of them.
+    total: u32,
     /// How many there were since `first`.
     count: u32,
     first: Duration,
@@ -168,6 +170,7 @@ impl Takeovers {
         if now.saturating_sub(self.first) > Self::TIME {
             (self.count, self.first) = (0, now);
         }
+        self.total = self.total.saturating_add(1);
         self.count += 1;
         // Once for each time.
         self.is_alarming |= self.count == Self::MOST;
@@ -209,11 +212,7 @@ impl Peer {
                 answered: 0,
                 missed: None,
             },
-            takeovers: Takeovers {
-                count: 0,
-                first: Duration::ZERO,
-                is_alarming: false,
-            },
+            takeovers: Takeovers::default(),
             displaced: None,
             is_revoked: false,
         }
@@ -222,6 +221,12 @@ impl Peer {
     /// Whether two sessions under the device's key have replaced each other since the last call.
     pub fn take_alarm(&mut self) -> bool {
         std::mem::take(&mut self.takeovers.is_alarming)
+    }
+
+    /// Its sessions that replaced another one whose connection was open.
+    #[must_use]
+    pub const fn second_sessions(&self) -> u32 {
+        self.takeovers.total
     }
 
     /// The open connection whose session was replaced by one on another connection, since the last

@@ -347,6 +347,7 @@ impl Service {
             }
         }
         if let Some(device) = served.connection.take_alarm() {
+            self.monitor.session_conflict();
             tracing::warn!(
                 reason = "two sessions",
                 private = format!("device {device}: sessions replace each other"),

@@ -23,6 +23,8 @@ pub struct Status {
     pub answered: u32,
     /// Why it missed the last round that it missed.
     pub missed: Option<String>,
+    /// Its sessions that replaced one whose connection was open.
+    pub second_sessions: u32,
     /// Refused frames in its name, by reason.
     pub refused: BTreeMap<String, u32>,
 }
@@ -56,6 +58,7 @@ impl Table {
                 drawn: tally.drawn,
                 answered: tally.answered,
                 missed: tally.missed.map(|absence| absence.to_string()),
+                second_sessions: peer.second_sessions(),
                 refused: by_reason(peer.refusals()),
             });
         });

@@ -301,6 +301,7 @@ fn sessions_that_alternate_raise_an_alarm() {
     }
     assert_eq!(harness.connection.take_alarm(), Some(0));
     assert_eq!(harness.connection.take_alarm(), None, "once");
+    assert_eq!(harness.peer(0).second_sessions(), 3);
 }
 
 #[test]

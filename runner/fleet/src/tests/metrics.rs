@@ -52,6 +52,7 @@ fn all_figures() -> Figures {
         connected: 1,
         needed: 1,
         second_sessions: 1,
+        session_conflicts: 1,
         unattributed: reasons(),
         helpers: Some(HelperFigures {
             count: 1,

@@ -79,6 +79,7 @@ fn of_run(metrics: &mut Registry, figures: &Figures) {
     for (name, help, value) in [
         ("pauses", "Times that the run waited for devices", figures.pauses),
         ("second_sessions", "Sessions that replaced an open one", figures.second_sessions),
+        ("session_conflicts", "Alternating sessions of one device", figures.session_conflicts),
     ] {
         counter(metrics, name, help, value);
     }

@@ -82,6 +82,7 @@ fn a_pause_is_shown_to_anyone() {
     assert!(text().contains("\nsmolfed_paused 0"), "{}", text());
     monitor.pauses();
     monitor.second_session();
+    monitor.session_conflict();
     for line in [
         &format!(
             "smolfed_build_info{{version=\"{}\"}} 1",
@@ -90,6 +91,7 @@ fn a_pause_is_shown_to_anyone() {
         "smolfed_paused 1",
         "smolfed_pauses_total 1",
         "smolfed_second_sessions_total 1",
+        "smolfed_session_conflicts_total 1",
     ] {
         assert!(text().contains(&format!("\n{line}")), "{}", text());
     }
