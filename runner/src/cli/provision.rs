@@ -78,8 +78,9 @@ pub(super) struct Args {
     device: DeviceArgs,
     #[command(flatten)]
     helper: HelperArgs,
-    /// Derive the devices' random streams from a seed, as in a simulation. For tests and
-    /// demonstrations only: whoever knows the seed can subtract their noise.
+    /// Derive the devices' random streams from a seed, as in a simulation, and deal the data by it;
+    /// the coordinator then needs the same seed. For tests and demonstrations only: whoever knows
+    /// the seed can subtract the noise.
     #[arg(long, value_name = "N", conflicts_with = "element")]
     seed: Option<u64>,
 }
@@ -157,7 +158,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     if let Some(seed) = args.seed {
         eprintln!(
             "the devices' random streams are derived from seed {seed}: for tests and \
-             demonstrations only"
+             demonstrations only. The coordinator needs the same seed, and whoever knows it can \
+             subtract the noise; provision a real fleet without `--seed`"
         );
     }
     let simulated = devices as usize - args.devices.len();
@@ -239,12 +241,17 @@ fn print_commands(
     let overrides = args.device.overrides.iter();
     let settings = overrides.map(|set| format!(" --set {}", quoted(&set.to_string())));
     let settings: String = settings.collect();
+    // It says how data are dealt: another one would give simulated devices, or the test set, the
+    // samples that a device has.
+    let seed = args
+        .seed
+        .map_or(String::new(), |seed| format!(" --seed {seed}"));
     let device = device_command(args, experiment);
     writeln!(
         out,
         "{} devices in {folder}: keys.toml is for the coordinator, {what}{others}.\n\n{commands}  \
          smolfed serve {file}--keys {folder}/keys.toml --listen \
-         tcp:0.0.0.0:7000{simulated}{settings}{device}",
+         tcp:0.0.0.0:7000{simulated}{settings}{seed}{device}",
         args.devices.len(),
     )
 }
