@@ -22,14 +22,17 @@ use smolfed_accounting::params::DeltaSpec;
 
 #[path = "protocol.rs"]
 pub mod protocol;
+#[path = "provisioning.rs"]
+pub mod provisioning;
 
 pub use protocol::{coordinator, flash, session};
+pub use provisioning::{recipe, record};
 
 /// A fuzz target: its name, and what it does with the bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every parser by the name of its target.
-pub const PARSERS: [Target; 15] = [
+pub const PARSERS: [Target; 17] = [
     ("archive", archive),
     ("checkpoint", checkpoint),
     ("config", config),
@@ -43,6 +46,8 @@ pub const PARSERS: [Target; 15] = [
     ("leaf", leaf),
     ("ledger", ledger),
     ("model", model),
+    ("recipe", recipe),
+    ("record", record),
     ("session", session),
     ("setting", setting),
 ];
