@@ -143,17 +143,21 @@ pub fn smolfed(feature: Option<&str>) -> Result<PathBuf, Box<dyn Error>> {
     Ok(root().join(dir).join("release/smolfed"))
 }
 
-/// The command line at `given`, which must have this version, or else a built one. Two checkouts
-/// may have the same version, so a program is taken only if it is named.
+/// The command line at `given`, which must have this version, or else one that is built, with a
+/// cargo feature if it needs one. Two checkouts may have the same version, so a program is taken
+/// only if it is named.
 ///
 /// # Errors
 /// If the program at `given` does not run or has another version, or if the build fails.
-pub fn named_or_built(given: Option<&Path>) -> Result<PathBuf, Box<dyn Error>> {
+pub fn named_or_built(
+    given: Option<&Path>,
+    feature: Option<&str>,
+) -> Result<PathBuf, Box<dyn Error>> {
     let Some(path) = given else {
         eprintln!(
             "xtask: building the command line, which takes minutes: --smolfed PATH names one"
         );
-        return smolfed(None);
+        return smolfed(feature);
     };
     let expected = concat!("smolfed ", env!("CARGO_PKG_VERSION"));
     let path = std::path::absolute(path)?;
@@ -226,7 +230,7 @@ mod tests {
     #[test]
     fn a_program_that_is_not_smolfed_is_refused_by_its_version() {
         let cargo = std::env::var_os("CARGO").unwrap();
-        let error = named_or_built(Some(Path::new(&cargo))).unwrap_err();
+        let error = named_or_built(Some(Path::new(&cargo)), None).unwrap_err();
         let text = error.to_string();
         assert!(text.contains(" is cargo "), "{text}");
         assert!(
@@ -237,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_refused() {
-        let error = named_or_built(Some(Path::new("/nowhere/smolfed"))).unwrap_err();
+        let error = named_or_built(Some(Path::new("/nowhere/smolfed")), None).unwrap_err();
         assert_eq!(error.to_string(), "/nowhere/smolfed --version does not run");
     }
 }

@@ -13,6 +13,7 @@
 //! | `--kills N` | the books of a coordinator that is killed and resumed |
 //! | `--x25519` | the same with devices that greet with X25519 |
 //! | `--tls` | the same over TLS |
+//! | `--smolfed PATH` | this program, instead of one that is built: for two versions in turn |
 //! | `--memory` | memory of a connection with a session |
 
 mod books;

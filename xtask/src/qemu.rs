@@ -13,7 +13,7 @@ use crate::toolchain::{Variant, firmware};
 /// Runs both, with the command line at `smolfed`, or an installed or built one without.
 pub fn run(board: &Board, smolfed: Option<&Path>) -> Result<(), Box<dyn Error>> {
     // A wrong path should fail before minutes of building.
-    let smolfed = &step("command line", || named_or_built(smolfed))?;
+    let smolfed = &step("command line", || named_or_built(smolfed, None))?;
     let programs = step("firmware", || {
         firmware(board.target, &Variant::TESTS)?;
         firmware(board.target, &Variant::DEFAULT)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::options::Options;
-use crate::federation::{Running, smolfed};
+use crate::federation::{Running, named_or_built};
 
 /// Devices of a process at most: each takes two open files, of the 20,000 that systems often allow.
 const DEVICES_A_PROCESS: u32 = 5_000;
@@ -39,7 +39,7 @@ pub(super) struct Shares {
 impl Fleet {
     /// Provisions the devices of an experiment.
     pub(super) fn provision(options: &Options, experiment: &str) -> Result<Self, Box<dyn Error>> {
-        let smolfed = smolfed(options.feature())?;
+        let smolfed = named_or_built(options.smolfed.as_deref(), options.feature())?;
         let dir = folder()?;
         fs::write(dir.path().join("load.toml"), experiment)?;
         let fleet = dir.path().join("fleet");

@@ -1,6 +1,7 @@
 //! What `cargo xtask load` is asked for.
 
 use std::error::Error;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Rounds that are measured. One more comes before, in which devices connect.
@@ -17,6 +18,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(900);
 #[derive(Clone)]
 pub(super) struct Options {
     pub(super) devices: u32,
+    /// The program, if it is not to be built: to compare two versions.
+    pub(super) smolfed: Option<PathBuf>,
     /// Where coordinator and devices meet, if not at a port of this machine.
     pub(super) address: Option<String>,
     pub(super) rounds: u32,
@@ -40,12 +43,13 @@ pub(super) struct Options {
 
 const USAGE: &str = "cargo xtask load [--devices N] [--address ADDRESS] [--rounds N] [--stalled N] \
                      [--quorum SHARE] [--timeout 120s] [--silent N] [--garbage MB] [--kills N] \
-                     [--x25519] [--tls] [--memory] [--json]";
+                     [--x25519] [--tls] [--memory] [--smolfed PATH] [--json]";
 
 impl Options {
     pub(super) fn read(arguments: &[&str]) -> Result<Self, Box<dyn Error>> {
         let mut options = Self {
             devices: 1_000,
+            smolfed: None,
             address: None,
             rounds: ROUNDS,
             stalled: 0,
@@ -63,6 +67,7 @@ impl Options {
         while let Some(word) = words.next() {
             match *word {
                 "--devices" => options.devices = number(words.next())?,
+                "--smolfed" => options.smolfed = Some(words.next().ok_or(USAGE)?.into()),
                 "--address" => options.address = Some((*words.next().ok_or(USAGE)?).to_owned()),
                 "--rounds" => options.rounds = number(words.next())?,
                 "--stalled" => options.stalled = number(words.next())?,
