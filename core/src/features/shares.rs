@@ -1,7 +1,7 @@
 //! From sums to roots of their shares.
 
 use crate::format::{Feature, FeatureScale};
-use crate::integer::divide;
+use crate::integer::{divide, short_square_root};
 
 /// Adds to a sum that the memory of an `f32` has as its pattern: sums are below 2³⁰, where no
 /// pattern is NaN.
@@ -50,30 +50,12 @@ pub(super) fn quantise<X: Feature>(sums: &[u32], scale: FeatureScale, features: 
         }
         let square = (u64::from(*sum) * factor) >> places;
         let root = match u32::try_from(square) {
-            Ok(square) => square_root(square).div_ceil(2),
+            // There is one for each feature.
+            Ok(square) => short_square_root(square).div_ceil(2),
             Err(_) => u32::MAX,
         };
         saturated += usize::from(root > max);
         *feature = X::saturated(root.min(max).cast_signed());
     }
     saturated
-}
-
-/// `⌊√square⌋` in 32 bits: there is one for each feature, and processors without long registers
-/// take four times as long for 64.
-#[inline(always)]
-const fn square_root(square: u32) -> u32 {
-    let (mut root, mut remainder) = (0, square);
-    // The highest power of four that may be in it.
-    let mut power = 1 << (30 - (square.leading_zeros() & 30));
-    while power > 0 {
-        let trial = root + power;
-        root >>= 1;
-        if remainder >= trial {
-            remainder -= trial;
-            root += power;
-        }
-        power >>= 2;
-    }
-    root
 }
