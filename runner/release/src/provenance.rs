@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::statement::PrivacyStatement;
+
 /// Where a figure comes from. A figure of several parts is of the last kind among theirs.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -51,6 +53,13 @@ impl Provenance {
             true => Self::SimulationOnly,
             false => Self::Public,
         }
+    }
+
+    /// That of the number of devices, which may depend on their rows: a run's statements say so.
+    #[must_use]
+    pub fn of_device_count(statements: &[PrivacyStatement]) -> Self {
+        let mut statements = statements.iter();
+        Self::of_sizes(statements.any(PrivacyStatement::has_secret_device_count))
     }
 
     /// The name in files.

@@ -172,11 +172,11 @@ impl Watch {
 /// What the page shows of a run before it begins.
 fn run_info(experiment: &Experiment, dir: &Path) -> RunInfo {
     let (config, privacy) = (experiment.config(), experiment.privacy());
-    let estimate = privacy.estimate(u64::from(config.rounds)).ok();
-    let epsilon = estimate.map(|estimate| estimate.epsilon);
     let statements = experiment.statements(config.rounds, &[]);
     let statements = statements.unwrap_or_default();
+    // That of the updates, with the accountant of the plan.
     let statement = statements.first();
+    let epsilon = statement.map(|statement| statement.epsilon);
     RunInfo {
         name: run_name(dir),
         rounds: config.rounds,

@@ -119,7 +119,7 @@ impl Summary {
                 .map(|key| (key, Provenance::of_samples(self.is_private(key))))
                 .chain([
                     ("seconds", Provenance::SimulationOnly),
-                    ("devices", self.origin_of_devices()),
+                    ("devices", Provenance::of_device_count(&self.statements)),
                 ])
                 .collect();
             let private = origins.keys().filter(|key| self.is_private(key));
@@ -201,12 +201,6 @@ impl Summary {
             || key == "knn_accuracy"
             || (key == "test_accuracy" && probe.is_some())
             || (self.quality_is_private && (is_of("test_") || is_of("validation_")))
-    }
-
-    /// The number of devices may depend on their rows.
-    fn origin_of_devices(&self) -> Provenance {
-        let mut statements = self.statements.iter();
-        Provenance::of_sizes(statements.any(PrivacyStatement::has_secret_device_count))
     }
 
     /// The statement about correlation matrices, if devices send some.

@@ -245,7 +245,7 @@ fn cohort(input: &ReportInput) -> String {
     };
     let statement = input.statements.first();
     let is_public = input.audience == Audience::Public;
-    let of_devices = input.origin_of_devices();
+    let of_devices = Provenance::of_device_count(&input.statements);
     let devices = statement.map(|statement| statement.devices);
     let devices = devices.filter(|_| !is_public || of_devices.is_public());
     let origin = Provenance::of_sizes(config.has_secret_cohorts());

@@ -99,12 +99,6 @@ impl ReportInput {
         }
     }
 
-    /// The number of devices may depend on their rows.
-    pub(super) fn origin_of_devices(&self) -> Provenance {
-        let mut statements = self.statements.iter();
-        Provenance::of_sizes(statements.any(PrivacyStatement::has_secret_device_count))
-    }
-
     /// Where the figures on test samples come from.
     pub(super) fn test_origin(&self) -> Provenance {
         let tested = self.records.iter().filter(|record| record.test.is_some());
