@@ -69,8 +69,8 @@ pub(in crate::cli) struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) timeout: Option<Duration>,
     /// Devices without which no round begins: those that are connected, or were within
-    /// `--away-after`. Devices whose key was revoked do not count. Cohorts are drawn from all devices
-    /// all the same [default: half of the devices with keys in an expected cohort].
+    /// `--away-after`. Devices whose key was revoked do not count. Cohorts are drawn from all
+    /// devices all the same [default: half of the devices with keys in an expected cohort].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) min_devices: Option<u32>,
     /// How long a device counts towards `--min-devices` after it has disconnected. For devices that
