@@ -8,14 +8,13 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
 use super::server::Server;
 use super::service::Tally;
 use crate::helper_link::message::HelperState;
 use crate::lock::lock;
-use crate::watch::metrics::{CONTENT_TYPE, by_reason, counter, gauge};
+use crate::watch::metrics::{CONTENT_TYPE, by_reason, counter, encoded, gauge};
 
 /// The paths of a helper.
 pub fn routes(server: Arc<Server>) -> Router {
@@ -37,7 +36,7 @@ async fn prometheus(State(server): State<Arc<Server>>) -> Response {
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response()
 }
 
-/// The figures in OpenMetrics text.
+/// The figures in Prometheus's text format.
 #[rustfmt::skip]
 pub(crate) fn text(state: &HelperState, tally: &Tally, is_connected: bool) -> String {
     let connected = f64::from(u8::from(is_connected));
@@ -59,8 +58,5 @@ pub(crate) fn text(state: &HelperState, tally: &Tally, is_connected: bool) -> St
     }
     let refused = tally.refused.iter().map(|(reason, count)| (reason, *count));
     by_reason(&mut metrics, "refusals", "Questions that were refused", refused);
-    let mut text = String::new();
-    // Writing to a string does not fail.
-    let _ = encode(&mut text, &metrics);
-    text
+    encoded(&metrics)
 }

@@ -75,8 +75,8 @@ fn all_figures() -> Figures {
     }
 }
 
-/// The names of all metrics of a coordinator and of a helper.
-fn exported() -> BTreeSet<String> {
+/// The metrics of a coordinator and of a helper.
+fn text() -> String {
     let state = HelperState {
         last: Some(1),
         ..HelperState::default()
@@ -85,7 +85,12 @@ fn exported() -> BTreeSet<String> {
         refused: reasons(),
         ..Answers::default()
     };
-    let text = metrics::text(&all_figures()) + &watch::text(&state, &answers, true);
+    metrics::text(&all_figures()) + &watch::text(&state, &answers, true)
+}
+
+/// The names of all metrics.
+fn exported() -> BTreeSet<String> {
+    let text = text();
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     let names = samples.filter_map(|line| line.split([' ', '{']).next());
     names.map(str::to_owned).collect()
@@ -124,6 +129,21 @@ fn documented(page: &str) -> BTreeSet<String> {
 #[test]
 fn every_metric_is_documented_and_every_documented_metric_is_there() {
     assert_eq!(documented(&read("docs/operating.md")), exported());
+}
+
+/// Under the name of its samples, as `promtool check metrics` demands.
+#[test]
+fn every_metric_has_a_help_text_and_a_type() {
+    let text = text();
+    for name in exported() {
+        for word in ["HELP", "TYPE"] {
+            assert!(
+                text.contains(&format!("# {word} {name} ")),
+                "{name}: {text}"
+            );
+        }
+    }
+    assert!(!text.contains("# EOF"), "{text}");
 }
 
 #[test]

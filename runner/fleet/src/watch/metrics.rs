@@ -1,5 +1,6 @@
 //! `/metrics`: the figures as Prometheus reads them. docs/operating.md says what each means.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -12,7 +13,7 @@ use prometheus_client::registry::Registry;
 use crate::monitor::{Attendance, Figures, HelperFigures};
 
 /// The type of [`text`].
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 type Number = Gauge<f64, AtomicU64>;
 
@@ -28,7 +29,7 @@ struct Build {
     version: String,
 }
 
-/// The figures in OpenMetrics text.
+/// The figures in Prometheus's text format.
 #[must_use]
 pub fn text(figures: &Figures) -> String {
     let mut metrics = Registry::with_prefix("smolfed");
@@ -43,10 +44,27 @@ pub fn text(figures: &Figures) -> String {
     if let Some(attendance) = &figures.attendance {
         of_attendance(&mut metrics, attendance);
     }
+    encoded(&metrics)
+}
+
+/// The text of a registry. In OpenMetrics, which the registry writes, `HELP` and `TYPE` of a
+/// counter have its name without `_total`. `promtool check metrics` and other readers of the older
+/// format look for the name of the samples.
+pub(crate) fn encoded(metrics: &Registry) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
-    let _ = encode(&mut text, &metrics);
-    text
+    let _ = encode(&mut text, metrics);
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let counters: BTreeSet<&str> = types.filter_map(|x| x.strip_suffix(" counter")).collect();
+    let of_counter = |line: &str| {
+        let (word, rest) = line.strip_prefix("# ")?.split_once(' ')?;
+        let (name, rest) = rest.split_once(' ')?;
+        let is_it = counters.contains(name);
+        is_it.then(|| format!("# {word} {name}_total {rest}"))
+    };
+    let lines = text.lines().filter(|line| *line != "# EOF");
+    let lines = lines.map(|line| of_counter(line).unwrap_or_else(|| line.to_owned()) + "\n");
+    lines.collect()
 }
 
 #[rustfmt::skip]
