@@ -2,12 +2,13 @@
 //!
 //! # Privacy
 //! Whether a round begins is public, so it must depend on nothing that ε does not cover. The rule
-//! reads [`Presence`] alone: which devices have a connection, or had one a short time ago. It does
-//! not read the coins of a cohort, updates, the reasons for which they are missing, or quarantine,
-//! which follows from having been drawn. A pause after rounds without updates would say that those
-//! who were drawn were away. A cohort of connected devices would say the same. So the next cohort
-//! is drawn from all devices with keys, with the sampling of the statement, and the sum is divided
-//! by the same denominator.
+//! reads [`Presence`] alone: which devices have a key, and a connection or had one a short time
+//! ago. It does not read the coins of a cohort, updates, the reasons for which they are missing, or
+//! quarantine, which follows from having been drawn. A pause after rounds without updates would say
+//! that those who were drawn were away. A cohort of connected devices would say the same. So the
+//! next cohort is drawn from all devices of the federation, with or without a key, with the
+//! sampling of the statement, and the sum is divided by the same denominator. An operator decides
+//! which keys are revoked, and must not decide it by who was drawn.
 //!
 //! Given when devices are connected, the rounds that take place are therefore those of a plan that
 //! is fixed in advance, and the accounting of that plan holds. The statement names the rest. It
