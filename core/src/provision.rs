@@ -214,6 +214,20 @@ impl<'a, E: SecureElement> Record<'a, Element<E>> {
     }
 }
 
+#[cfg(feature = "element")]
+impl<'a> Record<'a, ()> {
+    /// Reads all but the secrets of the device, of a record with or without an element.
+    ///
+    /// # Errors
+    /// As [`Record::read`], but for [`ProvisionError::Element`].
+    pub fn read_public(page: &'a [u8]) -> Result<Self, ProvisionError> {
+        match Self::parse(page, HAS_ELEMENT, |_| Ok(())) {
+            Err(ProvisionError::Element) => Self::parse(page, 0, |_| Ok(())),
+            read => read,
+        }
+    }
+}
+
 impl<'a, S> Record<'a, S> {
     /// Reads a record with or without the flag of an element; its secrets are what `secrets` makes
     /// of the root.

@@ -1,7 +1,7 @@
 //! The last samples of a sensor, checked as they come.
 
 use super::{
-    Samples,
+    Samples, ShapeError,
     error::{SampleError, is_finite},
 };
 use crate::format::{Feature, FeatureScale, round_feature};
@@ -22,6 +22,9 @@ pub trait Reading: Copy + Default + PartialEq + sealed::Sealed + 'static {
     /// Whether it is the smallest or the largest integer of its type. Numbers have no limits.
     fn is_limit(self) -> bool;
 
+    /// A number as it is stored.
+    fn of_number(x: f32, scale: FeatureScale) -> Self;
+
     /// Features as numbers; none if they are stored as integers.
     fn numbers(features: &[Self]) -> &[f32];
 
@@ -37,6 +40,10 @@ impl Reading for f32 {
 
     fn is_limit(self) -> bool {
         false
+    }
+
+    fn of_number(x: f32, _: FeatureScale) -> Self {
+        x
     }
 
     #[inline(always)]
@@ -64,6 +71,10 @@ macro_rules! integer {
             #[inline(always)]
             fn is_limit(self) -> bool {
                 self == Self::MIN || self == Self::MAX
+            }
+
+            fn of_number(x: f32, scale: FeatureScale) -> Self {
+                round_feature::<Self>(x, scale).0
             }
 
             #[inline(always)]
@@ -127,11 +138,7 @@ impl SampleTarget for f32 {
 pub struct SampleBuffer<X, T, const D: usize, const N: usize> {
     features: [[X; D]; N],
     targets: [T; N],
-    classes: u16,
-    /// Samples that are kept. Short, as the RAM of small boards is.
-    len: u16,
-    /// The place of the next sample.
-    next: u16,
+    ring: Ring,
 }
 
 impl<X: Reading, const D: usize, const N: usize> SampleBuffer<X, u16, D, N> {
@@ -157,9 +164,7 @@ impl<X: Reading, T: SampleTarget, const D: usize, const N: usize> SampleBuffer<X
         Self {
             features: [[X::default(); D]; N],
             targets: [T::default(); N],
-            classes,
-            len: 0,
-            next: 0,
+            ring: Ring::new(classes),
         }
     }
 
@@ -169,52 +174,41 @@ impl<X: Reading, T: SampleTarget, const D: usize, const N: usize> SampleBuffer<X
     /// [`SampleError`] for another length, a feature that is not finite, and a target that is not
     /// one of the classes or not finite; the samples then stay as they are.
     pub fn push(&mut self, features: &[X], target: T) -> Result<(), SampleError> {
-        let (expected, found) = (D, features.len());
-        if found != expected {
-            return Err(SampleError::Length { expected, found });
-        }
-        if let Some(feature) = features.iter().position(|x| !x.is_number()) {
-            return Err(SampleError::NotFinite { feature });
-        }
-        if !target.is_target(self.classes) {
-            return Err(SampleError::Target);
-        }
-        let next = usize::from(self.next);
-        let row = self.features.get_mut(next);
-        if let (Some(row), Some(place)) = (row, self.targets.get_mut(next)) {
-            for (place, x) in row.iter_mut().zip(features) {
-                *place = *x;
-            }
-            *place = target;
-            // A place below N has been found.
-            let behind = self.next + 1;
-            self.len = self.len.max(behind);
-            self.next = if usize::from(behind) < N { behind } else { 0 };
-        }
-        Ok(())
+        let Self {
+            features: rows,
+            targets,
+            ring,
+        } = self;
+        let sample = Sample {
+            count: features.len(),
+            features: features.iter().copied(),
+            target,
+        };
+        ring.push(rows.as_flattened_mut(), targets, D, sample)
     }
 
     /// How many features have the same value in all samples: channels of a sensor that has stopped,
     /// perhaps. 0 for fewer than two samples. Private: it must not leave the device.
     #[must_use]
     pub fn constant_features(&self) -> usize {
-        let (Some((first, others)), 2..) = (self.rows().split_first(), self.len) else {
-            return 0;
-        };
-        let is_constant = |(at, x): &(usize, &X)| others.iter().all(|row| row.get(*at) == Some(x));
-        first.iter().enumerate().filter(is_constant).count()
+        constant_features(self.kept(), D)
     }
 
     /// How many features of all samples are the smallest or the largest integer of their type: too
     /// large for the scale, perhaps. Private: it must not leave the device.
     #[must_use]
     pub fn saturated_features(&self) -> usize {
-        let all = self.rows().as_flattened().iter();
-        all.filter(|x| x.is_limit()).count()
+        saturated_features(self.kept())
+    }
+
+    fn kept(&self) -> &[X] {
+        self.rows().as_flattened()
     }
 
     fn rows(&self) -> &[[X; D]] {
-        self.features.get(..self.len.into()).unwrap_or_default()
+        self.features
+            .get(..self.ring.len.into())
+            .unwrap_or_default()
     }
 
     #[inline(always)]
@@ -223,40 +217,244 @@ impl<X: Reading, T: SampleTarget, const D: usize, const N: usize> SampleBuffer<X
     }
 }
 
-impl<X: Reading, T: SampleTarget, const D: usize, const N: usize> Samples
-    for SampleBuffer<X, T, D, N>
-{
-    type Target = T;
+/// The same in memory of the caller, with sizes of the run time.
+pub struct SampleRows<'a, X, T> {
+    features: &'a mut [X],
+    targets: &'a mut [T],
+    feature_count: usize,
+    ring: Ring,
+}
 
-    fn len(&self) -> usize {
-        self.len.into()
+impl<'a, X: Reading, T: SampleTarget> SampleRows<'a, X, T> {
+    /// No samples yet: room for as many as there are targets, with `feature_count` features each.
+    /// Targets are classes from 0 to `classes` − 1, or values, for which `classes` is not read.
+    ///
+    /// # Errors
+    /// [`ShapeError`] unless there are `feature_count · targets.len()` features, and at most 65,535
+    /// targets.
+    pub fn new(
+        features: &'a mut [X],
+        targets: &'a mut [T],
+        feature_count: usize,
+        classes: u16,
+    ) -> Result<Self, ShapeError> {
+        let (found, count) = (features.len(), targets.len().min(usize::from(u16::MAX)));
+        match feature_count.checked_mul(count) {
+            Some(expected) if expected == found && count == targets.len() => Ok(Self {
+                features,
+                targets,
+                feature_count,
+                ring: Ring::new(classes),
+            }),
+            expected => Err(ShapeError {
+                expected: expected.unwrap_or(usize::MAX),
+                found,
+            }),
+        }
     }
 
-    #[inline(always)]
-    fn features(&self, index: usize) -> &[f32] {
-        X::numbers(self.row(index))
+    /// Keeps a sample in the place of the oldest one.
+    ///
+    /// # Errors
+    /// As [`SampleBuffer::push`].
+    pub fn push(&mut self, features: &[X], target: T) -> Result<(), SampleError> {
+        self.push_sample(Sample {
+            count: features.len(),
+            features: features.iter().copied(),
+            target,
+        })
     }
 
-    #[inline(always)]
-    fn read_integers<I: Feature>(
-        &self,
-        index: usize,
+    /// [`Self::push`] of numbers, which integers are rounded from.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn push_numbers(
+        &mut self,
+        features: &[f32],
         scale: FeatureScale,
-        row: &mut [i32],
-    ) -> usize {
-        X::read_integers::<I>(self.row(index), scale, row)
+        target: T,
+    ) -> Result<(), SampleError> {
+        if let Some(feature) = features.iter().position(|x| !is_finite(*x)) {
+            return Err(SampleError::NotFinite { feature });
+        }
+        self.push_sample(Sample {
+            count: features.len(),
+            features: features.iter().map(|x| X::of_number(*x, scale)),
+            target,
+        })
+    }
+
+    fn push_sample<I>(&mut self, sample: Sample<I, T>) -> Result<(), SampleError>
+    where
+        I: Iterator<Item = X> + Clone,
+    {
+        (self.ring).push(self.features, self.targets, self.feature_count, sample)
+    }
+
+    /// Forgets all samples: their memory has zeros.
+    pub fn clear(&mut self) {
+        self.features.fill(X::default());
+        self.targets.fill(T::default());
+        self.ring = Ring::new(self.ring.classes);
+    }
+
+    /// As [`SampleBuffer::constant_features`]. Private: it must not leave the device.
+    #[must_use]
+    pub fn constant_features(&self) -> usize {
+        constant_features(self.kept(), self.feature_count)
+    }
+
+    /// As [`SampleBuffer::saturated_features`]. Private: it must not leave the device.
+    #[must_use]
+    pub fn saturated_features(&self) -> usize {
+        saturated_features(self.kept())
+    }
+
+    fn kept(&self) -> &[X] {
+        let count = usize::from(self.ring.len) * self.feature_count;
+        self.features.get(..count).unwrap_or_default()
     }
 
     #[inline(always)]
-    fn target(&self, index: usize) -> T {
-        self.targets.get(index).copied().unwrap_or_default()
+    fn row(&self, index: usize) -> &[X] {
+        let start = index.saturating_mul(self.feature_count);
+        let row = self.kept().get(start..).unwrap_or_default();
+        row.get(..self.feature_count).unwrap_or_default()
     }
 }
+
+/// A new sample.
+struct Sample<I, T> {
+    /// How many features there are.
+    count: usize,
+    features: I,
+    target: T,
+}
+
+/// Which samples are kept, and where the next one goes.
+struct Ring {
+    classes: u16,
+    /// Samples that are kept. Short, as the RAM of small boards is.
+    len: u16,
+    /// The place of the next sample.
+    next: u16,
+}
+
+impl Ring {
+    const fn new(classes: u16) -> Self {
+        Self {
+            classes,
+            len: 0,
+            next: 0,
+        }
+    }
+
+    /// [`SampleBuffer::push`] into rows of `width` features, of which there are as many as targets.
+    #[inline(always)]
+    fn push<X: Reading, T: SampleTarget>(
+        &mut self,
+        rows: &mut [X],
+        targets: &mut [T],
+        width: usize,
+        sample: Sample<impl Iterator<Item = X> + Clone, T>,
+    ) -> Result<(), SampleError> {
+        let Sample {
+            features, target, ..
+        } = sample;
+        let (expected, found) = (width, sample.count);
+        if found != expected {
+            return Err(SampleError::Length { expected, found });
+        }
+        if let Some(feature) = features.clone().position(|x| !x.is_number()) {
+            return Err(SampleError::NotFinite { feature });
+        }
+        if !target.is_target(self.classes) {
+            return Err(SampleError::Target);
+        }
+        let (next, count) = (usize::from(self.next), targets.len());
+        let row = rows.get_mut(next * width..(next + 1) * width);
+        if let (Some(row), Some(place)) = (row, targets.get_mut(next)) {
+            for (place, x) in row.iter_mut().zip(features) {
+                *place = x;
+            }
+            *place = target;
+            // A place below the count, of at most 65,535, has been found.
+            let behind = self.next + 1;
+            self.len = self.len.max(behind);
+            self.next = if usize::from(behind) < count {
+                behind
+            } else {
+                0
+            };
+        }
+        Ok(())
+    }
+}
+
+/// See [`SampleBuffer::constant_features`].
+fn constant_features<X: Reading>(kept: &[X], width: usize) -> usize {
+    let mut rows = kept.chunks_exact(width.max(1));
+    let (Some(first), 1..) = (rows.next(), rows.len()) else {
+        return 0;
+    };
+    let is_constant = |(at, x): &(usize, &X)| rows.clone().all(|row| row.get(*at) == Some(x));
+    first.iter().enumerate().filter(is_constant).count()
+}
+
+/// See [`SampleBuffer::saturated_features`].
+fn saturated_features<X: Reading>(kept: &[X]) -> usize {
+    kept.iter().filter(|x| x.is_limit()).count()
+}
+
+/// Samples in rows.
+macro_rules! samples {
+    ($buffer:ty, [$($generics:tt)*]) => {
+        impl<$($generics)*> Samples for $buffer {
+            type Target = T;
+
+            fn len(&self) -> usize {
+                self.ring.len.into()
+            }
+
+            #[inline(always)]
+            fn features(&self, index: usize) -> &[f32] {
+                X::numbers(self.row(index))
+            }
+
+            #[inline(always)]
+            fn read_integers<I: Feature>(
+                &self,
+                index: usize,
+                scale: FeatureScale,
+                row: &mut [i32],
+            ) -> usize {
+                X::read_integers::<I>(self.row(index), scale, row)
+            }
+
+            #[inline(always)]
+            fn target(&self, index: usize) -> T {
+                self.targets.get(index).copied().unwrap_or_default()
+            }
+        }
+    };
+}
+
+samples!(SampleBuffer<X, T, D, N>, [X: Reading, T: SampleTarget, const D: usize, const N: usize]);
+samples!(SampleRows<'_, X, T>, [X: Reading, T: SampleTarget]);
 
 impl<X, T, const D: usize, const N: usize> core::fmt::Debug for SampleBuffer<X, T, D, N> {
     /// Shape only: device data never reach a log.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "SampleBuffer({} x {D}, at most {N})", self.len)
+        write!(f, "SampleBuffer({} x {D}, at most {N})", self.ring.len)
+    }
+}
+
+impl<X, T> core::fmt::Debug for SampleRows<'_, X, T> {
+    /// Shape only: device data never reach a log.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (len, width, most) = (self.ring.len, self.feature_count, self.targets.len());
+        write!(f, "SampleRows({len} x {width}, at most {most})")
     }
 }
 
@@ -343,6 +541,43 @@ mod tests {
         assert_eq!(samples.read_integers::<i8>(0, scale, &mut row), 3);
         assert_eq!(row, [1, 127, -128]);
         assert!(samples.features(0).is_empty(), "integers");
+    }
+
+    /// Every answer, for a stream of samples that is longer than the room.
+    #[test]
+    fn rows_of_the_caller_keep_what_a_buffer_keeps() {
+        let (mut features, mut targets) = ([0; 6], [0; 3]);
+        let mut rows = SampleRows::new(&mut features, &mut targets, 2, 4).unwrap();
+        let mut buffer = SampleBuffer::<i8, u16, 2, 3>::of_classes(4);
+        let scale = FeatureScale::new::<i8>(6).unwrap();
+        for step in 0..9_i8 {
+            let (sample, class) = ([step - 4, i8::MIN], u16::from(step.unsigned_abs()) % 6);
+            assert_eq!(rows.push(&sample, class), buffer.push(&sample, class));
+            assert_eq!(rows.push(&[1; 3], 0), buffer.push(&[1; 3], 0));
+            assert_eq!(rows.len(), buffer.len());
+            for index in 0..4 {
+                assert_eq!(rows.target(index), buffer.target(index));
+                let (mut a, mut b) = ([9; 2], [9; 2]);
+                let count = rows.read_integers::<i8>(index, scale, &mut a);
+                assert_eq!(count, buffer.read_integers::<i8>(index, scale, &mut b));
+                assert_eq!(a, b);
+            }
+            assert_eq!(rows.constant_features(), buffer.constant_features());
+            assert_eq!(rows.saturated_features(), buffer.saturated_features());
+        }
+        assert_eq!(format!("{rows:?}"), "SampleRows(3 x 2, at most 3)");
+        rows.clear();
+        assert!(rows.is_empty() && rows.features(0).is_empty());
+    }
+
+    #[test]
+    fn rows_that_do_not_fit_are_refused() {
+        let (expected, found) = (4, 5);
+        let refused = SampleRows::new(&mut [0.0; 5], &mut [0_u16; 2], 2, 1).unwrap_err();
+        assert_eq!(refused, ShapeError { expected, found });
+        let mut many = std::vec![0_u16; 65_536];
+        assert!(SampleRows::<f32, _>::new(&mut [], &mut many, 0, 1).is_err());
+        assert!(SampleRows::new(&mut [0.0], &mut [0_u16; 2], usize::MAX, 1).is_err());
     }
 
     #[test]
