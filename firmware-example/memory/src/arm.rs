@@ -18,7 +18,7 @@ global_asm!(
 
     .section .text.memcpy, \"ax\", %progbits
     .p2align 1
-    .global memcpy, __aeabi_memcpy, __aeabi_memcpy4, __aeabi_memcpy8
+    .weak memcpy, __aeabi_memcpy, __aeabi_memcpy4, __aeabi_memcpy8
     .type memcpy, %function
     .type __aeabi_memcpy, %function
     .type __aeabi_memcpy4, %function
@@ -54,8 +54,8 @@ memcpy:
 
     .section .text.memset, \"ax\", %progbits
     .p2align 1
-    .global memset, __aeabi_memset, __aeabi_memset4, __aeabi_memset8
-    .global __aeabi_memclr, __aeabi_memclr4, __aeabi_memclr8
+    .weak memset, __aeabi_memset, __aeabi_memset4, __aeabi_memset8
+    .weak __aeabi_memclr, __aeabi_memclr4, __aeabi_memclr8
     .type memset, %function
     .type __aeabi_memset, %function
     .type __aeabi_memset4, %function
@@ -105,7 +105,7 @@ __aeabi_memset:
 
     .section .text.memcmp, \"ax\", %progbits
     .p2align 1
-    .global memcmp, bcmp
+    .weak memcmp, bcmp
     .type memcmp, %function
     .type bcmp, %function
     .thumb_func
