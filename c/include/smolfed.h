@@ -1,0 +1,773 @@
+// smolfed for C and C++ firmware. docs/c.md explains it.
+// Made of the crate smolfed-c by cbindgen: change that, and not this file.
+//
+// The arrays and answers of one call do not overlap, and none lies in the memory of the device.
+// Functions of the firmware return to the library, and do not call it with the device.
+
+#ifndef SMOLFED_H
+#define SMOLFED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// The offset of the first key in a provisioning record. After `sf_open` the ledger has the key,
+// and firmware overwrites it with zeros, without an erase.
+#define SF_FIRST_KEY_AT 8
+
+// Bytes of the first key.
+#define SF_FIRST_KEY_BYTES 40
+
+// A function of `sf_flash` returns this if the operation has begun and is not done. It differs
+// from the errors of drivers.
+#define SF_FLASH_PENDING 1346784339
+
+// A secret of a device in its secure element.
+enum sf_slot
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // The root of the device's streams.
+  SF_SLOT_ROOT = 0,
+  // The chain key after an even number of steps: at first, that of provisioning.
+  SF_SLOT_EVEN = 1,
+  // The chain key after an odd number of steps.
+  SF_SLOT_ODD = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum sf_slot sf_slot;
+#else
+typedef int32_t sf_slot;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// The result of a function: 0 for success, or the reason why nothing was done.
+enum sf_status
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // Success.
+  SF_OK = 0,
+  // A pointer is null or not aligned.
+  SF_POINTER = 1,
+  // The memory does not contain an open device.
+  SF_NO_DEVICE = 2,
+  // Another call is under way, of an interrupt or a thread. A processor without atomic exchange
+  // (Cortex-M0, RV32IMC) does not notice other threads: use the device from one thread there.
+  SF_BUSY = 3,
+  // The memory is too small, or does not begin at a multiple of 8 bytes.
+  SF_MEMORY = 4,
+  // A size of the configuration is 0 or too large, or the places do not suit the features.
+  SF_CONFIG = 5,
+  // The provisioning record is missing, cut or damaged, or of another version.
+  SF_RECORD = 6,
+  // The flash of the ledger failed, or is too small.
+  SF_FLASH = 7,
+  // The ledger is blank, and the record has no first key to begin one with.
+  SF_LEDGER_BLANK = 8,
+  // The ledger is damaged. The device must not take part.
+  SF_LEDGER_DAMAGED = 9,
+  // This library was built without what the record or the configuration asks for: noise of the
+  // device's own, a pseudonym, asynchronous flash or a secure element.
+  SF_BUILD = 10,
+  // Not while a round is under way.
+  SF_PHASE = 11,
+  // The model has features of another type.
+  SF_TYPE = 12,
+  // The model has another number of features or scores.
+  SF_LENGTH = 13,
+  // A value is not finite.
+  SF_NOT_FINITE = 14,
+  // The class is not below the number of classes, or the value is not finite.
+  SF_TARGET = 15,
+  // The device has no model yet.
+  SF_NO_MODEL = 16,
+  // No round has ended yet.
+  SF_NO_ROUND = 17,
+  // The recipe is of another kind of features, or differs from the recipe of the record. Or the
+  // samples of the record are raw.
+  SF_RECIPE = 18,
+  // The flash is not done. Call `sf_train_some`.
+  SF_PENDING = 19,
+  // The secure element is missing, did not answer, or has other secrets.
+  SF_ELEMENT = 20,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum sf_status sf_status;
+#else
+typedef int32_t sf_status;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// The state of a device.
+enum sf_phase
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // Before the first message: `sf_timeout` sends it.
+  SF_SILENT = 0,
+  // The device opens a session.
+  SF_GREETING = 1,
+  // The session is open, and the coordinator has not answered.
+  SF_READY = 2,
+  // Between two rounds.
+  SF_IDLE = 3,
+  // The device receives the model.
+  SF_RECEIVING = 4,
+  // The firmware calls `sf_train_some`.
+  SF_TRAINING = 5,
+  // The device sends the update.
+  SF_SENDING = 6,
+  // The coordinator refuses the device, which stays silent until the coordinator calls it.
+  SF_REFUSED = 7,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum sf_phase sf_phase;
+#else
+typedef int32_t sf_phase;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// The outcome of a round.
+enum sf_outcome
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // The device has trained.
+  SF_UPDATED = 0,
+  // The device takes part with an update of zeros, for a reason. The participation is spent.
+  SF_ZERO = 1,
+  // The device does not take part, for a reason.
+  SF_DECLINED = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum sf_outcome sf_outcome;
+#else
+typedef int32_t sf_outcome;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// A device in memory of the caller.
+typedef struct sf_device sf_device;
+
+// A kind of model. Programs use its address only.
+typedef struct sf_kind sf_kind;
+
+// A feature of a window as an integer: (feature - offset) · multiplier / 2^shift, rounded to the
+// nearest integer, halves away from zero, and saturated.
+typedef struct sf_scale {
+  // Subtracted from the feature.
+  int32_t offset;
+  // From 1 to 65,535.
+  uint16_t multiplier;
+  // At most 47.
+  uint8_t shift;
+} sf_scale;
+
+// A feature of a window as a `float`: (feature - mean) / std of a feature between low and high,
+// computed in `double`.
+typedef struct sf_range {
+  // Smaller features count as this.
+  double low;
+  // Larger features count as this.
+  double high;
+  // Subtracted from the feature.
+  double mean;
+  // Not 0.
+  double std;
+} sf_range;
+
+// The computation of features. `smolfed data recipe experiment.toml --c` writes one.
+typedef struct sf_recipe {
+  // The recipe as docs/protocol.md encodes it.
+  const uint8_t *bytes;
+  // Bytes of the recipe.
+  size_t byte_count;
+  // One for each feature of a window of an integer model. Null otherwise.
+  const struct sf_scale *scales;
+  // One for each feature of a window of a `float` model. Null otherwise.
+  const struct sf_range *ranges;
+  // Every so many rows of a window are read, at least 1.
+  uint16_t every;
+  // Binary places of integer features.
+  uint8_t places;
+  // Whether a `float` model reads features in whole counts. Integer models ignore it, because
+  // their features always are whole counts.
+  bool is_in_counts;
+} sf_recipe;
+
+// The flash of the ledger, in pages. Addresses count from the first page. Each function returns 0,
+// or another number if it failed.
+typedef struct sf_flash {
+  // Passed to the functions.
+  void *context;
+  // Reads bytes.
+  int32_t (*read)(void*, uint32_t, uint8_t*, size_t);
+  // Writes a multiple of 8 bytes, at a multiple of 8, where the flash is erased. The bytes are
+  // on the flash when it returns.
+  int32_t (*write)(void*, uint32_t, const uint8_t*, size_t);
+  // Erases whole pages: all bytes are 0xFF when it returns.
+  int32_t (*erase)(void*, uint32_t, size_t);
+  // Bytes of a page, a multiple of 8.
+  uint32_t page_bytes;
+  // Pages.
+  uint32_t pages;
+  // Null if the other functions wait for the flash. Otherwise they may return
+  // `SF_FLASH_PENDING`. This function then tells the result: `SF_FLASH_PENDING`, 0, or another
+  // number if the operation failed. It needs a library with the feature `requested`.
+  int32_t (*poll)(void*);
+} sf_flash;
+
+// A random generator of the hardware.
+typedef struct sf_random {
+  // Passed to the function.
+  void *context;
+  // Fills the bytes with random ones, which nobody can predict. It waits until the generator has
+  // them.
+  void (*fill)(void*, uint8_t*, size_t);
+} sf_random;
+
+// A secure element (docs/boards.md). Both functions compute HKDF-Expand with SHA-256 of the secret
+// in a slot, with an info of at most 20 bytes. Each returns 0, or another number if it failed.
+// They need a library with the feature `element`, and are null otherwise.
+typedef struct sf_element {
+  // Passed to the functions.
+  void *context;
+  // Writes the 32 bytes of the result and keeps no copy.
+  int32_t (*expand)(void*, sf_slot, const uint8_t*, size_t, uint8_t*);
+  // Puts the result into the other slot, where it stays when the power fails.
+  int32_t (*expand_into)(void*, sf_slot, const uint8_t*, size_t, sf_slot);
+} sf_element;
+
+// The configuration of a device.
+typedef struct sf_config {
+  // The kind of model and its features, such as `&sf_softmax_i8`.
+  const struct sf_kind *kind;
+  // Features of a sample.
+  uint16_t features;
+  // The classes of a softmax model, 2 or more. Other models ignore it.
+  uint16_t classes;
+  // The number of samples that the device keeps.
+  uint16_t samples;
+  // Binary places of integer features: an integer x stands for x · 2^-places. Models on `float`
+  // ignore it.
+  uint8_t places;
+  // The computation of the features, which the coordinator compares with its experiment. Null if
+  // samples are features already.
+  const struct sf_recipe *recipe;
+  // The provisioning record.
+  const uint8_t *record;
+  // Bytes of its page.
+  size_t record_bytes;
+  // Flash of the ledger.
+  struct sf_flash ledger;
+  // The random generator.
+  struct sf_random random;
+  // The secure element, or all zeros.
+  struct sf_element element;
+} sf_config;
+
+// The last round. It describes private data and must not leave the device.
+typedef struct sf_round {
+  // The round's number.
+  uint32_t round;
+  // Whether there is an update.
+  sf_outcome outcome;
+  // The reason, a code of docs/protocol.md ("reason"). 0 after an update.
+  uint8_t reason;
+} sf_round;
+
+// The samples of a device. The counts describe private data and must not leave the device.
+typedef struct sf_sample_counts {
+  // Samples.
+  size_t samples;
+  // Features with the same value in all samples. Perhaps a sensor has stopped.
+  size_t constant;
+  // Integers at the ends of their type, in all samples. Perhaps there are too many places.
+  size_t saturated;
+} sf_sample_counts;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// Softmax regression on `float`.
+extern const struct sf_kind sf_softmax_f32;
+
+// Softmax regression on `int8_t`, in integers.
+extern const struct sf_kind sf_softmax_i8;
+
+// Softmax regression on `int16_t`, in integers.
+extern const struct sf_kind sf_softmax_i16;
+
+// Logistic regression on `float`: classes 0 and 1.
+extern const struct sf_kind sf_logistic_f32;
+
+// Logistic regression on `int8_t`, in integers.
+extern const struct sf_kind sf_logistic_i8;
+
+// Logistic regression on `int16_t`, in integers.
+extern const struct sf_kind sf_logistic_i16;
+
+// Linear regression on `float`.
+extern const struct sf_kind sf_linear_f32;
+
+// Linear regression on `int8_t`, in integers.
+extern const struct sf_kind sf_linear_i8;
+
+// Linear regression on `int16_t`, in integers.
+extern const struct sf_kind sf_linear_i16;
+
+// Returns the bytes of memory that a device needs, or 0 if the configuration is wrong.
+//
+// Interrupts: yes. Longest time: constant.
+//
+// # Safety
+// Preconditions: `config` is null or points to a configuration. The function reads only the kind
+// and the sizes.
+size_t sf_memory_bytes(const struct sf_config *config);
+
+// Opens a device in memory of the caller. The first start begins the ledger.
+//
+// It reads the ledger, four records of 64 bytes. The first start also erases a page, and writes
+// and reads two records. It waits for asynchronous flash.
+//
+// Interrupts: no, and no interrupt uses this device in the meantime. Longest time: that of the
+// flash, and three checksums of the record.
+//
+// # Safety
+// Preconditions: `memory` has `bytes` bytes at a multiple of 8, as many as `sf_memory_bytes` says
+// or more, which are the device's until `sf_close`. Nobody copies or restores them. The contexts,
+// the functions and the bytes of the recipe stay until then as well. **No other open device has
+// the same ledger**, because two devices would spend one participation on two releases.
+sf_status sf_open(uint8_t *memory,
+                  size_t bytes,
+                  const struct sf_config *config,
+                  struct sf_device **device);
+
+// Closes a device. Its memory is filled with zeros and belongs to the caller again. The ledger
+// stays on its flash.
+//
+// Interrupts: no, and no interrupt uses this device in the meantime. Longest time: grows with the
+// memory. It waits for asynchronous flash.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`.
+sf_status sf_close(struct sf_device *device);
+
+// Returns the version of the library as a constant text.
+//
+// Interrupts: yes. Longest time: constant.
+const char *sf_version(void);
+
+// Writes the features of an image for a model on `float`.
+//
+// Interrupts: yes, unless it interrupts a call with the same memory. Longest time: grows with the
+// pixels.
+//
+// # Safety
+// Preconditions: `recipe` is null or points to a recipe. `pixels` has `count` pixels, row by row.
+// A colour image has all red, then all green, then all blue ones. `features` has room for
+// `feature_count` features.
+sf_status sf_image_f32(const struct sf_recipe *recipe,
+                       const uint8_t *pixels,
+                       size_t count,
+                       float *features,
+                       size_t feature_count);
+
+// Writes the features of an image for a model on `int8_t`.
+//
+// Interrupts: yes, unless it interrupts a call with the same memory. Longest time: grows with the
+// pixels.
+//
+// # Safety
+// Preconditions: as `sf_image_f32`. `sums` has room for `sum_count` words, as many as there are
+// features.
+sf_status sf_image_i8(const struct sf_recipe *recipe,
+                      const uint8_t *pixels,
+                      size_t count,
+                      uint32_t *sums,
+                      size_t sum_count,
+                      int8_t *features,
+                      size_t feature_count);
+
+// Writes the features of an image for a model on `int16_t`.
+//
+// Interrupts: yes, unless it interrupts a call with the same memory. Longest time: grows with the
+// pixels.
+//
+// # Safety
+// Preconditions: as `sf_image_i8`.
+sf_status sf_image_i16(const struct sf_recipe *recipe,
+                       const uint8_t *pixels,
+                       size_t count,
+                       uint32_t *sums,
+                       size_t sum_count,
+                       int16_t *features,
+                       size_t feature_count);
+
+// Tells the state of the device.
+//
+// Interrupts: yes. Longest time: constant.
+//
+// # Safety
+// Preconditions: `device` is null or comes from `sf_open`. `phase` is null or has room for the
+// answer.
+sf_status sf_phase_of(struct sf_device *device, sf_phase *phase);
+
+// Lends the bytes for the line: a whole frame, or nothing. They stay until `sf_sent`,
+// `sf_receive`, `sf_timeout`, `sf_train_some` or `sf_close`.
+//
+// Interrupts: yes. Longest time: constant.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `bytes` and `count` are null or have room for the answers.
+sf_status sf_outgoing(struct sf_device *device, const uint8_t **bytes, size_t *count);
+
+// Tells the device that the bytes of `sf_outgoing` are on the line. More bytes may follow at once.
+//
+// Interrupts: no. Longest time: composing a frame (docs/targets.md).
+//
+// # Safety
+// Preconditions: as `sf_phase_of`.
+sf_status sf_sent(struct sf_device *device);
+
+// Takes bytes from the line, up to the end of a frame, and tells their number. Pass the rest to
+// the next call, after the outgoing bytes.
+//
+// Interrupts: no. Longest time: opening a frame and composing one (docs/targets.md).
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `bytes` has `count` bytes, and `taken` is null or has room for
+// the answer.
+sf_status sf_receive(struct sf_device *device, const uint8_t *bytes, size_t count, size_t *taken);
+
+// Tells the device that the line was silent, for example for half a second. The device repeats a
+// message without an answer, or opens a new session. The first call opens the first session.
+//
+// Interrupts: no. Longest time: composing a frame (docs/targets.md).
+//
+// # Safety
+// Preconditions: as `sf_phase_of`.
+sf_status sf_timeout(struct sf_device *device);
+
+// Counts the frames that the device ignored: damaged, not authentic, late or out of turn.
+//
+// Interrupts: yes. Longest time: constant.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `count` is null or has room for the answer.
+sf_status sf_refused_frames(struct sf_device *device, uint32_t *count);
+
+// Sets the number of chunks that the device requests or sends before it waits for an answer. The
+// default is 1. A socket is faster with more, up to 32.
+//
+// Interrupts: yes. Longest time: constant.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`.
+sf_status sf_set_window(struct sf_device *device, uint8_t chunks);
+
+// Tells the round whose model the device has.
+//
+// Interrupts: yes. Longest time: constant.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `round` is null or has room for the answer.
+sf_status sf_model_round(struct sf_device *device, uint32_t *round);
+
+// Lends the parameters of the model, in the order of docs/inference.md. They stay until the next
+// call with the device.
+//
+// Interrupts: yes. Longest time: constant.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `parameters` and `count` are null or have room for the answers.
+sf_status sf_model_parameters(struct sf_device *device, const float **parameters, size_t *count);
+
+// Writes the score of each class of a new sample, and the most likely class. A model of a value
+// writes the value as its only score, and class 0.
+//
+// Interrupts: no. Longest time: a prediction (docs/targets.md).
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `features` has `count` values, `scores` has room for
+// `score_count`, and `class` is null or has room for the answer.
+sf_status sf_predict_f32(struct sf_device *device,
+                         const float *features,
+                         size_t count,
+                         float *scores,
+                         size_t score_count,
+                         uint16_t *class_);
+
+// Writes the score of each class of a new sample, and the most likely class. A model of a value
+// writes the value as its only score, and class 0. Scores are in units of 2⁻¹⁶.
+//
+// Interrupts: no. Longest time: a prediction (docs/targets.md).
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `features` has `count` values, `scores` has room for
+// `score_count`, and `class` is null or has room for the answer.
+sf_status sf_predict_i8(struct sf_device *device,
+                        const int8_t *features,
+                        size_t count,
+                        int32_t *scores,
+                        size_t score_count,
+                        uint16_t *class_);
+
+// Writes the score of each class of a new sample, and the most likely class. A model of a value
+// writes the value as its only score, and class 0. Scores are in units of 2⁻¹⁶.
+//
+// Interrupts: no. Longest time: a prediction (docs/targets.md).
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `features` has `count` values, `scores` has room for
+// `score_count`, and `class` is null or has room for the answer.
+sf_status sf_predict_i16(struct sf_device *device,
+                         const int16_t *features,
+                         size_t count,
+                         int32_t *scores,
+                         size_t score_count,
+                         uint16_t *class_);
+
+// Turns the scores of a prediction into the probability of each class, or of class 1 if there is
+// one score.
+//
+// Interrupts: no. Longest time: an exponential for each score.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `scores` has `count` scores.
+sf_status sf_probabilities_f32(struct sf_device *device, float *scores, size_t count);
+
+// Turns the scores of a prediction into the probability of each class, or of class 1 if there is
+// one score. The unit is 2⁻¹⁶: certainty is 65,536.
+//
+// Interrupts: no. Longest time: an exponential for each score.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `scores` has `count` scores.
+sf_status sf_probabilities_i32(struct sf_device *device, int32_t *scores, size_t count);
+
+// Tells the device number of a provisioning record.
+//
+// Interrupts: yes. Longest time: grows with the bytes.
+//
+// # Safety
+// Preconditions: `record` has `count` bytes. `device` is null or has room for the answer.
+sf_status sf_record_device(const uint8_t *record, size_t count, uint32_t *device);
+
+// Does the next piece of a round, with at most `most` samples, and tells whether the round has
+// more pieces. The first piece writes the ledger. Without a round it does nothing.
+//
+// Asynchronous flash may leave a piece unfinished. Other functions then return `SF_PENDING` until
+// a call of this function finishes the piece.
+//
+// Interrupts: no. Longest time: a piece (docs/targets.md, "longest piece"), or writing the ledger.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `has_more` is null or has room for the answer.
+sf_status sf_train_some(struct sf_device *device, uint32_t most, bool *has_more);
+
+// Counts the rounds in which the device has taken part in its life.
+//
+// Interrupts: yes. Longest time: constant.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `count` is null or has room for the answer.
+sf_status sf_participations(struct sf_device *device, uint32_t *count);
+
+// Counts the rounds in which the device may still take part in its life.
+//
+// Interrupts: yes. Longest time: constant.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `count` is null or has room for the answer.
+sf_status sf_participations_left(struct sf_device *device, uint32_t *count);
+
+// Tells how the last round went.
+//
+// Interrupts: yes. Longest time: constant.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `round` is null or has room for the answer.
+sf_status sf_last_round(struct sf_device *device, struct sf_round *round);
+
+// Adds a sample of a class. It replaces the oldest sample if the memory is full. A sample that is
+// refused changes nothing and spends no participation.
+//
+// Interrupts: no. Longest time: grows with the features.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `features` has `count` values.
+sf_status sf_add_sample_f32(struct sf_device *device,
+                            const float *features,
+                            size_t count,
+                            uint16_t class_);
+
+// Adds a sample of a class. It replaces the oldest sample if the memory is full. A sample that is
+// refused changes nothing and spends no participation.
+//
+// Interrupts: no. Longest time: grows with the features.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `features` has `count` values.
+sf_status sf_add_sample_i8(struct sf_device *device,
+                           const int8_t *features,
+                           size_t count,
+                           uint16_t class_);
+
+// Adds a sample of a class. It replaces the oldest sample if the memory is full. A sample that is
+// refused changes nothing and spends no participation.
+//
+// Interrupts: no. Longest time: grows with the features.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `features` has `count` values.
+sf_status sf_add_sample_i16(struct sf_device *device,
+                            const int16_t *features,
+                            size_t count,
+                            uint16_t class_);
+
+// Adds a sample of a value. It replaces the oldest sample if the memory is full. A sample that is
+// refused changes nothing and spends no participation.
+//
+// Interrupts: no. Longest time: grows with the features.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `features` has `count` values.
+sf_status sf_add_value_f32(struct sf_device *device,
+                           const float *features,
+                           size_t count,
+                           float value);
+
+// Adds a sample of a value. It replaces the oldest sample if the memory is full. A sample that is
+// refused changes nothing and spends no participation.
+//
+// Interrupts: no. Longest time: grows with the features.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `features` has `count` values.
+sf_status sf_add_value_i8(struct sf_device *device,
+                          const int8_t *features,
+                          size_t count,
+                          float value);
+
+// Adds a sample of a value. It replaces the oldest sample if the memory is full. A sample that is
+// refused changes nothing and spends no participation.
+//
+// Interrupts: no. Longest time: grows with the features.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `features` has `count` values.
+sf_status sf_add_value_i16(struct sf_device *device,
+                           const int16_t *features,
+                           size_t count,
+                           float value);
+
+// Adds the samples of a provisioning record. The last ones stay if the memory is too small. For an
+// integer model it rounds the features. If it refuses a sample, it has added those before.
+//
+// Interrupts: no. Longest time: grows with the bytes of the record.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `record` has `count` bytes. The record lies at a multiple of
+// four bytes.
+sf_status sf_add_record(struct sf_device *device, const uint8_t *record, size_t count);
+
+// Counts the samples of the device.
+//
+// Interrupts: no. Longest time: grows with the features of all samples.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `counts` is null or has room for the answer.
+sf_status sf_count_samples(struct sf_device *device, struct sf_sample_counts *counts);
+
+// Forgets all samples and fills their memory with zeros. During training it returns `SF_PHASE`.
+//
+// Interrupts: no. Longest time: constant.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`.
+sf_status sf_forget_samples(struct sf_device *device);
+
+// Returns a status in words, as a constant text. An unknown number has a text as well.
+//
+// Interrupts: yes. Longest time: constant.
+const char *sf_strerror(int32_t status);
+
+// Writes the features of a window for a model on `int8_t`.
+//
+// Interrupts: yes, unless it interrupts a call with the same memory. Longest time: grows with the
+// rows.
+//
+// # Safety
+// Preconditions: `recipe` is null or points to a recipe. `rows` has `count` counts, row by row
+// with all channels. `first` is the oldest row: 0 unless the rows are a ring. `work` has room for
+// `work_count` words, as many as a window has samples of a channel, rounded up to a power of two.
+// `features` has room for `feature_count` features.
+sf_status sf_window_i8(const struct sf_recipe *recipe,
+                       const int16_t *rows,
+                       size_t count,
+                       size_t first,
+                       uint32_t *work,
+                       size_t work_count,
+                       int8_t *features,
+                       size_t feature_count);
+
+// Writes the features of a window for a model on `int16_t`.
+//
+// Interrupts: yes, unless it interrupts a call with the same memory. Longest time: grows with the
+// rows.
+//
+// # Safety
+// Preconditions: as `sf_window_i8`.
+sf_status sf_window_i16(const struct sf_recipe *recipe,
+                        const int16_t *rows,
+                        size_t count,
+                        size_t first,
+                        uint32_t *work,
+                        size_t work_count,
+                        int16_t *features,
+                        size_t feature_count);
+
+// Writes the features of a window for a model on `float`.
+//
+// Interrupts: yes, unless it interrupts a call with the same memory. Longest time: grows with the
+// rows.
+//
+// # Safety
+// Preconditions: as `sf_window_i8`.
+sf_status sf_window_f32(const struct sf_recipe *recipe,
+                        const int16_t *rows,
+                        size_t count,
+                        size_t first,
+                        uint32_t *work,
+                        size_t work_count,
+                        float *features,
+                        size_t feature_count);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* SMOLFED_H */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The firmware provides it on bare metal: the library calls it if it breaks a promise of its own.
+// Restart there. If it returns, it is called again.
+void sf_panic(void);
+
+#ifdef __cplusplus
+}
+#endif

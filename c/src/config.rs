@@ -1,0 +1,169 @@
+//! The configuration of a device.
+
+use core::ffi::c_void;
+
+use smolfed_core::provision;
+
+use crate::{
+    client::Client,
+    memory::{Layout, Memory},
+    pointer,
+    recipe::sf_recipe,
+    status::sf_status,
+};
+
+/// A kind of model. Programs use its address only.
+pub struct sf_kind {
+    /// The memory of a device, behind the device itself.
+    pub(crate) layout: fn(&sf_config, Layout) -> Result<Layout, sf_status>,
+    /// Opens a client in memory.
+    pub(crate) open: fn(&sf_config, &mut Memory) -> Result<&'static mut dyn Client, sf_status>,
+}
+
+/// The offset of the first key in a provisioning record. After `sf_open` the ledger has the key,
+/// and firmware overwrites it with zeros, without an erase.
+pub const SF_FIRST_KEY_AT: usize = 8;
+
+/// Bytes of the first key.
+pub const SF_FIRST_KEY_BYTES: usize = 40;
+
+const _: () = assert!(SF_FIRST_KEY_AT == provision::KEY.start);
+const _: () = assert!(SF_FIRST_KEY_AT + SF_FIRST_KEY_BYTES == provision::KEY.end);
+
+/// The flash of the ledger, in pages. Addresses count from the first page. Each function returns 0,
+/// or another number if it failed.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct sf_flash {
+    /// Passed to the functions.
+    pub context: *mut c_void,
+    /// Reads bytes.
+    pub read: Option<unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize) -> i32>,
+    /// Writes a multiple of 8 bytes, at a multiple of 8, where the flash is erased. The bytes are
+    /// on the flash when it returns.
+    pub write: Option<unsafe extern "C" fn(*mut c_void, u32, *const u8, usize) -> i32>,
+    /// Erases whole pages: all bytes are 0xFF when it returns.
+    pub erase: Option<unsafe extern "C" fn(*mut c_void, u32, usize) -> i32>,
+    /// Bytes of a page, a multiple of 8.
+    pub page_bytes: u32,
+    /// Pages.
+    pub pages: u32,
+    /// Null if the other functions wait for the flash. Otherwise they may return
+    /// `SF_FLASH_PENDING`. This function then tells the result: `SF_FLASH_PENDING`, 0, or another
+    /// number if the operation failed. It needs a library with the feature `requested`.
+    pub poll: Option<unsafe extern "C" fn(*mut c_void) -> i32>,
+}
+
+/// A function of `sf_flash` returns this if the operation has begun and is not done. It differs
+/// from the errors of drivers.
+pub const SF_FLASH_PENDING: i32 = 0x5046_4C53;
+
+/// Writes are at multiples of this.
+const WRITE_BYTES: u32 = 8;
+
+/// A random generator of the hardware.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct sf_random {
+    /// Passed to the function.
+    pub context: *mut c_void,
+    /// Fills the bytes with random ones, which nobody can predict. It waits until the generator has
+    /// them.
+    pub fill: Option<unsafe extern "C" fn(*mut c_void, *mut u8, usize)>,
+}
+
+/// A secret of a device in its secure element.
+#[repr(i32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum sf_slot {
+    /// The root of the device's streams.
+    SF_SLOT_ROOT = 0,
+    /// The chain key after an even number of steps: at first, that of provisioning.
+    SF_SLOT_EVEN = 1,
+    /// The chain key after an odd number of steps.
+    SF_SLOT_ODD = 2,
+}
+
+/// A secure element (docs/boards.md). Both functions compute HKDF-Expand with SHA-256 of the secret
+/// in a slot, with an info of at most 20 bytes. Each returns 0, or another number if it failed.
+/// They need a library with the feature `element`, and are null otherwise.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct sf_element {
+    /// Passed to the functions.
+    pub context: *mut c_void,
+    /// Writes the 32 bytes of the result and keeps no copy.
+    pub expand:
+        Option<unsafe extern "C" fn(*mut c_void, sf_slot, *const u8, usize, *mut u8) -> i32>,
+    /// Puts the result into the other slot, where it stays when the power fails.
+    pub expand_into:
+        Option<unsafe extern "C" fn(*mut c_void, sf_slot, *const u8, usize, sf_slot) -> i32>,
+}
+
+/// The configuration of a device.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct sf_config {
+    /// The kind of model and its features, such as `&sf_softmax_i8`.
+    pub kind: *const sf_kind,
+    /// Features of a sample.
+    pub features: u16,
+    /// The classes of a softmax model, 2 or more. Other models ignore it.
+    pub classes: u16,
+    /// The number of samples that the device keeps.
+    pub samples: u16,
+    /// Binary places of integer features: an integer x stands for x · 2^-places. Models on `float`
+    /// ignore it.
+    pub places: u8,
+    /// The computation of the features, which the coordinator compares with its experiment. Null if
+    /// samples are features already.
+    pub recipe: *const sf_recipe,
+    /// The provisioning record.
+    pub record: *const u8,
+    /// Bytes of its page.
+    pub record_bytes: usize,
+    /// Flash of the ledger.
+    pub ledger: sf_flash,
+    /// The random generator.
+    pub random: sf_random,
+    /// The secure element, or all zeros.
+    pub element: sf_element,
+}
+
+impl sf_config {
+    /// Whether the record and all functions are there.
+    pub(crate) fn check(&self) -> Result<(), sf_status> {
+        let flash = &self.ledger;
+        let has_flash = flash.read.is_some() && flash.write.is_some() && flash.erase.is_some();
+        if self.record.is_null() || !has_flash || self.random.fill.is_none() {
+            return Err(sf_status::SF_POINTER);
+        }
+        let has_element = self.element.expand.is_some() || self.element.expand_into.is_some();
+        let is_requested = flash.poll.is_some();
+        if has_element && !cfg!(feature = "element") || is_requested && !cfg!(feature = "requested")
+        {
+            return Err(sf_status::SF_BUILD);
+        }
+        match flash.page_bytes.is_multiple_of(WRITE_BYTES) {
+            true => Ok(()),
+            false => Err(sf_status::SF_CONFIG),
+        }
+    }
+
+    /// The memory of a device.
+    pub(crate) fn layout(&self, layout: Layout) -> Result<Layout, sf_status> {
+        if self.features == 0 || self.samples == 0 {
+            return Err(sf_status::SF_CONFIG);
+        }
+        (self.kind()?.layout)(self, layout)
+    }
+
+    /// The kind of model.
+    pub(crate) fn kind(&self) -> Result<&'static sf_kind, sf_status> {
+        // SAFETY: `kind` is one of the library's constants, or null.
+        match unsafe { pointer::slice(self.kind, 1) }? {
+            [kind] => Ok(kind),
+            _ => Err(sf_status::SF_POINTER),
+        }
+    }
+}

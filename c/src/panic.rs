@@ -1,0 +1,13 @@
+//! The panic handler of a machine without an operating system.
+
+unsafe extern "C" {
+    /// See the header.
+    safe fn sf_panic();
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {
+        sf_panic();
+    }
+}
