@@ -68,9 +68,17 @@ fn windows_in_numbers_are_scaled_in_64_bits() {
     ] {
         assert!(rust.contains(words), "{words}: {rust}");
     }
-    let bounded = windows(window, "{ min = 0, max = 97 }", "").unwrap().rust();
-    assert!(bounded.contains("(0.0, 97.0, 0.0, 97.0)"), "{bounded}");
-    assert!(bounded.contains(".clamp(low, high)"), "{bounded}");
+    let bounded = windows(window, "{ min = 0, max = 97 }", "").unwrap();
+    let (rust, c) = (bounded.rust(), bounded.c());
+    assert!(rust.contains("(0.0, 97.0, 0.0, 97.0)"), "{rust}");
+    assert!(rust.contains(".clamp(low, high)"), "{rust}");
+    for words in [
+        "#define SMOLFED_KIND sf_softmax_f32 ",
+        "sf_range smolfed_ranges[2] = {\n    {0.0, 97.0, 0.0, 97.0},",
+        "NULL, smolfed_ranges, 2, SMOLFED_PLACES, false,",
+    ] {
+        assert!(c.contains(words), "{words}: {c}");
+    }
 }
 
 #[test]
@@ -80,13 +88,14 @@ fn a_header_has_the_same_constants() {
         .unwrap()
         .c();
     for words in [
+        "#define SMOLFED_KIND sf_softmax_i8 ",
         "#define SMOLFED_FEATURES 4 ",
-        "#define SMOLFED_CLASSES 2 /* 0, 1 */",
-        "#define SMOLFED_FRACTION 6 ",
-        "#define SMOLFED_HAS_MEAN 1\n#define SMOLFED_HAS_DEVIATION 0",
-        "smolfed_bounds[2] = {\n    1,\n    3,\n};",
-        "smolfed_counts[2] = {\n    4.0,\n    8.0,\n};",
+        "#define SMOLFED_CLASSES 2 // 0, 1\n",
+        "#define SMOLFED_PLACES 6 ",
+        "#define SMOLFED_CHANNELS 2 // x, y\n",
+        "#define SMOLFED_WORK 16 ",
         "smolfed_scales[4] = {\n    {0, 1, 2},",
+        "smolfed_scales, NULL, 1, SMOLFED_PLACES, true,",
         // Windows, amplitude, 2 channels, 16 rows, the mean, 2 bounds.
         "    4,\n    1,\n    2,\n    0,\n    16,\n    0,\n    1,\n    2,\n    1,\n    0,",
     ] {
@@ -144,7 +153,8 @@ fn images_have_their_cells() {
     );
     let c = text("f32").c();
     assert!(
-        c.contains("#define SMOLFED_CELL 2 ") && c.contains("SMOLFED_GRADIENTS 1"),
+        c.contains("#define SMOLFED_ROWS 8 ")
+            && c.contains("NULL, NULL, 1, SMOLFED_PLACES, false,"),
         "{c}"
     );
 }

@@ -17,7 +17,7 @@ pub(super) struct Args {
     /// Print a module in Rust, for a project of `firmware-example/template/`: the default.
     #[arg(long, conflicts_with = "c")]
     rust: bool,
-    /// Print a header in C99: constants only, since smolfed has no library in C.
+    /// Print a header for the library in C.
     #[arg(long)]
     c: bool,
     /// Override a key of the experiment; can be repeated.
