@@ -15,6 +15,7 @@
 //! cargo xtask template FOLDER        a project of firmware-example/template/, with NAME=VALUE
 //! cargo xtask load [--devices N]     `smolfed serve` under the load of many devices; with further
 //!                                    options under faults and attacks
+//! cargo xtask c-library [TARGET]...  the library for C, an archive for each target
 //! cargo xtask deb                    builds the Debian package
 //! cargo xtask structure              import cycles, long lines and dead links of the repository
 //! cargo xtask mutants [K/N]          mutation testing of the privacy path, or shard K of N
@@ -29,6 +30,7 @@ use std::process::ExitCode;
 mod backbone;
 mod bench_target;
 mod board;
+mod c_library;
 mod deb;
 mod elf;
 mod federation;
@@ -46,8 +48,8 @@ use toolchain::{Missing, Variant};
 const USAGE: &str = "cargo xtask targets | firmware [TARGET]... | firmware --template-all | \
                      qemu BOARD [--smolfed PATH] | bench-target [builds] | cycles BOARD [3] | \
                      backbone train|check | backbone data FOLDER | \
-                     template FOLDER [NAME=VALUE]... | load [--devices N] | deb | structure | \
-                     mutants [K/N]";
+                     template FOLDER [NAME=VALUE]... | c-library [TARGET]... | \
+                     load [--devices N] | deb | structure | mutants [K/N]";
 
 /// Exit code if the toolchain for a target is missing: `./test` installs it and tries again.
 const MISSING: u8 = 3;
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         ["qemu", name, "--smolfed", path] => {
             Board::named(name).and_then(|board| qemu::run(&board, Some(Path::new(path))))
         }
+        ["c-library", targets @ ..] => c_library::run(targets),
         ["bench-target"] => bench_target::run(),
         ["bench-target", "builds"] => bench_target::builds(),
         ["cycles", name] => cycles(name, &Variant::TESTS),

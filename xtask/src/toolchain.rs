@@ -123,7 +123,7 @@ pub fn target_dir() -> PathBuf {
 /// Builds the firmware; returns the folder of its programs.
 pub fn firmware(target: &str, variant: &Variant<'_>) -> Result<PathBuf, Box<dyn Error>> {
     let dir = target_dir().join(variant.folder);
-    let mut command = cargo(target)?;
+    let mut command = cargo(target, "build")?;
     command
         .current_dir(root().join(variant.workspace))
         .args(["--release", "--locked", "--target", target, "--target-dir"])
@@ -149,11 +149,12 @@ pub fn firmware(target: &str, variant: &Variant<'_>) -> Result<PathBuf, Box<dyn 
     Ok(dir.join(target).join("release"))
 }
 
-/// `cargo build` with a toolchain that has the target's library, or can build it.
-fn cargo(target: &str) -> Result<Command, Missing> {
+/// `cargo build`, or another command that builds, with a toolchain that has the target's library,
+/// or can build it.
+pub fn cargo(target: &str, subcommand: &str) -> Result<Command, Missing> {
     if installed(target) || added(target) {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        command.arg("build");
+        command.arg(subcommand);
         return Ok(command);
     }
     let debian = ["/usr/bin/rustc", "/usr/bin/cargo", "/usr/bin/ld.lld"];
@@ -171,7 +172,7 @@ fn cargo(target: &str) -> Result<Command, Missing> {
     let mut command = Command::new("/usr/bin/cargo");
     let linker = target.replace(['-', '.'], "_").to_uppercase();
     command
-        .args(["build", "-Zbuild-std=core"])
+        .args([subcommand, "-Zbuild-std=core"])
         .env(format!("CARGO_TARGET_{linker}_LINKER"), "ld.lld")
         // The library's sources need their own compiler, a stable one, which refuses -Z without
         // this.

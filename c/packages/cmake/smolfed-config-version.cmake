@@ -1,0 +1,20 @@
+# Accepts the same minor version, and only a compiler whose programs link with this library. With the
+# archives of several targets in CMAKE_PREFIX_PATH, find_package takes the one that fits.
+cmake_policy(VERSION 3.16)
+include("${CMAKE_CURRENT_LIST_DIR}/smolfed-target.cmake")
+
+set(PACKAGE_VERSION "@VERSION@")
+smolfed_targets(_smolfed_targets)
+if(NOT "@TARGET@" IN_LIST _smolfed_targets)
+  set(PACKAGE_VERSION "@VERSION@ (for @TARGET@)")
+  set(PACKAGE_VERSION_UNSUITABLE TRUE)
+elseif(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
+  set(PACKAGE_VERSION_EXACT TRUE)
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+elseif(PACKAGE_FIND_VERSION VERSION_LESS PACKAGE_VERSION)
+  string(REGEX MATCH "^[0-9]+\\.[0-9]+" _smolfed_minor "${PACKAGE_VERSION}")
+  string(REGEX MATCH "^[0-9]+\\.[0-9]+" _smolfed_wanted "${PACKAGE_FIND_VERSION}")
+  if(NOT PACKAGE_FIND_VERSION OR _smolfed_minor STREQUAL _smolfed_wanted)
+    set(PACKAGE_VERSION_COMPATIBLE TRUE)
+  endif()
+endif()

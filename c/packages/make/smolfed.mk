@@ -1,0 +1,10 @@
+# Include this file in a makefile. Then compile with SMOLFED_CPPFLAGS, and link with SMOLFED_LDFLAGS
+# and, last, SMOLFED_LDLIBS. SMOLFED_MACHINE has the flags of the processor for gcc.
+SMOLFED_ROOT := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+SMOLFED_VERSION := @VERSION@
+SMOLFED_TARGET := @TARGET@
+SMOLFED_COMPILER := @COMPILER@
+SMOLFED_MACHINE := @MACHINE@
+SMOLFED_CPPFLAGS := -I$(SMOLFED_ROOT)/include
+SMOLFED_LDFLAGS := -Wl,--gc-sections
+SMOLFED_LDLIBS := $(SMOLFED_ROOT)/lib/libsmolfed.a @FLAGS@

@@ -1,0 +1,1 @@
+void esp_restart(void) __attribute__((noreturn));

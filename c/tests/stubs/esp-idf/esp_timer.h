@@ -1,0 +1,3 @@
+#include <stdint.h>
+
+int64_t esp_timer_get_time(void);

@@ -1,0 +1,3 @@
+#include "FreeRTOS.h"
+
+void vTaskDelay(const TickType_t ticks);

@@ -1,0 +1,91 @@
+//! The static library of a target.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{fs, io};
+
+use super::machine::Machine;
+use super::sizes;
+use crate::toolchain::{cargo, root, target_dir};
+
+/// The profile of the library, and its folder in `target/`.
+const PROFILE: &str = "firmware";
+
+/// A library that was built.
+pub struct Library {
+    pub target: String,
+    pub path: PathBuf,
+    /// Its sizes in words.
+    pub sizes: String,
+}
+
+impl Library {
+    /// Builds the library of a target, and measures it.
+    ///
+    /// # Errors
+    /// A missing toolchain, and a library that does not compile or link.
+    pub fn build(target: &str, is_host: bool) -> Result<Self, Box<dyn Error>> {
+        let mut command = cargo(target, "rustc")?;
+        command
+            .current_dir(root())
+            .args(["--locked", "--package", "smolfed-c", "--profile", PROFILE])
+            .args(["--crate-type", "staticlib", "--target", target])
+            .arg("--target-dir")
+            .arg(target_dir())
+            // Flags for the host are not meant for a board.
+            .env_remove("RUSTFLAGS");
+        if !is_host {
+            command.args(["--features", "bare-metal"]);
+        }
+        if !command.status()?.success() {
+            return Err(format!("the library for {target} was not built").into());
+        }
+        let folder = target_dir().join(target).join(PROFILE);
+        let path = folder.join("libsmolfed.a");
+        fs::copy(folder.join("libsmolfed_c.a"), &path)?;
+        strip(target, &path)?;
+        Ok(Self {
+            target: target.to_owned(),
+            sizes: sizes::report(target, &path)?,
+            path,
+        })
+    }
+}
+
+/// Removes the debug information of Rust's own library and, for boards, the tables for unwinding: a
+/// linker script that does not discard them would put 6 KB into the flash of RISC-V. Without a tool
+/// for the target the library stays larger.
+fn strip(target: &str, library: &Path) -> Result<(), Box<dyn Error>> {
+    let Some(machine) = Machine::of(target) else {
+        return Ok(());
+    };
+    let mut command = Command::new(machine.strip);
+    command.arg("--strip-debug").arg(library);
+    if !machine.is_hosted() {
+        command.arg("--remove-section=.eh_frame");
+    }
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(format!("failed: {command:?}").into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            eprintln!(
+                "{target}: no {}, the library is not stripped",
+                machine.strip
+            );
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The target of this machine.
+///
+/// # Errors
+/// No Rust compiler.
+pub fn host() -> Result<String, Box<dyn Error>> {
+    let output = Command::new("rustc").arg("-vV").output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.ok_or("`rustc -vV` names no host")?.to_owned())
+}
