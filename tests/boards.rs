@@ -24,6 +24,7 @@ use smolfed_core::train::{Workspace, local_update};
 use smolfed_core::wire::crc32::crc32;
 
 mod backbone;
+mod c;
 mod fleet;
 mod integers;
 mod panics;

@@ -17,6 +17,8 @@ use crate::program::{Outcome, Place, TIMEOUT, wait_until};
 mod attacks;
 mod availability;
 mod browser;
+#[cfg(target_os = "linux")]
+mod c_on_linux;
 mod clock;
 mod commands;
 pub(crate) mod contrast;

@@ -1,5 +1,6 @@
 //! A project of `firmware-example/template/` with a sensor of its own, on an emulated Cortex-M4F,
-//! and simulated devices: the recipe comes from `smolfed data recipe`.
+//! and simulated devices: the recipe comes from `smolfed data recipe`. In integers another board
+//! has firmware in C.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::Running;
-use crate::boards::{CORTEX_M4F, firmware, named};
+use crate::boards::{CORTEX_M4F, c, firmware, named};
 use crate::fleet::{assert_is_the_simulation, part_of, wait};
 use crate::program::Place;
 
@@ -141,7 +142,47 @@ fn build(place: &Place, arithmetic: &str, recipe: &str) -> Option<PathBuf> {
     Some(programs.join(name))
 }
 
-/// Trains with a board that has the template's flash, and two simulated devices.
+/// The sensor of the firmware in C: it replays the recordings of device 1.
+fn sensor_in_c(examples: &Path, recipe: &str) {
+    let windows = 3 * CLASSES;
+    let header = format!(
+        "#include <stdint.h>\n\
+         enum {{ SENSOR_CHANNELS = 3, SENSOR_STRETCH = {ROWS}, SENSOR_WINDOWS = {windows} }};\n\
+         typedef struct {{ uint32_t row; uint16_t activity; }} sensor;\n\
+         sensor sensor_of(uint32_t number);\n\
+         void sensor_read(sensor *sensor, int16_t row[SENSOR_CHANNELS]);\n"
+    );
+    let source = format!(
+        "#include \"sensor.h\"\n\
+         sensor sensor_of(uint32_t number) {{\n    (void)number;\n    \
+         sensor made = {{UINT32_MAX, 0}};\n    return made;\n}}\n\
+         void sensor_read(sensor *sensor, int16_t row[SENSOR_CHANNELS]) {{\n    \
+         sensor->row++;\n    \
+         sensor->activity = (uint16_t)(sensor->row / {ROWS} % {CLASSES});\n    \
+         for (uint32_t channel = 0; channel < SENSOR_CHANNELS; channel++) {{\n        \
+         uint32_t at = sensor->row % {ROWS} * (3u + sensor->activity);\n        \
+         at = (at + channel * 17u + 11u) % 97u;\n        \
+         row[channel] = (int16_t)((int)at * 60 - 2880);\n    }}\n}}\n"
+    );
+    for (name, text) in [
+        ("sensor.h", header.as_str()),
+        ("sensor.c", &source),
+        ("recipe.h", recipe),
+    ] {
+        fs::write(examples.join(name), text).unwrap();
+    }
+}
+
+/// The firmware in C for the second board, if the library is there.
+fn build_in_c(place: &Place) -> Option<PathBuf> {
+    let recipe = place.smolfed("data recipe experiment.toml --c").success();
+    c::compile(place, CORTEX_M4F, |examples| {
+        sensor_in_c(examples, &recipe.stdout);
+    })
+}
+
+/// Trains with a board that has the template's flash, one with firmware in C if that is in
+/// integers, and simulated devices.
 fn train(arithmetic: &str) {
     let board = named(CORTEX_M4F);
     if firmware(board, "client").is_none() {
@@ -157,8 +198,12 @@ fn train(arithmetic: &str) {
     let Some(program) = build(&place, arithmetic, &printed.stdout) else {
         return;
     };
-    let call = "provision experiment.toml --devices 0..1 --out fleet --seed 7";
-    place.smolfed(call).success();
+    let in_c = (arithmetic == "integer")
+        .then(|| build_in_c(&place))
+        .flatten();
+    let boards = 1 + u32::from(in_c.is_some());
+    let call = format!("provision experiment.toml --devices 0..{boards} --out fleet --seed 7");
+    place.smolfed(&call).success();
     let file = |name: &str, address: &str| {
         let path = place.path("fleet").join(name);
         format!("loader,file={},addr={address}", path.display())
@@ -182,13 +227,22 @@ fn train(arithmetic: &str) {
     .arg(program)
     .stdin(Stdio::null());
     let _running = Running::of(qemu.spawn().expect("QEMU starts"));
-    let serve = "serve experiment.toml --keys fleet/keys.toml --device unix:line-0 --simulated 2 \
-                 --seed 7 --timeout 60s --out served --json";
-    let outcome = wait(place.start(serve), serve).success();
+    let _second = in_c.map(|program| c::Running::start(&place, 1, board, &program));
+    let lines: String = (0..boards)
+        .map(|n| format!("--device unix:line-{n} "))
+        .collect();
+    let serve = format!(
+        "serve experiment.toml --keys fleet/keys.toml {lines} --simulated {} --seed 7 \
+         --timeout 60s --out served --json",
+        3 - boards
+    );
+    let outcome = wait(place.start(&serve), &serve).success();
     assert_eq!(outcome.json()["arithmetic"], arithmetic, "{outcome}");
     assert_is_the_simulation(&place, "served");
-    let (answered, missing) = part_of(&place, "served", 0);
-    assert_eq!((answered, missing), (vec![0, 1, 2], vec![]), "{outcome}");
+    for device in 0..boards {
+        let (answered, missing) = part_of(&place, "served", device);
+        assert_eq!((answered, missing), (vec![0, 1, 2], vec![]), "{outcome}");
+    }
 }
 
 #[test]

@@ -1,0 +1,237 @@
+//! Firmware in C: the device of `c/examples/`, built as docs/c.md builds it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use object::{Object, ObjectSymbol};
+
+use super::rounds::emulator;
+use super::{Board, named};
+use crate::fleet::{assert_is_the_simulation, part_of, wait};
+use crate::program::{Place, wait_until};
+
+/// The boards of the example, and the compiler of each.
+const BOARDS: [(&str, &str); 3] = [
+    ("mps2-an386", "arm-none-eabi-gcc"),
+    ("microbit", "arm-none-eabi-gcc"),
+    ("riscv-virt", "riscv64-unknown-elf-gcc"),
+];
+
+/// Skips a test, or fails where CI is set.
+fn skipped<T>(why: &str) -> Option<T> {
+    assert!(std::env::var_os("CI").is_none(), "{why}");
+    eprintln!("SKIPPED: {why}; ./test installs it");
+    None
+}
+
+/// The unpacked archive of a target, which `cargo xtask c-library` makes.
+pub(crate) fn archive(target: &str) -> Option<PathBuf> {
+    let Some(folder) = std::env::var_os("SMOLFED_C") else {
+        return skipped("SMOLFED_C names no folder of archives");
+    };
+    let name = format!("smolfed-c-{}-{target}", env!("CARGO_PKG_VERSION"));
+    let archive = Path::new(&folder).join(name);
+    match archive.exists() {
+        true => Some(archive),
+        false => skipped(&format!("there is no {}", archive.display())),
+    }
+}
+
+/// Compiles the example for a board, once `change` has changed its files; `None` if something is
+/// missing.
+pub(crate) fn compile(place: &Place, board: &str, change: impl FnOnce(&Path)) -> Option<PathBuf> {
+    let (_, compiler) = BOARDS.iter().find(|(name, _)| *name == board)?;
+    let archive = archive(named(board).target)?;
+    if Command::new(compiler).arg("--version").output().is_err() {
+        return skipped(&format!("{compiler} is not installed"));
+    }
+    let folder = place.path(format!("c-{board}"));
+    let copied = Command::new("cp")
+        .arg("-r")
+        .arg(archive)
+        .arg(&folder)
+        .status();
+    assert!(copied.expect("cp").success());
+    let examples = folder.join("examples");
+    change(&examples);
+    let program = folder.join("device.elf");
+    let output = Command::new(compiler)
+        .current_dir(&examples)
+        .arg(format!("@boards/{board}.txt"))
+        .arg("-o")
+        .arg(&program)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the compiler starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+    Some(program)
+}
+
+/// A board that runs, and what it prints.
+pub(crate) struct Running {
+    qemu: std::process::Child,
+    printed: PathBuf,
+}
+
+impl Running {
+    pub(crate) fn start(place: &Place, number: usize, board: &Board, program: &Path) -> Self {
+        let file = |ending: &str| place.path(format!("fleet/device-{number}.{ending}"));
+        let printed = place.path(format!("printed-{number}"));
+        let line = place.path(format!("line-{number}"));
+        let line = format!("unix:{},server=on,wait=off", line.display());
+        let output = std::fs::File::create(&printed).unwrap();
+        let mut qemu = emulator(board, program, &file("bin"), &file("ledger"), &line);
+        let qemu = qemu.stdout(output.try_clone().unwrap()).stderr(output);
+        Self {
+            qemu: qemu.spawn().expect("QEMU starts"),
+            printed,
+        }
+    }
+
+    fn printed(&self) -> String {
+        std::fs::read_to_string(&self.printed).unwrap_or_default()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.qemu.kill();
+        let _ = self.qemu.wait();
+    }
+}
+
+/// Nothing of a program allocates, prints or unwinds.
+fn assert_is_bare(program: &Path) {
+    let bytes = std::fs::read(program).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let names: Vec<&str> = file
+        .symbols()
+        .filter_map(|symbol| symbol.name().ok())
+        .collect();
+    assert!(names.contains(&"sf_open"), "{names:?}");
+    for name in names {
+        let words = [
+            "malloc",
+            "realloc",
+            "calloc",
+            "printf",
+            "puts",
+            "_Unwind",
+            "__rust_alloc",
+        ];
+        assert!(!words.iter().any(|word| name.contains(word)), "{name}");
+    }
+}
+
+/// The commands of the section "Ten minutes" of docs/c.md.
+fn commands() -> String {
+    let page = include_str!("../../docs/c.md");
+    let section = page
+        .split("\n## ")
+        .find(|part| part.starts_with("Ten minutes"));
+    let section = section.expect("the section");
+    let blocks = section.split("```console\n").skip(1);
+    let blocks = blocks.filter_map(|block| block.split("```").next());
+    blocks.map(|block| block.replace("$ ", "")).collect()
+}
+
+/// From an empty folder, an archive and a compiler to a model that is the simulation's.
+#[test]
+fn the_ten_minutes_of_the_page_work_word_for_word() {
+    let (board, compiler) = BOARDS[0];
+    let target = named(board).target;
+    let Some(unpacked) = archive(target) else {
+        return;
+    };
+    for program in [compiler, "cc", "qemu-system-arm"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            return skipped(&format!("{program} is not installed")).unwrap_or(());
+        }
+    }
+    let place = Place::new();
+    let name = unpacked.file_name().unwrap().to_str().unwrap();
+    let packed = format!("{}.tar.gz", unpacked.display());
+    std::fs::copy(packed, place.path(format!("{name}.tar.gz"))).unwrap();
+    let folder = crate::program::program().parent().unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    // The page leaves the emulator running.
+    let script = format!(
+        "set -eu\ntrap 'kill $(jobs -p)' EXIT\n{}smolfed run motion.toml --seed 7 --out simulated\n\
+         cmp served/model.safetensors simulated/model.safetensors\n",
+        commands()
+    );
+    let output = place
+        .command("bash")
+        .env("PATH", path)
+        .args(["-c", &script])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{errors}");
+    assert!((said + errors).contains("model of round "), "no prediction");
+}
+
+/// The example's experiment, with what the sensors of so many devices measure.
+fn experiment(place: &Place, devices: u32) -> Option<()> {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../c/examples");
+    let program = place.path("record");
+    let compiled = Command::new("cc")
+        .args(["record.c", "sensor.c", "-o"])
+        .arg(&program)
+        .current_dir(&examples)
+        .status();
+    match compiled {
+        Ok(status) => assert!(status.success()),
+        Err(_) => return skipped("there is no compiler for C"),
+    }
+    let recorded = Command::new(program).arg(devices.to_string()).output();
+    place.write("motion.csv", recorded.unwrap().stdout);
+    let text = std::fs::read(examples.join("motion.toml")).unwrap();
+    place.write("motion.toml", text);
+    let printed = place.smolfed("data recipe motion.toml --c").success();
+    let kept = std::fs::read_to_string(examples.join("recipe.h")).unwrap();
+    assert_eq!(printed.stdout, kept, "recipe.h is that of the experiment");
+    Some(())
+}
+
+/// Three boards measure by themselves what the simulation reads from a table.
+#[test]
+fn boards_in_c_measure_and_give_the_model_of_the_simulation() {
+    let place = Place::new();
+    let Some(()) = experiment(&place, 12) else {
+        return;
+    };
+    let programs = BOARDS.map(|(board, _)| compile(&place, board, |_| ()));
+    for program in programs.iter().flatten() {
+        assert_is_bare(program);
+    }
+    let call = "provision motion.toml --devices 0..3 --out fleet --seed 7";
+    place.smolfed(call).success();
+    let boards = BOARDS.iter().zip(programs).enumerate();
+    let started = boards.map(|(number, ((board, _), program))| {
+        Some(Running::start(&place, number, named(board), &program?))
+    });
+    let Some(running) = started.collect::<Option<Vec<Running>>>() else {
+        return;
+    };
+    let serve = "serve motion.toml --keys fleet/keys.toml --device unix:line-0 \
+                 --device unix:line-1 --device unix:line-2 --simulated 9 --set rounds=4 \
+                 --seed 7 --timeout 60s --out served --json";
+    wait(place.start(serve), serve).success();
+    assert_is_the_simulation(&place, "served");
+    for device in 0..3 {
+        let (answered, missing) = part_of(&place, "served", device);
+        assert_eq!((answered, missing), (vec![0, 1, 2, 3], vec![]), "{device}");
+    }
+    // All of them took part, so that a run without any board has the same model.
+    let run = "run motion.toml --set rounds=4 --seed 7 --out simulated --json";
+    place.smolfed(run).success();
+    let model = |run| std::fs::read(place.path(run).join("model.safetensors")).unwrap();
+    assert!(model("served") == model("simulated"), "the bits differ");
+    for board in &running {
+        wait_until(|| board.printed().contains("model of round "));
+        assert!(!board.printed().contains("panic"), "{}", board.printed());
+    }
+}
