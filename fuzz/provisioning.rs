@@ -5,6 +5,7 @@ use smolfed_core::provision::{
     self, KEY, MAGIC, ProvisionError, Record, Stored, StoredSamples, Target, TargetKind, text,
 };
 use smolfed_core::recipe::{MAX_RECIPE_BYTES, Recipe};
+use smolfed_core::session::QuestionPolicy;
 
 /// Bytes of a checksum, and of a length.
 const WORD: usize = 4;
@@ -84,7 +85,8 @@ fn with_samples<T: Target + Default>(page: &[u8], record: &Record<'_>, samples: 
 }
 
 /// Writes a record again. Without its key it cannot be, and one that has a recipe of another
-/// version, or a number of features and no sample, is written otherwise.
+/// version, or a number of features and no sample, is written otherwise. So is one whose questions
+/// are none.
 fn written<T: Target + Default>(
     page: &[u8],
     record: &Record<'_>,
@@ -106,6 +108,14 @@ fn written<T: Target + Default>(
             return;
         };
         length = provision::name_recipe(&mut again, &recipe).expect("it has room");
+    }
+    match (record.questions, page.get(119)) {
+        (QuestionPolicy::NONE, Some(flags)) if flags & 4 != 0 => return,
+        (QuestionPolicy::NONE, _) => {}
+        (questions, _) => {
+            let allowed = provision::allow_questions(&mut again, &questions);
+            length = allowed.expect("it has room");
+        }
     }
     assert_eq!(again[..length], page[..length]);
 }

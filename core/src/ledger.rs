@@ -69,6 +69,11 @@
 //! The flash then counts as blank: nothing was begun, and the ledger is created again, with a fresh
 //! nonce.
 //!
+//! **Answers.** A participation that answers a question raises the sequence number by 2, and every
+//! other one by 1. So a device that is provisioned to answer so many questions counts them by what
+//! it has: sequence number − 1 − participations. The record has no field for it, firmware without
+//! questions reads it as before, and (1) to (4) hold for both numbers of a record or for neither.
+//!
 //! What the ledger cannot see: flash that is put back to an earlier state as a whole, by somebody
 //! who holds the board in their hands. The coordinator sees it, by the chain key, once the device
 //! has taken part in a later session than that.
@@ -149,12 +154,31 @@ pub struct Ledger<F> {
     slot: u32,
     /// Whether a session has begun under its chain key.
     is_in_use: bool,
+    /// Whether the next participation is an answer.
+    #[cfg(feature = "questions")]
+    is_answer: bool,
 }
 
 impl<F> Ledger<F> {
     /// What the device knows of its past.
     pub const fn past(&self) -> Past {
         self.record.past
+    }
+
+    /// How many of the participations were answers to questions.
+    #[cfg(feature = "questions")]
+    pub const fn answers(&self) -> u32 {
+        let Record { sequence, past, .. } = &self.record;
+        // The first record has the number 1 and no participation.
+        sequence
+            .saturating_sub(1)
+            .saturating_sub(past.participations)
+    }
+
+    /// Whether the participation that is recorded next is an answer to a question.
+    #[cfg(feature = "questions")]
+    pub(crate) const fn set_answer(&mut self, is_answer: bool) {
+        self.is_answer = is_answer;
     }
 
     /// What tells this ledger from all others of the device.
@@ -224,6 +248,8 @@ impl<F> Ledger<F> {
             // The first record goes to slot 0.
             slot: 1,
             is_in_use: false,
+            #[cfg(feature = "questions")]
+            is_answer: false,
         }
     }
 
@@ -305,12 +331,22 @@ impl<F> Ledger<F> {
     /// A record with the sequence number that follows, for the slot that does not count.
     fn prepare(&self, record: &mut Record, append: &mut Append) -> Result<(), LedgerError> {
         // 2³² − 1 records wear out any flash.
-        let sequence = self.record.sequence.checked_add(1);
+        let sequence = self.record.sequence.checked_add(self.step_of_sequence());
         record.sequence = sequence.ok_or(LedgerError::Flash)?;
         let [written, _] = &mut append.copies;
         record.write(written);
         append.slot = 1 - self.slot;
         Ok(())
+    }
+
+    /// By how much sequence numbers rise: an answer leaves one out.
+    #[inline(always)]
+    const fn step_of_sequence(&self) -> u32 {
+        #[cfg(feature = "questions")]
+        if self.is_answer {
+            return 2;
+        }
+        1
     }
 
     /// Both copies of a record are in the flash: it counts from now on.
@@ -322,6 +358,8 @@ impl<F> Ledger<F> {
             return Err(LedgerError::Flash);
         }
         self.is_in_use = false;
+        #[cfg(feature = "questions")]
+        self.set_answer(false);
         Ok(())
     }
 

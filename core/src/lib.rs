@@ -79,6 +79,7 @@
 //! | [`wire`] | messages and frames between device and coordinator |
 //! | [`features`] | features of one image or number, in `f32` and in integers |
 //! | [`window`] | features of a window of a sensor's samples, in `f32` and in integers |
+//! | [`question`] | answers to questions about samples and a model, as short vectors |
 //! | [`recipe`] | which features a device computes, for those who have to agree on it |
 //!
 //! What most programs name is re-exported here.
@@ -101,6 +102,7 @@
 //! | `x25519` | sessions with a Diffie-Hellman, whose keys nobody finds later | off |
 //! | `masks` | sessions that mask updates for helpers; without it they decline | off |
 //! | `int8` | predictions of trained networks in 8 bits: `quantised` | off |
+//! | `questions` | sessions that answer questions, of devices provisioned to | off |
 //! | `element` | devices whose secrets are in a secure element | off |
 //! | `async` | sessions on streams of `embedded-io-async` | off |
 //! | `rand_core_06`, `rand_core_09` | HALs' generators with older traits: `generator` | off |
@@ -152,6 +154,7 @@ pub mod provision;
 #[cfg(any(test, feature = "int8"))]
 pub mod quantised;
 pub mod quantize;
+pub mod question;
 pub mod recipe;
 pub mod release;
 pub mod samples;

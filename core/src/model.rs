@@ -22,7 +22,7 @@ mod sequential;
 mod softmax;
 mod tensors;
 
-use crate::samples::Samples;
+use crate::{question, samples::Samples};
 use affine::{Affine, PartOf};
 use pass::Losses;
 
@@ -75,7 +75,7 @@ pub trait Parametric {
 /// A model: loss, gradient and scores.
 pub trait Model: Parametric {
     /// A class (`u16`) or a value (`f32`).
-    type Target: Copy;
+    type Target: Copy + Into<question::Target>;
 
     /// Lengths of parameter tensors: a [`Tensors`] with room for as many as there can be.
     type Tensors: AsRef<[usize]>;

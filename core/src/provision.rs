@@ -24,6 +24,8 @@ use crate::{
     session::Policy,
     stream::Root,
 };
+#[cfg(feature = "questions")]
+use crate::{question::Kinds, session::QuestionPolicy};
 
 pub mod text;
 
@@ -50,7 +52,7 @@ pub const HEADER_BYTES: usize = 124;
 const ROOT: Range<usize> = 52..84;
 
 /// Where a record has its flags.
-#[cfg(feature = "element")]
+#[cfg(any(feature = "element", feature = "questions"))]
 const FLAGS: usize = 119;
 
 /// Bytes between the key and the samples.
@@ -66,6 +68,21 @@ const HIDES_NUMBER: u8 = 1;
 /// key and root is what tells them from others. Whoever reads it without an element, also firmware
 /// that knows no such flag, refuses the record.
 const HAS_ELEMENT: u8 = 2;
+
+/// The bit of the flags that says which questions the device answers: [`QUESTION_BYTES`] before the
+/// samples do. Firmware without questions refuses the record.
+#[cfg(feature = "questions")]
+const HAS_QUESTIONS: u8 = 4;
+
+/// The flags of the lower half that this build knows.
+#[cfg(feature = "questions")]
+const KNOWN_FLAGS: u8 = HIDES_NUMBER | HAS_ELEMENT | HAS_QUESTIONS;
+#[cfg(not(feature = "questions"))]
+const KNOWN_FLAGS: u8 = HIDES_NUMBER | HAS_ELEMENT;
+
+/// Bytes of the questions that a device answers, if it answers any.
+#[cfg(feature = "questions")]
+pub const QUESTION_BYTES: usize = 16;
 
 /// Where the flags hold the number of helpers: their upper half.
 const HELPERS_SHIFT: u32 = 4;
@@ -181,6 +198,9 @@ pub struct Record<'a, S = Root> {
     pub key: Option<Key>,
     /// What the device agrees to.
     pub policy: Policy,
+    /// Which questions it answers.
+    #[cfg(feature = "questions")]
+    pub questions: QuestionPolicy,
     /// The device's samples, perhaps none.
     pub samples: Stored<'a>,
 }
@@ -278,12 +298,10 @@ impl<'a, S> Record<'a, S> {
         let root = root.as_flattened().first_chunk();
         let root = root.ok_or(ProvisionError::Length)?;
         let helpers = helpers(flags, element)?;
+        #[cfg(feature = "questions")]
+        let (questions, samples) = questions(flags, samples)?;
         let (feature_count, count) = (u16::from_le_bytes([f0, f1]), u32::from_le_bytes(count));
         let samples = Stored::read(feature_count, kind, count, samples)?;
-        let multiplier = |low, high| {
-            let (low, high) = (u32::from_le_bytes(low), u32::from_le_bytes(high));
-            NoiseMultiplier::from_units(u64::from(low) | u64::from(high) << 32)
-        };
         // Nothing else is refused: secrets are copied once, into types that overwrite them.
         Ok(Self {
             identity: Identity {
@@ -303,16 +321,49 @@ impl<'a, S> Record<'a, S> {
                 hides_number: flags & HIDES_NUMBER != 0,
                 helpers,
             },
+            #[cfg(feature = "questions")]
+            questions,
             samples,
         })
     }
+}
+
+/// The questions that a device answers, and what comes behind them.
+#[cfg(feature = "questions")]
+#[inline(always)]
+fn questions(flags: u8, bytes: &[u8]) -> Result<(QuestionPolicy, &[u8]), ProvisionError> {
+    if flags & HAS_QUESTIONS == 0 {
+        return Ok((QuestionPolicy::NONE, bytes));
+    }
+    let (questions, samples) = bytes
+        .split_first_chunk::<QUESTION_BYTES>()
+        .ok_or(ProvisionError::Length)?;
+    let mut reader = Reader(questions);
+    let fields = (reader.u32(), reader.u32(), reader.u64());
+    let (Some(kinds), Some(max_answers), Some(units)) = fields else {
+        return Err(ProvisionError::Length);
+    };
+    let kinds = u8::try_from(kinds).ok().and_then(Kinds::from_bits);
+    let policy = QuestionPolicy {
+        kinds: kinds.ok_or(ProvisionError::Policy)?,
+        max_answers,
+        min_noise_multiplier: NoiseMultiplier::from_units(units),
+    };
+    Ok((policy, samples))
+}
+
+/// A noise multiplier in two words.
+#[inline(always)]
+fn multiplier(low: [u8; 4], high: [u8; 4]) -> NoiseMultiplier {
+    let (low, high) = (u32::from_le_bytes(low), u32::from_le_bytes(high));
+    NoiseMultiplier::from_units(u64::from(low) | u64::from(high) << 32)
 }
 
 /// How many helpers the flags say that there are, of a device with or without an element.
 #[inline(always)]
 const fn helpers(flags: u8, element: u8) -> Result<u8, ProvisionError> {
     let helpers = flags >> HELPERS_SHIFT;
-    if flags & 0b1111 & !(HIDES_NUMBER | HAS_ELEMENT) != 0 || helpers > MAX_HELPERS {
+    if flags & 0b1111 & !KNOWN_FLAGS != 0 || helpers > MAX_HELPERS {
         Err(ProvisionError::Policy)
     } else if flags & HAS_ELEMENT != element {
         Err(ProvisionError::Element)
@@ -611,6 +662,36 @@ pub fn name_recipe(page: &mut [u8], recipe: &Recipe) -> Result<usize, ProvisionE
     Writer::new(place).put(recipe);
     let room = |_| ProvisionError::Room;
     Writer::new(page.get_mut(MAGIC.len()..).unwrap_or_default())
+        .u32(u32::try_from(length).map_err(room)?);
+    seal(page, length - CRC_BYTES).ok_or(ProvisionError::Room)
+}
+
+/// Provisions a device to answer questions: without this it answers none. Returns the length of the
+/// record, which grows by 16 bytes. A record for a secure element gets its questions before its
+/// secrets are left to the element.
+///
+/// # Errors
+/// Those of [`Record::read`]. [`ProvisionError::Room`] if `page` is too short,
+/// [`ProvisionError::Policy`] if the record has questions already.
+#[cfg(feature = "questions")]
+pub fn allow_questions(page: &mut [u8], policy: &QuestionPolicy) -> Result<usize, ProvisionError> {
+    if Record::read(page)?.questions != QuestionPolicy::NONE {
+        return Err(ProvisionError::Policy);
+    }
+    let end = end_of(page).ok_or(ProvisionError::Length)?;
+    // Nothing is written where not all of it has room.
+    let length = end + QUESTION_BYTES + CRC_BYTES;
+    let place = page.get_mut(..length).ok_or(ProvisionError::Room)?;
+    place.copy_within(HEADER_BYTES..end, HEADER_BYTES + QUESTION_BYTES);
+    Writer::new(place.get_mut(HEADER_BYTES..).unwrap_or_default())
+        .u32(policy.kinds.bits().into())
+        .u32(policy.max_answers)
+        .u64(policy.min_noise_multiplier.units());
+    if let Some(flags) = place.get_mut(FLAGS) {
+        *flags |= HAS_QUESTIONS;
+    }
+    let room = |_| ProvisionError::Room;
+    Writer::new(place.get_mut(MAGIC.len()..).unwrap_or_default())
         .u32(u32::try_from(length).map_err(room)?);
     seal(page, length - CRC_BYTES).ok_or(ProvisionError::Room)
 }

@@ -50,6 +50,8 @@ mod memory;
 mod naming;
 mod phase;
 mod policy;
+#[cfg(feature = "questions")]
+mod questions;
 mod round;
 mod saved_model;
 #[cfg(test)]
@@ -78,6 +80,8 @@ pub use last_round::{LastRound, Outcome};
 pub use memory::Memory;
 pub use phase::Phase;
 pub use policy::{GRID_LOSS, Policy, SETTING_LIMITS, STEPS_PER_EPOCH};
+#[cfg(feature = "questions")]
+pub use questions::QuestionPolicy;
 pub use trainable::{FixedPoint, Parts, Trainable, Unlabelled};
 
 use conversation::{Answer, Conversation};
@@ -171,6 +175,8 @@ where
                 store,
                 parts: M::Parts::default(),
                 recipe: &[],
+                #[cfg(feature = "questions")]
+                questions: QuestionPolicy::NONE,
             },
             nonces,
             nonce: [0; 16],
@@ -309,6 +315,12 @@ where
     /// features already.
     pub const fn set_recipe(&mut self, recipe: &'a [u8]) {
         self.conversation.device.recipe = recipe;
+    }
+
+    /// Which questions the device answers: none unless this is called.
+    #[cfg(feature = "questions")]
+    pub const fn set_questions(&mut self, policy: QuestionPolicy) {
+        self.conversation.device.questions = policy;
     }
 
     /// Takes bytes from the line, up to the end of a frame; returns how many it took.

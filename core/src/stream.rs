@@ -72,6 +72,12 @@ pub enum Purpose {
     /// Roots of the parties of a simulation with masks, in the place of those that each of them
     /// has by itself: device 0 names that of the devices, j + 1 that of helper j.
     PartyRoots = 19,
+    /// Noise on the sum of the devices' answers to a question (server, central trust). Its number
+    /// names the stream, and is that of no round.
+    ServerAnswerNoise = 20,
+    /// Seeds of the noise of questions that are asked without training, each named by a checksum of
+    /// its configuration (whoever asks).
+    AnswerSeed = 21,
 }
 
 /// Name of one stream under a [`Root`]. Use 0 for a field that has no meaning for the purpose.

@@ -183,6 +183,7 @@ impl Device {
                     ledger: [choice / 128; 8],
                     shape: shape(),
                     needs_local_noise: choice & 64 != 0,
+                    answers_questions: choice & 32 != 0,
                     recipe: [&[], &RECIPE[..], &[], &garbage][usize::from(choice % 4)],
                 };
                 self.seal(self.round, &Message::Ready(ready))

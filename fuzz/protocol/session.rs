@@ -6,10 +6,13 @@ use smolfed_core::harness::{CLASSES, FEATURES, PARAMETERS, Ram, policy};
 use smolfed_core::identity::Identity;
 use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
 use smolfed_core::model::Softmax;
+use smolfed_core::params::ClipNorm;
 use smolfed_core::personal::store::flash::FlashStore;
 use smolfed_core::personal::store::{BlockingStore, StateId, StateKind};
+use smolfed_core::quantize::Grid;
+use smolfed_core::question::{Kinds, Question};
 use smolfed_core::samples::SampleSlice;
-use smolfed_core::session::{Phase, Policy, Session};
+use smolfed_core::session::{Phase, Policy, QuestionPolicy, Session};
 use smolfed_core::stream::{Root, Stream};
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
@@ -17,7 +20,7 @@ use smolfed_core::wire::greeting::{Greeting, Hello, Welcome, greeting};
 use smolfed_core::wire::keys::{Chain, ChainKey};
 use smolfed_core::wire::link::{CoordinatorEnd, Link};
 use smolfed_core::wire::message::{
-    MODEL_CHUNK, Message, PackedInvitation, Refused, Values, WhyRefused,
+    Invitation, MODEL_CHUNK, Message, PackedInvitation, Refused, Request, Values, WhyRefused,
 };
 use smolfed_core::wire::{Direction, FRAME_BYTES, VERSION};
 
@@ -163,7 +166,29 @@ fn device(model: Softmax<usize, usize>, memory: &mut SessionMemory) -> Device<'_
     let (memory, nonces) = (memory.borrow(), stream());
     let store = FlashStore::new(Ram::blank()).expect("flash of usual words");
     let session = Session::with_store(identity(), policy, model, memory, ledger, nonces, store);
-    session.expect("a valid session")
+    let mut session = session.expect("a valid session");
+    session.set_questions(QuestionPolicy {
+        kinds: Kinds::ALL,
+        max_answers: 2,
+        ..QuestionPolicy::NONE
+    });
+    session
+}
+
+/// An invitation to train, or a question.
+fn asked(choice: u8) -> Invitation {
+    let training = invitation(choice);
+    let question = match choice & 12 {
+        4 => Question::Confusion,
+        8 => Question::Evaluate { bound: 2.0 },
+        12 => Question::Count,
+        _ => return training,
+    };
+    Invitation {
+        grid: Grid::new(ClipNorm::new(1.0).expect("a valid norm"), 16).expect("a valid grid"),
+        request: Some(Request::Question(question)),
+        ..training
+    }
 }
 
 /// The coordinator, as the script plays it.
@@ -197,7 +222,7 @@ impl Coordinator {
         match what % 6 {
             0 => self.seal(
                 self.round,
-                &Message::Invitation(PackedInvitation::from(&invitation(choice)).bytes()),
+                &Message::Invitation(PackedInvitation::from(&asked(choice)).bytes()),
             ),
             1 => {
                 let index = u16::from(choice % 4);

@@ -4,6 +4,7 @@
 use super::{Dim, Model, ModelKind, Parametric, Softmax, Tensors};
 use crate::{
     math::{exp, ln},
+    question,
     samples::Samples,
 };
 
@@ -14,6 +15,12 @@ pub struct Labelled {
     pub class: u16,
     /// The row.
     pub row: u32,
+}
+
+impl From<Labelled> for question::Target {
+    fn from(target: Labelled) -> Self {
+        Self::Class(target.class)
+    }
 }
 
 /// Samples whose targets know their row.

@@ -185,7 +185,7 @@ fn samples_that_cannot_be_are_refused() {
     assert_eq!(change(130, &[1]), ProvisionError::Samples, "class 65,543");
     assert_eq!(change(118, &[3]), ProvisionError::Samples, "kind 3");
     assert_eq!(change(118, &[0]), ProvisionError::Samples, "kind none");
-    assert_eq!(change(119, &[4]), ProvisionError::Policy, "flags");
+    assert_eq!(change(119, &[8]), ProvisionError::Policy, "flags");
     assert_eq!(change(119, &[2]), ProvisionError::Element);
     assert_eq!(change(119, &[0x90]), ProvisionError::Policy, "nine helpers");
     let value = changed(page.clone(), 128, &f32::NAN.to_le_bytes());
@@ -505,4 +505,47 @@ fn the_record_of_an_element_has_no_secret_and_is_refused_without_one() {
         Some(ProvisionError::Element)
     );
     assert_eq!(leave_to_element(&mut []).err(), Some(ProvisionError::Blank));
+}
+
+#[cfg(feature = "questions")]
+#[test]
+fn a_record_says_which_questions_are_answered() {
+    let samples = SampleSlice::new(&[1.0, 2.0], &[0u16, 1], 1).unwrap();
+    let plain = page(Some(&samples));
+    assert_eq!(
+        Record::read(&plain).unwrap().questions,
+        QuestionPolicy::NONE
+    );
+    let questions = QuestionPolicy {
+        kinds: Kinds::EVALUATE.with(Kinds::COUNT),
+        max_answers: 100,
+        min_noise_multiplier: NoiseMultiplier::from_units(3 << 31),
+    };
+    let mut page = plain.clone();
+    let short = allow_questions(&mut page, &questions);
+    assert_eq!(
+        (short, &page),
+        (Err(ProvisionError::Room), &plain),
+        "no room"
+    );
+    page.resize(plain.len() + 16 + MAX_RECIPE_BYTES, 0);
+    let length = allow_questions(&mut page, &questions).unwrap();
+    assert_eq!(length, plain.len() + 16);
+    assert_eq!(
+        allow_questions(&mut page, &questions),
+        Err(ProvisionError::Policy),
+        "twice"
+    );
+    // A recipe comes behind the samples, as without questions.
+    let length = name_recipe(&mut page, &gradients()).unwrap();
+    page.truncate(length);
+    let record = Record::read(&page).unwrap();
+    assert_eq!(record.questions, questions);
+    let stored = &record.samples;
+    assert_eq!(stored.features().collect::<Vec<_>>(), [1.0, 2.0]);
+    assert_eq!(stored.targets::<u16>().collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(Recipe::read(stored.recipe()), Some(gradients()));
+    // A kind that nobody knows.
+    let page = changed(page, 124, &[1 << 6]);
+    assert_eq!(refused(&page), ProvisionError::Policy);
 }

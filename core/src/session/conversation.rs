@@ -299,6 +299,10 @@ where
     #[inline(never)]
     fn invited(&mut self, number: u32, packed: InvitationBytes<'_>) -> Result<Answer, Refusal> {
         let (has_unknown, invitation, tagged) = match K::IS_PRESENT || M::HAS_REQUESTS {
+            #[cfg(feature = "questions")]
+            _ if packed.has_question() => {
+                (false, packed.unpack_question(), masks::tagged_whole(packed))
+            }
             true => (false, packed.unpack(), masks::tagged(packed)),
             false => (
                 packed.has_request(),
@@ -435,6 +439,8 @@ where
                     shape: self.device.model.shape()?,
                     needs_local_noise: self.device.policy.min_noise_multiplier
                         > NoiseMultiplier::NONE,
+                    #[cfg(feature = "questions")]
+                    answers_questions: M::ANSWERS && self.device.questions.allows_any(),
                     recipe: self.device.recipe,
                 };
                 (0, Message::Ready(ready))

@@ -1,5 +1,7 @@
 //! The device that takes part: who it is, what it agrees to, its model, memory and ledger.
 
+#[cfg(feature = "questions")]
+use super::questions::QuestionPolicy;
 use super::{
     build,
     masks::DeviceMasks,
@@ -16,6 +18,12 @@ use crate::{
     secrets::{Held, Secrets},
     train::Workspace,
     wire::message::{Decline, Invitation, update_chunks},
+};
+
+#[cfg(feature = "questions")]
+use crate::{
+    params::NoiseMultiplier,
+    question::{Dimensions, Question},
 };
 
 /// Why there is no session around a model and its memory.
@@ -88,6 +96,9 @@ pub(super) struct Device<'a, M: Trainable, F, K, V> {
     pub(super) parts: M::Parts,
     /// Of the features that the device computes; empty if it computes none.
     pub(super) recipe: &'a [u8],
+    /// Which questions it answers.
+    #[cfg(feature = "questions")]
+    pub(super) questions: QuestionPolicy,
 }
 
 /// Whether the protocol can carry `model`, and `memory` fits it.
@@ -153,6 +164,15 @@ impl<M: Trainable, F, K, V> Device<'_, M, F, K, V> {
         S: Samples<Target = M::Target>,
     {
         self.check_count(samples.len())?;
+        self.check_each(samples)
+    }
+
+    /// [`Self::check_samples`] of any number of samples.
+    #[inline(always)]
+    pub(super) fn check_each<S>(&self, samples: &S) -> Result<(), SampleError>
+    where
+        S: Samples<Target = M::Target>,
+    {
         (0..samples.len()).try_for_each(|index| self.model.check_sample(samples, index))
     }
 }
@@ -168,6 +188,9 @@ impl<M: Trainable, F, K: PersonalStore, V> Device<'_, M, F, K, V> {
         // Nor is a round silent without a request.
         let is_silent = (M::HAS_REQUESTS || K::IS_PRESENT) && invitation.is_silent();
         let has_update = !(is_silent || is_matrix);
+        // An answer has a smallest noise of its own, and needs no room for a personal model.
+        #[cfg(feature = "questions")]
+        let has_update = has_update && invitation.question().is_none();
         if self.model.shape() != Some(invitation.shape) {
             Err(Decline::Shape)
         } else if let Err(lacking) = build::check(invitation) {
@@ -183,6 +206,10 @@ impl<M: Trainable, F, K: PersonalStore, V> Device<'_, M, F, K, V> {
         } else if !Policy::accepts_settings(invitation, personal) {
             Err(Decline::Settings)
         } else {
+            #[cfg(feature = "questions")]
+            if let Some(question) = invitation.question() {
+                self.accept_question(question, invitation)?;
+            }
             self.model.accepts(invitation, policy, &self.memory)?;
             if self.parts.has(round, invitation) {
                 return Ok(());
@@ -224,5 +251,37 @@ pub(super) fn declined(error: LedgerError) -> Decline {
         LedgerError::TooSoon => Decline::TooSoon,
         LedgerError::TooFar => Decline::TooFar,
         _ => Decline::Storage,
+    }
+}
+
+#[cfg(feature = "questions")]
+impl<M: Trainable, F, K, V> Device<'_, M, F, K, V> {
+    /// Whether the device answers a question, beside all that it asks of rounds.
+    #[inline(never)]
+    pub(super) fn accept_question(
+        &self,
+        question: &Question,
+        invitation: &Invitation,
+    ) -> Result<(), Decline> {
+        let allowed = &self.questions;
+        let of: &Dimensions = &invitation.shape.dimensions();
+        let policy = match allowed.min_noise_multiplier {
+            NoiseMultiplier::NONE => self.policy,
+            min_noise_multiplier => Policy {
+                min_noise_multiplier,
+                ..self.policy
+            },
+        };
+        if !M::ANSWERS || !allowed.kinds.has(question) {
+            Err(Decline::QUESTION)
+        } else if self.ledger.answers() >= allowed.max_answers {
+            Err(Decline::ANSWERS)
+        } else if question.length(of) > self.memory.work.update.len() {
+            Err(Decline::LONG_ANSWER)
+        } else if !policy.accepts_noise(invitation) {
+            Err(Decline::Noise)
+        } else {
+            Ok(())
+        }
     }
 }

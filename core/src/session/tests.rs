@@ -55,6 +55,8 @@ mod network;
 mod personal;
 mod pieces;
 mod predict;
+#[cfg(feature = "questions")]
+mod questions;
 mod refused;
 mod resumption;
 mod samples;

@@ -1,6 +1,8 @@
 //! What a session trains: models of labelled samples, in numbers or in integers, and encoders
 //! without labels.
 
+#[cfg(feature = "questions")]
+mod answer;
 mod integer;
 mod labelled;
 mod unlabelled;
@@ -34,6 +36,10 @@ pub trait Trainable {
 
     /// Whether invitations have a [`Request`](crate::wire::message::Request) of its own.
     const HAS_REQUESTS: bool;
+
+    /// Whether it answers questions about samples and itself.
+    #[cfg(feature = "questions")]
+    const ANSWERS: bool = false;
 
     /// What it is on the wire; `None` if the protocol cannot describe it.
     fn shape(&self) -> Option<ModelShape>;
@@ -145,7 +151,8 @@ pub enum Learned {
 pub struct Course<D> {
     /// Once it has begun.
     pub(super) descent: Option<D>,
-    /// Words that were drawn from the stream of orders.
+    /// Words that were drawn from the stream of orders. Of a question, which draws none, samples
+    /// that were counted in.
     pub(super) words: u64,
     /// The personal state that the device goes on from.
     pub(super) before: Before,

@@ -191,6 +191,8 @@ macro_rules! on_flash {
             if !device.parts.has(round, invitation) {
                 let step = device.ledger.step(&mut device.identity.root);
                 let step = step.map_err(declined)?;
+                #[cfg(feature = "questions")]
+                device.ledger.set_answer(invitation.question().is_some());
                 let (ledger, limits) = (&mut device.ledger, &device.policy.limits);
                 let recorded = record_step(ledger, round, limits, step.as_ref())$(.$await)?;
                 recorded.map_err(declined)?;

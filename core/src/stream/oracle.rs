@@ -51,6 +51,8 @@ purposes! {
     TrialSeed = 17,
     HelperNoise = 18,
     PartyRoots = 19,
+    ServerAnswerNoise = 20,
+    AnswerSeed = 21,
 }
 
 /// Names with each byte of round and device once different from all others.
@@ -183,12 +185,12 @@ fn assert_same(stream: &mut Stream, oracle: &mut ChaCha20Rng, what: StreamId) {
 #[test]
 fn all_purposes_have_the_numbers_that_are_documented() {
     let numbers: Vec<u32> = PURPOSES.iter().map(|&purpose| purpose as u32).collect();
-    assert_eq!(numbers, (1..=19).collect::<Vec<_>>());
+    assert_eq!(numbers, (1..=21).collect::<Vec<_>>());
     assert!(
         PURPOSES
             .iter()
             .map(|&purpose| number_of(purpose))
-            .eq(1..=19)
+            .eq(1..=21)
     );
 }
 

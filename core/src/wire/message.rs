@@ -7,6 +7,8 @@ use crate::pack;
 
 mod chunks;
 mod invitation;
+#[cfg(feature = "questions")]
+mod question;
 mod reasons;
 mod shape;
 
@@ -24,6 +26,9 @@ pub struct Ready<'a> {
     pub shape: ModelShape,
     /// Whether it answers only when it adds its own noise.
     pub needs_local_noise: bool,
+    /// Whether it answers questions.
+    #[cfg(feature = "questions")]
+    pub answers_questions: bool,
     /// The [`Recipe`](crate::recipe::Recipe) of the features that it computes of its samples,
     /// written; empty if it computes none.
     pub recipe: &'a [u8],
@@ -200,6 +205,9 @@ impl Values<'_> {
 /// Chunks of a model that are asked for at once, at most: what one request costs is bounded.
 pub const MAX_WINDOW: u8 = 32;
 
+/// The flag of a [`Ready`] behind the first one: devices that answer questions have it.
+const ANSWERS_QUESTIONS: u8 = if cfg!(feature = "questions") { 2 } else { 0 };
+
 /// The flags of an [`UpdateChunk`].
 const NEGATED: u8 = 1;
 const MORE: u8 = 2;
@@ -284,12 +292,18 @@ impl<'a> Message<'a> {
     /// What a coordinator reads.
     fn read_by_coordinator(kind: u8, reader: &mut Reader<'a>) -> Option<Self> {
         let message = match kind {
-            kind::READY => Self::Ready(Ready {
-                ledger: reader.array()?,
-                shape: ModelShape::take(reader)?,
-                needs_local_noise: flag(reader.u8()?)?,
-                recipe: reader.rest(),
-            }),
+            kind::READY => {
+                let (ledger, shape) = (reader.array()?, ModelShape::take(reader)?);
+                let flags = reader.u8()?;
+                Self::Ready(Ready {
+                    ledger,
+                    shape,
+                    needs_local_noise: flag(flags & !ANSWERS_QUESTIONS)?,
+                    #[cfg(feature = "questions")]
+                    answers_questions: flags & ANSWERS_QUESTIONS != 0,
+                    recipe: reader.rest(),
+                })
+            }
             kind::WANT_MODEL => Self::WantModel {
                 chunk: reader.u16()?,
                 count: reader
@@ -327,11 +341,13 @@ impl<'a> Message<'a> {
         match self {
             Self::Ready(ready) => {
                 writer.put(&ready.ledger);
-                ready
-                    .shape
-                    .put(writer)
-                    .u8(u8::from(ready.needs_local_noise))
-                    .put(ready.recipe);
+                let flags = u8::from(ready.needs_local_noise);
+                #[cfg(feature = "questions")]
+                let flags = match ready.answers_questions {
+                    true => flags | ANSWERS_QUESTIONS,
+                    false => flags,
+                };
+                ready.shape.put(writer).u8(flags).put(ready.recipe);
             }
             Self::WantModel { chunk, count } => {
                 writer.u16(*chunk).u8(*count);

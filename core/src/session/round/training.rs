@@ -54,6 +54,9 @@ impl<D: Copy> Round<D> {
         let is_of_samples = M::HAS_REQUESTS && self.invitation.is_matrix();
         let checked = match is_of_samples {
             true => device.check_count(samples.len()),
+            // An answer needs no samples, and no memory for their order.
+            #[cfg(feature = "questions")]
+            false if self.invitation.question().is_some() => device.check_each(samples),
             false => device.check_samples(samples),
         };
         if let Err(error) = checked {

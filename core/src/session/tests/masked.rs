@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A device that insists on so many helpers.
-fn insists_on(helpers: u8) -> Policy {
+pub(super) fn insists_on(helpers: u8) -> Policy {
     Policy {
         helpers,
         ..policy()
@@ -44,7 +44,7 @@ fn centred(values: &mut [i64], width: u32) {
 }
 
 /// What is left of an update without the masks of all helpers.
-fn without_masks(other: &Coordinator, nonce: &[u8; 8]) -> Vec<i64> {
+pub(super) fn without_masks(other: &Coordinator, nonce: &[u8; 8]) -> Vec<i64> {
     let mut values = other.integers.clone();
     let width = other.invitation.width();
     for helper in 0..other.invitation.helpers() {
@@ -58,7 +58,7 @@ fn without_masks(other: &Coordinator, nonce: &[u8; 8]) -> Vec<i64> {
 }
 
 /// The tags that helpers expect of a device that was asked for what the coordinator says.
-fn tags(other: &Coordinator, nonce: &[u8; 8]) -> Vec<Tag> {
+pub(super) fn tags(other: &Coordinator, nonce: &[u8; 8]) -> Vec<Tag> {
     let asked = &other.invitation;
     let terms = asked.masks.unwrap().terms(&asked.grid);
     let tagged = PackedInvitation::from(asked).tagged();

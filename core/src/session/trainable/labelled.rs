@@ -1,5 +1,7 @@
 //! Models of labelled samples.
 
+#[cfg(feature = "questions")]
+use super::answer::answer;
 use super::{Course, Learned, LocalRound, Trainable};
 use crate::{
     model::{Model, Parametric},
@@ -15,6 +17,8 @@ impl<M: Model> Trainable for M {
     type Parts = ();
     type Descent = Reported<Descent, Report>;
     const HAS_REQUESTS: bool = false;
+    #[cfg(feature = "questions")]
+    const ANSWERS: bool = true;
 
     #[inline(always)]
     fn shape(&self) -> Option<ModelShape> {
@@ -63,6 +67,10 @@ impl<M: Model> Trainable for M {
     where
         S: Samples<Target = M::Target>,
     {
+        #[cfg(feature = "questions")]
+        if let Some(question) = round.invitation.question() {
+            return answer(self, samples, question, round, &mut course.words, most);
+        }
         if let Some(request) = round.personal {
             let learned = personal(self, samples, request, round, course, most);
             return learned.map_err(|_| Decline::Diverged);

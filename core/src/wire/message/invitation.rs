@@ -2,10 +2,14 @@
 
 use core::num::NonZeroU32;
 
+#[cfg(feature = "questions")]
+use super::question;
 use super::{
     chunks::{UPDATE_CHUNK_BYTES, UpdatePart, update_chunks},
     shape::{ModelShape, NetworkId, count},
 };
+#[cfg(feature = "questions")]
+use crate::question::Question;
 use crate::{
     bit::BitRequest,
     bytes::{Reader, Writer},
@@ -49,6 +53,9 @@ pub enum Request {
     Personal(PersonalRequest),
     /// It learns without labels.
     Contrast(ContrastRequest),
+    /// It does not train, and answers a question about its samples.
+    #[cfg(feature = "questions")]
+    Question(Question),
 }
 
 impl Request {
@@ -57,6 +64,9 @@ impl Request {
         match self {
             Self::Personal(personal) => personal.shared,
             Self::Contrast(contrast) => contrast.entries,
+            // Of its dimensions as well: `Invitation::update_length`.
+            #[cfg(feature = "questions")]
+            Self::Question(_) => 0,
         }
     }
 
@@ -66,6 +76,8 @@ impl Request {
         match self {
             Self::Personal(personal) => personal.is_valid(parameters),
             Self::Contrast(contrast) => contrast.is_valid(parameters, shape.outputs.into()),
+            #[cfg(feature = "questions")]
+            Self::Question(question) => question.check(&shape.dimensions()).is_ok(),
         }
     }
 }
@@ -157,6 +169,15 @@ impl Invitation {
         }
     }
 
+    /// The question, if one is asked: nothing is trained then.
+    #[cfg(feature = "questions")]
+    pub const fn question(&self) -> Option<&Question> {
+        match &self.request {
+            Some(Request::Question(question)) => Some(question),
+            _ => None,
+        }
+    }
+
     /// Whether a correlation matrix is asked for.
     pub const fn is_matrix(&self) -> bool {
         match self.contrast() {
@@ -225,11 +246,13 @@ impl Invitation {
         bit.map(|bit| bit.width(self.grid.bits()))
     }
 
-    /// Entries of an update: all parameters, or those that are shared.
+    /// Entries of an update: all parameters, or those that are shared; or of an answer.
     // Once in the flash.
     #[inline(never)]
     pub const fn update_length(&self) -> usize {
         match &self.request {
+            #[cfg(feature = "questions")]
+            Some(Request::Question(question)) => question.length(&self.shape.dimensions()),
             Some(request) => count(request.entries()),
             None => self.shape.parameters(),
         }
@@ -378,8 +401,11 @@ impl Invitation {
             .masks
             .map_or((0, 0), |masks| (masks.helpers(), masks.width()));
         writer.u8(masks.0).u8(masks.1);
-        if let Some(request) = &self.request {
-            write_request(request, writer);
+        match &self.request {
+            None => {}
+            #[cfg(feature = "questions")]
+            Some(Request::Question(asked)) => question::write(asked, writer),
+            Some(request) => write_request(request, writer),
         }
     }
 }
@@ -457,6 +483,9 @@ fn write_request(request: &Request, writer: &mut Writer<'_>) {
             let bound = request.norm_bound.unwrap_or(0.0);
             (kind, bound, request.pairs, request.max_samples)
         }
+        // It has an encoding of its own.
+        #[cfg(feature = "questions")]
+        Request::Question(_) => return,
     };
     writer
         .u8(kind)
@@ -509,8 +538,20 @@ const REQUEST_BYTES: usize = 17;
 /// Bytes of an invitation with a [`Request`] and without a network.
 const WITHOUT_NETWORK: usize = BYTES + REQUEST_BYTES;
 
+/// Bytes of an invitation with a [`Request`] and a network.
+const WITH_NETWORK: usize = BYTES + NetworkId::BYTES + REQUEST_BYTES;
+
 /// Bytes of an invitation, at most.
-const MAX_BYTES: usize = BYTES + NetworkId::BYTES + REQUEST_BYTES;
+#[cfg(not(feature = "questions"))]
+const MAX_BYTES: usize = WITH_NETWORK;
+#[cfg(feature = "questions")]
+const MAX_BYTES: usize = QUESTION_WITH_NETWORK;
+
+/// Bytes of an invitation with a question and without a network.
+#[cfg(feature = "questions")]
+const QUESTION_WITHOUT_NETWORK: usize = BYTES + question::QUESTION_BYTES;
+#[cfg(feature = "questions")]
+const QUESTION_WITH_NETWORK: usize = QUESTION_WITHOUT_NETWORK + NetworkId::BYTES;
 
 /// The bytes of an invitation, in the frame that it travels in.
 ///
@@ -522,6 +563,10 @@ pub struct InvitationBytes<'a>(&'a [u8]);
 impl<'a> InvitationBytes<'a> {
     /// The invitation; `None` if a value is invalid.
     pub fn unpack(self) -> Option<Invitation> {
+        #[cfg(feature = "questions")]
+        if self.has_question() {
+            return self.unpack_question();
+        }
         let reader = &mut Reader(self.0);
         let mut invitation = Invitation::read(reader, !self.has_request())?;
         if self.has_request() {
@@ -545,6 +590,23 @@ impl<'a> InvitationBytes<'a> {
         Some(invitation)
     }
 
+    /// [`Self::unpack`] of a [question](Self::has_question): on the grid of bound 1, and without a
+    /// bit.
+    #[cfg(feature = "questions")]
+    #[inline(never)]
+    pub fn unpack_question(self) -> Option<Invitation> {
+        let reader = &mut Reader(self.0);
+        let mut invitation = Invitation::read(reader, false)?;
+        let request = Request::Question(question::read(&reader.array()?)?);
+        reader.end()?;
+        let is_of_unit = invitation.grid.clip_norm().get().to_bits() == 1f32.to_bits();
+        if !is_of_unit || invitation.bit.is_some() || !request.is_valid(&invitation.shape) {
+            return None;
+        }
+        invitation.request = Some(request);
+        Some(invitation)
+    }
+
     /// A checksum, which tells invitations of an honest coordinator from each other.
     pub(crate) fn checksum(self) -> u32 {
         crc32(self.0)
@@ -558,13 +620,30 @@ impl<'a> InvitationBytes<'a> {
 
     /// Whether the invitation has a [`Request`].
     pub const fn has_request(self) -> bool {
-        matches!(self.0.len(), WITHOUT_NETWORK | MAX_BYTES)
+        matches!(self.0.len(), WITHOUT_NETWORK | WITH_NETWORK)
+    }
+
+    /// Whether the invitation has a question in the place of a request.
+    #[cfg(feature = "questions")]
+    pub const fn has_question(self) -> bool {
+        matches!(
+            self.0.len(),
+            QUESTION_WITHOUT_NETWORK | QUESTION_WITH_NETWORK
+        )
     }
 
     pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
         const NETWORK: usize = BYTES + NetworkId::BYTES;
-        let body = reader.rest();
-        matches!(body.len(), BYTES | WITHOUT_NETWORK | NETWORK | MAX_BYTES).then_some(Self(body))
+        let body = Self(reader.rest());
+        #[cfg(feature = "questions")]
+        if body.has_question() {
+            return Some(body);
+        }
+        matches!(
+            body.0.len(),
+            BYTES | WITHOUT_NETWORK | NETWORK | WITH_NETWORK
+        )
+        .then_some(body)
     }
 
     /// The bytes that travel.

@@ -91,6 +91,12 @@ reasons! {
     NO_SMOOTHING = 17, "the device's firmware was built without smoothing of gradients";
     /// It was built without `adaptive-bit`, and the clip norm is adaptive.
     NO_BIT = 18, "the device's firmware was built without the bit of an adaptive clip norm";
+    /// It answers no such question: it was not provisioned to, or its firmware or model cannot.
+    QUESTION = 19, "the device answers no questions of this kind";
+    /// It has answered as many questions as it will.
+    ANSWERS = 20, "the device has answered as many questions as it will";
+    /// The answer has more numbers than the device has memory for: those of an update.
+    LONG_ANSWER = 21, "the answer is longer than an update of the device";
 }
 
 reasons! {

@@ -1,5 +1,7 @@
 //! Kind and size of a model, on the line.
 
+#[cfg(feature = "questions")]
+use crate::question::Dimensions;
 use crate::{
     bytes::{Reader, Writer},
     contrast::Representation,
@@ -135,6 +137,19 @@ impl ModelShape {
             },
             integer: None,
         })
+    }
+
+    /// Sizes of samples, as a question sees them.
+    #[cfg(feature = "questions")]
+    pub const fn dimensions(&self) -> Dimensions {
+        Dimensions {
+            features: self.features as usize,
+            classes: match (self.kind, self.outputs) {
+                (ModelKind::Linear, _) => 0,
+                (ModelKind::Logistic, _) => 2,
+                (_, outputs) => outputs as usize,
+            },
+        }
     }
 
     /// How the model trains, with its binary places in integers.

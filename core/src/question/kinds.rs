@@ -1,0 +1,46 @@
+//! Kinds of questions, by numbers that stand on the wire and in provisioning records.
+
+/// Kinds of questions: those that a device answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Kinds(u8);
+
+impl Kinds {
+    /// None.
+    pub const NONE: Self = Self(0);
+    /// [`Question::Evaluate`](super::Question::Evaluate).
+    pub const EVALUATE: Self = Self(1);
+    /// [`Question::Confusion`](super::Question::Confusion).
+    pub const CONFUSION: Self = Self(1 << 1);
+    /// [`Question::Histogram`](super::Question::Histogram).
+    pub const HISTOGRAM: Self = Self(1 << 2);
+    /// [`Question::Moments`](super::Question::Moments).
+    pub const MOMENTS: Self = Self(1 << 3);
+    /// [`Question::Presence`](super::Question::Presence).
+    pub const PRESENCE: Self = Self(1 << 4);
+    /// [`Question::Count`](super::Question::Count).
+    pub const COUNT: Self = Self(1 << 5);
+    /// All of them.
+    pub const ALL: Self = Self((1 << 6) - 1);
+
+    /// The kinds of these bits, kind k at bit k − 1; `None` if there is no such kind.
+    #[must_use]
+    pub const fn from_bits(bits: u8) -> Option<Self> {
+        match bits & !Self::ALL.0 {
+            0 => Some(Self(bits)),
+            _ => None,
+        }
+    }
+
+    /// The bits.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// These and others.
+    #[must_use]
+    pub const fn with(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+}

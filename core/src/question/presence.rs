@@ -1,0 +1,47 @@
+//! Which devices have samples in a bin.
+
+use super::terms::{Bins, Dimensions, Sample, count_in};
+use crate::math::sqrt;
+
+/// Factors on the parts of the vector.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PresenceScales {
+    /// On a bit: √((1 − q) / B) for B bins.
+    pub bit: f32,
+    /// On the 1 that counts devices: √q.
+    pub count: f32,
+}
+
+impl PresenceScales {
+    /// For so many bins. q = 1 / (1 + √B) gives the smallest error of a share of 1.
+    #[must_use]
+    pub fn new(bins: usize) -> Self {
+        let bins = bins as f32;
+        let q = 1.0 / (1.0 + sqrt(bins));
+        Self {
+            bit: sqrt((1.0 - q) / bins),
+            count: sqrt(q),
+        }
+    }
+}
+
+pub(super) const fn length(bins: &Bins, of: &Dimensions) -> usize {
+    bins.count(of).saturating_add(1)
+}
+
+pub(super) fn add<F>(bins: &Bins, sample: &Sample<F>, vector: &mut [f32])
+where
+    F: Fn(usize) -> f32,
+{
+    count_in(vector, bins.bin(sample));
+}
+
+pub(super) fn finish(bins: &Bins, of: &Dimensions, vector: &mut [f32]) {
+    let PresenceScales { bit, count } = PresenceScales::new(bins.count(of));
+    for x in vector.iter_mut() {
+        *x = if *x > 0.0 { bit } else { 0.0 };
+    }
+    if let Some(last) = vector.last_mut() {
+        *last = count;
+    }
+}

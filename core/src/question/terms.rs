@@ -1,0 +1,249 @@
+//! What questions are made of: samples, bins, and features with bounds.
+
+use crate::samples::is_finite;
+
+/// The most edges of a histogram.
+pub const MAX_EDGES: usize = 16;
+
+/// Sizes of samples, which decide the length of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dimensions {
+    /// Features of a sample.
+    pub features: usize,
+    /// Classes; 0 if targets are values.
+    pub classes: usize,
+}
+
+/// By what samples are counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bins {
+    /// By their class.
+    Classes,
+    /// By their target, which is a value.
+    Target(Edges),
+    /// By a feature of this number.
+    Feature(u16, Edges),
+}
+
+/// Edges of bins, ascending: there is a bin below the first, one from each to the next, and one
+/// from the last on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Edges {
+    values: [f32; MAX_EDGES],
+    count: u8,
+}
+
+/// Features whose moments are asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Features {
+    first: u16,
+    count: u16,
+    lower: f32,
+    upper: f32,
+}
+
+/// A sample as a question sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample<F> {
+    /// The feature of a number.
+    pub features: F,
+    /// Its target.
+    pub target: Target,
+    /// What the model makes of it, for questions that [need it](super::Question::needs_model).
+    pub judged: Option<Judged>,
+}
+
+/// The target of a sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Target {
+    /// A class.
+    Class(u16),
+    /// A value.
+    Value(f32),
+}
+
+impl From<u16> for Target {
+    fn from(class: u16) -> Self {
+        Self::Class(class)
+    }
+}
+
+impl From<f32> for Target {
+    fn from(value: f32) -> Self {
+        Self::Value(value)
+    }
+}
+
+/// What a model makes of a sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Judged {
+    /// The most likely class; 0 for values.
+    pub class: u16,
+    /// The loss of classes, or the squared error of values. It may be infinite.
+    pub loss: f32,
+}
+
+impl Judged {
+    /// Of a sample whose prediction is `predicted`, with this loss if it has a class.
+    #[must_use]
+    pub fn new(target: Target, predicted: Target, loss: f32) -> Self {
+        match (target, predicted) {
+            (Target::Value(value), Target::Value(predicted)) => {
+                let error = predicted - value;
+                let (class, loss) = (0, error * error);
+                Self { class, loss }
+            }
+            (_, Target::Class(class)) => Self { class, loss },
+            (Target::Class(_), Target::Value(_)) => Self { class: 0, loss },
+        }
+    }
+}
+
+/// Why a question cannot be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum QuestionError {
+    /// Edges must be finite and increase, and be from 1 to [`MAX_EDGES`].
+    Edges,
+    /// The lower bound must be below the upper one, and both finite.
+    Bounds,
+    /// The bound of the loss must be finite and above 0.
+    LossBound,
+    /// Samples do not have these features.
+    Feature,
+    /// Samples have no classes.
+    NoClasses,
+    /// Targets are classes, which need no edges.
+    NoValues,
+}
+
+impl core::fmt::Display for QuestionError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Edges => "edges must be 1 to 16 finite numbers that increase",
+            Self::Bounds => "the lower bound must be below the upper one, and both finite",
+            Self::LossBound => "the bound of the loss must be finite and above 0",
+            Self::Feature => "samples do not have these features",
+            Self::NoClasses => "samples have values for targets, and no classes",
+            Self::NoValues => "samples have classes for targets, and no values",
+        })
+    }
+}
+
+impl core::error::Error for QuestionError {}
+
+impl Edges {
+    /// From one to [`MAX_EDGES`] of them.
+    ///
+    /// # Errors
+    /// [`QuestionError::Edges`] unless they are finite and increase.
+    pub fn new(edges: &[f32]) -> Result<Self, QuestionError> {
+        let is_sorted = edges.windows(2).all(|pair| match pair {
+            [left, right] => left < right,
+            _ => false,
+        });
+        let is_valid = is_sorted && edges.iter().all(|x| is_finite(*x)) && !edges.is_empty();
+        let mut values = [0.0; MAX_EDGES];
+        match (values.get_mut(..edges.len()), is_valid) {
+            (Some(place), true) => place.copy_from_slice(edges),
+            _ => return Err(QuestionError::Edges),
+        }
+        // At most 16.
+        let count = edges.len() as u8;
+        Ok(Self { values, count })
+    }
+
+    /// The edges.
+    #[must_use]
+    pub fn as_slice(&self) -> &[f32] {
+        self.values.get(..self.count.into()).unwrap_or_default()
+    }
+
+    /// The number of the bin of a value.
+    fn bin(&self, x: f32) -> usize {
+        self.as_slice().iter().filter(|edge| x >= **edge).count()
+    }
+}
+
+impl Features {
+    /// `count` features from number `first` on, each of which is clipped to these bounds.
+    ///
+    /// # Errors
+    /// [`QuestionError::Bounds`], and [`QuestionError::Feature`] for none.
+    pub fn new(first: u16, count: u16, lower: f32, upper: f32) -> Result<Self, QuestionError> {
+        let is_valid = lower < upper && is_finite(lower) && is_finite(upper - lower);
+        match (is_valid, count) {
+            (false, _) => Err(QuestionError::Bounds),
+            (true, 0) => Err(QuestionError::Feature),
+            (true, _) => Ok(Self {
+                first,
+                count,
+                lower,
+                upper,
+            }),
+        }
+    }
+
+    /// The first one.
+    #[must_use]
+    pub const fn first(&self) -> u16 {
+        self.first
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn count(&self) -> u16 {
+        self.count
+    }
+
+    /// The bounds.
+    #[must_use]
+    pub const fn bounds(&self) -> (f32, f32) {
+        (self.lower, self.upper)
+    }
+}
+
+impl Bins {
+    /// How many there are.
+    #[must_use]
+    pub const fn count(&self, of: &Dimensions) -> usize {
+        match self {
+            Self::Classes => of.classes,
+            Self::Target(edges) | Self::Feature(_, edges) => edges.count as usize + 1,
+        }
+    }
+
+    pub(super) fn check(&self, of: &Dimensions) -> Result<(), QuestionError> {
+        match self {
+            Self::Classes if of.classes == 0 => Err(QuestionError::NoClasses),
+            Self::Target(_) if of.classes > 0 => Err(QuestionError::NoValues),
+            Self::Feature(feature, _) if usize::from(*feature) >= of.features => {
+                Err(QuestionError::Feature)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The number of the bin of a sample.
+    pub(super) fn bin<F: Fn(usize) -> f32>(&self, sample: &Sample<F>) -> usize {
+        match (self, sample.target) {
+            (Self::Classes, Target::Class(class)) => class.into(),
+            (Self::Target(edges), Target::Value(value)) => edges.bin(value),
+            (Self::Feature(feature, edges), _) => edges.bin((sample.features)((*feature).into())),
+            // No such sample passes `check`.
+            _ => usize::MAX,
+        }
+    }
+}
+
+/// Adds 1 to an entry, if there is one.
+pub(super) fn count_in(vector: &mut [f32], entry: usize) {
+    if let Some(entry) = vector.get_mut(entry) {
+        *entry += 1.0;
+    }
+}
+
+/// Divides all entries, each by itself.
+pub(super) fn divide(vector: &mut [f32], by: f32) {
+    vector.iter_mut().for_each(|x| *x /= by);
+}

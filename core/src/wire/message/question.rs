@@ -1,0 +1,131 @@
+//! Questions on the line: 79 bytes, whatever is asked. Places that a kind does not use are zeros.
+
+use crate::{
+    bytes::{Reader, Writer},
+    question::{Bins, Edges, Features, MAX_EDGES, Question},
+};
+
+/// Bytes of a question.
+pub(super) const QUESTION_BYTES: usize = 15 + 4 * MAX_EDGES;
+
+/// Numbers of bins: what samples are counted by.
+mod bins {
+    pub(super) const CLASSES: u8 = 0;
+    pub(super) const TARGET: u8 = 1;
+    pub(super) const FEATURE: u8 = 2;
+}
+
+/// All numbers of a question, as they stand on the line.
+#[derive(Default)]
+struct Fields {
+    kind: u8,
+    bins: u8,
+    edge_count: u8,
+    feature: u16,
+    feature_count: u16,
+    /// The bound of the loss, or the lower bound of features.
+    bound: f32,
+    upper: f32,
+    edges: [f32; MAX_EDGES],
+}
+
+impl Fields {
+    fn of(question: &Question) -> Self {
+        let mut fields = Self {
+            kind: question.number(),
+            ..Self::default()
+        };
+        match question {
+            Question::Evaluate { bound } => fields.bound = *bound,
+            Question::Confusion | Question::Count => {}
+            Question::Moments(features) => {
+                (fields.feature, fields.feature_count) = (features.first(), features.count());
+                (fields.bound, fields.upper) = features.bounds();
+            }
+            Question::Histogram(of) | Question::Presence(of) => {
+                let edges = match of {
+                    Bins::Classes => return fields,
+                    Bins::Target(edges) => {
+                        fields.bins = bins::TARGET;
+                        edges
+                    }
+                    Bins::Feature(feature, edges) => {
+                        (fields.bins, fields.feature) = (bins::FEATURE, *feature);
+                        edges
+                    }
+                };
+                // At most 16.
+                fields.edge_count = edges.as_slice().len() as u8;
+                for (place, edge) in fields.edges.iter_mut().zip(edges.as_slice()) {
+                    *place = *edge;
+                }
+            }
+        }
+        fields
+    }
+
+    fn question(&self) -> Option<Question> {
+        Some(match self.kind {
+            1 => Question::Evaluate { bound: self.bound },
+            2 => Question::Confusion,
+            3 => Question::Histogram(self.bins()?),
+            4 => {
+                let (first, count) = (self.feature, self.feature_count);
+                Question::Moments(Features::new(first, count, self.bound, self.upper).ok()?)
+            }
+            5 => Question::Presence(self.bins()?),
+            6 => Question::Count,
+            _ => return None,
+        })
+    }
+
+    fn bins(&self) -> Option<Bins> {
+        if self.bins == bins::CLASSES {
+            return Some(Bins::Classes);
+        }
+        let edges = Edges::new(self.edges.get(..self.edge_count.into())?).ok()?;
+        match self.bins {
+            bins::TARGET => Some(Bins::Target(edges)),
+            bins::FEATURE => Some(Bins::Feature(self.feature, edges)),
+            _ => None,
+        }
+    }
+}
+
+/// Reads a question; `None` if it is none, or its bytes are not those that [`write`] gives it.
+#[inline(never)]
+pub(super) fn read(bytes: &[u8; QUESTION_BYTES]) -> Option<Question> {
+    let reader = &mut Reader(bytes);
+    let mut fields = Fields {
+        kind: reader.u8()?,
+        bins: reader.u8()?,
+        edge_count: reader.u8()?,
+        feature: reader.u16()?,
+        feature_count: reader.u16()?,
+        bound: reader.f32()?,
+        upper: reader.f32()?,
+        ..Fields::default()
+    };
+    for edge in &mut fields.edges {
+        *edge = reader.f32()?;
+    }
+    let question = fields.question()?;
+    let mut again = [0; QUESTION_BYTES];
+    write(&question, &mut Writer::new(&mut again));
+    (again == *bytes).then_some(question)
+}
+
+pub(super) fn write(question: &Question, writer: &mut Writer<'_>) {
+    let fields = Fields::of(question);
+    writer
+        .u8(fields.kind)
+        .u8(fields.bins)
+        .u8(fields.edge_count)
+        .u16(fields.feature)
+        .u16(fields.feature_count)
+        .f32(fields.bound)
+        .f32(fields.upper);
+    for edge in fields.edges {
+        writer.f32(edge);
+    }
+}
