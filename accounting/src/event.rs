@@ -17,6 +17,7 @@ pub use mechanism::{Mechanism, ROUNDING_STD};
 pub use users::Users;
 
 use std::fmt;
+use std::mem::{Discriminant, discriminant};
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
@@ -308,6 +309,28 @@ impl PrivacyEvent {
     #[must_use]
     pub const fn is_score(&self) -> bool {
         matches!(self.mechanism, Mechanism::Score { .. })
+    }
+
+    /// Whether answers to a question are released, and no updates.
+    #[must_use]
+    pub const fn is_answer(&self) -> bool {
+        matches!(self.mechanism, Mechanism::Answer { .. })
+    }
+
+    /// Whether something is released beside the updates of a model: moments, scores or answers.
+    #[must_use]
+    pub const fn is_beside_updates(&self) -> bool {
+        self.is_moments() || self.is_score() || self.is_answer()
+    }
+
+    /// What tells the releases of one round from each other.
+    #[must_use]
+    pub fn kind(&self) -> (PrivacyUnit, Discriminant<Mechanism>, u8) {
+        let question = match self.mechanism {
+            Mechanism::Answer { question, .. } => question,
+            _ => 0,
+        };
+        (self.unit, discriminant(&self.mechanism), question)
     }
 
     /// Whether all rounds of the event are one release, which costs as much after the first round

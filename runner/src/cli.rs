@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand, thin over the library.
 
+mod ask;
 mod audit;
 mod completions;
 mod confusion;
@@ -59,6 +60,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Args),
+    Ask(ask::Args),
     Serve(serve::Args),
     Provision(provision::Args),
     Keys(keys::Args),
@@ -106,6 +108,7 @@ impl Cli {
         match self.command {
             None => demo::run(),
             Some(Command::Run(args)) => run::run(&args),
+            Some(Command::Ask(args)) => ask::run(&args),
             Some(Command::Serve(args)) => serve::run(&args),
             Some(Command::Provision(args)) => provision::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Keys(args)) => keys::run(&args, &mut std::io::stdout().lock()),

@@ -50,6 +50,16 @@ pub enum Mechanism {
         /// b: the grid is `2^-grid_bits`.
         grid_bits: u8,
     },
+    /// The exact discrete Gaussian on the sum over devices of their answers to a question, each a
+    /// vector of norm at most 1 on the grid 2^-b.
+    Answer {
+        /// z, the noise std over the largest norm of one device's answer.
+        noise_multiplier: NoiseMultiplier,
+        /// b: the grid is `2^-grid_bits`.
+        grid_bits: u8,
+        /// Which question of a run, from 0.
+        question: u8,
+    },
     /// Exact discrete Gaussians on combinations of the sums of several rounds, on a grid 256 times
     /// finer than that of the updates: [`correlated`](crate::correlated). All rounds of one run are
     /// one release, of the whole sensitivity from its first round on.
@@ -79,6 +89,9 @@ impl Mechanism {
                 noise_multiplier, ..
             }
             | Self::Score {
+                noise_multiplier, ..
+            }
+            | Self::Answer {
                 noise_multiplier, ..
             }
             | Self::Correlated {
@@ -115,6 +128,15 @@ impl Mechanism {
             Self::Score { grid_bits, .. } => Self::Score {
                 noise_multiplier,
                 grid_bits,
+            },
+            Self::Answer {
+                grid_bits,
+                question,
+                ..
+            } => Self::Answer {
+                noise_multiplier,
+                grid_bits,
+                question,
             },
             Self::Correlated {
                 grid_bits,
@@ -171,7 +193,8 @@ impl Mechanism {
             Self::Gaussian { .. } | Self::CorrelationMatrix { .. } => None,
             Self::DiscreteGaussian { grid_bits, .. }
             | Self::Moments { grid_bits, .. }
-            | Self::Score { grid_bits, .. } => Some(multiplier * f64::from(grid_bits).exp2()),
+            | Self::Score { grid_bits, .. }
+            | Self::Answer { grid_bits, .. } => Some(multiplier * f64::from(grid_bits).exp2()),
             Self::Correlated {
                 grid_bits,
                 sensitivity,

@@ -350,25 +350,40 @@ fn kinds_of_releases_are_told_apart() {
     let grid_bits = 20;
     let kinds = |mechanism| {
         let event = PrivacyEvent::new(mechanism, Sampling::full(3).unwrap(), 1);
-        [event.is_matrix(), event.is_moments(), event.is_score()]
+        [
+            event.is_matrix(),
+            event.is_moments(),
+            event.is_score(),
+            event.is_answer(),
+        ]
     };
     let matrix = Mechanism::CorrelationMatrix { noise_multiplier };
-    assert_eq!(kinds(matrix), [true, false, false]);
+    assert_eq!(kinds(matrix), [true, false, false, false]);
     assert_eq!(
         kinds(Mechanism::Moments {
             noise_multiplier,
             grid_bits
         }),
-        [false, true, false]
+        [false, true, false, false]
     );
     assert_eq!(
         kinds(Mechanism::Score {
             noise_multiplier,
             grid_bits
         }),
-        [false, false, true]
+        [false, false, true, false]
     );
-    assert_eq!(kinds(Mechanism::Gaussian { noise_multiplier }), [false; 3]);
+    let answer = |question| Mechanism::Answer {
+        noise_multiplier,
+        grid_bits,
+        question,
+    };
+    assert_eq!(kinds(answer(0)), [false, false, false, true]);
+    assert_eq!(kinds(Mechanism::Gaussian { noise_multiplier }), [false; 4]);
+    // Several questions of one round are several releases.
+    let kind = |mechanism| PrivacyEvent::new(mechanism, Sampling::full(3).unwrap(), 1).kind();
+    assert_ne!(kind(answer(0)), kind(answer(1)));
+    assert_eq!(kind(answer(1)), kind(answer(1)));
     let of_examples = |mechanism| PrivacyEvent {
         unit: PrivacyUnit::Example,
         ..PrivacyEvent::new(mechanism, Sampling::full(3).unwrap(), 1)

@@ -12,6 +12,7 @@
 //! | which canaries does he find? | [`selection`] |
 //! | what does that prove? | [`attack`], [`bounds`] |
 //! | is each part of the mechanism what is claimed? | [`direct`], [`sensitivity`], [`check`] |
+//! | how often does each device count? | [`counts`] |
 //! | how likely are its statistics by chance? | [`tails`] |
 //! | what is released beside the updates? | [`channels`], [`matrices`] |
 //! | and where noise is correlated over rounds? | [`correlated`] |
@@ -26,6 +27,7 @@ pub mod channel;
 pub mod channels;
 pub mod check;
 pub mod correlated;
+pub mod counts;
 pub mod direct;
 pub mod error;
 mod injection;

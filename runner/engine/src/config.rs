@@ -4,6 +4,7 @@
 //! the keys mean together, and for a federation of a certain size, is determined once by
 //! [`crate::experiment::Experiment`].
 
+pub mod asking;
 mod error;
 pub mod file;
 mod overrides;
@@ -77,6 +78,9 @@ pub struct Config {
     /// Clipping, noise and accounting.
     #[serde(default)]
     pub privacy: PrivacyConfig,
+    /// What devices are asked between rounds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<QuestionConfig>,
     /// How this machine simulates devices.
     #[serde(default, skip_serializing_if = "SimulationConfig::is_default")]
     pub simulation: SimulationConfig,
@@ -101,6 +105,7 @@ impl Config {
             .and(self.server.settings())
             .and(self.contrast.settings())
             .and(self.privacy.settings())
+            .and(question::settings(&self.questions))
             .and(self.simulation.settings())
     }
 
@@ -122,6 +127,9 @@ impl Config {
     /// two releases would have none.
     #[must_use]
     pub fn run_seed(&self) -> Option<u64> {
+        if self.method == MethodName::Ask {
+            return Some(self.seed_of_answers());
+        }
         let selection = self.privacy.selection.as_ref();
         let trial = match selection.and_then(|selection| selection.seed) {
             None => return Some(self.seed),
@@ -136,11 +144,31 @@ impl Config {
         Some(Root::from_seed(self.seed).stream(name).next_u64())
     }
 
+    /// The seed of the cohorts and the noise of questions alone: drawn under `seed` from the stream
+    /// that a checksum of the configuration names. Two questions about the same devices so have
+    /// other noise: with the same, the difference of their answers would have none.
+    fn seed_of_answers(&self) -> u64 {
+        let mut config = self.clone();
+        // The model's own checksum stays, wherever the file lies.
+        config.model.init = None;
+        // A configuration that was read has a text.
+        let text = config.to_toml().unwrap_or_default();
+        let name = StreamId {
+            purpose: Purpose::AnswerSeed,
+            round: crc32fast::hash(text.as_bytes()),
+            device: 0,
+        };
+        Root::from_seed(self.seed).stream(name).next_u64()
+    }
+
     /// The seed of the initial model, which is public: that of the experiment where the run's is
     /// secret.
     #[must_use]
     pub fn initial_seed(&self) -> u64 {
-        self.run_seed().unwrap_or(self.seed)
+        match self.method {
+            MethodName::Ask => self.seed,
+            _ => self.run_seed().unwrap_or(self.seed),
+        }
     }
 
     /// Sets the randomness of a trial of a private selection.

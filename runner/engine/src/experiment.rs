@@ -9,6 +9,7 @@ mod correlated;
 mod distributed;
 pub(crate) mod keys;
 mod notes;
+pub(crate) mod questions;
 pub mod scaling;
 pub mod step;
 pub mod trial;
@@ -30,6 +31,7 @@ use crate::denoise::Auto;
 use crate::layout::TensorLayout;
 use crate::method::contract::{Method, MethodProperties};
 use crate::method::setup::Setup;
+use crate::question::AskedQuestion;
 use crate::server::adaptive::AdaptiveClip;
 use crate::server::{OwnStep, ServerStep};
 use crate::task::Task;
@@ -37,6 +39,7 @@ use conditions::conditions;
 use correlated::Correlated;
 use keys::Keys;
 use notes::notes;
+use questions::Drafts;
 use scaling::ScaleRelease;
 use smolfed_data::federation::Federation;
 use smolfed_release::masked::{HelperPolicy, Helpers, LocalHelpers};
@@ -73,6 +76,8 @@ pub struct Experiment {
     pub(crate) scale_release: Option<ScaleRelease>,
     /// The score of this trial, if the run is one of a private selection.
     pub(crate) trial: Option<Trial>,
+    /// What devices are asked between rounds.
+    pub(crate) questions: Vec<AskedQuestion>,
     /// The server's step.
     pub(crate) server: ServerStep,
     /// How the clip norm changes from round to round, if it does.
@@ -143,10 +148,10 @@ impl Experiment {
         step::suits(config.train.learning_rate, properties)?;
         keys.training.proximal = properties.proximal.unwrap_or(keys.training.proximal);
         let scale_release = ScaleRelease::new(federation, &keys.privacy, sampling)?;
-        if let Some(correlated) = correlated {
-            correlated.fits(&keys.attendance, keys.encoding)?;
-        }
+        let fits = |of: &Correlated| of.fits(&keys.attendance, keys.encoding);
+        correlated.map_or(Ok(()), fits)?;
         let trial = Trial::new(&config, federation, &keys.privacy, sampling)?;
+        let drafts = Drafts::new(&config, federation, &keys, spent)?;
         let mut notes = notes(&config, &declared, spent, &origin, &properties.notes);
         notes.extend(scale_release.as_ref().map(ScaleRelease::note));
         notes.extend(trial.iter().flat_map(|trial| trial.notes(config.seed)));
@@ -154,9 +159,10 @@ impl Experiment {
         let of_scale = scale_release.iter().map(|release| &release.side);
         let of_trial = trial.iter().map(|trial| &trial.side);
         let of_message = method.second_message().map(|message| &message.of_device);
-        let side = of_scale.chain(of_trial).chain(of_message);
+        let side = of_scale.chain(of_trial).chain(of_message).cloned();
+        let [of_questions, with_noise_of_rounds] = drafts.sides();
         let weight_cap = weights.cap(federation)?;
-        let privacy = PrivacyPlan::of_updates(Updates {
+        let mut privacy = PrivacyPlan::of_updates(Updates {
             rounds: config.rounds,
             keys: keys.privacy,
             sampling,
@@ -164,7 +170,8 @@ impl Experiment {
             encoding: keys.encoding,
             timing: properties.timing,
             noise_scale: properties.noise_scale,
-            side: side.cloned().collect(),
+            side: side.chain(of_questions).collect(),
+            with_noise_of_rounds,
             trials: trial.as_ref().map(|trial| trial.trials),
             spent,
             is_ledger_shared: config.privacy.ledger.is_some(),
@@ -172,16 +179,13 @@ impl Experiment {
             notes,
         })?;
         let masking = distributed::masking(&keys, &privacy, properties.timing)?;
+        let questions = drafts.with_noise(&privacy.mechanism, masking, &origin)?;
+        privacy.note(questions::note(&questions, config.rounds));
         let devices = sampling.device_count();
         let mut server = keys
             .server
             .step(&config, properties, &keys.attendance, devices)?;
-        if let (Some(cap), Some(denominator)) = (weight_cap, &mut server.fixed_denominator)
-            && privacy.mechanism.sampler.is_none()
-        {
-            // With noise it stays as it is: the sum of the weights depends on the devices' data.
-            *denominator *= weight::mean(cap, federation.sample_counts());
-        }
+        weigh_denominator(&mut server, weight_cap, federation, &privacy);
         Ok(Self {
             declared,
             sampling,
@@ -192,6 +196,7 @@ impl Experiment {
             privacy,
             scale_release,
             trial,
+            questions,
             server,
             adaptive: keys.adaptive,
             method: Arc::from(method),
@@ -266,6 +271,27 @@ impl Experiment {
         self.trial.as_ref()
     }
 
+    /// What devices are asked between rounds.
+    #[must_use]
+    pub fn questions(&self) -> &[AskedQuestion] {
+        &self.questions
+    }
+
+    /// The questions after `round`, each with its number.
+    pub fn questions_after(&self, round: u32) -> impl Iterator<Item = (u32, &AskedQuestion)> {
+        let first = self.number_of(round).saturating_add(1);
+        let due = self.questions.iter();
+        let due = due.filter(move |question| question.side.schedule.is_in(round));
+        (first..).zip(due)
+    }
+
+    /// The number of `round` among all rounds and questions of the run, which names its random
+    /// streams.
+    #[must_use]
+    pub fn number_of(&self, round: u32) -> u32 {
+        questions::number_of(&self.questions, round)
+    }
+
     /// Where devices and randomness come from.
     #[must_use]
     pub const fn origin(&self) -> &Origin {
@@ -332,7 +358,9 @@ impl Experiment {
         let trial = self.trial.as_ref();
         let score = trial.and_then(|trial| trial.side.event_in(round));
         let once = scale.into_iter().chain(score);
-        once.chain(updates).chain(messages).collect()
+        let answers = self.questions.iter();
+        let answers = answers.filter_map(|question| question.side.event_in(round));
+        once.chain(answers).chain(updates).chain(messages).collect()
     }
 
     /// The privacy statements for the first `rounds` rounds: of the updates and, if devices send
@@ -389,7 +417,8 @@ impl Experiment {
     /// helpers.
     #[must_use]
     pub fn helper_policy(&self, min_cohort: u32) -> Option<HelperPolicy> {
-        let rounds = self.config.rounds;
+        // Of all rounds and answers.
+        let rounds = self.number_of(self.config.rounds);
         distributed::policy(
             self.release.masking,
             &self.privacy.mechanism,
@@ -486,6 +515,21 @@ impl Experiment {
             ..training
         };
         (training, release.at_clip_norm(clip_norm))
+    }
+}
+
+/// Divides a sum of weighted updates by the sum of their weights. With noise the denominator stays
+/// as it is: the sum of the weights depends on the devices' data.
+fn weigh_denominator(
+    server: &mut ServerStep,
+    cap: Option<u32>,
+    federation: &Federation,
+    privacy: &PrivacyPlan,
+) {
+    if let (Some(cap), Some(denominator)) = (cap, &mut server.fixed_denominator)
+        && privacy.mechanism.sampler.is_none()
+    {
+        *denominator *= weight::mean(cap, federation.sample_counts());
     }
 }
 

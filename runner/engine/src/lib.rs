@@ -20,6 +20,7 @@
 //! | [`config`] | the experiment file |
 //! | [`attendance`] | who takes part in a round |
 //! | [`server`] | the server's step on what was released |
+//! | [`question`] | what devices are asked between rounds, and what follows from their answers |
 //! | [`experiment`] | an experiment file, validated for a federation |
 //! | [`run_files`] | files of a run: records, errors |
 //! | [`preprocessing`] | what a model needs to know of its inputs |
@@ -44,6 +45,7 @@ pub mod layout;
 pub mod membership;
 pub mod method;
 pub mod preprocessing;
+pub mod question;
 pub mod ranks;
 pub mod representation;
 pub mod round;

@@ -9,10 +9,12 @@
 //! | `fedavg`, `fedprox` | one model for all devices |
 //! | `personal` | what methods with personal models have in common |
 //! | `pmtl`, `pp_sgd`, `dpfedmtl`, `local` | methods with personal models |
+//! | `ask` | questions alone |
 //! | `contrastive` | encoders that are learned without labels |
 //! | [`remote`] | messages of devices that are not simulated |
 //! | [`supervised`], [`tuning`] | what methods with labels have in common |
 
+mod ask;
 pub mod contract;
 pub mod contrastive;
 mod dpfedmtl;
@@ -96,6 +98,8 @@ methods! {
     PpSgd = "pp-sgd", pp_sgd::build, "PP-SGD: a shared model and a personal offset to it";
     /// Each device by itself: nothing is shared.
     Local = "local", local::build, "Local training: each device by itself, nothing is shared";
+    /// Questions alone: nothing is trained.
+    Ask = "ask", ask::build, "Questions alone: nothing is trained";
     /// An encoder that learns without labels, with shared correlation matrices (Jing et al. 2024).
     Fedsc = "fedsc", contrastive::build::fedsc,
         "FedSC: an encoder without labels, with shared correlation matrices";

@@ -23,8 +23,9 @@ use crate::experiment::Experiment;
 use crate::experiment::trial::Trial;
 use crate::method::contract::{Assignment, EvaluationError, Figures, Learner, Store, View};
 use crate::method::state::StateError;
+use crate::question::{Answer, Inquiry};
 use crate::representation::Picture;
-use crate::source::{Draw, Source, SourceError};
+use crate::source::{Draw, Source, SourceError, Step};
 use smolfed_data::federation::Federation;
 use smolfed_release::masked::{Asked, HelperError, Helpers};
 use smolfed_release::saved::Saved;
@@ -78,6 +79,8 @@ pub struct TrainingLoop<'a> {
     clip_norm: Option<ClipNorm>,
     /// What the last round released of a trial's score.
     score: Option<f64>,
+    /// What was released after it, of the questions with these numbers.
+    answers: Vec<(u8, Released)>,
     /// What the mechanism keeps of earlier rounds.
     history: History,
     /// Who takes the masks off (distributed trust).
@@ -145,6 +148,7 @@ impl<'a> TrainingLoop<'a> {
             round: state.round,
             clip_norm: state.clip_norm.filter(|_| experiment.adaptive.is_some()),
             score: None,
+            answers: Vec::new(),
             history,
             helpers,
             auto,
@@ -212,7 +216,7 @@ impl<'a> TrainingLoop<'a> {
     /// ledger before.
     ///
     /// # Errors
-    /// [`RoundError`]; the global model is then that of the round before.
+    /// [`RoundError`]; the run then ends, and goes on from its last checkpoint.
     pub fn step(&mut self, source: &mut dyn Source) -> Result<RoundResult, RoundError> {
         let started = Instant::now();
         let (experiment, round) = (self.experiment, self.round);
@@ -220,7 +224,8 @@ impl<'a> TrainingLoop<'a> {
         let mut record = RoundRecord::new(round, experiment.training_in(round).learning_rate);
 
         // Draw.
-        let Some(draw) = self.draw(source)? else {
+        let number = experiment.number_of(round);
+        let Some(draw) = self.draw(source, Step { round, number })? else {
             return Ok(self.burned(record));
         };
         let Draw { number, cohort, .. } = draw;
@@ -277,6 +282,7 @@ impl<'a> TrainingLoop<'a> {
             self.score = self.scored()?;
             record.score = self.score;
         }
+        record.answers = self.ask(source)?;
         self.round += 1;
 
         // Evaluate.
@@ -299,8 +305,7 @@ impl<'a> TrainingLoop<'a> {
         release: &ReleaseSettings,
         at: &ReleaseAt,
     ) -> Result<Released, HelperError> {
-        let helpers = self.helpers.as_deref_mut();
-        let helpers = helpers.map(|helpers| helpers as &mut dyn Helpers);
+        let helpers = helpers_of(&mut self.helpers);
         let history = &mut self.history;
         publish(sum, asked, history, helpers, release, &self.root, at)
     }
@@ -329,19 +334,84 @@ impl<'a> TrainingLoop<'a> {
         Some(share)
     }
 
+    /// Asks the questions that follow the round, about the model as it is now. Each is a round by
+    /// itself: its cohort, its noise and its release are its own.
+    pub(crate) fn ask(&mut self, source: &mut dyn Source) -> Result<Vec<Answer>, RoundError> {
+        let (experiment, round) = (self.experiment, self.round);
+        let of_round = experiment.number_of(round);
+        self.answers.clear();
+        let mut answers = Vec::new();
+        for (own, asked) in experiment.questions_after(round) {
+            let fault = asked.release.fault;
+            let number = fault.answer_draw(own, of_round);
+            let step = Step { round, number };
+            let Some(draw) = source.draw(&asked.attendance, &self.root, step)? else {
+                continue;
+            };
+            let number = fault.answer_number(draw.number, own, of_round);
+            let answered = source.answers(
+                &Inquiry {
+                    asked,
+                    task: experiment.task(),
+                    model: &self.global,
+                    training: experiment.training_in(round),
+                    root: &self.root,
+                    round,
+                    number,
+                },
+                &draw.cohort,
+            )?;
+            let at = ReleaseAt {
+                number,
+                learning_rate: 1.0,
+                cohort_size: draw.cohort.len(),
+            };
+            let release = &asked.release;
+            let ring = release.masking.map(|masking| masking.ring);
+            // An answer is combined with nothing.
+            let bits = release.encoding.grid().map_or(0, |grid| grid.bits());
+            let mut alone = History::new(None, bits, asked.length()).of_masked(ring);
+            let released = publish(
+                answered.sum,
+                answered.asked,
+                &mut alone,
+                helpers_of(&mut self.helpers),
+                release,
+                &self.root,
+                &at,
+            );
+            source.round_finished(released.is_err())?;
+            match released {
+                Ok(released) => {
+                    answers.push(asked.answer(&released));
+                    self.answers.push((asked.index, released));
+                }
+                Err(error) => {
+                    let what = format!("the answer to \"{}\" after round {round}", asked.name);
+                    self.warn_of_loss(&what, error);
+                }
+            }
+        }
+        Ok(answers)
+    }
+
     /// Says that a round is lost for want of its helpers' answers, and goes on.
     fn lost(&mut self, error: HelperError, record: RoundRecord) -> RoundResult {
-        let round = self.round;
+        self.warn_of_loss(&format!("round {}", self.round), error);
+        self.burned(record)
+    }
+
+    /// Says that something is lost for want of the helpers' answers.
+    fn warn_of_loss(&mut self, what: &str, error: HelperError) {
         tracing::warn!(
             reason = "lost",
-            round,
-            private = format!("round {round} is lost: {}", error.in_private()),
-            "round {round} is lost: {error}"
+            round = self.round,
+            private = format!("{what} is lost: {}", error.in_private()),
+            "{what} is lost: {error}"
         );
         if let Some(helpers) = &mut self.helpers {
             helpers.lost(error);
         }
-        self.burned(record)
     }
 
     /// Goes on after a round that was paid for and came to nothing. What the mechanism kept is
@@ -349,7 +419,8 @@ impl<'a> TrainingLoop<'a> {
     fn burned(&mut self, mut record: RoundRecord) -> RoundResult {
         if self.history.is_kept() {
             let attendance = &self.experiment.attendance;
-            let cohort = attendance.cohort(&self.root, self.round, self.round);
+            let number = self.experiment.number_of(self.round);
+            let cohort = attendance.cohort(&self.root, self.round, number);
             self.history.admit(self.round, &cohort);
             self.history.restart();
         }
@@ -371,14 +442,14 @@ impl<'a> TrainingLoop<'a> {
         self.experiment.trial.as_ref().map(score).transpose()
     }
 
-    fn draw(&self, source: &mut dyn Source) -> Result<Option<Draw>, SourceError> {
+    fn draw(&self, source: &mut dyn Source, step: Step) -> Result<Option<Draw>, SourceError> {
         match self.experiment.method.properties().has_one_participant {
             true => Ok(Some(Draw {
-                number: self.round,
+                number: step.number,
                 cohort: vec![0],
                 history_lost: false,
             })),
-            false => source.draw(&self.experiment.attendance, &self.root, self.round),
+            false => source.draw(&self.experiment.attendance, &self.root, step),
         }
     }
 
@@ -473,6 +544,16 @@ impl<'a> TrainingLoop<'a> {
         self.round
     }
 
+    /// Makes `round` the next one, whatever came before it: for audits.
+    pub(crate) const fn skip_to(&mut self, round: u32) {
+        self.round = round;
+    }
+
+    /// What was released after the last round, of the questions with these indices.
+    pub(crate) fn answers(&self) -> &[(u8, Released)] {
+        &self.answers
+    }
+
     /// Whether all rounds are done.
     #[must_use]
     pub const fn is_done(&self) -> bool {
@@ -485,6 +566,9 @@ impl<'a> TrainingLoop<'a> {
         let mut digest = ReleaseDigest::default();
         digest.moments(self.federation.released_moments());
         digest.score(self.score);
+        for (question, released) in &self.answers {
+            digest.answer(*question, released);
+        }
         self.learner.write_messages(&mut digest);
         digest.with_sum(released)
     }
@@ -512,6 +596,12 @@ impl<'a> TrainingLoop<'a> {
     pub const fn assessment(&self) -> Option<&FinalAssessment> {
         self.assessment.as_ref()
     }
+}
+
+/// Those who take the masks off.
+fn helpers_of<'h>(helpers: &'h mut Option<Box<dyn Helpers + '_>>) -> Option<&'h mut dyn Helpers> {
+    let helpers = helpers.as_deref_mut();
+    helpers.map(|helpers| helpers as &mut dyn Helpers)
 }
 
 /// Refuses a round in which every device of the cohort was left out. Whether devices can train

@@ -15,5 +15,5 @@ pub mod ranks;
 pub mod replay;
 pub mod simulated;
 
-pub use contract::{CohortSum, Draw, Source, SourceError};
+pub use contract::{CohortSum, Draw, Source, SourceError, Step};
 pub use simulated::Simulated;

@@ -7,6 +7,7 @@ pub mod model;
 mod number_or_name;
 pub mod personalise;
 pub mod privacy;
+pub mod question;
 pub mod server;
 pub mod simulation;
 pub mod train;
@@ -21,6 +22,7 @@ pub use privacy::{
     AdaptiveConfig, ClipNormSetting, MechanismName, PrivacyConfig, SecretSeed, SelectionConfig,
     TrialSeed, TrialsName,
 };
+pub use question::{AskedSamples, QuestionConfig, QuestionKind};
 pub use server::ServerConfig;
 pub use simulation::{ArithmeticName, FeatureFormat, FeatureType, SimulationConfig};
 pub use train::{ClipTime, LearningRateSetting, TrainConfig};

@@ -62,11 +62,17 @@ impl Offer {
                 },
                 ..request
             }),
+            Request::Question(question) => Request::Question(question),
         });
         Invitation {
             request,
             ..self.invitation
         }
+    }
+
+    /// Whether it asks a question.
+    pub(super) const fn is_question(&self) -> bool {
+        self.invitation.question().is_some()
     }
 
     fn tail(&self, device: u32) -> &[f32] {
@@ -313,6 +319,13 @@ impl Exchange {
                 self.stage = Stage::Invited;
             }
             Stage::Invited | Stage::Complete { .. } | Stage::Missing(_) => {}
+        }
+    }
+
+    /// The device has a session and answers no questions: it is not asked one.
+    pub(super) fn answers_nothing(&mut self) {
+        if self.offer.is_question() && !self.is_settled() {
+            self.miss(Absence::Declined(Decline::QUESTION));
         }
     }
 

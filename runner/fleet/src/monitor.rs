@@ -7,6 +7,13 @@
 //! that a certain device is switched off that it was drawn. So where cohorts are secret, all counts
 //! of a round and all that adds them up need the token ([`Access::Operator`]). Where everybody is
 //! drawn, or comes by a timetable, nothing is amplified and counts are public.
+//!
+//! Answers to questions are released under noise, so that anybody may see them. Without noise, of
+//! which no finite ε tells, they are the operator's.
+
+pub mod answers;
+pub mod drift;
+mod thin;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,14 +21,13 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use self::answers::{AnswerHistory, Answers, LatestAnswer};
+use self::thin::thinned;
 use crate::exchange::ExchangeOutcome;
 use crate::lock::lock;
 use crate::stopping::Stopping;
 use smolfed_engine::round::RoundRecord;
 use smolfed_release::SamplingScheme;
-
-/// Points of a curve that are sent at most: more than a screen has columns.
-const MAX_POINTS: usize = 1000;
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +167,7 @@ struct State {
     helpers: HelperFigures,
     info: RunInfo,
     points: Vec<Point>,
+    answers: AnswerHistory,
     burned: u32,
     /// Whether the run waits for devices before its next round.
     is_paused: bool,
@@ -209,6 +216,9 @@ pub struct Figures {
     pub delta: Option<f64>,
     /// The model after the last round.
     pub latest: Option<Point>,
+    /// The newest answer to each question. The page gets them apart, and less often.
+    #[serde(skip)]
+    pub answers: Vec<LatestAnswer>,
     /// Devices with keys.
     pub devices: usize,
     /// Those with a session.
@@ -264,14 +274,24 @@ impl Monitor {
         let mut state = lock(&self.state);
         state.info = info;
         state.points = records.iter().map(Point::from).collect();
+        state.answers = AnswerHistory::default();
+        for record in records {
+            state.answers.add(record);
+        }
         state.burned = records.iter().filter(|record| record.burned).count() as u32;
     }
 
-    /// A round is recorded.
+    /// A round is recorded. The log tells of answers that have drifted.
     pub fn round_done(&self, record: &RoundRecord) {
         let mut state = lock(&self.state);
         state.points.push(record.into());
         state.burned += u32::from(record.burned);
+        let drifts = state.answers.add(record);
+        drop(state);
+        for drift in drifts.into_iter().filter(|drift| drift.is_new) {
+            let (question, round) = (drift.name.as_str(), drift.round);
+            tracing::warn!(reason = "drift", question, round, "{drift}");
+        }
     }
 
     /// So many of the helpers answered.
@@ -371,13 +391,12 @@ impl Monitor {
 
     /// The model after each round, thinned to as many as a screen can show.
     pub fn history(&self) -> Vec<Point> {
-        let state = lock(&self.state);
-        let step = state.points.len().div_ceil(MAX_POINTS).max(1);
-        // The last one is always there.
-        let reversed = state.points.iter().rev().step_by(step).copied();
-        let mut points: Vec<Point> = reversed.collect();
-        points.reverse();
-        points
+        thinned(&lock(&self.state).points)
+    }
+
+    /// The answers so far, as far as the asker may see them.
+    pub fn answers(&self, access: Access) -> Answers {
+        lock(&self.state).answers.shown(access == Access::Operator)
     }
 
     /// The figures now, as far as the asker may see them.
@@ -406,6 +425,7 @@ impl Monitor {
             epsilon_limit: info.epsilon_limit,
             delta: info.delta,
             latest,
+            answers: state.answers.latest(access == Access::Operator),
             devices: counts.devices,
             connected: counts.connected,
             needed: state.needed,

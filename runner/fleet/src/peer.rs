@@ -118,6 +118,8 @@ struct PeerSession {
     answer: Greeting,
     /// How far its chain key was ahead of the one that is known.
     steps: u32,
+    /// Whether the device answers questions, once it has said so.
+    answers_questions: bool,
 }
 
 /// One device, seen from the coordinator.
@@ -251,6 +253,17 @@ impl Peer {
             exchange.disconnected();
         }
         self.exchange = Some(exchange);
+        self.pass_over();
+    }
+
+    /// Ends a question for a device that answers none.
+    fn pass_over(&mut self) {
+        let session = self.active.as_ref();
+        if let Some(exchange) = &mut self.exchange
+            && session.is_some_and(|session| !session.answers_questions)
+        {
+            exchange.answers_nothing();
+        }
     }
 
     /// Gives the device its turn in the round that it was held for, for which it may have had to
@@ -462,6 +475,7 @@ impl Peer {
                 hello: *hello,
                 answer,
                 steps,
+                answers_questions: false,
             });
         } else {
             self.refused = Some(WhyRefused::Version.to_string());
@@ -570,6 +584,9 @@ impl Peer {
                     );
                     return Ok(());
                 }
+                if let Some(session) = self.pending.get_mut(index) {
+                    session.answers_questions = ready.answers_questions;
+                }
                 self.activate(index, connection, now, ledgers);
             }
             self.refused = None;
@@ -644,6 +661,7 @@ impl Peer {
         if let Some(exchange) = &mut self.exchange {
             exchange.session_lost();
         }
+        self.pass_over();
     }
 
     /// Tells the device of a pending session that it is not wanted, and why.

@@ -3,7 +3,9 @@
 //! The devices named in the keys file are real: their data stay on them, and their updates are
 //! checked as far as possible. All others are simulated. The sum is exact in either case.
 
+mod answers;
 mod messages;
+mod missing;
 pub mod over_selection;
 pub mod terms;
 pub mod tuning;
@@ -25,9 +27,10 @@ use smolfed_data::federation::Federation;
 use smolfed_engine::arithmetic::words;
 use smolfed_engine::attendance::Attendance;
 use smolfed_engine::method::contract::{Assignment, Learner};
+use smolfed_engine::question::Inquiry;
 use smolfed_engine::run_files::records::RecordFile;
-use smolfed_engine::source::contract::{CohortSum, Draw, Source, SourceError};
-use smolfed_engine::source::participation::{Participation, last_rounds};
+use smolfed_engine::source::contract::{CohortSum, Draw, Source, SourceError, Step};
+use smolfed_engine::source::participation::{AnswerRecord, Participation, last_rounds};
 use smolfed_engine::source::simulated::{train_cohort, train_here};
 use smolfed_release::admission::REASON;
 use smolfed_release::masked::{Asked, Attendee};
@@ -53,6 +56,10 @@ pub struct Fleet<'a> {
     last_rounds: BTreeMap<u32, u32>,
     /// The round whose sum is not released yet.
     pending: Option<Participation>,
+    /// Who answered questions, if that is written down.
+    answers: Option<RecordFile<AnswerRecord>>,
+    /// The answers whose sum is not released yet.
+    pending_answers: Option<AnswerRecord>,
 }
 
 impl<'a> Fleet<'a> {
@@ -79,6 +86,8 @@ impl<'a> Fleet<'a> {
             request: None,
             last_rounds: BTreeMap::new(),
             pending: None,
+            answers: None,
+            pending_answers: None,
         }
     }
 
@@ -99,6 +108,12 @@ impl<'a> Fleet<'a> {
     #[must_use]
     pub fn with_quorum(self, quorum: Option<Quorum>) -> Self {
         Self { quorum, ..self }
+    }
+
+    /// The same with a record of who answers questions, if there are any.
+    #[must_use]
+    pub fn with_answers(self, answers: Option<RecordFile<AnswerRecord>>) -> Self {
+        Self { answers, ..self }
     }
 
     /// The same where another process had the first `rounds` rounds.
@@ -169,9 +184,10 @@ impl Source for Fleet<'_> {
         &mut self,
         attendance: &Attendance,
         root: &Root,
-        round: u32,
+        step: Step,
     ) -> Result<Option<Draw>, SourceError> {
-        let number = self.first_number.saturating_add(round);
+        let round = step.round;
+        let number = self.first_number.saturating_add(step.number);
         if round < self.paid {
             self.record(&Participation {
                 round,
@@ -248,7 +264,11 @@ impl Source for Fleet<'_> {
         let mut outcomes = outcomes.into_iter();
         let of_device = |device| of_real.get(device).cloned().or_else(|| outcomes.next());
         let outcomes = cohort.iter().filter_map(of_device).collect();
-        report_missing(&record);
+        missing::report(
+            &format!("round {}", record.round),
+            record.round,
+            reasons(&record),
+        );
         self.pending = Some(record);
         self.is_resumed = false;
         Ok(CohortSum {
@@ -259,9 +279,14 @@ impl Source for Fleet<'_> {
         })
     }
 
+    fn answers(&mut self, inquiry: &Inquiry<'_>, cohort: &[u32]) -> Result<CohortSum, SourceError> {
+        self.ask(inquiry, cohort)
+    }
+
     /// Records who took part. Of a round that came to nothing nobody did: no device goes on from
     /// the personal model that it made in it.
     fn round_finished(&mut self, is_lost: bool) -> Result<(), SourceError> {
+        self.answered(is_lost)?;
         let Some(record) = self.pending.take() else {
             return Ok(());
         };
@@ -327,7 +352,8 @@ impl Fleet<'_> {
                 }
                 None => continue,
                 Some(ExchangeOutcome::Answered(update)) => {
-                    self.add_one(assignment, device, &update, sum);
+                    let is_masked = assignment.release.masking.is_some();
+                    self.add_one(is_masked, assignment.admitted, device, &update, sum);
                     record.answered.push(device);
                     Outcome::Answered
                 }
@@ -348,13 +374,13 @@ impl Fleet<'_> {
     /// Adds the update of a device, in clear or masked.
     fn add_one(
         &self,
-        assignment: &Assignment<'_>,
+        is_masked: bool,
+        admitted: &Admitted,
         device: u32,
         update: &ReceivedUpdate,
         sum: &mut PrivateSum,
     ) {
-        let admitted = assignment.admitted;
-        if assignment.release.masking.is_none() {
+        if !is_masked {
             sum.add_received(device, update, admitted);
             return;
         }
@@ -368,96 +394,10 @@ impl Fleet<'_> {
     }
 }
 
-/// Tells who is missing in a round, an event a reason. The sentence that names devices is private:
-/// who takes part is not covered by the privacy statement.
-fn report_missing(record: &Participation) {
-    for Missing {
-        reason,
-        count,
-        private,
-    } in missing(record)
-    {
-        let round = record.round;
-        tracing::info!(
-            reason = reason.as_str(),
-            round,
-            count,
-            private,
-            "round {round}: {count} missing: {reason}"
-        );
-    }
-}
-
-/// Devices that are missing for one reason.
-struct Missing {
-    reason: String,
-    count: usize,
-    /// The sentence that names them.
-    private: String,
-}
-
-/// Who is missing in a round: one entry a reason, however many devices there are.
-fn missing(record: &Participation) -> Vec<Missing> {
+/// Who is missing in a round, and why.
+fn reasons(record: &Participation) -> impl Iterator<Item = (u32, String)> {
     let of_matrix = record.without_matrix.iter();
-    let of_matrix = of_matrix.map(|(device, reason)| (device, format!("no matrix: {reason}")));
+    let of_matrix = of_matrix.map(|(device, reason)| (*device, format!("no matrix: {reason}")));
     let of_update = record.missing.iter();
-    let of_update = of_update.map(|(device, reason)| (device, reason.clone()));
-    let mut by_reason: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    for (device, reason) in of_matrix.chain(of_update) {
-        by_reason.entry(reason).or_default().push(*device);
-    }
-    let reasons = by_reason.into_iter();
-    reasons
-        .map(|(reason, devices)| of_reason(record.round, reason, &devices))
-        .collect()
-}
-
-fn of_reason(round: u32, reason: String, devices: &[u32]) -> Missing {
-    /// Devices that are named.
-    const NAMED: usize = 5;
-    let named: Vec<String> = devices.iter().take(NAMED).map(u32::to_string).collect();
-    let named = named.join(", ");
-    let count = devices.len();
-    let private = match count {
-        1 => format!("round {round}: device {named}: {reason}"),
-        2..=NAMED => format!("round {round}: devices {named}: {reason}"),
-        count => format!("round {round}: {count} devices, {named} and others: {reason}"),
-    };
-    Missing {
-        reason,
-        count,
-        private,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mass_outage_is_one_line() {
-        let mut record = Participation {
-            round: 3,
-            ..Participation::default()
-        };
-        let mut miss = |devices: std::ops::Range<u32>, reason: &str| {
-            record
-                .missing
-                .extend(devices.map(|device| (device, reason.to_owned())));
-        };
-        miss(0..900, "not connected");
-        miss(900..902, "too late");
-        miss(902..903, "no answer to the invitation");
-        record.without_matrix.insert(7, "too late".to_owned());
-        let private = missing(&record).into_iter().map(|missing| missing.private);
-        assert_eq!(
-            private.collect::<Vec<_>>(),
-            [
-                "round 3: device 902: no answer to the invitation",
-                "round 3: device 7: no matrix: too late",
-                "round 3: 900 devices, 0, 1, 2, 3, 4 and others: not connected",
-                "round 3: devices 900, 901: too late",
-            ]
-        );
-    }
+    of_matrix.chain(of_update.map(|(device, reason)| (*device, reason.clone())))
 }

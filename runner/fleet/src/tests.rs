@@ -31,6 +31,7 @@ mod harness;
 #[cfg(feature = "page")]
 mod metrics;
 mod presence;
+mod questions;
 mod recipes;
 mod reconnected;
 mod scripted;

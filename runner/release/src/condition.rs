@@ -57,6 +57,8 @@ pub enum Condition {
     },
     /// The model began as a file that no charge of the ledger covers.
     InitialModel,
+    /// Devices were asked about the model of a run that has a statement of its own.
+    ModelOfRun,
     /// The configuration was chosen on rows of the devices.
     ChosenOnRows {
         /// The figure that decided.
@@ -109,9 +111,10 @@ impl Condition {
     #[must_use]
     pub const fn effect(&self) -> Effect {
         match self {
-            Self::KnownSeed { .. } | Self::SharedSeed { .. } | Self::Confirmed { .. } => {
-                Effect::Stated
-            }
+            Self::KnownSeed { .. }
+            | Self::SharedSeed { .. }
+            | Self::Confirmed { .. }
+            | Self::ModelOfRun => Effect::Stated,
             Self::Stopped | Self::AfterOtherRuns | Self::NoPlan => Effect::NeedsSchedule,
             Self::ReadFromRows { .. }
             | Self::UnconfirmedList { .. }
@@ -141,6 +144,7 @@ impl Condition {
             Self::UnconfirmedList { key, .. } => format!("`{key}`, read from rows by `init`"),
             Self::DeviceCount { key } => format!("the number of devices (`{key}`)"),
             Self::InitialModel => "the initial model (`model.init`)".to_owned(),
+            Self::ModelOfRun => "the cost of the model itself is added".to_owned(),
             Self::ChosenOnRows { figure } => format!("the choice by {figure}"),
             Self::RealisedCohort => "the sizes of the cohorts".to_owned(),
             Self::EvaluatedOnDevices => "figures that devices sent".to_owned(),
@@ -184,6 +188,10 @@ impl Condition {
             Self::InitialModel => "The model began as the file of `model.init`, and no charge of \
                  the ledger covers the rows that it was trained on. Where it was trained on public \
                  rows alone, set `model.init_is_public = true`."
+                .to_owned(),
+            Self::ModelOfRun => "This epsilon is that of the answers alone. The model that they \
+                 are about has the statement of its own run, and what the devices have spent in \
+                 all is both together."
                 .to_owned(),
             Self::ChosenOnRows { figure } => format!(
                 "The configuration was chosen by {figure} on rows of the devices, without noise: \

@@ -49,6 +49,13 @@ impl ReleaseDigest {
         }
     }
 
+    /// Adds what was released of the answers to a question.
+    pub fn answer(&mut self, question: u8, released: &Released) {
+        self.0.update([6, question]);
+        self.0.update(released.step().to_le_bytes());
+        self.integers(released.integers());
+    }
+
     /// The digest with the noisy sum, in 64 hexadecimal digits. The number of devices is left out:
     /// under Poisson sampling it is not released.
     #[must_use]

@@ -117,6 +117,18 @@ pub enum Fault {
     NoiseOnFirstStepOnly,
     /// The noise on the score of a trial is a fifth smaller than is claimed (private selection).
     ScoreNoiseTooSmall,
+    /// The first entry of an answer has no noise (questions).
+    AnswerEntryWithoutNoise,
+    /// The answer of one device is added twice (questions).
+    AnswersTwice,
+    /// Answers have the noise of the updates of the round before (questions).
+    AnswerNoiseOfRound,
+    /// Answers are not charged (questions).
+    AnswerNeverCharged,
+    /// Answers of twice the norm that is claimed are accepted (questions).
+    AnswerTooLong,
+    /// The cohort of the round before is asked (questions).
+    AnswerCohortOfRound,
     /// No noise in the round of this number.
     #[value(skip)]
     NoNoiseIn(u32),
@@ -244,6 +256,53 @@ impl Fault {
         }
     }
 
+    /// What is wrong with the release of updates: nothing, if it is with that of answers.
+    #[must_use]
+    pub const fn of_updates(self) -> Self {
+        match self {
+            Self::AnswerEntryWithoutNoise => Self::None,
+            _ => self,
+        }
+    }
+
+    /// The number that names the draw of those who are asked, where it is `own` without a fault and
+    /// that of the round before is `of_round`.
+    #[must_use]
+    pub const fn answer_draw(self, own: u32, of_round: u32) -> u32 {
+        match self.compiled() {
+            Self::AnswerCohortOfRound => of_round,
+            _ => own,
+        }
+    }
+
+    /// The number that names the noise on answers. It is that of the draw without a fault.
+    #[must_use]
+    pub const fn answer_number(self, drawn: u32, own: u32, of_round: u32) -> u32 {
+        match self.compiled() {
+            Self::AnswerCohortOfRound => own,
+            Self::AnswerNoiseOfRound => of_round,
+            _ => drawn,
+        }
+    }
+
+    /// How often the answer of a device is added.
+    #[must_use]
+    pub const fn answers_of(self, device: u32) -> usize {
+        match self.compiled() {
+            Self::AnswersTwice if device == DEVICE => 2,
+            _ => 1,
+        }
+    }
+
+    /// Takes the noise off the first entry, which was `clean` before.
+    pub(super) fn uncover_first(self, clean: Option<i64>, values: &mut [i64]) {
+        if let (Self::AnswerEntryWithoutNoise, Some(clean), Some(first)) =
+            (self.compiled(), clean, values.first_mut())
+        {
+            *first = clean;
+        }
+    }
+
     /// Has the server add its noise of round `number`.
     pub(super) fn cover(self, sum: &mut [i64], number: u32, add_noise: impl Fn(&mut [i64])) {
         match self.compiled() {
@@ -259,7 +318,11 @@ impl Fault {
                 add_noise(&mut sum[..covered]);
             }
             Self::NoiseBlocksRepeated => sum.chunks_mut(REPEATED).for_each(add_noise),
-            _ => add_noise(sum),
+            _ => {
+                let first = sum.first().copied();
+                add_noise(sum);
+                self.uncover_first(first, sum);
+            }
         }
     }
 
@@ -347,6 +410,11 @@ mod tests {
         assert_eq!((none.noise_device(70), none.helper_number(7)), (70, 7));
         assert_eq!(none.part(&[1, 2, 3], &[2]), [2]);
         assert!(none.covers_each_step());
+        assert_eq!(
+            (none.answer_draw(7, 3), none.answer_number(8, 7, 3)),
+            (7, 8)
+        );
+        assert_eq!((none.of_updates(), none.answers_of(DEVICE)), (none, 1));
         assert!(none.covers_absence() && none.mask_round(70_000) == 70_000);
         assert!(!Fault::NoNoiseAtOneDevice.has_noise_at(DEVICE, 39));
         assert!(!Fault::NoNoiseWithoutUpdate.covers_absence());

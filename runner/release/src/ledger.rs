@@ -32,7 +32,6 @@ mod error;
 
 use std::fs::OpenOptions;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
 use smolfed_accounting::event::{PrivacyEvent, PrivacyUnit};
@@ -312,9 +311,9 @@ impl Ledger {
     /// The charge of a round: one for each unit and kind of mechanism, which tell an update from
     /// what is sent beside it.
     fn find(&self, run: &str, round: u32, event: &PrivacyEvent) -> Option<&Charge> {
-        let kind = |event: &PrivacyEvent| (event.unit, discriminant(&event.mechanism));
+        let kind = event.kind();
         let is_it = |charge: &&Charge| {
-            charge.round == round && kind(&charge.event) == kind(event) && charge.run == run
+            charge.round == round && charge.event.kind() == kind && charge.run == run
         };
         self.charges.iter().rev().find(is_it)
     }

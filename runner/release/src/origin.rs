@@ -145,9 +145,9 @@ impl Origin {
                 }
                 notes.push(
                     "The statement does not cover which devices were drawn and which answered: \
-                     keep participation.jsonl, devices.json and the log secret, and with Poisson \
-                     or block-cyclic sampling also the cohort sizes in metrics.jsonl and the \
-                     report. Anyone who observes the traffic learns it as well."
+                     keep participation.jsonl, answers.jsonl, devices.json and the log secret, and \
+                     with Poisson or block-cyclic sampling also the cohort sizes in metrics.jsonl \
+                     and the report. Anyone who observes the traffic learns it as well."
                         .to_owned(),
                 );
                 notes

@@ -151,6 +151,9 @@ pub struct Updates<'a> {
     pub noise_scale: f64,
     /// What else devices release.
     pub side: Vec<SideReleases>,
+    /// What else devices release under noise of the amount of a round's, by the same sampling: both
+    /// are calibrated together.
+    pub with_noise_of_rounds: Vec<SideReleases>,
     /// The distribution of the number of trials, if the run is the best of several.
     pub trials: Option<Trials>,
     /// What other runs spent before.
@@ -260,9 +263,13 @@ impl PrivacyPlan {
             .strategy
             .filter(|_| updates.encoding.grid().is_some());
         plan.mechanism.strategy = strategy;
-        let noise_multiplier = plan.noise_multiplier(keys.noise, updates.rounds)?;
+        let of_side = |side: &SideReleases| side.schedule.count(updates.rounds);
+        let others: u32 = updates.with_noise_of_rounds.iter().map(of_side).sum();
+        let releases = updates.rounds.saturating_add(others);
+        let noise_multiplier = plan.noise_multiplier(keys.noise, releases)?;
         if event.releases == 0 {
-            // Nothing is released: nothing needs noise.
+            // No updates, which would need noise.
+            plan.is_of_side_releases(keys, updates.rounds)?;
             return Ok(plan);
         }
         let value = noise_multiplier.get() * updates.noise_scale;
@@ -274,6 +281,11 @@ impl PrivacyPlan {
             })?;
         let event = plan.mechanism.event;
         plan.mechanism.event = event.with_noise_multiplier(noise_multiplier);
+        let others = updates.with_noise_of_rounds.into_iter();
+        plan.side.extend(others.map(|side| SideReleases {
+            event: side.event.with_noise_multiplier(noise_multiplier),
+            ..side
+        }));
         if let Encoding::Clipped(grid) = updates.encoding {
             plan.cover(keys.bit_noise, &grid)?;
         }
@@ -283,6 +295,28 @@ impl PrivacyPlan {
         }
         plan.is_accountable(u64::from(updates.rounds))?;
         Ok(plan)
+    }
+
+    /// A plan without updates is about what else devices release, numbers of norm at most 1.
+    fn is_of_side_releases(&mut self, keys: PrivacyKeys, rounds: u32) -> Result<(), PlanError> {
+        let rounds = u64::from(rounds);
+        if self.side.is_empty() {
+            return Ok(());
+        }
+        self.clip_norm = ClipNorm::new(1.0).ok();
+        let events = self.before(rounds);
+        let accountant = keys.accountant;
+        self.accountant = accountant.unwrap_or_else(|| Accountant::tightest_for(&events));
+        if let NoiseAmount::Target(target) = keys.noise {
+            self.budget = Some(target).filter(|target| target.get().is_finite());
+        }
+        self.is_accountable(rounds)
+    }
+
+    /// Whether nothing at all is released.
+    #[must_use]
+    pub fn releases_nothing(&self) -> bool {
+        self.event().releases == 0 && self.side.is_empty()
     }
 
     /// The samplers of the noise: all of it on the update, or, if the clip norm is adaptive, split
@@ -501,7 +535,10 @@ impl PrivacyPlan {
     /// Everything that the budget counts after `rounds` rounds; this run's event is the last.
     fn events(&self, rounds: u64) -> Vec<PrivacyEvent> {
         let mut events = self.before(rounds);
-        events.push(self.event().with_count(rounds));
+        // A statement is about the last one.
+        if self.event().releases > 0 || events.is_empty() {
+            events.push(self.event().with_count(rounds));
+        }
         events
     }
 
@@ -572,8 +609,7 @@ impl PrivacyPlan {
         let mut plan = self.clone();
         let repeated = of_unit(repeated, self.event().unit);
         let is_own = |event: &&PrivacyEvent| {
-            let is_once = event.is_moments() || event.is_score();
-            event.is_matrix() == self.event().is_matrix() && !is_once
+            event.is_matrix() == self.event().is_matrix() && !event.is_beside_updates()
         };
         let rounds: u64 = repeated.iter().filter(is_own).map(|e| e.count).sum();
         if rounds > 0 {
@@ -746,9 +782,7 @@ pub fn sampler(
 /// The note on what other runs spent before.
 #[must_use]
 pub fn earlier(spent: &[PrivacyEvent]) -> Option<String> {
-    let rounds = spent
-        .iter()
-        .filter(|event| !event.is_moments() && !event.is_score());
+    let rounds = spent.iter().filter(|event| !event.is_beside_updates());
     let earlier: u64 = rounds.map(|event| event.count).sum();
     (earlier > 0).then(|| {
         format!(

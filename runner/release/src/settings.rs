@@ -45,6 +45,8 @@ pub enum Channel {
     Moments,
     /// The score of a trial, after the last round.
     Score,
+    /// Answers to a question. Its number names the streams, and is that of no round.
+    Answers,
 }
 
 impl Channel {
@@ -54,13 +56,15 @@ impl Channel {
             Self::Updates => Purpose::ServerNoise,
             Self::Moments => Purpose::ServerMomentNoise,
             Self::Score => Purpose::ServerScoreNoise,
+            Self::Answers => Purpose::ServerAnswerNoise,
         }
     }
 
     /// Names the streams of the devices' noise.
     pub(super) const fn device_noise(self) -> Purpose {
         match self {
-            Self::Updates => Purpose::DeviceNoise,
+            // A device takes part once under a number: in a round, or with an answer.
+            Self::Updates | Self::Answers => Purpose::DeviceNoise,
             Self::Moments => Purpose::DeviceMomentNoise,
             // Never drawn: trials are refused under local trust.
             Self::Score => Purpose::ServerScoreNoise,
@@ -100,10 +104,21 @@ impl ReleaseSettings {
         event: PrivacyEvent,
         sampler: Option<DiscreteGaussian>,
     ) -> Option<Self> {
+        Self::of_numbers(channel, event, sampler, DEFAULT_BITS)
+    }
+
+    /// [`Self::once`] on a grid of so many bits.
+    #[must_use]
+    pub fn of_numbers(
+        channel: Channel,
+        event: PrivacyEvent,
+        sampler: Option<DiscreteGaussian>,
+        grid_bits: u32,
+    ) -> Option<Self> {
         let bound = ClipNorm::new(1.0).ok()?;
         Some(Self {
             channel,
-            encoding: Encoding::Clipped(Grid::new(bound, DEFAULT_BITS).ok()?),
+            encoding: Encoding::Clipped(Grid::new(bound, grid_bits).ok()?),
             weight_cap: None,
             mechanism: Mechanism::independent(event, sampler),
             masking: None,

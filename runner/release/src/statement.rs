@@ -214,6 +214,8 @@ pub enum Subject {
     /// norm is the bound μ on one example's matrix, and the noise std is that on the sum over a
     /// device's examples.
     CorrelationMatrices,
+    /// Answers to questions, and no model. The clip norm is the bound on one device's answer, 1.
+    Answers,
 }
 
 impl Subject {
@@ -223,6 +225,7 @@ impl Subject {
         match self {
             Self::Updates => "updates",
             Self::CorrelationMatrices => "correlation matrices",
+            Self::Answers => "answers",
         }
     }
 
@@ -264,9 +267,10 @@ impl PrivacyStatement {
         let trade_off = TradeOff::of_events(estimate, events);
         let epsilon_outsiders = views::outsiders(events, estimate.delta);
         Some(Self {
-            subject: match event.is_matrix() {
-                true => Subject::CorrelationMatrices,
-                false => Subject::Updates,
+            subject: match event.mechanism {
+                Mechanism::CorrelationMatrix { .. } => Subject::CorrelationMatrices,
+                Mechanism::Answer { .. } => Subject::Answers,
+                _ => Subject::Updates,
             },
             epsilon: estimate.epsilon,
             delta: estimate.delta,
@@ -470,12 +474,15 @@ fn rounds(events: &[PrivacyEvent], last: &PrivacyEvent) -> u64 {
     of_kind(events, last).map(|event| event.count).sum()
 }
 
-/// The events that are about the same as the last one: updates, matrices or moments.
+/// The events that are about the same as the last one: updates, matrices, moments or answers.
 fn of_kind<'a>(
     events: &'a [PrivacyEvent],
     last: &PrivacyEvent,
 ) -> impl Iterator<Item = &'a PrivacyEvent> {
-    let kind = |event: &PrivacyEvent| (event.is_matrix(), event.is_moments(), event.is_score());
+    let kind = |event: &PrivacyEvent| {
+        let is_once = (event.is_moments(), event.is_score());
+        (event.is_matrix(), is_once, event.is_answer())
+    };
     let kind_of_last = kind(last);
     events
         .iter()
@@ -494,7 +501,11 @@ fn notes(estimate: &Estimate, events: &[PrivacyEvent], last: &PrivacyEvent) -> V
         ));
     }
     notes.extend(views::term(last));
-    if of_kind(events, last).any(|event| event.mechanism != last.mechanism) {
+    let differs = |event: &PrivacyEvent| match event.is_answer() {
+        true => event.mechanism.noise_multiplier() != last.mechanism.noise_multiplier(),
+        false => event.mechanism != last.mechanism,
+    };
+    if of_kind(events, last).any(differs) {
         notes.push(
             "The rounds differ in their noise; the noise multiplier is that of the last one."
                 .to_owned(),

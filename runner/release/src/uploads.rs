@@ -1,6 +1,7 @@
 //! From local training to the exact sum of the updates: each is weighted, quantised and checked,
 //! and under local trust the device adds its own noise.
 
+use rayon::prelude::*;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smolfed_core::bit::clip_bit;
 use smolfed_core::lanes;
@@ -74,6 +75,26 @@ impl Reported {
             saturated,
         })
     }
+}
+
+/// Has devices send vectors of `length` entries on the threads of the current pool, and adds up the
+/// sums that `send` gives for parts of them. Outcomes are in the order of the devices.
+pub fn on_all_threads(
+    length: usize,
+    devices: &[u32],
+    send: impl Fn(&[u32]) -> (PrivateSum, Vec<Outcome>) + Sync,
+) -> (PrivateSum, Vec<Outcome>) {
+    // Four pieces a thread even out devices of different size without a sum for each device.
+    let pieces = 4 * rayon::current_num_threads();
+    let piece = devices.len().div_ceil(pieces).max(1);
+    let pieces: Vec<_> = devices.par_chunks(piece).map(&send).collect();
+    let mut sum = PrivateSum::zero(length);
+    let mut outcomes = Vec::with_capacity(devices.len());
+    for (part, of_part) in pieces {
+        sum.absorb(&part);
+        outcomes.extend(of_part);
+    }
+    (sum, outcomes)
 }
 
 /// Devices that train one after the other on one thread, and the exact sum of what they send.
@@ -275,7 +296,9 @@ impl<'a> Uploads<'a> {
                 self.noised.clear();
                 self.noised
                     .extend(self.integers.iter().map(|q| i64::from(*q)));
+                let first = self.noised.first().copied();
                 noise.add_to(&mut self.noised, &mut stream);
+                self.release.fault.uncover_first(first, &mut self.noised);
                 for (sum, q) in sum.iter_mut().zip(&self.noised) {
                     *sum += q;
                 }
@@ -298,9 +321,12 @@ impl<'a> Uploads<'a> {
         let noise = self.device_noise(device);
         if let Some(noise) = noise.filter(|_| self.release.fault.covers_absence()) {
             let mut stream = self.noise_stream(self.release.channel.device_noise(), device);
+            let first = self.sum.integers_mut().first().copied();
             for _ in 0..self.release.timing.releases() {
                 noise.add_to(self.sum.integers_mut(), &mut stream);
             }
+            let fault = self.release.fault;
+            fault.uncover_first(first, self.sum.integers_mut());
             self.add_bit_noise(device);
         }
     }

@@ -3,6 +3,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | [`answers`] | the answers to the questions of a run, in words |
 //! | [`inference`] | predictions, and exports of models to other programs |
 //! | [`report`] | the HTML page about a run and its plots |
 //! | [`sweep`] | grids of experiments, and private selection among them |
@@ -10,6 +11,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
 
+pub mod answers;
 pub mod inference;
 pub mod report;
 pub mod runs;

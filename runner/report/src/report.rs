@@ -7,7 +7,9 @@
 //! come from [`plot`], which sweeps and trade-off curves share.
 
 mod accounts;
+mod answers;
 mod assessment;
+mod class_table;
 pub mod comparison;
 mod correlated;
 mod curves;
@@ -71,6 +73,7 @@ pub fn render(input: &ReportInput) -> String {
         representation::section_of(input),
         devices::section_of(input),
         assessment::section_of(input),
+        answers::section_of(input),
         rounds::table_of(input),
         accounts::section_of(input),
         of_owner(page::section(

@@ -185,6 +185,11 @@ fn mechanism(
                       does not smooth gradients here: leave it out";
         return Err(CliError::Usage(reason.to_owned()));
     }
+    if !experiment.questions().is_empty() && (correlated.is_some() || source == SourceName::Fleet) {
+        let reason = "`[[questions]]`: answers are audited on simulated devices and ranks, beside \
+                      independent noise: leave the questions out";
+        return Err(CliError::Usage(reason.to_owned()));
+    }
     match (
         correlated,
         Target::new(&experiment, &federation, args.fault),
@@ -200,6 +205,7 @@ fn mechanism(
             for view in View::for_experiment(&experiment) {
                 let seen = target.clone().seen_by(view);
                 parts.push(Part::of_updates(args, &experiment, &seen, &bar)?);
+                parts.extend(Part::of_answers(args, &experiment, &seen)?);
             }
             if let (Some(part), None) = (parts.first_mut(), args.source) {
                 let seen = target.seen_by(part.view);
@@ -228,6 +234,8 @@ fn mechanism(
 /// What was audited, with a claim of its own.
 struct Part {
     claim: PrivacyStatement,
+    /// The name of the question whose answers were audited, if they alone were.
+    question: Option<String>,
     /// Whose view it is, where there are several.
     view: View,
     pairs: u32,
@@ -259,11 +267,40 @@ impl Part {
         Ok(Self {
             others: Vec::new(),
             claim,
+            question: None,
             view: target.view(),
             pairs: size.pairs,
             attack,
             checks,
         })
+    }
+
+    /// Attacks on the answers to each question alone. The direct tests of answers are among those
+    /// of the updates.
+    fn of_answers(
+        args: &Args,
+        experiment: &Experiment,
+        target: &Target<'_>,
+    ) -> Result<Vec<Self>, CliError> {
+        let mut parts = Vec::new();
+        for asked in target.questions() {
+            let Some(claim) = target.statement_of(asked)? else {
+                continue;
+            };
+            let default = || Size::default_pairs_of_answers(target, asked, args.canaries);
+            let size = args.size(experiment, default);
+            let confidence = args.confidence(claim.delta);
+            parts.push(Self {
+                attack: attack::audit_answers(target, asked, size, confidence)?,
+                checks: Vec::new(),
+                others: Vec::new(),
+                question: Some(asked.name.clone()),
+                pairs: size.pairs,
+                view: target.view(),
+                claim,
+            });
+        }
+        Ok(parts)
     }
 
     fn of_correlated(
@@ -277,6 +314,7 @@ impl Part {
             attack: correlated.attack(size, args.confidence(claim.delta))?,
             checks: correlated.checks(size.seed)?,
             others: Vec::new(),
+            question: None,
             pairs: size.pairs,
             view: correlated.view(),
             claim,
@@ -294,6 +332,7 @@ impl Part {
             attack: matrices.attack(size, args.confidence(claim.delta)),
             checks: matrices.checks(size.seed, direct::VALUES)?,
             others: Vec::new(),
+            question: None,
             pairs: size.pairs,
             view: View::default(),
             claim,
@@ -332,6 +371,7 @@ impl Part {
         json!({
             "claim": self.claim,
             "view": self.who(),
+            "question": self.question,
             "claimed_epsilon": Some(self.claimed()).filter(|epsilon| epsilon.is_finite()),
             "runs": self.pairs,
             "canaries": self.attack.canaries,
@@ -351,8 +391,13 @@ impl Part {
             let claimed = upper(self.claimed(), 5);
             format!("View of the {who}, against whom epsilon = {claimed} is claimed:\n\n")
         });
+        let asked = self.question.as_ref();
+        let asked = asked.map_or(String::new(), |name| {
+            format!("Answers to \"{name}\" alone:\n\n")
+        });
         format!(
-            "{who}{}\n{}\nproved:    epsilon >= {} (wrong with probability at most {error})\n\
+            "{who}{asked}{}\n{}\n\
+             proved:    epsilon >= {} (wrong with probability at most {error})\n\
              estimated: epsilon = {} (from a fit, not a proof)\nclaimed:   {}\n",
             table(&self.attack.findings),
             self.verdicts(),
@@ -364,6 +409,9 @@ impl Part {
 
     /// The table of the direct tests, and a line for each of the other sources.
     fn verdicts(&self) -> String {
+        if self.checks.is_empty() {
+            return String::new();
+        }
         let mut text = verdicts(&self.checks);
         for source in &self.others {
             text.push_str(&source.text());
@@ -373,12 +421,17 @@ impl Part {
 }
 
 /// The JSON document: that of the updates if something is claimed about them, with that of the
-/// matrices, if there are any, in `matrices`.
+/// matrices, if there are any, in `matrices`, and those of single questions in `answers`.
 fn document(args: &Args, parts: &[Part]) -> serde_json::Value {
     let mut parts = parts.iter().map(Part::json);
     let mut document = parts.next().unwrap_or_default();
     document["fault"] = args.fault.name().into();
     document["error"] = args.error.into();
+    let (answers, parts): (Vec<_>, Vec<_>) = parts.partition(|part| part["question"].is_string());
+    if !answers.is_empty() {
+        document["answers"] = answers.into();
+    }
+    let parts = parts.into_iter();
     let (views, others): (Vec<_>, Vec<_>) = parts.partition(|part| part["view"].is_string());
     if !views.is_empty() {
         document["other_views"] = views.into();
@@ -395,7 +448,12 @@ fn verdict(parts: &[Part]) -> Result<(), CliError> {
     for part in parts {
         let bound = part.is_refuted().then(|| {
             let epsilon = lower(part.epsilon_low(), 4);
-            format!("the epsilon of this mechanism is at least {epsilon}")
+            match &part.question {
+                None => format!("the epsilon of this mechanism is at least {epsilon}"),
+                Some(name) => {
+                    format!("the epsilon of the answers to \"{name}\" is at least {epsilon}")
+                }
+            }
         });
         let failed = part.all_checks().filter(|check| !check.is_as_claimed);
         let failed = failed.map(|check| format!("{} ({})", check.test, check.evidence));

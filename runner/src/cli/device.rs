@@ -15,6 +15,7 @@ use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
 use super::CliError;
+use super::provision::AnswerArgs;
 use super::session::stop_on_ctrl_c;
 use smolfed_engine::combinations::rules::UNKNOWN_LAYER;
 use smolfed_engine::preprocessing::{self, Preprocessing};
@@ -39,7 +40,8 @@ const OTHER_FILES: u64 = 64;
 /// lost or restored from a backup, or random streams could be reused. The first key in the record
 /// is overwritten, as the ledger has its own. The personal model, of methods that have one, is a
 /// safetensors file beside the ledger, device-K.personal. Runs until Ctrl-C, and reconnects if the
-/// connection is lost. With a folder that `smolfed provision` wrote in the place of a record, all
+/// connection is lost. It answers the questions that its record allows, or those of --answers in
+/// their place. With a folder that `smolfed provision` wrote in the place of a record, all
 /// devices in it run in one process: for tests, demonstrations and measurements.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -109,6 +111,8 @@ pub(super) struct Args {
     /// needs a coordinator that knows it, and costs both a fraction of a millisecond.
     #[arg(long)]
     x25519: bool,
+    #[command(flatten)]
+    answers: AnswerArgs,
     /// Exit when the coordinator closes the connection.
     #[arg(long)]
     once: bool,
@@ -158,6 +162,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
             files.len()
         )));
     }
+    let questions = args.answers.of_process()?;
     let direction = direction(args)?;
     let (dial, listen) = (args.connect.as_slice(), args.listen.as_slice());
     let options = read_options(&args.files, dial, listen);
@@ -175,6 +180,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         files,
         has_new_ledger: args.new_ledger,
         has_handshake: args.x25519,
+        questions,
         samples: data.as_ref(),
         recipe: recipe.filter(|_| data.is_some()),
         line: line.clone(),

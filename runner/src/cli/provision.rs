@@ -1,7 +1,9 @@
 //! `smolfed provision`: secrets for devices and for their coordinator.
 
+mod answers;
 mod helpers;
 mod issue;
+mod noise;
 mod output;
 mod raw;
 mod record;
@@ -26,6 +28,7 @@ use smolfed_fleet::keys::stored::Stored;
 use smolfed_fleet::keys::vault::Vault;
 use smolfed_fleet::source::terms::terms;
 
+pub(super) use answers::AnswerArgs;
 pub(super) use helpers::{HelperArgs, HelperFiles};
 pub(super) use issue::{DeviceArgs, Issuer};
 pub(super) use output::{Files, Output};
@@ -36,7 +39,8 @@ pub(super) use output::{Files, Output};
 /// A record contains the device's number, its key, the secret root of its random streams, and its
 /// limits: by default as many participations as the experiment has rounds, the experiment's epochs
 /// and, under local trust, at least its noise. With correlated noise the participations and their
-/// separation are those that the experiment's ε counts on.
+/// separation are those that the experiment's ε counts on. It answers questions only with
+/// --answers, and each answer is a participation.
 /// Writes keys.toml, and for each device device-K.bin and a new device-K.ledger, for a device that
 /// is a process or has no random number generator; and preprocessing.json, by which a device
 /// prepares its own samples as the experiment does. Only their owner can read the files, and
@@ -53,6 +57,7 @@ pub(super) use output::{Files, Output};
   smolfed provision experiment.toml --devices 0..4 --out fleet
   smolfed provision experiment.toml --devices 0..4 --out fleet --separation 342 --participations 6
   smolfed provision --devices 0..4 --out fleet --with-data --set data.devices=54
+  smolfed provision ask.toml --devices 0..4 --out fleet --answers evaluate,count
   smolfed provision gradients.toml --devices 0..4 --out fleet --with-data --raw")]
 pub(super) struct Args {
     /// The experiment, a TOML file; by default the built-in one.

@@ -28,6 +28,7 @@ use smolfed_engine::source::participation::{self, Participation};
 use smolfed_engine::source::ranks::{Ranks, follow};
 use smolfed_engine::source::replay::Replayed;
 use smolfed_engine::source::{Simulated, Source};
+use smolfed_fleet::monitor::drift::DriftWatch;
 use smolfed_release::origin::Origin;
 use smolfed_report::report;
 
@@ -208,7 +209,7 @@ fn help(prepared: &Prepared, ranks: &dyn Communicator) -> Result<(), CliError> {
 }
 
 /// The directory of a new run; what a failed one left there is kept under another name.
-fn new_dir(out: Option<&Path>, config: &Config) -> Result<RunDir, RunDirError> {
+pub(super) fn new_dir(out: Option<&Path>, config: &Config) -> Result<RunDir, RunDirError> {
     if let Some(out) = out
         && let Some(kept) = RunDir::set_aside(out)?
     {
@@ -244,6 +245,11 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
         false => progress_bar(u64::from(experiment.config().rounds), "round"),
     };
     let mut is_far = false;
+    let before = match &args.resume {
+        Some(_) => dir.records()?,
+        None => Vec::new(),
+    };
+    let mut drifts = DriftWatch::after(&before);
     let control = Control {
         stop: stop_on_ctrl_c()?,
         checkpoint_every: Duration::from_secs(args.checkpoint_every),
@@ -252,7 +258,11 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
             if args.verbose {
                 bar.suspend(|| eprintln!("round {}: {line}", record.round + 1));
             }
-            bar.suspend(|| warn_of_clip_norm(experiment, record, &mut is_far));
+            bar.suspend(|| {
+                warn_of_clip_norm(experiment, record, &mut is_far);
+                let drifts = drifts.see(record).into_iter();
+                drifts.filter(|drift| drift.is_new).for_each(warn);
+            });
             bar.set_message(line);
             bar.set_position(u64::from(record.round) + 1);
         },

@@ -25,7 +25,9 @@ use smolfed_engine::experiment::Experiment;
 use smolfed_engine::round::TrainingState;
 use smolfed_engine::run::directory::RunDir;
 use smolfed_engine::run::{self, Control, Ending, Run, RunError, RunResult};
-use smolfed_engine::source::participation;
+use smolfed_engine::run_files::error::RunDirError;
+use smolfed_engine::run_files::records::RecordFile;
+use smolfed_engine::source::participation::{self, AnswerRecord};
 use smolfed_fleet::coordinator::Coordinator;
 use smolfed_fleet::fleet_file::FleetFile;
 use smolfed_fleet::peer::Terms;
@@ -72,8 +74,9 @@ impl Setup {
             Some(dir) => paid(&experiment, dir, &name)?,
             None => 0,
         };
-        // Neither rounds that were paid for nor numbers that the fleet has used are begun again.
-        let unused = self.keys.next_round().saturating_sub(paid);
+        // Neither rounds that were paid for, with their questions, nor numbers that the fleet has
+        // used are begun again.
+        let unused = (self.keys.next_round()).saturating_sub(experiment.number_of(paid));
         let first_number = self.file.first_number.max(unused);
         let fleet =
             Coordinator::new(self.keys, terms, &self.endpoints).map_err(ServeError::Fleet)?;
@@ -94,6 +97,7 @@ impl Setup {
         let mut served = Fleet::new(fleet, &federation, terms, first_number, paid, records)
             .resumed_after(done.max(paid))
             .with_request(experiment.method().properties().request, &rounds)
+            .with_answers(answers(&experiment, &dir, done)?)
             .with_quorum(quorum);
         let mut screen = Screen::new(experiment.config().rounds, Arc::clone(&service), &watch.log);
         watch.begin(served.fleet(), &experiment, &dir, done, timeout)?;
@@ -116,11 +120,7 @@ impl Setup {
         };
         watch.signals.run_begins();
         let result = run.execute(&mut served, control);
-        if let Ok(run) = &result
-            && matches!(run.ending, Ending::Done)
-        {
-            deliver(&mut served, &experiment, &run.model);
-        }
+        deliver(&mut served, &experiment, &result);
         let table = Table::new(&service);
         drop(served);
         screen.close();
@@ -146,10 +146,14 @@ fn conclude_served(
     }
 }
 
-/// Has the devices fine-tune the final model, if the experiment says so. The run is complete
-/// without them, whatever fails here: resuming it asks again.
-fn deliver(served: &mut Fleet<'_>, experiment: &Experiment, model: &[f32]) {
-    match served.fine_tune(experiment, model) {
+/// Has the devices fine-tune the final model of a run that is done, if the experiment says so. The
+/// run is complete without them, whatever fails here: resuming it asks again.
+fn deliver(served: &mut Fleet<'_>, experiment: &Experiment, result: &Result<RunResult, RunError>) {
+    let run = match result {
+        Ok(run) if matches!(run.ending, Ending::Done) => run,
+        _ => return,
+    };
+    match served.fine_tune(experiment, &run.model) {
         Ok(None) => {}
         Ok(Some(Delivered { tuned, asked })) => tracing::info!(
             reason = "fine-tuned",
@@ -164,6 +168,16 @@ fn deliver(served: &mut Fleet<'_>, experiment: &Experiment, model: &[f32]) {
              asks them"
         ),
     }
+}
+
+/// The record of who answers questions, if the experiment asks any.
+fn answers(
+    experiment: &Experiment,
+    dir: &RunDir,
+    rounds: u32,
+) -> Result<Option<RecordFile<AnswerRecord>>, RunDirError> {
+    let has_questions = !experiment.questions().is_empty();
+    has_questions.then(|| dir.answers(rounds)).transpose()
 }
 
 /// How many updates end a round, if that is not the whole cohort and the accounting covers it.

@@ -17,11 +17,13 @@ use smolfed_engine::evaluation::devices::Which;
 use smolfed_engine::evaluation::samples::Evaluation;
 use smolfed_engine::experiment::Experiment;
 use smolfed_engine::method::MethodName;
+use smolfed_engine::question::Answer;
 use smolfed_engine::round::SimulationOnly;
 use smolfed_engine::run::RunResult;
 use smolfed_release::number::{counted, fixed, significant};
 use smolfed_release::provenance::Provenance;
 use smolfed_release::statement::{PrivacyStatement, Subject};
+use smolfed_report::answers::{AnswerOfRound, in_one_line, latest};
 
 /// The result of a run, to print.
 pub(super) struct Summary {
@@ -37,6 +39,8 @@ pub(super) struct Summary {
     /// Accuracy on held-out samples of neighbours, and of a linear probe, of an encoder without
     /// labels.
     representation: [Option<f64>; 2],
+    /// The newest answer to each question, with its round.
+    answers: Vec<(u32, Answer)>,
     last_round: Option<SimulationOnly>,
     devices_report: Option<DeviceReport>,
     statements: Vec<PrivacyStatement>,
@@ -74,6 +78,10 @@ impl Summary {
                 figure(|only| only.knn_accuracy),
                 figure(|only| only.probe_accuracy),
             ],
+            answers: latest(&result.records)
+                .into_iter()
+                .map(|found| (found.round, found.answer.clone()))
+                .collect(),
             last_round: result
                 .records
                 .last()
@@ -105,6 +113,10 @@ impl Summary {
             "arithmetic": self.arithmetic.name.name(),
         });
         if let Some(object) = document.as_object_mut() {
+            if !self.answers.is_empty() {
+                let answers: Vec<_> = self.answers().collect();
+                object.insert("answers".to_owned(), json!(answers));
+            }
             if let Some(note) = self.arithmetic.note(self.devices) {
                 object.insert("arithmetic_note".to_owned(), json!(note));
                 let in_span = json!(self.arithmetic.in_span);
@@ -121,6 +133,7 @@ impl Summary {
                     ("seconds", Provenance::SimulationOnly),
                     ("devices", Provenance::of_device_count(&self.statements)),
                 ])
+                .chain((!self.answers.is_empty()).then_some(("answers", Provenance::Released)))
                 .collect();
             let private = origins.keys().filter(|key| self.is_private(key));
             let private: Vec<&&str> = private.collect();
@@ -131,6 +144,15 @@ impl Summary {
             object.extend(figures.into_iter().chain(lists));
         }
         document
+    }
+
+    /// The newest answer to each question.
+    fn answers(&self) -> impl Iterator<Item = AnswerOfRound<'_>> {
+        let answers = self.answers.iter();
+        answers.map(|(round, answer)| AnswerOfRound {
+            round: *round,
+            answer,
+        })
     }
 
     /// What is known of the shared model, and of representations.
@@ -261,6 +283,9 @@ impl Summary {
                 text,
                 "  {bold}held-out samples: {figures}{plain} (simulation only)"
             );
+        }
+        for found in self.answers() {
+            let _ = writeln!(text, "  {}", in_one_line(found.answer));
         }
         if let Some(report) = &self.devices_report {
             text.push_str(&devices_in_words(report));

@@ -6,13 +6,14 @@
 //! above a threshold and among the largest are found; the thresholds are chosen on other seeds.
 
 use rayon::prelude::*;
-use smolfed_accounting::gdp;
+use smolfed_accounting::{Sampling, gdp};
 
 use super::attacker::Attacker;
 use super::bounds::{PairRule, Pairs, TestCounts};
 use super::selection::{Choice, Scores};
 use super::target::{Target, TargetError};
 use super::{Confidence, Finding};
+use crate::question::AskedQuestion;
 
 /// The statistics, and the share of the error that each of them gets; the last share is that of one
 /// canary a run.
@@ -48,33 +49,87 @@ impl Size {
     /// them and not by a clock: the same on every machine.
     #[must_use]
     pub fn default_pairs(target: &Target<'_>, canaries: u32) -> u32 {
-        /// Nanoseconds of a run.
-        const RUN: f64 = 40_000.0;
-        /// Of a round, of the coin of a device, of a canary's coordinate, of its update, of an
-        /// upload by itself (local trust), and of another device that is drawn.
-        const COSTS: [f64; 6] = [3_500.0, 5.0, 100.0, 700.0, 900.0, 200.0];
         const BUDGET: f64 = 1e10;
-        const LEAST: f64 = 200.0;
-        let slowness = f64::from(target.devices().slowness());
-        let sampling = target.event().sampling;
+        let cost = Cost::new(target, canaries);
+        let questions = target.questions().iter();
+        let answers = questions.map(|asked| cost.of_answers(target, asked));
+        let updates = f64::from(target.rounds()) * cost.round(target.event().sampling);
+        let once = target.moments().map_or(0.0, |_| cost.of_moments());
+        cost.pairs(BUDGET, once + updates + answers.sum::<f64>())
+    }
+
+    /// The same for the answers to one question alone, of which all together take about three
+    /// seconds.
+    #[must_use]
+    pub fn default_pairs_of_answers(
+        target: &Target<'_>,
+        asked: &AskedQuestion,
+        canaries: u32,
+    ) -> u32 {
+        const BUDGET: f64 = 3e9;
+        let cost = Cost::new(target, canaries);
+        let questions = target.questions().len().max(1) as f64;
+        cost.pairs(BUDGET / questions, cost.of_answers(target, asked))
+    }
+}
+
+/// Nanoseconds of a run.
+const RUN: f64 = 40_000.0;
+/// Of a round, of the coin of a device, of a canary's coordinate, of its update, of an upload by
+/// itself (local trust), and of another device that is drawn.
+const COSTS: [f64; 6] = [3_500.0, 5.0, 100.0, 700.0, 900.0, 200.0];
+
+/// What the parts of a run cost, in nanoseconds.
+struct Cost {
+    slowness: f64,
+    is_local: bool,
+    population: f64,
+    canaries: f64,
+    /// Of each canary.
+    devices: f64,
+}
+
+impl Cost {
+    fn new(target: &Target<'_>, canaries: u32) -> Self {
+        Self {
+            slowness: f64::from(target.devices().slowness()),
+            is_local: target.is_local(),
+            population: f64::from(target.device_count()),
+            canaries: f64::from(Attacker::new(target, canaries).canaries),
+            devices: f64::from(target.devices_per_user()),
+        }
+    }
+
+    /// Of a round, or of a question.
+    fn round(&self, sampling: Sampling) -> f64 {
         let rate = sampling.sampling_rate().unwrap_or(1.0);
-        let (updates, devices) = (rate / 2.0, f64::from(target.devices_per_user()));
-        let canaries = f64::from(Attacker::new(target, canaries).canaries);
-        let others = f64::from(target.device_count()) - canaries * devices;
-        let of_devices = match target.is_local() {
-            true => COSTS[4] * devices * canaries,
+        let others = self.population - self.canaries * self.devices;
+        let of_devices = match self.is_local {
+            true => COSTS[4] * self.devices * self.canaries,
             false => {
-                let of_canary = COSTS[2] + COSTS[3] * updates * devices;
-                of_canary * canaries + COSTS[5] * rate * others.max(0.0)
+                let of_canary = COSTS[2] + COSTS[3] * rate / 2.0 * self.devices;
+                of_canary * self.canaries + COSTS[5] * rate * others.max(0.0)
             }
         };
-        let coins = COSTS[1] * f64::from(target.device_count());
-        let round = COSTS[0] + coins + of_devices;
-        // Moments are a round without coins, in which half of the canaries take part.
-        let of_moments = COSTS[0] + (COSTS[2] + COSTS[3] * devices / 2.0) * canaries;
-        let once = target.moments().map_or(RUN, |_| RUN + of_moments);
-        let pair = 2.0 * (once + f64::from(target.rounds()) * round);
-        (BUDGET / pair / slowness).clamp((LEAST / slowness).max(20.0), 100_000.0) as u32
+        COSTS[0] + COSTS[1] * self.population + of_devices
+    }
+
+    /// Moments are a round without coins, in which half of the canaries take part.
+    fn of_moments(&self) -> f64 {
+        COSTS[0] + (COSTS[2] + COSTS[3] * self.devices / 2.0) * self.canaries
+    }
+
+    /// Of all answers to a question.
+    fn of_answers(&self, target: &Target<'_>, asked: &AskedQuestion) -> f64 {
+        let event = target.event_of(asked);
+        event.map_or(0.0, |event| event.count as f64 * self.round(event.sampling))
+    }
+
+    /// Pairs of runs, each of which costs so much, for a budget.
+    fn pairs(&self, budget: f64, run: f64) -> u32 {
+        const LEAST: f64 = 200.0;
+        let pairs = budget / (2.0 * (RUN + run)) / self.slowness;
+        pairs.clamp((LEAST / self.slowness).max(20.0), 100_000.0) as u32
     }
 }
 
@@ -101,7 +156,28 @@ pub fn audit(
     size: Size,
     confidence: Confidence,
 ) -> Result<Attack, TargetError> {
-    let attacker = Attacker::new(target, size.canaries);
+    audit_as(&Attacker::new(target, size.canaries), size, confidence)
+}
+
+/// Attacks the answers to one question.
+///
+/// # Errors
+/// [`TargetError`] if an answer breaks down.
+pub fn audit_answers(
+    target: &Target<'_>,
+    asked: &AskedQuestion,
+    size: Size,
+    confidence: Confidence,
+) -> Result<Attack, TargetError> {
+    let attacker = Attacker::of_answers(target, size.canaries, asked);
+    audit_as(&attacker, size, confidence)
+}
+
+fn audit_as(
+    attacker: &Attacker<'_>,
+    size: Size,
+    confidence: Confidence,
+) -> Result<Attack, TargetError> {
     let size = Size {
         canaries: attacker.canaries,
         ..size

@@ -11,8 +11,10 @@ use super::canaries::{Canary, Sends};
 use super::channels::moments::Moments;
 use super::channels::score::Score;
 use super::selection::Scores;
+use super::source::Asks;
 use super::statistics::{Claimed, Seen, coins};
-use super::target::{Joining, Observation, Target, TargetError};
+use super::target::{Course, Joining, Observation, Target, TargetError};
+use crate::question::AskedQuestion;
 
 /// An attacker who knows what is claimed.
 pub struct Attacker<'a> {
@@ -26,6 +28,10 @@ pub struct Attacker<'a> {
     claimed: Claimed,
     moments: Option<Moments<'a>>,
     score: Option<Score<'a>>,
+    /// What is claimed of answers to questions, by their indices.
+    answers: Vec<(u8, Claimed)>,
+    /// The question whose answers alone are attacked.
+    asked: Option<&'a AskedQuestion>,
 }
 
 impl<'a> Attacker<'a> {
@@ -37,11 +43,7 @@ impl<'a> Attacker<'a> {
         let canaries = canaries.clamp(1, target.device_count() / devices);
         let multipliers = target.multipliers(&event);
         let mut claimed = Claimed {
-            counts: match (target.is_local(), target.knows_cohorts()) {
-                (true, _) => counts(1, |_, _| 1.0),
-                (false, true) => counts(devices, |_, _| 1.0),
-                (false, false) => counts_of(&event.sampling, devices),
-            },
+            counts: counts_for(target, &event.sampling, devices),
             multiplier: multipliers.update,
             bit_multiplier: None,
             is_replaced: event.adjacency() == Adjacency::ReplaceOne,
@@ -58,6 +60,24 @@ impl<'a> Attacker<'a> {
             claimed,
             moments: Moments::from_target(target),
             score: Score::from_target(target),
+            answers: answers_of(target, devices),
+            asked: None,
+        }
+    }
+
+    /// The same of an attacker of the answers to one question alone.
+    #[must_use]
+    pub fn of_answers(target: &'a Target<'a>, canaries: u32, asked: &'a AskedQuestion) -> Self {
+        let mut attacker = Self::new(target, canaries);
+        attacker.answers.retain(|(index, _)| *index == asked.index);
+        if let Some((_, claimed)) = attacker.answers.first() {
+            attacker.claimed = claimed.clone();
+        }
+        Self {
+            moments: None,
+            score: None,
+            asked: Some(asked),
+            ..attacker
         }
     }
 
@@ -91,7 +111,8 @@ impl<'a> Attacker<'a> {
             }
         }
         let see = |observation: &Observation<'_>| {
-            if observation.round < self.joins {
+            self.read_answers(observation, &mut seen);
+            if observation.round < self.joins && self.asked.is_none() {
                 for upload in 0..self.uploads() {
                     let values = self.of_upload(upload, &observation.values);
                     let bits = self.bits(upload, &observation.bits);
@@ -99,9 +120,17 @@ impl<'a> Attacker<'a> {
                 }
             }
         };
-        let joins = Joining::AsClaimed;
-        self.target
-            .observe(seed, coordinates, canaries.clone(), joins, see)?;
+        let (joins, canaries_of_run) = (Joining::AsClaimed, canaries.clone());
+        let rounds: Option<Vec<u32>> = self
+            .asked
+            .map(|asked| self.target.asked_in(asked).collect());
+        let course = Course {
+            rounds: rounds.as_deref(),
+            has_updates: self.asked.is_none(),
+            asks: self.asked.map_or(Asks::All, |asked| Asks::One(asked.index)),
+        };
+        let target = self.target;
+        target.observe_course(seed, coordinates, canaries_of_run, joins, &course, see)?;
         if let Some(score) = &self.score {
             let mut claimed = score.claimed(self.devices, self.claimed.is_replaced);
             let sum = score.released(seed, canaries.into_iter().zip(alternating()));
@@ -110,6 +139,24 @@ impl<'a> Attacker<'a> {
             seen.add_shared(&claimed, &values);
         }
         Ok(seen.scores(&self.claimed, is_in))
+    }
+
+    /// Adds the answers after a round: like the values of a round if they alone are attacked, and
+    /// otherwise beside those.
+    fn read_answers(&self, observation: &Observation<'_>, seen: &mut Seen) {
+        for answer in observation.answers {
+            let mut claims = self.answers.iter();
+            let Some((_, claimed)) = claims.find(|(index, _)| *index == answer.question) else {
+                continue;
+            };
+            for upload in 0..self.uploads() {
+                let values = self.of_upload(upload, &answer.values);
+                match self.asked {
+                    Some(_) => seen.add(claimed, &values, &[]),
+                    None => seen.add_once(claimed, &values, &[]),
+                }
+            }
+        }
     }
 
     fn canary(&self, index: u32, is_in: bool) -> Canary {
@@ -168,6 +215,32 @@ impl<'a> Attacker<'a> {
             }
             (false, Some(sum)) => of_canaries(*sum, &self.claimed, signs),
         }
+    }
+}
+
+/// What is claimed of the answers to each question, to users with so many devices.
+fn answers_of(target: &Target<'_>, devices: u32) -> Vec<(u8, Claimed)> {
+    let questions = target.questions().iter();
+    let claimed = |asked: &AskedQuestion| {
+        let event = target.event_of(asked)?;
+        let multiplier = event.mechanism.noise_multiplier().get();
+        let claimed = Claimed {
+            counts: counts_for(target, &event.sampling, devices),
+            multiplier,
+            bit_multiplier: None,
+            is_replaced: event.adjacency() == Adjacency::ReplaceOne,
+        };
+        (multiplier > 0.0).then_some((asked.index, claimed))
+    };
+    questions.filter_map(claimed).collect()
+}
+
+/// The probabilities with which 0, 1, .. of a user's devices are in what is seen of a release.
+fn counts_for(target: &Target<'_>, sampling: &Sampling, devices: u32) -> Vec<f64> {
+    match (target.is_local(), target.knows_cohorts()) {
+        (true, _) => counts(1, |_, _| 1.0),
+        (false, true) => counts(devices, |_, _| 1.0),
+        (false, false) => counts_of(sampling, devices),
     }
 }
 

@@ -111,6 +111,18 @@ impl Canaries {
         self.canaries.iter().flat_map(|c| c.devices.clone())
     }
 
+    /// Writes the answer of a device to a question, whose bound is 1.
+    ///
+    /// # Errors
+    /// A sentence, if it has none.
+    pub(super) fn answer(&self, device: u32, vector: &mut [f32]) -> Result<(), String> {
+        let sender = self.canary_of(device);
+        let sender = sender.filter(|canary| canary.sends != Sends::Zero);
+        let canary = sender.ok_or(NO_UPDATE)?;
+        canary.write(1.0, canary.sends_a_clipped_update(), vector);
+        Ok(())
+    }
+
     /// The cohort that was drawn, with the canaries that take part in any case and without those
     /// that are absent.
     #[must_use]

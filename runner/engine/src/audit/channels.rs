@@ -1,5 +1,6 @@
 //! What devices release beside their updates. A channel is one file and one line here.
 
+pub mod answers;
 pub mod bit;
 pub mod moments;
 pub mod score;
@@ -13,6 +14,7 @@ pub fn of_updates<'a>(target: &'a Target<'a>) -> Vec<Box<dyn Channel + 'a>> {
     let mut channels: Vec<Box<dyn Channel + 'a>> = Vec::new();
     channels.extend(bit::Bit::from_target(target).map(|channel| Box::new(channel) as _));
     channels.extend(moments::Moments::from_target(target).map(|channel| Box::new(channel) as _));
+    channels.extend(answers::Answers::from_target(target).map(|channel| Box::new(channel) as _));
     channels.extend(score::Score::from_target(target).map(|channel| Box::new(channel) as _));
     channels
 }

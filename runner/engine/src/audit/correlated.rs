@@ -32,8 +32,9 @@ use crate::attendance::Attendance;
 use crate::experiment::Experiment;
 use crate::method::contract::{Assignment, Learner, Method, MethodProperties, Store, Trainer};
 use crate::method::state::StateError;
+use crate::question::Inquiry;
 use crate::round::{TrainingLoop, TrainingState};
-use crate::source::{CohortSum, Draw, Simulated, Source, SourceError};
+use crate::source::{CohortSum, Draw, Simulated, Source, SourceError, Step};
 use in_turn::InTurn;
 use smolfed_data::federation::Federation;
 use smolfed_release::PrivacyStatement;
@@ -184,7 +185,9 @@ impl<'a> Correlated<'a> {
         while !training.is_done() {
             let round = training.round();
             if let Some(released) = training.step(&mut source)?.released {
-                let released = self.view.of_release(released, &experiment, root, round);
+                let released =
+                    self.view
+                        .of_release(released, &experiment, &experiment.release, root, round);
                 let values = released.values();
                 let in_norms = values.chunks(coordinates.max(1));
                 releases.extend(in_norms.map(|values| -> Vec<f64> {
@@ -479,9 +482,9 @@ impl Source for Everywhere<'_> {
         &mut self,
         attendance: &Attendance,
         root: &Root,
-        round: u32,
+        step: Step,
     ) -> Result<Option<Draw>, SourceError> {
-        let Some(mut draw) = self.devices.draw(attendance, root, round)? else {
+        let Some(mut draw) = self.devices.draw(attendance, root, step)? else {
             return Ok(None);
         };
         let mut cohort = self.canaries.present.clone();
@@ -497,6 +500,10 @@ impl Source for Everywhere<'_> {
         cohort: &[u32],
     ) -> Result<CohortSum, SourceError> {
         self.devices.sum(assignment, learner, cohort)
+    }
+
+    fn answers(&mut self, inquiry: &Inquiry<'_>, cohort: &[u32]) -> Result<CohortSum, SourceError> {
+        self.devices.answers(inquiry, cohort)
     }
 }
 

@@ -10,14 +10,13 @@
 //! | --- | --- |
 //! | std and independence of the noise | [`noise`] |
 //! | what one device can change | [`super::sensitivity`] |
-//! | how often each device counts | [`counts`] |
+//! | how often each device counts | [`super::counts`] |
 //! | rate and independence of the cohorts | [`cohorts`] |
 //! | what is released beside the updates | [`channels`] |
 //! | masks and helpers of distributed trust | [`masks`] |
 //! | what is charged; δ(ε) for other ε than the claimed one | here |
 
 pub mod cohorts;
-pub mod counts;
 pub mod masks;
 pub mod noise;
 
@@ -27,6 +26,7 @@ use super::attack::{Attack, CURVE};
 use super::bounds::{PairRule, ln_mean_exp};
 use super::channels;
 use super::check::{Check, ERROR};
+use super::counts;
 use super::sensitivity;
 use super::target::{Target, TargetError};
 use cohorts::Cohorts;

@@ -3,13 +3,15 @@
 
 use smolfed_accounting::{PrivacyEvent, Sampling, SamplingRate};
 use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::params::ClipNorm;
+use smolfed_core::quantize::Grid;
 
 use crate::attendance::Attendance;
 use crate::experiment::Experiment;
 use crate::experiment::scaling::ScaleRelease;
 use smolfed_data::federation::Federation;
 use smolfed_release::weight;
-use smolfed_release::{Channel, ClipBit, Encoding, Fault};
+use smolfed_release::{Channel, ClipBit, Encoding, Fault, ReleaseSettings};
 
 /// Injects what is not in the release path itself.
 pub fn inject(
@@ -47,7 +49,10 @@ pub fn inject(
         _ => {}
     }
     experiment.attendance = experiment.attendance.clone().with_fault(fault);
-    experiment.release.fault = fault;
+    experiment.release.fault = fault.of_updates();
+    for asked in &mut experiment.questions {
+        inject_in_answers(fault, &mut asked.release);
+    }
     if let (Fault::ScoreNoiseTooSmall, Some(trial)) = (fault, &mut experiment.trial) {
         let multiplier = trial.side.event.mechanism.noise_multiplier().get();
         let release = trial.release_mut();
@@ -76,6 +81,22 @@ fn inject_in_moments(fault: Fault, scale: &mut ScaleRelease) {
     }
 }
 
+/// The same for answers. What is wrong with the release path is wrong with theirs as well.
+fn inject_in_answers(fault: Fault, release: &mut ReleaseSettings) {
+    release.fault = fault;
+    match fault {
+        Fault::AnswerNoiseOfRound => release.channel = Channel::Updates,
+        Fault::AnswerTooLong => {
+            let grid = release.encoding.grid();
+            // The same steps, and twice as many of them in the bound.
+            let longer = ClipNorm::new(2.0).ok().zip(grid);
+            let longer = longer.and_then(|(two, grid)| Grid::new(two, grid.bits() + 1).ok());
+            release.encoding = longer.map_or(release.encoding, Encoding::Clipped);
+        }
+        _ => {}
+    }
+}
+
 /// What is charged instead of `charges`.
 pub fn charged(fault: Fault, mut charges: Vec<(u32, PrivacyEvent)>) -> Vec<(u32, PrivacyEvent)> {
     match fault {
@@ -89,6 +110,7 @@ pub fn charged(fault: Fault, mut charges: Vec<(u32, PrivacyEvent)>) -> Vec<(u32,
             }
         }
         Fault::MomentsNeverCharged => charges.retain(|(_, event)| !event.is_moments()),
+        Fault::AnswerNeverCharged => charges.retain(|(_, event)| !event.is_answer()),
         _ => {}
     }
     charges

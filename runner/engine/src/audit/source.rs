@@ -4,21 +4,55 @@
 //! ([`canaries`](super::canaries)). An audit changes two things: canaries that must take part, or
 //! must not, join a cohort or leave it. And an attacker who sees each upload by itself is shown the
 //! sums of single devices.
+//!
+//! Canaries answer questions in this process, whatever the source is, with the code that has
+//! simulated devices answer: what they say replaces what their samples say.
 
 use crate::attendance::Attendance;
 use crate::audit::canaries::Canaries;
+use crate::experiment::Experiment;
 use crate::method::contract::{Assignment, Learner, Store};
-use crate::source::{CohortSum, Draw, Source, SourceError};
+use crate::question::answers::{self, collected};
+use crate::question::{AskedQuestion, Inquiry};
+use crate::source::{CohortSum, Draw, Source, SourceError, Step};
 use smolfed_core::stream::Root;
 use smolfed_release::PrivateSum;
 use smolfed_release::sum::ReleaseAt;
+
+/// Which questions are asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asks {
+    /// None: an attack on updates alone.
+    #[default]
+    Nothing,
+    /// The one with this index.
+    One(u8),
+    /// All of them.
+    All,
+}
+
+impl Asks {
+    /// Whether this one is.
+    #[must_use]
+    pub fn asks(self, asked: &AskedQuestion) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::One(index) => asked.index == index,
+            Self::All => true,
+        }
+    }
+}
 
 /// The devices of a source, some of which are canaries.
 pub struct CanarySource<'a> {
     devices: &'a mut dyn Source,
     canaries: &'a Canaries,
+    experiment: &'a Experiment,
+    asks: Asks,
     /// The cohort of the last round, as it was drawn.
     pub drawn: Vec<u32>,
+    /// The cohorts of the questions after it, with their indices.
+    pub drawn_for: Vec<(u8, Vec<u32>)>,
     /// Where each upload is seen by itself and the clip norm is adaptive, the bit of each in the
     /// last round, with its noise, in units of one half.
     pub bits: Vec<f64>,
@@ -27,11 +61,19 @@ pub struct CanarySource<'a> {
 impl<'a> CanarySource<'a> {
     /// Before the first round.
     #[must_use]
-    pub const fn new(devices: &'a mut dyn Source, canaries: &'a Canaries) -> Self {
+    pub const fn new(
+        devices: &'a mut dyn Source,
+        canaries: &'a Canaries,
+        experiment: &'a Experiment,
+        asks: Asks,
+    ) -> Self {
         Self {
             devices,
             canaries,
+            experiment,
+            asks,
             drawn: Vec::new(),
+            drawn_for: Vec::new(),
             bits: Vec::new(),
         }
     }
@@ -74,6 +116,26 @@ impl<'a> CanarySource<'a> {
             asked: None,
         })
     }
+
+    /// The question whose cohort is drawn; `None` for that of a round.
+    fn question(&self, attendance: &Attendance) -> Option<&'a AskedQuestion> {
+        let mut all = self.experiment.questions.iter();
+        all.find(|asked| std::ptr::eq(&raw const asked.attendance, attendance))
+    }
+
+    /// What the canaries of a cohort answer, each a vector as long as an update of theirs.
+    fn answer(&self, inquiry: &Inquiry<'_>, cohort: &[u32]) -> CohortSum {
+        let asked = answers::asked(inquiry);
+        let writer = || |device, vector: &mut [f32]| self.canaries.answer(device, vector);
+        let length = self.canaries.coordinates;
+        let (sum, outcomes) = collected(inquiry, asked.as_ref(), length, cohort, writer);
+        CohortSum {
+            sum,
+            outcomes,
+            left_out_messages: Vec::new(),
+            asked,
+        }
+    }
 }
 
 impl Source for CanarySource<'_> {
@@ -85,14 +147,21 @@ impl Source for CanarySource<'_> {
         &mut self,
         attendance: &Attendance,
         root: &Root,
-        round: u32,
+        step: Step,
     ) -> Result<Option<Draw>, SourceError> {
-        let Some(draw) = self.devices.draw(attendance, root, round)? else {
+        let question = self.question(attendance);
+        if question.is_some_and(|asked| !self.asks.asks(asked)) {
+            return Ok(None);
+        }
+        let Some(draw) = self.devices.draw(attendance, root, step)? else {
             return Ok(None);
         };
-        self.drawn.clone_from(&draw.cohort);
+        match question {
+            None => self.drawn.clone_from(&draw.cohort),
+            Some(asked) => self.drawn_for.push((asked.index, draw.cohort.clone())),
+        }
         Ok(Some(Draw {
-            cohort: self.canaries.cohort(draw.cohort, round),
+            cohort: self.canaries.cohort(draw.cohort, step.round),
             ..draw
         }))
     }
@@ -107,6 +176,24 @@ impl Source for CanarySource<'_> {
             true => self.uploads(assignment, learner, cohort),
             false => self.devices.sum(assignment, learner, cohort),
         }
+    }
+
+    fn answers(&mut self, inquiry: &Inquiry<'_>, cohort: &[u32]) -> Result<CohortSum, SourceError> {
+        if !self.canaries.sees_uploads {
+            return Ok(self.answer(inquiry, cohort));
+        }
+        let mut all = PrivateSum::zero(0);
+        for device in self.canaries.devices() {
+            let is_there = cohort.binary_search(&device).is_ok();
+            let devices: &[u32] = if is_there { &[device] } else { &[] };
+            all.append(&self.answer(inquiry, devices).sum);
+        }
+        Ok(CohortSum {
+            sum: all,
+            outcomes: Vec::new(),
+            left_out_messages: Vec::new(),
+            asked: None,
+        })
     }
 
     fn round_finished(&mut self, is_lost: bool) -> Result<(), SourceError> {

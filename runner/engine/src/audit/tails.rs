@@ -7,6 +7,12 @@ pub fn mean_square(n: f64, ratio: f64) -> f64 {
     (-n / 2.0 * (ratio - 1.0 - ratio.ln())).exp()
 }
 
+/// P that the mean of n standard Gaussians is as far from 0 as `mean`, on the same side.
+#[must_use]
+pub fn mean(n: f64, mean: f64) -> f64 {
+    (-n * mean * mean / 2.0).exp()
+}
+
 /// P that the mean product of n pairs of independent standard Gaussians is as far from 0 as `mean`,
 /// on the same side.
 #[must_use]
@@ -75,6 +81,7 @@ mod tests {
         let ratio = mean_product(1e6, 0.01).ln() / -50.0;
         assert!((ratio - 1.0).abs() < 1e-3, "{ratio}");
         assert!(mean_product(100.0, 0.0) >= 1.0);
+        assert!((mean(100.0, 0.2).ln() + 2.0).abs() < 1e-12);
         // exp(-n KL): 2^-10 for ten heads of ten.
         assert!((heads(10.0, 10.0, 0.5) - 2f64.powi(-10)).abs() < 1e-15);
         assert!((heads(10.0, 5.0, 0.5) - 1.0).abs() < 1e-15);

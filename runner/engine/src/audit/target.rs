@@ -3,25 +3,27 @@
 //! The attacker sees the noisy average of every round. What follows is post-processing and cannot
 //! increase the loss.
 
+mod rounds;
+
 use std::sync::Arc;
 
+use smolfed_accounting::accountant::{Accountant, AccountingError};
 use smolfed_accounting::{Adjacency, Delta, PrivacyEvent, PrivacyLoss, Sampling};
-use smolfed_core::params::ClipNorm;
 
 use super::canaries::{Canaries, Canary, Sends};
 pub use super::error::TargetError;
 use super::injection::{charged, inject};
-use super::source::CanarySource;
+use super::source::{Asks, CanarySource};
 use super::sources::{AuditedSource, SimulatedDevices};
 use super::view::View;
 use crate::experiment::Experiment;
 use crate::experiment::scaling::ScaleRelease;
 use crate::experiment::trial::Trial;
 use crate::method::contract::MethodProperties;
-use crate::round::{TrainingLoop, TrainingState};
+use crate::question::AskedQuestion;
 use crate::source::Source;
 use smolfed_data::federation::Federation;
-use smolfed_release::{Fault, Timing};
+use smolfed_release::{Fault, PrivacyStatement};
 
 /// What the attacker sees of one round.
 #[derive(Debug)]
@@ -37,6 +39,20 @@ pub struct Observation<'a> {
     pub bits: Vec<f64>,
     /// The cohort that was drawn, which the attacker does not see: for tests of the draw.
     pub drawn: &'a [u32],
+    /// Answers to the questions after it, if any are asked.
+    pub answers: &'a [SeenAnswer],
+}
+
+/// What the attacker sees of the answers to a question.
+#[derive(Debug)]
+pub struct SeenAnswer {
+    /// Which of the experiment.
+    pub question: u8,
+    /// The noisy sum, in units of the bound; under local trust the uploads of the canaries, one
+    /// after the other.
+    pub values: Vec<f64>,
+    /// The cohort that was drawn, which the attacker does not see: for tests of the draw.
+    pub drawn: Vec<u32>,
 }
 
 /// The rounds of an experiment, with a fault if one is injected.
@@ -89,6 +105,11 @@ impl<'a> Target<'a> {
             experiment.config.rounds,
             experiment.task().tensors().as_slice(),
         );
+        // Questions between the rounds have numbers as well.
+        let fault = match fault {
+            Fault::NoNoiseIn(round) => Fault::NoNoiseIn(experiment.number_of(round)),
+            other => other,
+        };
         inject(fault, &mut experiment, federation, denominator);
         // The score of a trial, which no model of canaries has, is released by itself.
         let trial = experiment.trial.take();
@@ -190,15 +211,32 @@ impl<'a> Target<'a> {
         self.view.event(self.experiment.privacy.event())
     }
 
-    /// What is released of a device and claimed, by round: the private scale and the score of a
-    /// trial, if there are any, and the updates.
+    /// What is released of a device and claimed, by round: the private scale, the score of a trial
+    /// and answers, if there are any, and the updates.
     #[must_use]
     pub fn claims(&self) -> Vec<(u32, PrivacyEvent)> {
+        let answers = self.questions().iter().flat_map(|asked| {
+            let event = self.view.event(asked.side.event);
+            self.asked_in(asked).map(move |round| (round, event))
+        });
         let last = self.rounds().saturating_sub(1);
         let scale = self.moments().map(|moments| (0, moments.side.event));
         let score = self.trial().map(|trial| (last, trial.side.event));
         let updates = (0..self.rounds()).map(|round| (round, self.event()));
-        scale.into_iter().chain(score).chain(updates).collect()
+        let once = scale.into_iter().chain(score);
+        once.chain(answers).chain(updates).collect()
+    }
+
+    /// What devices are asked between rounds.
+    #[must_use]
+    pub fn questions(&self) -> &[AskedQuestion] {
+        &self.experiment.questions
+    }
+
+    /// The rounds after which a question is asked.
+    pub fn asked_in(&self, asked: &AskedQuestion) -> impl Iterator<Item = u32> + use<> {
+        let schedule = asked.side.schedule;
+        (0..self.rounds()).filter(move |round| schedule.is_in(*round))
     }
 
     /// Whether an event is of updates.
@@ -211,9 +249,8 @@ impl<'a> Target<'a> {
     /// What is charged for that, round after round, as a run writes it to its ledger.
     #[must_use]
     pub fn charges(&self) -> Vec<(u32, PrivacyEvent)> {
-        let is_attacked = |event: &PrivacyEvent| {
-            event.is_moments() || event.is_score() || self.is_of_updates(event)
-        };
+        let is_attacked =
+            |event: &PrivacyEvent| event.is_beside_updates() || self.is_of_updates(event);
         let of_round = |round| {
             let score = self.trial().and_then(|trial| trial.side.event_in(round));
             let events = self.experiment.events_in(round).into_iter().chain(score);
@@ -226,13 +263,45 @@ impl<'a> Target<'a> {
         charged(self.fault, (0..self.rounds()).flat_map(of_round).collect())
     }
 
+    /// What is claimed of the answers to a question against the attacker, all of them together;
+    /// `None` if it is never asked.
+    #[must_use]
+    pub fn event_of(&self, asked: &AskedQuestion) -> Option<PrivacyEvent> {
+        let count = asked.side.schedule.count(self.rounds());
+        let event = self.view.event(asked.side.event);
+        (count > 0).then(|| event.with_count(count.into()))
+    }
+
+    /// The statement that would be made of the answers to a question alone; `None` without a claim.
+    ///
+    /// # Errors
+    /// [`AccountingError`] if no accountant has a figure.
+    pub fn statement_of(
+        &self,
+        asked: &AskedQuestion,
+    ) -> Result<Option<PrivacyStatement>, AccountingError> {
+        let count = asked.side.schedule.count(self.rounds());
+        let event = asked.side.event;
+        if count == 0 || event.mechanism.noise_multiplier().get() <= 0.0 {
+            return Ok(None);
+        }
+        let events = [event.with_count(count.into())];
+        let delta = self.experiment.privacy.delta;
+        let estimate = Accountant::tightest_for(&events).epsilon(&events, delta)?;
+        let bound = smolfed_accounting::ClipNorm::new(1.0).ok();
+        Ok(PrivacyStatement::new(&estimate, &events, bound))
+    }
+
     /// The loss that is claimed for all that is attacked; `None` where no accountant composes it.
     #[must_use]
     pub fn loss(&self, delta: Delta) -> Option<PrivacyLoss> {
         let rounds = self.event().with_count(u64::from(self.rounds()));
         let scale = self.moments().map(|moments| moments.side.event);
         let score = self.trial().map(|trial| trial.side.event);
+        let answers = self.questions().iter();
+        let answers = answers.filter_map(|asked| self.event_of(asked));
         let events = scale.into_iter().chain([rounds]).chain(score);
+        let events = events.chain(answers);
         let exposures: Vec<_> = events.map(|event| event.exposure()).collect();
         PrivacyLoss::compose(&exposures, delta).ok()
     }
@@ -320,6 +389,23 @@ impl<'a> Target<'a> {
         coordinates: usize,
         canaries: Vec<Canary>,
         joins: Joining,
+        see: impl FnMut(&Observation<'_>),
+    ) -> Result<(), TargetError> {
+        let course = Course::default();
+        self.observe_course(seed, coordinates, canaries, joins, &course, see)
+    }
+
+    /// The same for other rounds than all of them, and with questions.
+    ///
+    /// # Errors
+    /// [`TargetError`] if a round breaks down.
+    pub fn observe_course(
+        &self,
+        seed: u64,
+        coordinates: usize,
+        canaries: Vec<Canary>,
+        joins: Joining,
+        course: &Course<'_>,
         mut see: impl FnMut(&Observation<'_>),
     ) -> Result<(), TargetError> {
         let uploads = match self.is_local() {
@@ -348,58 +434,11 @@ impl<'a> Target<'a> {
         };
         experiment.config.seed = seed;
         let mut rounds = |devices: &mut dyn Source| {
-            let mut source = CanarySource::new(devices, &canaries);
-            self.rounds_with(&mut source, &experiment, &mut see)
+            let mut source = CanarySource::new(devices, &canaries, &experiment, course.asks);
+            self.rounds_with(&mut source, &experiment, course, &mut see)
         };
         self.devices
             .run(&experiment, &canaries, self.federation, &mut rounds)
-    }
-
-    /// All rounds of a run.
-    fn rounds_with(
-        &self,
-        source: &mut CanarySource<'_>,
-        experiment: &Experiment,
-        see: &mut dyn FnMut(&Observation<'_>),
-    ) -> Result<(), TargetError> {
-        let root = experiment.root()?;
-        let state = TrainingState::new(experiment);
-        let (federation, own_root) = (self.federation, root.clone());
-        let mut training = TrainingLoop::new(experiment, federation, own_root, &state, None, None)?;
-        source.begin(None)?;
-        while !training.is_done() {
-            let round = training.round();
-            let adaptive = training.clip_norm();
-            let fixed = || Some(experiment.release.encoding.grid()?.clip_norm());
-            let clip_norm = adaptive.or_else(fixed).map_or(1.0, ClipNorm::get);
-            // What is released in each step is a gradient, which moves the model by the rate.
-            let moved = match experiment.release.timing {
-                Timing::EachStep(_) => f64::from(experiment.training_in(round).learning_rate.get()),
-                Timing::EachRound | Timing::Never => 1.0,
-            };
-            let unit = self.denominator / (f64::from(clip_norm) * moved * self.releases());
-            let Some(released) = training.step(source)?.released else {
-                continue;
-            };
-            let released = self.view.of_release(released, experiment, &root, round);
-            let average = experiment.server.average(&released);
-            let values = average.iter().map(|x| f64::from(*x) * unit).collect();
-            let bits = match self.is_local() {
-                true => source.bits.clone(),
-                false => released
-                    .unclipped_excess()
-                    .map(|x| 2.0 * x)
-                    .into_iter()
-                    .collect(),
-            };
-            see(&Observation {
-                round,
-                values,
-                bits,
-                drawn: &source.drawn,
-            });
-        }
-        Ok(())
     }
 }
 
@@ -424,4 +463,25 @@ pub enum Joining {
     Always,
     /// In every round, in which no other devices take part.
     Alone,
+}
+
+/// The rounds that are observed. No round of independent noise depends on those before it.
+#[derive(Clone, Copy, Debug)]
+pub struct Course<'a> {
+    /// Ascending; `None` for all.
+    pub rounds: Option<&'a [u32]>,
+    /// Whether there are rounds, and not their questions alone.
+    pub has_updates: bool,
+    /// The questions that are asked.
+    pub asks: Asks,
+}
+
+impl Default for Course<'_> {
+    fn default() -> Self {
+        Self {
+            rounds: None,
+            has_updates: true,
+            asks: Asks::Nothing,
+        }
+    }
 }

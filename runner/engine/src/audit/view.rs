@@ -6,8 +6,8 @@ use smolfed_core::stream::Root;
 
 use crate::experiment::Experiment;
 use smolfed_release::PrivacyStatement;
-use smolfed_release::Released;
 use smolfed_release::masked::Party;
+use smolfed_release::{ReleaseSettings, Released};
 
 /// Who looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,14 +72,16 @@ impl View {
         }
     }
 
-    /// A release as it sees it, in a simulation of `experiment` with this root.
+    /// A release of this number as it sees it, in a simulation of `experiment` with this root:
+    /// updates, or answers to one of its questions.
     #[must_use]
     pub fn of_release(
         self,
         released: Released,
         experiment: &Experiment,
+        release: &ReleaseSettings,
         root: &Root,
-        round: u32,
+        number: u32,
     ) -> Released {
         let (TrustModel::Distributed(parties), Some(policy)) = (
             experiment.release.mechanism.trust(),
@@ -89,8 +91,7 @@ impl View {
         };
         let length = released.integer_count();
         self.members(parties).fold(released, |released, party| {
-            let release = &experiment.release;
-            released.less(&party.noise(release, &policy, root, round, length))
+            released.less(&party.noise(release, &policy, root, number, length))
         })
     }
 

@@ -329,6 +329,69 @@ pub const RULES: &[Rule] = &[
         Values,
         "the score is an accuracy, which is bounded: choose a model of classes",
     ),
+    // Questions.
+    rule(
+        Questions,
+        OneParticipant,
+        "one device holds all samples, and its answer would be that of nobody else",
+    ),
+    rule(
+        Questions,
+        Selection,
+        "every trial would ask them: ask the model that was chosen, with `smolfed ask`",
+    ),
+    rule(
+        Questions,
+        EachStep,
+        "the noise of each local step covers gradients: set `personalise.noise` to \"each-round\"",
+    ),
+    rule(
+        QuestionsOfModel,
+        NoSharedModel,
+        "there is nothing that all devices could evaluate: ask for a histogram, moments, presence \
+         or count",
+    ),
+    rule(
+        QuestionsOfModel,
+        WithoutLabels,
+        "an encoder predicts no classes: ask for a histogram, moments, presence or count",
+    ),
+    rule(
+        QuestionCohort,
+        Correlated,
+        "devices that are not drawn at random are all asked: leave it out",
+    ),
+    rule(
+        QuestionCohort,
+        AllDevices,
+        "with \"full\" every device is asked: leave it out",
+    ),
+    rule(
+        QuestionCohort,
+        DistributedTrust,
+        "helpers add the noise of the rounds, for cohorts of the rounds: leave it out",
+    ),
+    rule(
+        QuestionNoise,
+        DistributedTrust,
+        "helpers add the noise of the rounds to answers as well: leave it out",
+    ),
+    rule(
+        QuestionShare,
+        DistributedTrust,
+        "helpers add the noise of the rounds to answers as well: leave it out",
+    ),
+    rule(
+        Questions,
+        Correlated,
+        "helpers combine the sums of rounds, and an answer is none: use independent noise",
+    )
+    .with(DistributedTrust),
+    rule(
+        Questions,
+        Recorded,
+        "the record has rounds alone: leave the questions out",
+    ),
     // Weights.
     rule(
         BySamples,
@@ -357,6 +420,36 @@ pub const RULES: &[Rule] = &[
     // A recorded participation.
     rule(Recorded, OneParticipant, NO_COHORTS),
     // Real devices.
+    rule(
+        RealDevices,
+        HeldOutAnswers,
+        "real devices answer about the samples that they have: use \"local\"",
+    ),
+    rule(
+        RealDevices,
+        Questions,
+        "an encoder has no targets to answer about: ask in a simulation",
+    )
+    .with(WithoutLabels),
+    rule(
+        RealDevices,
+        Questions,
+        "devices that train in integers have no code for answers: use \"f32\"",
+    )
+    .with(Integer),
+    rule(
+        RealDevices,
+        Questions,
+        "real devices answer about a model that all of them share: ask in a simulation",
+    )
+    .with(PersonalModels),
+    rule(
+        RealDevices,
+        Questions,
+        "the ledger of a device keeps its rounds apart, and would count an answer as one: use \
+         independent noise",
+    )
+    .with(Correlated),
     rule(RealDevices, OneParticipant, NO_COHORTS),
     rule(
         RealDevices,

@@ -178,6 +178,18 @@ settings! {
     SelectionShape = "privacy.selection.shape", "`privacy.selection.shape`";
     /// A Poisson number of trials.
     PoissonTrials = "privacy.selection.trials", "`privacy.selection.trials` = \"poisson\"";
+    /// What devices are asked between rounds.
+    Questions = "questions", "`[[questions]]`";
+    /// Questions about a model.
+    QuestionsOfModel = "questions.kind", "a question about the model";
+    /// A cohort size of a question.
+    QuestionCohort = "questions.cohort_size", "`questions.cohort_size`";
+    /// z of a question.
+    QuestionNoise = "questions.noise_multiplier", "`questions.noise_multiplier`";
+    /// Answers about held-out samples.
+    HeldOutAnswers = "questions.samples", "`questions.samples` other than \"local\"";
+    /// The questions' share of a target.
+    QuestionShare = "privacy.questions", "`privacy.questions`";
     /// A target ε of correlation matrices.
     MatrixTarget = "contrast.privacy.epsilon", "`contrast.privacy.epsilon`";
     /// z of correlation matrices.

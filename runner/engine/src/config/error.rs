@@ -50,6 +50,14 @@ pub enum ConfigError {
         /// What the parser says, with the line.
         message: String,
     },
+    /// A file without questions where they are asked.
+    #[error(
+        "{origin} asks nothing: it needs a table `[[questions]]`, like examples/ask-evaluate.toml"
+    )]
+    NoQuestions {
+        /// The file.
+        origin: String,
+    },
     /// Nothing, as a failed `smolfed init > file` leaves behind.
     #[error("{origin} is empty: `smolfed init DATA > {origin}` writes an experiment for your data")]
     Empty {

@@ -3,6 +3,7 @@
 
 use crate::config::Config;
 use crate::data_conditions::of_data;
+use crate::method::MethodName;
 use crate::tables::cohort::Denominator;
 use smolfed_data::federation::Federation;
 use smolfed_release::condition::{Condition, Conditions};
@@ -21,10 +22,12 @@ pub(super) fn conditions(config: &Config, federation: &Federation, origin: &Orig
 /// The file that training starts from: nothing says which rows it was trained on.
 fn of_initial_model(config: &Config) -> Option<Condition> {
     config.model.init.as_ref()?;
+    let has_statement = config.model.init_has_statement && config.method == MethodName::Ask;
     Some(match config.model.init_is_public {
         true => Condition::Confirmed {
             key: "model.init".to_owned(),
         },
+        false if has_statement => Condition::ModelOfRun,
         false => Condition::InitialModel,
     })
 }

@@ -9,6 +9,7 @@ use crate::denoise::auto::ExpertWeight;
 use crate::evaluation::devices::DeviceMeans;
 use crate::evaluation::quantiles::Quantiles;
 use crate::evaluation::samples::Evaluation;
+use crate::question::Answer;
 use crate::run_files::records::Record;
 use smolfed_release::Outcome;
 use smolfed_release::provenance::Provenance;
@@ -36,6 +37,9 @@ pub struct RoundRecord {
     /// device without such samples counts as one half.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
+    /// The answers to questions after this round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<Answer>,
     /// The weights of the filters in the model after this round, with `denoiser = "auto"`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub experts: Vec<ExpertWeight>,
@@ -79,6 +83,7 @@ impl RoundRecord {
             clip_norm: None,
             unclipped_share: None,
             score: None,
+            answers: Vec::new(),
             experts: Vec::new(),
             kept: Vec::new(),
             test: None,
@@ -93,6 +98,7 @@ impl RoundRecord {
     /// Whether the record has a figure of this key.
     fn has(&self, key: &str) -> bool {
         match key {
+            "answers" => !self.answers.is_empty(),
             "burned" => self.burned,
             "clip_norm" => self.clip_norm.is_some(),
             "experts" => !self.experts.is_empty(),
@@ -131,7 +137,8 @@ impl RoundRecord {
 const SIMULATION_ONLY: &str = "simulation_only";
 
 /// The origins that are the same in all runs.
-const OF_ALL_RUNS: [(&str, Provenance); 10] = [
+const OF_ALL_RUNS: [(&str, Provenance); 11] = [
+    ("answers", Provenance::Released),
     ("burned", Provenance::Public),
     ("clip_norm", Provenance::Released),
     ("epsilon", Provenance::Public),

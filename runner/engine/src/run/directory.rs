@@ -18,6 +18,7 @@
 //! | `checkpoint/` | the state to resume from |
 //! | `fleet.toml` | with real devices: where they are; what tells the run from others |
 //! | `participation.jsonl` | with real devices: who took part, one object per round; secret |
+//! | `answers.jsonl` | with real devices: who answered, one object per question; secret |
 //! | `devices.json` | with real devices: what came of each; secret |
 //!
 //! Whoever writes to a directory holds a lock on its `config.toml` meanwhile, which ends with the
@@ -47,7 +48,7 @@ use crate::representation::Picture;
 use crate::round::{RoundRecord, Spectrum};
 use crate::run_files::error::{RunDirError, damaged, io, write_atomically};
 use crate::run_files::records::{self, RecordFile, RecordValues};
-use crate::source::participation::Participation;
+use crate::source::participation::{AnswerRecord, Participation};
 use crate::task::Task;
 use model_file::{InputLayout, ModelFile};
 use smolfed_data::wording::of_json;
@@ -79,6 +80,7 @@ impl RunDir {
     const CHECKPOINT: &'static str = "checkpoint";
     const FLEET: &'static str = "fleet.toml";
     const PARTICIPATION: &'static str = "participation.jsonl";
+    const ANSWERS: &'static str = "answers.jsonl";
     const REPRESENTATION: &'static str = "representation.json";
     const DEVICES: &'static str = "devices.json";
     /// What runs write, and nothing else may overwrite.
@@ -294,6 +296,15 @@ impl RunDir {
         RecordFile::open(&self.participation_path(), rounds)
     }
 
+    /// Opens `answers.jsonl` to append, keeping the records of questions after the first `rounds`
+    /// rounds.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it cannot be read or written.
+    pub fn answers(&self, rounds: u32) -> Result<RecordFile<AnswerRecord>, RunDirError> {
+        RecordFile::open_any(&self.path.join(Self::ANSWERS), rounds)
+    }
+
     /// Restricts the directory to its owner: it will say who took part.
     ///
     /// # Errors
@@ -488,6 +499,12 @@ impl RunDir {
         let bytes = model_file::encode(task, layout, parameters)
             .map_err(|reason| damaged(&self.path.join(Self::MODEL), reason))?;
         self.write(Self::MODEL, &bytes)
+    }
+
+    /// The file of the model.
+    #[must_use]
+    pub fn model_path(&self) -> PathBuf {
+        self.path.join(Self::MODEL)
     }
 
     /// The model.

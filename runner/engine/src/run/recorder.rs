@@ -37,7 +37,7 @@ impl LedgerWriter {
         done: u32,
     ) -> Result<Option<Self>, LedgerError> {
         let (config, privacy) = (&experiment.config, &experiment.privacy);
-        if privacy.event().releases == 0 {
+        if privacy.releases_nothing() {
             // Nothing is released.
             return Ok(None);
         }

@@ -1,6 +1,5 @@
 //! Whether the privacy statement of a run is what its ledger and its configuration give.
 
-use std::mem::discriminant;
 use std::path::Path;
 
 use serde::Serialize;
@@ -66,10 +65,10 @@ pub fn verify(dir: &RunDir, origin: Origin) -> Result<Verification, RunError> {
     let (experiment, federation) = prepare_from(dir.config()?, &folders, origin)?;
     let run = name(&experiment.config, &federation, &experiment.origin)?;
     let shared = experiment.config.privacy.ledger.as_deref();
-    let (charges, rounds) = match experiment.privacy.event().releases {
-        // Nothing is released, and nothing charged.
-        0 => (Vec::new(), dir.records()?.len() as u32),
-        _ => {
+    let (charges, rounds) = match experiment.privacy.releases_nothing() {
+        // Nothing is charged.
+        true => (Vec::new(), dir.records()?.len() as u32),
+        false => {
             let path = shared.map_or_else(|| dir.ledger(), Path::to_path_buf);
             let charges = Ledger::read(&path)?;
             let rounds = rounds(&charges, &run);
@@ -126,12 +125,9 @@ fn faults(experiment: &Experiment, charges: &[Charge], run: &str, rounds: u32) -
 
 /// What is wrong with the charges of one release, to precede "round 3".
 fn fault(expected: &[PrivacyEvent], found: &[PrivacyEvent]) -> Option<&'static str> {
-    let kind = |event: &PrivacyEvent| (event.unit, discriminant(&event.mechanism));
     let of_kind = |events: &[PrivacyEvent], of: &PrivacyEvent| {
-        events
-            .iter()
-            .filter(|event| kind(event) == kind(of))
-            .count()
+        let is_of_kind = |event: &&PrivacyEvent| event.kind() == of.kind();
+        events.iter().filter(is_of_kind).count()
     };
     if expected.iter().any(|event| of_kind(found, event) == 0) {
         return Some("misses a charge for");

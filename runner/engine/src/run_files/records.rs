@@ -64,7 +64,30 @@ impl<T: Record> RecordFile<T> {
             let reason = format!("it holds {found} of the first {rounds} rounds");
             return Err(damaged(path, reason));
         }
-        write_atomically(path, &kept)?;
+        Self::of(path, &kept)
+    }
+
+    /// Opens the file with the records of the first `rounds` rounds, of which each may have any
+    /// number, and nothing after them.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it cannot be read or written.
+    pub fn open_any(path: &Path, rounds: u32) -> Result<Self, RunDirError> {
+        let bytes = bytes(path)?;
+        let mut kept = Vec::new();
+        for (index, line) in lines(&bytes).enumerate() {
+            match parse::<T>(path, index, line) {
+                Ok(record) if record.round() < rounds => kept.extend_from_slice(line),
+                // The file is in the order of rounds: what follows is of a later one.
+                Ok(_) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Self::of(path, &kept)
+    }
+
+    fn of(path: &Path, kept: &[u8]) -> Result<Self, RunDirError> {
+        write_atomically(path, kept)?;
         let file = OpenOptions::new()
             .append(true)
             .open(path)

@@ -5,9 +5,19 @@ use smolfed_core::stream::Root;
 use crate::attendance::Attendance;
 use crate::method::contract::{Assignment, Learner, Store};
 use crate::method::state::StateError;
+use crate::question::Inquiry;
 use crate::run_files::error::RunDirError;
 use smolfed_release::masked::Asked;
 use smolfed_release::{Outcome, PrivateSum};
+
+/// A round, or a question after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The round, from 0.
+    pub round: u32,
+    /// Its number among all rounds and questions of the run, in their order.
+    pub number: u32,
+}
 
 /// Who takes part in a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,9 +76,9 @@ pub trait Source {
         Ok(false)
     }
 
-    /// The cohort of a round, drawn by the accounted sampling scheme or by a timetable. `None` if
-    /// the round was already charged in the ledger but interrupted: its random streams may have
-    /// been used and must not be used for another sum.
+    /// The cohort of a round or of a question, drawn by the accounted sampling scheme or by a
+    /// timetable. `None` if the round was already charged in the ledger but interrupted: its random
+    /// streams may have been used and must not be used for another sum.
     ///
     /// # Errors
     /// [`SourceError`] if the round cannot take place.
@@ -76,7 +86,7 @@ pub trait Source {
         &mut self,
         attendance: &Attendance,
         root: &Root,
-        round: u32,
+        step: Step,
     ) -> Result<Option<Draw>, SourceError>;
 
     /// Has the devices of a cohort train, and sums up what they send.
@@ -90,8 +100,14 @@ pub trait Source {
         cohort: &[u32],
     ) -> Result<CohortSum, SourceError>;
 
-    /// Called after the sum of a round was released, or came to nothing, before anything else
-    /// happens.
+    /// Has the devices of a cohort answer a question, and sums up what they send.
+    ///
+    /// # Errors
+    /// [`SourceError`] if nobody can be asked; not if devices fail.
+    fn answers(&mut self, inquiry: &Inquiry<'_>, cohort: &[u32]) -> Result<CohortSum, SourceError>;
+
+    /// Called after the sum of a round, or of answers, was released, or came to nothing, before
+    /// anything else happens.
     ///
     /// # Errors
     /// [`SourceError`] if the round cannot be recorded.

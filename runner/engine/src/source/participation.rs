@@ -1,4 +1,5 @@
-//! Who took part in a round of real devices: one line of `participation.jsonl`.
+//! Who took part in a round of real devices, one line of `participation.jsonl`, or answered a
+//! question, one line of `answers.jsonl`.
 //!
 //! The record says who was drawn and who answered. The privacy statement does not cover that:
 //! sampling hides a device only from those who do not have this file.
@@ -47,6 +48,35 @@ pub struct Participation {
 }
 
 impl Record for Participation {
+    fn round(&self) -> u32 {
+        self.round
+    }
+}
+
+/// Who answered one question: one line of `answers.jsonl`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerRecord {
+    /// The round after which it was asked, from 0.
+    pub round: u32,
+    /// The number that names the random streams of the answers, which is that of no round.
+    pub number: u32,
+    /// Which question of the experiment, from 0.
+    pub question: u8,
+    /// Whether it was paid for and came to nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub burned: bool,
+    /// Devices that were drawn.
+    pub cohort: Vec<u32>,
+    /// Real devices among them that answered.
+    pub answered: Vec<u32>,
+    /// Those that did not, and why.
+    pub missing: BTreeMap<u32, String>,
+    /// Always false, so that even a single line states this.
+    pub covered_by_the_privacy_statement: bool,
+}
+
+impl Record for AnswerRecord {
     fn round(&self) -> u32 {
         self.round
     }

@@ -25,11 +25,12 @@ mod order;
 use smolfed_core::params::ClipNorm;
 use smolfed_core::stream::Root;
 
-use super::contract::{CohortSum, Draw, Source, SourceError};
+use super::contract::{CohortSum, Draw, Source, SourceError, Step};
 use super::simulated::{Simulated, train_part};
 use crate::attendance::Attendance;
 use crate::method::contract::{Assignment, Learner, Store};
 use crate::method::state::StateError;
+use crate::question::Inquiry;
 use crate::ranks::{Communicator, RankError, gather_parts};
 use order::{Begin, Order, Round};
 use smolfed_data::federation::Federation;
@@ -83,9 +84,14 @@ impl Source for Ranks<'_> {
         &mut self,
         attendance: &Attendance,
         root: &Root,
-        round: u32,
+        step: Step,
     ) -> Result<Option<Draw>, SourceError> {
-        Simulated(self.federation).draw(attendance, root, round)
+        Simulated(self.federation).draw(attendance, root, step)
+    }
+
+    /// All of them on rank 0, which has the data of all devices.
+    fn answers(&mut self, inquiry: &Inquiry<'_>, cohort: &[u32]) -> Result<CohortSum, SourceError> {
+        Simulated(self.federation).answers(inquiry, cohort)
     }
 
     fn sum(

@@ -6,15 +6,16 @@ use std::collections::BTreeMap;
 use smolfed_accounting::correlated::StrategyKind;
 use smolfed_core::stream::Root;
 
-use super::contract::{CohortSum, Draw, Source, SourceError};
+use super::contract::{CohortSum, Draw, Source, SourceError, Step};
 use super::participation::Participation;
-use super::simulated::train_with_remote;
+use super::simulated::{answer_cohort, train_with_remote};
 use crate::attendance::Attendance;
 use crate::combinations::Setting;
 use crate::combinations::rules::RESTARTED_TREE;
 use crate::experiment::Experiment;
 use crate::method::contract::{Assignment, Learner};
 use crate::method::remote::{MessageOutcome, MessageRequest, RemoteDevices};
+use crate::question::Inquiry;
 use smolfed_data::federation::Federation;
 use smolfed_release::Outcome;
 use smolfed_release::admission::Admissions;
@@ -106,13 +107,18 @@ impl RemoteDevices for Recorded<'_> {
 }
 
 impl Source for Replayed<'_> {
-    fn draw(&mut self, _: &Attendance, _: &Root, round: u32) -> Result<Option<Draw>, SourceError> {
-        let record = self.record(round).filter(|record| !record.burned);
+    fn draw(&mut self, _: &Attendance, _: &Root, step: Step) -> Result<Option<Draw>, SourceError> {
+        let record = self.record(step.round).filter(|record| !record.burned);
         Ok(record.map(|record| Draw {
             number: record.number,
             cohort: record.cohort.clone(),
             history_lost: record.history_lost,
         }))
+    }
+
+    /// The record has no answers, and experiments with questions are refused.
+    fn answers(&mut self, inquiry: &Inquiry<'_>, cohort: &[u32]) -> Result<CohortSum, SourceError> {
+        Ok(answer_cohort(inquiry, self.federation, cohort))
     }
 
     fn sum(

@@ -5,17 +5,19 @@
 //! memory and one partial sum. Sums are integers, so their order cannot matter, and every random
 //! draw comes from the device's own stream: one thread and eight give the same bits.
 
-use rayon::prelude::*;
 use smolfed_core::stream::Root;
 
-use super::contract::{CohortSum, Draw, Source, SourceError};
+use super::contract::{CohortSum, Draw, Source, SourceError, Step};
 use crate::attendance::Attendance;
 use crate::method::contract::{Assignment, Learner};
 use crate::method::remote::{NoRemoteDevices, RemoteDevices, RoundContext};
 use crate::method::state::StateError;
+use crate::question::Inquiry;
+use crate::question::answers::{self, answer_here};
 use crate::ranks::{Alone, Communicator, gather_parts, part};
 use smolfed_data::federation::Federation;
 use smolfed_release::masked::{Asked, DeviceMasks};
+use smolfed_release::uploads::on_all_threads;
 use smolfed_release::{Outcome, PrivateSum, Uploads};
 
 /// Devices that train in this process.
@@ -27,11 +29,12 @@ impl Source for Simulated<'_> {
         &mut self,
         attendance: &Attendance,
         root: &Root,
-        round: u32,
+        step: Step,
     ) -> Result<Option<Draw>, SourceError> {
+        let Step { round, number } = step;
         Ok(Some(Draw {
-            number: round,
-            cohort: attendance.cohort(root, round, round),
+            number,
+            cohort: attendance.cohort(root, round, number),
             history_lost: false,
         }))
     }
@@ -43,6 +46,23 @@ impl Source for Simulated<'_> {
         cohort: &[u32],
     ) -> Result<CohortSum, SourceError> {
         Ok(train_cohort(assignment, learner, self.0, cohort)?)
+    }
+
+    fn answers(&mut self, inquiry: &Inquiry<'_>, cohort: &[u32]) -> Result<CohortSum, SourceError> {
+        Ok(answer_cohort(inquiry, self.0, cohort))
+    }
+}
+
+/// Has the devices of `cohort` answer, on the threads of the current pool.
+#[must_use]
+pub fn answer_cohort(inquiry: &Inquiry<'_>, federation: &Federation, cohort: &[u32]) -> CohortSum {
+    let asked = answers::asked(inquiry);
+    let (sum, outcomes) = answer_here(inquiry, asked.as_ref(), federation, cohort);
+    CohortSum {
+        sum,
+        outcomes,
+        left_out_messages: Vec::new(),
+        asked,
     }
 }
 
@@ -196,19 +216,7 @@ fn train_masked(
         drop(trainer);
         (uploads.into_sum(), outcomes)
     };
-    // Four pieces a thread even out devices of different size without a sum for each device.
-    let piece = devices
-        .len()
-        .div_ceil(4 * rayon::current_num_threads())
-        .max(1);
-    let pieces: Vec<_> = devices.par_chunks(piece).map(train).collect();
-    let mut sum = PrivateSum::zero(length);
-    let mut outcomes = Vec::with_capacity(devices.len());
-    for (part, of_part) in pieces {
-        sum.absorb(&part);
-        outcomes.extend(of_part);
-    }
-    (sum, outcomes)
+    on_all_threads(length, devices, train)
 }
 
 #[cfg(test)]

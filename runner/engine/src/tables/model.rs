@@ -59,6 +59,10 @@ pub struct ModelConfig {
     /// not cover it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub init_is_public: bool,
+    /// With questions alone: whether the file is the model of a run whose own statement covers its
+    /// rows. The epsilon of the answers is then that of the answers, and the two add up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub init_has_statement: bool,
     /// CRC-32 of that file, as a run finds it: with another one, it is not resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init_checksum: Option<String>,

@@ -60,6 +60,9 @@ pub struct PrivacyConfig {
     /// The run is the best of a random number of trials, and ε covers the choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selection: Option<SelectionConfig>,
+    /// The share of a target ε for `[[questions]]`; 0.1 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub questions: Option<f64>,
     /// How the noise of one round is related to that of others.
     #[serde(skip_serializing_if = "MechanismName::is_independent")]
     pub mechanism: MechanismName,
@@ -255,6 +258,7 @@ impl PrivacyConfig {
             (Setting::Multiplier, self.noise_multiplier.is_some()),
             (Setting::NoiseStd, self.noise_std.is_some()),
             (Setting::MaxEpsilon, self.max_epsilon.is_some()),
+            (Setting::QuestionShare, self.questions.is_some()),
             (Setting::AdaptiveClipNorm, is_adaptive),
             (Setting::FixedClipNorm, !is_adaptive),
             (Setting::AdaptiveKeys, self.adaptive.is_some()),
@@ -309,6 +313,7 @@ impl Default for PrivacyConfig {
             grid_bits: smolfed_core::quantize::DEFAULT_BITS,
             devices_per_user: None,
             selection: None,
+            questions: None,
             mechanism: MechanismName::default(),
             separation: None,
             participations: None,

@@ -9,7 +9,7 @@ use smolfed_core::model::{BATCH_GROUP, Model};
 use smolfed_core::provision::{ProvisionError, Record, Target, TargetKind};
 use smolfed_core::recipe::{MAX_RECIPE_BYTES, Recipe};
 use smolfed_core::samples::{SampleSlice, Samples};
-use smolfed_core::session::{Session, Trainable, Unlabelled, X25519};
+use smolfed_core::session::{QuestionPolicy, Session, Trainable, Unlabelled, X25519};
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 use smolfed_engine::method::contrastive::Variations;
 use smolfed_engine::of_task;
@@ -58,6 +58,8 @@ pub struct DeviceProcess<'a> {
     pub has_new_ledger: bool,
     /// Whether each session begins with an X25519 handshake.
     pub has_handshake: bool,
+    /// Which questions it answers; `None` for those that the record allows.
+    pub questions: Option<QuestionPolicy>,
     /// Its samples; `None` for those of the record.
     pub samples: Option<&'a DeviceSamples>,
     /// How the features of these samples were computed, if they were.
@@ -134,6 +136,7 @@ impl DeviceProcess<'_> {
         let scratch = scratch(&model, samples.len());
         let mut memory = SessionMemory::new(&model, samples.len(), scratch);
         let (identity, policy) = (record.identity.clone(), record.policy);
+        let questions = self.questions.unwrap_or(record.questions);
         let device = identity.device;
         let ledger = ledger(&self.files.ledger, self.has_new_ledger, &record)?;
         forget_key(&self.files.record, &page);
@@ -153,6 +156,7 @@ impl DeviceProcess<'_> {
             let session = Session::with_store(identity, policy, model, memory, ledger, keys, store);
             let mut session = session.map_err(wrong)?;
             session.set_recipe(recipe);
+            session.set_questions(questions);
             line.take_part(session, &samples).await
         } else {
             let nonces = nonces(device)?;
@@ -160,6 +164,7 @@ impl DeviceProcess<'_> {
                 Session::with_store(identity, policy, model, memory, ledger, nonces, store);
             let mut session = session.map_err(wrong)?;
             session.set_recipe(recipe);
+            session.set_questions(questions);
             line.take_part(session, &samples).await
         }
     }

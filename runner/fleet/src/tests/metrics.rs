@@ -6,8 +6,11 @@ use std::path::Path;
 use crate::helper::service::Tally as Answers;
 use crate::helper::watch;
 use crate::helper_link::message::HelperState;
+use crate::monitor::answers::LatestAnswer;
 use crate::monitor::{Attendance, Figures, HelperFigures, InProgress, Point, Tally};
 use crate::watch::metrics;
+use smolfed_engine::question::{Answer, Estimate};
+use smolfed_engine::tables::question::QuestionKind;
 
 fn read(path: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -19,6 +22,56 @@ fn read(path: &str) -> String {
 /// A reason with a count: a family without one is not written.
 fn reasons<T: From<u8>>() -> std::collections::BTreeMap<String, T> {
     [("a reason".to_owned(), 1.into())].into()
+}
+
+/// An answer with all parts of an estimate.
+fn answer(name: &str) -> LatestAnswer {
+    let estimate = |name: &str| Estimate {
+        name: name.to_owned(),
+        value: Some(0.5),
+        interval: [Some(0.25), Some(0.75)],
+    };
+    LatestAnswer {
+        round: 4,
+        drifted: true,
+        answer: Answer {
+            question: 0,
+            kind: QuestionKind::Evaluate,
+            name: name.to_owned(),
+            confidence: 0.99,
+            answered: estimate("answered"),
+            estimates: vec![estimate("accuracy"), estimate("loss")],
+        },
+    }
+}
+
+#[test]
+fn answers_are_gauges_with_escaped_labels() {
+    let name = "a \"b\" \\ c\nd";
+    let mut figures = all_figures();
+    figures.answers = vec![answer(name)];
+    figures.answers[0].answer.estimates[1].value = None;
+    figures.answers[0].answer.estimates[1].interval = [None, Some(0.75)];
+    let text = metrics::text(&figures);
+    let question = r#"question="a \"b\" \\ c\nd""#;
+    for line in [
+        format!(r#"smolfed_answer{{{question},estimate="accuracy"}} 0.5"#),
+        format!(r#"smolfed_answer_low{{{question},estimate="accuracy"}} 0.25"#),
+        format!(r#"smolfed_answer_high{{{question},estimate="loss"}} 0.75"#),
+        format!("smolfed_answer_round{{{question}}} 4.0"),
+        format!("smolfed_answer_devices{{{question}}} 0.5"),
+        format!("smolfed_answer_drifted{{{question}}} 1.0"),
+    ] {
+        assert!(text.contains(&format!("\n{line}\n")), "{line}: {text}");
+    }
+    // What is not known has no sample.
+    let unknown = [
+        format!(r#"smolfed_answer{{{question},estimate="loss"}}"#),
+        format!(r#"smolfed_answer_low{{{question},estimate="loss"}}"#),
+    ];
+    assert!(unknown.iter().all(|line| !text.contains(line)), "{text}");
+    figures.answers = Vec::new();
+    assert!(!metrics::text(&figures).contains("smolfed_answer"));
 }
 
 /// Figures of which none is missing.
@@ -48,6 +101,7 @@ fn all_figures() -> Figures {
             rmse: Some(1.0),
             epsilon,
         }),
+        answers: vec![answer("evaluate")],
         devices: 1,
         connected: 1,
         needed: 1,

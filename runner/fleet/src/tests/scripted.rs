@@ -28,6 +28,19 @@ impl ScriptedDevice {
         device
     }
 
+    /// The same of a device that answers questions.
+    pub(super) fn answering(harness: &mut Harness, device: u32) -> Self {
+        let nonce = [7; 16];
+        let answer = harness.receive(&hello(device, device, nonce));
+        let mut device = Self::welcomed(device, nonce, &answer);
+        let ready = Ready {
+            answers_questions: true,
+            ..ready()
+        };
+        device.send(harness, 0, &Message::Ready(ready));
+        device
+    }
+
     /// Says what it is.
     pub(super) fn ready(&mut self, harness: &mut Harness) -> Vec<u8> {
         self.send(harness, 0, &Message::Ready(ready()))
@@ -137,6 +150,7 @@ pub(super) fn ready() -> Ready<'static> {
         ledger: ledger_fingerprint(&NONCE),
         shape: shape(),
         needs_local_noise: false,
+        answers_questions: false,
         recipe: &[],
     }
 }

@@ -11,6 +11,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::figures_cache::FiguresCache;
 use crate::monitor::Access;
+use crate::monitor::answers::Answers;
 
 /// How often figures are sent.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -22,12 +23,14 @@ struct ToPage {
     ticks: Interval,
     /// Whether the curve was sent.
     has_history: bool,
+    /// The answers that were sent last.
+    sent_answers: Answers,
     /// The figures that were sent last.
     sent: String,
     _permit: OwnedSemaphorePermit,
 }
 
-/// The curve so far, then the figures.
+/// The curve so far, then answers and figures.
 pub(super) fn stream(
     cache: Arc<FiguresCache>,
     access: Access,
@@ -40,6 +43,7 @@ pub(super) fn stream(
         access,
         ticks,
         has_history: false,
+        sent_answers: Answers::default(),
         sent: String::new(),
         _permit: permit,
     };
@@ -60,6 +64,13 @@ impl ToPage {
             );
         }
         loop {
+            // They are long, and new after few rounds.
+            let answers = self.cache.service().monitor().answers(self.access);
+            if answers != self.sent_answers {
+                let event = event("answers", &to_json(&answers));
+                self.sent_answers = answers;
+                return event;
+            }
             self.ticks.tick().await;
             let figures = self.cache.figures(self.access);
             let text = to_json(&figures);

@@ -10,6 +10,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::monitor::answers::LatestAnswer;
 use crate::monitor::{Attendance, Figures, HelperFigures};
 
 /// The type of [`text`].
@@ -29,6 +30,19 @@ struct Build {
     version: String,
 }
 
+/// A question, by its name in the experiment.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Asked {
+    question: String,
+}
+
+/// A figure of the answer to a question.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Figure {
+    question: String,
+    estimate: String,
+}
+
 /// The figures in Prometheus's text format.
 #[must_use]
 pub fn text(figures: &Figures) -> String {
@@ -38,6 +52,7 @@ pub fn text(figures: &Figures) -> String {
     build.get_or_create(&Build { version }).set(1);
     metrics.register("build_info", "The version of the program", build);
     of_run(&mut metrics, figures);
+    of_answers(&mut metrics, &figures.answers);
     if let Some(helpers) = &figures.helpers {
         of_helpers(&mut metrics, helpers);
     }
@@ -104,6 +119,81 @@ fn of_run(metrics: &mut Registry, figures: &Figures) {
     let unattributed = figures.unattributed.iter();
     let unattributed = unattributed.map(|(reason, count)| (reason, u64::from(*count)));
     by_reason(metrics, "stranger_frames_refused", "Refused frames of nobody", unattributed);
+}
+
+/// The newest answer to each question. Open ends and unknown estimates have no sample.
+/// Of questions with one name the last one is shown.
+fn of_answers(metrics: &mut Registry, answers: &[LatestAnswer]) {
+    if answers.is_empty() {
+        return;
+    }
+    let of_figures: [Family<Figure, Number>; 3] = Default::default();
+    let [rounds, drifted, answered]: [Family<Asked, Number>; 3] = Default::default();
+    for LatestAnswer {
+        round,
+        drifted: is_drifted,
+        answer,
+    } in answers
+    {
+        let question = || Asked {
+            question: escaped(&answer.name),
+        };
+        rounds.get_or_create(&question()).set(f64::from(*round));
+        let has_drifted = f64::from(u8::from(*is_drifted));
+        drifted.get_or_create(&question()).set(has_drifted);
+        if let Some(devices) = answer.answered.value {
+            answered.get_or_create(&question()).set(devices);
+        }
+        for estimate in &answer.estimates {
+            let [low, high] = estimate.interval;
+            for (family, value) in of_figures.iter().zip([estimate.value, low, high]) {
+                let label = Figure {
+                    question: escaped(&answer.name),
+                    estimate: escaped(&estimate.name),
+                };
+                if let Some(value) = value {
+                    family.get_or_create(&label).set(value);
+                }
+            }
+        }
+    }
+    let [value, low, high] = of_figures;
+    for (name, help, family) in [
+        (
+            "answer",
+            "The newest answer to a question, with noise",
+            value,
+        ),
+        ("answer_low", "The lower end of its interval", low),
+        ("answer_high", "The upper end of its interval", high),
+    ] {
+        metrics.register(name, help, family);
+    }
+    for (name, help, family) in [
+        (
+            "answer_round",
+            "The round of the newest answer, from 0",
+            rounds,
+        ),
+        (
+            "answer_devices",
+            "Devices that answered, with noise",
+            answered,
+        ),
+        (
+            "answer_drifted",
+            "1 if it is worse than an earlier one by its interval",
+            drifted,
+        ),
+    ] {
+        metrics.register(name, help, family);
+    }
+}
+
+/// Text as the value of a label, which the registry writes as it is.
+fn escaped(text: &str) -> String {
+    let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
+    quoted.replace('\n', "\\n")
 }
 
 #[rustfmt::skip]

@@ -195,7 +195,7 @@ pub fn events<'a>(charges: impl IntoIterator<Item = &'a Charge>) -> Vec<PrivacyE
             None => events.push((run, charge.event)),
         }
     }
-    // A statement names the mechanism of the last event, which is never that of moments or a score.
-    events.sort_by_key(|(_, event)| !(event.is_moments() || event.is_score()));
+    // A statement names the mechanism of the last event: that of updates, if there are any.
+    events.sort_by_key(|(_, event)| !event.is_beside_updates());
     events.into_iter().map(|(_, event)| event).collect()
 }

@@ -173,6 +173,7 @@ fn updates(noise: NoiseAmount) -> Updates<'static> {
         timing: Timing::EachRound,
         noise_scale: 1.0,
         side: Vec::new(),
+        with_noise_of_rounds: Vec::new(),
         trials: None,
         spent: &[],
         is_ledger_shared: false,

@@ -39,6 +39,7 @@ impl PrivacyStatement {
         let about = match self.subject {
             Subject::Updates => "",
             Subject::CorrelationMatrices => "correlation matrices: ",
+            Subject::Answers => "answers: ",
         };
         let unit = self.protected();
         let trust = match self.trust {
@@ -120,6 +121,7 @@ impl PrivacyStatement {
         let about = match self.subject {
             Subject::Updates => "",
             Subject::CorrelationMatrices => "Correlation matrices: ",
+            Subject::Answers => "Answers: ",
         };
         if self.epsilon.is_infinite() {
             return format!(
@@ -165,6 +167,9 @@ impl PrivacyStatement {
         let seen = match self.trust {
             _ if self.subject == Subject::CorrelationMatrices => {
                 "Someone who sees every correlation matrix, the server included,"
+            }
+            TrustModel::Central if self.subject == Subject::Answers => {
+                "Someone who sees every released answer"
             }
             TrustModel::Central => "Someone who sees every released model",
             TrustModel::Local => "Someone who sees every upload, the server included,",
@@ -256,6 +261,10 @@ impl PrivacyStatement {
             TrustModel::Local => "each device's noise",
         };
         let amount = match self.noise_split {
+            None if self.subject == Subject::Answers => format!(
+                "{} times the bound on one device's answer",
+                lower(self.noise_multiplier, 5)
+            ),
             None => format!("{} times the clip norm", lower(self.noise_multiplier, 5)),
             Some(split) => format!(
                 "{} times the clip norm of the round, and {} on the number that says how many \

@@ -60,7 +60,7 @@ pub(super) fn section_of(input: &ReportInput) -> String {
         let accountant = statement.accountant.name();
         let summary = match (index, statement.subject) {
             (0, _) => format!("The statement in full ({accountant})"),
-            (_, Subject::Updates) => format!("The same by {accountant}"),
+            (_, Subject::Updates | Subject::Answers) => format!("The same by {accountant}"),
             (_, Subject::CorrelationMatrices) => {
                 format!("Of correlation matrices, in full ({accountant})")
             }

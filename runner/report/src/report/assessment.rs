@@ -1,21 +1,12 @@
 //! The final model on held-out samples: its figures beside those of predicting always the same, and
 //! which class was taken for which.
 
-use std::fmt::Write;
-
-use super::html::escape;
+use super::class_table::{ClassCell, MAX_CLASSES, MAX_CONFUSIONS, class_table};
 use super::input::ReportInput;
 use super::page::{Column, Figure, grid, section, table};
 use smolfed_engine::evaluation::assessment::{ClassFigures, FinalAssessment};
 use smolfed_release::number::{fixed, grouped};
 use smolfed_release::provenance::Provenance;
-
-/// Most classes whose whole matrix is shown.
-const MAX_CLASSES: usize = 26;
-/// Wrong predictions that are listed beyond that.
-const MAX_CONFUSIONS: usize = 12;
-/// Tint of a cell with all samples of its class, in percent.
-const FULL_TINT: f64 = 60.0;
 
 /// The section; empty for a run that did not end, or without a shared model.
 pub(super) fn section_of(input: &ReportInput) -> String {
@@ -84,33 +75,17 @@ fn confusion(assessment: &FinalAssessment, classes: &ClassFigures, names: &[Stri
 }
 
 fn matrix(classes: &ClassFigures, name: impl Fn(usize) -> String) -> String {
-    let count = classes.confusion.len();
-    let mut text =
-        "<div class=\"scroll\"><table class=\"confusion\">\n<thead><tr><td></td>".to_owned();
-    for class in 0..count {
-        let _ = write!(text, "<th scope=\"col\">{}</th>", escape(&name(class)));
-    }
-    text.push_str("</tr></thead>\n<tbody>\n");
-    for (class, row) in classes.confusion.iter().enumerate() {
+    let rows = classes.confusion.iter();
+    let rows = rows.map(|row| {
         let all: u64 = row.iter().sum();
-        let _ = write!(text, "<tr><th scope=\"row\">{}</th>", escape(&name(class)));
-        for cell in row {
-            let tint = FULL_TINT * *cell as f64 / all.max(1) as f64;
-            let _ = match cell {
-                0 => write!(text, "<td>·</td>"),
-                _ => write!(
-                    text,
-                    "<td style=\"background:color-mix(in srgb,var(--blue) {}%,transparent)\">{}\
-                     </td>",
-                    fixed(tint, 1),
-                    grouped(*cell)
-                ),
-            };
-        }
-        text.push_str("</tr>\n");
-    }
-    text.push_str("</tbody></table></div>\n");
-    text
+        let cell = |count: &u64| ClassCell {
+            share: *count as f64 / all.max(1) as f64,
+            text: grouped(*count),
+            title: None,
+        };
+        row.iter().map(cell).collect()
+    });
+    class_table(&rows.collect::<Vec<_>>(), name)
 }
 
 fn most_frequent(classes: &ClassFigures, name: impl Fn(usize) -> String) -> String {

@@ -373,7 +373,7 @@ fn clipped(input: &ReportInput) -> Option<String> {
 }
 
 /// First and last round: all curves share their horizontal axis.
-fn extent(records: &[RoundRecord]) -> Vec<f64> {
+pub(super) fn extent(records: &[RoundRecord]) -> Vec<f64> {
     [records.first(), records.last()]
         .into_iter()
         .flatten()
@@ -383,7 +383,12 @@ fn extent(records: &[RoundRecord]) -> Vec<f64> {
 
 /// The number of a round for readers, from 1.
 fn number(record: &RoundRecord) -> f64 {
-    f64::from(record.round) + 1.0
+    number_of(record.round)
+}
+
+/// The same of a round that counts from 0.
+pub(super) fn number_of(round: u32) -> f64 {
+    f64::from(round) + 1.0
 }
 
 /// One value a round where there is one.

@@ -76,6 +76,11 @@ impl ReportInput {
                 Vec::new()
             },
             kept: if is_covered { record.kept } else { Vec::new() },
+            answers: if is_covered {
+                record.answers
+            } else {
+                Vec::new()
+            },
             cohort: if hides_cohorts { 0 } else { record.cohort },
             seconds: 0.0,
             ..record

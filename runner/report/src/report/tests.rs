@@ -20,6 +20,7 @@ use smolfed_engine::tables::SelectionConfig;
 use smolfed_release::condition::Condition;
 use smolfed_release::statement::{PrivacyStatement, Subject};
 
+mod answers;
 mod baseline;
 
 /// A run of `rounds` rounds with everything that a run can have.
@@ -167,6 +168,7 @@ fn record(round: u32) -> RoundRecord {
         learning_rate: 0.1,
         clip_norm: None,
         unclipped_share: None,
+        answers: Vec::new(),
         score: None,
         experts: Vec::new(),
         kept: Vec::new(),

@@ -15,6 +15,8 @@ use smolfed_release::provenance::Provenance;
 pub const SECONDS: &str = "seconds";
 /// ε after a round; infinite where none holds.
 pub const EPSILON: &str = "epsilon";
+/// The answers to questions stand below it, by the names of the questions.
+const ANSWERS: &str = "answers";
 /// What only a simulation knows stands below it.
 const SIMULATION_ONLY: &str = "simulation_only.";
 
@@ -53,6 +55,11 @@ impl From<RecordValues> for Round {
                 (EPSILON, Value::Null) => {
                     figures.insert(name.clone(), f64::INFINITY);
                 }
+                (ANSWERS, Value::Array(answers)) => {
+                    for answer in answers {
+                        add_answer(&mut figures, answer);
+                    }
+                }
                 _ => add(&mut figures, name.clone(), value),
             }
         }
@@ -62,6 +69,35 @@ impl From<RecordValues> for Round {
             round: record.round,
             figures,
             origin: origin.unwrap_or_default(),
+        }
+    }
+}
+
+/// Adds the figures of an answer: `answers.evaluate.accuracy` for the estimate, and the ends of its
+/// interval with `.low` and `.high`. Of two questions with one name the later one is kept.
+fn add_answer(figures: &mut BTreeMap<String, f64>, answer: &Value) {
+    let name_of = |of: &Value| of.get("name").and_then(Value::as_str).map(str::to_owned);
+    let Some(question) = name_of(answer) else {
+        return;
+    };
+    let estimates = answer.get("estimates").and_then(Value::as_array);
+    for estimate in estimates
+        .into_iter()
+        .flatten()
+        .chain(answer.get("answered"))
+    {
+        let Some(name) = name_of(estimate) else {
+            continue;
+        };
+        let parts = [
+            ("", "/value"),
+            (".low", "/interval/0"),
+            (".high", "/interval/1"),
+        ];
+        for (end, place) in parts {
+            let number = estimate.pointer(place).and_then(Value::as_f64);
+            let name = format!("{ANSWERS}.{question}.{name}{end}");
+            figures.extend(number.map(|number| (name, number)));
         }
     }
 }
@@ -219,6 +255,38 @@ mod tests {
             ("test.loss", 0.5),
         ];
         assert_eq!(figures, expected);
+    }
+
+    #[test]
+    fn answers_stand_under_the_names_of_their_questions() {
+        let line = |accuracy: f64| {
+            round(&format!(
+                r#"{{"round":3,"answers":[{{"question":0,"kind":"evaluate","name":"evaluate",
+                    "answered":{{"name":"answered","value":98,"interval":[80,116]}},
+                    "estimates":[{{"name":"accuracy","value":{accuracy},"interval":[0.5,null]}},
+                    {{"name":"loss","value":null,"interval":[null,null]}},{{}}]}},{{}}],
+                    "origin":{{"answers":"released"}}}}"#
+            ))
+        };
+        let rounds = [line(0.75), line(0.625)];
+        let found: Vec<_> = rounds[0]
+            .figures
+            .iter()
+            .map(|(n, x)| (n.as_str(), *x))
+            .collect();
+        let accuracy = "answers.evaluate.accuracy";
+        let expected = [
+            (accuracy, 0.75),
+            ("answers.evaluate.accuracy.low", 0.5),
+            ("answers.evaluate.answered", 98.0),
+            ("answers.evaluate.answered.high", 116.0),
+            ("answers.evaluate.answered.low", 80.0),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(origin(accuracy, &rounds), Provenance::Released);
+        let quality = Quality::of(accuracy, &rounds).unwrap();
+        assert_eq!(quality.best(accuracy, &rounds), Some((4, 0.75)));
+        assert_eq!(Quality::of("answers.evaluate.accuracy.low", &rounds), None);
     }
 
     #[test]

@@ -268,6 +268,7 @@ mod tests {
             learning_rate: 0.1,
             clip_norm: None,
             unclipped_share: None,
+            answers: Vec::new(),
             score: None,
             experts: Vec::new(),
             kept: Vec::new(),

@@ -13,8 +13,9 @@ use crate::cli::text::aligned;
 use smolfed_accounting::accountant::{Accountant, Estimate};
 use smolfed_accounting::calibrate::{CalibrationError, CalibrationProblem};
 use smolfed_accounting::comparison::{Answer, Comparison};
-use smolfed_accounting::event::PrivacyEvent;
+use smolfed_accounting::event::{PrivacyEvent, TrustModel};
 use smolfed_accounting::params::Epsilon;
+use smolfed_release::number::significant;
 
 /// Find the noise, the number of rounds or the cohort size for a target epsilon.
 ///
@@ -27,6 +28,7 @@ use smolfed_accounting::params::Epsilon;
   smolfed plan --epsilon 2 --devices 2000 --sampling poisson --sampling-rate 0.05 --rounds 200
   smolfed plan --epsilon 2 --devices 2000 --sampling poisson --cohort 100 --noise-multiplier 1
   smolfed plan --epsilon 6 --devices 1000 --sampling uniform --rounds 30 --noise-multiplier 2
+  smolfed plan --epsilon 0.5 --devices 1000 --sampling poisson --cohort 100 --rounds 10 --answers
   smolfed plan --epsilon 2 --mechanism correlated --rounds 2052 --separation 342 \\
       --participations 6 --delta 1e-6 --svg errors.svg"
 )]
@@ -35,6 +37,9 @@ pub(in crate::cli) struct Args {
     /// for noise multiplier 1.
     #[arg(long, value_name = "E", required_unless_present = "mechanism")]
     epsilon: Option<f64>,
+    /// The releases are answers to questions: also print the standard error that their noise gives.
+    #[arg(long, conflicts_with = "mechanism")]
+    answers: bool,
     #[command(flatten)]
     mechanism: MechanismArgs,
 }
@@ -174,6 +179,7 @@ pub(in crate::cli) fn run(
         document = document.with(side.notes.clone(), vec![side.plot()]);
     }
     document.draw(flags.svg.as_deref())?;
+    let error = args.answers.then(|| standard_error(&best.event));
     if flags.json {
         let mut value = document.to_json();
         if let Some(fields) = value.as_object_mut() {
@@ -185,14 +191,37 @@ pub(in crate::cli) fn run(
             if let Some(side) = &side {
                 side.insert(fields);
             }
+            if let Some(error) = error {
+                fields.insert("standard_error".to_owned(), json!(error));
+            }
         }
         writeln!(out, "{value}")?;
     } else {
         let above = side.as_ref().map_or(String::new(), Side::table);
-        let table = above + &setting_table(unknown, &comparison);
+        let mut table = above + &setting_table(unknown, &comparison);
+        table += &error.map_or(String::new(), error_in_words);
         write!(out, "{}", document.to_text(&table, out.is_terminal()))?;
     }
     Ok(())
+}
+
+/// The standard error by noise of a mean or a share of one half, from the answers of one cohort.
+fn standard_error(event: &PrivacyEvent) -> f64 {
+    let cohort = event.sampling.expected_cohort();
+    // Each device has the whole noise under local trust.
+    let parties = match event.trust {
+        TrustModel::Local => cohort,
+        TrustModel::Central | TrustModel::Distributed(_) => 1.0,
+    };
+    event.mechanism.noise_multiplier().get() * parties.sqrt() / cohort
+}
+
+fn error_in_words(error: f64) -> String {
+    format!(
+        "\nEach answer has a standard error of {} by noise: of a mean or a share of one half, over \
+         a cohort whose devices all answer.",
+        significant(error, 3)
+    )
 }
 
 /// The first that is proved: the accountants are in the order of their tightness.

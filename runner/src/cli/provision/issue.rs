@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use smolfed_accounting::event::Mechanism;
 use smolfed_core::crypto::Key;
 use smolfed_core::crypto::kdf::Kdf;
 use smolfed_core::ledger::{Budget, Limits, MaxJump, Separation};
 use smolfed_core::mask::MaskRoot;
-use smolfed_core::provision;
-use smolfed_core::session::{GRID_LOSS, Policy, STEPS_PER_EPOCH};
+use smolfed_core::provision::{self, ProvisionError};
+use smolfed_core::session::{Policy, QuestionPolicy, STEPS_PER_EPOCH};
 use smolfed_core::stream::Root;
 use smolfed_core::{Identity, NoiseMultiplier};
 use zeroize::Zeroizing;
 
+use super::answers::AnswerArgs;
+use super::noise::{device_noise, rounded_down};
 use super::raw::Raw;
 use super::record::record;
 use crate::cli::CliError;
@@ -36,8 +37,8 @@ pub(in crate::cli) struct DeviceArgs {
     /// experiment computes, and with --with-data it has pixels from 0 to 255.
     #[arg(long)]
     raw: bool,
-    /// Maximum participations of a device in its lifetime; by default the experiment's rounds or,
-    /// with correlated noise, its participations.
+    /// Maximum participations of a device in its lifetime; by default the experiment's rounds and
+    /// answers or, with correlated noise, its participations.
     #[arg(
         long,
         value_name = "N",
@@ -62,6 +63,8 @@ pub(in crate::cli) struct DeviceArgs {
     /// into that of device K, and the record has neither its key nor its root.
     #[arg(long)]
     pub(in crate::cli) element: bool,
+    #[command(flatten)]
+    answers: AnswerArgs,
     /// Set a key of the experiment; repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(in crate::cli) overrides: Vec<Override>,
@@ -103,6 +106,7 @@ pub(in crate::cli) struct Issuer<'a> {
     /// What takes the place of the data for firmware that computes features.
     raw: Option<Raw>,
     policy: Policy,
+    questions: QuestionPolicy,
     seed: Option<u64>,
     element: bool,
 }
@@ -122,6 +126,7 @@ impl<'a> Issuer<'a> {
             data: (args.with_data && !args.raw).then_some(federation),
             raw: args.raw.then(raw).transpose()?,
             policy: policy(args, experiment)?,
+            questions: args.answers.of_experiment(experiment)?,
             seed,
             element: args.element,
         })
@@ -156,6 +161,8 @@ impl<'a> Issuer<'a> {
                 .map_err(|error| CliError::Usage(format!("device {device}: {error}"))),
         };
         let mut record = record.map(Zeroizing::new)?;
+        self.allow_questions(&mut record)
+            .map_err(|error| CliError::Stopped(format!("device {device}: {error}")))?;
         let element = self.element.then(|| {
             let mut bytes = Zeroizing::new([0; 64]);
             let (root, chain) = bytes.split_at_mut(32);
@@ -181,6 +188,23 @@ impl<'a> Issuer<'a> {
     }
 }
 
+impl Issuer<'_> {
+    /// Writes which questions a device answers into its record.
+    fn allow_questions(&self, record: &mut Zeroizing<Vec<u8>>) -> Result<(), ProvisionError> {
+        if self.questions == QuestionPolicy::NONE {
+            return Ok(());
+        }
+        // Not in its place: what a vector leaves behind when it grows is not wiped.
+        let mut page = Zeroizing::new(vec![0; record.len() + provision::QUESTION_BYTES]);
+        page.iter_mut()
+            .zip(record.iter())
+            .for_each(|(to, byte)| *to = *byte);
+        provision::allow_questions(&mut page, &self.questions)?;
+        *record = page;
+        Ok(())
+    }
+}
+
 fn policy(args: &DeviceArgs, experiment: &Experiment) -> Result<Policy, CliError> {
     let privacy = experiment.privacy();
     let noise = match privacy.mechanism.is_local() {
@@ -196,23 +220,6 @@ fn policy(args: &DeviceArgs, experiment: &Experiment) -> Result<Policy, CliError
         helpers: experiment.release().masking.map_or(0, |x| x.helpers),
     };
     limits(args, experiment).map(policy)
-}
-
-/// The noise multiplier of the devices' own noise: z or, on a coarse grid, what the accountant
-/// counts of it, which a device would otherwise decline, less a share that covers the rounding of
-/// both. Never 0, which trusts the coordinator.
-fn device_noise(mechanism: &Mechanism) -> NoiseMultiplier {
-    let multiplier = mechanism.noise_multiplier().get();
-    let counted = mechanism.continuous_multiplier();
-    let share = 1.0 - 0.5 * GRID_LOSS;
-    let is_fine = counted >= multiplier * share;
-    let accepted = if is_fine { multiplier } else { counted * share };
-    rounded_down(accepted).max(NoiseMultiplier::from_units(1))
-}
-
-/// In units of 2^-32, rounded down: never more than the experiment adds.
-fn rounded_down(multiplier: f64) -> NoiseMultiplier {
-    NoiseMultiplier::from_units((multiplier * 2f64.powi(32)) as u64)
 }
 
 /// The noise multiplier of correlation matrices, a millionth below that of the experiment: the
@@ -238,9 +245,11 @@ fn limits(args: &DeviceArgs, experiment: &Experiment) -> Result<Limits, CliError
     let (participations, least) = match strategy.map(|strategy| strategy.participation()) {
         Some(counted_on) => (counted_on.participations(), counted_on.separation()),
         None => {
-            // Fine-tuning is one more.
+            // Fine-tuning is one more, and so is each answer.
             let tuning = u32::from(fine_tuning(experiment).is_some());
+            let answers = args.answers.of_experiment(experiment)?.max_answers;
             let rounds = experiment.config().rounds.saturating_add(tuning);
+            let rounds = rounds.saturating_add(answers);
             (rounds, Separation::NONE.0)
         }
     };

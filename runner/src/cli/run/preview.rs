@@ -14,7 +14,7 @@ use smolfed_engine::experiment::Experiment;
 use smolfed_engine::round::TrainingLoop;
 use smolfed_engine::run::RunError;
 use smolfed_engine::source::Simulated;
-use smolfed_release::number::counted;
+use smolfed_release::number::{counted, lower, significant};
 use smolfed_release::provenance::Provenance;
 use smolfed_release::statement::PrivacyStatement;
 
@@ -121,6 +121,7 @@ impl<'a> Preview<'a> {
                 ),
             ),
         ];
+        facts.extend(self.questions());
         if self.statements.is_empty() {
             facts.push(("privacy", "no noise, so no epsilon".to_owned()));
         }
@@ -129,7 +130,37 @@ impl<'a> Preview<'a> {
         facts
     }
 
+    /// What each question costs, and how exact its answer will be.
+    fn questions(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let rounds = self.experiment.config().rounds;
+        let questions = self.experiment.questions().iter();
+        questions.map(move |question| {
+            let count = question.side.schedule.count(rounds);
+            let z = question.side.event.mechanism.noise_multiplier().get();
+            let text = format!(
+                "\"{}\", asked {}, of {:.0} devices with a noise multiplier of {}: a standard \
+                 error of {} by noise",
+                question.name,
+                counted(u64::from(count), "time"),
+                question.attendance.expected_size(),
+                lower(z, 5),
+                significant(question.standard_error(), 3)
+            );
+            ("question", text)
+        })
+    }
+
     fn to_json(&self) -> serde_json::Value {
+        let errors = self.experiment.questions().iter();
+        let errors = errors.map(|question| {
+            json!({
+                "name": question.name,
+                "noise_multiplier": question.side.event.mechanism.noise_multiplier(),
+                "times": question.side.schedule.count(self.experiment.config().rounds),
+                "standard_error": question.standard_error(),
+            })
+        });
+        let questions: Vec<serde_json::Value> = errors.collect();
         let statement = self.statements.first();
         let epsilon = statement.map(|statement| statement.epsilon);
         let counts = ["train_samples", "validation_samples", "test_samples"];
@@ -152,6 +183,7 @@ impl<'a> Preview<'a> {
             "seconds": self.seconds(),
             "epsilon": epsilon.filter(|epsilon| epsilon.is_finite()),
             "delta": statement.map(|statement| statement.delta),
+            "questions": questions,
             "privacy": self.statements,
         })
     }

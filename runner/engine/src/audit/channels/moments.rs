@@ -140,7 +140,7 @@ impl Channel for Moments<'_> {
     fn changes(&self, seed: u64) -> Result<Option<Check>, TargetError> {
         let length = self.release.length;
         let bound = bound(&self.event());
-        let mut worst = Difference::default();
+        let mut worst: Option<Difference> = None;
         for (index, support) in supports(&[], length).into_iter().enumerate() {
             let root = Root::from_seed(seed.wrapping_add(SEEDS[1] + index as u64));
             for is_too_long in [false, true] {
@@ -150,11 +150,16 @@ impl Channel for Moments<'_> {
                 };
                 let (with, without) = (run(Sends::Update), run(self.target.other_world()));
                 let difference = Difference::new(&with, &without, |index| support.contains(&index));
-                if difference.excess(bound) > worst.excess(bound) {
-                    worst = difference;
+                let excess = difference.excess(bound);
+                if worst
+                    .as_ref()
+                    .is_none_or(|worst| excess > worst.excess(bound))
+                {
+                    worst = Some(difference);
                 }
             }
         }
+        let worst = worst.unwrap_or_default();
         Ok(Some(Check {
             test: "what one device changes in the moments",
             is_as_claimed: worst.excess(bound) <= 0.0,

@@ -8,10 +8,11 @@ use crate::config::{Config, Override};
 use crate::experiment::Experiment;
 use crate::method::contract::{Assignment, Learner};
 use crate::method::state::StateError;
+use crate::question::Inquiry;
 use crate::round::{TrainingLoop, TrainingState};
 use crate::run::prepare;
 use crate::source::Simulated;
-use crate::source::contract::{CohortSum, Draw, Source, SourceError};
+use crate::source::contract::{CohortSum, Draw, Source, SourceError, Step};
 use smolfed_data::{DataFolders, Federation};
 
 const ROUNDS: u32 = 4;
@@ -99,9 +100,9 @@ fn a_run_that_is_resumed_after_every_round_ends_with_the_same_bits() {
 struct Everybody<'a>(Simulated<'a>);
 
 impl Source for Everybody<'_> {
-    fn draw(&mut self, _: &Attendance, _: &Root, round: u32) -> Result<Option<Draw>, SourceError> {
+    fn draw(&mut self, _: &Attendance, _: &Root, step: Step) -> Result<Option<Draw>, SourceError> {
         Ok(Some(Draw {
-            number: round,
+            number: step.number,
             cohort: (0..40).collect(),
             history_lost: false,
         }))
@@ -114,6 +115,10 @@ impl Source for Everybody<'_> {
         cohort: &[u32],
     ) -> Result<CohortSum, SourceError> {
         self.0.sum(assignment, learner, cohort)
+    }
+
+    fn answers(&mut self, inquiry: &Inquiry<'_>, cohort: &[u32]) -> Result<CohortSum, SourceError> {
+        self.0.answers(inquiry, cohort)
     }
 }
 

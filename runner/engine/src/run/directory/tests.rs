@@ -63,6 +63,7 @@ fn record(round: u32) -> RoundRecord {
         clip_norm: None,
         unclipped_share: None,
         score: None,
+        answers: Vec::new(),
         experts: Vec::new(),
         kept: Vec::new(),
         test: None,

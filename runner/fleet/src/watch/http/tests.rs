@@ -73,6 +73,55 @@ fn figures_of_participation_need_a_token_where_cohorts_are_secret() {
     }
 }
 
+/// Answers are released under noise, and need no token where a finite ε covers them.
+#[test]
+fn answers_are_shown_to_anyone_unless_nothing_covers_them() {
+    use smolfed_core::params::LearningRate;
+    use smolfed_engine::question::{Answer, Estimate};
+    use smolfed_engine::round::RoundRecord;
+    use smolfed_engine::tables::question::QuestionKind;
+    let estimate = |name: &str, value| Estimate {
+        name: name.to_owned(),
+        value: Some(value),
+        interval: [Some(value - 0.25), None],
+    };
+    let record = |round, epsilon, accuracy| RoundRecord {
+        epsilon,
+        answers: vec![Answer {
+            question: 0,
+            kind: QuestionKind::Evaluate,
+            name: "evaluate".to_owned(),
+            confidence: 0.99,
+            answered: estimate("answered", 98.5),
+            estimates: vec![estimate("accuracy", accuracy)],
+        }],
+        ..RoundRecord::new(round, LearningRate::new(0.1).unwrap())
+    };
+    let shared = shared();
+    let monitor = shared.cache.service().monitor();
+    let text = |access| metrics::text(&shared.cache.figures(access));
+    monitor.run_begins(
+        crate::monitor::RunInfo::default(),
+        &[record(0, Some(1.0), 0.5)],
+    );
+    monitor.round_done(&record(4, Some(2.0), 0.75));
+    for line in [
+        "smolfed_answer{question=\"evaluate\",estimate=\"accuracy\"} 0.75",
+        "smolfed_answer_low{question=\"evaluate\",estimate=\"accuracy\"} 0.5",
+        "smolfed_answer_round{question=\"evaluate\"} 4.0",
+        "smolfed_answer_drifted{question=\"evaluate\"} 0.0",
+    ] {
+        let text = text(Access::Public);
+        assert!(text.contains(&format!("\n{line}\n")), "{line}: {text}");
+    }
+    assert!(!text(Access::Public).contains("\nsmolfed_answer_high"));
+    assert_eq!(monitor.answers(Access::Public).curves[0].points.len(), 2);
+    monitor.round_done(&record(5, None, 0.75));
+    assert!(!text(Access::Public).contains("smolfed_answer"));
+    assert!(monitor.answers(Access::Public).curves.is_empty());
+    assert!(text(Access::Operator).contains("smolfed_answer_round{question=\"evaluate\"} 5.0"));
+}
+
 /// Whoever is connected does not follow from who was drawn: a pause is shown to anyone.
 #[test]
 fn a_pause_is_shown_to_anyone() {

@@ -22,21 +22,9 @@ const LEAST: f64 = 0.9;
 pub fn check(target: &Target<'_>, seed: u64) -> Result<Check, TargetError> {
     // In later rounds an adaptive clip norm would be another one.
     let first_round = target.summed().shortened(1);
-    let experiment = target.experiment();
-    // Helpers know how many devices there can be in a cohort.
-    let most = match experiment.release.masking {
-        Some(_) => experiment.attendance.largest_drawn() as u32,
-        None => DEVICES,
-    };
-    let devices = target.device_count().min(DEVICES).min(most);
+    let devices = devices(target);
     let run = |sends: Sends| {
-        let canary = |device: u32| Canary {
-            devices: device..device + 1,
-            support: device as usize..device as usize + 1,
-            sends,
-            is_clipped: true,
-        };
-        let canaries = (0..devices).map(canary).collect();
+        let canaries = canaries(devices, sends);
         let mut values = Vec::new();
         let see = |seen: &Observation<'_>| values.clone_from(&seen.values);
         let (seed, joins) = (seed.wrapping_add(SEEDS), Joining::Alone);
@@ -45,8 +33,15 @@ pub fn check(target: &Target<'_>, seed: u64) -> Result<Check, TargetError> {
         Ok::<Vec<f64>, TargetError>(values)
     };
     let (with, without) = (run(Sends::Update)?, run(Sends::Zero)?);
+    let test = "how often a device counts";
+    Ok(verdict(test, devices as usize, &with, &without))
+}
+
+/// Whether each device has made a difference of one at its coordinate.
+#[must_use]
+pub fn verdict(test: &'static str, devices: usize, with: &[f64], without: &[f64]) -> Check {
     let (mut worst, mut words, mut others) = (0.0_f64, "none".to_owned(), 0);
-    let values = with.iter().zip(&without).take(devices as usize);
+    let values = with.iter().zip(without).take(devices);
     for (device, (a, b)) in values.enumerate() {
         let count = a - b;
         // Averages are rounded to `f32`.
@@ -57,9 +52,33 @@ pub fn check(target: &Target<'_>, seed: u64) -> Result<Check, TargetError> {
             (worst, words) = (excess, format!("device {device} {count:.5} times"));
         }
     }
-    Ok(Check {
-        test: "how often a device counts",
-        is_as_claimed: others == 0 && with.len() > devices as usize,
+    Check {
+        test,
+        is_as_claimed: others == 0 && with.len() > devices,
         evidence: format!("{others} of {devices} devices not once; worst: {words}"),
-    })
+    }
+}
+
+/// Devices that are tested, all in one cohort.
+#[must_use]
+pub fn devices(target: &Target<'_>) -> u32 {
+    let experiment = target.experiment();
+    // Helpers know how many devices there can be in a cohort.
+    let most = match experiment.release.masking {
+        Some(_) => experiment.attendance.largest_drawn() as u32,
+        None => DEVICES,
+    };
+    target.device_count().min(DEVICES).min(most)
+}
+
+/// The canaries of all these devices, each along a coordinate of its own.
+#[must_use]
+pub fn canaries(devices: u32, sends: Sends) -> Vec<Canary> {
+    let canary = |device: u32| Canary {
+        devices: device..device + 1,
+        support: device as usize..device as usize + 1,
+        sends,
+        is_clipped: true,
+    };
+    (0..devices).map(canary).collect()
 }

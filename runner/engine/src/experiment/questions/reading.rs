@@ -1,0 +1,151 @@
+//! Reads the keys of `[[questions]]`, by kind.
+
+use smolfed_core::question::{Bins, Dimensions, Edges, Features, Question, QuestionError};
+
+use crate::check::ExperimentError;
+use crate::tables::question::{QuestionConfig, QuestionKind};
+
+/// The loss from which on all count the same, without the key.
+const DEFAULT_LOSS_BOUND: f64 = 5.0;
+
+/// The name of a question that has none.
+pub(super) fn name(table: &QuestionConfig) -> String {
+    let kind = table.kind.name();
+    match (table.kind, table.feature) {
+        (QuestionKind::Histogram | QuestionKind::Presence, None) => format!("{kind} of labels"),
+        (_, None) => kind.to_owned(),
+        (_, Some(feature)) => format!("{kind} of feature {feature}"),
+    }
+}
+
+/// What devices are asked.
+///
+/// # Errors
+/// [`ExperimentError`] for the first invalid key.
+pub(super) fn question(
+    table: &QuestionConfig,
+    of: &Dimensions,
+) -> Result<Question, ExperimentError> {
+    unused_keys(table)?;
+    let question = match table.kind {
+        QuestionKind::Evaluate => Question::Evaluate {
+            bound: table.loss_bound.unwrap_or(DEFAULT_LOSS_BOUND) as f32,
+        },
+        QuestionKind::Confusion => Question::Confusion,
+        QuestionKind::Histogram => Question::Histogram(bins(table, of)?),
+        QuestionKind::Presence => Question::Presence(bins(table, of)?),
+        QuestionKind::Moments => Question::Moments(features(table, of)?),
+        QuestionKind::Count => Question::Count,
+    };
+    question
+        .check(of)
+        .map_err(|error| refused(table, of, error))?;
+    Ok(question)
+}
+
+/// Refuses keys of other kinds.
+fn unused_keys(table: &QuestionConfig) -> Result<(), ExperimentError> {
+    use QuestionKind::{Evaluate, Histogram, Moments, Presence};
+    let kind = table.kind;
+    let is_binned = matches!(kind, Histogram | Presence);
+    for (key, is_there, is_used) in [
+        (
+            "questions.loss_bound",
+            table.loss_bound.is_some(),
+            kind == Evaluate,
+        ),
+        (
+            "questions.feature",
+            table.feature.is_some(),
+            is_binned || kind == Moments,
+        ),
+        ("questions.edges", table.edges.is_some(), is_binned),
+        ("questions.bounds", table.bounds.is_some(), kind == Moments),
+    ] {
+        if is_there && !is_used {
+            let expected = format!("left out of a question of kind \"{}\"", kind.name());
+            return Err(range(key, "given", expected));
+        }
+    }
+    Ok(())
+}
+
+/// By what samples are counted: classes need no edges, and everything else does.
+fn bins(table: &QuestionConfig, of: &Dimensions) -> Result<Bins, ExperimentError> {
+    let edges = match &table.edges {
+        None if table.feature.is_none() && of.classes > 0 => return Ok(Bins::Classes),
+        None => {
+            return Err(ExperimentError::Missing {
+                key: "questions.edges",
+                purpose: "they separate the bins by which values are counted",
+            });
+        }
+        Some(edges) => edges,
+    };
+    let narrow: Vec<f32> = edges.iter().map(|edge| *edge as f32).collect();
+    let edges = Edges::new(&narrow).map_err(|error| refused(table, of, error))?;
+    Ok(match table.feature {
+        None => Bins::Target(edges),
+        Some(feature) => Bins::Feature(feature, edges),
+    })
+}
+
+/// Which features have moments, within which bounds.
+fn features(table: &QuestionConfig, of: &Dimensions) -> Result<Features, ExperimentError> {
+    let Some([lower, upper]) = table.bounds else {
+        return Err(ExperimentError::Missing {
+            key: "questions.bounds",
+            purpose: "features are clipped to them, so that one device moves the sum by a known \
+                      amount",
+        });
+    };
+    let (first, count) = match table.feature {
+        Some(feature) => (feature, 1),
+        None => (0, u16::try_from(of.features).unwrap_or(u16::MAX)),
+    };
+    let features = Features::new(first, count, lower as f32, upper as f32);
+    features.map_err(|error| refused(table, of, error))
+}
+
+/// The error of a question that names the key.
+fn refused(table: &QuestionConfig, of: &Dimensions, error: QuestionError) -> ExperimentError {
+    let last = of.features.saturating_sub(1);
+    let (key, value, expected) = match error {
+        QuestionError::Edges => (
+            "questions.edges",
+            format!("{:?}", table.edges.as_deref().unwrap_or_default()),
+            "1 to 16 finite numbers that increase".to_owned(),
+        ),
+        QuestionError::Bounds => (
+            "questions.bounds",
+            format!("{:?}", table.bounds.unwrap_or_default()),
+            "a lower bound and a larger upper one, both finite".to_owned(),
+        ),
+        QuestionError::LossBound => (
+            "questions.loss_bound",
+            table.loss_bound.unwrap_or_default().to_string(),
+            "finite and above 0".to_owned(),
+        ),
+        QuestionError::Feature => (
+            "questions.feature",
+            table.feature.unwrap_or_default().to_string(),
+            format!("from 0 to {last}, the number of a feature"),
+        ),
+        QuestionError::NoClasses | QuestionError::NoValues => (
+            "questions.kind",
+            format!("\"{}\"", table.kind.name()),
+            format!("another one: {error}"),
+        ),
+    };
+    range(key, &value, expected)
+}
+
+/// A value out of its range.
+pub(super) fn range(key: &'static str, value: &str, expected: String) -> ExperimentError {
+    let value = value.to_owned();
+    ExperimentError::Range {
+        key,
+        value,
+        expected,
+    }
+}

@@ -1,0 +1,410 @@
+use smolfed_core::question::Target;
+use smolfed_core::stream::Root;
+
+use super::answers::answer_here;
+use super::ratio::{Interval, Noise, Ratio, Sums, deviates, onto_simplex};
+use super::{Answer, AskedQuestion, Inquiry};
+use crate::config::{Config, Override};
+use crate::experiment::Experiment;
+use smolfed_data::DataFolders;
+use smolfed_data::dataset::DeviceBuffer;
+use smolfed_data::federation::Federation;
+use smolfed_data::{Dataset, Targets};
+use smolfed_release::sum::ReleaseAt;
+
+/// Simulations of each question.
+const SIMULATIONS: u64 = 400;
+/// Those whose interval must cover the truth: 96 %. At a true 99 %, fewer are covered with a
+/// probability of 9 · 10⁻⁷.
+const COVERED: u64 = 384;
+
+const CLASSES: &str = "method = \"dp-fed\"\nrounds = 1\nseed = 3\n[data]\nsource = \
+                       \"synthetic\"\ndevices = 200\nsamples_per_device = 8\nfeatures = 3\n\
+                       classes = 3\ntest = 4\nvalidation = 0\n[cohort]\nsampling = \"uniform\"\n\
+                       cohort_size = 80\n[privacy]\nclip_norm = 0.5\nnoise_multiplier = 1.5\n\
+                       delta = 1e-3\n[[questions]]\nkind = \"evaluate\"\nloss_bound = 3\n\
+                       [[questions]]\nkind = \"confusion\"\n[[questions]]\nkind = \
+                       \"histogram\"\n[[questions]]\nkind = \"histogram\"\nfeature = 1\nedges = \
+                       [-1, 0, 0.5, 2]\n[[questions]]\nkind = \"moments\"\nbounds = [-2, \
+                       3]\n[[questions]]\nkind = \"presence\"\n[[questions]]\nkind = \
+                       \"count\"\n";
+
+const VALUES: &str = "method = \"dp-fed\"\nrounds = 1\nseed = 3\n[data]\nsource = \
+                      \"memory\"\ntask = \"regression\"\npartition = \"iid\"\ndevices = \
+                      200\nscale = \"none\"\ntest = 0\n[cohort]\nsampling = \
+                      \"poisson\"\ncohort_size = 80\n[privacy]\nclip_norm = \
+                      0.5\nnoise_multiplier = 1.5\ndelta = 1e-3\n[model]\nkind = \
+                      \"linear\"\n[[questions]]\nkind = \"evaluate\"\nloss_bound = \
+                      4\n[[questions]]\nkind = \"histogram\"\nedges = [-1, 0, \
+                      1]\n[[questions]]\nkind = \"presence\"\nfeature = 2\nedges = [1.5]\n";
+
+/// Eight samples with values for each of 200 devices.
+fn values() -> Dataset {
+    let count = 1_600;
+    let number = |i: usize| (i as f32 * 0.618_034).fract() * 4.0 - 2.0;
+    let features: Vec<f32> = (0..3 * count).map(number).collect();
+    let targets = features
+        .chunks(3)
+        .map(|x| x[0] / 2.0 - x[1] + x[2] * x[2] / 4.0);
+    let targets = Targets::Values(targets.collect());
+    Dataset::new(features, 3, targets).unwrap()
+}
+
+fn experiment(text: &str, settings: &[&str]) -> (Experiment, Federation) {
+    let overrides: Vec<Override> = settings.iter().map(|s| s.parse().unwrap()).collect();
+    let config = Config::parse(text, "test", &overrides).unwrap();
+    let folders = DataFolders::new(Vec::new());
+    let federation = match text == VALUES {
+        true => Federation::of_samples(values(), 0, &config.data, config.seed),
+        false => Federation::new(&config.data, &folders, config.seed),
+    };
+    let federation = federation.unwrap();
+    let experiment = Experiment::new(config, &federation).unwrap();
+    (experiment, federation)
+}
+
+/// A model that is right about some samples.
+fn model(experiment: &Experiment) -> Vec<f32> {
+    let count = experiment.task().parameter_count();
+    (0..count)
+        .map(|i| ((i * 7 % 5) as f32 - 2.0) / 3.0)
+        .collect()
+}
+
+/// One simulation of a question, and the devices that answered.
+fn simulate(
+    (experiment, federation): (&Experiment, &Federation),
+    asked: &AskedQuestion,
+    seed: u64,
+    absent: u32,
+) -> (Answer, Vec<u32>) {
+    let root = Root::from_seed(seed);
+    let number = 1;
+    let mut cohort = asked.attendance.cohort(&root, 0, number);
+    // Of ten devices so many are absent, others in each simulation.
+    let is_absent = |device: u32| {
+        let mixed = (u64::from(device) + 1).wrapping_mul(seed * 2 + 0x9E37_79B9_7F4A_7C15);
+        (mixed >> 33) % 10 < u64::from(absent)
+    };
+    let size = cohort.len();
+    cohort.retain(|device| !is_absent(*device));
+    let model = model(experiment);
+    let inquiry = Inquiry {
+        asked,
+        task: experiment.task(),
+        model: &model,
+        training: experiment.training(),
+        root: &root,
+        round: 0,
+        number,
+    };
+    let (sum, outcomes) = answer_here(&inquiry, None, federation, &cohort);
+    assert!(outcomes.iter().all(smolfed_release::Outcome::is_trained));
+    let at = ReleaseAt {
+        number,
+        learning_rate: 1.0,
+        cohort_size: size,
+    };
+    (
+        asked.answer(&sum.release(&asked.release, &root, &at)),
+        cohort,
+    )
+}
+
+/// A sample as the truth sees it.
+struct Seen {
+    features: Vec<f64>,
+    target: Target,
+    predicted: usize,
+    loss: f64,
+}
+
+/// All samples of all devices, and what the model makes of them, in `f64`.
+fn seen(experiment: &Experiment, federation: &Federation) -> Vec<Vec<Seen>> {
+    let model = model(experiment);
+    let outputs = experiment.task().output_count();
+    let has_classes = federation.class_count().is_some();
+    let mut buffer = DeviceBuffer::default();
+    let device = |device: u32, buffer: &mut DeviceBuffer| {
+        let view = federation.device(device, buffer);
+        let target = |row: usize| match has_classes {
+            true => Target::Class(view.label(row)),
+            false => Target::Value(view.value(row)),
+        };
+        let rows = 0..view.len();
+        rows.map(|row| see(&model, outputs, view.features(row), target(row)))
+            .collect()
+    };
+    (0..federation.device_count())
+        .map(|id| device(id, &mut buffer))
+        .collect()
+}
+
+fn see(model: &[f32], outputs: usize, features: &[f32], target: Target) -> Seen {
+    let features: Vec<f64> = features.iter().copied().map(f64::from).collect();
+    let width = features.len();
+    let score = |output: usize| {
+        let weights = &model[output * width..(output + 1) * width];
+        let products = weights
+            .iter()
+            .zip(&features)
+            .map(|(w, x)| f64::from(*w) * x);
+        products.sum::<f64>() + f64::from(model[outputs * width + output])
+    };
+    let scores: Vec<f64> = (0..outputs).map(score).collect();
+    let (predicted, loss) = match target {
+        Target::Value(value) => (0, (scores[0] - f64::from(value)).powi(2)),
+        Target::Class(class) => {
+            let best = (0..outputs)
+                .rev()
+                .max_by(|a, b| scores[*a].total_cmp(&scores[*b]));
+            let total: f64 = scores.iter().map(|score| score.exp()).sum();
+            (best.unwrap(), total.ln() - scores[usize::from(class)])
+        }
+    };
+    Seen {
+        features,
+        target,
+        predicted,
+        loss,
+    }
+}
+
+/// The mean over devices of the mean over their samples.
+fn mean(devices: &[Vec<Seen>], of: impl Fn(&Seen) -> f64) -> f64 {
+    let of_device =
+        |samples: &Vec<Seen>| samples.iter().map(&of).sum::<f64>() / samples.len() as f64;
+    devices.iter().map(of_device).sum::<f64>() / devices.len() as f64
+}
+
+fn is(condition: bool) -> f64 {
+    f64::from(u8::from(condition))
+}
+
+fn class(sample: &Seen) -> usize {
+    match sample.target {
+        Target::Class(class) => class.into(),
+        Target::Value(_) => usize::MAX,
+    }
+}
+
+/// The feature, or the value, that a histogram counts by.
+fn counted(feature: Option<usize>) -> impl Fn(&Seen) -> f64 {
+    move |sample| match (feature, sample.target) {
+        (Some(feature), _) => sample.features[feature],
+        (None, Target::Value(value)) => f64::from(value),
+        (None, Target::Class(class)) => f64::from(class),
+    }
+}
+
+/// The true value of an estimate, from all devices.
+fn truth(
+    question: usize,
+    name: &str,
+    devices: &[Vec<Seen>],
+    edges: (Option<usize>, &[f64]),
+) -> f64 {
+    let number = |at: usize| {
+        let words: Vec<&str> = name.split(' ').collect();
+        words[at].parse::<usize>().unwrap()
+    };
+    let share = |of: &dyn Fn(&Seen) -> bool| mean(devices, |x| is(of(x)));
+    let (feature, edges) = edges;
+    let value = counted(feature);
+    let quantile = |q: f64| {
+        let mut all: Vec<f64> = devices.iter().flatten().map(&value).collect();
+        all.sort_by(f64::total_cmp);
+        all[(q * all.len() as f64) as usize]
+    };
+    let bin = |x: &Seen| edges.iter().filter(|edge| value(x) >= **edge).count();
+    let clipped = |x: &Seen, feature: usize| x.features[feature].clamp(-2.0, 3.0);
+    match (question, name) {
+        (_, "accuracy") => share(&|x| x.predicted == class(x)),
+        (_, "loss") => mean(devices, |x| x.loss.min(3.0)),
+        (_, "squared error") => mean(devices, |x| x.loss.min(4.0)),
+        (_, "median") => quantile(0.5),
+        (_, "lower quartile") => quantile(0.25),
+        (_, "upper quartile") => quantile(0.75),
+        (_, name) if name.starts_with("recall") => {
+            let c = number(3);
+            let right = share(&|x| class(x) == c && x.predicted == c);
+            right / share(&|x| class(x) == c)
+        }
+        (_, name) if name.starts_with("precision") => {
+            let c = number(3);
+            let right = share(&|x| class(x) == c && x.predicted == c);
+            right / share(&|x| x.predicted == c)
+        }
+        (_, name) if name.contains(" as class ") => {
+            let (truth, predicted) = (number(1), number(4));
+            share(&|x| class(x) == truth && x.predicted == predicted)
+        }
+        (_, name) if name.starts_with("mean of") => mean(devices, |x| clipped(x, number(3))),
+        (_, name) if name.starts_with("deviation") => {
+            let square = mean(devices, |x| clipped(x, number(3)).powi(2));
+            let mean = mean(devices, |x| clipped(x, number(3)));
+            (square - mean * mean).sqrt()
+        }
+        (_, name) if name.starts_with("class ") => share(&|x| class(x) == number(1)),
+        (_, name) => {
+            let names = bin_names(edges);
+            let wanted = names.iter().position(|found| found == name).unwrap();
+            share(&|x| bin(x) == wanted)
+        }
+    }
+}
+
+fn bin_names(edges: &[f64]) -> Vec<String> {
+    let inner = edges
+        .windows(2)
+        .map(|pair| format!("{} to {}", pair[0], pair[1]));
+    let first = std::iter::once(format!("below {}", edges[0]));
+    let last = std::iter::once(format!("{} and above", edges[edges.len() - 1]));
+    first.chain(inner).chain(last).collect()
+}
+
+/// The share of devices with a sample in a bin.
+fn presence(name: &str, devices: &[Vec<Seen>], (feature, edges): (Option<usize>, &[f64])) -> f64 {
+    let value = counted(feature);
+    let is_in = |x: &Seen| match name.strip_prefix("class ") {
+        Some(number) => class(x) == number.parse::<usize>().unwrap(),
+        None => {
+            let bin = edges.iter().filter(|edge| value(x) >= **edge).count();
+            bin_names(edges)[bin] == name
+        }
+    };
+    let has = |samples: &&Vec<Seen>| samples.iter().any(is_in);
+    devices.iter().filter(has).count() as f64 / devices.len() as f64
+}
+
+/// How often the intervals of each estimate cover the truth.
+fn covered(text: &str, settings: &[&str], absent: u32) -> Vec<(String, u64)> {
+    let (experiment, federation) = experiment(text, settings);
+    let devices = seen(&experiment, &federation);
+    let mut counts = Vec::new();
+    for (table, asked) in experiment
+        .config()
+        .questions
+        .iter()
+        .zip(experiment.questions())
+    {
+        let edges = table.edges.clone().unwrap_or_default();
+        let edges = (table.feature.map(usize::from), &edges[..]);
+        let mut of_question: Vec<(String, u64)> = Vec::new();
+        for seed in 0..SIMULATIONS {
+            let place = (&experiment, &federation);
+            let (answer, cohort) = simulate(place, asked, seed, absent);
+            let present = cohort.len() as f64;
+            let all = std::iter::once(&answer.answered).chain(&answer.estimates);
+            for (at, estimate) in all.enumerate() {
+                let name = estimate.name.as_str();
+                let truth = match (asked.kind.name(), name) {
+                    (_, "answered") | ("count", _) => present,
+                    // The unit of these targets is that of the data.
+                    (_, "rmse") => truth(at, "squared error", &devices, edges).sqrt(),
+                    ("presence", name) => presence(name, &devices, edges),
+                    (_, name) => truth(at, name, &devices, edges),
+                };
+                if of_question.len() <= at {
+                    of_question.push((format!("{}: {name}", asked.name), 0));
+                }
+                of_question[at].1 += u64::from(estimate.covers(truth));
+            }
+        }
+        counts.extend(of_question);
+    }
+    counts
+}
+
+fn are_covered(text: &str, settings: &[&str], absent: u32) {
+    for (name, count) in covered(text, settings, absent) {
+        assert!(count >= COVERED, "{name}: {count} of {SIMULATIONS}");
+    }
+}
+
+/// The acceptance test: 400 simulations of every question. An interval with a nominal 99 % covers
+/// the truth, which the test computes by itself, in at least 96 % of them.
+#[test]
+fn intervals_cover_the_truth() {
+    are_covered(CLASSES, &[], 0);
+    are_covered(VALUES, &[], 0);
+}
+
+/// The same where 30 % of the devices that were drawn do not answer: ratios do not count them.
+#[test]
+fn intervals_cover_the_truth_while_devices_are_absent() {
+    are_covered(CLASSES, &[], 3);
+    are_covered(VALUES, &[], 3);
+}
+
+/// The same where each device adds its own noise, and where all devices are asked.
+#[test]
+fn intervals_cover_the_truth_under_local_trust_and_of_all_devices() {
+    let local = ["privacy.trust=\"local\"", "privacy.noise_multiplier=0.2"];
+    are_covered(CLASSES, &local, 3);
+    are_covered(CLASSES, &["cohort={sampling=\"full\"}"], 3);
+}
+
+/// The estimates get better with less noise, and without noise they are exact where all are asked.
+#[test]
+fn answers_of_all_devices_without_noise_are_exact() {
+    let settings = ["cohort={sampling=\"full\"}", "privacy.noise_multiplier=0"];
+    for text in [CLASSES, VALUES] {
+        let (experiment, federation) = experiment(text, &settings);
+        let devices = seen(&experiment, &federation);
+        let place = (&experiment, &federation);
+        let evaluate = &experiment.questions()[0];
+        let (answer, _) = simulate(place, evaluate, 1, 0);
+        let first = &answer.estimates[1];
+        let exact = truth(0, &first.name, &devices, (None, &[]));
+        let [low, high] = first.interval.map(Option::unwrap);
+        assert!(
+            (first.value.unwrap() - exact).abs() < 1e-4,
+            "{first:?} {exact}"
+        );
+        assert!(high - low < 1e-3, "{first:?}");
+        assert!((answer.answered.value.unwrap() - 200.0).abs() < 1e-3);
+    }
+}
+
+#[test]
+fn deviates_are_those_of_a_gaussian() {
+    for (confidence, expected) in [(0.99, 2.575_829_303_5), (0.95, 1.959_963_984_5)] {
+        assert!((deviates(confidence) - expected).abs() < 1e-9);
+    }
+}
+
+fn ratio(values: &[f64], std: f64, population: f64) -> Interval {
+    let noise = Noise { std, population };
+    Ratio::share([0], [0, 1]).of(&Sums { values, noise }, 2.0)
+}
+
+#[test]
+fn a_ratio_without_noise_or_unseen_devices_is_a_point() {
+    let found = ratio(&[30.0, 70.0], 0.0, 100.0);
+    assert!((found.value - 0.3).abs() < 1e-12);
+    assert!((found.high - found.low) < 1e-9, "{found:?}");
+    // 100 of 10,000 devices: two deviations of at most sqrt(0.3 * 0.7 * 0.99 / 100).
+    let found = ratio(&[30.0, 70.0], 0.0, 10_000.0);
+    assert!((found.low - 0.218).abs() < 2e-3 && (found.high - 0.398).abs() < 2e-3);
+}
+
+#[test]
+fn a_denominator_that_may_be_zero_leaves_everything_open() {
+    for values in [[1.0, 1.0], [-3.0, 1.0], [0.0, 0.0], [3.0, -2.9]] {
+        let found = ratio(&values, 10.0, 100.0);
+        assert_eq!((found.low, found.high), (0.0, 1.0), "{values:?}");
+        assert!((0.0..=1.0).contains(&found.value));
+    }
+}
+
+#[test]
+fn shares_are_projected_onto_those_that_add_up_to_one() {
+    assert_eq!(onto_simplex(&[0.2, 0.3, 0.5]), [0.2, 0.3, 0.5]);
+    assert_eq!(onto_simplex(&[2.0, 0.0]), [1.0, 0.0]);
+    let found = onto_simplex(&[0.7, 0.5, 0.0]);
+    assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    assert!((found[0] - 0.6).abs() < 1e-12 && found[2] == 0.0);
+    let found = onto_simplex(&[0.0, 0.0]);
+    assert_eq!(found, [0.5, 0.5]);
+}

@@ -1,0 +1,120 @@
+//! Which questions devices answer: what provisioning writes, and what a device's owner says.
+
+use smolfed_core::NoiseMultiplier;
+use smolfed_core::question::Kinds;
+use smolfed_core::session::QuestionPolicy;
+
+use super::noise::device_noise;
+use crate::cli::CliError;
+use smolfed_engine::experiment::Experiment;
+use smolfed_engine::question::AskedQuestion;
+use smolfed_engine::tables::question::QuestionKind;
+
+/// Which questions devices answer.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(in crate::cli) struct AnswerArgs {
+    /// Answer questions of these kinds: evaluate, confusion, histogram, moments, presence, count,
+    /// or all. Without it a device answers none.
+    #[arg(long, value_name = "KIND,..", value_delimiter = ',', value_parser = kinds)]
+    answers: Vec<Kinds>,
+    /// Maximum answers of a device in its lifetime. `smolfed provision` by default allows as many
+    /// as the experiment asks for.
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "answers",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    max_answers: Option<u32>,
+    /// Smallest noise multiplier of a device's own noise on an answer. Without it, `smolfed
+    /// provision` takes that of the experiment's questions under local trust; otherwise it is that
+    /// of updates, which is none where the coordinator adds the noise.
+    #[arg(long, value_name = "Z", requires = "answers", value_parser = noise)]
+    min_answer_noise: Option<NoiseMultiplier>,
+}
+
+/// All kinds, with their sets.
+const KINDS: [(QuestionKind, Kinds); 6] = [
+    (QuestionKind::Evaluate, Kinds::EVALUATE),
+    (QuestionKind::Confusion, Kinds::CONFUSION),
+    (QuestionKind::Histogram, Kinds::HISTOGRAM),
+    (QuestionKind::Moments, Kinds::MOMENTS),
+    (QuestionKind::Presence, Kinds::PRESENCE),
+    (QuestionKind::Count, Kinds::COUNT),
+];
+
+fn kinds(text: &str) -> Result<Kinds, String> {
+    let text = text.trim();
+    if text == "all" {
+        return Ok(Kinds::ALL);
+    }
+    let found = KINDS.iter().find(|(kind, _)| kind.name() == text);
+    let names = || KINDS.map(|(kind, _)| kind.name()).join(", ");
+    found
+        .map(|(_, kinds)| *kinds)
+        .ok_or_else(|| format!("expected {} or all", names()))
+}
+
+fn noise(text: &str) -> Result<NoiseMultiplier, String> {
+    let number: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    NoiseMultiplier::new(number).map_err(|error| error.to_string())
+}
+
+impl AnswerArgs {
+    /// The policy of a device that runs here; `None` for that of its record.
+    pub(in crate::cli) fn of_process(&self) -> Result<Option<QuestionPolicy>, CliError> {
+        match (self.kinds(), self.max_answers) {
+            (Kinds::NONE, _) => Ok(None),
+            (_, None) => Err(CliError::Usage(
+                "`--answers`: say how many with `--max-answers N`".to_owned(),
+            )),
+            (kinds, Some(max_answers)) => Ok(Some(QuestionPolicy {
+                kinds,
+                max_answers,
+                min_noise_multiplier: self.min_answer_noise.unwrap_or(NoiseMultiplier::NONE),
+            })),
+        }
+    }
+
+    /// The policy of devices of an experiment.
+    pub(super) fn of_experiment(
+        &self,
+        experiment: &Experiment,
+    ) -> Result<QuestionPolicy, CliError> {
+        let kinds = self.kinds();
+        if kinds == Kinds::NONE {
+            return Ok(QuestionPolicy::NONE);
+        }
+        let allowed = |asked: &&AskedQuestion| kinds.has(&asked.question);
+        let asked = experiment.questions().iter().filter(allowed);
+        let rounds = experiment.config().rounds;
+        let count = |asked: &AskedQuestion| asked.side.schedule.count(rounds);
+        let count = asked.clone().map(count).fold(0, u32::saturating_add);
+        let max_answers = self.max_answers.unwrap_or(count);
+        if max_answers == 0 {
+            return Err(CliError::Usage(
+                "`--answers`: the experiment asks no such question. Add `[[questions]]`, or say \
+                 how many answers devices may give with `--max-answers N`"
+                    .to_owned(),
+            ));
+        }
+        let least = match experiment.privacy().mechanism.is_local() {
+            true => asked
+                .map(|asked| device_noise(&asked.side.event.mechanism))
+                .reduce(|least, other| if other < least { other } else { least }),
+            false => None,
+        };
+        let least = self.min_answer_noise.or(least);
+        Ok(QuestionPolicy {
+            kinds,
+            max_answers,
+            min_noise_multiplier: least.unwrap_or(NoiseMultiplier::NONE),
+        })
+    }
+
+    fn kinds(&self) -> Kinds {
+        self.answers
+            .iter()
+            .fold(Kinds::NONE, |all, of| all.with(*of))
+    }
+}
