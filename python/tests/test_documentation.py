@@ -31,7 +31,7 @@ def test_examples_of_docstrings_run(name: str) -> None:
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(("page", "blocks"), [("README.md", 1), ("docs/python.md", 4)])
+@pytest.mark.parametrize(("page", "blocks"), [("README.md", 1), ("docs/python.md", 5)])
 @pytest.mark.filterwarnings("ignore::smolfed.PrivacyWarning")
 def test_code_of_the_pages_runs(page: str, blocks: int) -> None:
     """Word for word, one block after the other; those that need other programs are not run."""

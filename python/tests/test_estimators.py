@@ -319,3 +319,15 @@ def test_a_new_scikit_learn_that_cannot_be_imported_is_not_called_old(monkeypatc
     monkeypatch.delitem(sys.modules, "smolfed.estimators")
     with pytest.raises(ImportError, match="cannot be imported: cannot import name 'validate_data'"):
         importlib.import_module("smolfed.estimators")
+
+
+def test_questions_are_asked_and_epsilon_covers_them() -> None:
+    questions = [{"kind": "evaluate", "every": 2}, {"kind": "presence"}]
+    model = classifier(rounds=4, questions=questions).fit(X, Y, groups=DEVICES)
+    asked = [(answer["round"], answer["kind"]) for answer in model.answers_]
+    assert asked == [(1, "evaluate"), (3, "evaluate"), (3, "presence")]
+    assert model.epsilon_ <= 8 and model.statement_.is_upper_bound
+    assert "answer questions" in str(model.statement_)
+    assert classifier().fit(X, Y, groups=DEVICES).answers_ == []
+    with pytest.raises(ValueError, match="questions"):
+        classifier(questions=[{"kind": "guess"}]).fit(X, Y, groups=DEVICES)

@@ -196,3 +196,30 @@ def test_figures_and_files_are_those_of_the_program(tmp_path: Path) -> None:
         command = [program, "export", str(tmp_path / "run"), "--format", form, "--out"]
         subprocess.run([*command, tmp_path / "theirs"], check=True)
         assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
+
+
+def test_answers_are_there_by_round(tmp_path: Path) -> None:
+    data = Federation.from_arrays(X, CLASSES, DEVICES, classes=[False, True])
+    plan = {
+        **PLAN,
+        "questions": [{"kind": "evaluate", "every": 2}, {"kind": "count", "name": "how many"}],
+    }
+    result = smolfed.run(plan, data=data, out=tmp_path / "run")
+    names = [(answer["round"], answer["name"]) for answer in result.answers]
+    assert names == [(1, "evaluate"), (3, "evaluate"), (3, "how many")]
+    first = result.answers[0]
+    assert first["kind"] == "evaluate" and first["confidence"] == 0.99
+    accuracy = first["estimates"][0]
+    assert accuracy["name"] == "accuracy"
+    low, high = accuracy["interval"]
+    assert low <= accuracy["value"] <= high
+    assert smolfed.load(tmp_path / "run").answers == result.answers
+    assert pickle.loads(pickle.dumps(result)).answers == result.answers
+    pytest.importorskip("pandas")
+    column = result.metrics["answers.evaluate.accuracy"]
+    assert column.count() == 2 and column[1] == accuracy["value"]
+    assert result.metrics["answers.evaluate.accuracy.high"][1] == high
+
+
+def test_a_run_without_questions_has_no_answers() -> None:
+    assert smolfed.run(overrides={"rounds": 1}).answers == []

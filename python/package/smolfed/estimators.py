@@ -63,6 +63,7 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
         batch_size: int = 10,
         smoothing_factor: float = 0.0,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        questions: Sequence[Mapping[str, Any]] | None = None,
         overrides: Mapping[str, Any] | None = None,
         threads: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -77,6 +78,7 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
         self.batch_size = batch_size
         self.smoothing_factor = smoothing_factor
         self.bounds = bounds
+        self.questions = questions
         self.overrides = overrides
         self.threads = threads
         self.random_state = random_state
@@ -115,6 +117,8 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
             },
         }
         described["data"].update(self._targets())
+        if self.questions is not None:
+            described["questions"] = [dict(question) for question in self.questions]
         job: dict[str, Any] = {
             "experiment": described,
             "overrides": dict(self.overrides or {}),
@@ -129,6 +133,7 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
         self._model: _native.Model = result._whole()
         self.n_devices_: int = result.devices
         self.n_iter_: int = len(result.records)
+        self.answers_: list[dict[str, Any]] = result.answers
         self.statement_: PrivacyStatement = result.statement._with_note(_SELECTION)
         self._keep_coefficients()
 
@@ -251,6 +256,11 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
         Bounds of the features, known beforehand: numbers, or one a feature. Values beyond them are
         clipped. Without it the features are standardised by the rows, which no epsilon covers, and
         long samples are shortened.
+    questions : list of dict, optional
+        Questions to the devices between rounds, with the keys of ``[[questions]]``:
+        ``{"kind": "evaluate", "every": 5}`` measures the model on their samples after every five
+        rounds. They share a tenth of `epsilon`, or the part ``privacy.questions`` among
+        `overrides`.
     overrides : dict, optional
         Other keys of the experiment, by their dotted names.
     threads : int, optional
@@ -272,6 +282,8 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
         given.
     epsilon_ : float
         Epsilon of the statement.
+    answers_ : list of dict
+        The answers to `questions`, as ``RunResult.answers`` has them.
     n_devices_, n_iter_, n_features_in_ : int
 
     Examples
@@ -305,6 +317,7 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
         classes: Sequence[Any] | None = None,
         class_weight: Mapping[Any, float] | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        questions: Sequence[Mapping[str, Any]] | None = None,
         overrides: Mapping[str, Any] | None = None,
         threads: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -320,6 +333,7 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
             batch_size=batch_size,
             smoothing_factor=smoothing_factor,
             bounds=bounds,
+            questions=questions,
             overrides=overrides,
             threads=threads,
             random_state=random_state,
@@ -413,7 +427,7 @@ class FederatedRegressor(RegressorMixin, _Federated):  # type: ignore[misc]
         Bounds of the target, known beforehand. Without it the target is standardised by the rows,
         which no epsilon covers.
     epsilon, delta, rounds, sampling_rate, clip_norm, learning_rate, epochs, batch_size, \
-smoothing_factor, bounds, overrides, threads, random_state
+smoothing_factor, bounds, questions, overrides, threads, random_state
         As of `FederatedClassifier`.
 
     Attributes
@@ -422,7 +436,7 @@ smoothing_factor, bounds, overrides, threads, random_state
         Weights and bias of features and a target in their own units, for rows inside `bounds` that
         were not shortened: ``X @ coef_.T + intercept_`` are the predictions. Otherwise as of
         `FederatedClassifier`.
-    statement_, epsilon_, n_devices_, n_iter_, n_features_in_
+    statement_, epsilon_, answers_, n_devices_, n_iter_, n_features_in_
         As of `FederatedClassifier`.
 
     Examples
@@ -455,6 +469,7 @@ smoothing_factor, bounds, overrides, threads, random_state
         smoothing_factor: float = 0.0,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
         target_bounds: tuple[float, float] | None = None,
+        questions: Sequence[Mapping[str, Any]] | None = None,
         overrides: Mapping[str, Any] | None = None,
         threads: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -470,6 +485,7 @@ smoothing_factor, bounds, overrides, threads, random_state
             batch_size=batch_size,
             smoothing_factor=smoothing_factor,
             bounds=bounds,
+            questions=questions,
             overrides=overrides,
             threads=threads,
             random_state=random_state,

@@ -111,6 +111,29 @@ class RunResult:
         return dict((self.records[-1].get("test") or {}) if self.records else {})
 
     @property
+    def answers(self) -> list[dict[str, Any]]:
+        """The answers to ``questions``, round by round; empty without.
+
+        Each has ``round`` (from 0), ``question`` (its number from 0), ``kind``, ``name``,
+        ``confidence``, ``answered`` and ``estimates``. The last two are figures with ``name``,
+        ``value`` and ``interval``, in which None is an open end. They were released with noise, and
+        epsilon covers them.
+
+        Examples
+        --------
+        >>> import smolfed
+        >>> question = {"kind": "count", "every": 5}
+        >>> result = smolfed.run(overrides={"rounds": 10, "questions": [question]})
+        >>> [(answer["round"], answer["name"]) for answer in result.answers]
+        [(4, 'count'), (9, 'count')]
+        """
+        return [
+            {"round": record["round"], **answer}
+            for record in self.records
+            for answer in record.get("answers", [])
+        ]
+
+    @property
     def metrics(self) -> pandas.DataFrame:
         """One row a round, one column a figure by its dotted name (needs pandas)."""
         try:
@@ -356,11 +379,25 @@ def _figures(record: dict[str, Any], above: str = "") -> dict[str, Any]:
         name = f"{above}{key}"
         if isinstance(value, dict):
             flat.update(_figures(value, f"{name}."))
+        elif name == "answers":
+            for answer in value:
+                flat.update(_answer(answer))
         elif name == "epsilon" and value is None:
             # JSON has no infinity.
             flat[name] = math.inf
         elif isinstance(value, (bool, int, float)):
             flat[name] = value
+    return flat
+
+
+def _answer(answer: dict[str, Any]) -> dict[str, float]:
+    """The figures of an answer, as ``answers.evaluate.accuracy``, and the ends of intervals."""
+    flat: dict[str, float] = {}
+    for figure in [answer["answered"], *answer["estimates"]]:
+        name = f"answers.{answer['name']}.{figure['name']}"
+        low, high = figure["interval"]
+        parts = {name: figure["value"], f"{name}.low": low, f"{name}.high": high}
+        flat.update({part: value for part, value in parts.items() if value is not None})
     return flat
 
 
