@@ -15,6 +15,9 @@ use smolfed_core::{
     train::Workspace,
 };
 
+#[cfg(feature = "questions")]
+use smolfed_core::session::QuestionPolicy;
+
 use crate::{
     board,
     link::Serial,
@@ -252,6 +255,8 @@ fn run_with<B: Board, const D: usize>(
     if B::Sensor::RECIPE.is_some() && !matches!(data, LocalData::Stored(_)) {
         session.set_recipe(recipe);
     }
+    #[cfg(feature = "questions")]
+    session.set_questions(questions()?);
     board::start();
     product.starts(session);
     take_part::<B, D>(session, data, sensor, product, train)
@@ -380,6 +385,14 @@ fn owner() -> Result<(Identity<Secrets>, Policy), Refused> {
     let mut record = record();
     let record = record.as_mut()?;
     Ok((record.identity.clone(), record.policy))
+}
+
+/// Which questions the device answers.
+#[cfg(feature = "questions")]
+#[inline(never)]
+fn questions() -> Result<QuestionPolicy, Refused> {
+    let mut record = record();
+    Ok(record.as_mut()?.questions)
 }
 
 /// A session of the device that the provisioning record names, or what is missing for one.

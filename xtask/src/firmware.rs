@@ -17,6 +17,9 @@ const EMBASSY: [(&str, &[&str]); 2] = [
 /// Targets whose client for central trust alone has a limit in flash.
 const CENTRAL: [&str; 2] = ["thumbv7em-none-eabihf", "thumbv6m-none-eabi"];
 
+/// Targets whose client is tested with questions.
+const QUESTIONS: [&str; 2] = ["thumbv7em-none-eabihf", "riscv32imac-unknown-none-elf"];
+
 pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {
     let all = board::targets();
     for target in if targets.is_empty() { &all } else { targets } {
@@ -27,6 +30,9 @@ pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {
         firmware(target, &Variant::REPORTS)?;
         if CENTRAL.contains(target) {
             firmware(target, &Variant::CENTRAL)?;
+        }
+        if QUESTIONS.contains(target) {
+            firmware(target, &Variant::QUESTIONS)?;
         }
         if board::has_second_line(target) {
             firmware(target, &Variant::ELEMENT)?;

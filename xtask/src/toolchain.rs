@@ -96,6 +96,14 @@ impl Variant<'_> {
         ..Self::DEFAULT
     };
 
+    /// The client that answers questions.
+    pub const QUESTIONS: Self = Self {
+        folder: "firmware-questions",
+        features: &["questions"],
+        programs: &["client"],
+        ..Self::DEFAULT
+    };
+
     /// The client with Embassy on one board, which gives feature and program their name.
     pub const fn embassy(board: &'static [&'static str]) -> Self {
         Self {
