@@ -1,5 +1,6 @@
 //! Experiments that users run: methods, models and sources, and how well each learns.
 
+mod answers;
 mod combinations;
 mod contrast;
 mod fast;

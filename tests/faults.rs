@@ -128,6 +128,46 @@ fn an_audit_finds_faults_of_all_that_is_claimed() {
     }
 }
 
+/// Answers to questions: their noise, their cohorts, what one device changes, what is charged.
+#[test]
+fn an_audit_finds_faults_of_answers() {
+    const NOISE: &str = "noise of answers and other noise";
+    const CHANGES: &str = "what one device changes in answers";
+    let place = Place::new();
+    let text = "method = \"dp-fed\"\nrounds = 8\n[data]\nsource = \"digits\"\ndevices = 100\n\
+                scale = \"unit\"\n[cohort]\nsampling = \"poisson\"\nsampling_rate = 0.3\n\
+                [privacy]\nepsilon = 4.0\nclip_norm = 0.3\n[[questions]]\n\
+                kind = \"evaluate\"\nevery = 4\n[[questions]]\nkind = \"histogram\"\n";
+    std::fs::write(place.path("asked.toml"), text).unwrap();
+    let audit = |fault: &str, settings: &str| {
+        let call = format!("audit asked.toml --runs 20 --fault {fault} {settings} --json");
+        place.smolfed(&call)
+    };
+    let local = "--set privacy.trust=local --set privacy.epsilon=50";
+    for settings in ["", local] {
+        let honest = audit("none", settings).success().json();
+        let answers = honest["answers"].as_array().unwrap();
+        assert_eq!(answers.len(), 2, "{honest}");
+        assert!(answers.iter().all(|part| part["is_refuted"] == false));
+    }
+    for (fault, test) in [
+        (
+            "answer-entry-without-noise",
+            "standard deviation of the noise on answers",
+        ),
+        ("answers-twice", "how often a device counts in answers"),
+        ("answer-noise-of-round", NOISE),
+        ("answer-never-charged", "charges of the ledger"),
+        ("answer-too-long", CHANGES),
+        ("answer-cohort-of-round", "cohorts of answers"),
+    ] {
+        let broken = audit(fault, "");
+        assert_eq!(broken.code, Some(1), "{broken}");
+        assert!(broken.stderr.contains(test), "{broken}");
+        assert!(!is_as_claimed(&broken.json(), test), "{broken}");
+    }
+}
+
 #[test]
 fn a_bound_above_the_claim_refutes_it() {
     let place = Place::new();

@@ -36,6 +36,7 @@ mod page;
 mod personal;
 mod preprocessing;
 pub(crate) mod proxy;
+pub(crate) mod questions;
 mod recipes;
 mod stragglers;
 mod tls;
@@ -101,7 +102,7 @@ pub(crate) fn assert_is_the_simulation(place: &Place, out: &str) {
 }
 
 /// The objects of a file of JSON lines.
-fn lines(path: &Path) -> Vec<Value> {
+pub(crate) fn lines(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     // The last one may not be complete yet.
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);

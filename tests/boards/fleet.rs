@@ -26,6 +26,7 @@ mod integers;
 mod masked;
 mod monitor;
 mod networks;
+mod questions;
 mod records;
 mod template;
 

@@ -1,5 +1,7 @@
 //! Personal models, through the command line.
 
+use std::path::PathBuf;
+
 use crate::program::Place;
 
 const RUN: &str = "--set data.devices=40 --set data.device_test=0.25 --set rounds=12 \
@@ -34,8 +36,10 @@ fn every_example_runs_as_it_is() {
     let files = std::fs::read_dir(folder)
         .unwrap()
         .map(|file| file.unwrap().path());
+    // Questions alone train nothing: `answers.rs` asks them.
+    let is_asked = |path: &PathBuf| path.ends_with("ask-evaluate.toml");
     let mut names: Vec<_> = files
-        .filter(|path| path.extension().is_some_and(|x| x == "toml"))
+        .filter(|path| path.extension().is_some_and(|x| x == "toml") && !is_asked(path))
         .collect();
     names.sort();
     assert_eq!(names.len(), 13);

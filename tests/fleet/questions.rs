@@ -1,0 +1,154 @@
+//! Questions to devices that are processes, among simulated ones.
+
+use std::collections::BTreeSet;
+
+use super::device::Device;
+use super::masked::{Helper, MASKED};
+use super::{FULL, lines, provision, serve, wait};
+use crate::program::{Place, wait_until};
+
+/// After rounds 1 and 3, and one of them after the last one only.
+const ASKED: &str = "--set questions=[{kind=\"evaluate\",every=2},{kind=\"histogram\",feature=20,\
+                     edges=[0.25,0.5]},{kind=\"count\",every=2},{kind=\"moments\",feature=3,\
+                     bounds=[0,1]},{kind=\"presence\"},{kind=\"confusion\"}]";
+
+/// The answers of a run, round by round.
+pub(crate) fn answers(place: &Place, out: &str) -> Vec<String> {
+    let rounds = lines(&place.path(out).join("metrics.jsonl"));
+    rounds
+        .iter()
+        .map(|round| round["answers"].to_string())
+        .collect()
+}
+
+/// Who answered, question by question, and why device 3 did not.
+fn answered(place: &Place) -> Vec<(u64, Vec<u64>, Option<String>)> {
+    let asked = lines(&place.path("served/answers.jsonl"));
+    let answered = asked.iter().map(|asked| {
+        let devices = asked["answered"].as_array().unwrap().iter();
+        (
+            asked["number"].as_u64().unwrap(),
+            devices.map(|device| device.as_u64().unwrap()).collect(),
+            asked["missing"]["3"].as_str().map(str::to_owned),
+        )
+    });
+    answered.collect()
+}
+
+#[test]
+fn the_answers_of_real_devices_are_those_of_a_simulation() {
+    for trust in ["central", "local"] {
+        let place = Place::new();
+        let settings = format!("{FULL} --set rounds=4 --set privacy.trust={trust} {ASKED}");
+        provision(&place, &format!("{settings} --answers all"));
+        let _devices = Device::start_all(&place, 0..4);
+        let arguments = serve("20s", &settings);
+        let outcome = wait(place.start(&arguments), &arguments).success();
+        assert_eq!(outcome.json()["rounds"], 4, "{outcome}");
+        let simulated = format!("run --seed 7 --out simulated {settings}");
+        place.smolfed(&simulated).success();
+        let found = answers(&place, "served");
+        assert_eq!(found, answers(&place, "simulated"), "{trust}");
+        assert!(found[1].contains("accuracy") && found[3].contains("presence"));
+        // Numbers 0 and 1 are of rounds, and so is 4.
+        let everybody = |number| (number, vec![0, 1, 2, 3], None);
+        let numbers = [2, 3, 6, 7, 8, 9, 10, 11];
+        assert_eq!(answered(&place), numbers.map(everybody));
+    }
+}
+
+/// The helper answers each number once: it counts questions like rounds.
+#[test]
+fn a_helper_unmasks_the_sum_of_answers_alone() {
+    let place = Place::new();
+    let settings = format!("{FULL} {MASKED} --set rounds=4 {ASKED}");
+    provision(&place, &format!("{settings} --answers all"));
+    let _helper = Helper::start(&place, 0);
+    let _devices = Device::start_all(&place, 0..4);
+    let arguments = serve("20s", &format!("{settings} --helper unix:helper-0.sock"));
+    let outcome = wait(place.start(&arguments), &arguments).success();
+    let simulated = format!("run --seed 7 --out simulated {settings}");
+    place.smolfed(&simulated).success();
+    assert_eq!(
+        answers(&place, "served"),
+        answers(&place, "simulated"),
+        "{outcome}"
+    );
+    assert_eq!(answered(&place).len(), 8);
+}
+
+/// A round that was paid for is burned with its questions, and no number names two releases.
+#[test]
+fn a_coordinator_that_was_killed_goes_on_with_other_numbers() {
+    let place = Place::new();
+    let settings = format!(
+        "{FULL} --set rounds=30 --set questions=[{{kind=\"evaluate\",every=1}},\
+         {{kind=\"count\",every=2}}]"
+    );
+    provision(&place, &format!("{settings} --answers all"));
+    let _devices = Device::start_all(&place, 0..4);
+    let mut first = place.start(&serve("20s", &settings));
+    let path = place.path("served/answers.jsonl");
+    wait_until(|| lines(&path).len() > 8);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let again = "serve --resume served --json";
+    let outcome = wait(place.start(again), again).success();
+    assert_eq!(outcome.json()["rounds"], 30, "{outcome}");
+    let rounds = lines(&place.path("served/participation.jsonl"));
+    let asked = lines(&path);
+    let lost = rounds.iter().filter(|round| round["burned"] == true);
+    assert!(lost.count() <= 1 && rounds.len() == 30);
+    let numbers = rounds.iter().chain(&asked);
+    let numbers: Vec<u64> = numbers
+        .map(|line| line["number"].as_u64().unwrap())
+        .collect();
+    let distinct: BTreeSet<u64> = numbers.iter().copied().collect();
+    assert_eq!(distinct.len(), numbers.len(), "{numbers:?}");
+}
+
+/// The others answer, and its updates count.
+#[test]
+fn a_device_answers_as_it_was_provisioned_to() {
+    let place = Place::new();
+    let settings = format!(
+        "{FULL} --set rounds=4 --set questions=[{{kind=\"evaluate\",every=1}},\
+         {{kind=\"count\",every=1}}]"
+    );
+    provision(
+        &place,
+        &format!("{settings} --answers evaluate --max-answers 3"),
+    );
+    let _devices = Device::start_all(&place, 0..3);
+    // What its owner says goes before its record.
+    let own = "--model softmax:64x10 --connect unix:fleet.sock --answers evaluate,count \
+               --max-answers 2";
+    let _other = Device::start_with(&place, 3, own);
+    let arguments = serve("20s", &settings);
+    let outcome = wait(place.start(&arguments), &arguments).success();
+    assert_eq!(outcome.json()["rounds"], 4, "{outcome}");
+    let spent = "declined: the device has answered as many questions as it will";
+    let other = "declined: the device answers no questions of this kind";
+    let missing = lines(&place.path("served/answers.jsonl"));
+    let reasons = |device: u32| -> Vec<String> {
+        let reason = missing
+            .iter()
+            .map(|asked| &asked["missing"][device.to_string()]);
+        reason
+            .map(|reason| reason.as_str().unwrap_or("answered").to_owned())
+            .collect()
+    };
+    let of_first = [
+        "answered", other, "answered", other, "answered", other, spent, other,
+    ];
+    let of_last = [
+        "answered", "answered", spent, spent, spent, spent, spent, spent,
+    ];
+    assert_eq!((reasons(0), reasons(3)), {
+        let owned = |reasons: [&str; 8]| reasons.map(str::to_owned).to_vec();
+        (owned(of_first), owned(of_last))
+    });
+    for device in 0..4 {
+        assert_eq!(super::part_of(&place, "served", device).0, [0, 1, 2, 3]);
+    }
+}
