@@ -103,6 +103,7 @@
 //! | `masks` | sessions that mask updates for helpers; without it they decline | off |
 //! | `int8` | predictions of trained networks in 8 bits: `quantised` | off |
 //! | `questions` | sessions that answer questions, of devices provisioned to | off |
+//! | `sleep` | sessions that decline rounds which take longer than the device is awake | off |
 //! | `element` | devices whose secrets are in a secure element | off |
 //! | `async` | sessions on streams of `embedded-io-async` | off |
 //! | `rand_core_06`, `rand_core_09` | HALs' generators with older traits: `generator` | off |

@@ -20,6 +20,10 @@
 //! drawn once, when training ends, and what is sent takes the place of the update: a chunk that is
 //! repeated has the same values, in a new session as well, and nothing without noise is left. The
 //! update needs no third vector.
+//!
+//! A device that loses its RAM in deep sleep keeps such an update in flash: [`Session::hold`],
+//! [`Session::resume`] and [`Session::release`]. With the feature `sleep` it declines rounds for
+//! which it is not awake long enough: `Session::set_awake`.
 
 use crate::{
     identity::Identity,
@@ -42,6 +46,7 @@ mod exchange;
 #[cfg(feature = "reports")]
 mod experiment;
 mod greeter;
+mod held;
 mod last_round;
 mod line;
 #[cfg(feature = "masks")]
@@ -66,6 +71,8 @@ mod trainable;
 mod training;
 #[cfg(not(feature = "masks"))]
 mod unmasked;
+#[cfg(feature = "sleep")]
+mod wake;
 
 pub use conversation::REPETITIONS;
 pub use device::SessionError;
@@ -76,6 +83,7 @@ pub use experiment::Experiment;
 pub use greeter::Greeter;
 #[cfg(feature = "x25519")]
 pub use greeter::X25519;
+pub use held::held_bytes;
 pub use last_round::{LastRound, Outcome};
 pub use memory::Memory;
 pub use phase::Phase;
@@ -83,6 +91,8 @@ pub use policy::{GRID_LOSS, Policy, SETTING_LIMITS, STEPS_PER_EPOCH};
 #[cfg(feature = "questions")]
 pub use questions::QuestionPolicy;
 pub use trainable::{FixedPoint, Parts, Trainable, Unlabelled};
+#[cfg(feature = "sleep")]
+pub use wake::Wake;
 
 use conversation::{Answer, Conversation};
 use device::Device;
@@ -185,6 +195,8 @@ where
             round: None,
             repetitions: 0,
             window: 1,
+            #[cfg(feature = "sleep")]
+            wake: None,
             refusals: Refusals::new(),
             model_round: 0,
             has_model: false,
@@ -321,6 +333,18 @@ where
     #[cfg(feature = "questions")]
     pub const fn set_questions(&mut self, policy: QuestionPolicy) {
         self.conversation.device.questions = policy;
+    }
+
+    /// How long the device stays awake from now on. Until the next call it declines invitations to
+    /// rounds that take longer, before the ledger records them: call it before
+    /// [`Self::receive`], with the time that is left. Unless this is called, no round takes too
+    /// long.
+    ///
+    /// An update that waits is sent whatever time is left. In a build with the feature `sleep` it
+    /// is given up only for a round that the device takes part in.
+    #[cfg(feature = "sleep")]
+    pub const fn set_awake(&mut self, wake: Wake) {
+        self.conversation.wake = Some(wake);
     }
 
     /// Takes bytes from the line, up to the end of a frame; returns how many it took.

@@ -26,10 +26,12 @@ pub enum StateKind {
     /// The shared model as it came down, of a shape with this
     /// [checksum](crate::wire::message::ModelShape::checksum): for predictions after a restart.
     Shared(u32),
+    /// An update that waits to be sent, of an invitation with this checksum.
+    Held(u32),
 }
 
 impl StateKind {
-    /// The number in flash, and the checksum of a shape or 0.
+    /// The number in flash, and the checksum of a shape or an invitation, or 0.
     const fn code(self) -> (u8, u32) {
         match self {
             Self::Model => (1, 0),
@@ -37,6 +39,7 @@ impl StateKind {
             Self::Rest => (3, 0),
             Self::Tuned => (4, 0),
             Self::Shared(shape) => (5, shape),
+            Self::Held(invitation) => (6, invitation),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "reports")]
 use super::experiment::Experiment;
+#[cfg(feature = "sleep")]
+use super::wake::{Wake, Work};
 use super::{
     device::Device,
     greeter::Greeter,
@@ -44,6 +46,9 @@ pub(super) struct Conversation<'a, M: Trainable, F, R, K, V> {
     pub(super) repetitions: u8,
     /// Chunks that are asked for, or sent, before an answer.
     pub(super) window: u8,
+    /// How long the device stays awake, if it sleeps.
+    #[cfg(feature = "sleep")]
+    pub(super) wake: Option<Wake>,
     pub(super) refusals: Refusals,
     /// The round whose model is there, if it is there whole.
     pub(super) model_round: u32,
@@ -331,6 +336,17 @@ where
                     Answer::Go
                 });
             }
+            // An update that waits for the next wake is not given up for a round that the device
+            // declines.
+            #[cfg(feature = "sleep")]
+            Some(round)
+                if self.phase == Phase::Idle
+                    && round.is_covered()
+                    && round.number != number
+                    && let Err(reason) = self.accepts(number, invitation, has_unknown) =>
+            {
+                return Ok(self.declines(number, reason));
+            }
             // A new round gives up one that is not finished: whatever was recorded stays.
             _ => self.leave_round(),
         }
@@ -360,9 +376,50 @@ where
             let chunk = self.device.model.parameter_count() / MODEL_CHUNK;
             round.chunk = u16::try_from(chunk).unwrap_or(u16::MAX);
         }
+        #[cfg(feature = "sleep")]
+        if let Some(round) = &self.round
+            && !self.is_awake_for(&round.invitation, round.chunk)
+        {
+            self.round = None;
+            return self.declines(number, Decline::AWAKE);
+        }
         self.phase = Phase::Receiving;
         self.repetitions = 0;
         Answer::Go
+    }
+
+    /// Whether the device takes part in a round, and is awake for as long as that takes.
+    #[cfg(feature = "sleep")]
+    #[inline(never)]
+    fn accepts(
+        &self,
+        number: u32,
+        invitation: &Invitation,
+        has_unknown: bool,
+    ) -> Result<(), Decline> {
+        if has_unknown {
+            return Err(Decline::Personal);
+        }
+        self.device.accept(number, invitation)?;
+        match self.is_awake_for(invitation, 0) {
+            true => Ok(()),
+            false => Err(Decline::AWAKE),
+        }
+    }
+
+    /// Whether the device is awake for as long as a round takes, of whose model it has so many
+    /// chunks.
+    #[cfg(feature = "sleep")]
+    fn is_awake_for(&self, invitation: &Invitation, chunks: u16) -> bool {
+        let (device, window) = (&self.device, self.window);
+        let all = model_chunks(device.model.received_count(invitation));
+        let work = Work {
+            invitation,
+            chunks: all.saturating_sub(chunks.into()),
+            samples: device.memory.work.order.len(),
+            window,
+        };
+        self.wake.is_none_or(|wake| wake.suffices(&work))
     }
 
     /// The update that is there goes out from its beginning.

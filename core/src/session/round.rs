@@ -14,11 +14,15 @@ use crate::{
 };
 
 mod covering;
+mod held;
 mod own_noise;
 mod sent_bit;
 pub(super) mod stage;
 mod training;
 
+#[cfg(feature = "sleep")]
+pub(super) use covering::ENTRIES_OF_A_SAMPLE;
+pub(super) use held::{DETAILS, held_values};
 pub(super) use stage::Stage;
 pub(super) use training::Asked;
 

@@ -46,6 +46,7 @@ mod drive;
 mod element;
 #[cfg(feature = "x25519")]
 mod handshake;
+mod held;
 mod integers;
 mod last_round;
 mod line;
@@ -63,6 +64,8 @@ mod samples;
 mod saved_model;
 mod stream;
 mod unlabelled;
+#[cfg(feature = "sleep")]
+mod wake;
 
 use coordinator::Coordinator;
 

@@ -13,6 +13,7 @@ mod reasons;
 mod shape;
 
 pub use chunks::{MODEL_CHUNK, UPDATE_CHUNK_BYTES, UpdatePart, model_chunks, update_chunks};
+pub(crate) use invitation::MAX_BYTES as MAX_INVITATION_BYTES;
 pub use invitation::{Invitation, InvitationBytes, PackedInvitation, Request};
 pub use reasons::{Abort, Decline, WhyRefused};
 pub use shape::{MAX_SHAPE_BYTES, ModelShape, NetworkId};

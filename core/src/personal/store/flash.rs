@@ -1,4 +1,5 @@
-//! A personal model, or the shared one, in two slots of NOR flash, each in separate erase blocks.
+//! A personal model, the shared one, or an update that waits to be sent, in two slots of NOR flash,
+//! each in separate erase blocks.
 //!
 //! A state is written to the slot that does not have the state before, its header last: a cut of
 //! the power at any byte leaves the state before as it is, and the new one is there or not. A slot,
@@ -7,14 +8,16 @@
 //! | offset | bytes | content |
 //! | --- | --- | --- |
 //! | 0 | 3 | `sfM` |
-//! | 3 | 1 | kind, 1 to 5 |
+//! | 3 | 1 | kind, 1 to 6 |
 //! | 4 | 4 | round |
 //! | 8 | 8 | nonce of the device's ledger |
 //! | 16 | 4 | n |
 //! | 20 | 4 | CRC-32 of the values |
-//! | 24 | 4 | CRC-32 of the shape of a shared model, 0 of a personal one |
+//! | 24 | 4 | CRC-32 of the shape of a shared model or of a held update's invitation, or 0 |
 //! | 28 | 4 | CRC-32 of everything before it |
-//! | 32 | 4n | values, f32 |
+//! | 32 | 4n | values, f32; of an update its parts |
+
+pub(crate) mod held;
 
 use super::{BlockingStore, PersonalStore, StateId, StateKind, StoreError};
 use crate::bytes::Writer;
@@ -30,7 +33,7 @@ const MAGIC: [u8; 3] = *b"sfM";
 /// Bytes of the header before its checksum.
 const COVERED: usize = 28;
 
-/// A personal model, or the shared one, on a piece of flash that it owns.
+/// A personal model, the shared one, or a held update, on a piece of flash that it owns.
 pub struct FlashStore<F> {
     flash: F,
     /// Bytes of a slot: whole erase blocks.
@@ -263,7 +266,7 @@ macro_rules! on_flash {
             Ok(None)
         }
 
-        $($async)? fn read<F: NorFlash>(
+        pub(super) $($async)? fn read<F: NorFlash>(
             store: &mut FlashStore<F>,
             slot: u32,
             offset: usize,
@@ -273,7 +276,7 @@ macro_rules! on_flash {
             store.flash.read(at, to)$(.$await)?.map_err(|_| StoreError)
         }
 
-        $($async)? fn write<F: NorFlash>(
+        pub(super) $($async)? fn write<F: NorFlash>(
             store: &mut FlashStore<F>,
             slot: u32,
             offset: usize,

@@ -22,7 +22,7 @@ use crate::{
 /// Entries that are covered while as many samples as one are trained on. Quantising an entry and
 /// drawing its noise takes about as many instructions as a sample takes for twelve weights
 /// (`docs/targets.md`).
-const ENTRIES_OF_A_SAMPLE: usize = 16;
+pub(in super::super) const ENTRIES_OF_A_SAMPLE: usize = 16;
 
 impl<D: Copy> Round<D> {
     /// Quantises the next entries of the update, or zeros without one, and adds the device's noise

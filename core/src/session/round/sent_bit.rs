@@ -34,6 +34,11 @@ mod built {
             Self { low, high }
         }
 
+        /// The bit of a held update.
+        pub(in super::super) const fn of_halves(low: u32, high: u32) -> Self {
+            Self { low, high }
+        }
+
         /// Adds noise of the device's own.
         #[inline(always)]
         pub(in super::super) fn cover(&mut self, noise: &OwnNoise, streams: &Streams<'_>) {
@@ -62,6 +67,10 @@ mod left_out {
         pub(in super::super) const ZERO: Self = Self;
 
         pub(in super::super) const fn of(_: &Grid, _: f32) -> Self {
+            Self
+        }
+
+        pub(in super::super) const fn of_halves(_: u32, _: u32) -> Self {
             Self
         }
 

@@ -84,6 +84,8 @@ fn a_model_of_another_shape_or_of_an_older_round_never_comes() {
     let mut board = board(policy(), ledger(), 0);
     let mut other = coordinator_of(3);
     run(&mut board, &mut other, |bytes| bytes);
+    // The device hears that its update has arrived.
+    turn(&mut board, &mut other, &mut |bytes| bytes);
     let before = lent(&board).unwrap();
     let mut shape = coordinator_of(4);
     shape.invitation.shape.kind = ModelKind::Logistic;

@@ -4,7 +4,7 @@
 use super::*;
 
 /// A board in the middle of its update, of which the coordinator has so many chunks.
-fn interrupted(asked: Invitation, chunks: u16) -> (Board, Coordinator) {
+pub(super) fn interrupted(asked: Invitation, chunks: u16) -> (Board, Coordinator) {
     let mut board = board(policy(), ledger(), 0);
     let mut other = Coordinator::new(chain(), 3, asked, model());
     while board.phase() != Phase::Sending {

@@ -524,3 +524,45 @@ proptest! {
         prop_assert_eq!(unpacked.is_some(), is_valid);
     }
 }
+
+/// Both parts of a round have its number: the second one takes the place of the first.
+#[test]
+fn each_part_of_a_round_is_held_and_goes_out_after_a_restart() {
+    use crate::personal::store::flash::FlashStore;
+
+    let features = features();
+    let samples = SampleSlice::new(&features, &[(); SAMPLES], FEATURES).unwrap();
+    let bytes = held_bytes(COUNT, 64) as usize;
+    let mut store = FlashStore::new(Ram::<4, 64>::new(vec![0xff; bytes])).unwrap();
+    let mut board = learner(policy(), ledger());
+    for part in [Part::Matrix, TRAINING] {
+        let asked = asked(part, noise());
+        board.send(Answer::Hello);
+        let mut other = Coordinator::new(chain(), 3, asked, comes_down(part));
+        while board.phase() != Phase::Sending {
+            harness::transmit(&mut board, |said| other.receive(said));
+            if board.phase() == Phase::Idle {
+                other.invite();
+            }
+            for said in core::mem::take(&mut other.outgoing) {
+                board.receive(&said);
+            }
+            board.train(&samples);
+        }
+        assert_eq!(board.hold(&mut store), Ok(true), "{part:?}");
+        assert_eq!(board.ledger().past().participations, 1);
+        // Another device after a restart, while this one goes on.
+        let mut twin = learner(policy(), self::ledger());
+        takes_part(&mut twin, 3, self::asked(Part::Matrix, noise()));
+        let mut restarted = learner(policy(), twin.into_ledger());
+        assert_eq!(restarted.resume(&mut store), Ok(Some(3)));
+        let sent = takes_part(&mut restarted, 3, asked).integers;
+        let expected = match part {
+            Part::Matrix => matrix(3, &asked),
+            Part::Training { .. } => update(3, &asked),
+        };
+        assert_eq!(sent, expected, "{part:?}");
+        let sent = takes_part(&mut board, 3, asked).integers;
+        assert_eq!(sent, expected, "{part:?}");
+    }
+}

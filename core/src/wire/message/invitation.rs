@@ -543,9 +543,9 @@ const WITH_NETWORK: usize = BYTES + NetworkId::BYTES + REQUEST_BYTES;
 
 /// Bytes of an invitation, at most.
 #[cfg(not(feature = "questions"))]
-const MAX_BYTES: usize = WITH_NETWORK;
+pub(crate) const MAX_BYTES: usize = WITH_NETWORK;
 #[cfg(feature = "questions")]
-const MAX_BYTES: usize = QUESTION_WITH_NETWORK;
+pub(crate) const MAX_BYTES: usize = QUESTION_WITH_NETWORK;
 
 /// Bytes of an invitation with a question and without a network.
 #[cfg(feature = "questions")]
@@ -605,6 +605,11 @@ impl<'a> InvitationBytes<'a> {
         }
         invitation.request = Some(request);
         Some(invitation)
+    }
+
+    /// Bytes from flash, which may be damaged.
+    pub(crate) const fn held(bytes: &'a [u8]) -> Self {
+        Self(bytes)
     }
 
     /// A checksum, which tells invitations of an honest coordinator from each other.

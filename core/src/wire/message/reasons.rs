@@ -97,6 +97,8 @@ reasons! {
     ANSWERS = 20, "the device has answered as many questions as it will";
     /// The answer has more numbers than the device has memory for: those of an update.
     LONG_ANSWER = 21, "the answer is longer than an update of the device";
+    /// The round may take longer than the device stays awake.
+    AWAKE = 22, "the device is not awake long enough for the round";
 }
 
 reasons! {
