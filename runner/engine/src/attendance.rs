@@ -14,6 +14,7 @@
 //!   hours later; a round takes an hour, and the devices' time zones are spread unevenly.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use smolfed_accounting::Sampling;
 use smolfed_accounting::correlated::Participation;
@@ -22,6 +23,10 @@ use smolfed_core::stream::{Purpose, Root, Stream, StreamId, below};
 use smolfed_release::Fault;
 use smolfed_release::admission::Admissions;
 use smolfed_release::sampling::{draw_cohort, draw_of_part};
+
+pub mod buffered;
+
+use buffered::{Arrivals, Buffered, Windows};
 
 /// Rounds of a day.
 const HOURS: u32 = 24;
@@ -42,6 +47,8 @@ pub enum Attendance {
         /// A cohort for each part.
         parts: Timetable,
     },
+    /// Those whose updates arrive in a window of time.
+    Buffered(Arc<Buffered>),
     /// Others with a fault in their draw: only audits have one.
     Faulty {
         /// What is wrong with the draw.
@@ -70,6 +77,7 @@ impl Attendance {
             Self::InTurn { sampling, parts } => {
                 draw_of_part(sampling, parts.cohort(round), root, number)
             }
+            Self::Buffered(buffered) => buffered.window(round).devices.clone(),
             Self::Faulty { fault, drawn } => {
                 let number = fault.draw_number(number, drawn.turns());
                 fault.drawn(drawn.cohort(root, round, number))
@@ -77,10 +85,33 @@ impl Attendance {
         }
     }
 
+    /// The cohort of `round` with the version that each device has trained from, where they may
+    /// be several.
+    #[must_use]
+    pub fn arrivals(&self, root: &Root, round: u32, number: u32) -> Arrivals {
+        match self {
+            Self::Buffered(buffered) => buffered.window(round).clone(),
+            _ => Arrivals {
+                devices: self.cohort(root, round, number),
+                ..Arrivals::default()
+            },
+        }
+    }
+
+    /// The rule of windows, if rounds are windows of time.
+    #[must_use]
+    pub fn windows(&self) -> Option<&Windows> {
+        match self {
+            Self::Buffered(buffered) => Some(buffered.rule()),
+            Self::Faulty { drawn, .. } => drawn.windows(),
+            _ => None,
+        }
+    }
+
     /// The rounds after which the same devices have their turn again.
     fn turns(&self) -> u32 {
         match self {
-            Self::Drawn(_) => 1,
+            Self::Drawn(_) | Self::Buffered(_) => 1,
             Self::Scheduled(timetable)
             | Self::InTurn {
                 parts: timetable, ..
@@ -102,6 +133,7 @@ impl Attendance {
         match self {
             Self::Drawn(sampling) | Self::InTurn { sampling, .. } => sampling.expected_cohort(),
             Self::Scheduled(timetable) => timetable.expected,
+            Self::Buffered(buffered) => buffered.rule().cohort_size.into(),
             Self::Faulty { drawn, .. } => drawn.expected_size(),
         }
     }
@@ -118,6 +150,7 @@ impl Attendance {
                 let sizes = timetable.cohorts.iter().map(Vec::len);
                 sizes.max().unwrap_or(0)
             }
+            Self::Buffered(buffered) => buffered.largest(),
             Self::Faulty { drawn, .. } => drawn.largest(),
         }
     }
@@ -132,7 +165,7 @@ impl Attendance {
                 let rate = sampling.sampling_rate().unwrap_or(1.0);
                 most_of_binomial(self.largest(), rate)
             }
-            Self::Scheduled(_) => self.largest(),
+            Self::Scheduled(_) | Self::Buffered(_) => self.largest(),
             Self::Faulty { drawn, .. } => drawn.largest_drawn(),
         }
     }
@@ -156,6 +189,8 @@ impl Attendance {
                 let cohorts = rounds.map(|round| timetable.cohort(round));
                 Admissions::first_breach(allowed, cohorts)
             }
+            // The simulation keeps to it, and the release path looks at who comes.
+            Self::Buffered(_) => None,
             Self::Faulty { drawn, .. } => drawn.first_breach(allowed),
         }
     }

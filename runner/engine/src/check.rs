@@ -116,6 +116,18 @@ pub(crate) fn in_range(
     Ok(value)
 }
 
+/// What is wrong with the bound on participations, by the key that it is about.
+pub(crate) fn of_participation(rounds: u32) -> impl FnOnce(CorrelatedError) -> ExperimentError {
+    move |reason| {
+        let (key, value) = match reason {
+            CorrelatedError::Separation { separation, .. } => ("privacy.separation", separation),
+            CorrelatedError::NoParticipations => ("privacy.participations", 0),
+            _ => ("rounds", rounds),
+        };
+        ExperimentError::Correlated { key, value, reason }
+    }
+}
+
 /// A number out of a range that is special to the key.
 pub(crate) fn out_of_range(key: &'static str, value: f64, expected: &str) -> ExperimentError {
     ExperimentError::Range {

@@ -3,6 +3,7 @@
 //! One table has the keys that exclude each other ([`crate::combinations`]). Keys are checked
 //! against the data where they are used, and against the limits of devices in the terms of a fleet.
 
+mod buffered;
 pub mod cohort;
 mod conditions;
 mod correlated;
@@ -15,6 +16,7 @@ pub mod step;
 pub mod trial;
 mod weighting;
 
+use smolfed_accounting::correlated::Participation;
 use smolfed_accounting::{AccountingError, PrivacyEvent, Sampling};
 use smolfed_core::params::{self, LearningRate};
 use smolfed_core::stream::Root;
@@ -45,7 +47,7 @@ use smolfed_data::federation::Federation;
 use smolfed_release::masked::{HelperPolicy, Helpers, LocalHelpers};
 use smolfed_release::masking::Masking;
 use smolfed_release::origin::Origin;
-use smolfed_release::plan::{PrivacyPlan, Updates};
+use smolfed_release::plan::{PrivacyPlan, SideReleases, Updates};
 use smolfed_release::statement::PrivacyStatement;
 use smolfed_release::{Channel, Fault, History, ReleaseSettings, weight};
 use trial::Trial;
@@ -64,6 +66,8 @@ pub struct Experiment {
     pub(crate) sampling: Sampling,
     /// Who takes part in a round: as is accounted.
     pub(crate) attendance: Attendance,
+    /// The bound on the rounds of a device with independent noise, if there is one.
+    pub(crate) allowed: Option<Participation>,
     /// Local training in the first round.
     pub(crate) training: LocalTraining,
     /// Factor on the learning rate from one round to the next.
@@ -86,6 +90,19 @@ pub struct Experiment {
     pub(crate) origin: Origin,
     /// The root of a trial that no seed determines. It has no text form.
     pub(crate) secret: Option<Root>,
+}
+
+/// What devices release in addition to updates and answers.
+fn side_releases(
+    scale: Option<&ScaleRelease>,
+    trial: Option<&Trial>,
+    method: &dyn Method,
+) -> Vec<SideReleases> {
+    let of_scale = scale.map(|release| &release.side);
+    let of_trial = trial.map(|trial| &trial.side);
+    let of_message = method.second_message().map(|message| &message.of_device);
+    let all = [of_scale, of_trial, of_message].into_iter().flatten();
+    all.cloned().collect()
 }
 
 impl Experiment {
@@ -156,10 +173,7 @@ impl Experiment {
         notes.extend(scale_release.as_ref().map(ScaleRelease::note));
         notes.extend(trial.iter().flat_map(|trial| trial.notes(config.seed)));
         notes.extend(correlated.and_then(Correlated::note));
-        let of_scale = scale_release.iter().map(|release| &release.side);
-        let of_trial = trial.iter().map(|trial| &trial.side);
-        let of_message = method.second_message().map(|message| &message.of_device);
-        let side = of_scale.chain(of_trial).chain(of_message).cloned();
+        let side = side_releases(scale_release.as_ref(), trial.as_ref(), &*method);
         let [of_questions, with_noise_of_rounds] = drafts.sides();
         let weight_cap = weights.cap(federation)?;
         let mut privacy = PrivacyPlan::of_updates(Updates {
@@ -170,12 +184,13 @@ impl Experiment {
             encoding: keys.encoding,
             timing: properties.timing,
             noise_scale: properties.noise_scale,
-            side: side.chain(of_questions).collect(),
+            side: [side, of_questions].concat(),
             with_noise_of_rounds,
             trials: trial.as_ref().map(|trial| trial.trials),
             spent,
             is_ledger_shared: config.privacy.ledger.is_some(),
             conditions: conditions(&config, federation, &origin),
+            staleness: keys.attendance.windows().map(|windows| windows.staleness),
             notes,
         })?;
         let masking = distributed::masking(&keys, &privacy, properties.timing)?;
@@ -193,6 +208,7 @@ impl Experiment {
             learning_rate_decay: keys.learning_rate_decay,
             release: release(&keys, &privacy, properties, weight_cap, masking, &origin),
             attendance: keys.attendance,
+            allowed: keys.allowed,
             privacy,
             scale_release,
             trial,
@@ -239,6 +255,34 @@ impl Experiment {
     #[must_use]
     pub const fn sampling(&self) -> Sampling {
         self.sampling
+    }
+
+    /// The bound on the rounds of a device that ε relies on, with correlated noise or with windows
+    /// of time.
+    #[must_use]
+    pub fn allowed(&self) -> Option<Participation> {
+        let strategy = self.release.mechanism.strategy.as_ref();
+        let correlated = strategy.map(|strategy| strategy.participation());
+        correlated.or(self.allowed)
+    }
+
+    /// Whether the sizes of cohorts must stay secret: where ε rests on the secrecy of the draw
+    /// ([`Config::has_secret_cohorts`]), and in windows of real devices that send their updates in
+    /// clear. Such a device says at once that it cannot train, so that its data may decide in which
+    /// window it counts.
+    #[must_use]
+    pub fn has_secret_sizes(&self) -> bool {
+        let is_window = self.attendance.windows().is_some();
+        let is_in_clear = !self.release.is_simulation && !self.release.mechanism.is_local();
+        self.config.has_secret_cohorts() || (is_window && is_in_clear)
+    }
+
+    /// s: the number of windows after that of its model in which an update still counts. It is 0
+    /// without windows.
+    #[must_use]
+    pub fn staleness(&self) -> u32 {
+        let windows = self.attendance.windows();
+        windows.map_or(0, |windows| windows.staleness)
     }
 
     /// Local training in the first round.
@@ -410,7 +454,8 @@ impl Experiment {
         let strategy = self.release.mechanism.strategy.as_ref();
         let bits = self.release.encoding.grid().map_or(0, |grid| grid.bits());
         let ring = self.release.masking.map(|masking| masking.ring);
-        History::new(strategy, bits, self.method.properties().shared_count).of_masked(ring)
+        let history = History::new(strategy, bits, self.method.properties().shared_count);
+        history.of_masked(ring).admitting(self.allowed)
     }
 
     /// What each helper insists on, for cohorts of `min_cohort` devices or more; `None` without

@@ -7,14 +7,19 @@
 pub mod record;
 pub mod spectrum;
 pub mod state;
+pub mod tally;
+mod versions;
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use smolfed_accounting::correlated::CorrelatedError;
 use smolfed_core::model::ModelError;
 use smolfed_core::params::ClipNorm;
 use smolfed_core::stream::Root;
+use smolfed_core::train::LocalTraining;
 
+use crate::attendance::buffered::Arrivals;
 use crate::denoise::Auto;
 use crate::evaluation::assessment::{FinalAssessment, HeldOutPart, assess};
 use crate::evaluation::devices::DeviceReport;
@@ -25,18 +30,21 @@ use crate::method::contract::{Assignment, EvaluationError, Figures, Learner, Sto
 use crate::method::state::StateError;
 use crate::question::{Answer, Inquiry};
 use crate::representation::Picture;
-use crate::source::{Draw, Source, SourceError, Step};
+use crate::source::{CohortSum, Draw, Source, SourceError, Step};
 use smolfed_data::federation::Federation;
 use smolfed_release::masked::{Asked, HelperError, Helpers};
 use smolfed_release::saved::Saved;
 use smolfed_release::sum::ReleaseAt;
 use smolfed_release::{
-    History, Outcome, PrivateSum, ReleaseDigest, ReleaseSettings, Released, publish,
+    Admitted, History, Outcome, PrivateSum, ReleaseDigest, ReleaseSettings, Released, publish,
 };
+
+use versions::{Version, Versions};
 
 pub use record::{RoundRecord, SimulationOnly, origin_of};
 pub use spectrum::Spectrum;
 pub use state::TrainingState;
+pub use tally::WindowTally;
 
 /// Why a round could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +91,8 @@ pub struct TrainingLoop<'a> {
     answers: Vec<(u8, Released)>,
     /// What the mechanism keeps of earlier rounds.
     history: History,
+    /// The models of earlier rounds, where rounds are windows of time.
+    versions: Versions,
     /// Who takes the masks off (distributed trust).
     helpers: Option<Box<dyn Helpers + 'a>>,
     /// What `denoiser = "auto"` keeps of earlier rounds.
@@ -120,11 +130,13 @@ impl<'a> TrainingLoop<'a> {
         helpers: Option<Box<dyn Helpers + 'a>>,
     ) -> Result<Self, StateError> {
         let mut history = experiment.history();
+        let mut versions = Versions::new(experiment.staleness());
         let mut helpers = helpers.or_else(|| experiment.local_helpers(&root));
         let mut auto = experiment.auto(&state.global);
         let mut restore = || {
             if state.round > 0 {
                 history.restore(&state.server, state.round)?;
+                versions.restore(&state.server, state.round, state.global.len())?;
                 let helpers = helpers.as_mut();
                 helpers.map_or(Ok(()), |helpers| helpers.restore(&state.server))?;
                 let auto = auto.as_mut();
@@ -150,6 +162,7 @@ impl<'a> TrainingLoop<'a> {
             score: None,
             answers: Vec::new(),
             history,
+            versions,
             helpers,
             auto,
             spectrum: None,
@@ -181,6 +194,7 @@ impl<'a> TrainingLoop<'a> {
         let mut server = Saved::default();
         self.history
             .save(&mut server, self.experiment.release.is_simulation);
+        self.versions.save(&mut server);
         if let Some(helpers) = &self.helpers {
             helpers.save(&mut server);
         }
@@ -225,30 +239,23 @@ impl<'a> TrainingLoop<'a> {
 
         // Draw.
         let number = experiment.number_of(round);
+        let (training, release) = experiment.terms_in(round, self.clip_norm);
+        self.offer(source, Step { round, number }, training, &release)?;
         let Some(draw) = self.draw(source, Step { round, number })? else {
             return Ok(self.burned(record));
         };
-        let Draw { number, cohort, .. } = draw;
+        let (number, cohort) = (draw.number, &draw.cohort);
         record.cohort = cohort.len();
+        record.clip_norm = self.clip_norm.map(ClipNorm::get);
         if draw.history_lost {
             self.history.restart();
         }
 
         // Train. What devices send is private, and goes into an exact sum.
-        let (training, release) = experiment.terms_in(round, self.clip_norm);
-        let admitted = release.fault.admits(self.history.admit(round, &cohort));
-        record.clip_norm = self.clip_norm.map(ClipNorm::get);
-        let assignment = Assignment {
-            training,
-            release: &release,
-            admitted: &admitted,
-            root: &self.root,
-            global: &self.global,
-            round,
-            number,
-        };
-        let trained = source.sum(&assignment, &mut *self.learner, &cohort)?;
-        if !experiment.privacy.has_noise() {
+        let trained = self.train(source, &draw, training, &release)?;
+        if experiment.attendance.windows().is_some() {
+            record.of_window(&draw, experiment.staleness());
+        } else if !experiment.privacy.has_noise() {
             somebody_trained(round, &trained.outcomes)?;
         }
         record.simulation_only = SimulationOnly::new(&trained.outcomes, &trained.left_out_messages);
@@ -270,6 +277,11 @@ impl<'a> TrainingLoop<'a> {
         };
 
         // Apply: from here on everything is post-processing.
+        self.versions.keep(Version {
+            round,
+            number,
+            model: self.global.clone(),
+        });
         let clean =
             without_noise.map(|sum| experiment.server.simulated_average(&sum, cohort.len()));
         self.apply(&released, clean.as_deref(), is_last);
@@ -292,9 +304,63 @@ impl<'a> TrainingLoop<'a> {
         }
         record.seconds = started.elapsed().as_secs_f64();
         Ok(RoundResult {
-            record: record.with_origins(experiment.config.has_secret_cohorts()),
+            record: record.with_origins(experiment.has_secret_sizes()),
             released: Some(released),
         })
+    }
+
+    /// Begins a window of time: the model as it is now is what devices get that ask in it.
+    fn offer(
+        &self,
+        source: &mut dyn Source,
+        step: Step,
+        training: LocalTraining,
+        release: &ReleaseSettings,
+    ) -> Result<(), SourceError> {
+        if self.experiment.attendance.windows().is_none() {
+            return Ok(());
+        }
+        let assignment = Assignment {
+            training,
+            release,
+            // Who may count is decided where an update arrives.
+            admitted: &Admitted::All,
+            root: &self.root,
+            global: &self.global,
+            round: step.round,
+            number: step.number,
+        };
+        source.offer(&assignment, &*self.learner)
+    }
+
+    /// Has the devices of a round train, and sums up what they send.
+    fn train(
+        &mut self,
+        source: &mut dyn Source,
+        draw: &Draw,
+        training: LocalTraining,
+        release: &ReleaseSettings,
+    ) -> Result<CohortSum, SourceError> {
+        let (experiment, round) = (self.experiment, self.round);
+        let admitted = self.history.admit(round, &draw.cohort);
+        let admitted = release.fault.admits(admitted);
+        let assignment = Assignment {
+            training,
+            release,
+            admitted: &admitted,
+            root: &self.root,
+            global: &self.global,
+            round,
+            number: draw.number,
+        };
+        let learner = &mut *self.learner;
+        match experiment.attendance.windows() {
+            None => source.sum(&assignment, learner, &draw.cohort),
+            Some(_) => {
+                let (versions, rates) = (&self.versions, |v| experiment.training_in(v));
+                sum_of_window(source, &assignment, learner, versions, draw, rates)
+            }
+        }
     }
 
     /// Makes the sum of a round public; with masks, by asking the helpers.
@@ -420,7 +486,11 @@ impl<'a> TrainingLoop<'a> {
         if self.history.is_kept() {
             let attendance = &self.experiment.attendance;
             let number = self.experiment.number_of(self.round);
-            let cohort = attendance.cohort(&self.root, self.round, number);
+            let cohort = match attendance.windows() {
+                None => attendance.cohort(&self.root, self.round, number),
+                // Whose updates had arrived is lost with the process that knew it.
+                Some(_) => (0..self.experiment.sampling.device_count()).collect(),
+            };
             self.history.admit(self.round, &cohort);
             self.history.restart();
         }
@@ -428,7 +498,7 @@ impl<'a> TrainingLoop<'a> {
         self.round += 1;
         record.burned = true;
         RoundResult {
-            record: record.with_origins(self.experiment.config.has_secret_cohorts()),
+            record: record.with_origins(self.experiment.has_secret_sizes()),
             released: None,
         }
     }
@@ -444,11 +514,13 @@ impl<'a> TrainingLoop<'a> {
 
     fn draw(&self, source: &mut dyn Source, step: Step) -> Result<Option<Draw>, SourceError> {
         match self.experiment.method.properties().has_one_participant {
-            true => Ok(Some(Draw {
-                number: step.number,
-                cohort: vec![0],
-                history_lost: false,
-            })),
+            true => {
+                let alone = Arrivals {
+                    devices: vec![0],
+                    ..Arrivals::default()
+                };
+                Ok(Some(Draw::of(step.number, alone)))
+            }
             false => source.draw(&self.experiment.attendance, &self.root, step),
         }
     }
@@ -602,6 +674,50 @@ impl<'a> TrainingLoop<'a> {
 fn helpers_of<'h>(helpers: &'h mut Option<Box<dyn Helpers + '_>>) -> Option<&'h mut dyn Helpers> {
     let helpers = helpers.as_deref_mut();
     helpers.map(|helpers| helpers as &mut dyn Helpers)
+}
+
+/// Has the devices train whose updates arrive in a window of time, each from the version that it
+/// has, and sums up what they send. An update of a version that the window does not take is left
+/// out, whatever the source says.
+fn sum_of_window(
+    source: &mut dyn Source,
+    window: &Assignment<'_>,
+    learner: &mut dyn Learner,
+    versions: &Versions,
+    draw: &Draw,
+    training_of: impl Fn(u32) -> LocalTraining,
+) -> Result<CohortSum, SourceError> {
+    let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (device, version) in draw.cohort.iter().zip(&draw.versions) {
+        groups.entry(*version).or_default().push(*device);
+    }
+    let mut sum = PrivateSum::zero(window.global.len());
+    let (mut outcomes, mut left_out_messages) = (BTreeMap::new(), Vec::new());
+    for (version, devices) in groups {
+        let found = versions.find(version, window.round);
+        let assignment = match found {
+            _ if version == window.round => *window,
+            Some(found) => Assignment {
+                training: training_of(version),
+                global: &found.model,
+                round: found.round,
+                number: found.number,
+                ..*window
+            },
+            None => continue,
+        };
+        let trained = source.sum(&assignment, learner, &devices)?;
+        sum.absorb(&trained.sum);
+        left_out_messages.extend(trained.left_out_messages);
+        outcomes.extend(devices.into_iter().zip(trained.outcomes));
+    }
+    let outcome = |device| outcomes.remove(device).unwrap_or(Outcome::Missing);
+    Ok(CohortSum {
+        sum,
+        outcomes: draw.cohort.iter().map(outcome).collect(),
+        left_out_messages,
+        asked: None,
+    })
 }
 
 /// Refuses a round in which every device of the cohort was left out. Whether devices can train

@@ -10,6 +10,7 @@ pub mod privacy;
 pub mod question;
 pub mod server;
 pub mod simulation;
+pub mod time_span;
 pub mod train;
 
 pub use cohort::{CohortConfig, Denominator, Weighting};

@@ -30,7 +30,7 @@ use tokio::io::DuplexStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::coordinator::{Coordinator, Endpoints};
-use crate::device::client::exchange;
+use crate::device::client::{Sleep, exchange};
 use crate::device::memory::SessionMemory;
 use crate::keys::FleetKeys;
 use crate::keys::file::{KeyFile, Secret};
@@ -237,7 +237,9 @@ impl Sample {
             session.set_window(16);
             let report = &mut |_| {};
             // The pipe breaks when the coordinator has ended.
-            let _ = runtime.block_on(exchange(&mut session, &samples, &mut end, stop, report));
+            let (session, sleep) = (&mut session, &mut Sleep::default());
+            let ended = exchange(session, &samples, &mut end, sleep, stop, report);
+            let _ = runtime.block_on(ended);
         }
     }
 }

@@ -20,6 +20,7 @@ use super::registry::Registry;
 use super::service::Service;
 use super::transport::{Address, Listener, Options};
 use super::turns::Turns;
+use super::windows::{WindowResult, Windows};
 use crate::stopping::Stopping;
 use smolfed_release::entropy::{EntropyError, secret};
 
@@ -244,6 +245,50 @@ impl Coordinator {
         Ok((outcomes, result))
     }
 
+    /// A window of time in which devices get the version of `offer`, until it ends.
+    ///
+    /// # Errors
+    /// [`KeysError`] if the round number cannot be recorded as used; no device was invited then.
+    pub fn window(
+        &mut self,
+        offer: Offer,
+        windows: &mut Windows,
+    ) -> Result<WindowResult, KeysError> {
+        self.take_over();
+        self.keys.use_round(offer.number)?;
+        let offer = Arc::new(offer);
+        if let Err(error) = self.quarantine.refresh() {
+            tracing::error!(reason = "quarantine", "{error}");
+        }
+        let now = Instant::now();
+        let deadline = windows.next_end(now);
+        let registry = self.service.registry();
+        let mut result = WindowResult::default();
+        let members = self.keys.members().iter().copied();
+        let members = members.filter(|device| !self.quarantine.has(*device));
+        let devices = windows.open(registry, members, &offer, &mut result);
+        let cohort_size = windows.rule().cohort_size as usize;
+        let turns = Turns::of_window(registry, cohort_size, &devices, self.in_flight);
+        let monitor = self.service.monitor();
+        monitor.window_begins(devices.len(), deadline - now);
+        let (service, stopping) = (&*self.service, &*self.stopping);
+        let (keys, terms) = (&mut self.keys, self.terms);
+        let mut take_over = || take_over(keys, service, terms);
+        wait(service, turns, deadline, stopping, &mut take_over);
+        service.monitor().awaits_no_more();
+        windows.close(registry, &devices, offer.number, &mut result);
+        self.service.monitor().window_ends(&result);
+        for (device, absence) in &result.missing {
+            // A device that sleeps gets no strike.
+            let outcome = ExchangeOutcome::Missing(*absence);
+            if self.quarantine.note(*device, offer.number, false, &outcome) {
+                report(*device);
+            }
+        }
+        self.save_quarantine();
+        Ok(result)
+    }
+
     /// Takes over keys that were changed, if that was asked for.
     fn take_over(&mut self) {
         take_over(&mut self.keys, &self.service, self.terms);
@@ -272,6 +317,10 @@ impl Coordinator {
                 report(*device);
             }
         }
+        self.save_quarantine();
+    }
+
+    fn save_quarantine(&mut self) {
         if self.quarantine.is_unsaved()
             && let Err(error) = self.quarantine.save()
         {

@@ -9,12 +9,16 @@
 //! | [`client`] | the main loop between a connection and the session |
 //! | [`memory`] | the memory of a session, on the heap |
 //! | [`flash`] | NOR flash in a file, for the device's ledger |
-//! | [`image`] | the ledger of a new device as bytes |
+//! | [`image`] | flash as bytes in memory, and the ledger of a new device |
+//! | [`awake`] | how long it stays awake |
+//! | [`held`] | the update that waits to be sent, in a file |
 //! | [`personal`] | the personal model of a device in a file |
 
+pub mod awake;
 pub mod client;
 pub mod files;
 pub mod flash;
+pub mod held;
 pub mod image;
 pub mod line;
 pub mod memory;

@@ -112,6 +112,8 @@ pub enum Absence {
     InvalidBit,
     /// Its key was revoked, and it has no other one.
     Revoked,
+    /// The windows in which its update would have counted are over.
+    Expired,
     /// It had not completed its update, and a message under the session's key was none of the
     /// protocol, which no line does to it.
     Malformed,
@@ -135,9 +137,18 @@ impl std::fmt::Display for Absence {
                 f.write_str("the bit that says whether it was clipped is neither 2^b nor -2^b")
             }
             Self::Revoked => f.write_str("its key was revoked"),
+            Self::Expired => f.write_str("the windows in which its update would count are over"),
             Self::Malformed => f.write_str("a message of it was malformed"),
         }
     }
+}
+
+/// Whether a device declines for what its data are.
+pub(super) const fn is_of_data(reason: Decline) -> bool {
+    matches!(
+        reason,
+        Decline::NoSamples | Decline::Diverged | Decline::SAMPLES
+    )
 }
 
 /// The result of a round with one device.
@@ -247,6 +258,42 @@ impl Exchange {
 
     pub(super) fn number(&self) -> u32 {
         self.offer.number
+    }
+
+    /// Whether the outcome was taken.
+    pub(super) const fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Whether the device waits for its turn.
+    pub(super) const fn is_held(&self) -> bool {
+        self.is_held
+    }
+
+    /// Whether the device has the whole model, as far as is known, so that it may have recorded the
+    /// round, and no outcome yet.
+    pub(super) const fn has_model(&self) -> bool {
+        let is_beyond = match self.stage {
+            Stage::Invited => self.was_delivered,
+            Stage::Fetching { delivered } => delivered || self.was_delivered,
+            Stage::Sending { .. } => true,
+            Stage::Complete { .. } | Stage::Missing(_) => false,
+        };
+        is_beyond && !self.closed
+    }
+
+    /// Whether the device has begun with the round: it has asked for its model.
+    pub(super) const fn is_engaged(&self) -> bool {
+        self.has_model() || (matches!(self.stage, Stage::Fetching { .. }) && !self.closed)
+    }
+
+    /// Whether the device has declined for a reason that is public: before it had the model, and
+    /// whatever its data are.
+    pub(super) const fn has_declined(&self) -> bool {
+        match self.stage {
+            Stage::Missing(Absence::Declined(reason)) => !is_of_data(reason),
+            _ => false,
+        }
     }
 
     /// Whether the outcome is final.

@@ -29,6 +29,7 @@
 //! | [`monitor`], [`status`] | the figures of a run while it goes on; the table of devices |
 //! | [`stopping`] | the end of a run before its last round |
 //! | [`watch`] | tools of an operator: events, the live page |
+//! | [`windows`] | windows of time: who gets a model, and whose update counts |
 //!
 //! Processes around it, and the parts that several of them use:
 //!
@@ -76,6 +77,7 @@ pub mod stopping;
 pub mod transport;
 mod turns;
 pub mod watch;
+pub mod windows;
 
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@
 pub mod answers;
 pub mod drift;
 mod thin;
+pub mod windows;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -23,9 +24,11 @@ use serde::Serialize;
 
 use self::answers::{AnswerHistory, Answers, LatestAnswer};
 use self::thin::thinned;
+use self::windows::WindowFigures;
 use crate::exchange::ExchangeOutcome;
 use crate::lock::lock;
 use crate::stopping::Stopping;
+use crate::windows::WindowResult;
 use smolfed_engine::round::RoundRecord;
 use smolfed_release::SamplingScheme;
 
@@ -54,7 +57,7 @@ pub struct RunInfo {
     pub epsilon_limit: Option<f64>,
     /// δ.
     pub delta: Option<f64>,
-    /// Whether its privacy assumes that nobody knows who is drawn.
+    /// Whether nobody but the operator may know how many devices were drawn, and answered.
     pub is_cohort_secret: bool,
     /// Time for a device to complete its part in a round.
     pub timeout: Duration,
@@ -70,7 +73,8 @@ pub const fn is_secret(sampling: SamplingScheme) -> bool {
         SamplingScheme::Full
         | SamplingScheme::Unsampled
         | SamplingScheme::Rotation
-        | SamplingScheme::Arrival => false,
+        | SamplingScheme::Arrival
+        | SamplingScheme::Buffered => false,
     }
 }
 
@@ -108,6 +112,8 @@ const LOOKS_WITHIN: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug)]
 struct Current {
     since: Instant,
+    /// How long a window of time lasts; other rounds end at the time-out.
+    length: Option<Duration>,
     drawn: usize,
     awaited: usize,
     /// When it last looked at the devices; `None` once they are not waited for any more.
@@ -180,6 +186,7 @@ struct State {
     current: Option<Current>,
     last: Option<Tally>,
     total: Tally,
+    windows: Option<WindowFigures>,
     rounds_without_updates: u64,
 }
 
@@ -249,6 +256,8 @@ pub struct Attendance {
     pub total: Tally,
     /// Those of them for which real devices were drawn, and none of them answered.
     pub rounds_without_updates: u64,
+    /// Updates by age and wasted participations; `None` before the first window of time has ended.
+    pub windows: Option<WindowFigures>,
     /// Updates a second in the last round.
     pub updates_per_second: Option<f64>,
     /// Refused frames in the names of devices, by reason.
@@ -275,8 +284,10 @@ impl Monitor {
         state.info = info;
         state.points = records.iter().map(Point::from).collect();
         state.answers = AnswerHistory::default();
+        state.windows = None;
         for record in records {
             state.answers.add(record);
+            WindowFigures::add(&mut state.windows, record);
         }
         state.burned = records.iter().filter(|record| record.burned).count() as u32;
     }
@@ -286,6 +297,7 @@ impl Monitor {
         let mut state = lock(&self.state);
         state.points.push(record.into());
         state.burned += u32::from(record.burned);
+        WindowFigures::add(&mut state.windows, record);
         let drifts = state.answers.add(record);
         drop(state);
         for drift in drifts.into_iter().filter(|drift| drift.is_new) {
@@ -336,8 +348,18 @@ impl Monitor {
 
     /// Real devices are invited.
     pub fn round_begins(&self, drawn: usize) {
+        self.begins(drawn, None);
+    }
+
+    /// A window of time begins, which lasts as long as this.
+    pub fn window_begins(&self, devices: usize, length: Duration) {
+        self.begins(devices, Some(length));
+    }
+
+    fn begins(&self, drawn: usize, length: Option<Duration>) {
         lock(&self.state).current = Some(Current {
             since: Instant::now(),
+            length,
             drawn,
             awaited: drawn,
             looked: Some(Instant::now()),
@@ -380,6 +402,10 @@ impl Monitor {
                 }
             }
         }
+        self.tallied(tally);
+    }
+
+    fn tallied(&self, mut tally: Tally) {
         let mut state = lock(&self.state);
         let since = state.current.take().map(|current| current.since);
         tally.seconds = since.map_or(0.0, |since| since.elapsed().as_secs_f64());
@@ -387,6 +413,21 @@ impl Monitor {
         let is_without = tally.drawn > 0 && tally.answered == 0;
         state.rounds_without_updates += u64::from(is_without);
         state.last = Some(tally);
+    }
+
+    /// A window of time has ended with this.
+    pub fn window_ends(&self, result: &WindowResult) {
+        let mut tally = Tally {
+            answered: result.arrivals.len() as u64,
+            ..Tally::default()
+        };
+        for (device, absence) in &result.missing {
+            if !result.arrivals.contains_key(device) {
+                *tally.missing.entry(absence.to_string()).or_default() += 1;
+            }
+        }
+        tally.drawn = tally.answered + tally.missing.values().sum::<u64>();
+        self.tallied(tally);
     }
 
     /// The model after each round, thinned to as many as a screen can show.
@@ -440,7 +481,7 @@ impl Attendance {
     fn new(state: &State, refused: BTreeMap<String, u64>) -> Self {
         let current = state.current.map(|current| InProgress {
             seconds: current.since.elapsed().as_secs_f64(),
-            timeout: state.info.timeout.as_secs_f64(),
+            timeout: current.length.unwrap_or(state.info.timeout).as_secs_f64(),
             drawn: current.drawn,
             awaited: current.awaited,
         });
@@ -450,6 +491,7 @@ impl Attendance {
             last: state.last.clone(),
             total: state.total.clone(),
             rounds_without_updates: state.rounds_without_updates,
+            windows: state.windows.clone(),
             updates_per_second: timed.map(|last| last.answered as f64 / last.seconds),
             refused,
         }

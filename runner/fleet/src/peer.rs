@@ -190,6 +190,23 @@ pub struct Tally {
     pub missed: Option<Absence>,
 }
 
+/// How far a device is in a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The round's number.
+    pub number: u32,
+    /// Whether the device waits for its turn.
+    pub is_held: bool,
+    /// Whether it has asked for the model, and there is no outcome yet.
+    pub is_engaged: bool,
+    /// Whether it has the whole model, and no outcome yet.
+    pub has_model: bool,
+    /// Whether it has declined for a reason that is public.
+    pub has_declined: bool,
+    /// Whether the outcome is final.
+    pub is_settled: bool,
+}
+
 impl Peer {
     /// A device that has not been in contact yet.
     #[must_use]
@@ -245,6 +262,23 @@ impl Peer {
     /// Offers a round to which the device is invited once [`Self::release`] gives it its turn.
     pub fn hold(&mut self, offer: Arc<Offer>) {
         self.begin(offer, true);
+    }
+
+    /// The round that the device is at, if it has one whose outcome was not taken.
+    #[must_use]
+    pub fn position(&self) -> Option<Position> {
+        let exchange = self
+            .exchange
+            .as_ref()
+            .filter(|exchange| !exchange.is_closed())?;
+        Some(Position {
+            number: exchange.number(),
+            is_held: exchange.is_held(),
+            is_engaged: exchange.is_engaged(),
+            has_model: exchange.has_model(),
+            has_declined: exchange.has_declined(),
+            is_settled: exchange.is_settled(),
+        })
     }
 
     fn begin(&mut self, offer: Arc<Offer>, is_held: bool) {

@@ -233,6 +233,7 @@ const fn judge(absence: Absence) -> Verdict {
         | Absence::NoTurn
         | Absence::BeyondQuorum
         | Absence::Quarantined
+        | Absence::Expired
         | Absence::Revoked => Verdict::NothingKnown,
         Absence::Silent | Absence::Late => Verdict::Strike,
         Absence::Malformed => Verdict::Fault,

@@ -6,9 +6,11 @@
 mod answers;
 mod messages;
 mod missing;
+pub mod open;
 pub mod over_selection;
 pub mod terms;
 pub mod tuning;
+mod window;
 
 use std::collections::BTreeMap;
 
@@ -22,7 +24,9 @@ use crate::coordinator::Coordinator;
 use crate::exchange::{ExchangeOutcome, Offer};
 use crate::peer::Terms;
 use crate::quorum::{Places, Quorum};
+use crate::windows::WindowRule;
 use messages::RealMessages;
+use open::Open;
 use smolfed_data::federation::Federation;
 use smolfed_engine::arithmetic::words;
 use smolfed_engine::attendance::Attendance;
@@ -60,6 +64,8 @@ pub struct Fleet<'a> {
     answers: Option<RecordFile<AnswerRecord>>,
     /// The answers whose sum is not released yet.
     pending_answers: Option<AnswerRecord>,
+    /// The windows, where rounds are windows of time.
+    open: Option<Open>,
 }
 
 impl<'a> Fleet<'a> {
@@ -88,6 +94,16 @@ impl<'a> Fleet<'a> {
             pending: None,
             answers: None,
             pending_answers: None,
+            open: None,
+        }
+    }
+
+    /// The same where rounds are windows of time, after rounds with this record.
+    #[must_use]
+    pub fn with_windows(self, rule: Option<WindowRule>, rounds: &[Participation]) -> Self {
+        Self {
+            open: rule.map(|rule| Open::after(rule, rounds, self.first_number)),
+            ..self
         }
     }
 
@@ -173,11 +189,21 @@ impl<'a> Fleet<'a> {
 impl Source for Fleet<'_> {
     /// Waits for devices, unless the round was paid for by an earlier process: it will be burned.
     fn ready(&mut self, round: u32) -> Result<bool, SourceError> {
-        if round < self.paid {
+        // Windows follow the clock, once a first device has come.
+        let goes_on = self.open.as_ref().is_some_and(Open::have_begun);
+        if round < self.paid || goes_on {
             return Ok(false);
         }
         let waited = self.fleet.wait_for_devices();
         waited.map_err(|error| SourceError::Fleet(error.into()))
+    }
+
+    fn offer(
+        &mut self,
+        assignment: &Assignment<'_>,
+        learner: &dyn Learner,
+    ) -> Result<(), SourceError> {
+        self.offer_version(assignment, learner)
     }
 
     fn draw(
@@ -189,6 +215,9 @@ impl Source for Fleet<'_> {
         let round = step.round;
         let number = self.first_number.saturating_add(step.number);
         if round < self.paid {
+            if let Some(open) = &mut self.open {
+                open.windows.burned(number);
+            }
             self.record(&Participation {
                 round,
                 number,
@@ -197,13 +226,14 @@ impl Source for Fleet<'_> {
             })?;
             return Ok(None);
         }
-        let cohort = attendance.cohort(root, round, number);
-        Ok(Some(Draw {
+        if attendance.windows().is_some() {
+            return self.draw_window(attendance, root, step);
+        }
+        // This process has nothing to forget.
+        Ok(Some(Draw::of(
             number,
-            cohort,
-            // This process has nothing to forget.
-            history_lost: false,
-        }))
+            attendance.arrivals(root, round, number),
+        )))
     }
 
     fn sum(
@@ -213,6 +243,9 @@ impl Source for Fleet<'_> {
         cohort: &[u32],
     ) -> Result<CohortSum, SourceError> {
         let federation = self.federation;
+        if self.open.is_some() {
+            return Ok(self.sum_of_version(assignment, learner, cohort));
+        }
         let Some(invitation) = self.invitation(assignment) else {
             return Ok(train_cohort(assignment, learner, federation, cohort)?);
         };
@@ -241,7 +274,7 @@ impl Source for Fleet<'_> {
                         .saturating_sub(simulated),
                 )
             }),
-            ..self.offer(assignment, learner, invitation, &asked)
+            ..self.offer_of(assignment, learner, invitation, &asked)
         };
         let asked_for = assignment.release.masking.map(|_| {
             let model = offer.model.iter().take(invitation.shape.parameters());
@@ -307,7 +340,7 @@ impl Source for Fleet<'_> {
 
 impl Fleet<'_> {
     /// What real devices are asked for when they train, without a quorum.
-    fn offer(
+    fn offer_of(
         &self,
         assignment: &Assignment<'_>,
         learner: &dyn Learner,

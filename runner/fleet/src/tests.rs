@@ -35,6 +35,7 @@ mod questions;
 mod recipes;
 mod reconnected;
 mod scripted;
+mod windows;
 
 use harness::*;
 use scripted::*;

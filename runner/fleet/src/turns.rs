@@ -20,10 +20,22 @@ use super::registry::Registry;
 /// complete the round.
 const STALL: Duration = Duration::from_secs(2);
 
+/// When a round is over.
+#[derive(Clone, Copy)]
+enum Over<'a> {
+    /// When no device is awaited, or these places are taken.
+    Complete(Option<&'a Places>),
+    /// At the end of a window of time, in which so many devices get the newest version at most.
+    AtItsTime { cohort_size: usize },
+}
+
 /// A round in progress.
 pub(super) struct Turns<'a> {
     registry: &'a Registry,
-    offer: &'a Offer,
+    /// When the round is over.
+    over: Over<'a>,
+    /// Devices that were invited to the newest version, in a window of time.
+    invited: BTreeSet<u32>,
     /// Devices in flight at most.
     window: usize,
     drawn: BTreeSet<u32>,
@@ -46,9 +58,31 @@ impl<'a> Turns<'a> {
         drawn: &[u32],
         window: usize,
     ) -> Self {
+        for device in drawn {
+            if let Some(peer) = registry.peer(*device) {
+                lock(&peer).hold(Arc::clone(offer));
+            }
+        }
+        let over = Over::Complete(offer.places.as_ref());
+        Self::of(registry, over, drawn, window)
+    }
+
+    /// A window of time with devices that have an offer, in which `cohort_size` devices get the
+    /// newest version at most.
+    pub(super) fn of_window(
+        registry: &'a Registry,
+        cohort_size: usize,
+        devices: &[u32],
+        window: usize,
+    ) -> Self {
+        Self::of(registry, Over::AtItsTime { cohort_size }, devices, window)
+    }
+
+    fn of(registry: &'a Registry, over: Over<'a>, drawn: &[u32], window: usize) -> Self {
         let mut turns = Self {
             registry,
-            offer,
+            over,
+            invited: BTreeSet::new(),
             window: window.max(1),
             drawn: drawn.iter().copied().collect(),
             awaited: BTreeSet::new(),
@@ -57,12 +91,7 @@ impl<'a> Turns<'a> {
             queued: BTreeSet::new(),
             flight: BTreeMap::new(),
         };
-        for device in drawn {
-            if let Some(peer) = registry.peer(*device) {
-                lock(&peer).hold(Arc::clone(offer));
-                turns.look_at(*device);
-            }
-        }
+        drawn.iter().for_each(|device| turns.look_at(*device));
         turns
     }
 
@@ -103,7 +132,9 @@ impl<'a> Turns<'a> {
             })
         });
         let mut connections = Vec::new();
-        while self.flight.len() < self.window {
+        let mut places = self.places_left();
+        // Without a place nobody is invited. Devices that have a version come by themselves.
+        while self.flight.len() < self.window && places > 0 {
             let Some((device, since)) = self.queue.pop_front() else {
                 break;
             };
@@ -114,6 +145,10 @@ impl<'a> Turns<'a> {
             let mut peer = lock(&peer);
             // One that was lost meanwhile comes back to the queue with its next session.
             if peer.is_reachable() && !peer.is_settled() {
+                if peer.position().is_some_and(|position| position.is_held) {
+                    places -= 1;
+                    self.invited.insert(device);
+                }
                 connections.extend(peer.release(since < self.calls));
                 if peer.is_in_flight() {
                     self.flight.insert(device, now);
@@ -124,6 +159,21 @@ impl<'a> Turns<'a> {
         connections
     }
 
+    /// How many devices more may be invited: in a window of time, those that decline for reasons
+    /// that are public give their places to others.
+    fn places_left(&self) -> usize {
+        let Over::AtItsTime { cohort_size } = self.over else {
+            return usize::MAX;
+        };
+        let has_declined = |device: &u32| {
+            let peer = self.registry.peer(*device);
+            let position = peer.and_then(|peer| lock(&peer).position());
+            position.is_some_and(|position| position.has_declined)
+        };
+        let taken = self.invited.iter().filter(|device| !has_declined(device));
+        cohort_size.saturating_sub(taken.count())
+    }
+
     /// How many devices are awaited.
     pub(super) fn awaited(&self) -> usize {
         self.awaited.len()
@@ -131,7 +181,11 @@ impl<'a> Turns<'a> {
 
     /// Whether no device is awaited any more, or the round has its quorum.
     pub(super) fn is_over(&self) -> bool {
-        let places = self.offer.places.as_ref();
-        self.awaited.is_empty() || places.is_some_and(Places::are_taken)
+        match self.over {
+            Over::Complete(places) => {
+                self.awaited.is_empty() || places.is_some_and(Places::are_taken)
+            }
+            Over::AtItsTime { .. } => false,
+        }
     }
 }

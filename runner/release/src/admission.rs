@@ -1,5 +1,5 @@
-//! Who may take part in a round with correlated noise: its sensitivity covers devices that take
-//! part at most k times, in rounds at least b apart.
+//! Who may take part in a round with correlated noise, or in a window of time: the cost covers
+//! devices that take part at most k times, in rounds at least b apart.
 //!
 //! Devices keep to that themselves, and so do schedules. The release path does not rely on either:
 //! it records the rounds of every device and leaves out whoever comes too early or too often, a
@@ -12,7 +12,7 @@ use smolfed_accounting::correlated::Participation;
 use crate::saved::Saved;
 
 /// Why a device is left out.
-pub const REASON: &str = "it took part too recently or too often for the correlated noise";
+pub const REASON: &str = "it took part too recently or too often for what epsilon counts on";
 
 /// The name in checkpoints.
 const SAVED: &str = "mechanism.participations";

@@ -32,7 +32,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use smolfed_accounting::correlated::{
-    COEFFICIENT_UNIT, CorrelatedError, Decoder, Strategy, StrategyKind, Toeplitz, Tree,
+    COEFFICIENT_UNIT, CorrelatedError, Decoder, Participation, Strategy, StrategyKind, Toeplitz,
+    Tree,
 };
 use zeroize::Zeroizing;
 
@@ -47,9 +48,14 @@ const SUMS: &str = "mechanism.sums";
 const DECODER: &str = "mechanism.decoder";
 const ROUNDS: &str = "mechanism.rounds";
 
-/// What a mechanism keeps from round to round: nothing, where noise is independent.
-#[derive(Debug)]
-pub struct History(Option<Rounds>);
+/// What a mechanism keeps from round to round: nothing, where noise is independent and devices are
+/// drawn.
+pub struct History {
+    /// Sums that are combined, with correlated noise.
+    rounds: Option<Rounds>,
+    /// Who took part, where a device may take part so often only.
+    admissions: Option<Admissions>,
+}
 
 /// The rounds of a run so far.
 struct Rounds {
@@ -60,7 +66,6 @@ struct Rounds {
     limit: i64,
     /// Where masked sums are added up, whose entries have no magnitude.
     ring: Option<Ring>,
-    admissions: Admissions,
     /// Rounds since the history began.
     count: u32,
     /// Toeplitz: the exact sums of the last rounds, the latest first. Tree: the exact sum of what
@@ -78,34 +83,54 @@ impl std::fmt::Debug for Rounds {
     }
 }
 
+impl std::fmt::Debug for History {
+    /// Numbers of sums alone: who took part is as secret as `participation.jsonl`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("History").field(&self.rounds).finish()
+    }
+}
+
 impl History {
     /// Before the first round, for sums of `length` parameters on a grid of `grid_bits` bits.
     #[must_use]
     pub fn new(strategy: Option<&Arc<Strategy>>, grid_bits: u32, length: usize) -> Self {
-        Self(strategy.map(|strategy| Rounds {
+        let rounds = strategy.map(|strategy| Rounds {
             length,
             limit: limit(strategy, grid_bits),
             ring: None,
-            admissions: Admissions::new(strategy.participation()),
             count: 0,
             sums: VecDeque::new(),
             decoder: Decoder::new(strategy, length),
             spread: Spread::new(strategy),
             strategy: Arc::clone(strategy),
-        }))
+        });
+        let allowed = strategy.map(|strategy| strategy.participation());
+        Self {
+            rounds,
+            admissions: allowed.map(Admissions::new),
+        }
+    }
+
+    /// The same with a bound on the rounds of a device, where noise is independent and nothing is
+    /// claimed of who comes. Correlated noise has its own.
+    #[must_use]
+    pub fn admitting(self, allowed: Option<Participation>) -> Self {
+        let admissions = self.admissions.or(allowed.map(Admissions::new));
+        Self { admissions, ..self }
     }
 
     /// The same for masked sums: what is kept is modulo 2^w, and uniform to whoever has no mask.
     #[must_use]
     pub fn of_masked(self, ring: Option<Ring>) -> Self {
-        Self(self.0.map(|rounds| Rounds { ring, ..rounds }))
+        let rounds = self.rounds.map(|rounds| Rounds { ring, ..rounds });
+        Self { rounds, ..self }
     }
 
     /// The earlier rounds that a combination in round `number` has, the latest first. A history
     /// without a gap is the last rounds: after any other it begins anew.
     #[must_use]
     pub fn earlier(&self, number: u32) -> Vec<u32> {
-        let kept = self.0.as_ref().map_or(0, Rounds::kept);
+        let kept = self.rounds.as_ref().map_or(0, Rounds::kept);
         (1..)
             .map_while(|i| number.checked_sub(i))
             .take(kept)
@@ -114,21 +139,21 @@ impl History {
 
     /// Admits those devices of a cohort that may take part in `round`, which counts for them.
     pub fn admit(&mut self, round: u32, cohort: &[u32]) -> Admitted {
-        match &mut self.0 {
+        match &mut self.admissions {
             None => Admitted::All,
-            Some(rounds) => rounds.admissions.admit(round, cohort),
+            Some(admissions) => admissions.admit(round, cohort),
         }
     }
 
     /// Whether anything is kept.
     #[must_use]
     pub const fn is_kept(&self) -> bool {
-        self.0.is_some()
+        self.admissions.is_some()
     }
 
     /// Forgets the sums and what was estimated from them, and not who took part.
     pub fn restart(&mut self) {
-        if let Some(rounds) = &mut self.0 {
+        if let Some(rounds) = &mut self.rounds {
             rounds.count = 0;
             rounds.sums.clear();
             rounds.decoder = Decoder::new(&rounds.strategy, rounds.length);
@@ -139,7 +164,7 @@ impl History {
     /// What the next round releases of its sum and of earlier ones, without noise yet: private.
     #[must_use]
     pub fn combine(&mut self, sum: PrivateSum) -> PrivateSum {
-        match &mut self.0 {
+        match &mut self.rounds {
             None => sum,
             Some(rounds) => rounds.combine(sum),
         }
@@ -150,7 +175,7 @@ impl History {
     /// # Errors
     /// [`CorrelatedError::Released`] for a release of another length.
     pub fn decode(&mut self, released: Released) -> Result<Released, CorrelatedError> {
-        match &mut self.0 {
+        match &mut self.rounds {
             None => Ok(released),
             Some(rounds) => rounds.decode(released),
         }
@@ -160,11 +185,10 @@ impl History {
     /// sums and the estimates. With real devices the sums are as secret as the noise and never
     /// leave the memory.
     pub fn save(&self, saved: &mut Saved, is_simulation: bool) {
-        let Some(rounds) = &self.0 else {
-            return;
-        };
-        rounds.admissions.save(saved);
-        if is_simulation {
+        if let Some(admissions) = &self.admissions {
+            admissions.save(saved);
+        }
+        if let Some(rounds) = self.rounds.as_ref().filter(|_| is_simulation) {
             rounds.save(saved);
         }
     }
@@ -174,11 +198,11 @@ impl History {
     /// # Errors
     /// What is wrong with it.
     pub fn restore(&mut self, saved: &Saved, round: u32) -> Result<(), String> {
-        let Some(rounds) = &mut self.0 else {
-            return Ok(());
-        };
-        rounds.admissions.restore(saved)?;
-        rounds.restore(saved, round)
+        if let Some(admissions) = &mut self.admissions {
+            admissions.restore(saved)?;
+        }
+        let rounds = self.rounds.as_mut();
+        rounds.map_or(Ok(()), |rounds| rounds.restore(saved, round))
     }
 }
 

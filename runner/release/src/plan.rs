@@ -48,6 +48,9 @@ pub struct PrivacyPlan {
     conditions: Conditions,
     /// L; `None` if there is none, or if it changes from round to round.
     clip_norm: Option<ClipNorm>,
+    /// s: an update counts up to so many rounds after that of its model, if rounds are windows of
+    /// time.
+    staleness: Option<u32>,
     /// Whether other runs on the same population came before, in view of which this one may have
     /// been configured.
     follows_others: bool,
@@ -162,6 +165,8 @@ pub struct Updates<'a> {
     pub is_ledger_shared: bool,
     /// What ε depends on beside the numbers.
     pub conditions: Conditions,
+    /// s, where rounds are windows of time.
+    pub staleness: Option<u32>,
     /// What a reader of the statement must know in addition to its numbers.
     pub notes: Vec<String>,
 }
@@ -258,6 +263,7 @@ impl PrivacyPlan {
         }
         plan.notes = updates.notes;
         plan.conditions = updates.conditions;
+        plan.staleness = updates.staleness;
         // Without a grid there is no noise to correlate.
         let strategy = updates
             .strategy
@@ -390,6 +396,7 @@ impl PrivacyPlan {
             side: Vec::new(),
             trials: None,
             conditions: Conditions::default(),
+            staleness: None,
             clip_norm: None,
             repeated: 0,
             notes: Vec::new(),
@@ -683,6 +690,7 @@ impl PrivacyPlan {
                 statement = statement.after_other_runs();
             }
             statement.noise_split = self.mechanism.split().map(Into::into);
+            statement.staleness = self.staleness;
             let uncovered = self.sentences(Effect::NoBound).filter(|_| is_finite);
             statement.notes.splice(0..0, uncovered);
             statement.notes.extend(self.sentences(Effect::Stated));

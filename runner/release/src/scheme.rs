@@ -30,6 +30,11 @@ pub enum SamplingScheme {
     /// allows: experiments only, accounted as unsampled.
     #[value(skip)]
     Arrival,
+    /// Devices that wake, train from the newest model and send their update when they are awake
+    /// again: it counts in the window of time in which it arrives. Experiments only, accounted as
+    /// unsampled.
+    #[value(skip)]
+    Buffered,
     /// With correlated noise: as many parts of the population as its separation take turns, and
     /// each device of the round's part is drawn independently; accounted under add-remove.
     BlockCyclic,
@@ -46,6 +51,7 @@ impl SamplingScheme {
             Self::Unsampled => "unsampled",
             Self::Rotation => "rotation",
             Self::Arrival => "arrival",
+            Self::Buffered => "buffered",
             Self::BlockCyclic => "block-cyclic",
         }
     }
@@ -82,6 +88,7 @@ mod tests {
             SamplingScheme::Unsampled,
             SamplingScheme::Rotation,
             SamplingScheme::Arrival,
+            SamplingScheme::Buffered,
             SamplingScheme::BlockCyclic,
         ] {
             let text = serde_json::to_string(&scheme).unwrap();

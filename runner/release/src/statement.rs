@@ -109,6 +109,10 @@ pub struct PrivacyStatement {
     /// The largest number of participations, for `unsampled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_participations: Option<u32>,
+    /// s, where rounds are windows of time: an update counts in the window in which it arrives, up
+    /// to so many after that of its model. Absent for other rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staleness: Option<u32>,
     /// Rounds of all events.
     pub rounds: u64,
     /// Releases of a device in a round of the last event, if not one; 0 if nothing leaves a device.
@@ -300,6 +304,7 @@ impl PrivacyStatement {
             sampling_rate: event.sampling.sampling_rate(),
             devices: event.sampling.device_count(),
             max_participations,
+            staleness: None,
             rounds: rounds(events, event),
             releases_per_round: Some(event.releases).filter(|releases| *releases != 1),
             unit: event.unit,

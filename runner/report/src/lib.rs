@@ -8,6 +8,7 @@
 //! | [`report`] | the HTML page about a run and its plots |
 //! | [`sweep`] | grids of experiments, and private selection among them |
 //! | [`runs`] | finished runs: listed, compared, exported |
+//! | [`windows`] | updates by age, and wasted participations, of rounds that are windows of time |
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
 
@@ -16,3 +17,4 @@ pub mod inference;
 pub mod report;
 pub mod runs;
 pub mod sweep;
+pub mod windows;

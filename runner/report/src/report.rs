@@ -29,6 +29,7 @@ mod repeat;
 mod representation;
 mod rounds;
 mod weights;
+mod windows;
 
 use std::path::{Path, PathBuf};
 
@@ -74,6 +75,7 @@ pub fn render(input: &ReportInput) -> String {
         devices::section_of(input),
         assessment::section_of(input),
         answers::section_of(input),
+        windows::section_of(input),
         rounds::table_of(input),
         accounts::section_of(input),
         of_owner(page::section(

@@ -2,6 +2,7 @@
 
 mod data;
 mod progress;
+mod wake;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ use smolfed_fleet::device::process::DeviceProcess;
 use smolfed_fleet::transport::{Address, TransportFiles, read_options};
 
 use progress::Progress;
+use wake::WakeArgs;
 
 /// How often the command looks whether it is to end.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -39,10 +41,12 @@ const OTHER_FILES: u64 = 64;
 /// from the record or a CSV file. Its ledger records the rounds it took part in: it must never be
 /// lost or restored from a backup, or random streams could be reused. The first key in the record
 /// is overwritten, as the ledger has its own. The personal model, of methods that have one, is a
-/// safetensors file beside the ledger, device-K.personal. Runs until Ctrl-C, and reconnects if the
+/// safetensors file beside the ledger, device-K.personal. An update that waits to be sent is in
+/// device-K.held, so that it goes out after a restart. Runs until Ctrl-C, and reconnects if the
 /// connection is lost. It answers the questions that its record allows, or those of --answers in
 /// their place. With a folder that `smolfed provision` wrote in the place of a record, all
-/// devices in it run in one process: for tests, demonstrations and measurements.
+/// devices in it run in one process: for tests, demonstrations and measurements. They keep updates
+/// in files only with --awake-for.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed device --model softmax:64x10 --provision fleet/device-0.bin \\
@@ -54,6 +58,8 @@ const OTHER_FILES: u64 = 64;
       --connect tls:fleet.example.org:7443 --tls-ca ca.pem
   smolfed device --preprocessing fleet/preprocessing.json --provision device-7.bin \\
       --ledger device-7.ledger --data measurements.csv --connect tcp:10.0.0.1:7000
+  smolfed device --model softmax:64x10 --provision device-7.bin --ledger device-7.ledger \\
+      --connect tcp:10.0.0.1:7000 --awake-for 500ms
   grep SMOLFED:7: records.txt | smolfed device --provision - --ledger device-7.ledger \\
       --new-ledger --preprocessing preprocessing.json --data measurements.csv \\
       --connect tcp:10.0.0.1:7000")]
@@ -113,6 +119,8 @@ pub(super) struct Args {
     x25519: bool,
     #[command(flatten)]
     answers: AnswerArgs,
+    #[command(flatten)]
+    wake: WakeArgs,
     /// Exit when the coordinator closes the connection.
     #[arg(long)]
     once: bool,
@@ -124,17 +132,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let preprocessing = preprocessing.transpose();
     // Whatever is wrong with it, it was given.
     let preprocessing = preprocessing.map_err(|error| CliError::Usage(error.to_string()))?;
-    let task = match (&preprocessing, args.model) {
-        (Some(preprocessing), _) => preprocessing.task,
-        (None, Some(task)) => task,
-        (None, None) => return Err(CliError::Usage("`--model` is missing".to_owned())),
-    };
-    if task.hidden_count().is_some() {
-        return Err(CliError::Usage(format!(
-            "`--preprocessing`: `model.hidden` is supported only in simulations: {}",
-            UNKNOWN_LAYER.advice
-        )));
-    }
+    let task = task(args, preprocessing.as_ref())?;
     let is_encoder = |preprocessing: &Preprocessing| {
         preprocessing.target == preprocessing::Target::Representation
     };
@@ -168,10 +166,13 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let options = read_options(&args.files, dial, listen);
     let options = options.map_err(|error| CliError::Usage(error.to_string()))?;
     let progress = Progress::new(files.len());
+    let awake = args.wake.awake();
+    let holds_updates = files.len() == 1 || awake.is_some();
     let line = LineOptions {
         direction: &direction,
         transport: &options,
         once: args.once,
+        awake,
         watcher: &progress,
     };
     let device = |files| DeviceProcess {
@@ -179,6 +180,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         is_encoder,
         files,
         has_new_ledger: args.new_ledger,
+        holds_updates,
         has_handshake: args.x25519,
         questions,
         samples: data.as_ref(),
@@ -187,6 +189,22 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     };
     let devices: Vec<_> = files.into_iter().map(device).collect();
     run_all(&devices, &progress)
+}
+
+/// The model that the device trains.
+fn task(args: &Args, preprocessing: Option<&Preprocessing>) -> Result<Task, CliError> {
+    let task = match (preprocessing, args.model) {
+        (Some(preprocessing), _) => preprocessing.task,
+        (None, Some(task)) => task,
+        (None, None) => return Err(CliError::Usage("`--model` is missing".to_owned())),
+    };
+    if task.hidden_count().is_some() {
+        return Err(CliError::Usage(format!(
+            "`--preprocessing`: `model.hidden` is supported only in simulations: {}",
+            UNKNOWN_LAYER.advice
+        )));
+    }
+    Ok(task)
 }
 
 /// Which way the device is connected.

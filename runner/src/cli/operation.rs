@@ -188,7 +188,7 @@ fn run_info(experiment: &Experiment, dir: &Path) -> RunInfo {
             .sampler
             .is_some()
             .then(|| privacy.delta.get()),
-        is_cohort_secret: is_secret(config.cohort.sampling),
+        is_cohort_secret: is_secret(config.cohort.sampling) || experiment.has_secret_sizes(),
         ..RunInfo::default()
     }
 }
@@ -207,6 +207,13 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| expected.to_owned())
 }
 
+/// A time above zero.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).ok();
+    time.filter(|time| !time.is_zero() && *time <= MAX_TIMEOUT)
+        .ok_or("expected a time of up to a day, for example 30s, 500ms or 2m".to_owned())
+}
+
 /// A time, which may be zero.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text).ok();
@@ -217,6 +224,17 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_a_unit() {
+        assert_eq!(duration("30s").unwrap(), Duration::from_secs(30));
+        assert_eq!(duration("500ms").unwrap(), Duration::from_millis(500));
+        assert_eq!(duration("2m").unwrap(), Duration::from_secs(120));
+        assert_eq!(duration("1.5s").unwrap(), Duration::from_millis(1_500));
+        for text in ["", "30", "s", "-1s", "0s", "25h", "1e9s", "nans"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_run_is_named_with_the_folder_that_it_is_in() {

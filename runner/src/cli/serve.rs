@@ -33,6 +33,7 @@ use smolfed_fleet::fleet_file::FleetFile;
 use smolfed_fleet::peer::Terms;
 use smolfed_fleet::quorum::Quorum;
 use smolfed_fleet::source::Fleet;
+use smolfed_fleet::source::open::window_rule;
 use smolfed_fleet::source::terms::{ServeError, check_devices, check_quorum, presence, terms};
 use smolfed_fleet::source::tuning::Delivered;
 use smolfed_fleet::status::Table;
@@ -78,6 +79,7 @@ impl Setup {
         // used are begun again.
         let unused = (self.keys.next_round()).saturating_sub(experiment.number_of(paid));
         let first_number = self.file.first_number.max(unused);
+        let real = self.keys.members().len();
         let fleet =
             Coordinator::new(self.keys, terms, &self.endpoints).map_err(ServeError::Fleet)?;
         let stopping = Arc::clone(watch.signals.stopping());
@@ -98,7 +100,8 @@ impl Setup {
             .resumed_after(done.max(paid))
             .with_request(experiment.method().properties().request, &rounds)
             .with_answers(answers(&experiment, &dir, done)?)
-            .with_quorum(quorum);
+            .with_quorum(quorum)
+            .with_windows(window_rule(&experiment, real), &rounds);
         let mut screen = Screen::new(experiment.config().rounds, Arc::clone(&service), &watch.log);
         watch.begin(served.fleet(), &experiment, &dir, done, timeout)?;
         let helpers = begin(&experiment, &helper_settings, links, &watch, &service)?;
@@ -215,7 +218,8 @@ fn print_restart_note(experiment: &Experiment, done: u32, paid: u32) {
     let Some(last) = done.max(paid).checked_sub(1) else {
         return;
     };
-    if !experiment.history().is_kept() {
+    let has_history = experiment.release().mechanism.strategy.is_some();
+    if !has_history {
         return;
     }
     let burned = match paid.saturating_sub(done) {

@@ -18,12 +18,13 @@ use smolfed_engine::evaluation::samples::Evaluation;
 use smolfed_engine::experiment::Experiment;
 use smolfed_engine::method::MethodName;
 use smolfed_engine::question::Answer;
-use smolfed_engine::round::SimulationOnly;
+use smolfed_engine::round::{SimulationOnly, WindowTally};
 use smolfed_engine::run::RunResult;
 use smolfed_release::number::{counted, fixed, significant};
 use smolfed_release::provenance::Provenance;
 use smolfed_release::statement::{PrivacyStatement, Subject};
 use smolfed_report::answers::{AnswerOfRound, in_one_line, latest};
+use smolfed_report::windows;
 
 /// The result of a run, to print.
 pub(super) struct Summary {
@@ -39,6 +40,10 @@ pub(super) struct Summary {
     /// Accuracy on held-out samples of neighbours, and of a linear probe, of an encoder without
     /// labels.
     representation: [Option<f64>; 2],
+    /// Updates by age and wasted participations, where rounds are windows of time.
+    windows: Option<WindowTally>,
+    /// The origin of these counts.
+    size_origin: Provenance,
     /// The newest answer to each question, with its round.
     answers: Vec<(u32, Answer)>,
     last_round: Option<SimulationOnly>,
@@ -78,6 +83,8 @@ impl Summary {
                 figure(|only| only.knn_accuracy),
                 figure(|only| only.probe_accuracy),
             ],
+            windows: WindowTally::of_records(&result.records),
+            size_origin: Provenance::of_sizes(experiment.has_secret_sizes()),
             answers: latest(&result.records)
                 .into_iter()
                 .map(|found| (found.round, found.answer.clone()))
@@ -117,6 +124,10 @@ impl Summary {
                 let answers: Vec<_> = self.answers().collect();
                 object.insert("answers".to_owned(), json!(answers));
             }
+            if let Some(windows) = &self.windows {
+                object.insert("ages".to_owned(), json!(windows.ages));
+                object.insert("wasted".to_owned(), json!(windows.wasted));
+            }
             if let Some(note) = self.arithmetic.note(self.devices) {
                 object.insert("arithmetic_note".to_owned(), json!(note));
                 let in_span = json!(self.arithmetic.in_span);
@@ -134,6 +145,11 @@ impl Summary {
                     ("devices", Provenance::of_device_count(&self.statements)),
                 ])
                 .chain((!self.answers.is_empty()).then_some(("answers", Provenance::Released)))
+                .chain(
+                    self.windows
+                        .iter()
+                        .flat_map(|_| ["ages", "wasted"].map(|key| (key, self.size_origin))),
+                )
                 .collect();
             let private = origins.keys().filter(|key| self.is_private(key));
             let private: Vec<&&str> = private.collect();
@@ -284,6 +300,9 @@ impl Summary {
                 "  {bold}held-out samples: {figures}{plain} (simulation only)"
             );
         }
+        if let Some(windows) = &self.windows {
+            let _ = writeln!(text, "  {}", windows::in_one_line(windows));
+        }
         for found in self.answers() {
             let _ = writeln!(text, "  {}", in_one_line(found.answer));
         }
@@ -378,4 +397,63 @@ fn last_round_in_words(only: &SimulationOnly) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use smolfed_core::params::LearningRate;
+    use smolfed_data::DataFolders;
+    use smolfed_engine::config::{Config, DEFAULT};
+    use smolfed_engine::round::RoundRecord;
+    use smolfed_engine::run::{Ending, prepare};
+
+    use super::*;
+
+    /// The summary of rounds with these updates by age and wasted participations.
+    fn summary(rounds: &[(&[u32], Option<u32>)]) -> Summary {
+        let config = Config::parse(DEFAULT, "the default", &[]).unwrap();
+        let folders = DataFolders::of_experiment(None);
+        let (experiment, _) = prepare(config, &folders).unwrap();
+        let records = (0..)
+            .zip(rounds)
+            .map(|(round, (ages, wasted))| RoundRecord {
+                ages: ages.to_vec(),
+                wasted: *wasted,
+                ..RoundRecord::new(round, LearningRate::new(0.1).unwrap())
+            });
+        let result = RunResult {
+            records: records.collect(),
+            model: Vec::new(),
+            statements: Vec::new(),
+            spectrum: None,
+            devices: None,
+            assessment: None,
+            repeated_rounds: Vec::new(),
+            ending: Ending::Done,
+        };
+        Summary::new(&experiment, &result, Path::new("run"), Duration::ZERO)
+    }
+
+    const WINDOWS: [(&[u32], Option<u32>); 2] = [(&[40, 10, 0], Some(0)), (&[21, 20, 9], Some(1))];
+
+    #[test]
+    fn windows_have_a_line_of_their_own() {
+        let text = summary(&WINDOWS).to_text(false, false);
+        let line = "\n  updates by age: 61 %, 30 %, 9 %; wasted participations 1.0 %\n";
+        assert!(text.contains(line), "{text}");
+        let without = summary(&[(&[], None)]).to_text(false, false);
+        assert!(!without.contains("by age"), "{without}");
+    }
+
+    #[test]
+    fn counts_of_windows_are_public() {
+        let document = summary(&WINDOWS).to_json();
+        let counts = (&document["ages"], &document["wasted"]);
+        assert_eq!(counts, (&json!([61, 30, 9]), &json!(1)));
+        for key in ["ages", "wasted"] {
+            assert_eq!(document["origin"][key], json!("public"));
+        }
+        let without = summary(&[(&[], None)]).to_json();
+        assert!(without.get("ages").is_none() && without["origin"].get("ages").is_none());
+    }
 }

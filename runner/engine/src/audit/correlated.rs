@@ -12,12 +12,13 @@
 mod in_turn;
 
 use std::collections::HashSet;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use smolfed_accounting::AccountingError;
 use smolfed_accounting::correlated::{COEFFICIENT_UNIT, Strategy, StrategyKind};
 use smolfed_core::noise::DiscreteGaussian;
-use smolfed_core::stream::Root;
+use smolfed_core::stream::{Purpose, Root, StreamId, below};
 use smolfed_core::train::{TrainError, TrainReport};
 
 use super::Confidence;
@@ -489,6 +490,20 @@ impl Source for Everywhere<'_> {
         };
         let mut cohort = self.canaries.present.clone();
         cohort.retain(|device| !self.is_drawn || draw.cohort.binary_search(device).is_ok());
+        if let Some(windows) = attendance.windows() {
+            // Each canary has a schedule of its own: its updates are of random age.
+            let oldest = windows.staleness.min(step.round);
+            let version = |device: &u32| {
+                let (round, device) = (step.round, *device);
+                let mut stream = root.stream(StreamId {
+                    purpose: Purpose::CohortSampling,
+                    round,
+                    device,
+                });
+                round - below(NonZeroU32::MIN.saturating_add(oldest), &mut stream)
+            };
+            draw.versions = cohort.iter().map(version).collect();
+        }
         draw.cohort = cohort;
         Ok(Some(draw))
     }
@@ -610,6 +625,22 @@ mod tests {
         let others = audited(Fault::OtherCoefficients, &DRAWN, 0);
         assert_eq!(others.0, [PARTICIPATION]);
         assert_eq!(audited(Fault::NoiseTooSmall, &DRAWN, 0).0, [STD]);
+    }
+
+    const WINDOWS: [&str; 1] = ["cohort={sampling=\"buffered\",cohort_size=4,staleness=1}"];
+
+    /// Canaries send updates of random age. As above: every direct test fails by chance with a
+    /// probability of 1e-7 at most.
+    #[test]
+    fn what_is_claimed_of_windows_holds_and_their_faults_are_found() {
+        let (failed, epsilon) = audited(Fault::None, &WINDOWS, 100);
+        assert_eq!(failed, [""; 0]);
+        assert!(epsilon > 0.1 && epsilon <= 1.0, "{epsilon}");
+        // Neither b nor k is looked at where an update arrives.
+        let (failed, epsilon) = audited(Fault::DeviceLetInEarly, &WINDOWS, 100);
+        assert_eq!(failed, [SENSITIVITY]);
+        assert!(epsilon > 1.0, "{epsilon}");
+        assert_eq!(audited(Fault::NoiseTooSmall, &WINDOWS, 0).0, [STD]);
     }
 
     #[test]

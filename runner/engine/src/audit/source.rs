@@ -160,8 +160,16 @@ impl Source for CanarySource<'_> {
             None => self.drawn.clone_from(&draw.cohort),
             Some(asked) => self.drawn_for.push((asked.index, draw.cohort.clone())),
         }
+        let is_of_window = question.is_none() && attendance.windows().is_some();
+        let cohort = self.canaries.cohort(draw.cohort, step.round);
         Ok(Some(Draw {
-            cohort: self.canaries.cohort(draw.cohort, step.round),
+            // Canaries train from the model of the window: no other is kept between rounds that
+            // are attacked one by one.
+            versions: match is_of_window {
+                true => vec![step.round; cohort.len()],
+                false => Vec::new(),
+            },
+            cohort,
             ..draw
         }))
     }

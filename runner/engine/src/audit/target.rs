@@ -114,6 +114,8 @@ impl<'a> Target<'a> {
         // The score of a trial, which no model of canaries has, is released by itself.
         let trial = experiment.trial.take();
         experiment.config.privacy.selection = None;
+        // Canaries take part as often as is claimed, and in tests of single rounds in each of them.
+        experiment.allowed = None;
         // Updates may be weighted by samples; canaries send as much as the largest weight allows.
         experiment.release.weight_cap = None;
         Ok(Self {
@@ -355,6 +357,11 @@ impl<'a> Target<'a> {
         self.event().devices_per_user.get()
     }
 
+    /// Whether nothing is claimed of who comes when: canaries come as often as they may.
+    fn is_unsampled(&self) -> bool {
+        matches!(self.experiment.sampling, Sampling::Unsampled { .. })
+    }
+
     /// How often a device takes part at most: the largest number that is claimed for.
     #[must_use]
     pub fn joins(&self) -> u32 {
@@ -420,7 +427,7 @@ impl<'a> Target<'a> {
             },
             coordinates,
             canaries,
-            is_forced: joins != Joining::AsClaimed || self.knows_cohorts(),
+            is_forced: joins != Joining::AsClaimed || self.knows_cohorts() || self.is_unsampled(),
             are_alone: joins == Joining::Alone,
             joins: match joins {
                 Joining::Always | Joining::Alone => self.rounds(),
@@ -445,12 +452,12 @@ impl<'a> Target<'a> {
 /// What sums are divided by, as it follows from the configuration: it depends on no data, even
 /// where that of the server does.
 fn denominator(experiment: &Experiment) -> f64 {
-    let (properties, sampling) = (experiment.method.properties(), &experiment.sampling);
+    let properties = experiment.method.properties();
     let denominator = experiment.config.cohort.denominator;
     match (properties.has_one_participant, properties.averages_over_all) {
         (true, _) => 1.0,
-        (false, true) => f64::from(sampling.device_count()),
-        (false, false) => denominator.expected_updates(sampling.expected_cohort()),
+        (false, true) => f64::from(experiment.sampling.device_count()),
+        (false, false) => denominator.expected_updates(experiment.attendance.expected_size()),
     }
 }
 

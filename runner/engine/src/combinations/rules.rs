@@ -41,6 +41,9 @@ const TURNS: &str = "devices that take turns, or come when they are available, n
                      independent noise";
 const WHOLE_PARTS: &str = "every device takes part in every b-th round, b = `privacy.separation`";
 const ONLY_CORRELATED: &str = "it is for `privacy.mechanism` = \"correlated\"";
+const ONLY_BUFFERED: &str = "it is for `cohort.sampling` = \"buffered\"";
+const CONSTANT_DENOMINATOR: &str =
+    "the sum of a window is divided by `cohort.cohort_size`, whoever comes: leave it out";
 const NOISE_OF_STEPS: &str =
     "noise in each local step is the device's own: set `privacy.trust` to \"local\"";
 const PRINTED_SCALE: &str =
@@ -109,7 +112,8 @@ pub const RULES: &[Rule] = &[
         DrawnFromAll,
         Correlated,
         "correlated noise is for devices that are not drawn at random from all: set \
-         `cohort.sampling` to \"block-cyclic\", \"rotation\", \"arrival\" or \"full\"",
+         `cohort.sampling` to \"block-cyclic\", \"rotation\", \"arrival\", \"buffered\" or \
+         \"full\"",
     ),
     rule(
         LocalTrust,
@@ -124,8 +128,8 @@ pub const RULES: &[Rule] = &[
          give a number",
     ),
     UNBANDED,
-    rule(Separation, Independent, ONLY_CORRELATED),
-    rule(Participations, Independent, ONLY_CORRELATED),
+    rule(Separation, Independent, ONLY_CORRELATED).with(Synchronous),
+    rule(Participations, Independent, ONLY_CORRELATED).with(Synchronous),
     rule(Family, Independent, ONLY_CORRELATED),
     rule(ByTurns, Independent, TURNS),
     TWO_SIZES,
@@ -153,6 +157,62 @@ pub const RULES: &[Rule] = &[
         SelectionShape,
         PoissonTrials,
         "a Poisson distribution has no shape: leave it out",
+    ),
+    // Windows of time.
+    rule(Window, Synchronous, ONLY_BUFFERED),
+    rule(Staleness, Synchronous, ONLY_BUFFERED),
+    rule(Availability, Synchronous, ONLY_BUFFERED),
+    rule(
+        Buffered,
+        SamplingRate,
+        "the sum of a window is divided by a constant: give `cohort.cohort_size`",
+    ),
+    rule(Buffered, Realised, CONSTANT_DENOMINATOR),
+    rule(Buffered, GivenDenominator, CONSTANT_DENOMINATOR),
+    rule(
+        Buffered,
+        AdaptiveClipNorm,
+        "updates of one window may be trained from several models, whose clip norms would differ: \
+         give a number",
+    ),
+    rule(
+        Buffered,
+        DistributedTrust,
+        "masks cancel among devices that train from one model, and a window has updates of \
+         several: set `privacy.trust` to \"central\" or \"local\"",
+    ),
+    rule(
+        Buffered,
+        Matrices,
+        "devices that wake at different times cannot send correlation matrices to each other: use \
+         method \"fedavg-sc\"",
+    ),
+    rule(
+        Buffered,
+        PersonalModels,
+        "a device keeps its personal model with the round in which it trained, and not with the \
+         window in which its update counts: choose a method with a shared model alone",
+    ),
+    rule(Buffered, OneParticipant, NO_COHORTS),
+    rule(
+        Buffered,
+        NothingSent,
+        "its devices send no updates that could arrive later",
+    ),
+    rule(
+        Buffered,
+        EachStep,
+        "real devices release one update for a model: set `personalise.noise` to \"each-round\"",
+    ),
+    rule(
+        Buffered,
+        Selection,
+        "trials are compared after rounds of the same devices: choose another `cohort.sampling`",
+    ),
+    rule(
+        Buffered,
+        Quorum,
+        "a window ends at its time, however many updates have arrived: leave `--quorum` out",
     ),
     // Keys of one method.
     rule(
@@ -363,6 +423,11 @@ pub const RULES: &[Rule] = &[
     ),
     rule(
         QuestionCohort,
+        Buffered,
+        "devices that are not drawn at random are all asked: leave it out",
+    ),
+    rule(
+        QuestionCohort,
         AllDevices,
         "with \"full\" every device is asked: leave it out",
     ),
@@ -450,6 +515,19 @@ pub const RULES: &[Rule] = &[
          independent noise",
     )
     .with(Correlated),
+    rule(
+        RealDevices,
+        Questions,
+        "devices that sleep answer no question in time, and the ledger of a device would count an \
+         answer as a round: use another `cohort.sampling`",
+    )
+    .with(Buffered),
+    rule(
+        RealDevices,
+        Arrival,
+        "it is the timetable of a simulation, and real devices come when they can: set it to \
+         \"buffered\", whose windows take those that come",
+    ),
     rule(RealDevices, OneParticipant, NO_COHORTS),
     rule(
         RealDevices,
@@ -473,6 +551,12 @@ pub const RULES: &[Rule] = &[
         "fine-tuning is one participation more than the accounting counts on",
     )
     .with(Correlated),
+    rule(
+        RealDevices,
+        FineTuning,
+        "fine-tuning is one participation more than the accounting counts on",
+    )
+    .with(Buffered),
     rule(
         RealDevices,
         ClassTuning,

@@ -103,6 +103,18 @@ settings! {
         "`cohort.sampling` = \"rotation\", \"arrival\" or \"block-cyclic\"";
     /// Cohorts are drawn from parts that take turns.
     BlockCyclic = "cohort.sampling", "`cohort.sampling` = \"block-cyclic\"";
+    /// Devices come by the timetable of a simulation.
+    Arrival = "cohort.sampling", "`cohort.sampling` = \"arrival\"";
+    /// Updates count in the window of time in which they arrive.
+    Buffered = "cohort.sampling", "`cohort.sampling` = \"buffered\"";
+    /// All devices of a round train from the model of that round.
+    Synchronous = "cohort.sampling", "a `cohort.sampling` other than \"buffered\"";
+    /// The length of a window.
+    Window = "cohort.window", "`cohort.window`";
+    /// s.
+    Staleness = "cohort.staleness", "`cohort.staleness`";
+    /// When simulated devices are awake.
+    Availability = "cohort.availability", "`[cohort.availability]`";
     /// All devices take part in every round.
     AllDevices = "cohort.sampling", "`cohort.sampling` = \"full\"";
     /// All devices of a part, or all, take part.

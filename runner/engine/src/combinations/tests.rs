@@ -55,7 +55,14 @@ fn sentences_name_keys_methods_and_sources() {
         settings.agree(method).unwrap_err().to_string()
     };
     assert_eq!(
-        sentence(&[Setting::Separation, Setting::Independent], "dp-fed"),
+        sentence(
+            &[
+                Setting::Separation,
+                Setting::Independent,
+                Setting::Synchronous
+            ],
+            "dp-fed"
+        ),
         "`privacy.separation` and `privacy.mechanism` contradict each other: it is for \
          `privacy.mechanism` = \"correlated\""
     );

@@ -83,7 +83,10 @@ impl CohortRule {
         }
         let is_unsampled = matches!(
             self.scheme,
-            SamplingScheme::Unsampled | SamplingScheme::Rotation | SamplingScheme::Arrival
+            SamplingScheme::Unsampled
+                | SamplingScheme::Rotation
+                | SamplingScheme::Arrival
+                | SamplingScheme::Buffered
         );
         if self.max_participations.is_some() && !is_unsampled {
             return Err(CohortError::Unused(Part::MaxParticipations));

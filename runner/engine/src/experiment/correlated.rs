@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use smolfed_accounting::Sampling;
-use smolfed_accounting::correlated::{CorrelatedError, Family, Participation, Strategy};
+use smolfed_accounting::correlated::{Family, Participation, Strategy};
 use smolfed_core::stream::Root;
 
+use super::buffered;
 use crate::attendance::{Attendance, Timetable};
-use crate::check::{ExperimentError, refuse};
+use crate::check::{ExperimentError, of_participation, refuse};
 use crate::combinations::Conflict;
 use crate::combinations::rules::UNBANDED;
 use crate::config::Config;
@@ -37,7 +38,8 @@ impl Correlated {
         }
         let participation = participation(config)?;
         let family = privacy.family.unwrap_or(Family::BandedOptimalMean);
-        let mut strategy = Strategy::plan(family, participation).map_err(of_key(config.rounds))?;
+        let mut strategy =
+            Strategy::plan(family, participation).map_err(of_participation(config.rounds))?;
         if scheme == SamplingScheme::BlockCyclic {
             strategy = drawn_in_turn(&config.cohort, strategy, device_count)?;
         }
@@ -59,6 +61,11 @@ impl Correlated {
     ) -> Result<(Sampling, Attendance), ExperimentError> {
         let sampling = self.strategy.sampling(device_count);
         let sampling = sampling.map_err(refuse("data.devices", device_count))?;
+        if config.cohort.sampling == SamplingScheme::Buffered {
+            let allowed = self.strategy.participation();
+            let attendance = buffered::attendance(config, allowed, device_count)?;
+            return Ok((sampling, attendance));
+        }
         let attendance = attendance(&config.cohort, &self.strategy, sampling, config.seed)?;
         Ok((sampling, attendance))
     }
@@ -142,20 +149,12 @@ fn participation(config: &Config) -> Result<Participation, ExperimentError> {
             });
         }
     };
-    let participations = privacy.participations.unwrap_or(u32::MAX);
-    Participation::new(config.rounds, separation, participations).map_err(of_key(config.rounds))
-}
-
-/// What is wrong, by the key that it is about.
-fn of_key(rounds: u32) -> impl FnOnce(CorrelatedError) -> ExperimentError {
-    move |reason| {
-        let (key, value) = match reason {
-            CorrelatedError::Separation { separation, .. } => ("privacy.separation", separation),
-            CorrelatedError::NoParticipations => ("privacy.participations", 0),
-            _ => ("rounds", rounds),
-        };
-        ExperimentError::Correlated { key, value, reason }
-    }
+    let participations = match buffered::staleness(config)? {
+        None => privacy.participations.unwrap_or(u32::MAX),
+        Some(staleness) => buffered::cut(config, separation, staleness),
+    };
+    Participation::new(config.rounds, separation, participations)
+        .map_err(of_participation(config.rounds))
 }
 
 /// The strategy for devices of parts that take turns, of which the configuration says how many are
@@ -220,6 +219,7 @@ fn attendance(
             SamplingScheme::Full
             | SamplingScheme::Uniform
             | SamplingScheme::Poisson
+            | SamplingScheme::Buffered
             | SamplingScheme::Unsampled,
             _,
         ) => Ok(Attendance::Drawn(sampling)),

@@ -3,12 +3,14 @@
 
 use std::num::NonZeroU32;
 
+use smolfed_accounting::correlated::Participation;
 use smolfed_accounting::{ClipNorm, Epsilon, NoiseMultiplier, Sampling, TrustModel};
 use smolfed_core::params::{ClipNorm as CoreClipNorm, LearningRate, Penalty};
 use smolfed_core::quantize::{BITS, Grid};
 use smolfed_core::smooth::{LaplacianSmoothing, NarrowSmoothing};
 use smolfed_core::train::{Clipping, LocalTraining};
 
+use super::buffered;
 use super::cohort::sampling;
 use super::correlated::Correlated;
 use super::step::automatic;
@@ -32,6 +34,8 @@ pub(crate) struct Keys {
     pub attendance: Attendance,
     /// Correlated noise, if it is that.
     pub correlated: Option<Correlated>,
+    /// The bound on the rounds of a device with independent noise, if there is one.
+    pub allowed: Option<Participation>,
     /// How updates become integers.
     pub encoding: Encoding,
     /// Local training in the first round.
@@ -55,9 +59,14 @@ impl Keys {
         let device_count = federation.device_count();
         names_a_directory(&config.name)?;
         let correlated = Correlated::parse(config, device_count)?;
-        let (sampling, attendance) = match &correlated {
-            Some(correlated) => correlated.cohorts(config, device_count)?,
-            None => {
+        let allowed = match &correlated {
+            Some(_) => None,
+            None => buffered::participation(config)?,
+        };
+        let (sampling, attendance) = match (&correlated, allowed) {
+            (Some(correlated), _) => correlated.cohorts(config, device_count)?,
+            (None, Some(allowed)) => buffered::cohorts(config, allowed, device_count)?,
+            (None, None) => {
                 let sampling = sampling(&config.cohort, device_count, None)?;
                 (sampling, Attendance::Drawn(sampling))
             }
@@ -86,6 +95,7 @@ impl Keys {
             },
             adaptive,
             correlated,
+            allowed,
         })
     }
 }

@@ -11,6 +11,7 @@ use crate::evaluation::quantiles::Quantiles;
 use crate::evaluation::samples::Evaluation;
 use crate::question::Answer;
 use crate::run_files::records::Record;
+use crate::source::Draw;
 use smolfed_release::Outcome;
 use smolfed_release::provenance::Provenance;
 
@@ -21,6 +22,13 @@ pub struct RoundRecord {
     pub round: u32,
     /// Devices drawn. Under Poisson sampling a deployment keeps this to itself.
     pub cohort: usize,
+    /// In a window of time, how many of them have trained from the model of this round, of the
+    /// round before, and so on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ages: Vec<u32>,
+    /// In a window of time, devices that spent a round without an update that counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wasted: Option<u32>,
     /// ε spent after this round, proved if the schedule was fixed beforehand; `null` is infinite.
     pub epsilon: Option<f64>,
     /// Local learning rate.
@@ -78,6 +86,8 @@ impl RoundRecord {
         Self {
             round,
             cohort: 0,
+            ages: Vec::new(),
+            wasted: None,
             epsilon: None,
             learning_rate: learning_rate.get(),
             clip_norm: None,
@@ -95,9 +105,19 @@ impl RoundRecord {
         }
     }
 
+    /// The same of a window of time: how old the models are from which its updates were trained.
+    pub(super) fn of_window(&mut self, draw: &Draw, staleness: u32) {
+        let age = |version: &u32| self.round.checked_sub(*version);
+        let ages: Vec<u32> = draw.versions.iter().filter_map(age).collect();
+        let of_age = |age| ages.iter().filter(|found| **found == age).count() as u32;
+        self.ages = (0..=staleness).map(of_age).collect();
+        self.wasted = Some(draw.wasted.len() as u32);
+    }
+
     /// Whether the record has a figure of this key.
     fn has(&self, key: &str) -> bool {
         match key {
+            "ages" => !self.ages.is_empty(),
             "answers" => !self.answers.is_empty(),
             "burned" => self.burned,
             "clip_norm" => self.clip_norm.is_some(),
@@ -106,20 +126,23 @@ impl RoundRecord {
             "score" => self.score.is_some(),
             "test" => self.test.is_some(),
             "unclipped_share" => self.unclipped_share.is_some(),
+            "wasted" => self.wasted.is_some(),
             _ => true,
         }
     }
 
-    /// The same with the origin of each figure; whether cohorts are secret
-    /// ([`Config::has_secret_cohorts`](crate::config::Config::has_secret_cohorts)).
+    /// The same with the origin of each figure; whether the sizes of cohorts are secret
+    /// ([`Experiment::has_secret_sizes`](crate::experiment::Experiment::has_secret_sizes)).
     #[must_use]
-    pub fn with_origins(self, has_secret_cohorts: bool) -> Self {
-        let of_cohort = Provenance::of_sizes(has_secret_cohorts);
+    pub fn with_origins(self, has_secret_sizes: bool) -> Self {
+        let of_cohort = Provenance::of_sizes(has_secret_sizes);
         let of_test = Provenance::of_samples(self.test_is_simulation_only);
         let of_run = [
+            ("ages", of_cohort),
             ("cohort", of_cohort),
             ("seconds", Provenance::SimulationOnly),
             ("test", of_test),
+            ("wasted", of_cohort),
         ];
         let of_all = OF_ALL_RUNS.into_iter().filter(|(key, _)| self.has(key));
         let all = of_run

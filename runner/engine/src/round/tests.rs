@@ -3,12 +3,46 @@
 mod adaptive;
 mod denominator;
 mod resume;
+mod windows;
 
+use smolfed_core::stream::Root;
+
+use crate::attendance::Attendance;
+use crate::attendance::buffered::Arrivals;
 use crate::config::Config;
 use crate::experiment::Experiment;
+use crate::method::contract::{Assignment, Learner};
+use crate::question::Inquiry;
 use crate::round::{RoundError, TrainingLoop};
 use crate::source::Simulated;
+use crate::source::contract::{CohortSum, Draw, Source, SourceError, Step};
 use smolfed_data::{DataFolders, Federation};
+
+/// Simulated devices that come as the test says.
+struct Coming<'a, F> {
+    devices: Simulated<'a>,
+    /// Who comes in a round.
+    arrivals: F,
+}
+
+impl<F: Fn(u32) -> Arrivals> Source for Coming<'_, F> {
+    fn draw(&mut self, _: &Attendance, _: &Root, step: Step) -> Result<Option<Draw>, SourceError> {
+        Ok(Some(Draw::of(step.number, (self.arrivals)(step.round))))
+    }
+
+    fn sum(
+        &mut self,
+        assignment: &Assignment<'_>,
+        learner: &mut dyn Learner,
+        cohort: &[u32],
+    ) -> Result<CohortSum, SourceError> {
+        self.devices.sum(assignment, learner, cohort)
+    }
+
+    fn answers(&mut self, inquiry: &Inquiry<'_>, cohort: &[u32]) -> Result<CohortSum, SourceError> {
+        self.devices.answers(inquiry, cohort)
+    }
+}
 
 /// Whether devices can train depends on their data. Here none can: with noise, rounds go on and
 /// release noise alone, as if all had sent zeros.

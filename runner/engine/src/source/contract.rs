@@ -3,6 +3,7 @@
 use smolfed_core::stream::Root;
 
 use crate::attendance::Attendance;
+use crate::attendance::buffered::Arrivals;
 use crate::method::contract::{Assignment, Learner, Store};
 use crate::method::state::StateError;
 use crate::question::Inquiry;
@@ -24,10 +25,30 @@ pub struct Step {
 pub struct Draw {
     /// The number that names the round's random streams, on devices and on the server.
     pub number: u32,
-    /// The devices that were drawn, ascending.
+    /// The devices that were drawn, ascending; in a window of time, those whose updates have
+    /// arrived.
     pub cohort: Vec<u32>,
+    /// The version of the model that each of them has trained from, in their order; empty where
+    /// all train from that of the round.
+    pub versions: Vec<u32>,
+    /// Devices that have spent a round without an update that counts.
+    pub wasted: Vec<u32>,
     /// Whether what the mechanism kept of earlier rounds was lost before this one.
     pub history_lost: bool,
+}
+
+impl Draw {
+    /// Of simulated devices, which forget nothing.
+    #[must_use]
+    pub fn of(number: u32, arrivals: Arrivals) -> Self {
+        Self {
+            number,
+            cohort: arrivals.devices,
+            versions: arrivals.versions,
+            wasted: arrivals.wasted,
+            history_lost: false,
+        }
+    }
 }
 
 /// The exact sum of what a cohort sent, and what came of each device.
@@ -76,9 +97,23 @@ pub trait Source {
         Ok(false)
     }
 
+    /// Called at the beginning of a window of time: devices that ask from now on train from this
+    /// version of the model, `assignment.round`. Only where rounds are windows.
+    ///
+    /// # Errors
+    /// [`SourceError`] if the window cannot take place.
+    fn offer(
+        &mut self,
+        _assignment: &Assignment<'_>,
+        _learner: &dyn Learner,
+    ) -> Result<(), SourceError> {
+        Ok(())
+    }
+
     /// The cohort of a round or of a question, drawn by the accounted sampling scheme or by a
     /// timetable. `None` if the round was already charged in the ledger but interrupted: its random
-    /// streams may have been used and must not be used for another sum.
+    /// streams may have been used and must not be used for another sum. A window of time has ended
+    /// when this returns.
     ///
     /// # Errors
     /// [`SourceError`] if the round cannot take place.
@@ -89,7 +124,8 @@ pub trait Source {
         step: Step,
     ) -> Result<Option<Draw>, SourceError>;
 
-    /// Has the devices of a cohort train, and sums up what they send.
+    /// Has the devices of a cohort train, and sums up what they send. In a window of time the
+    /// cohort are the devices of one version, of which `assignment` is.
     ///
     /// # Errors
     /// [`SourceError`] if the round cannot take place; not if devices fail.

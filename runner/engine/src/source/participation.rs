@@ -31,8 +31,15 @@ pub struct Participation {
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub history_lost: bool,
-    /// Devices that were drawn.
+    /// Devices that were drawn; in a window of time, those whose updates arrived in it.
     pub cohort: Vec<u32>,
+    /// The version of the model that each of them trained from, in their order; empty where all
+    /// trained from that of the round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<u32>,
+    /// In a window of time, devices that spent a round without an update that counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wasted: Vec<u32>,
     /// Real devices among them that answered.
     pub answered: Vec<u32>,
     /// Those that did not, and why.
@@ -114,6 +121,11 @@ pub fn read(path: &Path) -> Result<Vec<Participation>, RunDirError> {
         }
         if !record.cohort.is_sorted_by(|a, b| a < b) {
             let reason = format!("line {}: the cohort is not in ascending order", index + 1);
+            return Err(damaged(path, reason));
+        }
+        let versions = record.versions.len();
+        if versions > 0 && versions != record.cohort.len() {
+            let reason = format!("line {}: not every device has a version", index + 1);
             return Err(damaged(path, reason));
         }
     }

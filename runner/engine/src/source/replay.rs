@@ -25,6 +25,8 @@ use smolfed_release::admission::Admissions;
 pub struct Replayed<'a> {
     federation: &'a Federation,
     rounds: Vec<Participation>,
+    /// The round that was drawn last. In a window of time, devices train for earlier rounds.
+    drawn: u32,
 }
 
 impl<'a> Replayed<'a> {
@@ -56,6 +58,7 @@ impl<'a> Replayed<'a> {
         if found < needed as usize {
             return Err(format!("it has {found} rounds, but `rounds` is {needed}"));
         }
+        check_versions(&rounds, experiment)?;
         if let Some(strategy) = &experiment.privacy.mechanism.strategy {
             let burned = rounds
                 .iter()
@@ -64,22 +67,60 @@ impl<'a> Replayed<'a> {
                 let reason = RESTARTED_TREE.advice;
                 return Err(format!("the server of its rounds restarted: {reason}"));
             }
-            let allowed = strategy.participation();
+        }
+        if let Some(allowed) = experiment.allowed() {
             let cohorts = rounds.iter().map(|record| record.cohort.as_slice());
             if let Some((round, device)) = Admissions::first_breach(allowed, cohorts) {
                 let (k, b) = (allowed.participations(), allowed.separation());
                 return Err(format!(
                     "device {device} takes part in round {round}, too early or once too often for \
-                     correlated noise with `privacy.separation` {b} and at most {k} participations"
+                     noise with `privacy.separation` {b} and at most {k} participations"
                 ));
             }
         }
-        Ok(Self { federation, rounds })
+        Ok(Self {
+            federation,
+            rounds,
+            drawn: 0,
+        })
     }
 
     fn record(&self, round: u32) -> Option<&Participation> {
         self.rounds.get(round as usize)
     }
+}
+
+/// Whether each device of a window has a version that the window takes, and no other round has
+/// versions.
+fn check_versions(rounds: &[Participation], experiment: &Experiment) -> Result<(), String> {
+    let Some(windows) = experiment.attendance.windows() else {
+        return match rounds.iter().all(|record| record.versions.is_empty()) {
+            true => Ok(()),
+            false => {
+                Err("its rounds are windows of time: `cohort.sampling` is \"buffered\"".into())
+            }
+        };
+    };
+    for Participation {
+        round,
+        cohort,
+        versions,
+        ..
+    } in rounds
+    {
+        let is_in_time = |version: &u32| {
+            let age = round.checked_sub(*version);
+            age.is_some_and(|age| age <= windows.staleness)
+        };
+        if versions.len() != cohort.len() || !versions.iter().all(is_in_time) {
+            return Err(format!(
+                "round {round} is not a window of time with a version of the last {} for each \
+                 device",
+                windows.staleness
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Devices whose messages did not come.
@@ -108,10 +149,13 @@ impl RemoteDevices for Recorded<'_> {
 
 impl Source for Replayed<'_> {
     fn draw(&mut self, _: &Attendance, _: &Root, step: Step) -> Result<Option<Draw>, SourceError> {
+        self.drawn = step.round;
         let record = self.record(step.round).filter(|record| !record.burned);
         Ok(record.map(|record| Draw {
             number: record.number,
             cohort: record.cohort.clone(),
+            versions: record.versions.clone(),
+            wasted: record.wasted.clone(),
             history_lost: record.history_lost,
         }))
     }
@@ -127,7 +171,7 @@ impl Source for Replayed<'_> {
         learner: &mut dyn Learner,
         cohort: &[u32],
     ) -> Result<CohortSum, SourceError> {
-        let record = self.record(assignment.round);
+        let record = self.record(self.drawn);
         let is_missing = |device: &u32| record.is_some_and(|x| x.missing.contains_key(device));
         let present: Vec<u32> = cohort.iter().copied().filter(|x| !is_missing(x)).collect();
         let remote = &mut Recorded(record);

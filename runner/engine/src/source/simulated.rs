@@ -32,11 +32,10 @@ impl Source for Simulated<'_> {
         step: Step,
     ) -> Result<Option<Draw>, SourceError> {
         let Step { round, number } = step;
-        Ok(Some(Draw {
+        Ok(Some(Draw::of(
             number,
-            cohort: attendance.cohort(root, round, number),
-            history_lost: false,
-        }))
+            attendance.arrivals(root, round, number),
+        )))
     }
 
     fn sum(

@@ -8,16 +8,18 @@ use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smolfed_release::SamplingScheme;
 
+use super::time_span::TimeSpan;
 use crate::combinations::{Setting, Settings};
 
 /// The schemes of an experiment, which has to say when devices that are not drawn come.
 fn of_experiments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SamplingScheme, D::Error> {
-    const NAMES: [&str; 6] = [
+    const NAMES: [&str; 7] = [
         "uniform",
         "poisson",
         "full",
         "rotation",
         "arrival",
+        "buffered",
         "block-cyclic",
     ];
     let text = String::deserialize(deserializer)?;
@@ -27,6 +29,7 @@ fn of_experiments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Sampling
         SamplingScheme::Full,
         SamplingScheme::Rotation,
         SamplingScheme::Arrival,
+        SamplingScheme::Buffered,
         SamplingScheme::BlockCyclic,
     ]
     .into_iter()
@@ -126,16 +129,72 @@ pub struct CohortConfig {
     /// The number of samples at which the weight stops growing; private updates need one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight_cap: Option<u32>,
+    /// The length of a round of "buffered", a window of time such as "1h". A simulation has "1h" by
+    /// default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<TimeSpan>,
+    /// s: for "buffered", the number of windows after that of its model in which an update still
+    /// counts; 2 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staleness: Option<u32>,
+    /// For "buffered": when simulated devices are awake.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub availability: Option<AvailabilityConfig>,
+}
+
+/// `[cohort.availability]`: when simulated devices are awake.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AvailabilityConfig {
+    /// Which devices wake when.
+    pub pattern: Pattern,
+    /// How long a device stays awake.
+    pub awake: TimeSpan,
+    /// The time from one waking to the next.
+    pub period: TimeSpan,
+    /// The time awake that a device needs from the model to its update.
+    pub training: TimeSpan,
+}
+
+impl Default for AvailabilityConfig {
+    fn default() -> Self {
+        Self {
+            pattern: Pattern::default(),
+            awake: TimeSpan::from_secs(20),
+            period: TimeSpan::from_secs(600),
+            training: TimeSpan::from_secs(5),
+        }
+    }
+}
+
+/// Which simulated devices wake when. Where in its period a device wakes is uniform.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pattern {
+    /// All devices wake once in a period.
+    #[default]
+    Periodic,
+    /// Half of the devices sleep through the first twelve hours of each day, and the other half
+    /// through the last twelve.
+    TwoZones,
+    /// A third of the devices wake once a day, and the others once in a period.
+    OnceADay,
 }
 
 impl CohortConfig {
     /// The settings that it declares ([`crate::combinations`]).
     pub(crate) fn settings(&self) -> Settings {
-        use SamplingScheme::{Arrival, BlockCyclic, Full, Poisson, Rotation, Uniform};
+        use SamplingScheme::{Arrival, BlockCyclic, Buffered, Full, Poisson, Rotation, Uniform};
         let is = |schemes: &[SamplingScheme]| schemes.contains(&self.sampling);
         Settings::of([
             (Setting::DrawnFromAll, is(&[Uniform, Poisson])),
             (Setting::ByTurns, is(&[Rotation, Arrival, BlockCyclic])),
+            (Setting::Arrival, is(&[Arrival])),
+            (Setting::Buffered, is(&[Buffered])),
+            (Setting::Synchronous, !is(&[Buffered])),
+            (Setting::Window, self.window.is_some()),
+            (Setting::Staleness, self.staleness.is_some()),
+            (Setting::Availability, self.availability.is_some()),
             (Setting::BlockCyclic, is(&[BlockCyclic])),
             (Setting::AllDevices, is(&[Full])),
             (Setting::WholeParts, is(&[Rotation, Full])),

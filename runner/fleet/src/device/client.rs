@@ -13,6 +13,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::awake::Awake;
+use super::held::HeldFile;
 use crate::transport::Transport;
 
 /// Silence after which the device repeats its last frame; then twice as long, up to the maximum.
@@ -41,8 +43,24 @@ pub enum Event {
     },
     /// The coordinator has received the update, or the round is over.
     Idle,
+    /// It has the update of this round from before its last restart.
+    Resumed {
+        /// The number of the round.
+        round: u32,
+    },
+    /// The file of its updates cannot be read or written: a restart loses the update.
+    NotHeld,
     /// The coordinator refused the device.
     Refused(Phase),
+}
+
+/// A device that sleeps.
+#[derive(Debug, Default)]
+pub struct Sleep {
+    /// The wake, and its end.
+    pub awake: Option<(Awake, Instant)>,
+    /// Where its updates outlive sleep.
+    pub held: Option<HeldFile>,
 }
 
 /// Takes part in rounds over one connection, until it breaks or `stop` is cancelled.
@@ -53,6 +71,7 @@ pub async fn exchange<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
     session: &mut Session<'_, M, F, R, K>,
     samples: &impl Samples<Target = M::Target>,
     transport: &mut dyn Transport,
+    sleep: &mut Sleep,
     stop: &CancellationToken,
     report: &mut dyn FnMut(Event),
 ) -> io::Result<()> {
@@ -104,15 +123,28 @@ pub async fn exchange<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
         last_received = Instant::now();
         let mut rest = buffer.get(..read).unwrap_or_default();
         while !rest.is_empty() {
+            if let Some((awake, end)) = &sleep.awake {
+                session.set_awake(awake.left(*end, sleep.held.is_some()));
+            }
             let taken = session.receive(rest);
             rest = rest.get(taken..).unwrap_or_default();
             if session.phase() == Phase::Training {
                 session.train(samples);
+                // Before any of it is sent.
+                if let Some(held) = &mut sleep.held
+                    && held.hold(session).is_err()
+                {
+                    report(Event::NotHeld);
+                }
             }
             if send(session, transport).await? {
                 repetition = Repetition::new();
                 is_in_doubt = false;
             }
+        }
+        if let Some(held) = &mut sleep.held {
+            // What cannot be removed now is removed later.
+            let _ = held.release(session);
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! A device's record and ledger, from files or from text.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -19,6 +20,9 @@ const MAX_INPUT: usize = 1 << 16;
 
 /// The name of standard input.
 const STANDARD_INPUT: &str = "-";
+
+/// The end of a ledger's name.
+const LEDGER: &str = ".ledger";
 
 /// How a zip archive begins.
 const ARCHIVE: &[u8] = b"PK";
@@ -57,6 +61,17 @@ pub fn files_in_folder(folder: &Path) -> Result<Vec<DeviceFiles>, DeviceError> {
         ledger: folder.join(format!("device-{number}.ledger")),
     };
     Ok(numbers.into_iter().map(files).collect())
+}
+
+/// The file of a device beside its ledger, with another end of the name.
+pub(super) fn beside(ledger: &Path, end: &str) -> PathBuf {
+    let name = ledger.file_name().unwrap_or_default();
+    let mut name = match name.to_str() {
+        Some(name) => OsString::from(name.strip_suffix(LEDGER).unwrap_or(name)),
+        None => name.to_os_string(),
+    };
+    name.push(end);
+    ledger.with_file_name(name)
 }
 
 /// The device's ledger; a new one, if it is its first start.

@@ -1,4 +1,4 @@
-//! The ledger of a new device as bytes: the content of a file, or of a board's pages.
+//! Flash as bytes in memory: the ledger of a new device, or the content of a small file.
 
 use embedded_storage::nor_flash::{
     ErrorType, NorFlash, NorFlashErrorKind, ReadNorFlash, check_erase, check_read, check_write,
@@ -18,22 +18,22 @@ pub fn new_ledger(nonce: LedgerNonce, key: Key) -> Result<[u8; SIZE], LedgerErro
     Ok(image.0)
 }
 
-/// Blank pages in memory.
-struct Image([u8; SIZE]);
+/// Pages in memory.
+pub(super) struct Image<B>(pub(super) B);
 
-impl Image {
+impl<B: AsRef<[u8]> + AsMut<[u8]>> Image<B> {
     fn part(&mut self, from: u32, length: usize) -> Result<&mut [u8], NorFlashErrorKind> {
         let from = from as usize;
-        let part = self.0.get_mut(from..from + length);
+        let part = self.0.as_mut().get_mut(from..from + length);
         part.ok_or(NorFlashErrorKind::OutOfBounds)
     }
 }
 
-impl ErrorType for Image {
+impl<B> ErrorType for Image<B> {
     type Error = NorFlashErrorKind;
 }
 
-impl ReadNorFlash for Image {
+impl<B: AsRef<[u8]> + AsMut<[u8]>> ReadNorFlash for Image<B> {
     const READ_SIZE: usize = 1;
 
     fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), NorFlashErrorKind> {
@@ -43,11 +43,11 @@ impl ReadNorFlash for Image {
     }
 
     fn capacity(&self) -> usize {
-        SIZE
+        self.0.as_ref().len()
     }
 }
 
-impl NorFlash for Image {
+impl<B: AsRef<[u8]> + AsMut<[u8]>> NorFlash for Image<B> {
     const WRITE_SIZE: usize = 1;
     const ERASE_SIZE: usize = PAGE;
 

@@ -6,11 +6,13 @@ use embedded_storage::nor_flash::NorFlash;
 use smolfed_core::personal::store::BlockingStore;
 use smolfed_core::samples::Samples;
 use smolfed_core::session::{Greeter, Phase, Session, Trainable};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep as pause, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::DeviceError;
-use super::client::{Event, exchange};
+use super::awake::Awake;
+use super::client::{Event, Sleep, exchange};
+use super::held::HeldFile;
 use crate::backoff::BackOff;
 use crate::transport::{Address, Listener, Options, Transport, accept};
 
@@ -52,6 +54,8 @@ pub struct LineOptions<'a> {
     pub transport: &'a Options,
     /// Whether to end when the coordinator closes the connection.
     pub once: bool,
+    /// When to end, and what fits before.
+    pub awake: Option<Awake>,
     /// Where events are shown.
     pub watcher: &'a dyn Watcher,
 }
@@ -72,11 +76,39 @@ pub(super) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// Takes part in rounds until `stop` is cancelled.
+    /// Takes part in rounds until `stop` is cancelled, or the device goes to sleep. Its updates
+    /// are in the file `held`, if there is one.
     pub(super) async fn take_part<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
         &self,
         mut session: Session<'_, M, F, R, K>,
         samples: &impl Samples<Target = M::Target>,
+        held: Option<HeldFile>,
+    ) -> Result<(), DeviceError> {
+        let begin = Instant::now();
+        let awake = self.options.awake;
+        let awake = awake.map(|awake| (awake, begin + awake.duration));
+        match held.as_ref().map(|held| held.resume(&mut session)) {
+            Some(Ok(Some(round))) => self.note(Event::Resumed { round }),
+            Some(Err(_)) => self.note(Event::NotHeld),
+            Some(Ok(None)) | None => {}
+        }
+        let end = awake.map_or(begin, |(_, end)| end);
+        let sleep = Sleep { awake, held };
+        tokio::select! {
+            () = sleep_until(end), if awake.is_some() => Ok(()),
+            result = self.take_part_awake(session, samples, sleep) => result,
+        }
+    }
+
+    fn note(&self, event: Event) {
+        self.options.watcher.note(self.device, self.budget, event);
+    }
+
+    async fn take_part_awake<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
+        &self,
+        mut session: Session<'_, M, F, R, K>,
+        samples: &impl Samples<Target = M::Target>,
+        mut sleep: Sleep,
     ) -> Result<(), DeviceError> {
         session.set_window(WINDOW);
         let LineOptions {
@@ -95,10 +127,12 @@ impl Line<'_> {
             };
             match opened {
                 Ok(mut transport) => {
-                    let mut report = |event| watcher.note(self.device, self.budget, event);
-                    let (stop, transport) = (self.stop, &mut *transport);
+                    let mut report = |event| self.note(event);
+                    let (session, stop) = (&mut session, self.stop);
+                    let (transport, sleep) = (&mut *transport, &mut sleep);
+                    let ended = exchange(session, samples, transport, sleep, stop, &mut report);
                     // Connections end at any time: that is not reported.
-                    let _ = exchange(&mut session, samples, transport, stop, &mut report).await;
+                    let _ = ended.await;
                     self.report_tls(session.phase(), &mut has_greeted);
                     if self.options.once {
                         return Ok(());
@@ -115,7 +149,7 @@ impl Line<'_> {
             }
             tokio::select! {
                 () = self.stop.cancelled() => return Ok(()),
-                () = sleep(back_off.next_pause()) => {}
+                () = pause(back_off.next_pause()) => {}
             }
         }
         Ok(())

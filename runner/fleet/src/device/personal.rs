@@ -3,7 +3,6 @@
 //! it; and there is a checksum.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,14 +11,12 @@ use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView, serialize};
 use smolfed_core::personal::store::{BlockingStore, PersonalStore, StateId, StateKind, StoreError};
 
+use super::files::beside;
 use smolfed_release::durable::replace_private;
 
 /// The array of the newest state, and of the one before.
 const NEWEST: &str = "state";
 const BEFORE: &str = "before";
-
-/// The end of a ledger's name.
-const LEDGER: &str = ".ledger";
 
 /// A personal model in a file, which only its owner can access.
 #[derive(Debug)]
@@ -32,15 +29,8 @@ impl FileStore {
     /// need not be there.
     #[must_use]
     pub fn beside(ledger: &Path) -> Self {
-        let name = ledger.file_name().unwrap_or_default();
-        let name = match name.to_str() {
-            Some(name) => OsString::from(name.strip_suffix(LEDGER).unwrap_or(name)),
-            None => name.to_os_string(),
-        };
-        let mut name = name;
-        name.push(".personal");
         Self {
-            path: ledger.with_file_name(name),
+            path: beside(ledger, ".personal"),
         }
     }
 
@@ -73,6 +63,7 @@ fn describe(id: &StateId, values: &[u8]) -> String {
         StateKind::Rest => "rest",
         StateKind::Tuned => "tuned",
         StateKind::Shared(_) => "shared",
+        StateKind::Held(_) => "held",
     };
     let (owner, sum) = (hex::encode(id.owner), crc32fast::hash(values));
     format!(

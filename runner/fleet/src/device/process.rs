@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::DeviceError;
 use super::files::{DeviceFiles, forget_key, ledger, record as record_of, refused};
+use super::held::HeldFile;
 use super::line::{Line, LineOptions};
 use super::memory::SessionMemory;
 use super::personal::FileStore;
@@ -56,6 +57,8 @@ pub struct DeviceProcess<'a> {
     pub files: DeviceFiles,
     /// Whether to create the ledger, which must not exist.
     pub has_new_ledger: bool,
+    /// Whether its updates outlive the process, in a file beside the ledger.
+    pub holds_updates: bool,
     /// Whether each session begins with an X25519 handshake.
     pub has_handshake: bool,
     /// Which questions it answers; `None` for those that the record allows.
@@ -133,14 +136,18 @@ impl DeviceProcess<'_> {
                 "the samples have {found} features each, but the model reads {feature_count}"
             ))
         })?;
-        let scratch = scratch(&model, samples.len());
-        let mut memory = SessionMemory::new(&model, samples.len(), scratch);
+        let most = self.max_samples(samples.len())?;
+        let scratch = scratch(&model, most);
+        let mut memory = SessionMemory::new(&model, most, scratch);
         let (identity, policy) = (record.identity.clone(), record.policy);
         let questions = self.questions.unwrap_or(record.questions);
         let device = identity.device;
         let ledger = ledger(&self.files.ledger, self.has_new_ledger, &record)?;
         forget_key(&self.files.record, &page);
         let store = FileStore::beside(&self.files.ledger);
+        let entries = model.parameter_count();
+        let held = self.holds_updates;
+        let held = held.then(|| HeldFile::beside(&self.files.ledger, entries));
         let memory = memory.borrow();
         let line = Line {
             options: &self.line,
@@ -157,7 +164,7 @@ impl DeviceProcess<'_> {
             let mut session = session.map_err(wrong)?;
             session.set_recipe(recipe);
             session.set_questions(questions);
-            line.take_part(session, &samples).await
+            line.take_part(session, &samples, held).await
         } else {
             let nonces = nonces(device)?;
             let session =
@@ -165,7 +172,23 @@ impl DeviceProcess<'_> {
             let mut session = session.map_err(wrong)?;
             session.set_recipe(recipe);
             session.set_questions(questions);
-            line.take_part(session, &samples).await
+            line.take_part(session, &samples, held).await
+        }
+    }
+
+    /// The number of samples that the device has memory for. Of one that sleeps it is a public
+    /// number, as declines depend on it.
+    fn max_samples(&self, samples: usize) -> Result<usize, DeviceError> {
+        let Some(awake) = &self.line.awake else {
+            return Ok(samples);
+        };
+        let most = awake.max_samples.get();
+        match usize::try_from(most) {
+            Ok(most) if samples > most => Err(DeviceError::Usage(format!(
+                "`--max-samples {most}`: the device has {samples} samples; give the largest number \
+                 that a device of the fleet may have"
+            ))),
+            most => Ok(most.unwrap_or(samples)),
         }
     }
 

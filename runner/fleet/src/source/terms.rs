@@ -90,6 +90,12 @@ pub enum ServeError {
         /// The difference.
         rest: u32,
     },
+    /// Windows without a length.
+    #[error(
+        "`cohort.window` is missing: with real devices a round of \"buffered\" is a window of \
+         time, for example \"1h\""
+    )]
+    NoWindow,
     /// A quorum that the accounting does not cover.
     #[error("`--quorum`: {reason}; leave it out, or {instead}")]
     Quorum {
@@ -161,7 +167,12 @@ pub fn presence(
         size: experiment.attendance().expected_size(),
         device_count: federation.device_count(),
     };
-    Ok(PresenceRule::new(file.presence(), cohort, timeout)?)
+    let mut settings = file.presence();
+    if experiment.attendance().windows().is_some() {
+        // Devices that sleep are seldom connected together: the first one begins the run.
+        settings.min_devices = settings.min_devices.or(Some(1));
+    }
+    Ok(PresenceRule::new(settings, cohort, timeout)?)
 }
 
 /// What the federation asks of its devices.
@@ -178,6 +189,10 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
         check_settings(experiment, &experiment.training_in(round), grid.clip_norm())?;
     }
     experiment.fits_source(Setting::RealDevices)?;
+    let config = &experiment.config().cohort;
+    if experiment.attendance().windows().is_some() && config.window.is_none() {
+        return Err(ServeError::NoWindow);
+    }
     if let Some((what, reason)) = refusal_without_labels(experiment) {
         return Err(ServeError::SimulationOnly { what, reason });
     }

@@ -7,9 +7,11 @@ use crate::helper::service::Tally as Answers;
 use crate::helper::watch;
 use crate::helper_link::message::HelperState;
 use crate::monitor::answers::LatestAnswer;
+use crate::monitor::windows::WindowFigures;
 use crate::monitor::{Attendance, Figures, HelperFigures, InProgress, Point, Tally};
 use crate::watch::metrics;
 use smolfed_engine::question::{Answer, Estimate};
+use smolfed_engine::round::WindowTally;
 use smolfed_engine::tables::question::QuestionKind;
 
 fn read(path: &str) -> String {
@@ -74,6 +76,24 @@ fn answers_are_gauges_with_escaped_labels() {
     assert!(!metrics::text(&figures).contains("smolfed_answer"));
 }
 
+#[test]
+fn windows_are_counters_with_the_age_as_a_label() {
+    let mut figures = all_figures();
+    let text = metrics::text(&figures);
+    for line in [
+        "smolfed_updates_by_age_total{age=\"0\"} 7",
+        "smolfed_updates_by_age_total{age=\"1\"} 2",
+        "smolfed_wasted_participations_total 3",
+    ] {
+        assert!(text.contains(&format!("\n{line}\n")), "{line}: {text}");
+    }
+    // Other rounds have neither.
+    figures.attendance.as_mut().unwrap().windows = None;
+    let text = metrics::text(&figures);
+    let of_windows = ["by_age", "wasted"];
+    assert!(of_windows.iter().all(|name| !text.contains(name)), "{text}");
+}
+
 /// Figures of which none is missing.
 fn all_figures() -> Figures {
     let tally = Tally {
@@ -81,6 +101,10 @@ fn all_figures() -> Figures {
         answered: 1,
         missing: reasons(),
         seconds: 1.0,
+    };
+    let windows = WindowTally {
+        ages: vec![7, 2],
+        wasted: 3,
     };
     let epsilon = Some(1.0);
     Figures {
@@ -123,6 +147,10 @@ fn all_figures() -> Figures {
             last: Some(tally.clone()),
             total: tally,
             rounds_without_updates: 1,
+            windows: Some(WindowFigures {
+                last: windows.clone(),
+                total: windows,
+            }),
             updates_per_second: Some(1.0),
             refused: reasons(),
         }),

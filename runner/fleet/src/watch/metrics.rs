@@ -12,6 +12,7 @@ use prometheus_client::registry::Registry;
 
 use crate::monitor::answers::LatestAnswer;
 use crate::monitor::{Attendance, Figures, HelperFigures};
+use smolfed_engine::round::WindowTally;
 
 /// The type of [`text`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -41,6 +42,12 @@ struct Asked {
 struct Figure {
     question: String,
     estimate: String,
+}
+
+/// How many windows older than its update a model was.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Age {
+    age: u64,
 }
 
 /// The figures in Prometheus's text format.
@@ -199,7 +206,7 @@ fn escaped(text: &str) -> String {
 #[rustfmt::skip]
 fn of_attendance(metrics: &mut Registry, attendance: &Attendance) {
     let Attendance {
-        current, last, total, rounds_without_updates, updates_per_second, refused,
+        current, last, total, rounds_without_updates, windows, updates_per_second, refused,
     } = attendance;
     for (name, help, value) in [
         ("updates_expected", "Real devices that were drawn", total.drawn),
@@ -222,6 +229,21 @@ fn of_attendance(metrics: &mut Registry, attendance: &Attendance) {
     ] {
         by_reason(metrics, name, help, counts.iter().map(|(reason, count)| (reason, *count)));
     }
+    if let Some(windows) = windows {
+        of_windows(metrics, &windows.total);
+    }
+}
+
+/// The counts of all windows of time.
+fn of_windows(metrics: &mut Registry, total: &WindowTally) {
+    let family = Family::<Age, Counter>::default();
+    for (age, count) in (0..).zip(&total.ages) {
+        family.get_or_create(&Age { age }).inc_by(*count);
+    }
+    let help = "Updates by the age of their model in windows";
+    metrics.register("updates_by_age", help, family);
+    let help = "Participations without an update that counts";
+    counter(metrics, "wasted_participations", help, total.wasted);
 }
 
 #[rustfmt::skip]

@@ -178,6 +178,7 @@ fn updates(noise: NoiseAmount) -> Updates<'static> {
         spent: &[],
         is_ledger_shared: false,
         conditions: Conditions::default(),
+        staleness: None,
         notes: Vec::new(),
     }
 }

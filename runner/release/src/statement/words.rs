@@ -322,12 +322,21 @@ impl PrivacyStatement {
             SamplingScheme::Full => {
                 format!("all {devices} devices take part in {every_round}")
             }
-            SamplingScheme::Unsampled | SamplingScheme::Rotation | SamplingScheme::Arrival => {
-                format!(
-                    "no device takes part in more than {} of {rounds} rounds; when it takes part \
-                 need not be random, but must not depend on its data",
-                    self.max_participations.map_or(rounds, u64::from)
-                )
+            SamplingScheme::Unsampled
+            | SamplingScheme::Rotation
+            | SamplingScheme::Arrival
+            | SamplingScheme::Buffered => {
+                let most = self.max_participations.map_or(rounds, u64::from);
+                match self.staleness {
+                    None => format!(
+                        "no device takes part in more than {most} of {rounds} rounds; when it \
+                         takes part need not be random, but must not depend on its data"
+                    ),
+                    Some(staleness) => format!(
+                        "no device counts in more than {most} of {rounds} windows, and {}",
+                        windows_in_words(staleness)
+                    ),
+                }
             }
         };
         // Writing to a String cannot fail.
@@ -381,10 +390,15 @@ impl PrivacyStatement {
                 (who, "sensitivity")
             }
         };
+        let windows = self.staleness.map_or(String::new(), |staleness| {
+            let rule = windows_in_words(staleness);
+            format!("; if {rule}")
+        });
         format!(
-            "This holds {who}; if {}; and if the standard deviation of the noise on each release \
-             is {} times the {of_what}, which is {} times the clip norm. A server that restarts \
-             and has lost the sums of earlier rounds does not change it: the noise begins anew.",
+            "This holds {who}{windows}; if {}; and if the standard deviation of the noise on each \
+             release is {} times the {of_what}, which is {} times the clip norm. A server that \
+             restarts and has lost the sums of earlier rounds does not change it: the noise begins \
+             anew.",
             self.trusted(),
             lower(self.noise_multiplier, 5),
             upper(sensitivity, 5),
@@ -427,4 +441,14 @@ fn trusted_parties(parties: Parties) -> String {
 /// A share in percent, rounded up to a tenth, so that the words never promise more than is proved.
 fn percent_up(share: f64) -> f64 {
     (share * 1000.0).ceil().min(1000.0) / 10.0
+}
+
+/// What rounds that are windows of time rely on.
+fn windows_in_words(staleness: u32) -> String {
+    format!(
+        "rounds are windows of time whose end depends on the clock alone, an update counts in the \
+         window in which it arrives, at most {staleness} after that of its model, and who takes \
+         part and when, which is not protected, does not depend on data (a device that cannot \
+         train counts as an update of zeros)"
+    )
 }

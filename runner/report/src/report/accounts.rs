@@ -12,7 +12,7 @@ use smolfed_release::statement::{PrivacyStatement, Subject};
 
 /// Fields of a statement in the order of reading, with what they mean; a field that is not here
 /// follows under its own name.
-const FIELDS: [(&str, &str); 26] = [
+const FIELDS: [(&str, &str); 27] = [
     ("subject", "about"),
     ("epsilon", "ε"),
     ("delta", "δ"),
@@ -34,6 +34,10 @@ const FIELDS: [(&str, &str); 26] = [
     ("sampling_rate", "sampling rate τ"),
     ("devices", "devices N"),
     ("max_participations", "maximum participations of a device"),
+    (
+        "staleness",
+        "windows after that of its model in which an update counts",
+    ),
     ("rounds", "rounds T"),
     ("rounds_planned", "planned rounds"),
     ("releases_per_round", "releases of a device in a round"),

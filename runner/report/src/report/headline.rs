@@ -240,6 +240,7 @@ fn cohort(input: &ReportInput) -> String {
         SamplingScheme::Poisson => "each one by chance (Poisson)",
         SamplingScheme::Full => "all of them in every round",
         SamplingScheme::Unsampled | SamplingScheme::Arrival => "those that are available",
+        SamplingScheme::Buffered => "those whose updates arrive in a window of time",
         SamplingScheme::Rotation => "all of them in turn",
         SamplingScheme::BlockCyclic => "in turn, each one by chance (block-cyclic)",
     };
@@ -248,7 +249,7 @@ fn cohort(input: &ReportInput) -> String {
     let of_devices = Provenance::of_device_count(&input.statements);
     let devices = statement.map(|statement| statement.devices);
     let devices = devices.filter(|_| !is_public || of_devices.is_public());
-    let origin = Provenance::of_sizes(config.has_secret_cohorts());
+    let origin = input.size_origin();
     let drawn = input.records.iter().map(|record| record.cohort as u64);
     let is_hidden = is_public && !origin.is_public();
     let size = match (is_hidden, config.cohort.sampling) {

@@ -64,7 +64,7 @@ impl ReportInput {
             statement.subject == Subject::Updates && statement.epsilon.is_finite() && is_bound
         };
         let is_covered = self.statements.iter().any(is_bound);
-        let hides_cohorts = self.config.has_secret_cohorts();
+        let hides_sizes = !self.size_origin().is_public();
         let records = self.records.into_iter().map(|record| RoundRecord {
             simulation_only: SimulationOnly::default(),
             test: record
@@ -81,7 +81,9 @@ impl ReportInput {
             } else {
                 Vec::new()
             },
-            cohort: if hides_cohorts { 0 } else { record.cohort },
+            cohort: if hides_sizes { 0 } else { record.cohort },
+            ages: if hides_sizes { Vec::new() } else { record.ages },
+            wasted: record.wasted.filter(|_| !hides_sizes),
             seconds: 0.0,
             ..record
         });
@@ -102,6 +104,16 @@ impl ReportInput {
             config: self.config,
             statements: self.statements,
         }
+    }
+
+    /// Where the sizes of cohorts come from.
+    pub(super) fn size_origin(&self) -> Provenance {
+        let is_secret = |record: &RoundRecord| {
+            let origin = record.origin.get("cohort");
+            origin.is_some_and(|origin| !origin.is_public())
+        };
+        let is_secret = self.config.has_secret_cohorts() || self.records.iter().any(is_secret);
+        Provenance::of_sizes(is_secret)
     }
 
     /// Where the figures on test samples come from.

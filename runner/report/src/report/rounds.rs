@@ -62,14 +62,14 @@ fn columns(input: &ReportInput) -> Vec<RoundColumn> {
     fn number(value: Option<f64>) -> String {
         value.map_or("–".to_owned(), |value| significant(value, 4))
     }
-    let cohort = Provenance::of_sizes(input.config.has_secret_cohorts());
+    let sizes = input.size_origin();
     let private = Provenance::SimulationOnly;
     let column = |head, origin, cell| RoundColumn { head, origin, cell };
     let mut columns = vec![
         column("round", Provenance::Public, |x| {
             grouped(u64::from(x.round) + 1)
         }),
-        column("cohort", cohort, |x| grouped(x.cohort as u64)),
+        column("cohort", sizes, |x| grouped(x.cohort as u64)),
         column("ε spent", Provenance::Public, |x| {
             upper(x.epsilon.unwrap_or(f64::INFINITY), 4)
         }),
@@ -84,8 +84,24 @@ fn columns(input: &ReportInput) -> Vec<RoundColumn> {
             number(x.simulation_only.update_norm.map(|norm| norm.median))
         }),
     ];
+    if input.records.iter().any(|record| record.wasted.is_some()) {
+        columns.push(column("updates by age", sizes, ages));
+        columns.push(column("wasted", sizes, |x| {
+            x.wasted
+                .map_or("–".to_owned(), |count| grouped(u64::from(count)))
+        }));
+    }
     columns.retain(|column| input.audience == Audience::Owner || column.origin.is_public());
     columns
+}
+
+/// The updates of a window by the age of their model, youngest first.
+fn ages(record: &RoundRecord) -> String {
+    let counts = record.ages.iter().map(|count| grouped(u64::from(*count)));
+    match record.ages.is_empty() {
+        true => "–".to_owned(),
+        false => counts.collect::<Vec<_>>().join(" / "),
+    }
 }
 
 fn quality(evaluation: Option<Evaluation>) -> String {

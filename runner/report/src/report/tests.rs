@@ -22,6 +22,7 @@ use smolfed_release::statement::{PrivacyStatement, Subject};
 
 mod answers;
 mod baseline;
+mod windows;
 
 /// A run of `rounds` rounds with everything that a run can have.
 fn complete(rounds: u32) -> ReportInput {
@@ -167,6 +168,8 @@ fn record(round: u32) -> RoundRecord {
         epsilon: Some(0.1 * part),
         learning_rate: 0.1,
         clip_norm: None,
+        ages: Vec::new(),
+        wasted: None,
         unclipped_share: None,
         answers: Vec::new(),
         score: None,

@@ -3,13 +3,15 @@
 use serde_json::{Map, Value, json};
 
 use super::error::RunsError;
-use super::figures::{self, EPSILON, Quality, Round, SECONDS, names};
+use super::figures::{self, AGES, EPSILON, Quality, Round, SECONDS, WASTED, names};
 use super::record::Run;
 use super::selection::Selected;
 use super::settings::{self, Difference, Settings};
 use super::spent::{self, Notes};
 use crate::report::comparison::{self, Panel};
 use crate::report::plot::{Point, Series, Tone};
+use crate::windows::{ages_in_words, wasted_in_words};
+use smolfed_engine::round::WindowTally;
 use smolfed_release::number::{significant, upper};
 use smolfed_release::provenance::Provenance;
 
@@ -53,6 +55,7 @@ impl<'a> Comparison<'a> {
             self.row("delta", delta),
             self.row(&self.marked(SECONDS), |run| significant(run.seconds(), 3)),
         ];
+        rows.extend(self.windows());
         let mut worst = self.origin(SECONDS);
         for name in self.judging() {
             let shown = |run: &Run, value: Option<(u32, f64)>| {
@@ -153,6 +156,26 @@ impl<'a> Comparison<'a> {
         }))
     }
 
+    /// The shares of updates by age, and of wasted participations, if any run has windows of time.
+    fn windows(&self) -> Rows {
+        let runs = self.runs.iter();
+        let totals: Vec<_> = runs.map(|of| windows(&of.run.rounds)).collect();
+        if totals.iter().all(Option::is_none) {
+            return Rows::new();
+        }
+        type Words = fn(&WindowTally) -> String;
+        let figures: [(&str, Words); 2] = [
+            ("updates by age", ages_in_words),
+            ("wasted participations", wasted_in_words),
+        ];
+        let rows = figures.into_iter().map(|(name, words)| {
+            let cells = totals.iter().map(Option::as_ref);
+            let cells = cells.map(|of| of.map_or("–".to_owned(), words));
+            std::iter::once(name.to_owned()).chain(cells).collect()
+        });
+        rows.collect()
+    }
+
     fn head(&self, first: &str) -> Vec<String> {
         let labels = self.runs.iter().map(|of| of.label.clone());
         std::iter::once(first.to_owned()).chain(labels).collect()
@@ -219,6 +242,53 @@ impl<'a> Comparison<'a> {
     }
 }
 
+/// The totals of the windows among these rounds; `None` without one.
+fn windows(rounds: &[Round]) -> Option<WindowTally> {
+    WindowTally::total(rounds.iter().filter_map(|round| {
+        // They are counts.
+        let wasted = round.get(WASTED)? as u64;
+        let ages = (0..).map_while(|age| round.get(&format!("{AGES}.{age}")));
+        let ages = ages.map(|count| count as u64).collect();
+        Some(WindowTally { ages, wasted })
+    }))
+}
+
 fn best(name: &str, rounds: &[Round]) -> Option<(u32, f64)> {
     Quality::of(name, rounds)?.best(name, rounds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::export::fixture::run;
+    use super::*;
+
+    const WINDOWS: [&str; 2] = [
+        r#"{"round":0,"ages":[10,0],"wasted":0,"origin":{"ages":"public","wasted":"public"}}"#,
+        r#"{"round":1,"ages":[5,5],"wasted":5,"origin":{"ages":"public","wasted":"public"}}"#,
+    ];
+
+    #[test]
+    fn windows_have_rows_where_any_run_has_them() {
+        let runs = [run("a", &WINDOWS), run("b", &[r#"{"round":0}"#])];
+        let (rows, _) = Comparison::new(&runs).figures();
+        for expected in [
+            ["updates by age", "75 %, 25 %", "–"],
+            ["wasted participations", "20.0 %", "–"],
+        ] {
+            assert!(rows.iter().any(|row| row == &expected), "{rows:?}");
+        }
+        let (rows, _) = Comparison::new(&runs[1..]).figures();
+        assert!(
+            rows.iter().all(|row| row[0] != "updates by age"),
+            "{rows:?}"
+        );
+    }
+
+    #[test]
+    fn the_document_has_the_counts_of_the_last_window() {
+        let document = Comparison::new(&[run("a", &WINDOWS)]).to_json();
+        let figures = &document["runs"][0]["figures"];
+        assert_eq!(figures["ages.1"]["final"], json!(5.0));
+        assert_eq!(figures["wasted"]["origin"], json!("public"));
+    }
 }

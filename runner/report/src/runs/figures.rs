@@ -15,6 +15,10 @@ use smolfed_release::provenance::Provenance;
 pub const SECONDS: &str = "seconds";
 /// ε after a round; infinite where none holds.
 pub const EPSILON: &str = "epsilon";
+/// In a window of time, participations that were spent without an update that counts.
+pub const WASTED: &str = "wasted";
+/// In a window of time, its updates by the age of their model stand below it: `ages.0`, `ages.1`.
+pub const AGES: &str = "ages";
 /// The answers to questions stand below it, by the names of the questions.
 const ANSWERS: &str = "answers";
 /// What only a simulation knows stands below it.
@@ -287,6 +291,22 @@ mod tests {
         let quality = Quality::of(accuracy, &rounds).unwrap();
         assert_eq!(quality.best(accuracy, &rounds), Some((4, 0.75)));
         assert_eq!(Quality::of("answers.evaluate.accuracy.low", &rounds), None);
+    }
+
+    /// Who is present is public, and so are counts of ages.
+    #[test]
+    fn windows_have_their_updates_by_age() {
+        let rounds = [round(
+            r#"{"round":3,"ages":[14,6,0],"wasted":2,
+                "origin":{"ages":"public","wasted":"public"}}"#,
+        )];
+        assert_eq!(names(&rounds), ["ages.0", "ages.1", "ages.2", WASTED]);
+        assert_eq!(rounds[0].get("ages.1"), Some(6.0));
+        for name in ["ages.1", WASTED] {
+            let found = (origin(name, &rounds), exported_name(name, &rounds));
+            assert_eq!(found, (Provenance::Public, name.to_owned()));
+            assert_eq!(Quality::of(name, &rounds), None);
+        }
     }
 
     #[test]

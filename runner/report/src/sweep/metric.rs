@@ -267,6 +267,8 @@ mod tests {
             epsilon: None,
             learning_rate: 0.1,
             clip_norm: None,
+            ages: Vec::new(),
+            wasted: None,
             unclipped_share: None,
             answers: Vec::new(),
             score: None,

@@ -94,6 +94,12 @@ impl Watcher for Progress {
                     "device {device}: refused by the coordinator: {why}{advice}"
                 ));
             }
+            Event::Resumed { round } => self.print_if_few(|| {
+                format!("device {device}: goes on with its update of round {round}")
+            }),
+            Event::NotHeld => self.print(format!(
+                "device {device}: its update cannot be kept beside the ledger: a restart loses it"
+            )),
             Event::Refused(_) | Event::Idle => {}
         }
     }

@@ -23,6 +23,10 @@ pub(super) struct CorrelatedArgs {
     /// so far apart with block-cyclic sampling.
     #[arg(long, value_name = "K")]
     participations: Option<u32>,
+    /// For correlated: rounds are windows of time, and an update counts up to S windows after that
+    /// of its model. A device then takes part in at most ceil(rounds / (B + S)) windows.
+    #[arg(long, value_name = "S")]
+    staleness: Option<u32>,
     /// For correlated: identity, tree, square-root, square-root-banded, banded-optimal-mean or
     /// banded-optimal-max; without it, all are compared, and the one with the least rmse is taken.
     #[arg(long, value_name = "FAMILY")]
@@ -34,8 +38,9 @@ impl CorrelatedArgs {
     pub(super) fn given(&self) -> Option<&'static str> {
         let separation = self.separation.map(|_| "--separation");
         let participations = self.participations.map(|_| "--participations");
+        let staleness = self.staleness.map(|_| "--staleness");
         let family = self.family.as_ref().map(|_| "--family");
-        separation.or(participations).or(family)
+        separation.or(participations).or(staleness).or(family)
     }
 
     /// b.
@@ -50,8 +55,16 @@ impl CorrelatedArgs {
         rounds: Option<u64>,
         sampling_rate: Option<SamplingRate>,
     ) -> Result<Setting, CliError> {
-        // A device may be drawn whenever its part has its turn.
-        let participations = self.participations.or(sampling_rate.map(|_| u32::MAX));
+        if self.staleness.is_some() && sampling_rate.is_some() {
+            return Err(CliError::Usage(
+                "--staleness is for devices that come when they wake, and not for those that are \
+                 drawn: leave --sampling block-cyclic out"
+                    .to_owned(),
+            ));
+        }
+        // A device may be drawn whenever its part has its turn, and counts whenever it wakes.
+        let has_limit = sampling_rate.is_some() || self.staleness.is_some();
+        let participations = self.participations.or(has_limit.then_some(u32::MAX));
         let (Some(rounds), Some(separation), Some(participations)) =
             (rounds, self.separation, participations)
         else {
@@ -67,7 +80,9 @@ impl CorrelatedArgs {
         };
         let invalid =
             |error: CorrelatedError| CliError::Usage(format!("--mechanism correlated: {error}"));
-        let participation = Participation::new(rounds, separation, participations);
+        let of_versions = |staleness| rounds.div_ceil(separation.saturating_add(staleness).max(1));
+        let most = self.staleness.map_or(u32::MAX, of_versions);
+        let participation = Participation::new(rounds, separation, participations.min(most));
         let participation = participation.map_err(invalid)?;
         let possible = participation.max_participations();
         if sampling_rate.is_some() && participations < possible {
@@ -101,7 +116,9 @@ impl CorrelatedArgs {
         Ok(Setting {
             strategies,
             best,
-            asked: self.participations.unwrap_or(possible),
+            asked: self
+                .participations
+                .unwrap_or(participation.participations()),
             rate: None,
             has_devices: false,
         })

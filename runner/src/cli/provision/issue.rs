@@ -241,9 +241,13 @@ fn max_epochs(experiment: &Experiment) -> u32 {
 
 /// How often, how far apart and how far ahead a device takes part.
 fn limits(args: &DeviceArgs, experiment: &Experiment) -> Result<Limits, CliError> {
-    let strategy = experiment.privacy().mechanism.strategy.as_ref();
-    let (participations, least) = match strategy.map(|strategy| strategy.participation()) {
-        Some(counted_on) => (counted_on.participations(), counted_on.separation()),
+    let (participations, least) = match experiment.allowed() {
+        // The ledger counts the versions that a device trains from, and the windows in which its
+        // updates count are up to s closer together.
+        Some(counted_on) => {
+            let least = counted_on.separation() + experiment.staleness();
+            (counted_on.participations(), least)
+        }
         None => {
             // Fine-tuning is one more, and so is each answer.
             let tuning = u32::from(fine_tuning(experiment).is_some());

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cli::operation::{MAX_TIMEOUT, Operation, time};
+use crate::cli::operation::{Operation, duration, time};
 use smolfed_engine::config::Override;
 use smolfed_fleet::helpers::WhenMissing;
 use smolfed_fleet::quorum::Share;
@@ -129,26 +129,4 @@ pub(in crate::cli) struct Args {
     pub(super) resume: Option<PathBuf>,
     #[command(flatten)]
     pub(super) operation: Operation,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let time = humantime::parse_duration(text).ok();
-    time.filter(|time| !time.is_zero() && *time <= MAX_TIMEOUT)
-        .ok_or("expected a time of up to a day, for example 30s, 500ms or 2m".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_a_unit() {
-        assert_eq!(duration("30s").unwrap(), Duration::from_secs(30));
-        assert_eq!(duration("500ms").unwrap(), Duration::from_millis(500));
-        assert_eq!(duration("2m").unwrap(), Duration::from_secs(120));
-        assert_eq!(duration("1.5s").unwrap(), Duration::from_millis(1_500));
-        for text in ["", "30", "s", "-1s", "0s", "25h", "1e9s", "nans"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
-    }
 }

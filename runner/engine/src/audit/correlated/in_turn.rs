@@ -183,7 +183,7 @@ pub(super) fn draw_all(attendance: &mut Attendance) {
             *sampling = with_rate(sampling, 1.0 / rate);
         }
         Attendance::Faulty { drawn, .. } => draw_all(drawn),
-        Attendance::Drawn(_) | Attendance::Scheduled(_) => {}
+        Attendance::Drawn(_) | Attendance::Scheduled(_) | Attendance::Buffered(_) => {}
     }
 }
 

@@ -36,6 +36,30 @@ fn releases_of_each_step_are_attacked() {
     }
 }
 
+/// Windows with independent noise: a device counts k times, and its updates have noise of their own
+/// under local trust.
+#[test]
+fn windows_of_time_are_attacked() {
+    let text = "method = \"dp-fed\"\nseed = 5\nrounds = 6\n[data]\nsource = \"digits\"\n\
+                devices = 40\nsamples_per_device = 10\nscale = \"unit\"\n[cohort]\n\
+                sampling = \"buffered\"\ncohort_size = 8\nstaleness = 1\n[privacy]\n\
+                clip_norm = 0.5\nnoise_multiplier = 2.0\n";
+    for trust in ["central", "local"] {
+        let audited = parsed(&format!("{text}trust = \"{trust}\"\n"));
+        assert_eq!(failed(&audited, Fault::None), [""; 0], "{trust}");
+        let Audit { claim, low } = audit_with(&audited, Fault::None, 500, 8);
+        assert!(
+            low > 0.1 && low <= claim.epsilon,
+            "{trust}: {low} of {claim:?}"
+        );
+        let found = failed(&audited, Fault::NoiseTooSmall);
+        assert!(
+            found.contains(&"standard deviation of the noise"),
+            "{trust}: {found:?}"
+        );
+    }
+}
+
 /// The score has noise of its own, of the std that is charged.
 #[test]
 fn the_score_of_a_trial_is_audited() {

@@ -3,16 +3,14 @@
 use smolfed_core::stream::Root;
 use tempfile::TempDir;
 
-use crate::attendance::Attendance;
+use super::Coming;
+use crate::attendance::buffered::Arrivals;
 use crate::config::{Config, Override};
 use crate::experiment::Experiment;
-use crate::method::contract::{Assignment, Learner};
 use crate::method::state::StateError;
-use crate::question::Inquiry;
 use crate::round::{TrainingLoop, TrainingState};
 use crate::run::prepare;
 use crate::source::Simulated;
-use crate::source::contract::{CohortSum, Draw, Source, SourceError, Step};
 use smolfed_data::{DataFolders, Federation};
 
 const ROUNDS: u32 = 4;
@@ -24,7 +22,7 @@ const TINY: &str = "name = \"tiny\"\nmethod = \"dp-fed\"\nrounds = 4\nseed = 7\n
                     [privacy]\nclip_norm = 0.5\nnoise_multiplier = 1.0\ndelta = 1e-3\n";
 
 /// Everything that keeps something from round to round, and what it keeps.
-const CASES: [(&str, &[&str]); 7] = [
+const CASES: [(&str, &[&str]); 9] = [
     ("", &[]),
     ("privacy.clip_norm=\"adaptive\"", &[]),
     (
@@ -51,6 +49,27 @@ const CASES: [(&str, &[&str]); 7] = [
             "mechanism.sums",
         ],
     ),
+    (
+        "cohort={sampling=\"buffered\",cohort_size=9,staleness=1} privacy.trust=\"local\" \
+         cohort.availability={awake=\"20s\",period=\"50min\",training=\"30s\"}",
+        &[
+            "mechanism.participations",
+            "versions.models",
+            "versions.rounds",
+        ],
+    ),
+    (
+        "cohort={sampling=\"buffered\",cohort_size=9,staleness=2} privacy.mechanism=\"correlated\" \
+         cohort.availability={awake=\"20s\",period=\"50min\",training=\"30s\"} \
+         privacy.separation=1",
+        &[
+            "mechanism.decoder",
+            "mechanism.participations",
+            "mechanism.sums",
+            "versions.models",
+            "versions.rounds",
+        ],
+    ),
     ("method=\"pmtl\"", &[]),
     (
         "method=\"fedsc\" contrast.width=3 contrast.privacy={epsilon=8,delta=1e-3}",
@@ -58,7 +77,7 @@ const CASES: [(&str, &[&str]); 7] = [
     ),
 ];
 
-fn experiment(settings: &str) -> (Experiment, Federation) {
+pub(super) fn experiment(settings: &str) -> (Experiment, Federation) {
     let overrides = settings.split_whitespace().map(|text| text.parse());
     let overrides: Vec<Override> = overrides.collect::<Result<_, _>>().unwrap();
     let config = Config::parse(TINY, "a test", &overrides).unwrap();
@@ -96,32 +115,6 @@ fn a_run_that_is_resumed_after_every_round_ends_with_the_same_bits() {
     }
 }
 
-/// A source whose devices all try to take part in every round.
-struct Everybody<'a>(Simulated<'a>);
-
-impl Source for Everybody<'_> {
-    fn draw(&mut self, _: &Attendance, _: &Root, step: Step) -> Result<Option<Draw>, SourceError> {
-        Ok(Some(Draw {
-            number: step.number,
-            cohort: (0..40).collect(),
-            history_lost: false,
-        }))
-    }
-
-    fn sum(
-        &mut self,
-        assignment: &Assignment<'_>,
-        learner: &mut dyn Learner,
-        cohort: &[u32],
-    ) -> Result<CohortSum, SourceError> {
-        self.0.sum(assignment, learner, cohort)
-    }
-
-    fn answers(&mut self, inquiry: &Inquiry<'_>, cohort: &[u32]) -> Result<CohortSum, SourceError> {
-        self.0.answers(inquiry, cohort)
-    }
-}
-
 /// A device whose last participation is too recent is left out, also by a run that was resumed
 /// since.
 #[test]
@@ -135,7 +128,13 @@ fn participations_are_known_after_a_resume() {
         let root = experiment.root().unwrap();
         let training = TrainingLoop::new(&experiment, &federation, root, &state, None, None);
         let mut training = training.unwrap();
-        let mut source = Everybody(Simulated(&federation));
+        let devices = Simulated(&federation);
+        // All of them try to take part in every round.
+        let arrivals = |_| Arrivals {
+            devices: (0..40).collect(),
+            ..Arrivals::default()
+        };
+        let mut source = Coming { devices, arrivals };
         let record = training.step(&mut source).unwrap().record;
         trained.push(record.simulation_only.trained);
         let bytes = training.state("run").unwrap().encode("run").unwrap();

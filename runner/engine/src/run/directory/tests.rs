@@ -58,6 +58,8 @@ fn record(round: u32) -> RoundRecord {
     RoundRecord {
         round,
         cohort: 3,
+        ages: Vec::new(),
+        wasted: None,
         epsilon: Some(0.1 * f64::from(round + 1)),
         learning_rate: 0.1,
         clip_norm: None,

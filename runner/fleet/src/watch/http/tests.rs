@@ -73,6 +73,47 @@ fn figures_of_participation_need_a_token_where_cohorts_are_secret() {
     }
 }
 
+/// Under local trust, who counts in a window is public. A restarted coordinator counts on from its
+/// records.
+#[test]
+fn windows_of_time_are_shown_to_anyone() {
+    use crate::monitor::{RunInfo, is_secret};
+    use smolfed_core::params::LearningRate;
+    use smolfed_engine::round::RoundRecord;
+    let record = |round, ages: &[u32], wasted| RoundRecord {
+        ages: ages.to_vec(),
+        wasted: Some(wasted),
+        ..RoundRecord::new(round, LearningRate::new(0.1).unwrap())
+    };
+    let shared = shared();
+    let monitor = shared.cache.service().monitor();
+    let info = RunInfo {
+        is_cohort_secret: is_secret(smolfed_release::SamplingScheme::Buffered),
+        ..RunInfo::default()
+    };
+    monitor.run_begins(info, &[record(0, &[8, 0], 1)]);
+    monitor.round_done(&record(1, &[5, 3], 2));
+    let figures = shared.cache.figures(Access::Public);
+    let text = metrics::text(&figures);
+    for line in [
+        "smolfed_updates_by_age_total{age=\"0\"} 13",
+        "smolfed_updates_by_age_total{age=\"1\"} 3",
+        "smolfed_wasted_participations_total 3",
+    ] {
+        assert!(text.contains(&format!("\n{line}\n")), "{line}: {text}");
+    }
+    let json = serde_json::to_value(&figures).unwrap();
+    let windows = &json["attendance"]["windows"];
+    assert_eq!(
+        windows["last"],
+        serde_json::json!({"ages": [5, 3], "wasted": 2})
+    );
+    assert_eq!(
+        windows["total"],
+        serde_json::json!({"ages": [13, 3], "wasted": 3})
+    );
+}
+
 /// Answers are released under noise, and need no token where a finite ε covers them.
 #[test]
 fn answers_are_shown_to_anyone_unless_nothing_covers_them() {

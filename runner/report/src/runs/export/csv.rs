@@ -49,6 +49,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn windows_have_a_column_for_each_age() {
+        let window = r#"{"round":0,"ages":[14,6],"wasted":2,
+            "origin":{"ages":"public","wasted":"public"}}"#;
+        let files = files(&[run("a", &[window])], Path::new("/out"));
+        let expected = "run,round,ages.0,ages.1,wasted\na,0,14,6,2\n";
+        assert_eq!(str::from_utf8(&files[0].bytes).unwrap(), expected);
+    }
+
+    #[test]
     fn rounds_of_all_runs_share_the_columns() {
         let a = r#"{"round":0,"cohort":4,"epsilon":null,"test":{"accuracy":0.5},
             "origin":{"cohort":"simulation-only","test":"released"}}"#;

@@ -1,0 +1,74 @@
+//! How long a device stays awake.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::cli::operation::duration;
+use smolfed_fleet::device::awake::Awake;
+
+/// The wake of a device that sleeps.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct WakeArgs {
+    /// Stay awake for this long, then exit: for a timer that starts the device at each wake. The
+    /// device declines a round before its ledger counts it if the model cannot arrive in the time
+    /// left, or, with helpers, if the round cannot end in that time. An unsent update goes out at
+    /// the next wake.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    awake_for: Option<Duration>,
+    /// Minimum bytes per second of the link.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "100000",
+        requires = "awake_for",
+        value_parser = positive
+    )]
+    bytes_per_second: NonZeroU32,
+    /// Maximum time from a request to its answer.
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "50ms",
+        requires = "awake_for",
+        value_parser = duration
+    )]
+    round_trip: Duration,
+    /// Minimum samples per second in training. It matters in rounds with helpers, whose updates
+    /// cannot wait for the next wake.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "10000",
+        requires = "awake_for",
+        value_parser = positive
+    )]
+    samples_per_second: NonZeroU32,
+    /// Maximum samples of any device of the fleet. The device assumes this number instead of its
+    /// own, so that a decline reveals nothing about its samples.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "10000",
+        requires = "awake_for",
+        value_parser = positive
+    )]
+    max_samples: NonZeroU32,
+}
+
+impl WakeArgs {
+    /// The wake, of a device that sleeps.
+    pub(super) fn awake(&self) -> Option<Awake> {
+        Some(Awake {
+            duration: self.awake_for?,
+            round_trip: self.round_trip,
+            bytes_per_second: self.bytes_per_second,
+            samples_per_second: self.samples_per_second,
+            max_samples: self.max_samples,
+        })
+    }
+}
+
+fn positive(text: &str) -> Result<NonZeroU32, String> {
+    let number = text.parse().ok();
+    number.ok_or_else(|| format!("expected a whole number from 1 to {}", u32::MAX))
+}
