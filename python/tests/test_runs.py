@@ -91,6 +91,21 @@ def test_metrics_are_a_table() -> None:
     assert np.isinf(metrics["epsilon"]).all()
 
 
+def test_windows_have_updates_by_age_and_wasted_participations() -> None:
+    """With a staleness of 2, updates are of the model of this window or of the two before."""
+    example = Path(__file__).parents[2] / "examples" / "sleeping.toml"
+    result = smolfed.run(example, overrides={"rounds": 30})
+    for record in result.records:
+        assert len(record["ages"]) == 3 and sum(record["ages"]) == record["cohort"]
+        assert record["wasted"] >= 0
+        assert record["origin"]["ages"] == record["origin"]["wasted"] == "public"
+    pytest.importorskip("pandas")
+    metrics = result.metrics
+    assert list(metrics["ages.1"]) == [record["ages"][1] for record in result.records]
+    assert metrics["ages.1"].sum() > 0 and (metrics["wasted"] >= 0).all()
+    assert "ages" not in metrics
+
+
 def test_a_training_that_diverged_is_named() -> None:
     x = np.tile([[0.5, 1.0]], (40, 1)).astype(np.float32)
     x[7, 1] = 1e30

@@ -55,7 +55,10 @@ class RunResult:
     ----------
     records : list of dict
         One record a round, as in ``metrics.jsonl``. What is below "simulation_only" reads private
-        data without noise, and exists in simulations alone.
+        data without noise, and exists in simulations alone. Where rounds are windows of time, a
+        record has "ages", the number of updates by the age of their model (first those from the
+        model of the same window), and "wasted", the number of participations that were spent
+        without an update that counts.
     statement : PrivacyStatement
         What the run guarantees, and under which assumptions.
     statements : list of PrivacyStatement
@@ -135,7 +138,10 @@ class RunResult:
 
     @property
     def metrics(self) -> pandas.DataFrame:
-        """One row a round, one column a figure by its dotted name (needs pandas)."""
+        """One row a round, one column a figure by its dotted name (needs pandas).
+
+        Lists have a column for each part, such as ``ages.0``.
+        """
         try:
             import pandas
         except ImportError as error:
@@ -382,6 +388,9 @@ def _figures(record: dict[str, Any], above: str = "") -> dict[str, Any]:
         elif name == "answers":
             for answer in value:
                 flat.update(_answer(answer))
+        elif isinstance(value, list):
+            parts = {str(index): part for index, part in enumerate(value)}
+            flat.update(_figures(parts, f"{name}."))
         elif name == "epsilon" and value is None:
             # JSON has no infinity.
             flat[name] = math.inf
