@@ -42,7 +42,7 @@ fn every_example_runs_as_it_is() {
         .filter(|path| path.extension().is_some_and(|x| x == "toml") && !is_asked(path))
         .collect();
     names.sort();
-    assert_eq!(names.len(), 13);
+    assert_eq!(names.len(), 14);
     for path in names {
         let name = path.file_stem().unwrap().to_str().unwrap();
         let run = format!("run {} --out {name} --json", path.display());
