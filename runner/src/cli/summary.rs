@@ -445,13 +445,24 @@ mod tests {
         assert!(!without.contains("by age"), "{without}");
     }
 
+    /// A draw that must stay secret has no public counts.
     #[test]
-    fn counts_of_windows_are_public() {
+    fn counts_of_windows_have_the_origin_of_sizes() {
         let document = summary(&WINDOWS).to_json();
         let counts = (&document["ages"], &document["wasted"]);
         assert_eq!(counts, (&json!([61, 30, 9]), &json!(1)));
-        for key in ["ages", "wasted"] {
-            assert_eq!(document["origin"][key], json!("public"));
+        for (origin, name) in [
+            (Provenance::Public, "public"),
+            (Provenance::SimulationOnly, "simulation-only"),
+        ] {
+            let summary = Summary {
+                size_origin: origin,
+                ..summary(&WINDOWS)
+            };
+            let document = summary.to_json();
+            for key in ["ages", "wasted"] {
+                assert_eq!(document["origin"][key], json!(name), "{key}");
+            }
         }
         let without = summary(&[(&[], None)]).to_json();
         assert!(without.get("ages").is_none() && without["origin"].get("ages").is_none());
