@@ -19,6 +19,8 @@ use smolfed::privacy::ledger::Line;
 use smolfed::round::TrainingState;
 use smolfed::run::directory::model_file::ModelFile;
 use smolfed_accounting::params::DeltaSpec;
+use smolfed_core::wire::FRAME_BYTES;
+use smolfed_core::wire::fragment::{PacketSize, Reassembly};
 
 #[path = "protocol.rs"]
 pub mod protocol;
@@ -32,7 +34,7 @@ pub use provisioning::{recipe, record};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every parser by the name of its target.
-pub const PARSERS: [Target; 17] = [
+pub const PARSERS: [Target; 18] = [
     ("archive", archive),
     ("checkpoint", checkpoint),
     ("config", config),
@@ -46,11 +48,35 @@ pub const PARSERS: [Target; 17] = [
     ("leaf", leaf),
     ("ledger", ledger),
     ("model", model),
+    ("packets", packets),
     ("recipe", recipe),
     ("record", record),
     ("session", session),
     ("setting", setting),
 ];
+
+/// Packets of a link: their size, then each as its length and its bytes. A frame that they give
+/// ends with its only zero.
+pub fn packets(bytes: &[u8]) {
+    let Some((size, mut rest)) = bytes.split_first() else {
+        return;
+    };
+    let Ok(size) = PacketSize::new(*size) else {
+        return;
+    };
+    let mut receiver = Reassembly::<2>::new(size);
+    while let Some((length, packets)) = rest.split_first() {
+        let (packet, packets) = packets.split_at(packets.len().min((*length).into()));
+        if let Ok(Some(frame)) = receiver.push(packet) {
+            assert!(frame.len() <= FRAME_BYTES);
+            assert_eq!(
+                frame.iter().position(|byte| *byte == 0),
+                Some(frame.len() - 1)
+            );
+        }
+        rest = packets;
+    }
+}
 
 /// A line of a privacy ledger.
 pub fn ledger(bytes: &[u8]) {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::program::{Outcome, Place, TIMEOUT, wait_until};
+use crate::program::{Outcome, Place, time_limit, wait_until};
 
 mod attacks;
 mod availability;
@@ -37,6 +37,7 @@ mod personal;
 mod preprocessing;
 pub(crate) mod proxy;
 pub(crate) mod questions;
+pub(crate) mod radio;
 mod recipes;
 mod stragglers;
 mod tls;
@@ -63,7 +64,7 @@ pub(crate) fn serve(timeout: &str, settings: &str) -> String {
 
 /// Waits for the coordinator to exit.
 pub(crate) fn wait(mut coordinator: Child, arguments: &str) -> Outcome {
-    let deadline = Instant::now() + TIMEOUT;
+    let deadline = Instant::now() + time_limit();
     while coordinator
         .try_wait()
         .expect("the coordinator's state")

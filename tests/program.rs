@@ -43,6 +43,14 @@ fn build() -> PathBuf {
 /// Longer than any test takes on a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
+/// The time that a coordinator may take: `SMOLFED_TIME_LIMIT` seconds where a test is made longer.
+pub(crate) fn time_limit() -> Duration {
+    let given = std::env::var("SMOLFED_TIME_LIMIT").ok();
+    given.map_or(TIMEOUT, |text| {
+        Duration::from_secs(text.parse().expect("seconds"))
+    })
+}
+
 /// Waits for a condition that a process or thread makes true.
 #[track_caller]
 pub(crate) fn wait_until(mut condition: impl FnMut() -> bool) {

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`cobs`] | frames in a byte stream, and back, one byte at a time |
 //! | [`keys`] | keys of devices and sessions |
+//! | [`fragment`] | frames in packets of 18 bytes and more, and back |
 //! | [`frame`] | what is in clear, what is encrypted, tag and checksum |
 //! | [`greeting`] | how a session begins |
 //! | `handshake` | with the feature `x25519`: the same, with a Diffie-Hellman |
@@ -15,6 +16,7 @@
 //! | [`link`] | one end of the link: keys, sequence numbers, refusals |
 
 pub mod cobs;
+pub mod fragment;
 pub mod frame;
 pub mod greeting;
 #[cfg(feature = "x25519")]

@@ -27,6 +27,7 @@ mod masked;
 mod monitor;
 mod networks;
 mod questions;
+mod radio;
 mod records;
 mod template;
 

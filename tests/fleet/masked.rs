@@ -4,10 +4,8 @@
 use std::process::Child;
 
 use super::device::{Device, send};
-use super::{
-    FULL, Place, TIMEOUT, assert_is_the_simulation, lines, part_of, provision, wait, wait_until,
-};
-use crate::program::Outcome;
+use super::{FULL, Place, assert_is_the_simulation, lines, part_of, provision, wait, wait_until};
+use crate::program::{Outcome, TIMEOUT};
 
 pub(crate) const MASKED: &str = "--set privacy.trust=distributed";
 

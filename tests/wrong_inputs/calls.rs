@@ -32,7 +32,7 @@ const BAD_CALLS: &[(&str, &str)] = &[
     ),
     ("serve --keys fleet/keys.toml", "--listen"),
     (
-        "serve --keys fleet/keys.toml --listen udp:x:1",
+        "serve --keys fleet/keys.toml --listen sctp:x:1",
         "tcp:HOST:PORT",
     ),
     ("serve --keys fleet/keys.toml LISTEN --timeout 3", "30s"),

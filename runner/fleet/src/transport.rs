@@ -1,5 +1,5 @@
 //! Transports: `serial:PATH[@BAUD]`, `tcp:HOST:PORT`, `tls:HOST:PORT`, `mqtt:HOST:PORT[/PREFIX]`,
-//! `unix:PATH`.
+//! `udp:HOST:PORT[/SIZE]`, `unix:PATH`.
 //!
 //! A transport is a file of this folder that implements [`Endpoint`], and a line in `SCHEMES`.
 
@@ -18,13 +18,14 @@ mod serial;
 mod tcp;
 #[cfg(feature = "tls")]
 mod tls;
+mod udp;
 mod unix;
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use endpoint::{MQTT, SERIAL, Scheme, TLS};
+use endpoint::{MQTT, SERIAL, Scheme, TLS, UDP};
 use options::Needs;
 use smolfed_data::missing_feature::MissingFeature;
 
@@ -42,6 +43,7 @@ const SCHEMES: &[Scheme] = &[
     tls::SCHEME,
     #[cfg(feature = "mqtt")]
     mqtt::SCHEME,
+    udp::SCHEME,
     unix::SCHEME,
 ];
 
@@ -139,6 +141,12 @@ impl Address {
         self.scheme == MQTT
     }
 
+    /// Whether connections lose nothing and carry any bytes, as those of helpers must.
+    #[must_use]
+    pub fn is_reliable(&self) -> bool {
+        ![MQTT, SERIAL, UDP].contains(&self.scheme)
+    }
+
     /// Connects, within a runtime of tokio.
     ///
     /// # Errors
@@ -208,6 +216,7 @@ mod tests {
             "tls:board.local:7443",
             "tls:[::1]:7443",
             "mqtt:broker.local:1883/fleets/greenhouse",
+            "udp:radio.local:1700/51",
             "unix:/run/x",
         ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
@@ -251,6 +260,21 @@ mod tests {
     }
 
     #[test]
+    fn helpers_need_addresses_that_lose_nothing() {
+        for (text, is_reliable) in [
+            ("tcp:h:1", true),
+            ("tls:h:1", true),
+            ("unix:/run/x", true),
+            ("udp:h:1", false),
+            ("mqtt:h:1", false),
+            ("serial:/dev/x", false),
+        ] {
+            let address: Address = text.parse().unwrap();
+            assert_eq!(address.is_reliable(), is_reliable, "{text}");
+        }
+    }
+
+    #[test]
     fn malformed_addresses_are_refused() {
         for text in [
             "",
@@ -270,14 +294,16 @@ mod tests {
             "mqtt:host:1/a#",
             "mqtt:host:1/$SYS",
             "unix:",
-            "udp:host:1",
+            "udp:host",
+            "udp:host:1/17",
+            "sctp:host:1",
             "serial:@9600",
             "serial:/dev/x@",
             "serial:/dev/x@0",
         ] {
             let error = text.parse::<Address>().unwrap_err().to_string();
             let expected = "expected one of serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT, \
-                            mqtt:HOST:PORT[/PREFIX], unix:PATH";
+                            mqtt:HOST:PORT[/PREFIX], udp:HOST:PORT[/SIZE], unix:PATH";
             assert!(error.contains(expected), "{error}");
         }
     }

@@ -90,8 +90,8 @@ pub(super) struct Args {
     /// came as text. A coordinator refuses a device that comes with a second one.
     #[arg(long)]
     new_ledger: bool,
-    /// Connect to the coordinator: tcp:HOST:PORT, tls:HOST:PORT, mqtt:HOST:PORT[/PREFIX], unix:PATH
-    /// or serial:PATH[@BAUD].
+    /// Connect to the coordinator: tcp:HOST:PORT, tls:HOST:PORT, mqtt:HOST:PORT[/PREFIX],
+    /// udp:HOST:PORT[/SIZE], unix:PATH or serial:PATH[@BAUD].
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -99,7 +99,8 @@ pub(super) struct Args {
         conflicts_with = "listen"
     )]
     connect: Option<Address>,
-    /// Accept connections from the coordinator: tcp:HOST:PORT, tls:HOST:PORT or unix:PATH.
+    /// Accept connections from the coordinator: tcp:HOST:PORT, tls:HOST:PORT, udp:HOST:PORT[/SIZE]
+    /// or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<Address>,
     #[command(flatten)]

@@ -27,10 +27,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
       --device serial:/dev/ttyACM0 --device serial:/dev/ttyACM1
   smolfed gateway --to tls:fleet.example.org:7443 --device serial:/dev/ttyUSB0@9600")]
 pub(super) struct Args {
-    /// The coordinator: mqtt:HOST:PORT[/PREFIX], tcp:HOST:PORT, tls:HOST:PORT or unix:PATH.
+    /// The coordinator: mqtt:HOST:PORT[/PREFIX], tcp:HOST:PORT, tls:HOST:PORT, udp:HOST:PORT[/SIZE]
+    /// or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     to: Address,
-    /// A board: serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT or unix:PATH; repeatable.
+    /// A board: serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT, udp:HOST:PORT[/SIZE] or
+    /// unix:PATH; repeatable.
     #[arg(long = "device", value_name = "ADDRESS", required = true)]
     devices: Vec<Address>,
     #[command(flatten)]

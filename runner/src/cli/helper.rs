@@ -57,8 +57,7 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
-    let is_refused = |address: &&Address| address.has_broker() || address.scheme() == "serial";
-    if let Some(address) = args.listen.iter().find(is_refused) {
+    if let Some(address) = args.listen.iter().find(|address| !address.is_reliable()) {
         return Err(CliError::Usage(format!(
             "`--listen {address}`: a helper listens at tcp:HOST:PORT, tls:HOST:PORT or unix:PATH"
         )));

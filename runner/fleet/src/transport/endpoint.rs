@@ -16,6 +16,9 @@ pub(super) const MQTT: &str = "mqtt";
 pub(super) const SERIAL: &str = "serial";
 pub(super) const TLS: &str = "tls";
 
+/// That of datagrams.
+pub(super) const UDP: &str = "udp";
+
 /// A kind of address.
 pub(super) struct Scheme {
     /// The part of an address before the first colon.

@@ -44,12 +44,12 @@ pub(in crate::cli) struct Args {
     /// the terminal.
     #[arg(long, value_name = "FILE")]
     pub(super) passphrase_file: Option<PathBuf>,
-    /// Connect to a device: serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT or unix:PATH;
-    /// repeatable.
+    /// Connect to a device: serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT, unix:PATH, or in
+    /// packets of SIZE bytes udp:HOST:PORT[/SIZE]; repeatable.
     #[arg(long = "device", value_name = "ADDRESS")]
     pub(super) devices: Vec<Address>,
-    /// Accept connections from devices: tcp:HOST:PORT, tls:HOST:PORT, unix:PATH, or by way of a
-    /// broker mqtt:HOST:PORT[/PREFIX]; repeatable.
+    /// Accept connections from devices: tcp:HOST:PORT, tls:HOST:PORT, unix:PATH, in packets
+    /// udp:HOST:PORT[/SIZE], or by way of a broker mqtt:HOST:PORT[/PREFIX]; repeatable.
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Vec<Address>,
     #[command(flatten)]

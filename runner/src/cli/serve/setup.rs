@@ -197,8 +197,7 @@ fn options(
     helpers: &[Address],
     listen: &[Address],
 ) -> Result<Options, CliError> {
-    let is_refused = |address: &&Address| address.has_broker() || address.scheme() == "serial";
-    if let Some(address) = helpers.iter().find(is_refused) {
+    if let Some(address) = helpers.iter().find(|address| !address.is_reliable()) {
         return Err(CliError::Usage(format!(
             "`--helper {address}`: a helper is at tcp:HOST:PORT, tls:HOST:PORT or unix:PATH"
         )));
