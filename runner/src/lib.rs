@@ -37,6 +37,7 @@
 //! | [`inference`] | [`smolfed_report`] | models in use |
 //! | [`subject`] | | what a name or a path leads to |
 //! | [`starter`], [`proposal`] | | an experiment file for some data |
+//! | [`cost`] | | the cost of a round to one device |
 //! | [`device_recipe`] | | the features of an experiment, for firmware |
 //! | [`cli`] | | the command line |
 #![forbid(unsafe_code)]
@@ -62,6 +63,7 @@ pub mod privacy {
 
 pub mod cli;
 mod connect;
+pub mod cost;
 pub mod device_recipe;
 pub mod divergence;
 mod launch;

@@ -297,6 +297,25 @@ fn what_is_meant_is_said() {
     }
 }
 
+/// The cost of a round to a device, or why devices take no part.
+#[test]
+fn a_preview_has_the_cost_of_a_round() {
+    let place = Place::new();
+    let preview = place.smolfed("run --dry-run --json").success();
+    let cost = &preview.json()["device_cost"];
+    assert_eq!(cost["round"]["messages_up"], 20);
+    assert_eq!(cost["boards"][0]["name"], "micro:bit v1");
+    assert_eq!(preview.json()["origin"]["device_cost"], "simulation-only");
+    let alone = "run --dry-run --set privacy= --set server= --set method=local";
+    let preview = place.smolfed(alone).success();
+    contains(
+        &preview.stdout,
+        &["# a board    takes no part: `privacy.clip_norm` is missing"],
+    );
+    let preview = place.smolfed(&format!("{alone} --json")).success();
+    assert!(preview.json()["device_cost"].is_null(), "{preview}");
+}
+
 #[test]
 fn keys_can_be_unset_and_previewed() {
     let place = Place::new();

@@ -28,6 +28,7 @@
 //! | [`fleet_file`] | `fleet.toml` of a run directory |
 //! | [`monitor`], [`status`] | the figures of a run while it goes on; the table of devices |
 //! | [`stopping`] | the end of a run before its last round |
+//! | [`traffic`] | the frames of a device's round, before it takes place |
 //! | [`watch`] | tools of an operator: events, the live page |
 //! | [`windows`] | windows of time: who gets a model, and whose update counts |
 //!
@@ -74,6 +75,7 @@ pub mod service;
 pub mod source;
 pub mod status;
 pub mod stopping;
+pub mod traffic;
 pub mod transport;
 mod turns;
 pub mod watch;

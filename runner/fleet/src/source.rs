@@ -4,6 +4,7 @@
 //! checked as far as possible. All others are simulated. The sum is exact in either case.
 
 mod answers;
+pub mod invitation;
 mod messages;
 mod missing;
 pub mod open;
@@ -15,8 +16,6 @@ mod window;
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
-use smolfed_core::bit::BitRequest;
-use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::stream::Root;
 use smolfed_core::wire::message::{Invitation, PackedInvitation, Request};
 
@@ -158,31 +157,7 @@ impl<'a> Fleet<'a> {
         let Assignment {
             training, release, ..
         } = assignment;
-        Some(Invitation {
-            shape: self.terms.shape,
-            epochs: training.epochs,
-            batch_size: training.batch_size,
-            learning_rate: training.learning_rate,
-            weight_decay: training.weight_decay,
-            proximal: training.proximal,
-            clipping: training.clipping,
-            gradient_smoothing: training
-                .gradient_smoothing
-                .map(|smoothing| smoothing.factor()),
-            grid: release.encoding.grid()?,
-            noise: release.device_noise().map(DiscreteGaussian::sigma),
-            bit: release.mechanism.bit.map(|bit| {
-                let noise = bit.noise().filter(|_| release.mechanism.is_local());
-                BitRequest {
-                    noise: noise.map(DiscreteGaussian::sigma),
-                }
-            }),
-            masks: match &release.masking {
-                Some(masking) => Some(masking.of_devices()?),
-                None => None,
-            },
-            request: self.request,
-        })
+        invitation::training(self.terms.shape, training, release, self.request)
     }
 }
 

@@ -35,6 +35,7 @@ mod questions;
 mod recipes;
 mod reconnected;
 mod scripted;
+mod traffic;
 mod windows;
 
 use harness::*;

@@ -78,8 +78,9 @@ pub(super) struct Args {
     /// Print nothing but warnings and errors.
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
-    /// Train nothing and write nothing: print the complete experiment with its sizes, a rough time
-    /// and the epsilon that it would have.
+    /// Train nothing and write nothing: print the complete experiment with its sizes, a rough time,
+    /// the epsilon that it would have, and the cost of a round to one device: bytes, packets,
+    /// airtime over LoRaWAN, and instructions, time and charge on named boards.
     #[arg(long, conflicts_with_all = ["resume", "out", "participation"])]
     dry_run: bool,
     /// Continue a stopped run from its last checkpoint.

@@ -9,11 +9,13 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::cli::CliError;
+use crate::cost::DeviceCost;
 use smolfed_data::Federation;
 use smolfed_engine::experiment::Experiment;
 use smolfed_engine::round::TrainingLoop;
 use smolfed_engine::run::RunError;
 use smolfed_engine::source::Simulated;
+use smolfed_fleet::source::terms::ServeError;
 use smolfed_release::number::{counted, lower, significant};
 use smolfed_release::provenance::Provenance;
 use smolfed_release::statement::PrivacyStatement;
@@ -26,6 +28,8 @@ pub(super) struct Preview<'a> {
     statements: Vec<PrivacyStatement>,
     /// Time of one round with these threads, its evaluation included.
     seconds_per_round: f64,
+    /// The cost of a round to a real device, or why there is none in it.
+    device_cost: Result<DeviceCost, ServeError>,
 }
 
 impl<'a> Preview<'a> {
@@ -46,6 +50,7 @@ impl<'a> Preview<'a> {
             federation,
             statements,
             seconds_per_round: started.elapsed().as_secs_f64(),
+            device_cost: DeviceCost::of(experiment, federation),
         })
     }
 
@@ -127,6 +132,10 @@ impl<'a> Preview<'a> {
         }
         let statements = self.statements.iter();
         facts.extend(statements.map(|statement| ("privacy", statement.in_words())));
+        match &self.device_cost {
+            Ok(cost) => facts.extend(cost.facts()),
+            Err(error) => facts.push(("a board", format!("takes no part: {error}"))),
+        }
         facts
     }
 
@@ -165,7 +174,8 @@ impl<'a> Preview<'a> {
         let epsilon = statement.map(|statement| statement.epsilon);
         let counts = ["train_samples", "validation_samples", "test_samples"];
         let times = ["seconds_per_round", "seconds"];
-        let private = counts.into_iter().chain(times);
+        // Instructions follow the mean number of samples.
+        let private = counts.into_iter().chain(times).chain(["device_cost"]);
         let origin: BTreeMap<&str, Provenance> = private
             .map(|key| (key, Provenance::SimulationOnly))
             .collect();
@@ -181,6 +191,7 @@ impl<'a> Preview<'a> {
             "rounds": self.experiment.config().rounds,
             "seconds_per_round": self.seconds_per_round,
             "seconds": self.seconds(),
+            "device_cost": self.device_cost.as_ref().ok().map(DeviceCost::to_json),
             "epsilon": epsilon.filter(|epsilon| epsilon.is_finite()),
             "delta": statement.map(|statement| statement.delta),
             "questions": questions,
