@@ -312,6 +312,14 @@ where
         }
     }
 
+    /// The number of the last authentic frame of this session; 0 before the first one. It changes
+    /// with each authentic frame, whatever is in it.
+    #[must_use]
+    pub fn received(&self) -> u32 {
+        let link = self.conversation.link.as_ref();
+        link.map_or(0, crate::wire::link::Link::received)
+    }
+
     /// How many chunks of the model the device asks for at once, and how many of the update it
     /// sends before it waits for an answer: 1 to [`MAX_WINDOW`], and 1 unless this is called.
     ///

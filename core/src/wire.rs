@@ -27,6 +27,7 @@ pub mod message;
 #[cfg(feature = "x25519")]
 mod noise;
 pub mod refusal;
+pub mod round_trip;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -79,8 +79,18 @@ const RESERVE: usize = if cfg!(feature = "x25519") { 11 } else { 8 } << 9;
 /// "Pieces" in `docs/boards.md` says.
 const SAMPLES_AT_ONCE: usize = 1;
 
-/// Silence after which the last message is repeated.
-const PATIENCE_TICKS: u32 = board::TICKS_PER_SECOND / 2;
+/// Milliseconds of silence after which the last message is repeated: more than a round trip with
+/// its frames takes. `SMOLFED_PATIENCE_MS` sets it for a slow link.
+const PATIENCE_MS: u32 = match option_env!("SMOLFED_PATIENCE_MS") {
+    Some(text) => match u32::from_str_radix(text, 10) {
+        Ok(ms) => ms,
+        Err(_) => panic!("SMOLFED_PATIENCE_MS is a number of milliseconds"),
+    },
+    None => 500,
+};
+
+/// The same in ticks of the board's clock.
+const PATIENCE_TICKS: u32 = board::TICKS_PER_SECOND * PATIENCE_MS / 1000;
 
 /// Takes part forever, with a model of `P` parameters that needs `B` entries of scratch memory on
 /// the `D` features that the sensor `S` gives.

@@ -15,6 +15,7 @@ mod helper;
 mod inference;
 mod init;
 mod keys;
+mod link;
 mod man;
 mod operation;
 mod predict;

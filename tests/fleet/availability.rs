@@ -41,6 +41,29 @@ fn logging(rounds: u32, timeout: &str, settings: &str) -> String {
     )
 }
 
+/// With an interval a device that restarts after each round misses none.
+#[test]
+fn rounds_begin_an_interval_after_each_other() {
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --set rounds=3"));
+    let arguments = logging(3, "30s", "--round-interval 900ms --min-devices 4");
+    let begin = Instant::now();
+    let coordinator = place.start(&arguments);
+    let mut devices = Device::start_all(&place, 0..4);
+    for done in 1..3 {
+        wait_until(|| rounds(&place).len() >= done);
+        // They are gone before they come back.
+        devices.clear();
+        devices = Device::start_all(&place, 0..4);
+    }
+    wait(coordinator, &arguments).success();
+    assert!(begin.elapsed() > Duration::from_millis(1_800));
+    for device in 0..4 {
+        assert_eq!(part_of(&place, "served", device), (vec![0, 1, 2], vec![]));
+    }
+    assert_is_the_simulation(&place, "served");
+}
+
 /// Kills all devices for some seconds, twice. Each time at most the round in progress has no
 /// answer, and no other round is charged before a device is back.
 #[test]

@@ -32,9 +32,11 @@ use tokio_util::sync::CancellationToken;
 use crate::coordinator::{Coordinator, Endpoints};
 use crate::device::client::{Sleep, exchange};
 use crate::device::memory::SessionMemory;
+use crate::device::pace::Pace;
 use crate::keys::FleetKeys;
 use crate::keys::file::{KeyFile, Secret};
 use crate::keys::passphrase::PassphraseSource;
+use crate::link::Link;
 use crate::peer::Terms;
 use crate::source::Fleet;
 use crate::transport::{Options, pipe};
@@ -106,6 +108,8 @@ impl AuditedSource for FleetDevices {
                 scope.spawn(move || sample.take_part(model, identity, policy, end, stop));
             }
             let endpoints = Endpoints {
+                link: Link::default(),
+                round_interval: Duration::ZERO,
                 dial: addresses,
                 listen: Vec::new(),
                 options: Options::default(),
@@ -237,8 +241,9 @@ impl Sample {
             session.set_window(16);
             let report = &mut |_| {};
             // The pipe breaks when the coordinator has ended.
-            let (session, sleep) = (&mut session, &mut Sleep::default());
-            let ended = exchange(session, &samples, &mut end, sleep, stop, report);
+            let (sleep, pace) = (&mut Sleep::default(), &mut Pace::new(Link::default()));
+            let session = &mut session;
+            let ended = exchange(session, &samples, &mut end, sleep, pace, stop, report);
             let _ = runtime.block_on(ended);
         }
     }

@@ -11,15 +11,13 @@ use smolfed_core::wire::greeting::{Greeting, Versions};
 use smolfed_core::wire::refusal::{Refusal, Refusals};
 
 use super::handshakes::HandshakeLimit;
+use super::link::Link;
 use super::lock::lock;
 use super::peer::{ConnectionId, Peer};
 use super::registry::{Registry, SharedPeer};
 
 /// Devices of one connection that are remembered. There is one, unless a gateway serves several.
 const MAX_DEVICES: usize = 8;
-
-/// Interval at which `Call` is sent on a connection without a session.
-const CALL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long no `Call` is sent after a device was refused, as it would only send its `Hello` again.
 const REFUSED_PAUSE: Duration = Duration::from_secs(60);
@@ -40,6 +38,8 @@ pub struct Connection {
     refusals: Refusals,
     /// When `Call` was sent last.
     called: Option<Duration>,
+    /// Interval at which it is sent without a session.
+    call_interval: Duration,
     /// Frames that matched no session.
     unmatched: u32,
     handshakes: HandshakeLimit,
@@ -56,13 +56,20 @@ pub struct Connection {
 impl Connection {
     /// A connection on which nothing was received yet.
     #[must_use]
-    pub const fn new(id: ConnectionId) -> Self {
+    pub fn new(id: ConnectionId) -> Self {
+        Self::on_link(id, &Link::default())
+    }
+
+    /// The same on a link of this kind.
+    #[must_use]
+    pub const fn on_link(id: ConnectionId, link: &Link) -> Self {
         Self {
             id,
             decoder: Decoder::new(),
             devices: Vec::new(),
             refusals: Refusals::new(),
             called: None,
+            call_interval: link.call_interval,
             unmatched: 0,
             handshakes: HandshakeLimit::new(),
             has_refused: false,
@@ -128,7 +135,7 @@ impl Connection {
             lock(peer).poll(self.id, now, out);
         }
         let waited = self.called.map(|then| now.saturating_sub(then));
-        let is_due = waited.is_none_or(|waited| waited >= CALL_INTERVAL);
+        let is_due = waited.is_none_or(|waited| waited >= self.call_interval);
         if is_due && !self.has_session() {
             self.called = Some(now);
             // A zero ends a frame that was cut short.
@@ -144,7 +151,7 @@ impl Connection {
         let invitation = invitations.filter_map(|(_, peer)| lock(peer).due(self.id));
         let call = (!self.has_session()).then(|| {
             self.called
-                .map_or(Duration::ZERO, |then| then + CALL_INTERVAL)
+                .map_or(Duration::ZERO, |then| then + self.call_interval)
         });
         invitation.chain(call).min()
     }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use smolfed_core::stream::{Purpose, Root, StreamId};
-use smolfed_core::wire::keys::Fingerprint;
+use smolfed_core::wire::keys::{ChainKey, Fingerprint};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::task::TaskTracker;
 
 use super::exchange::{Absence, ExchangeOutcome, Offer};
 use super::keys::{FleetKeys, KeysError};
 use super::ledgers::KnownLedgers;
+use super::link::Link;
 use super::lock::lock;
 use super::peer::{Peer, Terms};
 use super::presence::{NobodyConnected, PresenceRule};
@@ -58,6 +59,10 @@ pub struct Endpoints {
     pub options: Options,
     /// Time for a device to complete its part in a round, from the invitation to the update.
     pub timeout: Duration,
+    /// How fast links are.
+    pub link: Link,
+    /// The shortest time from the beginning of a round to that of the next one.
+    pub round_interval: Duration,
     /// Connections that are accepted at most; by default enough for all devices and some more.
     pub max_connections: Option<usize>,
     /// Devices that receive the model at the same time at most.
@@ -99,6 +104,10 @@ pub struct Coordinator {
     /// When a round may begin; `None` if the caller decides.
     presence: Option<PresenceRule>,
     stopping: Arc<Stopping>,
+    /// The shortest time from the beginning of a round to that of the next one.
+    round_interval: Duration,
+    /// When the last round began.
+    began: Option<Instant>,
 }
 
 impl Coordinator {
@@ -113,7 +122,9 @@ impl Coordinator {
             ..terms
         };
         let peers = keys.keys().iter();
-        let peers = peers.map(|(device, key)| (*device, Peer::new(*device, key.clone(), terms)));
+        let peer =
+            |device, key: &ChainKey| Peer::new(device, key.clone(), terms).on_link(&endpoints.link);
+        let peers = peers.map(|(device, key)| (*device, peer(*device, key)));
         // Nonces must never repeat: those of a stream under a fresh secret do not.
         let nonces = Root::from_secret(*secret()?).stream(StreamId {
             purpose: Purpose::SessionNonces,
@@ -127,7 +138,7 @@ impl Coordinator {
         );
         let quarantine = Quarantine::open(keys.path(), endpoints.strikes)?;
         let places = places(endpoints, registry.device_count());
-        let service = Arc::new(Service::new(registry, places));
+        let service = Arc::new(Service::new(registry, places).on_link(endpoints.link));
         let runtime = Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(FleetError::Thread)?;
         let tasks = TaskTracker::new();
@@ -155,6 +166,8 @@ impl Coordinator {
             terms,
             presence: None,
             stopping: Arc::default(),
+            round_interval: endpoints.round_interval,
+            began: None,
         })
     }
 
@@ -199,6 +212,27 @@ impl Coordinator {
             rule.presence(service.registry(), keys.members(), service.now())
         };
         rule.wait(service, &self.stopping, &mut look)
+    }
+
+    /// Waits until the next round may begin after the last one, or the run is to stop; whether it
+    /// had to wait. The times depend on the clock alone.
+    pub fn wait_for_interval(&self) -> bool {
+        let end = self.began.map(|began| began + self.round_interval);
+        let mut has_waited = false;
+        while let Some(end) = end.filter(|_| !self.stopping.is_asked()) {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            std::thread::sleep(LOOK_INTERVAL.min(left));
+            has_waited = true;
+        }
+        has_waited
+    }
+
+    /// The next round begins now.
+    pub fn round_begins(&mut self) {
+        self.began = Some(Instant::now());
     }
 
     /// A round with the real devices of `cohort`, while the caller does something `meanwhile`.
@@ -452,7 +486,8 @@ fn take_over(keys: &mut FleetKeys, service: &Service, terms: Terms) {
     }
     for device in changes.added.iter().chain(&changes.replaced) {
         if let Some(key) = keys.keys().get(device) {
-            registry.insert(*device, Peer::new(*device, key.clone(), terms));
+            let peer = Peer::new(*device, key.clone(), terms);
+            registry.insert(*device, peer.on_link(service.link()));
         }
     }
     registry.ledgers().seal_with(keys.vault());

@@ -22,6 +22,7 @@ pub mod held;
 pub mod image;
 pub mod line;
 pub mod memory;
+pub mod pace;
 pub mod personal;
 pub mod process;
 

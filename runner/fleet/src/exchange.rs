@@ -17,14 +17,10 @@ use smolfed_core::wire::message::{
     UpdatePart, Values, model_chunks,
 };
 use smolfed_core::wire::refusal::Refusal;
+use smolfed_core::wire::round_trip::RoundTrip;
 
 use super::quorum::Places;
 use smolfed_release::{InvalidUpdate, ReceivedUpdate};
-
-/// Pause before an unanswered invitation is repeated for the first time. Each further one is twice
-/// as long, up to [`MAX_INVITE_PAUSE`].
-const INVITE_PAUSE: Duration = Duration::from_millis(500);
-const MAX_INVITE_PAUSE: Duration = Duration::from_secs(8);
 
 /// A round as it is offered to devices.
 #[derive(Debug)]
@@ -200,8 +196,8 @@ pub(super) struct Exchange {
     has_waited: bool,
     /// When it is invited next, since it has been invited in this session.
     due: Option<Duration>,
-    /// Invitations in this session.
-    invitations: u32,
+    /// When it was invited first in this session.
+    invited: Option<Duration>,
     /// Whether the whole model was delivered in a session that was lost: if the device has its
     /// update, it sends that.
     was_delivered: bool,
@@ -242,7 +238,7 @@ impl Exchange {
             is_held,
             has_waited: false,
             due: None,
-            invitations: 0,
+            invited: None,
             was_delivered: false,
             was_disconnected: false,
             was_malformed: false,
@@ -321,19 +317,24 @@ impl Exchange {
         self.is_open().then(|| self.due.unwrap_or_default())
     }
 
-    /// Whether an invitation is due, which then counts as sent. `jitter` (any number) spreads the
-    /// repetitions of several devices, so that they do not collide again.
-    pub(super) fn take_due(&mut self, now: Duration, jitter: u32) -> bool {
-        let is_due = self.due().is_some_and(|due| due <= now);
-        if is_due {
-            let pause = INVITE_PAUSE.saturating_mul(1 << self.invitations.min(8));
-            let pause = pause.min(MAX_INVITE_PAUSE);
-            // A quarter more at most.
-            let spread = pause / 4 * (jitter % 256) / 256;
-            self.due = Some(now + pause + spread);
-            self.invitations += 1;
+    /// An invitation is sent, which is repeated when `trip` says so. `jitter` (any number) spreads
+    /// the repetitions of several devices, so that they do not collide again.
+    pub(super) fn invite(&mut self, now: Duration, jitter: u32, trip: &mut RoundTrip) {
+        match self.invited {
+            // All of it is one frame.
+            None => trip.sent(0),
+            Some(_) => trip.repeated(),
         }
-        is_due
+        let pause = Duration::from_millis(trip.timeout_ms().into());
+        // A quarter more at most.
+        let spread = pause / 4 * (jitter % 256) / 256;
+        self.due = Some(now + pause + spread);
+        self.invited.get_or_insert(now);
+    }
+
+    /// When the invitation was sent first that waits for its answer.
+    pub(super) fn invited(&self) -> Option<Duration> {
+        self.invited.filter(|_| self.is_open())
     }
 
     /// How far the device has progressed, in a word or two.
@@ -355,7 +356,7 @@ impl Exchange {
     /// It is invited again. One that has trained sends the update that it has, from its beginning;
     /// one that has lost it finds the round in its ledger, and declines.
     pub(super) fn session_lost(&mut self) {
-        (self.due, self.invitations) = (None, 0);
+        (self.due, self.invited) = (None, None);
         match self.stage {
             Stage::Fetching { delivered } => {
                 self.was_delivered |= delivered;

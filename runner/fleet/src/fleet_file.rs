@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::helpers::WhenMissing;
+use crate::link::Link;
 use crate::presence::PresenceSettings;
 use crate::quorum::{Quorum, Share};
 use crate::transport::TransportFiles;
@@ -55,9 +56,20 @@ pub struct FleetFile {
     /// What happens while one cannot be reached.
     #[serde(default, skip_serializing_if = "WhenMissing::is_wait")]
     pub helper_missing: WhenMissing,
+    /// Milliseconds from the beginning of a round to that of the next one, at least.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_interval_ms: Option<u64>,
+    /// How fast links are; absent for fast ones.
+    #[serde(default, skip_serializing_if = "is_fast")]
+    pub link: Link,
     /// The files that connections need.
     #[serde(default, skip_serializing_if = "TransportFiles::is_empty")]
     pub files: TransportFiles,
+}
+
+/// Whether all times are those of fast links.
+fn is_fast(link: &Link) -> bool {
+    *link == Link::default()
 }
 
 impl FleetFile {

@@ -16,6 +16,7 @@
 //! | [`connection`] | one connection: bytes in, bytes out, and which device it belongs to |
 //! | [`handshakes`] | handshakes with X25519, and how many |
 //! | [`admission`] | which connections stay open |
+//! | [`link`] | how fast links are: bounds of pauses and time-outs |
 //! | [`service`] | the event loop: a task for each connection |
 //! | `turns` | one round in progress: who is awaited, and whose turn it is |
 //! | [`presence`] | when too few devices are connected for a round |
@@ -64,6 +65,7 @@ pub mod helper_link;
 pub mod helpers;
 pub mod keys;
 pub mod ledgers;
+pub mod link;
 pub mod lock;
 pub mod monitor;
 pub mod peer;

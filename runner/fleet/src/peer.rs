@@ -20,11 +20,13 @@ use smolfed_core::wire::message::{
     MAX_SHAPE_BYTES, Message, ModelShape, NO_RECIPE, Ready, Refused, WhyRefused,
 };
 use smolfed_core::wire::refusal::{Refusal, Refusals};
+use smolfed_core::wire::round_trip::RoundTrip;
 
 use super::chains::{Chain, Found, Renamed, SearchLimit};
 use super::exchange::{Absence, Exchange, ExchangeOutcome, Offer, Reply};
 use super::handshakes::HandshakeLimit;
 use super::ledgers::KnownLedgers;
+use super::link::{Link as LinkTimes, to_ms};
 use super::lock::lock;
 
 /// Pending sessions of a device on one connection. A new one replaces the oldest one of the same
@@ -116,6 +118,8 @@ struct PeerSession {
     hello: Hello,
     /// The answer to that.
     answer: Greeting,
+    /// When it was sent; `None` once it was repeated.
+    answered: Option<Duration>,
     /// How far its chain key was ahead of the one that is known.
     steps: u32,
     /// Whether the device answers questions, once it has said so.
@@ -133,6 +137,8 @@ pub struct Peer {
     active: Option<PeerSession>,
     pending: VecDeque<PeerSession>,
     exchange: Option<Exchange>,
+    /// How long the device's link takes.
+    round_trip: RoundTrip,
     refusals: Refusals,
     /// Why its last `Hello` or `Ready` was refused, in words.
     refused: Option<String>,
@@ -220,6 +226,7 @@ impl Peer {
             active: None,
             pending: VecDeque::new(),
             exchange: None,
+            round_trip: LinkTimes::default().round_trip(),
             refusals: Refusals::new(),
             refused: None,
             refused_at: None,
@@ -234,6 +241,15 @@ impl Peer {
             takeovers: Takeovers::default(),
             displaced: None,
             is_revoked: false,
+        }
+    }
+
+    /// The same on a link of this kind.
+    #[must_use]
+    pub fn on_link(self, link: &LinkTimes) -> Self {
+        Self {
+            round_trip: link.round_trip(),
+            ..self
         }
     }
 
@@ -480,10 +496,11 @@ impl Peer {
         now: Duration,
     ) -> Result<Encoded, Refusal> {
         // A device that did not receive `Welcome` repeats its `Hello`, and gets the same answer.
-        let is_same = |session: &&PeerSession| {
+        let is_same = |session: &PeerSession| {
             session.hello == *hello && session.connection == Some(connection)
         };
-        if let Some(known) = self.pending.iter().find(is_same) {
+        if let Some(known) = self.pending.iter_mut().find(|session| is_same(session)) {
+            known.answered = None;
             return Ok(known.answer.encoded());
         }
         let chain = self.chain.at(steps);
@@ -508,6 +525,7 @@ impl Peer {
                 connection: Some(connection),
                 hello: *hello,
                 answer,
+                answered: Some(now),
                 steps,
                 answers_questions: false,
             });
@@ -684,6 +702,9 @@ impl Peer {
         self.active = self.pending.remove(index);
         if let Some(session) = self.active.as_mut() {
             session.connection = Some(connection);
+            if let Some(answered) = session.answered {
+                self.round_trip.sample(to_ms(now.saturating_sub(answered)));
+            }
             if session.steps > 0 {
                 self.renamed = self.chain.advance(session.steps);
                 let current = self.chain.current();
@@ -737,12 +758,19 @@ impl Peer {
             let due = self.exchange.as_mut().filter(|exchange| exchange.is_open());
             let jitter = spread(self.device);
             return Ok(due.map(|exchange| {
-                exchange.take_due(now, jitter);
+                exchange.invite(now, jitter, &mut self.round_trip);
                 Reply::Invitation
             }));
         }
         match &mut self.exchange {
-            Some(exchange) if exchange.number() == round => exchange.receive(message).map(Some),
+            Some(exchange) if exchange.number() == round => {
+                let invited = exchange.invited();
+                let reply = exchange.receive(message)?;
+                if let Some(invited) = invited {
+                    self.round_trip.answered(to_ms(now.saturating_sub(invited)));
+                }
+                Ok(Some(reply))
+            }
             Some(_) => Err(Refusal::Round),
             None => Err(Refusal::Unexpected),
         }
@@ -774,8 +802,9 @@ impl Peer {
     /// Appends what is due on this connection without having been asked for: an invitation.
     pub fn poll(&mut self, connection: ConnectionId, now: Duration, out: &mut Vec<u8>) {
         let (is_here, jitter) = (self.is_on(connection), spread(self.device));
-        let exchange = self.exchange.as_mut();
-        if is_here && exchange.is_some_and(|exchange| exchange.take_due(now, jitter)) {
+        let is_due = |exchange: &&mut Exchange| exchange.due().is_some_and(|due| due <= now);
+        if let Some(exchange) = self.exchange.as_mut().filter(|_| is_here).filter(is_due) {
+            exchange.invite(now, jitter, &mut self.round_trip);
             self.seal(Some(Reply::Invitation), out);
         }
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use smolfed_core::wire::VERSION;
 use smolfed_core::wire::greeting::Versions;
 use smolfed_core::wire::refusal::Refusals;
-use tokio::io::{AsyncWriteExt, ReadBuf};
+use tokio::io::ReadBuf;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -22,18 +22,12 @@ use tokio_util::sync::CancellationToken;
 use super::admission::{Admission, Verdict};
 use super::backoff::BackOff;
 use super::connection::Connection;
+use super::link::Link;
 use super::lock::lock;
 use super::peer::ConnectionId;
 use super::registry::Registry;
 use super::transport::{Accepted, Address, Connecting, Listener, Options, Transport, accept};
 use crate::monitor::Monitor;
-
-/// How long an accepted connection may stay without a session, from the moment on in which it was
-/// accepted: a handshake and a greeting take a few round trips.
-const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How long a frame may take to be written: a serial line of 9,600 baud needs 0.3 s for one.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Bytes that are read from a connection before they are answered. Nothing more is read until the
 /// answers are written, which bounds the output buffer: an answer has at most 256 bytes, and the
@@ -58,6 +52,7 @@ pub struct Service {
     admission: Mutex<Admission>,
     /// How the task of each connection is woken.
     wakers: Mutex<HashMap<u64, Arc<Waker>>>,
+    link: Link,
     stop: CancellationToken,
     /// Whether the keys are to be read again.
     is_reload_requested: AtomicBool,
@@ -128,6 +123,7 @@ impl Service {
             registry,
             admission: Mutex::new(Admission::new(max_connections)),
             wakers: Mutex::default(),
+            link: Link::default(),
             stop: CancellationToken::new(),
             is_reload_requested: AtomicBool::new(false),
             started: Instant::now(),
@@ -138,10 +134,22 @@ impl Service {
         }
     }
 
+    /// The same on links of this kind.
+    #[must_use]
+    pub fn on_link(self, link: Link) -> Self {
+        Self { link, ..self }
+    }
+
     /// The devices.
     #[must_use]
     pub const fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// How fast links are.
+    #[must_use]
+    pub const fn link(&self) -> &Link {
+        &self.link
     }
 
     /// The figures of the run.
@@ -199,7 +207,7 @@ impl Service {
         });
         lock(&self.wakers).insert(id.0, Arc::clone(&waker));
         let mut served = Served {
-            connection: Connection::new(id),
+            connection: Connection::on_link(id, &self.link),
             id,
             waker,
             accepted,
@@ -233,7 +241,7 @@ impl Service {
         opening: Connecting<'_>,
     ) -> io::Result<Option<Box<dyn Transport>>> {
         tokio::select! {
-            opened = timeout(SESSION_TIMEOUT, opening) => {
+            opened = timeout(self.link.session_timeout, opening) => {
                 opened.map_err(|_| io::Error::from(ErrorKind::TimedOut))?.map(Some)
             }
             () = self.stop.cancelled() => Ok(None),
@@ -257,12 +265,7 @@ impl Service {
             self.follow(served)?;
             served.connection.poll(self.now(), &mut out);
             if !out.is_empty() {
-                let write = async {
-                    transport.write_all(&out).await?;
-                    transport.flush().await
-                };
-                let written = timeout(WRITE_TIMEOUT, write).await;
-                written.map_err(|_| io::Error::from(ErrorKind::TimedOut))??;
+                self.link.write(transport, &out).await?;
                 out.clear();
                 out.shrink_to(KEPT_BYTES);
             }
@@ -327,7 +330,7 @@ impl Service {
             (served.has_session, served.refused) = (has_session, 0);
         }
         let idle = self.now().saturating_sub(served.last_session);
-        if !has_session && (idle > SESSION_TIMEOUT || served.refused > MAX_REFUSED) {
+        if !has_session && (idle > self.link.session_timeout || served.refused > MAX_REFUSED) {
             return Err(io::Error::new(ErrorKind::TimedOut, "no session was opened"));
         }
         Ok(())
@@ -389,7 +392,7 @@ impl Service {
         let due = served.connection.due().unwrap_or(NEVER);
         if served.accepted.is_some() && !served.has_session {
             // A little later than the limit, which is then exceeded.
-            let limit = served.last_session + SESSION_TIMEOUT + Duration::from_millis(1);
+            let limit = served.last_session + self.link.session_timeout + Duration::from_millis(1);
             return due.min(limit);
         }
         due

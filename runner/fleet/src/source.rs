@@ -169,8 +169,10 @@ impl Source for Fleet<'_> {
         if round < self.paid || goes_on {
             return Ok(false);
         }
+        let paced = self.fleet.wait_for_interval();
         let waited = self.fleet.wait_for_devices();
-        waited.map_err(|error| SourceError::Fleet(error.into()))
+        let waited = waited.map_err(|error| SourceError::Fleet(error.into()))?;
+        Ok(paced || waited)
     }
 
     fn offer(
@@ -204,6 +206,7 @@ impl Source for Fleet<'_> {
         if attendance.windows().is_some() {
             return self.draw_window(attendance, root, step);
         }
+        self.fleet.round_begins();
         // This process has nothing to forget.
         Ok(Some(Draw::of(
             number,

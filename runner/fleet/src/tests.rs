@@ -35,6 +35,7 @@ mod questions;
 mod recipes;
 mod reconnected;
 mod scripted;
+mod slow_links;
 mod traffic;
 mod windows;
 

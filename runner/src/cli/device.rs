@@ -24,6 +24,7 @@ use smolfed_engine::task::Task;
 use smolfed_fleet::device::files::{DeviceFiles, files_in_folder};
 use smolfed_fleet::device::line::{Direction, LineOptions};
 use smolfed_fleet::device::process::DeviceProcess;
+use smolfed_fleet::link::Preset;
 use smolfed_fleet::transport::{Address, TransportFiles, read_options};
 
 use progress::Progress;
@@ -122,6 +123,10 @@ pub(super) struct Args {
     answers: AnswerArgs,
     #[command(flatten)]
     wake: WakeArgs,
+    /// How fast the link to the coordinator is. A message is not repeated before 500ms, 5s or 1m,
+    /// and never before a measured round trip.
+    #[arg(long, value_name = "KIND", value_enum, default_value_t)]
+    link: Preset,
     /// Exit when the coordinator closes the connection.
     #[arg(long)]
     once: bool,
@@ -172,6 +177,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let line = LineOptions {
         direction: &direction,
         transport: &options,
+        link: args.link.link(),
         once: args.once,
         awake,
         watcher: &progress,

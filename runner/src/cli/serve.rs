@@ -34,7 +34,9 @@ use smolfed_fleet::peer::Terms;
 use smolfed_fleet::quorum::Quorum;
 use smolfed_fleet::source::Fleet;
 use smolfed_fleet::source::open::window_rule;
-use smolfed_fleet::source::terms::{ServeError, check_devices, check_quorum, presence, terms};
+use smolfed_fleet::source::terms::{
+    ServeError, check_devices, check_interval, check_quorum, presence, terms,
+};
 use smolfed_fleet::source::tuning::Delivered;
 use smolfed_fleet::status::Table;
 use smolfed_release::entropy::secret;
@@ -68,6 +70,7 @@ impl Setup {
         let links = links(&experiment, &self.keys, &self.helpers)?;
         let (file, timeout) = (&self.file, self.endpoints.timeout);
         let quorum = checked_quorum(file, &experiment)?;
+        check_interval(self.endpoints.round_interval, &experiment)?;
         let presence = presence(file, &experiment, &federation, timeout)?;
         warn_of(&experiment, &federation);
         let name = run::name(experiment.config(), &federation, experiment.origin())?;

@@ -44,9 +44,13 @@ fn a_board_takes_part_over_packets_of_51_bytes() {
         radio.device_port
     );
     let mut gateway = place.start(&gateway);
+    let link = match delay < Duration::from_secs(1) {
+        true => "fast",
+        false => "lorawan",
+    };
     let arguments = format!(
         "serve --keys fleet/keys.toml --device udp:127.0.0.1:{}/51 --simulated 53 --seed 7 \
-         --timeout {}s --out served --json {FULL} --set rounds=2",
+         --link {link} --timeout {}s --out served --json {FULL} --set rounds=2",
         radio.coordinator_port,
         30 + 200 * delay.as_secs()
     );

@@ -13,7 +13,9 @@ use super::DeviceError;
 use super::awake::Awake;
 use super::client::{Event, Sleep, exchange};
 use super::held::HeldFile;
+use super::pace::Pace;
 use crate::backoff::BackOff;
+use crate::link::Link;
 use crate::transport::{Address, Listener, Options, Transport, accept};
 
 /// Chunks that are asked for or sent before an answer: 4 KiB, which any socket holds.
@@ -52,6 +54,8 @@ pub struct LineOptions<'a> {
     pub direction: &'a Direction,
     /// Credentials and time limits of connections.
     pub transport: &'a Options,
+    /// How fast it is.
+    pub link: Link,
     /// Whether to end when the coordinator closes the connection.
     pub once: bool,
     /// When to end, and what fits before.
@@ -120,6 +124,8 @@ impl Line<'_> {
         };
         let (mut back_off, mut is_reported) = (BackOff::new(), false);
         let mut has_greeted = false;
+        // What was measured on a connection holds on the next one.
+        let mut pace = Pace::new(self.options.link);
         while !self.stop.is_cancelled() {
             let opened = tokio::select! {
                 () = self.stop.cancelled() => return Ok(()),
@@ -130,7 +136,15 @@ impl Line<'_> {
                     let mut report = |event| self.note(event);
                     let (session, stop) = (&mut session, self.stop);
                     let (transport, sleep) = (&mut *transport, &mut sleep);
-                    let ended = exchange(session, samples, transport, sleep, stop, &mut report);
+                    let ended = exchange(
+                        session,
+                        samples,
+                        transport,
+                        sleep,
+                        &mut pace,
+                        stop,
+                        &mut report,
+                    );
                     // Connections end at any time: that is not reported.
                     let _ = ended.await;
                     self.report_tls(session.phase(), &mut has_greeted);

@@ -96,6 +96,13 @@ pub enum ServeError {
          time, for example \"1h\""
     )]
     NoWindow,
+    /// Windows have their own grid of times.
+    #[error(
+        "`--round-interval {}`: with `cohort.sampling` = \"buffered\" rounds follow \
+         `cohort.window`: leave it out, or change the window",
+        humantime::format_duration(*.0)
+    )]
+    RoundInterval(Duration),
     /// A quorum that the accounting does not cover.
     #[error("`--quorum`: {reason}; leave it out, or {instead}")]
     Quorum {
@@ -209,6 +216,17 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
         // The federation has it.
         recipe: None,
     })
+}
+
+/// Refuses a time between rounds where rounds are windows of time.
+///
+/// # Errors
+/// [`ServeError::RoundInterval`].
+pub fn check_interval(interval: Duration, experiment: &Experiment) -> Result<(), ServeError> {
+    match experiment.attendance().windows() {
+        Some(_) if !interval.is_zero() => Err(ServeError::RoundInterval(interval)),
+        _ => Ok(()),
+    }
 }
 
 /// Whether the accounting covers rounds that end when a share of the cohort has answered; see

@@ -21,6 +21,7 @@ use crate::connection::Connection;
 use crate::device::memory::SessionMemory;
 use crate::exchange::{ExchangeOutcome, Offer};
 use crate::ledgers::KnownLedgers;
+use crate::link::Link;
 use crate::lock::lock;
 use crate::peer::{ConnectionId, Peer, Terms};
 use crate::registry::{Registry, SharedPeer};
@@ -150,7 +151,17 @@ impl Harness {
     }
 
     pub(super) fn under(terms: Terms, ledgers: KnownLedgers) -> Self {
-        let peer = |device| (device, Peer::new(device, ChainKey::new(key(device)), terms));
+        Self::of(terms, ledgers, &Link::default())
+    }
+
+    /// A coordinator whose devices are on such links.
+    pub(super) fn on_link(link: &Link) -> Self {
+        Self::of(terms(None), KnownLedgers::default(), link)
+    }
+
+    fn of(terms: Terms, ledgers: KnownLedgers, link: &Link) -> Self {
+        let key = |device| ChainKey::new(key(device));
+        let peer = |device| (device, Peer::new(device, key(device), terms).on_link(link));
         let registry = Registry::new(
             (0..4).map(peer).collect(),
             ledgers,

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::cli::link::LinkArgs;
 use crate::cli::operation::{Operation, duration, time};
 use smolfed_engine::config::Override;
 use smolfed_fleet::helpers::WhenMissing;
@@ -32,6 +33,8 @@ use smolfed_fleet::transport::{Address, TransportFiles};
       --over-select 0.25
   smolfed serve experiment.toml --keys fleet/keys.toml --listen tcp:0.0.0.0:7000 \\
       --helper tcp:helper.example.com:7100
+  smolfed serve experiment.toml --keys fleet/keys.toml --device serial:/dev/ttyACM0@4800 \\
+      --link slow --round-interval 2m
   smolfed serve --resume runs/digits-1700000000")]
 pub(in crate::cli) struct Args {
     /// The experiment, a TOML file; by default the built-in one.
@@ -65,9 +68,17 @@ pub(in crate::cli) struct Args {
     /// Number of simulated devices alongside the real ones; sets data.devices.
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(super) simulated: Option<u32>,
-    /// Time for a device to complete its part in a round, like 30s, 500ms or 2m [default: 30s].
+    /// Time for a device to complete its part in a round, like 30s, 500ms or 2m [default: 30s, or
+    /// as `--link` says].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) timeout: Option<Duration>,
+    #[command(flatten)]
+    pub(super) link: LinkArgs,
+    /// The shortest time from the beginning of a round to that of the next one, so that a device
+    /// that restarts misses none. Not with windows, which have their own times [default: rounds
+    /// follow each other at once].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) round_interval: Option<Duration>,
     /// Devices without which no round begins: those that are connected, or were within
     /// `--away-after`. Devices whose key was revoked do not count. Cohorts are drawn from all
     /// devices all the same [default: half of the devices with keys in an expected cohort].

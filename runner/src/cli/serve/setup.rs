@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::args::Args;
 use crate::cli::CliError;
+use crate::cli::link::check_timeout;
 use smolfed_data::DataFolders;
 use smolfed_data::config::SourceConfig;
 use smolfed_data::partition::Dealing;
@@ -15,14 +16,13 @@ use smolfed_fleet::fleet_file::FleetFile;
 use smolfed_fleet::helpers::HelperSettings;
 use smolfed_fleet::keys::FleetKeys;
 use smolfed_fleet::keys::passphrase::PassphraseSource;
+use smolfed_fleet::link::Link;
 use smolfed_fleet::presence::check_min_devices;
 use smolfed_fleet::quorum::Share;
 use smolfed_fleet::source::terms::ServeError;
 use smolfed_fleet::transport::{Address, Options, TransportFiles, read_options};
 use smolfed_release::entropy::secret;
 use smolfed_release::origin::Origin;
-
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A new or resumed run before it starts.
 pub(super) struct Setup {
@@ -53,7 +53,9 @@ impl Setup {
         let updates = over_selected(args, &mut config, real)?;
         let random = secret().map_err(fleet_error)?;
         let texts = |addresses: &[Address]| addresses.iter().map(Address::to_string).collect();
-        let timeout = args.timeout.unwrap_or(DEFAULT_TIMEOUT);
+        let timeout = args.timeout.unwrap_or(args.link.round_timeout());
+        let link = args.link.or(Link::default());
+        check_timeout(timeout, &link)?;
         let file = FleetFile {
             id: hex::encode(random.get(..8).unwrap_or_default()),
             seed: args.seed,
@@ -71,6 +73,8 @@ impl Setup {
             listen: texts(&args.listen),
             helpers: texts(&args.helpers),
             helper_missing: args.helper_missing.unwrap_or_default(),
+            round_interval_ms: millis(args.round_interval),
+            link,
             files: args.files.absolute()?,
         };
         let options = options(&args.files, &args.devices, &args.helpers, &args.listen)?;
@@ -84,6 +88,8 @@ impl Setup {
                 listen: args.listen.clone(),
                 options,
                 timeout,
+                link,
+                round_interval: args.round_interval.unwrap_or_default(),
                 max_connections: args.max_connections,
                 in_flight: args.in_flight,
                 strikes: args.strikes,
@@ -124,6 +130,10 @@ impl Setup {
             false => args.files.clone().or(&file.files),
         };
         let stored = Duration::from_millis(file.timeout_ms);
+        let timeout = args.timeout.unwrap_or(stored);
+        let link = args.link.or(file.link);
+        check_timeout(timeout, &link)?;
+        let round_interval_ms = millis(args.round_interval).or(file.round_interval_ms);
         Ok(Self {
             config: dir.config()?,
             folders: DataFolders::of_experiment(Some(&path.join("config.toml"))),
@@ -132,7 +142,9 @@ impl Setup {
                 options: options(&files, &dial, &helpers, &listen)?,
                 dial,
                 listen,
-                timeout: args.timeout.unwrap_or(stored),
+                timeout,
+                link,
+                round_interval: Duration::from_millis(round_interval_ms.unwrap_or(0)),
                 max_connections: args.max_connections,
                 in_flight: args.in_flight,
                 strikes: args.strikes,
@@ -144,6 +156,8 @@ impl Setup {
                 min_devices: args.min_devices.or(file.min_devices),
                 away_after_ms: millis(args.away_after).or(file.away_after_ms),
                 give_up_after_ms: millis(args.give_up_after).or(file.give_up_after_ms),
+                round_interval_ms,
+                link,
                 ..file
             },
             helpers,

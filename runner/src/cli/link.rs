@@ -1,0 +1,57 @@
+//! How fast links to devices are, as options of `smolfed serve`.
+
+use std::time::Duration;
+
+use super::CliError;
+use super::operation::duration;
+use smolfed_fleet::link::{Link, Preset};
+
+/// The times of links to devices.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct LinkArgs {
+    /// How fast links to devices are: sets the three times below, and the default of `--timeout`
+    /// (30s, 5m and 1h) [default: fast].
+    #[arg(long, value_name = "KIND", value_enum)]
+    link: Option<Preset>,
+    /// How long a connection may stay without a session, for a greeting of three messages
+    /// [default: 10s, slow: 60s, lorawan: 10m].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    session_timeout: Option<Duration>,
+    /// How often a device without a session is called [default: 1s, slow: 10s, lorawan: 1m].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    call_interval: Option<Duration>,
+    /// The shortest pause before an invitation is repeated. The coordinator measures round trips,
+    /// and waits longer than they take [default: 500ms, slow: 5s, lorawan: 1m].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    invite_pause: Option<Duration>,
+}
+
+impl LinkArgs {
+    /// The times that were asked for, and `known` ones for the others.
+    pub(super) fn or(&self, known: Link) -> Link {
+        let known = self.link.map_or(known, Preset::link);
+        Link {
+            session_timeout: self.session_timeout.unwrap_or(known.session_timeout),
+            call_interval: self.call_interval.unwrap_or(known.call_interval),
+            invite_pause: self.invite_pause.unwrap_or(known.invite_pause),
+        }
+    }
+
+    /// The default of `--timeout`.
+    pub(super) fn round_timeout(&self) -> Duration {
+        self.link.unwrap_or_default().round_timeout()
+    }
+}
+
+/// Refuses a round that ends before an invitation would be repeated.
+pub(super) fn check_timeout(timeout: Duration, link: &Link) -> Result<(), CliError> {
+    if timeout > link.invite_pause {
+        return Ok(());
+    }
+    let pause = humantime::format_duration(link.invite_pause);
+    let timeout = humantime::format_duration(timeout);
+    Err(CliError::Usage(format!(
+        "`--timeout {timeout}`: an invitation is repeated after {pause} (`--invite-pause`): give a \
+         time-out longer than that"
+    )))
+}
