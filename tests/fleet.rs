@@ -39,6 +39,7 @@ pub(crate) mod proxy;
 pub(crate) mod questions;
 pub(crate) mod radio;
 mod recipes;
+mod slow_links;
 mod stragglers;
 mod tls;
 mod windows;

@@ -22,6 +22,8 @@ pub(crate) struct Proxy {
     pub(crate) damage_every: AtomicUsize,
     /// The connection is cut each time after this many bytes; 0 never cuts it.
     pub(crate) cut_every: AtomicUsize,
+    /// Bytes per second in each direction, which nobody sees waiting; 0 for no limit.
+    pub(crate) rate: AtomicUsize,
     cuts: AtomicUsize,
     damages: AtomicUsize,
     /// What was received on each connection so far.
@@ -46,6 +48,7 @@ impl Proxy {
             is_held: AtomicBool::new(false),
             damage_every: AtomicUsize::new(0),
             cut_every: AtomicUsize::new(0),
+            rate: AtomicUsize::new(0),
             cuts: AtomicUsize::new(0),
             damages: AtomicUsize::new(0),
             recorded: Mutex::default(),
@@ -130,6 +133,10 @@ impl Proxy {
                 return;
             }
             passed += count;
+            let rate = self.rate.load(Ordering::Relaxed);
+            if rate > 0 {
+                thread::sleep(Duration::from_secs_f64(count as f64 / rate as f64));
+            }
             if to.write_all(bytes).is_err() {
                 return;
             }
