@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::wire::message::{Invitation, PackedInvitation, Request};
 
-use super::Fleet;
+use super::{Fleet, invitation};
 use crate::exchange::{ExchangeOutcome, Offer};
 use smolfed_engine::question::Inquiry;
 use smolfed_engine::question::answers::answer_here;
@@ -88,23 +87,12 @@ impl Fleet<'_> {
     /// in a round, and devices do not look at it.
     fn question(&self, inquiry: &Inquiry<'_>) -> Option<Invitation> {
         let (training, release) = (&inquiry.training, &inquiry.asked.release);
+        let request = Some(Request::Question(inquiry.asked.question));
+        let invitation = invitation::training(self.terms.shape, training, release, request)?;
         Some(Invitation {
-            shape: self.terms.shape,
-            epochs: training.epochs,
-            batch_size: training.batch_size,
-            learning_rate: training.learning_rate,
-            weight_decay: training.weight_decay,
-            proximal: training.proximal,
-            clipping: training.clipping,
             gradient_smoothing: None,
-            grid: release.encoding.grid()?,
-            noise: release.device_noise().map(DiscreteGaussian::sigma),
             bit: None,
-            masks: match &release.masking {
-                Some(masking) => Some(masking.of_devices()?),
-                None => None,
-            },
-            request: Some(Request::Question(inquiry.asked.question)),
+            ..invitation
         })
     }
 
