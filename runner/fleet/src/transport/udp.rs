@@ -15,6 +15,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket as Socke
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use smolfed_core::wire::FRAME_BYTES;
 use smolfed_core::wire::fragment::{Fragmenter, PacketSize, Reassembly};
@@ -22,6 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UdpSocket, lookup_host};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
+use tokio::time::sleep;
 
 use super::endpoint::{Accepted, Connecting, Endpoint, Listener, Scheme, Transport, UDP};
 use super::options::Options;
@@ -38,6 +40,9 @@ const BACKLOG: usize = 256;
 
 /// Senders after which those whose streams have ended are forgotten.
 const SWEEP_AFTER: usize = 1024;
+
+/// How long nothing is received after an error: one that stays takes no processor.
+const ERROR_PAUSE: Duration = Duration::from_millis(10);
 
 /// Bytes of a packet at most.
 const PACKET_BYTES: usize = u8::MAX as usize;
@@ -127,7 +132,7 @@ async fn received(socket: &UdpSocket, packet: &mut [u8]) -> (usize, SocketAddr) 
     loop {
         match socket.recv_from(packet).await {
             Ok(received) => return received,
-            Err(_) => tokio::task::yield_now().await,
+            Err(_) => sleep(ERROR_PAUSE).await,
         }
     }
 }
