@@ -1,4 +1,4 @@
-//! Boards with the current of their processor, by data sheets; and that of a LoRa radio.
+//! The currents of boards' processors and of a LoRa radio, by data sheets.
 //!
 //! `docs/cost.md` names the tables. Typical values at 25 °C, with the supply of the data sheet.
 

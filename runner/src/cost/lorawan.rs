@@ -11,9 +11,8 @@
 //! The sizes of packets are those of LoRaWAN Regional Parameters, RP002-1.0.5, EU863-870, maximum
 //! payload size N, not repeater compatible.
 
-use smolfed_fleet::traffic::Traffic;
-
 use smolfed_core::wire::fragment::PacketSize;
+use smolfed_fleet::traffic::Traffic;
 
 use super::packets::{self, packet_count, packet_lengths};
 
