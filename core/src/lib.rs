@@ -104,6 +104,7 @@
 //! | `int8` | predictions of trained networks in 8 bits: `quantised` | off |
 //! | `questions` | sessions that answer questions, of devices provisioned to | off |
 //! | `sleep` | sessions that decline rounds which take longer than the device is awake | off |
+//! | `short` | sessions that take models in 16 bits, and as differences to the model before | off |
 //! | `element` | devices whose secrets are in a secure element | off |
 //! | `async` | sessions on streams of `embedded-io-async` | off |
 //! | `rand_core_06`, `rand_core_09` | HALs' generators with older traits: `generator` | off |

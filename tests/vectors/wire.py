@@ -301,6 +301,9 @@ ALONE = struct.pack("<BfIII", 7, 8.0, 2, 64 * 16, 0)
 WITH_OTHERS = struct.pack("<BfIII", 8, 8.0, 2, 64 * 16, 0)
 LOCAL_SETTINGS = INVITATION[len(SHAPE) :]
 MODEL = struct.pack("<H3f", 2, 1.0, -0.5, 0.0)
+# Steps of 2^-12: as they are, and as differences to -299, 0, 5 and -5. The last one has no room in a byte.
+SHORT = struct.pack("<HB4h", 2, 12, -300, 127, 0, 900)
+DIFFERENCES = struct.pack("<HB4bh", 2, 12 | 128, -1, 127, -5, -128, 900)
 VALUES = [1, -1, 0, 2**20 - 1, -(2**20), 12345]
 UPDATE = struct.pack("<HB", 3, 0) + packed(VALUES, 21)
 UPDATE_MORE = struct.pack("<HB", 3, 2) + packed(VALUES, 21)
@@ -415,6 +418,14 @@ cases = [
     ("refused", TO_DEVICE, frame(TO_DEVICE, 26, b"\4", 0, 8)),
     ("refused, model", TO_DEVICE, frame(TO_DEVICE, 26, b"\2" + NETWORK, 0, 9)),
     ("refused, recipe", TO_DEVICE, frame(TO_DEVICE, 26, b"\6" + GRADIENTS, 0, 10)),
+    ("short, want", TO_COORDINATOR, frame(TO_COORDINATOR, 27, b"\2\0\x10", 7, 10)),
+    (
+        "short, want, difference",
+        TO_COORDINATOR,
+        frame(TO_COORDINATOR, 27, b"\2\0\x10\6\0\0\0", 7, 11),
+    ),
+    ("short, chunk", TO_DEVICE, frame(TO_DEVICE, 28, SHORT, 7, 11)),
+    ("short, difference", TO_DEVICE, frame(TO_DEVICE, 28, DIFFERENCES, 7, 12)),
 ]
 
 if __name__ == "__main__":

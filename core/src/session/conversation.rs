@@ -13,6 +13,8 @@ use super::{
     round::{Round, Stage},
     trainable::{RoundParts, Trainable},
 };
+#[cfg(feature = "short")]
+use crate::wire::message::SHORT_CHUNK;
 use crate::{
     params::NoiseMultiplier,
     personal::store::PersonalStore,
@@ -270,10 +272,16 @@ where
                 }
                 let count = self.device.model.received_count(&round.invitation);
                 let global = self.device.memory.global.get_mut(..count);
+                let global = global.unwrap_or_default();
                 self.has_model = false;
-                store(global.unwrap_or_default(), *index, values).ok_or(Refusal::Body)?;
+                #[cfg(not(feature = "short"))]
+                let chunks = store(global, *index, values).map(|()| 1);
+                #[cfg(feature = "short")]
+                let chunks = store_any::<M>(global, *index, values, &mut round.base);
+                let chunks = chunks.ok_or(Refusal::Body)?;
                 self.repetitions = 0;
-                round.chunk += 1;
+                round.chunk += chunks;
+                round.end = round.end.saturating_add(chunks - 1);
                 if usize::from(round.chunk) >= model_chunks(count) {
                     self.phase = Phase::Training;
                     (self.model_round, self.has_model) = (number, true);
@@ -375,6 +383,10 @@ where
             // The encoder came with the part before.
             let chunk = self.device.model.parameter_count() / MODEL_CHUNK;
             round.chunk = u16::try_from(chunk).unwrap_or(u16::MAX);
+        }
+        #[cfg(feature = "short")]
+        {
+            round.base = self.has_model.then_some(self.model_round);
         }
         #[cfg(feature = "sleep")]
         if let Some(round) = &self.round
@@ -517,13 +529,30 @@ where
                     let chunk = round.chunk;
                     round.goes_on_at(chunk, self.window, model_chunks(count));
                     let count = u8::try_from(round.end - chunk).unwrap_or(1);
-                    (number, Message::WantModel { chunk, count })
+                    #[cfg(not(feature = "short"))]
+                    let wanted = Message::WantModel { chunk, count };
+                    #[cfg(feature = "short")]
+                    let wanted = want_short::<M>(round, chunk, count);
+                    (number, wanted)
                 }
             }
         };
         let link = self.link.as_mut()?;
         link.compose(number, &message, to);
         Some(())
+    }
+}
+
+/// Asks for chunks of the model, in 16 bits or as differences where there is nothing behind it.
+#[cfg(feature = "short")]
+fn want_short<'m, M: Trainable>(round: &Round<M::Descent>, chunk: u16, count: u8) -> Message<'m> {
+    match M::HAS_REQUESTS {
+        true => Message::WantModel { chunk, count },
+        false => Message::WantShort {
+            chunk,
+            count,
+            base: round.base,
+        },
     }
 }
 
@@ -537,4 +566,32 @@ fn store(global: &mut [f32], index: u16, values: &Values<'_>) -> Option<()> {
     let rest = global.get_mut(usize::from(index) * MODEL_CHUNK..)?;
     let length = rest.len().min(MODEL_CHUNK);
     values.copy_to(rest.get_mut(..length)?)
+}
+
+/// The same of a chunk that may be short, and how many chunks it is. Differences are to what is
+/// there, as long as that is of the model `base`.
+#[cfg(feature = "short")]
+fn store_any<M: Trainable>(
+    global: &mut [f32],
+    index: u16,
+    values: &Values<'_>,
+    base: &mut Option<u32>,
+) -> Option<u16> {
+    let Values::Short(short) = values else {
+        return store(global, index, values).map(|()| 1);
+    };
+    // If it cannot be stored, what is there may be spoilt: it is asked for as it is.
+    let before = base.take();
+    if short.is_difference() && before.is_none() {
+        return None;
+    }
+    let rest = global.get_mut(usize::from(index) * MODEL_CHUNK..)?;
+    let length = rest.len().min(SHORT_CHUNK);
+    let (to_value, to_steps) = (
+        |steps| M::of_steps(short.grid, steps),
+        |value| M::to_steps(short.grid, value),
+    );
+    short.receive(rest.get_mut(..length)?, to_value, to_steps)?;
+    *base = before;
+    Some(1 + u16::from(length > MODEL_CHUNK))
 }

@@ -45,6 +45,10 @@ pub(super) struct Round<D> {
     /// Behind the last chunk of the model that was asked for, or of the update that is sent before
     /// an answer.
     pub(super) end: u16,
+    /// The number of the model that the device had before this round's, as long as differences may
+    /// be to that.
+    #[cfg(feature = "short")]
+    pub(super) base: Option<u32>,
     /// See [`UpdateChunk::negated`](crate::wire::message::UpdateChunk::negated).
     pub(super) negated: bool,
     /// The bit of adaptive clipping as it is sent.
@@ -72,6 +76,8 @@ impl<D> Round<D> {
             chunk: 0,
             first: 0,
             end: 0,
+            #[cfg(feature = "short")]
+            base: None,
             negated: false,
             bit: SentBit::ZERO,
             is_unusable: false,

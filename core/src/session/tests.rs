@@ -62,6 +62,8 @@ mod refused;
 mod resumption;
 mod samples;
 mod saved_model;
+#[cfg(feature = "short")]
+mod short;
 mod stream;
 mod unlabelled;
 #[cfg(feature = "sleep")]

@@ -11,6 +11,8 @@ pub use integer::FixedPoint;
 pub use unlabelled::{Parts, Unlabelled};
 
 use super::{memory::Memory, policy::Policy};
+#[cfg(feature = "short")]
+use crate::wire::message::ModelGrid;
 use crate::{
     participation::Streams,
     personal::{Before, PersonalRequest, Place},
@@ -56,6 +58,18 @@ pub trait Trainable {
     /// Values that come down in a round.
     fn received_count(&self, _: &Invitation) -> usize {
         self.global_count()
+    }
+
+    /// A number of steps of a model's grid as the memory of the session holds it.
+    #[cfg(feature = "short")]
+    fn of_steps(grid: ModelGrid, steps: i16) -> f32 {
+        grid.value(steps)
+    }
+
+    /// The number of steps of what the memory holds, which came in steps.
+    #[cfg(feature = "short")]
+    fn to_steps(grid: ModelGrid, value: f32) -> i16 {
+        grid.steps(value)
     }
 
     /// Entries of scratch memory, at least.

@@ -11,12 +11,16 @@ mod invitation;
 mod question;
 mod reasons;
 mod shape;
+#[cfg(feature = "short")]
+mod short;
 
 pub use chunks::{MODEL_CHUNK, UPDATE_CHUNK_BYTES, UpdatePart, model_chunks, update_chunks};
 pub(crate) use invitation::MAX_BYTES as MAX_INVITATION_BYTES;
 pub use invitation::{Invitation, InvitationBytes, PackedInvitation, Request};
 pub use reasons::{Abort, Decline, WhyRefused};
 pub use shape::{MAX_SHAPE_BYTES, ModelShape, NetworkId};
+#[cfg(feature = "short")]
+pub use short::{ModelGrid, Numbers, SHORT_CHUNK, Short};
 
 /// The session stands: what the device is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +145,17 @@ pub enum Message<'a> {
         /// The parameters.
         values: Values<'a>,
     },
+    /// To the coordinator: as [`Self::WantModel`], of a device that takes short chunks.
+    #[cfg(feature = "short")]
+    WantShort {
+        /// Number of the first chunk, in chunks of [`MODEL_CHUNK`] parameters.
+        chunk: u16,
+        /// Frames, at most [`MAX_WINDOW`], whatever they hold.
+        count: u8,
+        /// The number of the round or question whose model the device has, if it has one: chunks
+        /// may be differences to that.
+        base: Option<u32>,
+    },
     /// To the coordinator.
     UpdateChunk(UpdateChunk<'a>),
     /// To the device: send this chunk of the update.
@@ -165,25 +180,36 @@ pub enum Values<'a> {
     Bytes(&'a [u8]),
     /// To be sent.
     Floats(&'a [f32]),
+    /// In 16 bits: up to [`SHORT_CHUNK`] parameters, from the numbered chunk on.
+    #[cfg(feature = "short")]
+    Short(Short<'a>),
 }
 
-impl Values<'_> {
-    /// Number of parameters.
-    pub const fn len(&self) -> usize {
+impl<'a> Values<'a> {
+    /// The kind of a message with them.
+    const fn kind(&self) -> u8 {
         match self {
-            Self::Bytes(bytes) => bytes.len() / 4,
-            Self::Floats(values) => values.len(),
+            Self::Bytes(_) | Self::Floats(_) => kind::MODEL_CHUNK,
+            #[cfg(feature = "short")]
+            Self::Short(_) => kind::SHORT_CHUNK,
         }
     }
 
-    /// Whether there are none.
-    pub const fn is_empty(&self) -> bool {
-        self.len() == 0
+    fn read(reader: &mut Reader<'a>) -> Option<Self> {
+        let bytes = reader.rest();
+        let is_whole = !bytes.is_empty() && bytes.len().is_multiple_of(4);
+        is_whole.then_some(Self::Bytes(bytes))
     }
 
-    /// Copies the parameters to `target`; `None` if there are more or fewer.
+    /// Copies the parameters to `target`; `None` if there are more or fewer, or if they are short.
     pub fn copy_to(&self, target: &mut [f32]) -> Option<()> {
-        if target.len() != self.len() {
+        let count = match self {
+            Self::Bytes(bytes) => bytes.len() / 4,
+            Self::Floats(values) => values.len(),
+            #[cfg(feature = "short")]
+            Self::Short(_) => return None,
+        };
+        if target.len() != count {
             return None;
         }
         match self {
@@ -198,6 +224,8 @@ impl Values<'_> {
                     *value = *x;
                 }
             }
+            #[cfg(feature = "short")]
+            Self::Short(_) => {}
         }
         Some(())
     }
@@ -226,16 +254,30 @@ mod kind {
     pub(super) const ABORT: u8 = 24;
     pub(super) const WAIT: u8 = 25;
     pub(super) const REFUSED: u8 = 26;
+    #[cfg(feature = "short")]
+    pub(super) const WANT_SHORT: u8 = 27;
+    #[cfg(feature = "short")]
+    pub(super) const SHORT_CHUNK: u8 = 28;
 }
 
 impl<'a> Message<'a> {
+    /// The first chunk of the model that it asks for, and the number of frames.
+    pub const fn wanted(&self) -> Option<(u16, u8)> {
+        match self {
+            Self::WantModel { chunk, count } => Some((*chunk, *count)),
+            #[cfg(feature = "short")]
+            Self::WantShort { chunk, count, .. } => Some((*chunk, *count)),
+            _ => None,
+        }
+    }
+
     /// The number in the header.
     pub const fn kind(&self) -> u8 {
         match self {
             Self::Ready(_) => kind::READY,
             Self::Invitation(_) => kind::INVITATION,
             Self::WantModel { .. } => kind::WANT_MODEL,
-            Self::ModelChunk { .. } => kind::MODEL_CHUNK,
+            Self::ModelChunk { values, .. } => values.kind(),
             Self::UpdateChunk(_) => kind::UPDATE_CHUNK,
             Self::WantUpdate(_) => kind::WANT_UPDATE,
             Self::Done => kind::DONE,
@@ -243,6 +285,8 @@ impl<'a> Message<'a> {
             Self::Abort(_) => kind::ABORT,
             Self::Wait => kind::WAIT,
             Self::Refused(_) => kind::REFUSED,
+            #[cfg(feature = "short")]
+            Self::WantShort { .. } => kind::WANT_SHORT,
         }
     }
 
@@ -267,15 +311,15 @@ impl<'a> Message<'a> {
     fn read_by_device(kind: u8, reader: &mut Reader<'a>) -> Option<Self> {
         let message = match kind {
             kind::INVITATION => Self::Invitation(InvitationBytes::read(reader)?),
-            kind::MODEL_CHUNK => {
-                let index = reader.u16()?;
-                let bytes = reader.rest();
-                if bytes.is_empty() || !bytes.len().is_multiple_of(4) {
-                    return None;
-                }
-                let values = Values::Bytes(bytes);
-                Self::ModelChunk { index, values }
-            }
+            kind::MODEL_CHUNK => Self::ModelChunk {
+                index: reader.u16()?,
+                values: Values::read(reader)?,
+            },
+            #[cfg(feature = "short")]
+            kind::SHORT_CHUNK => Self::ModelChunk {
+                index: reader.u16()?,
+                values: Values::Short(Short::read(reader)?),
+            },
             kind::WANT_UPDATE => Self::WantUpdate(reader.u16()?),
             kind::DONE => Self::Done,
             kind::ABORT => Self::Abort(Abort::from_code(reader.u8()?)),
@@ -307,9 +351,16 @@ impl<'a> Message<'a> {
             }
             kind::WANT_MODEL => Self::WantModel {
                 chunk: reader.u16()?,
-                count: reader
-                    .u8()
-                    .filter(|count| (1..=MAX_WINDOW).contains(count))?,
+                count: window(reader)?,
+            },
+            #[cfg(feature = "short")]
+            kind::WANT_SHORT => Self::WantShort {
+                chunk: reader.u16()?,
+                count: window(reader)?,
+                base: match reader.end() {
+                    Some(()) => None,
+                    None => Some(reader.u32()?),
+                },
             },
             kind::UPDATE_CHUNK => {
                 let (index, flags) = (reader.u16()?, reader.u8()?);
@@ -353,6 +404,13 @@ impl<'a> Message<'a> {
             Self::WantModel { chunk, count } => {
                 writer.u16(*chunk).u8(*count);
             }
+            #[cfg(feature = "short")]
+            Self::WantShort { chunk, count, base } => {
+                writer.u16(*chunk).u8(*count);
+                if let Some(base) = base {
+                    writer.u32(*base);
+                }
+            }
             Self::UpdateChunk(chunk) => {
                 let flag = |is_set, flag| if is_set { flag } else { 0 };
                 let flags = flag(chunk.negated, NEGATED) | flag(chunk.more, MORE);
@@ -387,6 +445,8 @@ impl<'a> Message<'a> {
                             writer.f32(*value);
                         }
                     }
+                    #[cfg(feature = "short")]
+                    Values::Short(short) => short.write(writer),
                 }
             }
             Self::WantUpdate(index) => {
@@ -411,11 +471,20 @@ const fn way(kind: u8) -> Option<Direction> {
         | kind::ABORT
         | kind::WAIT
         | kind::REFUSED => Some(Direction::ToDevice),
+        #[cfg(feature = "short")]
+        kind::SHORT_CHUNK => Some(Direction::ToDevice),
+        #[cfg(feature = "short")]
+        kind::WANT_SHORT => Some(Direction::ToCoordinator),
         kind::READY | kind::WANT_MODEL | kind::UPDATE_CHUNK | kind::DECLINE => {
             Some(Direction::ToCoordinator)
         }
         _ => None,
     }
+}
+
+/// A number of chunks that may be asked for.
+fn window(reader: &mut Reader<'_>) -> Option<u8> {
+    reader.u8().filter(|count| (1..=MAX_WINDOW).contains(count))
 }
 
 fn flag(byte: u8) -> Option<bool> {

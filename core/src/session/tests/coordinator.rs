@@ -1,9 +1,15 @@
 //! The smallest coordinator that follows `docs/protocol.md`, for one device.
 //! `tests/boards/rounds.rs` uses it as well, for emulated boards.
 
-use std::{vec, vec::Vec};
+use std::{boxed::Box, vec, vec::Vec};
 
 use super::*;
+
+/// A way to answer those who want the model.
+pub(super) trait Delivery {
+    /// Sends what `message` asks for.
+    fn deliver(&mut self, message: &Message<'_>, model: &[f32], send: &mut dyn FnMut(&Message<'_>));
+}
 
 pub(super) struct Coordinator {
     /// The one of the last session whose device was there.
@@ -13,6 +19,8 @@ pub(super) struct Coordinator {
     pub(super) round: u32,
     pub(super) invitation: Invitation,
     pub(super) model: Vec<f32>,
+    /// Another answer to those who want the model.
+    pub(super) delivery: Option<Box<dyn Delivery>>,
     sessions: u8,
     link: Option<Link<CoordinatorEnd>>,
     /// What answers a Hello in the place of a Welcome, with the key that both then have.
@@ -51,6 +59,7 @@ impl Coordinator {
             bit: None,
             tags: vec![Tag::default(); invitation.helpers().into()],
             model,
+            delivery: None,
             sessions: 0,
             link: None,
             handshake: |_, _| None,
@@ -146,16 +155,24 @@ impl Coordinator {
         if round != self.round {
             return Err(Refusal::Round);
         }
-        match message {
-            Message::WantModel { chunk, count } => {
-                self.requests += 1;
-                for index in chunk..chunk.saturating_add(count.into()) {
-                    let chunk = self.model.chunks(MODEL_CHUNK).nth(index.into());
-                    let chunk = chunk.ok_or(Refusal::Body)?.to_vec();
-                    let values = Values::Floats(&chunk);
-                    self.send(&Message::ModelChunk { index, values });
-                }
+        if let Some((chunk, count)) = message.wanted() {
+            self.requests += 1;
+            if let Some(mut delivery) = self.delivery.take() {
+                let model = self.model.clone();
+                delivery.deliver(&message, &model, &mut |answer| self.send(answer));
+                self.delivery = Some(delivery);
+                return Ok(());
             }
+            let chunks = self.model.len().div_ceil(MODEL_CHUNK) as u16;
+            for index in chunk..chunk.saturating_add(count.into()).min(chunks) {
+                let chunk = self.model.chunks(MODEL_CHUNK).nth(index.into());
+                let chunk = chunk.ok_or(Refusal::Body)?.to_vec();
+                let values = Values::Floats(&chunk);
+                self.send(&Message::ModelChunk { index, values });
+            }
+            return Ok(());
+        }
+        match message {
             Message::UpdateChunk(chunk) => {
                 let width = self.invitation.width();
                 let chunks = self.invitation.update_chunks();

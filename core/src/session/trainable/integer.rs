@@ -19,6 +19,8 @@ use crate::{
     train::{Reported, TrainError},
     wire::message::{Decline, Invitation, ModelShape},
 };
+#[cfg(feature = "short")]
+use crate::{format::WEIGHT_FRACTION, wire::message::ModelGrid};
 
 /// A target of samples as training in integers needs it.
 pub trait IntegerTarget: Copy {
@@ -89,6 +91,21 @@ where
     #[inline(always)]
     fn parameter_count(&self) -> usize {
         self.model.parameter_count()
+    }
+
+    /// Weights have more places than any grid.
+    #[cfg(feature = "short")]
+    fn of_steps(grid: ModelGrid, steps: i16) -> f32 {
+        let places = WEIGHT_FRACTION - u32::from(grid.places());
+        // One that has no room is no weight, and the device declines the round.
+        let weight = i32::from(steps).checked_mul(1 << places);
+        f32::from_bits(weight.unwrap_or(i32::MAX) as u32)
+    }
+
+    #[cfg(feature = "short")]
+    fn to_steps(grid: ModelGrid, value: f32) -> i16 {
+        let weight = value.to_bits() as i32;
+        (weight >> (WEIGHT_FRACTION - u32::from(grid.places()))) as i16
     }
 
     /// Scores, and the features of one sample.
