@@ -39,6 +39,7 @@ pub(crate) mod proxy;
 pub(crate) mod questions;
 pub(crate) mod radio;
 mod recipes;
+mod short_models;
 mod slow_links;
 mod stragglers;
 mod tls;

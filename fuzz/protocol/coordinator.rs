@@ -8,6 +8,7 @@ use smolfed::fleet::exchange::{ExchangeOutcome, Offer};
 use smolfed::fleet::lock::lock;
 use smolfed::fleet::peer::{ConnectionId, Peer, Terms};
 use smolfed::fleet::registry::{Registry, SharedPeer};
+use smolfed::fleet::short_model::Recent;
 use smolfed::fleet::{connection::Connection, ledgers::KnownLedgers};
 use smolfed_core::crypto::Key;
 use smolfed_core::harness::{PARAMETERS, shape};
@@ -18,7 +19,7 @@ use smolfed_core::wire::greeting::{Greeting, Hello, Name, Versions, greeting};
 use smolfed_core::wire::keys::{Chain, ChainKey};
 use smolfed_core::wire::link::{DeviceEnd, Link};
 use smolfed_core::wire::message::{
-    MAX_WINDOW, Message, Packed, Ready, UPDATE_CHUNK_BYTES, UpdateChunk,
+    MAX_WINDOW, Message, ModelGrid, Packed, Ready, UPDATE_CHUNK_BYTES, UpdateChunk,
 };
 use smolfed_core::wire::{Direction, FRAME_BYTES, pack};
 
@@ -52,6 +53,8 @@ pub fn coordinator(bytes: &[u8]) {
         registry: Registry::new(BTreeMap::from(peers), KnownLedgers::default(), stream()),
         connection: Connection::new(ConnectionId(0)),
         connections: 0,
+        // Models of rounds up to 127 are on the grid.
+        recent: Recent::new(ModelGrid::new(8)),
     };
     let mut device = Device {
         link: None,
@@ -85,6 +88,8 @@ struct Coordinator {
     connection: Connection,
     /// How many were lost.
     connections: u64,
+    /// The models in 16 bits.
+    recent: Recent,
 }
 
 impl Coordinator {
@@ -96,13 +101,10 @@ impl Coordinator {
 
     fn next_round(&mut self, number: u32, choice: u8) {
         self.close();
+        let model = vec![f32::from(number as u8); PARAMETERS];
         let next = Arc::new(Offer {
-            number,
-            invitation: invitation(choice),
-            tails: BTreeMap::new(),
-            model: vec![0.5; PARAMETERS],
-            places: None,
-            last_rounds: BTreeMap::new(),
+            short: self.recent.offer(number, &model),
+            ..Offer::new(number, invitation(choice), model)
         });
         for peer in self.peers() {
             lock(&peer).offer(Arc::clone(&next));
@@ -188,6 +190,14 @@ impl Device {
                 };
                 self.seal(self.round, &Message::Ready(ready))
             }
+            1 if choice >= 128 => self.seal(
+                self.round,
+                &Message::WantShort {
+                    chunk: index,
+                    count: choice % 40,
+                    base: (choice & 64 != 0).then(|| self.round.saturating_sub(1)),
+                },
+            ),
             1 => self.seal(
                 self.round,
                 &Message::WantModel {

@@ -20,7 +20,8 @@ use smolfed_core::wire::greeting::{Greeting, Hello, Welcome, greeting};
 use smolfed_core::wire::keys::{Chain, ChainKey};
 use smolfed_core::wire::link::{CoordinatorEnd, Link};
 use smolfed_core::wire::message::{
-    Invitation, MODEL_CHUNK, Message, PackedInvitation, Refused, Request, Values, WhyRefused,
+    Invitation, MODEL_CHUNK, Message, ModelGrid, PackedInvitation, Refused, Request, SHORT_CHUNK,
+    Short, Values, WhyRefused,
 };
 use smolfed_core::wire::{Direction, FRAME_BYTES, VERSION};
 
@@ -224,6 +225,7 @@ impl Coordinator {
                 self.round,
                 &Message::Invitation(PackedInvitation::from(&asked(choice)).bytes()),
             ),
+            1 if choice >= 128 => self.short_chunk(choice),
             1 => {
                 let index = u16::from(choice % 4);
                 let left = PARAMETERS.saturating_sub(usize::from(index) * MODEL_CHUNK);
@@ -247,6 +249,25 @@ impl Coordinator {
                 Vec::new()
             }
         }
+    }
+
+    /// Numbers of steps, or differences to those.
+    fn short_chunk(&mut self, choice: u8) -> Vec<u8> {
+        let index = u16::from(choice % 4);
+        let left = PARAMETERS.saturating_sub(usize::from(index) * MODEL_CHUNK);
+        let (steps, base) = ([i16::from(choice); SHORT_CHUNK], [0; SHORT_CHUNK]);
+        let length = left.clamp(1, SHORT_CHUNK);
+        let steps = steps.get(..length).unwrap_or_default();
+        let base = base.get(..length).filter(|_| choice & 32 != 0);
+        let grid = ModelGrid::new(choice / 8 % 4).expect("a valid grid");
+        let values = Short::to_send(grid, steps, base);
+        self.seal(
+            self.round,
+            &Message::ModelChunk {
+                index,
+                values: Values::Short(values),
+            },
+        )
     }
 
     /// Begins a session with a device that sent `hello`.

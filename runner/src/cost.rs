@@ -34,8 +34,36 @@ use work::Work;
 pub struct DeviceCost {
     greeting: Traffic,
     round: Traffic,
+    /// Rounds with the same model in another form.
+    others: Vec<OtherRound>,
     samples: u32,
     work: Option<Work>,
+}
+
+/// A round in which the model has another form.
+#[derive(Clone, Debug)]
+struct OtherRound {
+    key: &'static str,
+    words: &'static str,
+    traffic: Traffic,
+}
+
+impl OtherRound {
+    /// Of devices that have the model before, and of those that know no other form than 32 bits.
+    fn all(differences: Traffic, floats: Traffic) -> Vec<Self> {
+        vec![
+            Self {
+                key: "round_of_differences",
+                words: "if the model is a byte for each difference to the model before",
+                traffic: differences,
+            },
+            Self {
+                key: "round_of_32_bits",
+                words: "on devices without the feature `short`",
+                traffic: floats,
+            },
+        ]
+    }
 }
 
 impl DeviceCost {
@@ -47,12 +75,19 @@ impl DeviceCost {
         let DeviceRound {
             invitation,
             traffic,
+            short,
         } = DeviceRound::of(experiment)?;
         let counts = federation.sample_counts();
         let devices = counts.len().max(1) as u64;
         let samples = counts.map(u64::from).sum::<u64>().div_ceil(devices);
         let samples = u32::try_from(samples).unwrap_or(u32::MAX);
-        Ok(Self::of_round(&invitation, traffic, samples))
+        Ok(match short {
+            None => Self::of_round(&invitation, traffic, samples),
+            Some(short) => Self {
+                others: OtherRound::all(short.differences, traffic),
+                ..Self::of_round(&invitation, short.whole, samples)
+            },
+        })
     }
 
     fn of_round(invitation: &Invitation, round: Traffic, samples: u32) -> Self {
@@ -61,6 +96,7 @@ impl DeviceCost {
             greeting: Traffic::of_greeting(invitation.shape),
             work: Work::of(invitation, samples, frames),
             round,
+            others: Vec::new(),
             samples,
         }
     }
@@ -69,13 +105,15 @@ impl DeviceCost {
     #[must_use]
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let Self { round, .. } = self;
-        let mut facts = vec![
-            ("a round", in_words(round)),
-            (
-                "a session",
-                format!("{}, before its first round", in_words(&self.greeting)),
-            ),
-        ];
+        let mut facts = vec![("a round", in_words(round))];
+        for other in &self.others {
+            let text = format!("{}, {}", in_words(&other.traffic), other.words);
+            facts.push(("a round", text));
+        }
+        facts.push((
+            "a session",
+            format!("{}, before its first round", in_words(&self.greeting)),
+        ));
         let sizes = PACKET_SIZES.map(|size| {
             let (up, down) = (
                 packet_count(&round.up, size),
@@ -139,14 +177,18 @@ impl DeviceCost {
                 })
             })
         });
-        json!({
+        let mut document = json!({
             "round": traffic_to_json(&self.round),
             "greeting": traffic_to_json(&self.greeting),
             "packets": PACKET_SIZES.map(packets_of),
             "lorawan": lorawan,
             "samples": self.samples,
             "boards": boards.collect::<Vec<Value>>(),
-        })
+        });
+        for other in &self.others {
+            document[other.key] = traffic_to_json(&other.traffic);
+        }
+        document
     }
 }
 
@@ -225,8 +267,9 @@ fn time(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use smolfed_core::Grid;
     use smolfed_core::harness;
-    use smolfed_core::wire::message::ModelShape;
+    use smolfed_core::wire::message::{ModelGrid, ModelShape};
     use smolfed_data::DataFolders;
     use smolfed_engine::config::{Config, DEFAULT, Override};
     use smolfed_engine::run;
@@ -242,6 +285,15 @@ mod tests {
                 outputs,
                 ..asked.shape
             },
+            ..asked
+        }
+    }
+
+    /// The same with updates of 8 bits.
+    fn of_8_bits(features: u16, outputs: u16) -> Invitation {
+        let asked = invitation(features, outputs);
+        Invitation {
+            grid: Grid::new(asked.grid.clip_norm(), 8).unwrap(),
             ..asked
         }
     }
@@ -269,8 +321,7 @@ mod tests {
     /// bytes.
     #[test]
     fn a_small_model_costs_what_a_study_has_found() {
-        let mut asked = invitation(24, 5);
-        asked.grid = smolfed_core::Grid::new(asked.grid.clip_norm(), 8).unwrap();
+        let asked = of_8_bits(24, 5);
         let round = Traffic::of_exchange(&asked, asked.shape.parameters(), 0);
         assert_eq!(round.bytes_up(), 281);
         let factor = lorawan::SpreadingFactor {
@@ -281,6 +332,29 @@ mod tests {
         assert_eq!((found.uplinks, found.downlinks), (7, 18));
         let sent = found.airtime_us - 14 * factor.airtime_us(12);
         assert_eq!(sent, 2_444_288);
+    }
+
+    #[test]
+    fn short_models_cost_what_was_promised() {
+        let grid = "server.model_places=12";
+        let with_grid = cost(&[grid]).unwrap();
+        let [differences, floats] = &with_grid.others[..] else {
+            panic!("{with_grid:?}");
+        };
+        assert_eq!(floats.traffic, cost(&[]).unwrap().round);
+        let of_all = [&differences.traffic, &with_grid.round, &floats.traffic];
+        let down = of_all.map(Traffic::bytes_down);
+        assert!(down.is_sorted() && down[1] < down[2] * 3 / 5, "{down:?}");
+        let document = with_grid.to_json();
+        assert_eq!(document["round_of_32_bits"]["bytes_down"], down[2]);
+        // 24 x 5, 8 bits, central trust.
+        let asked = of_8_bits(24, 5);
+        let of = |is_difference| {
+            let grid = ModelGrid::new(12).unwrap();
+            Traffic::of_short_exchange(&asked, 125, grid, is_difference).bytes_down()
+        };
+        let floats = Traffic::of_exchange(&asked, 125, 0).bytes_down();
+        assert_eq!([floats, of(false), of(true)], [736, 454, 329]);
     }
 
     #[test]

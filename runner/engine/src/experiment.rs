@@ -21,6 +21,7 @@ use smolfed_accounting::{AccountingError, PrivacyEvent, Sampling};
 use smolfed_core::params::{self, LearningRate};
 use smolfed_core::stream::Root;
 use smolfed_core::train::LocalTraining;
+use smolfed_core::wire::message::ModelGrid;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ use crate::method::contract::{Method, MethodProperties};
 use crate::method::setup::Setup;
 use crate::question::AskedQuestion;
 use crate::server::adaptive::AdaptiveClip;
+use crate::server::model::GlobalModel;
 use crate::server::{OwnStep, ServerStep};
 use crate::task::Task;
 use conditions::conditions;
@@ -255,6 +257,20 @@ impl Experiment {
     #[must_use]
     pub const fn sampling(&self) -> Sampling {
         self.sampling
+    }
+
+    /// The grid of the model that devices get, if it has one.
+    #[must_use]
+    pub const fn model_grid(&self) -> Option<ModelGrid> {
+        self.server.grid
+    }
+
+    /// A model of the server as all others see it: on the grid, if there is one.
+    #[must_use]
+    pub fn published(&self, model: Vec<f32>) -> Vec<f32> {
+        GlobalModel::new(self.server.grid, model)
+            .published()
+            .to_vec()
     }
 
     /// The bound on the rounds of a device that ε relies on, with correlated noise or with windows

@@ -39,6 +39,7 @@ use smolfed_release::{
     Admitted, History, Outcome, PrivateSum, ReleaseDigest, ReleaseSettings, Released, publish,
 };
 
+use crate::server::model::GlobalModel;
 use versions::{Version, Versions};
 
 pub use record::{RoundRecord, SimulationOnly, origin_of};
@@ -81,7 +82,7 @@ pub struct TrainingLoop<'a> {
     federation: &'a Federation,
     learner: Box<dyn Learner + 'a>,
     root: Root,
-    global: Vec<f32>,
+    global: GlobalModel,
     round: u32,
     /// L of the next round, if it is adaptive.
     clip_norm: Option<ClipNorm>,
@@ -156,7 +157,7 @@ impl<'a> TrainingLoop<'a> {
             experiment,
             federation,
             root,
-            global: state.global.clone(),
+            global: GlobalModel::new(experiment.model_grid(), state.global.clone()),
             round: state.round,
             clip_norm: state.clip_norm.filter(|_| experiment.adaptive.is_some()),
             score: None,
@@ -203,7 +204,7 @@ impl<'a> TrainingLoop<'a> {
         }
         Ok(TrainingState {
             round: self.round,
-            global: self.global.clone(),
+            global: self.global.kept().to_vec(),
             clip_norm: self.clip_norm,
             method: self.learner.save(run)?,
             server,
@@ -280,7 +281,7 @@ impl<'a> TrainingLoop<'a> {
         self.versions.keep(Version {
             round,
             number,
-            model: self.global.clone(),
+            model: self.global.published().to_vec(),
         });
         let clean =
             without_noise.map(|sum| experiment.server.simulated_average(&sum, cohort.len()));
@@ -289,6 +290,7 @@ impl<'a> TrainingLoop<'a> {
             record.experts = auto.weights();
             record.kept = auto.kept().to_vec();
         }
+        record.beyond_grid = self.global.beyond();
         record.unclipped_share = self.adapt(&released);
         if is_last {
             self.score = self.scored()?;
@@ -326,7 +328,7 @@ impl<'a> TrainingLoop<'a> {
             // Who may count is decided where an update arrives.
             admitted: &Admitted::All,
             root: &self.root,
-            global: &self.global,
+            global: self.global.published(),
             round: step.round,
             number: step.number,
         };
@@ -349,7 +351,7 @@ impl<'a> TrainingLoop<'a> {
             release,
             admitted: &admitted,
             root: &self.root,
-            global: &self.global,
+            global: self.global.published(),
             round,
             number: draw.number,
         };
@@ -383,8 +385,9 @@ impl<'a> TrainingLoop<'a> {
         let tensors = self.experiment.shared_tensors();
         let mut average = server.average(released);
         let noisy = is_last.then(|| average.clone());
-        let (global, auto) = (&mut self.global, self.auto.as_mut());
-        server.apply(global, &mut average, released, &tensors, auto);
+        let auto = self.auto.as_mut();
+        self.global
+            .update(|kept| server.apply(kept, &mut average, released, &tensors, auto));
         self.spectrum = noisy.map(|noisy| {
             let weights = tensors.first().copied().unwrap_or(0);
             Spectrum::new(clean, &noisy, &average, weights)
@@ -419,7 +422,7 @@ impl<'a> TrainingLoop<'a> {
                 &Inquiry {
                     asked,
                     task: experiment.task(),
-                    model: &self.global,
+                    model: self.global.published(),
                     training: experiment.training_in(round),
                     root: &self.root,
                     round,
@@ -507,7 +510,7 @@ impl<'a> TrainingLoop<'a> {
     fn scored(&self) -> Result<Option<f64>, ModelError> {
         let score = |trial: &Trial| {
             let task = self.experiment.task();
-            trial.score(task, &self.global, self.federation, &self.root)
+            trial.score(task, self.global.published(), self.federation, &self.root)
         };
         self.experiment.trial.as_ref().map(score).transpose()
     }
@@ -535,7 +538,7 @@ impl<'a> TrainingLoop<'a> {
                 true => evaluate(
                     &properties.task,
                     properties.arithmetic.name,
-                    &self.global,
+                    self.global.published(),
                     samples,
                     target_unit,
                 ),
@@ -561,7 +564,7 @@ impl<'a> TrainingLoop<'a> {
             picture,
         } = self.learner.evaluate(&View {
             federation: self.federation,
-            global: &self.global,
+            global: self.global.published(),
             training: &self.experiment.training,
             root: &self.root,
             is_last,
@@ -583,7 +586,12 @@ impl<'a> TrainingLoop<'a> {
             test => (HeldOutPart::Test, test),
         };
         let task = self.experiment.task();
-        let figures = assess(task, &self.global, samples, federation.target_scale())?;
+        let figures = assess(
+            task,
+            self.global.published(),
+            samples,
+            federation.target_scale(),
+        )?;
         Ok(figures.map(|figures| FinalAssessment {
             part,
             is_simulation_only: part == HeldOutPart::Validation
@@ -601,7 +609,7 @@ impl<'a> TrainingLoop<'a> {
     /// The global model.
     #[must_use]
     pub fn global(&self) -> &[f32] {
-        &self.global
+        self.global.published()
     }
 
     /// L of the next round, if it is adaptive.

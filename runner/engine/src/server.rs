@@ -3,9 +3,11 @@
 
 pub mod adaptive;
 pub mod keys;
+pub(crate) mod model;
 pub mod own;
 
 use smolfed_core::params::LearningRate;
+use smolfed_core::wire::message::ModelGrid;
 
 use crate::denoise::{Auto, Denoiser, ExpertSet};
 pub use own::{OwnStep, StepView};
@@ -24,6 +26,8 @@ pub struct ServerStep {
     pub own: Option<OwnStep>,
     /// What the sum is divided by; `None` for the number of devices drawn.
     pub fixed_denominator: Option<f64>,
+    /// What the model is rounded to for all but the server; `None` for all bits.
+    pub grid: Option<ModelGrid>,
 }
 
 impl ServerStep {
@@ -94,6 +98,7 @@ mod tests {
             auto: None,
             own: None,
             fixed_denominator,
+            grid: None,
         }
     }
 

@@ -120,7 +120,8 @@ impl AuditedSource for FleetDevices {
                 requires_x25519: false,
             };
             let fleet = Coordinator::new(keys, terms, &endpoints).map_err(failed)?;
-            rounds(&mut Fleet::new(fleet, federation, terms, 0, 0, records))
+            let fleet = Fleet::new(fleet, federation, terms, 0, 0, records);
+            rounds(&mut fleet.of_experiment(experiment, &[]))
         })
     }
 }

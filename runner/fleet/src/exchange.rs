@@ -13,14 +13,18 @@ use smolfed_core::contrast::{ContrastRequest, Part, RECIPE_LENGTH};
 use smolfed_core::mask::Tag;
 use smolfed_core::personal::PersonalRequest;
 use smolfed_core::wire::message::{
-    Abort, Decline, Invitation, MODEL_CHUNK, Message, PackedInvitation, Request, UpdateChunk,
-    UpdatePart, Values, model_chunks,
+    Abort, Decline, Invitation, MODEL_CHUNK, Message, PackedInvitation, Request, SHORT_CHUNK,
+    UpdateChunk, UpdatePart, Values, model_chunks,
 };
 use smolfed_core::wire::refusal::Refusal;
 use smolfed_core::wire::round_trip::RoundTrip;
 
 use super::quorum::Places;
+use super::short_model::ShortModel;
 use smolfed_release::{InvalidUpdate, ReceivedUpdate};
+
+/// Chunks in a frame of numbers in 16 bits.
+const CHUNKS_IN_SHORT: u16 = (SHORT_CHUNK / MODEL_CHUNK) as u16;
 
 /// A round as it is offered to devices.
 #[derive(Debug)]
@@ -32,6 +36,8 @@ pub struct Offer {
     pub invitation: Invitation,
     /// The global model.
     pub model: Vec<f32>,
+    /// The same in 16 bits, where it is on a grid.
+    pub short: Option<ShortModel>,
     /// What comes behind the model, by device. Only for methods without labels.
     pub tails: BTreeMap<u32, Vec<f32>>,
     /// How many updates count, if not all.
@@ -42,6 +48,20 @@ pub struct Offer {
 }
 
 impl Offer {
+    /// A round whose devices get this model and nothing else.
+    #[must_use]
+    pub const fn new(number: u32, invitation: Invitation, model: Vec<f32>) -> Self {
+        Self {
+            number,
+            invitation,
+            model,
+            short: None,
+            tails: BTreeMap::new(),
+            places: None,
+            last_rounds: BTreeMap::new(),
+        }
+    }
+
     /// The invitation of a device.
     fn invitation_of(&self, device: u32) -> Invitation {
         let request = self.invitation.request.map(|request| match request {
@@ -214,6 +234,8 @@ pub(super) struct Exchange {
 pub(super) enum Reply {
     /// These chunks.
     Model(Range<u16>),
+    /// These chunks in 16 bits, or as differences to the model of this number.
+    Short(Range<u16>, Option<u32>),
     Invitation,
     WantUpdate(u16),
     Done,
@@ -441,8 +463,16 @@ impl Exchange {
             // Of another part of the round: it has not been invited to this one.
             return Err(Refusal::Unexpected);
         }
+        if let Some((chunk, count)) = message.wanted() {
+            return match message {
+                Message::WantShort { base, .. } if self.offer.short.is_some() => {
+                    let chunks = self.want_model(chunk, u16::from(count) * CHUNKS_IN_SHORT);
+                    chunks.map(|chunks| Reply::Short(chunks, *base))
+                }
+                _ => self.want_model(chunk, count.into()).map(Reply::Model),
+            };
+        }
         match message {
-            Message::WantModel { chunk, count } => self.want_model(*chunk, *count),
             Message::UpdateChunk(chunk) => self.update_chunk(chunk),
             Message::Decline(reason) => match self.stage {
                 Stage::Invited if self.was_delivered && *reason == Decline::RoundUsed => {
@@ -465,12 +495,13 @@ impl Exchange {
         chunks.as_flattened().len() + rest.len().max(self.end.len())
     }
 
-    fn want_model(&mut self, index: u16, count: u8) -> Result<Reply, Refusal> {
+    /// The chunks that there are, of so many.
+    fn want_model(&mut self, index: u16, count: u16) -> Result<Range<u16>, Refusal> {
         let chunks = model_chunks(self.received_length());
         if usize::from(index) >= chunks {
             return Err(Refusal::Body);
         }
-        let end = index.saturating_add(count.into());
+        let end = index.saturating_add(count);
         // Fewer at the end of the model.
         let end = u16::try_from(chunks).map_or(end, |chunks| end.min(chunks));
         let is_last = usize::from(end) == chunks;
@@ -479,7 +510,7 @@ impl Exchange {
             Stage::Fetching { delivered } => *delivered |= is_last,
             _ => return Err(Refusal::Unexpected),
         }
-        Ok(Reply::Model(index..end))
+        Ok(index..end)
     }
 
     fn update_chunk(&mut self, chunk: &UpdateChunk<'_>) -> Result<Reply, Refusal> {
@@ -590,13 +621,18 @@ impl Exchange {
     /// The messages for a reply, one by one.
     pub(super) fn messages(&self, reply: Reply) -> impl Iterator<Item = Message<'_>> {
         // All but chunks of the model are one message.
-        let (reply, chunks) = match reply {
-            Reply::Model(chunks) => (None, chunks),
-            reply => (Some(reply), 0..0),
+        let (one, chunks, step, base) = match reply {
+            Reply::Model(chunks) => (None, chunks, 1, None),
+            Reply::Short(chunks, base) => (None, chunks, CHUNKS_IN_SHORT, base),
+            reply => (self.message(&reply), 0..0, 1, None),
         };
-        let one = reply.and_then(|reply| self.message(&reply));
+        let short = self.offer.short.as_ref().filter(|_| step > 1);
+        let chunk = move |index| match short {
+            Some(short) => short.frame(index, base),
+            None => self.chunk(index),
+        };
         one.into_iter()
-            .chain(chunks.filter_map(|chunk| self.chunk(chunk)))
+            .chain(chunks.step_by(step.into()).filter_map(chunk))
     }
 
     /// A chunk of the model.
@@ -618,7 +654,7 @@ impl Exchange {
 
     fn message(&self, reply: &Reply) -> Option<Message<'_>> {
         Some(match reply {
-            Reply::Nothing | Reply::Model(_) => return None,
+            Reply::Nothing | Reply::Model(_) | Reply::Short(..) => return None,
             Reply::Invitation => Message::Invitation(self.invitation.bytes()),
             Reply::WantUpdate(index) => Message::WantUpdate(*index),
             Reply::Done => Message::Done,

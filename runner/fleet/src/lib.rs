@@ -17,6 +17,7 @@
 //! | [`handshakes`] | handshakes with X25519, and how many |
 //! | [`admission`] | which connections stay open |
 //! | [`link`] | how fast links are: bounds of pauses and time-outs |
+//! | [`short_model`] | models in 16 bits, and as differences to the models before |
 //! | [`service`] | the event loop: a task for each connection |
 //! | `turns` | one round in progress: who is awaited, and whose turn it is |
 //! | [`presence`] | when too few devices are connected for a round |
@@ -74,6 +75,7 @@ pub mod quarantine;
 pub mod quorum;
 pub mod registry;
 pub mod service;
+pub mod short_model;
 pub mod source;
 pub mod status;
 pub mod stopping;

@@ -23,12 +23,14 @@ use crate::coordinator::Coordinator;
 use crate::exchange::{ExchangeOutcome, Offer};
 use crate::peer::Terms;
 use crate::quorum::{Places, Quorum};
+use crate::short_model::Recent;
 use crate::windows::WindowRule;
 use messages::RealMessages;
 use open::Open;
 use smolfed_data::federation::Federation;
 use smolfed_engine::arithmetic::words;
 use smolfed_engine::attendance::Attendance;
+use smolfed_engine::experiment::Experiment;
 use smolfed_engine::method::contract::{Assignment, Learner};
 use smolfed_engine::question::Inquiry;
 use smolfed_engine::run_files::records::RecordFile;
@@ -65,6 +67,8 @@ pub struct Fleet<'a> {
     pending_answers: Option<AnswerRecord>,
     /// The windows, where rounds are windows of time.
     open: Option<Open>,
+    /// The models in 16 bits that devices may have.
+    recent: Recent,
 }
 
 impl<'a> Fleet<'a> {
@@ -94,6 +98,7 @@ impl<'a> Fleet<'a> {
             answers: None,
             pending_answers: None,
             open: None,
+            recent: Recent::new(None),
         }
     }
 
@@ -106,14 +111,13 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// The same for a method with a [request], after rounds with this record.
-    ///
-    /// [request]: smolfed_engine::method::contract::MethodProperties::request
+    /// The same for the method and the grid of this experiment, after rounds with this record.
     #[must_use]
-    pub fn with_request(self, request: Option<Request>, rounds: &[Participation]) -> Self {
+    pub fn of_experiment(self, experiment: &Experiment, rounds: &[Participation]) -> Self {
         Self {
-            request,
+            request: experiment.method().properties().request,
             last_rounds: last_rounds(rounds),
+            recent: Recent::new(experiment.model_grid()),
             ..self
         }
     }
@@ -319,7 +323,7 @@ impl Source for Fleet<'_> {
 impl Fleet<'_> {
     /// What real devices are asked for when they train, without a quorum.
     fn offer_of(
-        &self,
+        &mut self,
         assignment: &Assignment<'_>,
         learner: &dyn Learner,
         invitation: Invitation,
@@ -329,19 +333,22 @@ impl Fleet<'_> {
         let is_real = |device: &&u32| has_tails && self.fleet.has(**device);
         let tail = |device: &u32| (*device, learner.tail_for_device(assignment, *device));
         let mut model = learner.model_for_devices(assignment.global);
+        let tails = asked.par_iter().filter(is_real).map(tail).collect();
+        let short = match has_tails {
+            true => None,
+            false => self.recent.offer(assignment.number, &model),
+        };
         if invitation.shape.integer.is_some() {
             words(&mut model);
         }
         Offer {
-            number: assignment.number,
-            invitation,
-            model,
-            tails: asked.par_iter().filter(is_real).map(tail).collect(),
+            short,
+            tails,
             last_rounds: match self.request {
                 Some(Request::Personal(_)) => self.last_rounds.clone(),
                 _ => BTreeMap::new(),
             },
-            places: None,
+            ..Offer::new(assignment.number, invitation, model)
         }
     }
 

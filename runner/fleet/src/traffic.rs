@@ -13,8 +13,8 @@ use smolfed_core::wire::greeting::{Greeting, Hello, Name, Versions, Welcome};
 use smolfed_core::wire::keys::{Chain, ChainKey, SessionKeys};
 use smolfed_core::wire::link::{CoordinatorEnd, DeviceEnd, Link};
 use smolfed_core::wire::message::{
-    Invitation, MODEL_CHUNK, Message, ModelShape, Packed, PackedInvitation, Ready, Request,
-    UPDATE_CHUNK_BYTES, UpdateChunk, UpdatePart, Values, model_chunks,
+    Invitation, MODEL_CHUNK, Message, ModelGrid, ModelShape, Packed, PackedInvitation, Ready,
+    Request, SHORT_CHUNK, Short, UPDATE_CHUNK_BYTES, UpdateChunk, UpdatePart, Values, model_chunks,
 };
 use smolfed_core::wire::{VERSION, pack};
 
@@ -59,10 +59,7 @@ impl Traffic {
     /// in the first `known_chunks` chunks already.
     #[must_use]
     pub fn of_exchange(invitation: &Invitation, numbers: usize, known_chunks: usize) -> Self {
-        let mut line = Line::new();
-        line.down(&Message::Invitation(
-            PackedInvitation::from(invitation).bytes(),
-        ));
+        let mut line = Line::invited(invitation);
         for chunk in known_chunks..model_chunks(numbers) {
             let index = number(chunk);
             let (chunk, count) = (index, 1);
@@ -72,22 +69,31 @@ impl Traffic {
             let values = Values::Floats(zeros.get(..rest).unwrap_or(&zeros));
             line.down(&Message::ModelChunk { index, values });
         }
-        let chunks = invitation.update_chunks();
-        for (index, part) in
-            (0..chunks).map_while(|chunk| Some((chunk, invitation.update_part(chunk)?)))
-        {
-            line.up(&Message::UpdateChunk(UpdateChunk {
-                index: number(index),
-                negated: false,
-                more: false,
-                packed: packed(invitation, part),
-            }));
-            line.down(&match index + 1 {
-                last if last == chunks => Message::Done,
-                next => Message::WantUpdate(number(next)),
+        line.updated(invitation)
+    }
+
+    /// The same with a model of so many numbers on a grid, for a device that asks for short chunks:
+    /// in 16 bits, or as differences that all fit in a byte.
+    #[must_use]
+    pub fn of_short_exchange(
+        invitation: &Invitation,
+        numbers: usize,
+        grid: ModelGrid,
+        is_difference: bool,
+    ) -> Self {
+        let mut line = Line::invited(invitation);
+        let steps = vec![0; numbers];
+        for (frame, steps) in steps.chunks(SHORT_CHUNK).enumerate() {
+            let chunk = number(frame * SHORT_CHUNK / MODEL_CHUNK);
+            let (count, base) = (1, is_difference.then_some(0));
+            line.up(&Message::WantShort { chunk, count, base });
+            let values = Short::to_send(grid, steps, is_difference.then_some(steps));
+            line.down(&Message::ModelChunk {
+                index: chunk,
+                values: Values::Short(values),
             });
         }
-        line.traffic
+        line.updated(invitation)
     }
 
     /// Bytes of all frames from the device.
@@ -104,7 +110,7 @@ impl Traffic {
 
     /// The frames of `other` behind these.
     #[must_use]
-    fn then(mut self, other: Self) -> Self {
+    pub(crate) fn then(mut self, other: Self) -> Self {
         self.up.extend(other.up);
         self.down.extend(other.down);
         self
@@ -118,6 +124,17 @@ pub struct DeviceRound {
     pub invitation: Invitation,
     /// Its frames. Where devices send a matrix as well, those of the matrix come first.
     pub traffic: Traffic,
+    /// The frames of devices that ask for short chunks, where the model is on a grid.
+    pub short: Option<ShortTraffic>,
+}
+
+/// The frames of a device that asks for short chunks.
+#[derive(Clone, Debug)]
+pub struct ShortTraffic {
+    /// With all 16 bits.
+    pub whole: Traffic,
+    /// With differences to the model that it has, all of one byte.
+    pub differences: Traffic,
 }
 
 impl DeviceRound {
@@ -139,10 +156,26 @@ impl DeviceRound {
                 Traffic::of_exchange(&invitation, shape.parameters() + tail, 0)
             }
         };
+        let short = experiment
+            .model_grid()
+            .filter(|_| invitation.contrast().is_none());
         Ok(Self {
+            short: short.map(|grid| ShortTraffic::of(&invitation, grid)),
             invitation,
             traffic,
         })
+    }
+}
+
+impl ShortTraffic {
+    fn of(invitation: &Invitation, grid: ModelGrid) -> Self {
+        let numbers = invitation.shape.parameters();
+        let of =
+            |is_difference| Traffic::of_short_exchange(invitation, numbers, grid, is_difference);
+        Self {
+            whole: of(false),
+            differences: of(true),
+        }
     }
 }
 
@@ -210,6 +243,34 @@ impl Line {
             coordinator: Link::new(session().cipher()),
             traffic: Traffic::default(),
         }
+    }
+
+    /// A device that gets this invitation.
+    fn invited(invitation: &Invitation) -> Self {
+        let mut line = Self::new();
+        let packed = PackedInvitation::from(invitation);
+        line.down(&Message::Invitation(packed.bytes()));
+        line
+    }
+
+    /// The frames, with those of the update behind them.
+    fn updated(mut self, invitation: &Invitation) -> Traffic {
+        let chunks = invitation.update_chunks();
+        for (index, part) in
+            (0..chunks).map_while(|chunk| Some((chunk, invitation.update_part(chunk)?)))
+        {
+            self.up(&Message::UpdateChunk(UpdateChunk {
+                index: number(index),
+                negated: false,
+                more: false,
+                packed: packed(invitation, part),
+            }));
+            self.down(&match index + 1 {
+                last if last == chunks => Message::Done,
+                next => Message::WantUpdate(number(next)),
+            });
+        }
+        self.traffic
     }
 
     fn up(&mut self, message: &Message<'_>) {

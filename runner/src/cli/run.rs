@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 
 use super::CliError;
-use super::session::{
-    agreed, connect, pool, progress_bar, stop_on_ctrl_c, warn_of, warn_of_clip_norm,
-};
+use super::session::{Warned, agreed, connect, pool, progress_bar, stop_on_ctrl_c, warn_of};
 use super::style::{fail, warn};
 use super::summary::Summary;
 use crate::divergence;
@@ -245,7 +243,7 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
         true => ProgressBar::hidden(),
         false => progress_bar(u64::from(experiment.config().rounds), "round"),
     };
-    let mut is_far = false;
+    let mut warned = Warned::default();
     let before = match &args.resume {
         Some(_) => dir.records()?,
         None => Vec::new(),
@@ -260,7 +258,7 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
                 bar.suspend(|| eprintln!("round {}: {line}", record.round + 1));
             }
             bar.suspend(|| {
-                warn_of_clip_norm(experiment, record, &mut is_far);
+                warned.see(experiment, record);
                 let drifts = drifts.see(record).into_iter();
                 drifts.filter(|drift| drift.is_new).for_each(warn);
             });

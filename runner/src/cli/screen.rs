@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::session::warn_of_clip_norm;
+use super::session::Warned;
 use super::text::aligned;
 use smolfed_engine::experiment::Experiment;
 use smolfed_engine::round::RoundRecord;
@@ -18,8 +18,7 @@ use smolfed_fleet::watch::log::Log;
 /// The table and the progress on a terminal.
 pub(super) struct Screen {
     bar: ProgressBar,
-    /// Whether it was said that the clip norm is far from where it began.
-    is_far: bool,
+    warned: Warned,
     over: Arc<AtomicBool>,
     thread: std::thread::JoinHandle<()>,
     log: Log,
@@ -50,18 +49,17 @@ impl Screen {
         });
         Self {
             bar,
-            is_far: false,
+            warned: Warned::default(),
             over,
             thread,
             log: log.clone(),
         }
     }
 
-    /// Shows that a round is over, and warns once of a clip norm far from where it began.
+    /// Shows that a round is over, and warns once of each thing that it shows.
     pub(super) fn round_done(&mut self, experiment: &Experiment, record: &RoundRecord) {
-        let is_far = &mut self.is_far;
-        self.bar
-            .suspend(|| warn_of_clip_norm(experiment, record, is_far));
+        let warned = &mut self.warned;
+        self.bar.suspend(|| warned.see(experiment, record));
         self.bar.set_position(u64::from(record.round) + 1);
     }
 

@@ -101,7 +101,7 @@ impl Setup {
         let rounds = participation::read(&dir.participation_path())?;
         let mut served = Fleet::new(fleet, &federation, terms, first_number, paid, records)
             .resumed_after(done.max(paid))
-            .with_request(experiment.method().properties().request, &rounds)
+            .of_experiment(&experiment, &rounds)
             .with_answers(answers(&experiment, &dir, done)?)
             .with_quorum(quorum)
             .with_windows(window_rule(&experiment, real), &rounds);

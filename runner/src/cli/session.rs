@@ -73,16 +73,28 @@ pub(super) fn agreed<T>(
     }
 }
 
-/// Warns once of an adaptive clip norm that is far from where it began.
-pub(super) fn warn_of_clip_norm(
-    experiment: &Experiment,
-    record: &RoundRecord,
-    is_warned: &mut bool,
-) {
-    let caution = |clip_norm| experiment.clip_norm_caution(record.round, clip_norm);
-    if !*is_warned && let Some(sentence) = record.clip_norm.and_then(caution) {
-        *is_warned = true;
-        warn(sentence);
+/// What was warned of in earlier rounds.
+#[derive(Default)]
+pub(super) struct Warned {
+    clip_norm: bool,
+    grid: bool,
+}
+
+impl Warned {
+    /// Warns once of an adaptive clip norm that is far from where it began, and of a model that its
+    /// grid cuts off.
+    pub(super) fn see(&mut self, experiment: &Experiment, record: &RoundRecord) {
+        let of_clip_norm = |clip_norm| experiment.clip_norm_caution(record.round, clip_norm);
+        let cautions = [
+            (&mut self.clip_norm, record.clip_norm.and_then(of_clip_norm)),
+            (&mut self.grid, record.grid_caution(experiment.model_grid())),
+        ];
+        for (is_warned, caution) in cautions {
+            if !*is_warned && let Some(sentence) = caution {
+                *is_warned = true;
+                warn(sentence);
+            }
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use smolfed_core::params::{ClipNorm as CoreClipNorm, LearningRate, Penalty};
 use smolfed_core::quantize::{BITS, Grid};
 use smolfed_core::smooth::{LaplacianSmoothing, NarrowSmoothing};
 use smolfed_core::train::{Clipping, LocalTraining};
+use smolfed_core::wire::message::ModelGrid;
 
 use super::buffered;
 use super::cohort::sampling;
@@ -161,6 +162,15 @@ fn server(server: &ServerConfig) -> Result<ServerKeys, ExperimentError> {
         learning_rate: number("server.learning_rate", rate, LearningRate::new)?,
         // 0 is none.
         smoothing: (factor > 0.0).then_some(smoothing),
+        grid: server.model_places.map(grid).transpose()?,
+    })
+}
+
+/// The grid of the model.
+fn grid(places: u8) -> Result<ModelGrid, ExperimentError> {
+    ModelGrid::new(places).ok_or_else(|| {
+        let expected = format!("from 0 to {}", ModelGrid::MAX_PLACES);
+        out_of_range("server.model_places", f64::from(places), &expected)
     })
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use smolfed_core::params::LearningRate;
+use smolfed_core::wire::message::ModelGrid;
 
 use crate::denoise::auto::ExpertWeight;
 use crate::evaluation::devices::DeviceMeans;
@@ -45,6 +46,10 @@ pub struct RoundRecord {
     /// device without such samples counts as one half.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
+    /// Parameters beyond the grid of the model after this round, which are cut off; none without
+    /// `server.model_places`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beyond_grid: Option<u32>,
     /// The answers to questions after this round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Answer>,
@@ -93,6 +98,7 @@ impl RoundRecord {
             clip_norm: None,
             unclipped_share: None,
             score: None,
+            beyond_grid: None,
             answers: Vec::new(),
             experts: Vec::new(),
             kept: Vec::new(),
@@ -114,11 +120,26 @@ impl RoundRecord {
         self.wasted = Some(draw.wasted.len() as u32);
     }
 
+    /// The warning about a model that the grid cuts off.
+    #[must_use]
+    pub fn grid_caution(&self, grid: Option<ModelGrid>) -> Option<String> {
+        let (grid, beyond) = (grid?, self.beyond_grid.filter(|count| *count > 0)?);
+        Some(format!(
+            "round {}: {beyond} parameters of the model are not between {} and {}, and are cut off \
+             there: choose a `server.model_places` below {}",
+            self.round + 1,
+            grid.value(i16::MIN),
+            grid.value(i16::MAX),
+            grid.places(),
+        ))
+    }
+
     /// Whether the record has a figure of this key.
     fn has(&self, key: &str) -> bool {
         match key {
             "ages" => !self.ages.is_empty(),
             "answers" => !self.answers.is_empty(),
+            "beyond_grid" => self.beyond_grid.is_some(),
             "burned" => self.burned,
             "clip_norm" => self.clip_norm.is_some(),
             "experts" => !self.experts.is_empty(),
@@ -160,8 +181,9 @@ impl RoundRecord {
 const SIMULATION_ONLY: &str = "simulation_only";
 
 /// The origins that are the same in all runs.
-const OF_ALL_RUNS: [(&str, Provenance); 11] = [
+const OF_ALL_RUNS: [(&str, Provenance); 12] = [
     ("answers", Provenance::Released),
+    ("beyond_grid", Provenance::Released),
     ("burned", Provenance::Public),
     ("clip_norm", Provenance::Released),
     ("epsilon", Provenance::Public),

@@ -2,6 +2,7 @@
 
 mod adaptive;
 mod denominator;
+mod grid;
 mod resume;
 mod windows;
 

@@ -2,6 +2,7 @@
 
 use smolfed_core::params::LearningRate;
 use smolfed_core::smooth::LaplacianSmoothing;
+use smolfed_core::wire::message::ModelGrid;
 
 use super::ServerStep;
 use crate::attendance::Attendance;
@@ -21,6 +22,8 @@ pub struct ServerKeys {
     pub learning_rate: LearningRate,
     /// A_σ; `None` for no smoothing.
     pub smoothing: Option<LaplacianSmoothing>,
+    /// The grid of the model, if it has one.
+    pub grid: Option<ModelGrid>,
 }
 
 impl ServerKeys {
@@ -53,6 +56,7 @@ impl ServerKeys {
                 Denominator::Expected | Denominator::Updates(_) => Some(expected),
                 Denominator::Realised => None,
             },
+            grid: self.grid,
         })
     }
 

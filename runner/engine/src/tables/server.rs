@@ -25,6 +25,11 @@ pub struct ServerConfig {
     #[serde(skip_serializing_if = "SmoothAlong::is_default")]
     #[schemars(with = "String")]
     pub smooth_along: SmoothAlong,
+    /// Binary places, from 0 to 15, of the model that devices get. It is rounded to multiples of
+    /// 2^−places between −2^(15−places) and 2^(15−places), which travel in 16 bits. The server
+    /// keeps all bits. Without this key the model has 32 bits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_places: Option<u8>,
     /// Another denoiser, for comparison.
     #[schemars(with = "String")]
     pub denoiser: DenoiserKind,
@@ -50,6 +55,7 @@ impl Default for ServerConfig {
             smoothing_factor: 0.0,
             axes: Vec::new(),
             smooth_along: SmoothAlong::default(),
+            model_places: None,
             denoiser: DenoiserKind::default(),
         }
     }

@@ -34,13 +34,10 @@ impl Fleet<'_> {
         };
         let is_real = |device: &u32| self.fleet.has(*device);
         let simulated: Vec<u32> = cohort.iter().copied().filter(|x| !is_real(x)).collect();
+        let model = inquiry.model.to_vec();
         let offer = Offer {
-            number: inquiry.number,
-            invitation,
-            model: inquiry.model.to_vec(),
-            tails: BTreeMap::new(),
-            places: None,
-            last_rounds: BTreeMap::new(),
+            short: self.recent.offer(inquiry.number, &model),
+            ..Offer::new(inquiry.number, invitation, model)
         };
         let asked = inquiry.asked.release.masking.map(|_| Asked {
             invitation: PackedInvitation::from(&invitation)

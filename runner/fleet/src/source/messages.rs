@@ -117,22 +117,20 @@ impl RemoteDevices for RealMessages<'_> {
             .iter()
             .map(|device| (*device, request.tail.clone()))
             .collect();
+        let invitation = Invitation {
+            grid: request.messages.grid,
+            noise: request.messages.noise.as_ref().map(DiscreteGaussian::sigma),
+            bit: None,
+            masks: None,
+            proximal: Penalty::NONE,
+            gradient_smoothing: None,
+            request: Some(Request::Contrast(request.contrast)),
+            ..*self.invitation
+        };
+        let model = self.assignment.global.to_vec();
         let offer = Offer {
-            number: self.assignment.number,
-            invitation: Invitation {
-                grid: request.messages.grid,
-                noise: request.messages.noise.as_ref().map(DiscreteGaussian::sigma),
-                bit: None,
-                masks: None,
-                proximal: Penalty::NONE,
-                gradient_smoothing: None,
-                request: Some(Request::Contrast(request.contrast)),
-                ..*self.invitation
-            },
-            model: self.assignment.global.to_vec(),
             tails,
-            places: None,
-            last_rounds: BTreeMap::new(),
+            ..Offer::new(self.assignment.number, invitation, model)
         };
         match self.fleet.round(offer, devices, || ()) {
             Ok((outcomes, ())) => outcomes

@@ -5,8 +5,6 @@
 //! training leads to. So the privacy statement has nothing to add. It is a participation in the
 //! device's own ledger, which bounds the work that a coordinator can ask for.
 
-use std::collections::BTreeMap;
-
 use smolfed_core::params::Penalty;
 use smolfed_core::personal::{Personal, PersonalRequest};
 use smolfed_core::wire::message::{Invitation, Request};
@@ -76,12 +74,8 @@ impl Fleet<'_> {
             })),
         };
         let offer = Offer {
-            number,
-            invitation,
-            model: model.to_vec(),
-            tails: BTreeMap::new(),
-            places: None,
-            last_rounds: BTreeMap::new(),
+            short: self.recent.offer(number, model),
+            ..Offer::new(number, invitation, model.to_vec())
         };
         let devices = self.fleet.devices();
         let (outcomes, ()) = self.fleet.round(offer, &devices, || ())?;

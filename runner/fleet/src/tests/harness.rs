@@ -101,14 +101,8 @@ pub(super) fn terms(noise: Option<Sigma>) -> Terms {
 }
 
 pub(super) fn offer(number: u32, noise: Option<Sigma>) -> Arc<Offer> {
-    Arc::new(Offer {
-        number,
-        invitation: invitation(noise),
-        tails: BTreeMap::new(),
-        places: None,
-        last_rounds: BTreeMap::new(),
-        model: harness::model().to_vec(),
-    })
+    let model = harness::model().to_vec();
+    Arc::new(Offer::new(number, invitation(noise), model))
 }
 
 /// The same of an adaptive clip norm; under noise the bit has it too.

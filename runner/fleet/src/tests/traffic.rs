@@ -21,7 +21,7 @@ use smolfed_core::samples::SampleSlice;
 use smolfed_core::session::{FixedPoint, Session, Trainable, Unlabelled};
 use smolfed_core::stream::{Purpose, Root, Stream};
 use smolfed_core::train::Clipping;
-use smolfed_core::wire::message::{Invitation, Request};
+use smolfed_core::wire::message::{Invitation, ModelGrid, Request};
 use smolfed_core::{ClipNorm, Grid, Progress};
 
 use super::*;
@@ -29,6 +29,7 @@ use crate::device::memory::SessionMemory;
 use crate::exchange::Offer;
 use crate::ledgers::KnownLedgers;
 use crate::peer::Terms;
+use crate::short_model::Recent;
 use crate::traffic::{Traffic, of_both_parts};
 
 const SAMPLES: usize = 10;
@@ -145,6 +146,10 @@ fn of_softmax(asked: Invitation) -> [Traffic; 2] {
 }
 
 fn of_keeper(asked: Invitation, store: impl BlockingStore) -> [Traffic; 2] {
+    of_offers(asked, store, vec![offer_of(asked)])
+}
+
+fn of_offers(asked: Invitation, store: impl BlockingStore, offers: Vec<Offer>) -> [Traffic; 2] {
     let (features, outputs) = (asked.shape.features.into(), asked.shape.outputs.into());
     let model = Softmax::<usize, usize>::new(features, outputs);
     let kind = Kind {
@@ -152,7 +157,7 @@ fn of_keeper(asked: Invitation, store: impl BlockingStore) -> [Traffic; 2] {
         targets: &[0; SAMPLES],
         store,
     };
-    real(model, kind, vec![offer_of(asked)])
+    real(model, kind, offers)
 }
 
 fn of_integers(asked: Invitation, scale: FeatureScale) -> [Traffic; 2] {
@@ -175,6 +180,25 @@ fn predicted(asked: Invitation) -> [Traffic; 2] {
 fn a_round_under_central_trust_has_the_predicted_frames() {
     let asked = asked(shape_of(24, 5), 8);
     assert_eq!(of_softmax(asked), predicted(asked));
+}
+
+/// On a grid, in two rounds: the second model is a difference to the first one.
+#[test]
+fn rounds_with_short_models_have_the_predicted_frames() {
+    let grid = ModelGrid::new(12).unwrap();
+    let asked = asked(shape_of(24, 5), 8);
+    let parameters = asked.shape.parameters();
+    let mut recent = Recent::new(Some(grid));
+    let offers = [1, 2].map(|number| {
+        let model = vec![grid.value(number as i16); parameters];
+        Offer {
+            short: recent.offer(number, &model),
+            ..Offer::new(number, asked, model)
+        }
+    });
+    let of = |is_difference| Traffic::of_short_exchange(&asked, parameters, grid, is_difference);
+    let [_, rounds] = of_offers(asked, NoStore, offers.into());
+    assert_eq!(rounds, of(false).then(of(true)));
 }
 
 #[test]

@@ -171,6 +171,7 @@ fn record(round: u32) -> RoundRecord {
         ages: Vec::new(),
         wasted: None,
         unclipped_share: None,
+        beyond_grid: None,
         answers: Vec::new(),
         score: None,
         experts: Vec::new(),

@@ -270,6 +270,7 @@ mod tests {
             ages: Vec::new(),
             wasted: None,
             unclipped_share: None,
+            beyond_grid: None,
             answers: Vec::new(),
             score: None,
             experts: Vec::new(),

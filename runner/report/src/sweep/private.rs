@@ -220,7 +220,8 @@ fn untrained(experiment: &Experiment, federation: &Federation) -> Result<Trained
     let task = experiment.task();
     let unit = federation.target_scale().std();
     let arithmetic = experiment.method().properties().arithmetic.name;
-    let test = evaluate(task, arithmetic, &state.global, federation.test(), unit);
+    let model = experiment.published(state.global);
+    let test = evaluate(task, arithmetic, &model, federation.test(), unit);
     let mut record = RoundRecord::new(0, experiment.training().learning_rate);
     record.test = test.map_err(|error| error.to_string())?;
     record.test_is_simulation_only = federation.test_belongs_to_devices();

@@ -64,6 +64,7 @@ fn record(round: u32) -> RoundRecord {
         learning_rate: 0.1,
         clip_norm: None,
         unclipped_share: None,
+        beyond_grid: None,
         score: None,
         answers: Vec::new(),
         experts: Vec::new(),
