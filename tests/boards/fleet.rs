@@ -29,6 +29,7 @@ mod networks;
 mod questions;
 mod radio;
 mod records;
+mod short;
 mod template;
 
 /// An emulated board that ends with the test.

@@ -20,6 +20,9 @@ const CENTRAL: [&str; 2] = ["thumbv7em-none-eabihf", "thumbv6m-none-eabi"];
 /// Targets whose client is tested with questions.
 const QUESTIONS: [&str; 2] = ["thumbv7em-none-eabihf", "riscv32imac-unknown-none-elf"];
 
+/// The target whose clients are tested with models in 16 bits.
+const SHORT: &str = "thumbv7em-none-eabihf";
+
 pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {
     let all = board::targets();
     for target in if targets.is_empty() { &all } else { targets } {
@@ -28,6 +31,9 @@ pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {
         firmware(target, &Variant::X25519)?;
         firmware(target, &Variant::MASKS)?;
         firmware(target, &Variant::REPORTS)?;
+        if target == &SHORT {
+            firmware(target, &Variant::SHORT)?;
+        }
         if CENTRAL.contains(target) {
             firmware(target, &Variant::CENTRAL)?;
         }

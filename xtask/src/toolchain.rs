@@ -104,6 +104,14 @@ impl Variant<'_> {
         ..Self::DEFAULT
     };
 
+    /// The clients that take models in 16 bits.
+    pub const SHORT: Self = Self {
+        folder: "firmware-short",
+        features: &["short"],
+        programs: &["client", "integer"],
+        ..Self::DEFAULT
+    };
+
     /// The client with Embassy on one board, which gives feature and program their name.
     pub const fn embassy(board: &'static [&'static str]) -> Self {
         Self {
