@@ -53,6 +53,7 @@ mod line;
 mod masked;
 mod memory;
 mod naming;
+mod pace;
 mod phase;
 mod policy;
 #[cfg(feature = "questions")]
@@ -77,7 +78,7 @@ mod wake;
 pub use conversation::REPETITIONS;
 pub use device::SessionError;
 #[cfg(feature = "async")]
-pub use drive::LinkLost;
+pub use drive::{Clock, LinkLost};
 #[cfg(feature = "reports")]
 pub use experiment::Experiment;
 pub use greeter::Greeter;
@@ -86,6 +87,7 @@ pub use greeter::X25519;
 pub use held::held_bytes;
 pub use last_round::{LastRound, Outcome};
 pub use memory::Memory;
+pub use pace::Pace;
 pub use phase::Phase;
 pub use policy::{GRID_LOSS, Policy, SETTING_LIMITS, STEPS_PER_EPOCH};
 #[cfg(feature = "questions")]
@@ -318,6 +320,16 @@ where
     pub fn received(&self) -> u32 {
         let link = self.conversation.link.as_ref();
         link.map_or(0, crate::wire::link::Link::received)
+    }
+
+    /// Receives some of these bytes as [`Self::receive`] does. Returns how many, and whether they
+    /// completed an answer: a frame that was accepted, or that the device answers itself. Frames
+    /// that are refused are none, such as a second answer to a message that was repeated.
+    pub fn receive_answer(&mut self, bytes: &[u8]) -> (usize, bool) {
+        let before = (self.received(), self.refusals().total());
+        let taken = self.receive(bytes);
+        let is_accepted = self.received() != before.0 && self.refusals().total() == before.1;
+        (taken, is_accepted || !self.outgoing().is_empty())
     }
 
     /// How many chunks of the model the device asks for at once, and how many of the update it

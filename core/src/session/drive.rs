@@ -9,7 +9,9 @@ use core::{
 
 use embedded_io_async::{Read, Write};
 
-use super::{Greeter, Session, exchange::READ_BYTES, phase::Phase, trainable::Trainable};
+use super::{
+    Greeter, Session, exchange::READ_BYTES, pace::Pace, phase::Phase, trainable::Trainable,
+};
 use crate::{personal::store::PersonalStore, secrets::Secrets};
 
 /// Why a stream is of no use any more: connect anew, and call [`Session::drive`] again.
@@ -20,6 +22,15 @@ pub enum LinkLost<E> {
     Closed,
     /// It failed.
     Failed(E),
+}
+
+/// The time of an executor.
+pub trait Clock {
+    /// Milliseconds since any moment, which begin anew after 2³².
+    fn now_ms(&self) -> u32;
+
+    /// Ends after so many milliseconds.
+    fn wait(&self, ms: u32) -> impl Future<Output = ()>;
 }
 
 impl<E> From<E> for LinkLost<E> {
@@ -49,9 +60,9 @@ where
     /// Follows the protocol on `link` until the firmware is to train: call [`Session::train`], and
     /// then this again.
     ///
-    /// `patience` makes futures that end after the silence after which what waits for an answer is
-    /// repeated ([`Session::timeout`]); half a second suits a serial line. With `embassy-time` it
-    /// is `|| Timer::after_millis(500)`.
+    /// What waits for an answer is repeated ([`Session::timeout`]) after the silence that `pace`
+    /// has measured. Keep it with the session. With `embassy-time` a [`Clock`] is
+    /// `Instant::now().as_millis() as u32` and `Timer::after_millis(ms.into())`.
     ///
     /// A session outlives its link. After an error, connect anew and call this again with the same
     /// session: an update that was being sent goes on where the coordinator asks for it, as the
@@ -65,59 +76,90 @@ where
     ///
     /// # Errors
     /// [`LinkLost`], in the middle of anything.
-    pub async fn drive<T, P>(
+    pub async fn drive<T: Read + Write>(
         &mut self,
         link: &mut T,
-        mut patience: impl FnMut() -> P,
-    ) -> Result<(), LinkLost<T::Error>>
-    where
-        T: Read + Write,
-        P: Future<Output = ()>,
-    {
+        pace: &mut Pace,
+        clock: &impl Clock,
+    ) -> Result<(), LinkLost<T::Error>> {
         if self.phase() == Phase::Silent {
             self.timeout();
         }
+        if !core::mem::take(&mut pace.is_connected) {
+            pace.connected(self.phase());
+        }
+        let result = self.follow(link, pace, clock).await;
+        pace.is_connected = result.is_ok();
+        result
+    }
+
+    async fn follow<T: Read + Write>(
+        &mut self,
+        link: &mut T,
+        pace: &mut Pace,
+        clock: &impl Clock,
+    ) -> Result<(), LinkLost<T::Error>> {
         // The last frame before this call may have been cut short.
         write(link, &[0]).await?;
-        let mut silence = pin!(patience());
+        let mut silence = pin!(clock.wait(pace.timeout_ms()));
         let mut buffer = [0; READ_BYTES];
+        // What of it was not received yet, and whether what is to be sent was sent before.
+        let (mut begin, mut end, mut is_repeated) = (0, 0, false);
         loop {
-            if self.write_frames(link).await? {
-                silence.set(patience());
+            let bytes = self.write_frames(link).await?;
+            match core::mem::take(&mut is_repeated) {
+                true => pace.repeated(),
+                false if bytes > 0 => pace.sent(bytes, self.phase(), clock.now_ms()),
+                false => {}
+            }
+            if bytes > 0 {
+                silence.set(clock.wait(pace.timeout_ms()));
+            }
+            let rest = buffer.get(begin..end).unwrap_or_default();
+            if !rest.is_empty() {
+                // Other bytes do not postpone the repetition: they may belong to no valid frame.
+                let (taken, is_answer) = self.receive_answer(rest);
+                // At least one byte is taken.
+                begin += taken.max(1);
+                pace.received(taken as u32, is_answer, clock.now_ms());
+                if is_answer {
+                    silence.set(clock.wait(pace.timeout_ms()));
+                }
+                continue;
             }
             if self.phase() == Phase::Training {
                 return Ok(());
             }
             let Some(count) = before(silence.as_mut(), link.read(&mut buffer)).await else {
+                let was_in_round = self.phase().is_in_round();
                 self.timeout();
-                silence.set(patience());
+                is_repeated = !was_in_round || self.phase().is_in_round();
+                if !is_repeated {
+                    // It greets anew.
+                    pace.connected(self.phase());
+                }
+                if self.outgoing().is_empty() {
+                    silence.set(clock.wait(pace.timeout_ms()));
+                }
                 continue;
             };
-            let mut rest = buffer.get(..count?).unwrap_or_default();
-            if rest.is_empty() {
+            (begin, end) = (0, count?);
+            if end == 0 {
                 return Err(LinkLost::Closed);
-            }
-            while !rest.is_empty() {
-                // At least one byte is taken.
-                let taken = self.receive(rest).max(1);
-                rest = rest.get(taken..).unwrap_or_default();
-                if self.write_frames(link).await? {
-                    silence.set(patience());
-                }
             }
         }
     }
 
-    /// Writes what is to be sent; whether there was anything.
-    async fn write_frames<T: Write>(&mut self, link: &mut T) -> Result<bool, LinkLost<T::Error>> {
-        let mut sent = false;
+    /// Writes what is to be sent; how many bytes.
+    async fn write_frames<T: Write>(&mut self, link: &mut T) -> Result<u32, LinkLost<T::Error>> {
+        let mut bytes = 0;
         while !self.outgoing().is_empty() {
+            bytes += self.outgoing().len() as u32;
             write(link, self.outgoing()).await?;
             link.flush().await?;
             self.sent();
-            sent = true;
         }
-        Ok(sent)
+        Ok(bytes)
     }
 }
 

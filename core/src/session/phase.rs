@@ -23,3 +23,20 @@ pub enum Phase {
     /// The coordinator refused this device: the session stays silent until it is called.
     Refused(WhyRefused),
 }
+
+impl Phase {
+    /// Whether the device waits for an answer, and repeats what it has sent.
+    #[must_use]
+    pub const fn is_awaited(self) -> bool {
+        !matches!(self, Self::Idle | Self::Refused(_))
+    }
+
+    /// Whether a session stands, in a round or before the first one. A greeting goes on anywhere.
+    #[must_use]
+    pub const fn is_in_round(self) -> bool {
+        matches!(
+            self,
+            Self::Ready | Self::Receiving | Self::Training | Self::Sending
+        )
+    }
+}

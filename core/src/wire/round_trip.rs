@@ -118,10 +118,7 @@ impl RoundTrip {
 
     /// A round trip of something that was sent once took so many milliseconds.
     pub const fn sample(&mut self, elapsed_ms: u32) {
-        let sample = match elapsed_ms < LONGEST_MS {
-            true => elapsed_ms,
-            false => LONGEST_MS,
-        };
+        let sample = min(elapsed_ms, LONGEST_MS);
         self.kept = 0;
         match self.smoothed {
             None => {
@@ -139,12 +136,10 @@ impl RoundTrip {
     /// So many bytes, of a message that was sent once and of its answer, took so many milliseconds:
     /// later messages of several frames get as much time.
     pub const fn transferred(&mut self, bytes: u32, elapsed_ms: u32) {
-        if bytes > 0 {
-            let pace = elapsed_ms as u64 * 1024 / bytes as u64;
-            self.pace = match pace < LONGEST_MS as u64 {
-                true => pace as u32,
-                false => LONGEST_MS,
-            };
+        // The longest time leaves room in 32 bits, in which boards divide.
+        let pace = (min(elapsed_ms, LONGEST_MS) * 1024).checked_div(bytes);
+        if let Some(pace) = pace {
+            self.pace = min(pace, LONGEST_MS);
         }
     }
 
@@ -153,6 +148,15 @@ impl RoundTrip {
             MAX_DOUBLINGS.. => MAX_DOUBLINGS,
             doublings => doublings,
         }
+    }
+}
+
+const _: () = assert!(LONGEST_MS <= u32::MAX / 1024);
+
+const fn min(one: u32, other: u32) -> u32 {
+    match one < other {
+        true => one,
+        false => other,
     }
 }
 

@@ -5,15 +5,16 @@
 use core::convert::Infallible;
 
 use embassy_futures::yield_now;
-use embassy_time::{Duration, Timer};
+use embassy_time::{Instant, Timer};
 use embedded_io_async::{Read, Write};
 use embedded_storage_async::nor_flash::{MultiwriteNorFlash, NorFlash};
 use smolfed_core::{
     Const, FixedModel, Identity, Progress, Softmax,
     ledger::{Ledger, LedgerNonce},
     provision::{HEADER_BYTES, KEY, Record},
-    session::{Greeter, Memory, Policy, Session},
+    session::{Clock, Greeter, Memory, Pace, Policy, Session},
     train::Workspace,
+    wire::round_trip::RoundTrip,
 };
 use smolfed_memory as _;
 use zeroize::Zeroizing;
@@ -31,8 +32,21 @@ const RECORD_BYTES: usize = HEADER_BYTES + size_of::<u32>();
 /// "Pieces" in `docs/boards.md` says.
 const SAMPLES_AT_ONCE: usize = 1;
 
-/// Silence after which the last message is repeated.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Milliseconds of silence before which no message is repeated. Longer round trips are measured.
+const PATIENCE_MS: u32 = 500;
+
+/// The clock of Embassy.
+struct EmbassyClock;
+
+impl Clock for EmbassyClock {
+    fn now_ms(&self) -> u32 {
+        Instant::now().as_millis() as u32
+    }
+
+    async fn wait(&self, ms: u32) {
+        Timer::after_millis(ms.into()).await;
+    }
+}
 
 /// Takes part forever, with the provisioning record in `page` and the ledger in two pages of its
 /// own. A blank ledger is created with the nonce `fresh`, and refused without one.
@@ -65,11 +79,12 @@ pub async fn take_part<F: NorFlash>(
     let model: Model = Softmax::new(Const, Const);
     let session = Session::new(identity, policy, model, memory, ledger, nonces);
     let mut session = session.map_err(|_| "the model is too large for the protocol")?;
+    let mut pace = Pace::new(RoundTrip::new(PATIENCE_MS));
     loop {
-        let patience = || Timer::after(PATIENCE);
-        if session.drive(&mut line, patience).await.is_err() {
+        let driven = session.drive(&mut line, &mut pace, &EmbassyClock);
+        if driven.await.is_err() {
             // A serial line has lost bytes and needs no new connection: the session goes on.
-            patience().await;
+            EmbassyClock.wait(PATIENCE_MS).await;
             continue;
         }
         while let Ok(window) = QUEUE.try_receive() {

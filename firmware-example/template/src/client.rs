@@ -3,7 +3,7 @@
 use core::convert::Infallible;
 
 use embassy_futures::yield_now;
-use embassy_time::{Duration, Timer};
+use embassy_time::{Instant, Timer};
 use embedded_io_async::{Read, Write};
 use embedded_storage::nor_flash::{MultiwriteNorFlash, NorFlash};
 use smolfed_core::{
@@ -11,8 +11,9 @@ use smolfed_core::{
     ledger::{Ledger, LedgerNonce},
     provision::{HEADER_BYTES, KEY, Record},
     recipe::MAX_RECIPE_BYTES,
-    session::{Greeter, Memory, Session},
+    session::{Clock, Greeter, Memory, Pace, Session},
     train::Workspace,
+    wire::round_trip::RoundTrip,
 };
 use zeroize::Zeroizing;
 
@@ -24,8 +25,21 @@ use crate::{
 /// Bytes of a provisioning record without samples.
 const RECORD_BYTES: usize = HEADER_BYTES + size_of::<u32>();
 
-/// Silence after which the last message is repeated.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Milliseconds of silence before which no message is repeated. Longer round trips are measured.
+const PATIENCE_MS: u32 = 500;
+
+/// The clock of Embassy.
+struct EmbassyClock;
+
+impl Clock for EmbassyClock {
+    fn now_ms(&self) -> u32 {
+        Instant::now().as_millis() as u32
+    }
+
+    async fn wait(&self, ms: u32) {
+        Timer::after_millis(ms.into()).await;
+    }
+}
 
 /// Takes part forever. A blank ledger is created with the nonce, which comes from hardware, and
 /// refused without one.
@@ -76,10 +90,11 @@ pub async fn take_part(
     if let Some(own) = RECIPE {
         session.set_recipe(own.write(&mut recipe));
     }
+    let mut pace = Pace::new(RoundTrip::new(PATIENCE_MS));
     loop {
-        let patience = || Timer::after(PATIENCE);
-        if session.drive(&mut line, patience).await.is_err() {
-            patience().await;
+        let driven = session.drive(&mut line, &mut pace, &EmbassyClock);
+        if driven.await.is_err() {
+            EmbassyClock.wait(PATIENCE_MS).await;
             continue;
         }
         samples::receive(&mut samples);

@@ -8,8 +8,13 @@ use core::{
 };
 use embedded_io_async::{ErrorKind, ErrorType, Read, Write};
 
+use std::collections::VecDeque;
+
 use super::*;
-use crate::{session::LinkLost, wire::FRAME_BYTES};
+use crate::{
+    session::{Clock, LinkLost, Pace},
+    wire::{FRAME_BYTES, round_trip::RoundTrip},
+};
 
 /// A link in memory.
 struct Wire {
@@ -20,6 +25,9 @@ struct Wire {
     /// The time: a tick each time that the driver is polled, and those of reads.
     now: u32,
     ticks_of_read: u32,
+    /// Ticks until an answer is there once a session stands, and the answers on their way.
+    delay: u32,
+    late: VecDeque<(u32, Vec<u8>)>,
 }
 
 impl Wire {
@@ -30,6 +38,8 @@ impl Wire {
             left,
             now: 0,
             ticks_of_read: 0,
+            delay: 0,
+            late: VecDeque::new(),
         })
     }
 }
@@ -84,13 +94,23 @@ impl Write for End<'_> {
 /// Ticks of silence.
 const PATIENCE: u32 = 8;
 
-/// Ends that many ticks of the wire later.
-fn patience(wire: &RefCell<Wire>) -> impl Future<Output = ()> {
-    let end = wire.borrow().now + PATIENCE;
-    poll_fn(move |_| match wire.borrow().now < end {
-        true => Poll::Pending,
-        false => Poll::Ready(()),
-    })
+fn pace() -> Pace {
+    Pace::new(RoundTrip::new(PATIENCE))
+}
+
+/// A tick of the wire is a millisecond.
+impl Clock for RefCell<Wire> {
+    fn now_ms(&self) -> u32 {
+        self.borrow().now
+    }
+
+    fn wait(&self, ms: u32) -> impl Future<Output = ()> {
+        let end = self.borrow().now + ms;
+        poll_fn(move |_| match self.borrow().now < end {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
+        })
+    }
 }
 
 /// Polls the driver and lets the coordinator answer, until the driver returns; `None` once the
@@ -98,12 +118,13 @@ fn patience(wire: &RefCell<Wire>) -> impl Future<Output = ()> {
 fn poll_drive(
     board: &mut Board,
     other: &mut Coordinator,
+    pace: &mut Pace,
     wire: &RefCell<Wire>,
 ) -> Option<Result<(), LinkLost<ErrorKind>>> {
     let mut end = End(wire);
-    let mut drive = pin!(board.drive(&mut end, || patience(wire)));
+    let mut drive = pin!(board.drive(&mut end, pace, wire));
     let mut context = Context::from_waker(Waker::noop());
-    for turn in 1..2_000 {
+    for turn in 1..20_000 {
         let result = drive.as_mut().poll(&mut context);
         let mut wire = wire.borrow_mut();
         wire.now += 1;
@@ -114,11 +135,21 @@ fn poll_drive(
         if other.done {
             return None;
         }
-        if turn % (4 * PATIENCE) == 0 {
+        // On a slow link an invitation that was answered is not repeated.
+        if turn % (4 * PATIENCE) == 0 && (wire.delay == 0 || other.requests == 0) {
             other.invite();
         }
         let answers = core::mem::take(&mut other.outgoing);
-        wire.incoming.extend(answers.concat());
+        let delay = match other.connected() {
+            true => wire.delay,
+            false => 0,
+        };
+        let due = wire.now + delay;
+        wire.late.push_back((due, answers.concat()));
+        while wire.late.front().is_some_and(|(due, _)| *due <= wire.now) {
+            let answer = wire.late.pop_front().map(|(_, bytes)| bytes);
+            wire.incoming.extend(answer.unwrap_or_default());
+        }
     }
     panic!("no end");
 }
@@ -131,10 +162,10 @@ fn round(lengths: &[usize]) -> (Vec<LinkLost<ErrorKind>>, usize) {
     let (features, targets) = data();
     let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
     let (mut losses, mut trainings) = (vec![], 0);
-    let mut lengths = lengths.iter();
+    let (mut lengths, mut pace) = (lengths.iter(), pace());
     let mut wire = Wire::new(*lengths.next().unwrap());
     loop {
-        match poll_drive(&mut board, &mut other, &wire) {
+        match poll_drive(&mut board, &mut other, &mut pace, &wire) {
             Some(Ok(())) => {
                 assert_eq!(board.phase(), Phase::Training);
                 board.train(&samples);
@@ -156,6 +187,35 @@ fn round(lengths: &[usize]) -> (Vec<LinkLost<ErrorKind>>, usize) {
 }
 
 const LONG: usize = 1 << 20;
+
+/// Messages of a round that the coordinator answers, on a link with so many ticks to an answer.
+fn requests(delay: u32) -> usize {
+    let mut board = board(policy(), ledger(), 0);
+    let mut other = coordinator(3, noise());
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    let (wire, mut pace) = (Wire::new(LONG), pace());
+    wire.borrow_mut().delay = delay;
+    while poll_drive(&mut board, &mut other, &mut pace, &wire).is_some() {
+        board.train(&samples);
+    }
+    assert_eq!(other.integers, expected(3, &other.invitation));
+    other.requests
+}
+
+/// The first request on a link that has become slow is repeated until it is answered. Later ones
+/// wait for as long as that took. A fixed patience would repeat each of them four or eleven times.
+#[test]
+fn a_slow_link_gets_few_repetitions() {
+    let necessary = requests(0);
+    for (delay, repetitions) in [(PATIENCE / 2, 0), (5 * PATIENCE, 4), (12 * PATIENCE, 5)] {
+        let sent = requests(delay);
+        assert!(
+            sent <= necessary + repetitions,
+            "{sent} of {necessary} at {delay}"
+        );
+    }
+}
 
 /// The coordinator gets the one update of the round, whatever byte the link breaks behind.
 #[test]
@@ -183,10 +243,11 @@ fn several_lost_links_resume_the_same_update() {
 fn a_silent_coordinator_is_greeted_again() {
     let mut board = board(policy(), ledger(), 0);
     let wire = Wire::new(LONG);
-    let mut end = End(&wire);
-    let mut drive = pin!(board.drive(&mut end, || patience(&wire)));
+    let (mut end, mut pace) = (End(&wire), pace());
+    let mut drive = pin!(board.drive(&mut end, &mut pace, &wire));
     let mut context = Context::from_waker(Waker::noop());
-    for _ in 0..5 * PATIENCE {
+    // Pauses double.
+    for _ in 0..(1 + 2 + 4 + 8) * PATIENCE {
         assert!(drive.as_mut().poll(&mut context).is_pending());
         wire.borrow_mut().now += 1;
     }
@@ -197,7 +258,7 @@ fn a_silent_coordinator_is_greeted_again() {
         panic!("no frame");
     };
     assert!(first.is_empty() && last.is_empty());
-    assert_eq!(greetings.len(), 5);
+    assert_eq!(greetings.len(), 4);
     assert!(greetings.iter().all(|frame| *frame == greetings[0]));
 }
 
@@ -208,13 +269,14 @@ fn a_flood_holds_back_no_time_out() {
     let wire = Wire::new(LONG);
     wire.borrow_mut().incoming = vec![0; 10_000];
     wire.borrow_mut().ticks_of_read = 1;
-    let mut end = End(&wire);
-    let mut drive = pin!(board.drive(&mut end, || patience(&wire)));
+    let (mut end, mut pace) = (End(&wire), pace());
+    let mut drive = pin!(board.drive(&mut end, &mut pace, &wire));
     let mut context = Context::from_waker(Waker::noop());
     assert!(drive.as_mut().poll(&mut context).is_pending());
     assert!(wire.borrow().incoming.is_empty());
     let written = wire.borrow().outgoing.clone();
-    assert!(written.split(|byte| *byte == 0).count() > 20);
+    // Pauses double until the reads of 10,000 bytes are over.
+    assert!(written.split(|byte| *byte == 0).count() > 8);
 }
 
 #[test]

@@ -72,8 +72,7 @@ pub async fn exchange<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
     link.write(transport, &[0]).await?;
     session.receive(&[0]);
     session.timeout();
-    // Whether a session goes on from another connection, and its coordinator may have restarted.
-    let mut is_in_doubt = is_in_round(phase);
+    pace.connected(phase);
     let mut last_received = Instant::now();
     let mut timer = pin!(sleep_until(last_received));
     let mut buffer = [0; READ_BYTES];
@@ -98,12 +97,14 @@ pub async fn exchange<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
                 return Err(io::ErrorKind::TimedOut.into());
             }
             session.timeout();
-            let greets_anew = is_in_round(phase) && !is_in_round(session.phase());
+            let greets_anew = phase.is_in_round() && !session.phase().is_in_round();
             let sent = send(session, transport, &link).await?;
-            is_in_doubt &= !greets_anew;
             match greets_anew {
-                true => pace.sent(sent, session.phase()),
-                false => pace.repeated(is_in_doubt),
+                true => {
+                    pace.connected(session.phase());
+                    pace.sent(sent, session.phase());
+                }
+                false => pace.repeated(),
             }
             continue;
         };
@@ -116,10 +117,8 @@ pub async fn exchange<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
             if let Some((awake, end)) = &sleep.awake {
                 session.set_awake(awake.left(*end, sleep.held.is_some()));
             }
-            let before = session.received();
-            let taken = session.receive(rest);
             // Other bytes do not postpone the repetition: they may belong to no valid frame.
-            let is_answer = session.received() != before || !session.outgoing().is_empty();
+            let (taken, is_answer) = session.receive_answer(rest);
             pace.received(taken, is_answer);
             rest = rest.get(taken..).unwrap_or_default();
             if session.phase() == Phase::Training {
@@ -129,7 +128,6 @@ pub async fn exchange<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
             }
             let sent = send(session, transport, &link).await?;
             pace.sent(sent, session.phase());
-            is_in_doubt &= sent == 0;
         }
         if let Some(held) = &mut sleep.held {
             // What cannot be removed now is removed later.
@@ -150,14 +148,6 @@ fn hold<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
     {
         report(Event::NotHeld);
     }
-}
-
-/// Whether the device waits for an answer in a session: a [`Phase::Greeting`] goes on anywhere.
-const fn is_in_round(phase: Phase) -> bool {
-    matches!(
-        phase,
-        Phase::Ready | Phase::Receiving | Phase::Training | Phase::Sending
-    )
 }
 
 /// Sends what the session has to send; returns the number of bytes.
