@@ -87,7 +87,7 @@ pub use greeter::X25519;
 pub use held::held_bytes;
 pub use last_round::{LastRound, Outcome};
 pub use memory::Memory;
-pub use pace::Pace;
+pub use pace::{Heard, Pace};
 pub use phase::Phase;
 pub use policy::{GRID_LOSS, Policy, SETTING_LIMITS, STEPS_PER_EPOCH};
 #[cfg(feature = "questions")]
@@ -322,14 +322,19 @@ where
         link.map_or(0, crate::wire::link::Link::received)
     }
 
-    /// Receives some of these bytes as [`Self::receive`] does. Returns how many, and whether they
-    /// completed an answer: a frame that was accepted, or that the device answers itself. Frames
-    /// that are refused are none, such as a second answer to a message that was repeated.
-    pub fn receive_answer(&mut self, bytes: &[u8]) -> (usize, bool) {
+    /// Receives some of these bytes as [`Self::receive`] does, and says what a [`Pace`] hears in
+    /// them.
+    pub fn hear(&mut self, bytes: &[u8]) -> (usize, Heard) {
         let before = (self.received(), self.refusals().total());
         let taken = self.receive(bytes);
-        let is_accepted = self.received() != before.0 && self.refusals().total() == before.1;
-        (taken, is_accepted || !self.outgoing().is_empty())
+        let is_authentic = self.received() != before.0;
+        let is_accepted = is_authentic && self.refusals().total() == before.1;
+        let heard = match is_accepted || !self.outgoing().is_empty() {
+            true => Heard::Answer,
+            false if is_authentic => Heard::Frame,
+            false => Heard::Nothing,
+        };
+        (taken, heard)
     }
 
     /// How many chunks of the model the device asks for at once, and how many of the update it

@@ -117,12 +117,10 @@ where
             }
             let rest = buffer.get(begin..end).unwrap_or_default();
             if !rest.is_empty() {
-                // Other bytes do not postpone the repetition: they may belong to no valid frame.
-                let (taken, is_answer) = self.receive_answer(rest);
+                let (taken, heard) = self.hear(rest);
                 // At least one byte is taken.
                 begin += taken.max(1);
-                pace.received(taken as u32, is_answer, clock.now_ms());
-                if is_answer {
+                if pace.received(taken as u32, heard, clock.now_ms()) {
                     silence.set(clock.wait(pace.timeout_ms()));
                 }
                 continue;

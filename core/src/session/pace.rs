@@ -3,6 +3,18 @@
 use super::Phase;
 use crate::wire::round_trip::RoundTrip;
 
+/// What a device hears in bytes that it receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// No authentic frame ended in them: they postpone nothing, as they may belong to none.
+    Nothing,
+    /// An authentic frame that was refused, such as a second answer to a message that was repeated.
+    /// The coordinator is there, but the frame says nothing about time.
+    Frame,
+    /// A frame that was accepted, or that the device answers.
+    Answer,
+}
+
 /// The pace of one device.
 ///
 /// Each authentic frame restarts the wait, so that nothing is repeated while an answer of many
@@ -76,11 +88,14 @@ impl Pace {
         }
     }
 
-    /// So many bytes were received, and were part of an authentic answer or not.
-    pub const fn received(&mut self, bytes: u32, is_answer: bool, now: u32) {
+    /// So many bytes were received, and this was heard in them. Returns whether the wait begins
+    /// again.
+    pub const fn received(&mut self, bytes: u32, heard: Heard, now: u32) -> bool {
         self.bytes = self.bytes.saturating_add(bytes);
-        if !is_answer {
-            return;
+        match heard {
+            Heard::Nothing => return false,
+            Heard::Frame => return true,
+            Heard::Answer => {}
         }
         self.is_in_doubt = false;
         if self.is_awaited {
@@ -92,6 +107,7 @@ impl Pace {
         } else if self.heard.is_some() {
             self.heard = Some(now);
         }
+        true
     }
 }
 
@@ -108,9 +124,10 @@ mod tests {
         let mut pace = pace();
         // Whatever the clock says, and when it begins anew.
         pace.sent(60, Phase::Receiving, u32::MAX - 999);
-        pace.received(20, false, u32::MAX - 400);
+        assert!(!pace.received(20, Heard::Nothing, u32::MAX - 400));
+        assert!(pace.received(20, Heard::Frame, u32::MAX - 300));
         assert_eq!(pace.timeout_ms(), 500, "bytes of no frame are no answer");
-        pace.received(200, true, 5_000);
+        assert!(pace.received(200, Heard::Answer, 5_000));
         // SRTT + 4 RTTVAR of the first sample: three times it.
         assert_eq!(pace.timeout_ms(), 18_000);
     }
@@ -121,11 +138,11 @@ mod tests {
         pace.sent(60, Phase::Receiving, 0);
         pace.repeated();
         assert_eq!(pace.timeout_ms(), 1_000);
-        pace.received(200, true, 100_000);
+        pace.received(200, Heard::Answer, 100_000);
         pace.sent(60, Phase::Receiving, 100_000);
         // Until one is answered at once.
         assert_eq!(pace.timeout_ms(), 1_000);
-        pace.received(200, true, 100_010);
+        pace.received(200, Heard::Answer, 100_010);
         assert_eq!(pace.timeout_ms(), 500);
     }
 
@@ -136,7 +153,7 @@ mod tests {
         pace.sent(60, Phase::Receiving, 0);
         pace.repeated();
         assert_eq!(pace.timeout_ms(), 500);
-        pace.received(200, true, 100_000);
+        pace.received(200, Heard::Answer, 100_000);
         assert_eq!(pace.timeout_ms(), 500);
         pace.sent(60, Phase::Receiving, 100_000);
         pace.repeated();

@@ -117,9 +117,8 @@ pub async fn exchange<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
             if let Some((awake, end)) = &sleep.awake {
                 session.set_awake(awake.left(*end, sleep.held.is_some()));
             }
-            // Other bytes do not postpone the repetition: they may belong to no valid frame.
-            let (taken, is_answer) = session.receive_answer(rest);
-            pace.received(taken, is_answer);
+            let (taken, heard) = session.hear(rest);
+            pace.received(taken, heard);
             rest = rest.get(taken..).unwrap_or_default();
             if session.phase() == Phase::Training {
                 session.train(samples);

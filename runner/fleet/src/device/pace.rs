@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use smolfed_core::session::{self, Phase};
+use smolfed_core::session::{self, Heard, Phase};
 use tokio::time::Instant;
 
 use crate::link::Link;
@@ -56,10 +56,9 @@ impl Pace {
         self.wait();
     }
 
-    /// So many bytes were received, and were part of an authentic answer or not.
-    pub(super) fn received(&mut self, bytes: usize, is_answer: bool) {
-        self.pace.received(count(bytes), is_answer, self.now_ms());
-        if is_answer {
+    /// So many bytes were received, and this was heard in them.
+    pub(super) fn received(&mut self, bytes: usize, heard: Heard) {
+        if self.pace.received(count(bytes), heard, self.now_ms()) {
             self.wait();
         }
     }

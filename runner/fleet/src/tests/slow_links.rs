@@ -173,14 +173,16 @@ fn a_slow_link_carries_little_more_than_a_round_needs() {
 #[test]
 fn a_link_of_six_seconds_each_way_completes_a_round() {
     let delay = Duration::from_secs(6);
-    let line = Line { rate: 500, delay };
-    // The greeting takes 18 s.
-    assert_eq!(round(line, Preset::Fast.link()), None);
-    for preset in [Preset::Slow, Preset::Lorawan] {
-        let (bytes, time) = round(line, preset.link()).unwrap();
-        println!(
-            "6 s each way, {preset:?}: {bytes} bytes, {:.1} s",
-            time.as_secs_f64()
-        );
+    for rate in [500, 100] {
+        let line = Line { rate, delay };
+        // The greeting takes 18 s.
+        assert_eq!(round(line, Preset::Fast.link()), None);
+        for preset in [Preset::Slow, Preset::Lorawan] {
+            let (bytes, time) = round(line, preset.link()).unwrap();
+            println!(
+                "{rate} B/s, 6 s each way, {preset:?}: {bytes} bytes, {:.1} s",
+                time.as_secs_f64()
+            );
+        }
     }
 }
