@@ -1,29 +1,27 @@
-//! A device's side of the protocol: bytes in, bytes out, no clock and no transport.
+//! The device side of the protocol: bytes in, bytes out, no clock and no transport.
 //!
 //! The firmware owns the loop:
 //!
-//! 1. write [`Session::outgoing`] to the line, and give received bytes to [`Session::receive`], in
-//!    this order;
-//! 2. when [`Session::phase`] is [`Phase::Training`], call [`Session::train`] with the local data,
-//!    or [`Session::train_some`] again and again, which returns after a few samples;
-//! 3. when the line was silent for a while, call [`Session::timeout`]: it repeats what is waiting
-//!    for an answer, at most [`REPETITIONS`] times in a row, and then begins a new session;
-//! 4. otherwise sleep.
+//! 1. Write [`Session::outgoing`] to the line, then pass received bytes to [`Session::receive`].
+//! 2. When [`Session::phase`] is [`Phase::Training`], call [`Session::train`] with the local data,
+//!    or call [`Session::train_some`] repeatedly, which returns after a few samples.
+//! 3. When the line was silent for a while, call [`Session::timeout`]. It repeats the message that
+//!    waits for an answer, at most [`REPETITIONS`] times in a row, and then begins a new session.
+//! 4. Otherwise sleep.
 //!
 //! [`Session::exchange`] does the first step on any byte stream with the traits of `embedded-io`.
-//! With the feature `async`, `Session::drive` does all but the second on one with those of
-//! `embedded-io-async`.
-//! Nothing here waits or loops beyond the bytes that it was given, and nothing panics. Invalid
-//! input is left out and counted ([`Session::refusals`]).
+//! With the feature `async`, `Session::drive` does all but the second step on a stream with the
+//! traits of `embedded-io-async`. Nothing here waits, loops beyond the given bytes, or panics.
+//! Invalid input is skipped and counted ([`Session::refusals`]).
 //!
 //! An update is trained, clipped, quantised, covered by the device's noise and packed. The noise is
-//! drawn once, when training ends, and what is sent takes the place of the update: a chunk that is
-//! repeated has the same values, in a new session as well, and nothing without noise is left. The
+//! drawn once, when training ends, and the noisy integers overwrite the update. A repeated chunk
+//! therefore has the same values, also in a new session, and no copy without noise remains. The
 //! update needs no third vector.
 //!
 //! A device that loses its RAM in deep sleep keeps such an update in flash: [`Session::hold`],
-//! [`Session::resume`] and [`Session::release`]. With the feature `sleep` it declines rounds for
-//! which it is not awake long enough: `Session::set_awake`.
+//! [`Session::resume`] and [`Session::release`]. With the feature `sleep` it declines rounds that
+//! take longer than it stays awake: `Session::set_awake`.
 
 use crate::{
     identity::Identity,
@@ -105,7 +103,7 @@ use masks::DeviceMasks;
 #[cfg(not(feature = "masks"))]
 use unmasked as masks;
 
-/// A device's side of the protocol around a model of any size.
+/// The device side of the protocol around a model of any size.
 pub struct Session<'a, M: Trainable, F, R, K = NoStore, V = Root> {
     line: Line,
     conversation: Conversation<'a, M, F, R, K, V>,
@@ -117,17 +115,18 @@ where
     R: Greeter,
     V: Secrets,
 {
-    /// A session that has not sent anything yet, of a device without a personal model.
+    /// Creates a session that has not sent anything yet, for a device without a personal model.
     ///
-    /// `nonces` gives 16 bytes a session that never come again: of hardware entropy, or of a
-    /// counter that survives restarts. Repeating them lets old sessions be replayed to the device;
-    /// its ledger still refuses their rounds. In an `X25519`, of the feature of that name, they
-    /// open sessions whose keys nobody finds later: [`Greeter`].
+    /// `nonces` yields 16 bytes per session that never repeat: from hardware entropy, or from a
+    /// counter that survives restarts. Repeated nonces let old sessions be replayed to the device,
+    /// but its ledger still refuses their rounds. In an `X25519`, with the feature of that name,
+    /// they open sessions whose keys cannot be recovered later: [`Greeter`].
     ///
     /// The device's streams derive from its root and the ledger's nonce: [`Identity`].
     ///
     /// # Errors
-    /// [`SessionError`] if the protocol cannot carry the model, or `memory` does not fit it.
+    /// Returns [`SessionError`] if the protocol cannot carry the model, or `memory` does not fit
+    /// it.
     #[inline(always)]
     pub fn new(
         identity: Identity<V>,
@@ -149,8 +148,8 @@ where
     K: PersonalStore,
     V: Secrets,
 {
-    /// [`Session::new`], of a device with a `store` for a personal model. Rounds of methods
-    /// without one are as for all devices.
+    /// Creates a session as [`Session::new`] does, for a device with a `store` for a personal
+    /// model. Rounds of methods without a personal model are the same as on other devices.
     ///
     /// # Errors
     /// As [`Session::new`].
@@ -170,7 +169,7 @@ where
         if !policy.suits_build() {
             return Err(SessionError::Build);
         }
-        // As it was provisioned: helpers know nothing of ledgers.
+        // From the provisioned root: helpers know nothing of ledgers.
         let masks =
             DeviceMasks::new(&mut identity, ledger.nonce()).map_err(|_| SessionError::Element)?;
         let recognised = identity.root.recognise(ledger.chain());
@@ -212,19 +211,19 @@ where
         })
     }
 
-    /// Where the device has its personal model.
+    /// Returns the store of the personal model.
     pub const fn store(&mut self) -> &mut K {
         &mut self.conversation.device.store
     }
 
-    /// The last model that came down whole, for predictions: the shared one, not the personal one.
+    /// Returns the last complete model for predictions: the shared model, not the personal one.
     ///
-    /// `None` until the first model has come down, while another one comes down over it (the device
-    /// has memory for one), and until one has come down whole if that was cut short. Every
-    /// parameter came in an authentic frame of a round that the ledger admitted; a model with a
-    /// value that is not finite, or not a weight, is not lent.
+    /// `None` until the first model is complete, and from the first chunk of the next model until
+    /// that one is complete (the device has memory for one). Every parameter came in an authentic
+    /// frame of a round that the ledger admitted. A model with a value that is not finite, or not a
+    /// weight, is not lent.
     ///
-    /// Cost: one pass over the parameters. Lend it once for several predictions.
+    /// Cost: one pass over the parameters. Borrow it once for several predictions.
     pub fn model(&self) -> Option<CurrentModel<'_, M>>
     where
         M: Predictor,
@@ -245,7 +244,7 @@ where
         CurrentModel::new(*model_round, &device.model, parameters?).ok()
     }
 
-    /// Whether a round can train on all of these samples.
+    /// Checks that a round can train on all of these samples.
     ///
     /// Call it before the samples of a round change, or each time that a sample comes in. A round
     /// with unusable samples declines before the participation is recorded if the device adds no
@@ -253,8 +252,8 @@ where
     /// device takes part with an update of zeros, and the participation is spent.
     ///
     /// # Errors
-    /// [`SampleError`] of the first sample that training cannot use. It describes private data and
-    /// must not leave the device.
+    /// Returns the [`SampleError`] of the first unusable sample. It describes private data and must
+    /// not leave the device.
     pub fn check<S>(&self, samples: &S) -> Result<(), SampleError>
     where
         S: Samples<Target = M::Target>,
@@ -262,50 +261,51 @@ where
         self.conversation.device.check_samples(samples)
     }
 
-    /// Where the session stands.
+    /// Returns the phase of the session.
     pub const fn phase(&self) -> Phase {
         self.conversation.phase
     }
 
-    /// The model or the recipe of the experiment, if the coordinator refused the device because it
-    /// has another one: [`Phase::Refused`].
+    /// Returns the model or the recipe of the experiment, if the coordinator refused the device
+    /// because its own differs: [`Phase::Refused`].
     #[cfg(feature = "reports")]
     pub fn experiment(&self) -> Option<&Experiment> {
         let is_refused = matches!(self.phase(), Phase::Refused(_));
         self.conversation.experiment.as_ref().filter(|_| is_refused)
     }
 
-    /// How the last round went that the device trained in or declined; none before the first one.
+    /// Returns how the last round went that the device trained in or declined, or `None` before the
+    /// first.
     ///
-    /// It describes private data: it is for the firmware, its log and its display, and must not
+    /// It describes private data. It is for the firmware, its log and its display, and must not
     /// leave the device.
     pub const fn last_round(&self) -> Option<&LastRound> {
         self.conversation.last.as_ref()
     }
 
-    /// The frames that were left out, by reason.
+    /// Returns the number of skipped frames, by reason.
     pub const fn refusals(&self) -> &Refusals {
         &self.conversation.refusals
     }
 
-    /// The device's ledger.
+    /// Returns the device's ledger.
     pub const fn ledger(&self) -> &Ledger<F> {
         &self.conversation.device.ledger
     }
 
-    /// Gives the ledger back, as at a restart.
+    /// Returns the ledger, as at a restart.
     pub fn into_ledger(self) -> Ledger<F> {
         self.conversation.device.ledger
     }
 
-    /// Bytes for the line: a whole frame, or none.
+    /// Returns the bytes for the line: a whole frame, or none.
     pub fn outgoing(&self) -> &[u8] {
         self.line.outgoing()
     }
 
-    /// The bytes of [`Self::outgoing`] are on the line. More may follow them at once.
+    /// Confirms that the bytes of [`Self::outgoing`] are on the line. More may follow at once.
     pub fn sent(&mut self) {
-        // What is no longer there is not followed by anything.
+        // After a frame that is already gone, nothing follows.
         let was_any = !self.outgoing().is_empty();
         self.line.sent();
         if was_any {
@@ -314,16 +314,16 @@ where
         }
     }
 
-    /// The number of the last authentic frame of this session; 0 before the first one. It changes
-    /// with each authentic frame, whatever is in it.
+    /// Returns the number of the last authentic frame of this session, or 0 before the first. It
+    /// changes with each authentic frame, whatever its content.
     #[must_use]
     pub fn received(&self) -> u32 {
         let link = self.conversation.link.as_ref();
         link.map_or(0, crate::wire::link::Link::received)
     }
 
-    /// Receives some of these bytes as [`Self::receive`] does, and says what a [`Pace`] hears in
-    /// them.
+    /// Receives some of these bytes like [`Self::receive`], and reports their meaning for a
+    /// [`Pace`].
     pub fn hear(&mut self, bytes: &[u8]) -> (usize, Heard) {
         let before = (self.received(), self.refusals().total());
         let taken = self.receive(bytes);
@@ -337,45 +337,44 @@ where
         (taken, heard)
     }
 
-    /// How many chunks of the model the device asks for at once, and how many of the update it
-    /// sends before it waits for an answer: 1 to [`MAX_WINDOW`], and 1 unless this is called.
+    /// Sets how many chunks of the model the device requests at once, and how many of the update it
+    /// sends before it waits for an answer: 1 to [`MAX_WINDOW`]. The default is 1.
     ///
-    /// A line that holds as many frames as it is sent, like a socket, is faster with more; a serial
-    /// line with one place for a frame loses them.
+    /// A line that buffers all frames sent to it, like a socket, is faster with more. A serial line
+    /// with room for one frame loses them.
     pub fn set_window(&mut self, chunks: u8) {
         self.conversation.window = chunks.clamp(1, MAX_WINDOW);
     }
 
-    /// The recipe of the features that the device computes of its samples, as
+    /// Sets the recipe of the features that the device computes from its samples, as
     /// [`Recipe::write`](crate::recipe::Recipe::write) writes it. The coordinator refuses a device
-    /// whose recipe is not that of its experiment. Empty unless this is called: the samples are
+    /// whose recipe differs from that of its experiment. The default is empty: the samples are
     /// features already.
     pub const fn set_recipe(&mut self, recipe: &'a [u8]) {
         self.conversation.device.recipe = recipe;
     }
 
-    /// Which questions the device answers: none unless this is called.
+    /// Sets which questions the device answers. The default is none.
     #[cfg(feature = "questions")]
     pub const fn set_questions(&mut self, policy: QuestionPolicy) {
         self.conversation.device.questions = policy;
     }
 
-    /// How long the device stays awake from now on. Until the next call it declines invitations to
-    /// rounds that take longer, before the ledger records them: call it before
-    /// [`Self::receive`], with the time that is left. Unless this is called, no round takes too
-    /// long.
+    /// Sets how long the device stays awake from now on. Until the next call it declines
+    /// invitations to longer rounds, before the ledger records them. Call it before
+    /// [`Self::receive`], with the time left. Without a call, no round takes too long.
     ///
-    /// An update that waits is sent whatever time is left. In a build with the feature `sleep` it
-    /// is given up only for a round that the device takes part in.
+    /// A waiting update is sent whatever time is left. In a build with the feature `sleep` it is
+    /// given up only for a round that the device takes part in.
     #[cfg(feature = "sleep")]
     pub const fn set_awake(&mut self, wake: Wake) {
         self.conversation.wake = Some(wake);
     }
 
-    /// Takes bytes from the line, up to the end of a frame; returns how many it took.
+    /// Takes bytes from the line, up to the end of a frame, and returns how many it took.
     ///
-    /// If it took fewer than there are, the rest is for the next call, after the outgoing bytes: a
-    /// frame that comes while one waits to go out is left out and counted: [`Crossed`].
+    /// If it took fewer than given, write the outgoing bytes and pass the rest to the next call. A
+    /// frame that arrives while one waits to go out is skipped and counted: [`Crossed`].
     ///
     /// [`Crossed`]: crate::wire::refusal::Refusal::Crossed
     pub fn receive(&mut self, bytes: &[u8]) -> usize {
@@ -393,9 +392,10 @@ where
         bytes.len()
     }
 
-    /// The line was silent: repeats what waits for an answer, or begins anew.
+    /// Handles a silent line: repeats the message that waits for an answer, or begins a new
+    /// session.
     ///
-    /// While a frame is coming in it waits for the next time-out, at most four times a message.
+    /// While a frame is coming in it waits for the next time-out, at most four times per message.
     pub fn timeout(&mut self) {
         if !self.line.waits() {
             let answer = self.conversation.timeout();
@@ -403,7 +403,7 @@ where
         }
     }
 
-    /// Whether there is more of a round to do.
+    /// Whether the round has more work to do.
     fn progress(&self) -> Progress {
         match self.phase() {
             Phase::Training => Progress::More,
@@ -424,14 +424,14 @@ where
     M: Trainable,
     E: crate::element::SecureElement,
 {
-    /// The device's secure element.
+    /// Returns the device's secure element.
     pub const fn element(&mut self) -> &mut E {
         self.conversation.device.identity.root.chip()
     }
 }
 
 impl<M: Trainable, F, R, K, V> core::fmt::Debug for Session<'_, M, F, R, K, V> {
-    /// Where it stands, and nothing of the data.
+    /// Writes phase and sizes, and nothing of the data.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let Conversation { device, phase, .. } = &self.conversation;
         let parameters = device.memory.global.len();

@@ -1,11 +1,11 @@
-//! What this build of the crate has code for, by its features, and what a round may ask of it.
+//! The features that this build of the crate has code for, and the check of rounds against them.
 //!
-//! A device declines whatever asks for more: before it is recorded, and for a reason that depends
-//! on the build and the invitation only.
+//! A device declines rounds that need more, before they are recorded and for a reason that depends
+//! only on the build and the invitation.
 
 use crate::wire::message::{Decline, Invitation};
 
-/// Noise of the device's own: `local-noise`.
+/// The device's own noise: `local-noise`.
 pub(super) const HAS_NOISE: bool = cfg!(feature = "local-noise");
 
 /// Smoothing of local gradients: `gradient-smoothing`.
@@ -17,10 +17,10 @@ pub(super) const HAS_BIT: bool = cfg!(feature = "adaptive-bit");
 /// Pseudonyms: `pseudonym`.
 pub(super) const HAS_PSEUDONYM: bool = cfg!(feature = "pseudonym");
 
-/// Whether this build has code for all that an invitation asks for.
+/// Checks that this build has code for everything an invitation asks for.
 ///
 /// # Errors
-/// The reason of the decline, by the part that is missing.
+/// Returns the reason of the decline, by the missing part.
 #[inline(always)]
 pub(super) const fn check(invitation: &Invitation) -> Result<(), Decline> {
     if !HAS_NOISE && invitation.noise.is_some() {

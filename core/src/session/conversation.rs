@@ -1,4 +1,4 @@
-//! The protocol's states, and the answer to each frame.
+//! The states of the protocol, and the answer to each frame.
 
 #[cfg(feature = "reports")]
 use super::experiment::Experiment;
@@ -34,10 +34,10 @@ use crate::{
     },
 };
 
-/// How often a message is repeated in a row before the session is given up.
+/// Repetitions of a message in a row before the session is given up.
 pub const REPETITIONS: u8 = 8;
 
-/// All of a session but the line.
+/// A session without its line.
 pub(super) struct Conversation<'a, M: Trainable, F, R, K, V> {
     pub(super) device: Device<'a, M, F, K, V>,
     pub(super) nonces: R,
@@ -46,13 +46,13 @@ pub(super) struct Conversation<'a, M: Trainable, F, R, K, V> {
     pub(super) phase: Phase,
     pub(super) round: Option<Round<M::Descent>>,
     pub(super) repetitions: u8,
-    /// Chunks that are asked for, or sent, before an answer.
+    /// Chunks that are requested, or sent, before an answer.
     pub(super) window: u8,
     /// How long the device stays awake, if it sleeps.
     #[cfg(feature = "sleep")]
     pub(super) wake: Option<Wake>,
     pub(super) refusals: Refusals,
-    /// The round whose model is there, if it is there whole.
+    /// The round of the model in memory, valid only if `has_model`.
     pub(super) model_round: u32,
     pub(super) has_model: bool,
     /// How the last round went.
@@ -62,19 +62,20 @@ pub(super) struct Conversation<'a, M: Trainable, F, R, K, V> {
     pub(super) experiment: Option<Experiment>,
 }
 
-/// What to send next, once the frame that led to it is no longer needed: it takes the same memory.
+/// The next message to send, once the frame that led to it is no longer needed: both use the same
+/// memory.
 #[derive(Clone, Copy)]
 pub(super) enum Answer {
     Nothing,
     Ready,
-    /// A new session.
+    /// Begins a new session.
     Hello,
     HelloAgain,
     Decline(u32, Decline),
-    /// To look at the invitation that the round has: [`Conversation::consider`]. Not at once, as
-    /// the calls that have unpacked it take their part of a board's stack.
+    /// Look at the round's invitation: [`Conversation::consider`]. Not at once, as the calls that
+    /// unpacked it occupy part of a board's stack.
     Consider,
-    /// What the phase sends, from the first chunk on that may be missing.
+    /// The message of this phase, from the first chunk that may be missing.
     Go,
     /// The next chunk of the update.
     More,
@@ -87,7 +88,7 @@ where
     K: PersonalStore,
     V: Secrets,
 {
-    /// Takes a frame that came out of COBS.
+    /// Handles a frame decoded from COBS.
     pub(super) fn receive(&mut self, raw: Result<&mut [u8], Refusal>) -> Answer {
         raw.and_then(|raw| self.frame(raw))
             .unwrap_or_else(|refusal| {
@@ -101,7 +102,7 @@ where
         match self.phase {
             Phase::Idle | Phase::Training | Phase::Refused(_) => return Answer::Nothing,
             Phase::Silent => return Answer::Hello,
-            // Hello is sent for as long as nobody answers: the firmware decides how often.
+            // Hello is sent as long as nobody answers. The firmware decides how often.
             Phase::Greeting => return Answer::HelloAgain,
             Phase::Ready | Phase::Receiving | Phase::Sending => {}
         }
@@ -116,8 +117,8 @@ where
         }
     }
 
-    /// What follows a frame that is on the line: the next chunk of the update, if the frame had one
-    /// that said so.
+    /// Returns the answer after a frame is on the line: the next chunk of the update, if the frame
+    /// held a chunk that announced one.
     pub(super) fn follow(&mut self) -> Answer {
         match &mut self.round {
             Some(round)
@@ -130,13 +131,13 @@ where
         }
     }
 
-    /// The device does not take part in a round, and remembers why.
+    /// Declines a round, and remembers why.
     pub(super) fn declines(&mut self, round: u32, reason: Decline) -> Answer {
         self.last = Some(LastRound::of(round, Outcome::Declined(reason), Kept::NONE));
         Answer::Decline(round, reason)
     }
 
-    /// The round is over for this device. Of an update that nothing covers yet nothing is left.
+    /// Ends the round for this device. Erases an update that is not covered yet.
     pub(super) fn leave_round(&mut self) {
         let round = self.round.take();
         let has_update = |round: &Round<M::Descent>| match round.stage {
@@ -152,8 +153,8 @@ where
         self.phase = Phase::Idle;
     }
 
-    /// What is called from here and below is not compiled into one function: messages are large,
-    /// and none is on the stack when a frame is opened.
+    /// Handles a frame. The functions that it calls are not inlined: messages are large, and none
+    /// is on the stack when a frame is opened.
     fn frame(&mut self, raw: &mut [u8]) -> Result<Answer, Refusal> {
         match Frame::parse(raw)? {
             Frame::Greeting { kind, body } => self.greeting(kind, body),
@@ -177,7 +178,7 @@ where
             Greeting::parse(kind, body, Direction::ToDevice)?,
             self.phase,
         ) {
-            // Anybody may call; it does not disturb a round.
+            // Anybody may call, but a call does not disturb a round.
             (Greeting::Call, Phase::Silent | Phase::Idle | Phase::Refused(_)) => Ok(Answer::Hello),
             (Greeting::Welcome(welcome), Phase::Greeting) => self.welcome(&welcome),
             #[cfg(feature = "x25519")]
@@ -188,7 +189,7 @@ where
 
     #[inline(never)]
     fn welcome(&mut self, welcome: &Welcome) -> Result<Answer, Refusal> {
-        // Whoever has the chain key offers less than the device has asked for.
+        // The sender has the chain key, but offers less than the device asked for.
         if R::HAS_HANDSHAKE && welcome.offer.is_ok() {
             return Err(Refusal::Unexpected);
         }
@@ -209,7 +210,7 @@ where
         }
     }
 
-    /// The answer to a handshake.
+    /// Handles the answer to a handshake.
     #[cfg(feature = "x25519")]
     #[inline(never)]
     fn conclude(&mut self, second: &crate::wire::handshake::Second) -> Result<Answer, Refusal> {
@@ -221,7 +222,7 @@ where
         Ok(self.open(key))
     }
 
-    /// The session is open.
+    /// Opens the session.
     #[inline(always)]
     fn open(&mut self, key: SessionKey) -> Answer {
         self.link = Some(Link::new(key));
@@ -230,7 +231,7 @@ where
         Answer::Ready
     }
 
-    /// The coordinator does not work with this device.
+    /// Handles a refusal by the coordinator.
     fn refused(&mut self, refused: &Refused<'_>) -> Answer {
         self.link = None;
         self.phase = Phase::Refused(refused.reason);
@@ -243,19 +244,19 @@ where
 
     #[inline(never)]
     fn message(&mut self, frame: &Sealed<'_>) -> Result<Answer, Refusal> {
-        // An authentic frame shows that the coordinator knows of the session, whatever is in it.
+        // Any authentic frame shows that the coordinator knows of the session.
         let was_ready = self.phase == Phase::Ready;
         if was_ready {
             self.phase = Phase::Idle;
         }
-        // Looked at where it is: moved out of the result it would be on the stack twice.
+        // Borrowed in place: moved out of the result, it would be on the stack twice.
         let read = read::<DeviceEnd>(frame);
         let (number, message) = match &read {
             Ok((number, message)) => (*number, message),
             Err(refusal) => return Err(*refusal),
         };
         match message {
-            // In the answer to Ready only.
+            // Only as the answer to Ready.
             Message::Refused(refused) if was_ready => return Ok(self.refused(refused)),
             Message::Invitation(invitation) => return self.invited(number, *invitation),
             Message::Wait => return Ok(Answer::Nothing),
@@ -328,7 +329,7 @@ where
         };
         let checksum = packed.checksum();
         match &self.round {
-            // An update of the session before: the same one goes out in this one.
+            // A covered update from the previous session: it is sent again, unchanged.
             Some(round) if self.phase == Phase::Idle && round.resumes(number, checksum) => {
                 return Ok(self.send_again());
             }
@@ -344,7 +345,7 @@ where
                     Answer::Go
                 });
             }
-            // An update that waits for the next wake is not given up for a round that the device
+            // A device does not give up an update that waits for the next wake for a round that it
             // declines.
             #[cfg(feature = "sleep")]
             Some(round)
@@ -355,7 +356,7 @@ where
             {
                 return Ok(self.declines(number, reason));
             }
-            // A new round gives up one that is not finished: whatever was recorded stays.
+            // A new round replaces an unfinished one. Recorded participations stay.
             _ => self.leave_round(),
         }
         if has_unknown {
@@ -380,7 +381,7 @@ where
             return self.declines(number, reason);
         }
         if self.device.parts.has(number, invitation) {
-            // The encoder came with the part before.
+            // The encoder came with the previous part.
             let chunk = self.device.model.parameter_count() / MODEL_CHUNK;
             round.chunk = u16::try_from(chunk).unwrap_or(u16::MAX);
         }
@@ -400,7 +401,7 @@ where
         Answer::Go
     }
 
-    /// Whether the device takes part in a round, and is awake for as long as that takes.
+    /// Checks that the device takes part in a round and is awake long enough.
     #[cfg(feature = "sleep")]
     #[inline(never)]
     fn accepts(
@@ -419,8 +420,8 @@ where
         }
     }
 
-    /// Whether the device is awake for as long as a round takes, of whose model it has so many
-    /// chunks.
+    /// Whether the device is awake for the duration of a round, given that it already has `chunks`
+    /// chunks of the model.
     #[cfg(feature = "sleep")]
     fn is_awake_for(&self, invitation: &Invitation, chunks: u16) -> bool {
         let (device, window) = (&self.device, self.window);
@@ -434,7 +435,7 @@ where
         self.wake.is_none_or(|wake| wake.suffices(&work))
     }
 
-    /// The update that is there goes out from its beginning.
+    /// Sends the covered update from its first chunk.
     fn send_again(&mut self) -> Answer {
         if let Some(round) = &mut self.round {
             round.first = 0;
@@ -444,8 +445,8 @@ where
         Answer::Go
     }
 
-    /// Begins a new session: whatever the last one was about is over, but for an update that is
-    /// covered and has not arrived.
+    /// Begins a new session and drops the state of the last one, except for a covered update that
+    /// has not arrived.
     fn begin(&mut self) {
         self.device.ledger.session_begins();
         self.nonces.begin(&mut self.nonce);
@@ -457,7 +458,7 @@ where
         self.repetitions = 0;
     }
 
-    /// Puts a frame with the answer where it goes out from; none if there is nothing to send.
+    /// Writes a frame with the answer to `to`, or nothing if there is nothing to send.
     pub(super) fn send(&mut self, answer: Answer, to: &mut Encoded) {
         match answer {
             Answer::Nothing | Answer::Consider => return,
@@ -479,13 +480,13 @@ where
     fn greet(&mut self, to: &mut Encoded) {
         #[cfg(feature = "x25519")]
         self.nonces.greets();
-        // Without its secrets the device is silent, until the next time-out.
+        // Without its secrets the device is silent until the next time-out.
         if let Some(hello) = self.hello() {
             hello.encode(to);
         }
     }
 
-    /// The same one for as long as nobody answers.
+    /// Returns the Hello of this session, the same one until an answer comes.
     #[inline(always)]
     fn hello(&mut self) -> Option<Hello> {
         let device = self.device.identity.device;
@@ -543,7 +544,8 @@ where
     }
 }
 
-/// Asks for chunks of the model, in 16 bits or as differences where there is nothing behind it.
+/// Asks for chunks of the model. They may be short or differences if no other values follow the
+/// model.
 #[cfg(feature = "short")]
 fn want_short<'m, M: Trainable>(round: &Round<M::Descent>, chunk: u16, count: u8) -> Message<'m> {
     match M::HAS_REQUESTS {
@@ -556,20 +558,20 @@ fn want_short<'m, M: Trainable>(round: &Round<M::Descent>, chunk: u16, count: u8
     }
 }
 
-/// Whether an invitation is to another part of the round that the device is in.
+/// Whether an invitation is to the other part of the current round.
 fn is_other_part<M: Trainable>(round: &Round<M::Descent>, invitation: &Invitation) -> bool {
     M::HAS_REQUESTS && round.invitation.is_matrix() != invitation.is_matrix()
 }
 
-/// Puts a chunk of the model where it belongs; `None` if it has another length.
+/// Stores a chunk of the model. `None` if it has the wrong length.
 fn store(global: &mut [f32], index: u16, values: &Values<'_>) -> Option<()> {
     let rest = global.get_mut(usize::from(index) * MODEL_CHUNK..)?;
     let length = rest.len().min(MODEL_CHUNK);
     values.copy_to(rest.get_mut(..length)?)
 }
 
-/// The same of a chunk that may be short, and how many chunks it is. Differences are to what is
-/// there, as long as that is of the model `base`.
+/// Stores a chunk that may be short, and returns how many chunks it covers. Differences are
+/// relative to the values in memory, as long as these belong to the model `base`.
 #[cfg(feature = "short")]
 fn store_any<M: Trainable>(
     global: &mut [f32],
@@ -580,7 +582,7 @@ fn store_any<M: Trainable>(
     let Values::Short(short) = values else {
         return store(global, index, values).map(|()| 1);
     };
-    // If it cannot be stored, what is there may be spoilt: it is asked for as it is.
+    // If storing fails, the values in memory may be spoilt, so the device asks without a base.
     let before = base.take();
     if short.is_difference() && before.is_none() {
         return None;

@@ -1,4 +1,4 @@
-//! The device that takes part: who it is, what it agrees to, its model, memory and ledger.
+//! The participating device: its identity, policy, model, memory and ledger.
 
 #[cfg(feature = "questions")]
 use super::questions::QuestionPolicy;
@@ -26,32 +26,32 @@ use crate::{
     question::{Dimensions, Question},
 };
 
-/// Why there is no session around a model and its memory.
+/// Why a session cannot be made from a model and its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum SessionError {
-    /// The protocol cannot describe the model: a kind that it does not know, or more than 65,535
+    /// The protocol cannot describe the model: its kind is unknown, or it has more than 65,535
     /// features or scores.
     Shape,
-    /// An update of the model has more chunks than can be numbered.
+    /// An update of the model has more chunks than a chunk number can count.
     Chunks,
-    /// A vector of the memory has another length than the model.
+    /// A vector of the memory does not have the length of the model.
     Vector {
         /// Parameters of the model.
         expected: usize,
         /// Length of the vector.
         found: usize,
     },
-    /// The secure element that has the device's secrets did not answer, or has others.
+    /// The secure element with the device's secrets did not answer, or has other secrets.
     Element,
-    /// The policy insists on what this crate was built without: `local-noise` or `pseudonym`.
+    /// The policy requires a feature that this build lacks: `local-noise` or `pseudonym`.
     Build,
     /// The scratch memory is too short for one sample.
     Scratch {
-        /// Entries needed at least.
+        /// Minimum number of entries.
         expected: usize,
-        /// Entries there.
+        /// Number of entries found.
         found: usize,
     },
 }
@@ -94,21 +94,21 @@ pub(super) struct Device<'a, M: Trainable, F, K, V> {
     pub(super) ledger: Ledger<F>,
     pub(super) store: K,
     pub(super) parts: M::Parts,
-    /// Of the features that the device computes; empty if it computes none.
+    /// Recipe of the features that the device computes, or empty if it computes none.
     pub(super) recipe: &'a [u8],
-    /// Which questions it answers.
+    /// Questions that the device answers.
     #[cfg(feature = "questions")]
     pub(super) questions: QuestionPolicy,
 }
 
-/// Whether the protocol can carry `model`, and `memory` fits it.
+/// Checks that the protocol can carry `model`, and that `memory` fits it.
 #[inline(always)]
 pub(super) fn check<M: Trainable>(model: &M, memory: &Memory<'_>) -> Result<(), SessionError> {
     if model.shape().is_none() {
         return Err(SessionError::Shape);
     }
     let expected = model.parameter_count();
-    // As many chunks as an update can have: one value in each at least.
+    // An update has the most chunks with the widest values, of 57 bits.
     if u16::try_from(update_chunks(expected, 57)).is_err() {
         return Err(SessionError::Chunks);
     }
@@ -118,7 +118,7 @@ pub(super) fn check<M: Trainable>(model: &M, memory: &Memory<'_>) -> Result<(), 
         scratch,
         ..
     } = &memory.work;
-    // One by one: nothing is left of it where the compiler knows the lengths.
+    // One by one: the compiler removes the checks if it knows the lengths.
     let misfit = |expected, found| Err(SessionError::Vector { expected, found });
     let global = model.global_count();
     if memory.global.len() != global {
@@ -137,27 +137,27 @@ pub(super) fn check<M: Trainable>(model: &M, memory: &Memory<'_>) -> Result<(), 
     Ok(())
 }
 
-/// The streams of a device in a round that is recorded.
+/// Returns the streams of a device in a recorded round.
 pub(super) fn streams_of<V: Secrets>(identity: &Identity<V>, round: u32) -> Streams<'_> {
-    // Bound to the ledger when the session was made, or when the round was recorded.
+    // The root was bound to the ledger when the session was made, or when the round was recorded.
     Streams::new(identity.device, identity.root.current(), round)
 }
 
 impl<M: Trainable, F, K, V: Secrets> Device<'_, M, F, K, V> {
-    /// The chain key of the device.
+    /// Returns the chain key of the device.
     pub(super) const fn chain(&mut self) -> Held<'_, V> {
         self.ledger.chain_of(&mut self.identity)
     }
 }
 
 impl<M: Trainable, F, K, V> Device<'_, M, F, K, V> {
-    /// Whether training can use so many samples.
+    /// Checks that training can use this number of samples.
     #[inline(always)]
     pub(super) fn check_count(&self, samples: usize) -> Result<(), SampleError> {
         has_count(samples, M::MIN_SAMPLES, self.memory.work.order.len())
     }
 
-    /// Whether training can use the samples, all of them.
+    /// Checks that training can use all of the samples.
     #[inline(never)]
     pub(super) fn check_samples<S>(&self, samples: &S) -> Result<(), SampleError>
     where
@@ -167,7 +167,7 @@ impl<M: Trainable, F, K, V> Device<'_, M, F, K, V> {
         self.check_each(samples)
     }
 
-    /// [`Self::check_samples`] of any number of samples.
+    /// Checks each sample as [`Self::check_samples`] does, for any number of samples.
     #[inline(always)]
     pub(super) fn check_each<S>(&self, samples: &S) -> Result<(), SampleError>
     where
@@ -178,17 +178,17 @@ impl<M: Trainable, F, K, V> Device<'_, M, F, K, V> {
 }
 
 impl<M: Trainable, F, K: PersonalStore, V> Device<'_, M, F, K, V> {
-    /// Whether the device takes part in this round.
+    /// Checks that the device takes part in this round.
     #[inline(always)]
     pub(super) fn accept(&self, round: u32, invitation: &Invitation) -> Result<(), Decline> {
         let policy = &self.policy;
         let personal = invitation.personal().filter(|_| K::IS_PRESENT);
-        // The noise of a matrix is another one: the model looks at it.
+        // A matrix has different noise. The model checks it.
         let is_matrix = M::HAS_REQUESTS && invitation.is_matrix();
-        // Nor is a round silent without a request.
+        // A round without a request is never silent.
         let is_silent = (M::HAS_REQUESTS || K::IS_PRESENT) && invitation.is_silent();
         let has_update = !(is_silent || is_matrix);
-        // An answer has a smallest noise of its own, and needs no room for a personal model.
+        // An answer has its own minimum noise, and needs no room for a personal model.
         #[cfg(feature = "questions")]
         let has_update = has_update && invitation.question().is_none();
         if self.model.shape() != Some(invitation.shape) {
@@ -219,15 +219,15 @@ impl<M: Trainable, F, K: PersonalStore, V> Device<'_, M, F, K, V> {
         }
     }
 
-    /// Whether there is a place for the personal model of the round.
+    /// Whether the store has room for the personal model of the round.
     fn has_room(&self, personal: &PersonalRequest) -> bool {
         personal.state_length(self.memory.global.len()) <= self.store.capacity()
     }
 }
 
 impl<M: Trainable, F, K, V: Secrets> Device<'_, M, F, K, V> {
-    /// From now on the device's streams are those of this round, which is recorded next: a fault of
-    /// its secure element costs no participation.
+    /// Switches the device's streams to this round, which is recorded next. A fault of the secure
+    /// element therefore costs no participation.
     #[inline(always)]
     pub(super) fn draw_from(&mut self, round: u32) -> Result<(), Decline> {
         let begun = self.identity.root.begin(self.ledger.nonce(), round);
@@ -235,7 +235,7 @@ impl<M: Trainable, F, K, V: Secrets> Device<'_, M, F, K, V> {
     }
 }
 
-/// The reason of a decline that samples give.
+/// Returns the reason to decline for unusable samples.
 pub(super) fn unusable(error: SampleError) -> Decline {
     match error {
         SampleError::Count { .. } => Decline::NoSamples,
@@ -243,7 +243,7 @@ pub(super) fn unusable(error: SampleError) -> Decline {
     }
 }
 
-/// The reason of a decline that the ledger gives.
+/// Returns the reason to decline for an error of the ledger.
 pub(super) fn declined(error: LedgerError) -> Decline {
     match error {
         LedgerError::Spent => Decline::Budget,
@@ -256,7 +256,7 @@ pub(super) fn declined(error: LedgerError) -> Decline {
 
 #[cfg(feature = "questions")]
 impl<M: Trainable, F, K, V> Device<'_, M, F, K, V> {
-    /// Whether the device answers a question, beside all that it asks of rounds.
+    /// Checks that the device answers a question, in addition to the checks of all rounds.
     #[inline(never)]
     pub(super) fn accept_question(
         &self,

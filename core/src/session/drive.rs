@@ -1,5 +1,5 @@
-//! A session on an asynchronous byte stream with the traits of `embedded-io-async`: what
-//! [`Session::exchange`] and the firmware's loop do, for executors such as Embassy's.
+//! A session on an asynchronous byte stream with the traits of `embedded-io-async`: the work of
+//! [`Session::exchange`] and of the firmware's loop, for executors such as Embassy's.
 
 use core::{
     future::{Future, poll_fn},
@@ -14,22 +14,22 @@ use super::{
 };
 use crate::{personal::store::PersonalStore, secrets::Secrets};
 
-/// Why a stream is of no use any more: connect anew, and call [`Session::drive`] again.
+/// Why a stream is no longer usable. Reconnect, and call [`Session::drive`] again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum LinkLost<E> {
-    /// The other end has closed it.
+    /// The other end has closed the stream.
     Closed,
-    /// It failed.
+    /// The stream failed.
     Failed(E),
 }
 
-/// The time of an executor.
+/// The clock of an executor.
 pub trait Clock {
-    /// Milliseconds since any moment, which begin anew after 2³².
+    /// Returns milliseconds since an arbitrary moment, wrapping at 2³².
     fn now_ms(&self) -> u32;
 
-    /// Ends after so many milliseconds.
+    /// Completes after `ms` milliseconds.
     fn wait(&self, ms: u32) -> impl Future<Output = ()>;
 }
 
@@ -57,25 +57,25 @@ where
     K: PersonalStore,
     V: Secrets,
 {
-    /// Follows the protocol on `link` until the firmware is to train: call [`Session::train`], and
-    /// then this again.
+    /// Follows the protocol on `link` until the firmware has to train. Then call
+    /// [`Session::train`], and this again.
     ///
-    /// What waits for an answer is repeated ([`Session::timeout`]) after the silence that `pace`
-    /// has measured. Keep it with the session. With `embassy-time` a [`Clock`] is
+    /// The message that waits for an answer is repeated ([`Session::timeout`]) after the silence
+    /// measured by `pace`. Keep `pace` with the session. With `embassy-time` a [`Clock`] is
     /// `Instant::now().as_millis() as u32` and `Timer::after_millis(ms.into())`.
     ///
-    /// A session outlives its link. After an error, connect anew and call this again with the same
-    /// session: an update that was being sent goes on where the coordinator asks for it, as the
-    /// same integers under the same noise, and the ledger has one participation. A session that
-    /// was dropped has lost its update, and the round is spent.
+    /// A session outlives its link. After an error, reconnect and call this again with the same
+    /// session. An interrupted update resumes where the coordinator asks for it, with the same
+    /// integers under the same noise, and the ledger has one participation. A dropped session has
+    /// lost its update, and the round is spent.
     ///
-    /// At a time-out the read that waits is dropped. Streams that lose bytes by this damage a
-    /// frame, which is sent again; those of `embassy-nrf` and `embassy-rp` with a buffer lose none.
-    /// The future itself may be dropped at any time: a frame that was cut short is sent again by
-    /// the next call, after a zero that ends it.
+    /// A time-out drops the pending read. Streams that lose bytes by this damage a frame, which is
+    /// sent again. The buffered streams of `embassy-nrf` and `embassy-rp` lose none. The future
+    /// itself may be dropped at any time. The next call sends an interrupted frame again, after a
+    /// zero that ends it.
     ///
     /// # Errors
-    /// [`LinkLost`], in the middle of anything.
+    /// Returns [`LinkLost`] at any point of the protocol.
     pub async fn drive<T: Read + Write>(
         &mut self,
         link: &mut T,
@@ -103,7 +103,7 @@ where
         write(link, &[0]).await?;
         let mut silence = pin!(clock.wait(pace.timeout_ms()));
         let mut buffer = [0; READ_BYTES];
-        // What of it was not received yet, and whether what is to be sent was sent before.
+        // The unread part of the buffer, and whether the outgoing bytes were sent before.
         let (mut begin, mut end, mut is_repeated) = (0, 0, false);
         loop {
             let bytes = self.write_frames(link).await?;
@@ -133,7 +133,7 @@ where
                 self.timeout();
                 is_repeated = !was_in_round || self.phase().is_in_round();
                 if !is_repeated {
-                    // It greets anew.
+                    // It starts with a new greeting.
                     pace.connected(self.phase());
                 }
                 if self.outgoing().is_empty() {
@@ -148,7 +148,7 @@ where
         }
     }
 
-    /// Writes what is to be sent; how many bytes.
+    /// Writes all outgoing frames, and returns the number of bytes.
     async fn write_frames<T: Write>(&mut self, link: &mut T) -> Result<u32, LinkLost<T::Error>> {
         let mut bytes = 0;
         while !self.outgoing().is_empty() {
@@ -161,7 +161,7 @@ where
     }
 }
 
-/// `write_all`, which panics where a stream takes nothing.
+/// `write_all` without its panic on a stream that takes no bytes.
 async fn write<T: Write>(link: &mut T, mut bytes: &[u8]) -> Result<(), LinkLost<T::Error>> {
     while !bytes.is_empty() {
         let written = link.write(bytes).await?;
@@ -173,8 +173,8 @@ async fn write<T: Write>(link: &mut T, mut bytes: &[u8]) -> Result<(), LinkLost<
     Ok(())
 }
 
-/// What `awaited` gives, or `None` if `silence` ends first. When both are ready it is `None`, so
-/// that nobody who floods the link holds back a time-out.
+/// Returns the output of `awaited`, or `None` if `silence` ends first. `None` wins if both are
+/// ready, so that nobody can delay a time-out by flooding the link.
 async fn before<F: Future>(
     mut silence: Pin<&mut impl Future<Output = ()>>,
     awaited: F,

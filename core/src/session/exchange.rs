@@ -5,11 +5,11 @@ use embedded_io::{Read, ReadReady, Write};
 use super::{Greeter, Session, phase::Phase, trainable::Trainable};
 use crate::{personal::store::PersonalStore, secrets::Secrets, wire::FRAME_BYTES};
 
-/// Bytes that are taken from the stream at a time.
+/// Number of bytes read from the stream at a time.
 pub(super) const READ_BYTES: usize = 16;
 
-/// Bytes after which a call returns though more have come: two of the longest frames. Whoever
-/// floods the line keeps neither time-outs nor sensors waiting.
+/// Number of bytes after which a call returns even if more have come: two of the longest frames.
+/// Flooding the line therefore delays neither time-outs nor sensors.
 const CALL_BYTES: usize = 2 * FRAME_BYTES;
 
 impl<M, F, R, K, V> Session<'_, M, F, R, K, V>
@@ -19,15 +19,15 @@ where
     K: PersonalStore,
     V: Secrets,
 {
-    /// Writes what is to be sent and reads what has come, without waiting for more; returns whether
-    /// it wrote anything, which it only does when there was progress: time-outs begin then.
+    /// Writes outgoing frames and reads the available bytes, without waiting for more. Returns
+    /// whether it wrote anything, which it only does after progress: time-outs start from then.
     ///
-    /// Stops when the firmware is to train, and after 512 bytes: call it again before sleeping
-    /// while the stream has more. A stream that is ready and has nothing is at its end.
+    /// Stops when the firmware has to train, and after 512 bytes. Call it again before sleeping
+    /// while the stream has more. A stream that is ready but yields no bytes has ended.
     ///
     /// # Errors
-    /// Those of the stream. A frame that was not written as a whole is written again.
-    // A function also where it is called once: its buffer is not on the stack during training.
+    /// Returns the errors of the stream. A partly written frame is written again.
+    // Not inlined even with one caller, so its buffer is not on the stack during training.
     #[inline(never)]
     pub fn exchange<T>(&mut self, stream: &mut T) -> Result<bool, T::Error>
     where
@@ -60,7 +60,7 @@ where
             while !rest.is_empty() {
                 let written = stream.write(rest)?;
                 if written == 0 {
-                    // Against the trait's promise: the frame waits.
+                    // This violates the trait's contract. The frame waits.
                     return Ok(sent);
                 }
                 rest = rest.get(written..).unwrap_or_default();

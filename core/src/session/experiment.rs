@@ -1,4 +1,4 @@
-//! The model or the recipe of an experiment that refused this device.
+//! The model or the recipe of the experiment that refused this device.
 
 use core::fmt;
 
@@ -18,7 +18,8 @@ pub enum Experiment {
 }
 
 impl Experiment {
-    /// `None` for other reasons, and for bytes of another version of the protocol.
+    /// Reads the experiment from a refusal. `None` for other reasons, and for bytes of another
+    /// version of the protocol.
     pub(super) fn of(refused: &Refused<'_>) -> Option<Self> {
         match (refused.reason, refused.experiment) {
             (WhyRefused::Shape, shape) => ModelShape::read(shape).map(Self::Model),
@@ -29,7 +30,7 @@ impl Experiment {
     }
 }
 
-/// As the coordinator's log names it.
+/// The format of the coordinator's log.
 impl fmt::Display for Experiment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,7 +1,7 @@
-//! How a device greets: under its chain key alone, or with a Diffie-Hellman.
+//! How a device greets: with its chain key alone, or with a Diffie-Hellman handshake.
 //!
-//! It is a matter of the type of what the session draws its nonces from. Any generator makes
-//! nonces, also one that counts; [`X25519`] is around one that nobody can predict.
+//! The type of the session's nonce source decides. Any generator can make nonces, even a counter.
+//! [`X25519`] wraps an unpredictable one.
 
 use rand_core::Rng;
 
@@ -21,17 +21,17 @@ use crate::{
 #[cfg(feature = "x25519")]
 mod x25519;
 
-/// How a device greets: any [`Rng`], or with the feature `x25519` an `X25519` of a `CryptoRng`.
+/// A way to greet: any [`Rng`], or with the feature `x25519` an `X25519` of a `CryptoRng`.
 pub trait Greeter: sealed::Sealed {
     /// Whether it begins handshakes, and opens no session without one.
     #[doc(hidden)]
     const HAS_HANDSHAKE: bool;
 
-    /// A new session begins: a nonce that never was before.
+    /// Begins a new session with a nonce that was never used before.
     #[doc(hidden)]
     fn begin(&mut self, nonce: &mut Nonce);
 
-    /// The Hello of this session; the same one each time.
+    /// Returns the Hello of this session, the same one each time.
     #[doc(hidden)]
     fn hello<S: Secrets>(
         &self,
@@ -41,19 +41,19 @@ pub trait Greeter: sealed::Sealed {
         nonce: Nonce,
     ) -> Result<Hello, S::Fault>;
 
-    /// A Hello goes out.
+    /// Notes that a Hello goes out.
     #[cfg(feature = "x25519")]
     #[doc(hidden)]
     fn greets(&mut self) {}
 
-    /// An answer to a Hello has come: an error if none is awaited, or it is one too many.
+    /// Counts an answer to a Hello. An error if none is awaited, or there were too many.
     #[cfg(feature = "x25519")]
     #[doc(hidden)]
     fn answered(&mut self) -> Result<(), Refusal> {
         Err(Refusal::Unexpected)
     }
 
-    /// The key of the session that this answer to `hello` opens.
+    /// Returns the key of the session that this answer to `hello` opens.
     #[cfg(feature = "x25519")]
     #[doc(hidden)]
     fn conclude<S: Secrets>(

@@ -1,8 +1,8 @@
-//! The update that waits to be sent, in flash, for a device that loses its RAM in deep sleep.
+//! A waiting update in flash, for a device that loses its RAM in deep sleep.
 //!
-//! Without it a device that sleeps before its update has arrived has spent the participation: the
-//! ledger does not give the round again. With it the same integers go out at a later wake, in a new
-//! session, as those of a session that never slept would. States of an update:
+//! Without it, a device that sleeps before its update has arrived has spent the participation,
+//! because the ledger never admits the round again. With it, the device sends the same integers at
+//! a later wake in a new session, like a session that never slept. States of an update:
 //!
 //! | state | in the ledger | in flash |
 //! | --- | --- | --- |
@@ -11,14 +11,15 @@
 //! | holding | yes | the update, after [`Session::hold`] |
 //! | acknowledged, aborted or superseded | yes | nothing, after [`Session::release`] |
 //!
-//! After a power cut at any time a device has the whole update or none. Without it the device
-//! declines the round as one that its ledger has. It never sends other integers for the round.
+//! After a power cut at any time a device has the whole update or none. Without the update the
+//! device declines the round as one that its ledger already has. It never sends other integers for
+//! the round.
 //!
 //! **Under central trust the update is exact.** The flash then holds private data until the release
-//! erases it: who reads the flash has the update without noise. Under local trust it has its noise.
-//! Masked updates are not held.
+//! erases it: anyone who reads the flash has the update without noise. Under local trust it has its
+//! noise. Masked updates are not held.
 //!
-//! A firmware's wake: open the session, [`Session::resume`], exchange messages and train, call
+//! Steps of a wake: open the session, call [`Session::resume`], exchange messages and train, call
 //! [`Session::hold`] once an update is there, call [`Session::release`], and sleep.
 
 use super::{
@@ -34,15 +35,15 @@ use crate::{
     secrets::Secrets,
 };
 
-/// Bytes of flash that a held update of so many entries takes, on flash with erase blocks of so
-/// many bytes. No update has more entries than the model has parameters.
+/// Bytes of flash for a held update of `entries` entries, on flash with erase blocks of
+/// `erase_size` bytes. An update never has more entries than the model has parameters.
 pub const fn held_bytes(entries: usize, erase_size: usize) -> u32 {
     flash_bytes(held_values(entries), erase_size)
 }
 
 impl<M: Trainable, F, R, K, V> Session<'_, M, F, R, K, V> {
     /// Whether the device has an update to send that the coordinator has not acknowledged. Only a
-    /// new round, or the coordinator, ends that.
+    /// new round or the coordinator ends this state.
     pub const fn has_unsent_update(&self) -> bool {
         match &self.conversation.round {
             Some(round) => round.is_covered(),
@@ -50,14 +51,14 @@ impl<M: Trainable, F, R, K, V> Session<'_, M, F, R, K, V> {
         }
     }
 
-    /// The update that waits, if it may be held.
+    /// Returns the waiting update, if it may be held.
     fn waiting(&self) -> Option<(&Round<M::Descent>, StateId)> {
         let round = self.conversation.round.as_ref()?;
         let id = round.held_id(self.conversation.device.ledger.nonce())?;
         Some((round, id))
     }
 
-    /// Whether a held update is that of the last participation of this ledger.
+    /// Whether a held update belongs to the last participation of this ledger.
     fn is_of_last_round(&self, id: &StateId) -> bool {
         let ledger = &self.conversation.device.ledger;
         let Past { next_round, .. } = ledger.past();
@@ -145,7 +146,7 @@ macro_rules! on_flash {
             }
         }
 
-        /// Reads a held update into the memory of the session; `None` if it is damaged, or if the
+        /// Reads a held update into the memory of the session. `None` if it is damaged, or if the
         /// device cannot send it.
         $($async)? fn read<M: Trainable, F, R, K, V, G: NorFlash>(
             session: &mut Session<'_, M, F, R, K, V>,
@@ -174,52 +175,52 @@ macro_rules! on_flash {
     };
 }
 
-/// Flash that blocks.
+/// Blocking flash.
 mod blocking {
     use super::*;
     use embedded_storage::nor_flash::NorFlash;
 
     on_flash! {
         [] held read_held write_held erase_held,
-        /// Writes the update that waits to be sent, unless the store has it already. Returns
-        /// whether it was written. Call it when the phase is [`Phase::Sending`], at the latest
-        /// before the device loses its RAM: only what is covered is ever written, and never what
-        /// training leaves before.
+        /// Writes the waiting update, unless the store has it already. Returns whether it was
+        /// written. Call it when the phase is [`Phase::Sending`], at the latest before the device
+        /// loses its RAM. It only ever writes a covered update, never an intermediate result of
+        /// training.
         ///
         /// An update with masks is not written: the result is `false`, and the participation is
-        /// lost with the RAM. Under central trust the update is exact, and so is what the flash
-        /// holds.
+        /// lost with the RAM. Under central trust the update is exact, and so is the copy in flash.
         ///
-        /// The store has no other use. It takes [`held_bytes`] of flash. An update before is erased
-        /// first; the two slots take turns. Each update erases its slot before it is written and
-        /// when it is released.
+        /// The store has no other use. It takes [`held_bytes`] of flash. The previous update is
+        /// erased first, and the two slots take turns. Each update erases its slot before the write
+        /// and at the release.
         ///
         /// # Errors
-        /// [`StoreError`] if the flash fails or has no room. The update in RAM is still sent.
+        /// Returns [`StoreError`] if the flash fails or has no room. The update in RAM is still
+        /// sent.
         hold,
-        /// Takes up the held update, after a restart and before anything is sent. Returns the
+        /// Restores the held update, after a restart and before anything is sent. Returns the
         /// number of its round. When the invitation of that number and checksum comes again, the
-        /// same integers go out, and the ledger does not change.
+        /// device sends the same integers, and the ledger does not change.
         ///
-        /// Updates of another ledger or shape, of a round that is not the last one of the ledger,
-        /// damaged or incomplete ones, and those that this build cannot send are skipped.
+        /// It skips updates of another ledger or shape, updates of any round but the last one of
+        /// the ledger, damaged or incomplete updates, and updates that this build cannot send.
         ///
         /// # Errors
-        /// [`StoreError`] if the flash fails.
+        /// Returns [`StoreError`] if the flash fails.
         resume,
-        /// Erases the held update if the session does not wait to send it any more: it was
-        /// acknowledged, the coordinator gave it up, or another round has begun. Returns whether it
-        /// was erased. Otherwise it costs two reads, so that a firmware calls it at each wake.
+        /// Erases the held update if the session no longer waits to send it: the coordinator
+        /// acknowledged it or gave it up, or another round has begun. Returns whether it was
+        /// erased. Otherwise it costs two reads, so a firmware can call it at each wake.
         ///
         /// It does nothing before the session has sent anything: [`Self::resume`] comes first.
         ///
         /// # Errors
-        /// [`StoreError`] if the flash fails. Call it again.
+        /// Returns [`StoreError`] if the flash fails. Call it again.
         release
     }
 }
 
-/// Flash that is awaited.
+/// Asynchronous flash.
 #[cfg(feature = "async")]
 mod awaited {
     use super::*;
@@ -227,20 +228,21 @@ mod awaited {
 
     on_flash! {
         [async await] held_async read_held_async write_held_async erase_held_async,
-        /// [`Self::hold`] on flash that is awaited. A future that is dropped is a power cut.
+        /// [`Self::hold`] on asynchronous flash. Dropping the future has the effect of a power cut.
         ///
         /// # Errors
-        /// As there.
+        /// As [`Self::hold`].
         hold_async,
-        /// [`Self::resume`] on flash that is awaited.
+        /// [`Self::resume`] on asynchronous flash.
         ///
         /// # Errors
-        /// As there.
+        /// As [`Self::resume`].
         resume_async,
-        /// [`Self::release`] on flash that is awaited. A future that is dropped is a power cut.
+        /// [`Self::release`] on asynchronous flash. Dropping the future has the effect of a power
+        /// cut.
         ///
         /// # Errors
-        /// As there.
+        /// As [`Self::release`].
         release_async
     }
 }

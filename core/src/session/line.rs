@@ -1,13 +1,13 @@
 //! The buffer of one frame, incoming or outgoing: a half-duplex line.
 //!
-//! A device answers what it receives, and receives nothing while it sends, so the memory of one
-//! frame is enough. Where both meet, the outgoing frame wins: the other one is refused and counted,
-//! and comes again because the device asks again.
+//! A device answers each frame it receives, and receives nothing while it sends, so memory for one
+//! frame is enough. On a collision the outgoing frame wins. The incoming one is refused and
+//! counted, and comes again because the device asks again.
 
 use crate::wire::{cobs::Place, frame::Encoded, refusal::Refusal};
 
-/// Time-outs that a message is held back for at most, while frames keep coming in: a slow line gets
-/// a frame through, and nobody silences a device by two bytes now and then.
+/// Maximum number of time-outs that an incoming frame holds a message back: a slow line gets a
+/// frame through, and nobody can silence a device with two bytes now and then.
 const MAX_WAITS: u8 = 4;
 
 /// One frame, in one direction at a time.
@@ -16,7 +16,7 @@ pub(super) struct Line {
     incoming: Place,
     /// Whether a byte has come since the last time-out.
     is_stirring: bool,
-    /// Time-outs that have waited since something was sent.
+    /// Deferred time-outs since the last send.
     waits: u8,
 }
 
@@ -30,17 +30,17 @@ impl Line {
         }
     }
 
-    /// Bytes that wait for the line: a frame, or none.
+    /// Returns the bytes that wait for the line: a frame, or none.
     pub(super) fn outgoing(&self) -> &[u8] {
         self.frame.as_slice()
     }
 
-    /// The outgoing bytes are on the line.
+    /// Confirms that the outgoing bytes are on the line.
     pub(super) const fn sent(&mut self) {
         self.frame.clear();
     }
 
-    /// Where a frame goes out from. The one that was coming in is lost.
+    /// Returns the buffer for an outgoing frame. A partly received frame is lost.
     pub(super) fn send(&mut self) -> &mut Encoded {
         self.waits = 0;
         if self.incoming.is_within() {
@@ -49,7 +49,7 @@ impl Line {
         &mut self.frame
     }
 
-    /// Takes a byte; a frame, if it ends one.
+    /// Takes a byte, and returns the frame that it ends, if any.
     pub(super) fn receive(&mut self, byte: u8) -> Option<Result<&mut [u8], Refusal>> {
         if byte != 0 && !self.frame.as_slice().is_empty() {
             self.incoming.refuse(Refusal::Crossed);
@@ -60,7 +60,7 @@ impl Line {
         Some(length.and_then(|length| place.get_mut(..length).ok_or(Refusal::TooLong)))
     }
 
-    /// Whether a time-out waits for the next one, because a frame is coming in: the line is not
+    /// Whether a time-out waits for the next one because a frame is coming in, so the line is not
     /// silent.
     pub(super) fn waits(&mut self) -> bool {
         let is_stirring = core::mem::take(&mut self.is_stirring);

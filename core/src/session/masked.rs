@@ -1,8 +1,8 @@
-//! What a round with helpers adds to an update: masks on its entries, and the tags behind them.
+//! Masks on the entries of an update, and the tags after it, in a round with helpers.
 //!
-//! Both follow from the keys of the device, the round and the ledger, so that nothing of them is
-//! kept: a chunk that is repeated has the same bytes. The ledger admits one update in a round, and
-//! a ledger that is new has other masks ([`mask`](crate::mask)).
+//! Both derive from the keys of the device, the round and the ledger, so nothing is stored, and a
+//! repeated chunk has the same bytes. The ledger admits one update per round, and a new ledger has
+//! other masks ([`mask`](crate::mask)).
 
 use crate::{
     identity::{Identity, LedgerNonce},
@@ -14,35 +14,35 @@ use crate::{
     },
 };
 
-/// The masks and tags of a device, with this ledger.
+/// The masks and tags of a device with this ledger.
 pub(super) struct DeviceMasks {
     root: MaskRoot,
     ledger: Fingerprint,
 }
 
-/// What the tags of a round cover of its invitation.
+/// The part of a round's invitation that the tags cover.
 pub(super) type Tagged = PackedInvitation;
 
-/// [`Tagged`] of this invitation.
+/// Returns the [`Tagged`] part of this invitation.
 pub(super) fn tagged(invitation: InvitationBytes<'_>) -> Tagged {
     PackedInvitation::from(invitation).tagged()
 }
 
-/// The same of an invitation without a request, all of which is tagged.
+/// Returns an invitation without a request, which the tags cover completely.
 pub(super) fn tagged_whole(invitation: InvitationBytes<'_>) -> Tagged {
     invitation.into()
 }
 
 impl DeviceMasks {
-    /// Whether updates may have masks, and tags.
+    /// Whether updates may have masks and tags.
     pub(super) const HAS_MASKS: bool = true;
 
-    /// Whether a device that insists on so many helpers may mask for this invitation.
+    /// Whether a device that requires `helpers` helpers may mask for this invitation.
     pub(super) const fn are_for(invitation: &Invitation, helpers: u8) -> bool {
         invitation.helpers() == helpers
     }
 
-    /// Those of a device as it was provisioned: its helpers know nothing of ledgers.
+    /// Derives the masks from the provisioned root: helpers know nothing of ledgers.
     #[inline(never)]
     pub(super) fn new<S: Secrets>(
         identity: &mut Identity<S>,
@@ -59,8 +59,8 @@ impl DeviceMasks {
         self.root.helper(helper).round(round, &self.ledger)
     }
 
-    /// Adds the masks of a helper to integers in two halves, modulo 2⁶⁴: what is sent are their
-    /// lowest bits.
+    /// Adds the masks of a helper to integers in two halves, modulo 2⁶⁴. Their lowest bits are
+    /// sent.
     #[inline(never)]
     pub(super) fn add(
         &self,
@@ -74,7 +74,7 @@ impl DeviceMasks {
         masks.add_to(low, high);
     }
 
-    /// The tag for a helper of what the device was asked for.
+    /// Returns the tag for a helper over the terms, the invitation and the model.
     #[inline(never)]
     pub(super) fn tag(
         &self,

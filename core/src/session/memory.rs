@@ -4,9 +4,9 @@ use crate::train::Workspace;
 
 /// Memory of a session: three vectors as long as the model, the order of the samples, and scores.
 pub struct Memory<'a> {
-    /// The coordinator's model, and what may come behind it:
+    /// The coordinator's model, and any values after it:
     /// [`Trainable::global_count`](super::Trainable::global_count) values.
     pub global: &'a mut [f32],
-    /// What training needs.
+    /// Working memory of training.
     pub work: Workspace<'a>,
 }

@@ -1,14 +1,14 @@
-//! What a device calls itself in its greeting: its number, or a pseudonym.
+//! The name of a device in its greeting: its number or a pseudonym.
 //!
-//! Without the feature `pseudonym` a device that hides its number has no name, and is silent: all
-//! that it could show is its number. [`Session::new`](super::Session::new) refuses it.
+//! Without the feature `pseudonym` a device that hides its number has no name and stays silent,
+//! because its number is all it could show. [`Session::new`](super::Session::new) refuses it.
 
 use crate::{
     secrets::{Held, Secrets},
     wire::greeting::Name,
 };
 
-/// The name of a device under this chain key, if it has one and its secrets are there.
+/// Returns the name of a device under this chain key, or `None` if its secrets are unavailable.
 #[cfg(feature = "pseudonym")]
 #[inline(always)]
 pub(super) fn name<S: Secrets>(
@@ -23,7 +23,7 @@ pub(super) fn name<S: Secrets>(
     }
 }
 
-/// The name of a device that does not hide its number.
+/// Returns the name of a device that does not hide its number.
 #[cfg(not(feature = "pseudonym"))]
 #[inline(always)]
 pub(super) const fn name<S: Secrets>(

@@ -1,15 +1,16 @@
-//! When a device repeats its last message: once nothing was heard for a measured round trip.
+//! When a device repeats its last message: after silence for a measured round trip.
 
 use super::Phase;
 use crate::wire::round_trip::RoundTrip;
 
-/// What a device hears in bytes that it receives.
+/// The meaning of received bytes for the pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// No authentic frame ended in them: they postpone nothing, as they may belong to none.
+    /// No authentic frame ended in them. They postpone nothing, as they may belong to no such
+    /// frame.
     Nothing,
-    /// An authentic frame that was refused, such as a second answer to a message that was repeated.
-    /// The coordinator is there, but the frame says nothing about time.
+    /// An authentic but refused frame, such as a second answer to a repeated message. The
+    /// coordinator is there, but the frame reveals nothing about the round trip.
     Frame,
     /// A frame that was accepted, or that the device answers.
     Answer,
@@ -17,29 +18,29 @@ pub enum Heard {
 
 /// The pace of one device.
 ///
-/// Each authentic frame restarts the wait, so that nothing is repeated while an answer of many
-/// frames arrives. Pauses grow, so that a coordinator that is behind is not asked ever more often.
-/// It has no clock: times are milliseconds since any moment, and may begin anew after 2³².
+/// Each authentic frame restarts the wait, so nothing is repeated while an answer of many frames
+/// arrives. Pauses grow, so a busy coordinator does not get more and more requests. It has no
+/// clock: times are milliseconds since an arbitrary moment, and may wrap at 2³².
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     round_trip: RoundTrip,
-    /// When the last message was sent first.
+    /// Time of the first transmission of the last message.
     sent: u32,
-    /// Whether it waits for an answer.
+    /// Whether the last message waits for an answer.
     is_awaited: bool,
-    /// Bytes of the last message, and all that were received since.
+    /// Bytes of the last message, and all bytes received since.
     bytes: u32,
-    /// When a frame was heard last since then.
+    /// Time of the last frame heard since then.
     heard: Option<u32>,
-    /// Whether a session goes on from another connection, and its coordinator may have restarted.
+    /// Whether a session continues on another connection, and its coordinator may have restarted.
     is_in_doubt: bool,
-    /// Whether the connection is that of before.
+    /// Whether the connection is still the same.
     #[cfg(feature = "async")]
     pub(super) is_connected: bool,
 }
 
 impl Pace {
-    /// That of a device on a link for which this is known, and which has sent nothing yet.
+    /// Creates the pace of a device that has not sent anything yet, on a link with this estimate.
     #[must_use]
     pub const fn new(round_trip: RoundTrip) -> Self {
         Self {
@@ -54,18 +55,19 @@ impl Pace {
         }
     }
 
-    /// The session, in this phase, goes on over another connection, or greets anew.
+    /// Notes that the session, in this phase, continues on another connection or restarts its
+    /// greeting.
     pub const fn connected(&mut self, phase: Phase) {
         self.is_in_doubt = phase.is_in_round();
     }
 
-    /// Milliseconds of silence after which the last message is repeated.
+    /// Returns the milliseconds of silence after which the last message is repeated.
     #[must_use]
     pub const fn timeout_ms(&self) -> u32 {
         self.round_trip.timeout_ms()
     }
 
-    /// A message of so many bytes was sent, and the session is in this phase now.
+    /// Notes that a message of `bytes` bytes was sent, and that the session is now in `phase`.
     pub fn sent(&mut self, bytes: u32, phase: Phase, now: u32) {
         if let Some(heard) = self.heard.take() {
             let elapsed = heard.wrapping_sub(self.sent);
@@ -76,20 +78,19 @@ impl Pace {
         self.is_awaited = phase.is_awaited();
     }
 
-    /// The last message was sent once more. Before the first answer over a connection the pause
-    /// stays, as a coordinator that has restarted answers nothing: after a few repetitions, which
-    /// the session counts, the device greets again.
+    /// Notes that the last message was repeated. Before the first answer on a connection the pause
+    /// stays the same, because a restarted coordinator does not answer: after a few repetitions,
+    /// which the session counts, the device greets again.
     pub const fn repeated(&mut self) {
         if self.is_in_doubt {
-            // Its answer says nothing about time.
+            // Its answer reveals nothing about the round trip.
             (self.is_awaited, self.heard) = (false, None);
         } else {
             self.round_trip.repeated();
         }
     }
 
-    /// So many bytes were received, and this was heard in them. Returns whether the wait begins
-    /// again.
+    /// Notes that `bytes` bytes were received with this meaning. Returns whether the wait restarts.
     pub const fn received(&mut self, bytes: u32, heard: Heard, now: u32) -> bool {
         self.bytes = self.bytes.saturating_add(bytes);
         match heard {
@@ -122,13 +123,13 @@ mod tests {
     #[test]
     fn an_answer_to_what_was_sent_once_is_a_round_trip() {
         let mut pace = pace();
-        // Whatever the clock says, and when it begins anew.
+        // At any clock value, also across the wrap.
         pace.sent(60, Phase::Receiving, u32::MAX - 999);
         assert!(!pace.received(20, Heard::Nothing, u32::MAX - 400));
         assert!(pace.received(20, Heard::Frame, u32::MAX - 300));
         assert_eq!(pace.timeout_ms(), 500, "bytes of no frame are no answer");
         assert!(pace.received(200, Heard::Answer, 5_000));
-        // SRTT + 4 RTTVAR of the first sample: three times it.
+        // SRTT + 4 RTTVAR after the first sample: three times the sample.
         assert_eq!(pace.timeout_ms(), 18_000);
     }
 
@@ -140,7 +141,7 @@ mod tests {
         assert_eq!(pace.timeout_ms(), 1_000);
         pace.received(200, Heard::Answer, 100_000);
         pace.sent(60, Phase::Receiving, 100_000);
-        // Until one is answered at once.
+        // Until a message is answered without repetition.
         assert_eq!(pace.timeout_ms(), 1_000);
         pace.received(200, Heard::Answer, 100_010);
         assert_eq!(pace.timeout_ms(), 500);

@@ -1,8 +1,8 @@
-//! Where a session stands.
+//! The phase of a session.
 
 use crate::wire::message::WhyRefused;
 
-/// Where a session stands.
+/// The phase of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Phase {
@@ -10,28 +10,29 @@ pub enum Phase {
     Silent,
     /// The hello was sent.
     Greeting,
-    /// The session was opened, and the coordinator has not shown that it knows.
+    /// The session is open, but the coordinator has not confirmed it yet.
     Ready,
-    /// Between two rounds: nothing to do until an invitation comes.
+    /// Between two rounds. The device waits for an invitation.
     Idle,
     /// The model is coming in.
     Receiving,
-    /// The model is there: the firmware calls [`Session::train`](super::Session::train).
+    /// The model is complete. The firmware calls [`Session::train`](super::Session::train).
     Training,
     /// The update is going out.
     Sending,
-    /// The coordinator refused this device: the session stays silent until it is called.
+    /// The coordinator refused this device. The session stays silent until it is called.
     Refused(WhyRefused),
 }
 
 impl Phase {
-    /// Whether the device waits for an answer, and repeats what it has sent.
+    /// Whether the device waits for an answer, and repeats its last message.
     #[must_use]
     pub const fn is_awaited(self) -> bool {
         !matches!(self, Self::Idle | Self::Refused(_))
     }
 
-    /// Whether a session stands, in a round or before the first one. A greeting goes on anywhere.
+    /// Whether a session is open, in a round or before the first one. A greeting can continue on
+    /// any connection.
     #[must_use]
     pub const fn is_in_round(self) -> bool {
         matches!(

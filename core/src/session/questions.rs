@@ -2,17 +2,18 @@
 
 use crate::{params::NoiseMultiplier, question::Kinds};
 
-/// What a device agrees to of questions, whatever a coordinator asks for. The limits of rounds hold
-/// for answers as well: each of them is a participation.
+/// The questions that a device accepts, whatever a coordinator asks. The limits of rounds apply as
+/// well: each answer is a participation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct QuestionPolicy {
-    /// The kinds that it answers.
+    /// The kinds of questions that it answers.
     pub kinds: Kinds,
-    /// How many questions it answers in its life, at most. Its ledger counts them.
+    /// Maximum number of questions that it answers in its life. Its ledger counts them.
     pub max_answers: u32,
-    /// Smallest noise multiplier of its own noise on an answer. [`NoiseMultiplier::NONE`] asks for
-    /// that of updates: [`Policy::min_noise_multiplier`](super::Policy::min_noise_multiplier).
+    /// Smallest noise multiplier of its own noise on an answer. With [`NoiseMultiplier::NONE`] the
+    /// limit for updates applies:
+    /// [`Policy::min_noise_multiplier`](super::Policy::min_noise_multiplier).
     pub min_noise_multiplier: NoiseMultiplier,
 }
 
@@ -24,7 +25,7 @@ impl QuestionPolicy {
         min_noise_multiplier: NoiseMultiplier::NONE,
     };
 
-    /// Whether there are questions that it allows.
+    /// Whether it allows any questions.
     pub(super) fn allows_any(&self) -> bool {
         self.max_answers > 0 && self.kinds != Kinds::NONE
     }

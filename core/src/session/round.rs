@@ -1,5 +1,5 @@
-//! A round from the model to the update: train, clip, quantise, add the device's noise, pack; each
-//! in pieces, between which the firmware does other things.
+//! A round from the model to the update: train, clip, quantise, add the device's noise, pack. Each
+//! step runs in pieces, between which the firmware can do other work.
 
 use super::{
     device::Device,
@@ -33,34 +33,33 @@ use sent_bit::SentBit;
 pub(super) struct Round<D> {
     pub(super) number: u32,
     pub(super) invitation: Invitation,
-    /// What tags cover of it: writing it again would take more flash than this takes RAM.
+    /// The part that tags cover. Encoding it again would take more flash than this takes RAM.
     pub(super) tagged: Tagged,
-    /// Checksum of the invitation as it came.
+    /// Checksum of the invitation as received.
     checksum: u32,
     pub(super) stage: Stage<D>,
-    /// The chunk of the model that is awaited, or of the update that is being sent.
+    /// The next expected chunk of the model, or the current chunk of the update.
     pub(super) chunk: u16,
     /// The first chunk of the update that may not have arrived.
     pub(super) first: u16,
-    /// Behind the last chunk of the model that was asked for, or of the update that is sent before
-    /// an answer.
+    /// End of the requested chunks of the model, or of the update's chunks before an answer.
     pub(super) end: u16,
-    /// The number of the model that the device had before this round's, as long as differences may
-    /// be to that.
+    /// The number of the model that the device had before this round's, as long as differences to
+    /// it are possible.
     #[cfg(feature = "short")]
     pub(super) base: Option<u32>,
     /// See [`UpdateChunk::negated`](crate::wire::message::UpdateChunk::negated).
     pub(super) negated: bool,
-    /// The bit of adaptive clipping as it is sent.
+    /// The bit of adaptive clipping to send.
     bit: SentBit,
     /// Whether training cannot use the samples.
     is_unusable: bool,
-    /// How training went, once it has ended.
+    /// The training report, once training has ended.
     report: Kept<TrainReport>,
 }
 
 impl<D> Round<D> {
-    /// A round whose model is to come, with the checksum of its invitation.
+    /// Creates a round that waits for its model, with the checksum of its invitation.
     pub(super) const fn new(
         number: u32,
         invitation: Invitation,
@@ -90,22 +89,22 @@ impl<D> Round<D> {
         matches!(self.stage, Stage::Covered)
     }
 
-    /// Whether an invitation of another session is to this round, and its update is there: the same
-    /// integers go out again.
+    /// Whether an invitation in another session is to this round and its update is ready, so that
+    /// the same integers are sent again.
     pub(super) const fn resumes(&self, number: u32, checksum: u32) -> bool {
         self.is_covered() && self.number == number && self.checksum == checksum
     }
 
-    /// Goes on with this chunk, up to so many before the next answer.
+    /// Continues at this chunk, with up to `window` chunks before the next answer.
     pub(super) fn goes_on_at(&mut self, chunk: u16, window: u8, chunks: usize) {
-        // A model, and an update, has fewer chunks than a u16 can count.
+        // A model or an update has fewer chunks than a u16 can count.
         let chunks = u16::try_from(chunks).unwrap_or(u16::MAX);
         self.first = chunk;
         self.chunk = chunk;
         self.end = chunk.saturating_add(window.into()).min(chunks);
     }
 
-    /// The current chunk of the update, once training has ended.
+    /// Returns the current chunk of the update, once training has ended.
     pub(super) fn update_chunk<'a, M: Trainable<Descent = D>, F, K, V>(
         &'a self,
         device: &'a Device<'_, M, F, K, V>,
@@ -124,7 +123,7 @@ impl<D> Round<D> {
             Some(UpdatePart::Tag(helper)) if DeviceMasks::HAS_MASKS => {
                 Packed::Tag(self.tag(device, helper))
             }
-            // Without masks a round that asks for tags was declined.
+            // Without masks the device declined any round that asks for tags.
             Some(UpdatePart::Tag(_)) => Packed::Bytes(&[]),
             Some(UpdatePart::Bit) | None => {
                 let (low, high) = self.bit.halves();
@@ -140,7 +139,7 @@ impl<D> Round<D> {
         }
     }
 
-    /// The tag of a masked update for a helper.
+    /// Returns the tag of a masked update for a helper.
     #[inline(never)]
     fn tag<M: Trainable, F, K, V>(&self, device: &Device<'_, M, F, K, V>, helper: u8) -> Tag {
         let Invitation {

@@ -1,8 +1,8 @@
-//! The newest model of a session in flash, so that the device predicts after a restart.
+//! The newest model of a session in flash, so that the device can predict after a restart.
 //!
 //! The model of a round is saved before the round is recorded in the ledger. A power cut at any
-//! time then leaves a model that is at least as new as the ledger: the model of the round before is
-//! in the other slot until the new one is complete.
+//! time then leaves a model at least as new as the ledger, because the model of the previous round
+//! stays in the other slot until the new one is complete.
 
 use super::{Greeter, Phase, Session, Trainable};
 use crate::{
@@ -13,13 +13,13 @@ use crate::{
 };
 
 impl<M: Trainable, F, R, K, V> Session<'_, M, F, R, K, V> {
-    /// What the shared model is in flash.
+    /// Returns the kind of the shared model in flash.
     fn shared(&self) -> Result<StateKind, StoreError> {
         let shape = self.conversation.device.model.shape().ok_or(StoreError)?;
         Ok(StateKind::Shared(shape.checksum()))
     }
 
-    /// The last round that the ledger has recorded, or 0.
+    /// Returns the last round recorded in the ledger, or 0.
     const fn last_recorded(&self) -> u32 {
         let Past { next_round, .. } = self.conversation.device.ledger.past();
         next_round.saturating_sub(1)
@@ -91,7 +91,7 @@ macro_rules! on_flash {
     };
 }
 
-/// Flash that blocks.
+/// Blocking flash.
 mod blocking {
     use super::{super::conversation::Conversation, *};
     use crate::personal::store::BlockingStore;
@@ -99,28 +99,28 @@ mod blocking {
 
     on_flash! {
         [] BlockingStore: newest load save,
-        /// Saves the model that [`Self::model`] lends, unless the store has the model of that round
-        /// already. Returns whether it was written. Call it when the phase is
+        /// Saves the model that [`Self::model`] lends, unless the store already has the model of
+        /// that round. Returns whether it was written. Call it when the phase is
         /// [`Phase::Training`], before the first piece of [`Self::train_some`].
         ///
         /// Each new model erases and writes one of two slots. The parameters are public.
         ///
         /// # Errors
-        /// [`StoreError`]; the model before is still there.
+        /// Returns [`StoreError`] if the model was not saved. The previous one is still there.
         save_model,
         /// Loads the newest saved model, after a restart and before anything is sent. Returns its
         /// round. [`Self::model`] then lends it.
         ///
-        /// Models of another shape or ledger, damaged or incomplete models, and models older than
-        /// the last round in the ledger are skipped.
+        /// Skips models of another shape or ledger, damaged or incomplete models, and models older
+        /// than the last round in the ledger.
         ///
         /// # Errors
-        /// [`StoreError`] if the flash fails.
+        /// Returns [`StoreError`] if the flash fails.
         restore_model
     }
 }
 
-/// Flash that is awaited.
+/// Asynchronous flash.
 #[cfg(feature = "async")]
 mod awaited {
     use super::{super::conversation::Conversation, *};
@@ -129,15 +129,16 @@ mod awaited {
 
     on_flash! {
         [async await] AsyncStore: newest_async load_async save_async,
-        /// [`Self::save_model`] on flash that is awaited. A future that is dropped is a power cut.
+        /// [`Self::save_model`] on asynchronous flash. Dropping the future has the effect of a
+        /// power cut.
         ///
         /// # Errors
-        /// As there.
+        /// As [`Self::save_model`].
         save_model_async,
-        /// [`Self::restore_model`] on flash that is awaited.
+        /// [`Self::restore_model`] on asynchronous flash.
         ///
         /// # Errors
-        /// As there.
+        /// As [`Self::restore_model`].
         restore_model_async
     }
 }

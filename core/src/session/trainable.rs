@@ -1,5 +1,5 @@
-//! What a session trains: models of labelled samples, in numbers or in integers, and encoders
-//! without labels.
+//! The models that a session trains: models of labelled samples, in floats or in integers, and
+//! encoders without labels.
 
 #[cfg(feature = "questions")]
 mod answer;
@@ -21,64 +21,64 @@ use crate::{
     wire::message::{Decline, Invitation, ModelShape},
 };
 
-/// What a session trains: a [`Model`](crate::model::Model) on labelled samples, or an encoder
-/// without labels ([`Unlabelled`]).
+/// A model that a session trains: a [`Model`](crate::model::Model) on labelled samples, or an
+/// encoder without labels ([`Unlabelled`]).
 pub trait Trainable {
-    /// Of a sample: a class, a value, or nothing.
+    /// The target of a sample: a class, a value, or nothing.
     type Target: Copy;
 
-    /// What the device remembers of a round, to take part in another part of it.
+    /// State of a round that the device remembers to take part in its other part.
     type Parts: RoundParts;
 
-    /// How far a training is between two pieces of it.
+    /// Progress of training between two pieces.
     type Descent: Copy;
 
-    /// The fewest samples with which there is an update.
+    /// Minimum number of samples for an update.
     const MIN_SAMPLES: usize = 1;
 
-    /// Whether invitations have a [`Request`](crate::wire::message::Request) of its own.
+    /// Whether its invitations have a [`Request`](crate::wire::message::Request).
     const HAS_REQUESTS: bool;
 
     /// Whether it answers questions about samples and itself.
     #[cfg(feature = "questions")]
     const ANSWERS: bool = false;
 
-    /// What it is on the wire; `None` if the protocol cannot describe it.
+    /// Returns its description on the wire. `None` if the protocol cannot describe it.
     fn shape(&self) -> Option<ModelShape>;
 
-    /// Parameters that are trained, and sent.
+    /// Returns the number of parameters that are trained and sent.
     fn parameter_count(&self) -> usize;
 
-    /// Values of [`Memory::global`](super::Memory::global): the parameters, and what may come
-    /// behind them.
+    /// Returns the length of [`Memory::global`](super::Memory::global): the parameters, and any
+    /// values after them.
     fn global_count(&self) -> usize {
         self.parameter_count()
     }
 
-    /// Values that come down in a round.
+    /// Returns the number of values that come down in a round.
     fn received_count(&self, _: &Invitation) -> usize {
         self.global_count()
     }
 
-    /// A number of steps of a model's grid as the memory of the session holds it.
+    /// Converts steps of a model's grid to the value that the session's memory holds.
     #[cfg(feature = "short")]
     fn of_steps(grid: ModelGrid, steps: i16) -> f32 {
         grid.value(steps)
     }
 
-    /// The number of steps of what the memory holds, which came in steps.
+    /// Converts a value in memory back to the steps in which it came.
     #[cfg(feature = "short")]
     fn to_steps(grid: ModelGrid, value: f32) -> i16 {
         grid.steps(value)
     }
 
-    /// Entries of scratch memory, at least.
+    /// Returns the minimum number of entries of scratch memory.
     fn scratch_count(&self) -> usize;
 
-    /// Whether it can do what it is asked for, beside what is checked of all invitations.
+    /// Checks that it supports this invitation, in addition to the checks of all invitations.
     ///
     /// # Errors
-    /// Why not.
+    /// Returns the reason to decline.
     fn accepts(
         &self,
         invitation: &Invitation,
@@ -86,29 +86,30 @@ pub trait Trainable {
         memory: &Memory<'_>,
     ) -> Result<(), Decline>;
 
-    /// Whether the device can train with what came down. What is refused here costs no
-    /// participation. It must not depend on the device's samples, nor on their number unless that
-    /// is public.
+    /// Checks that the device can train with the received values. A decline here costs no
+    /// participation. The result must not depend on the device's samples, or on their number unless
+    /// that is public.
     ///
     /// # Errors
-    /// Why not.
+    /// Returns the reason to decline.
     fn check(&self, _: &Invitation, _global: &[f32], _samples: usize) -> Result<(), Decline> {
         Ok(())
     }
 
-    /// Whether training can use a sample: its length, whether features are finite, and its target.
+    /// Checks that training can use a sample: its length, its target, and that its features are
+    /// finite.
     ///
     /// # Errors
-    /// [`SampleError`].
+    /// Returns [`SampleError`] if it cannot.
     fn check_sample<S>(&self, samples: &S, index: usize) -> Result<(), SampleError>
     where
         S: Samples<Target = Self::Target>;
 
-    /// Trains on up to `most` samples more, and where that is the end of it clips, and leaves what
-    /// is to be sent in the work space. What cannot be done in pieces is done at once.
+    /// Trains on up to `most` more samples. At the end of training, clips and leaves the result to
+    /// send in the work space. Training that has no pieces runs at once.
     ///
     /// # Errors
-    /// Why there is nothing to send.
+    /// Returns the reason that there is nothing to send.
     fn train<S>(
         &self,
         samples: &S,
@@ -120,14 +121,14 @@ pub trait Trainable {
         S: Samples<Target = Self::Target>;
 }
 
-/// What a device remembers of a round that has several parts.
+/// State of a round with several parts.
 pub trait RoundParts: Default {
-    /// Whether the part of a round that an invitation asks for goes on with one that was recorded,
-    /// and is not used up.
+    /// Whether an invitation asks for the other part of a recorded round, and that part is not used
+    /// up.
     fn has(&self, round: u32, invitation: &Invitation) -> bool;
 
-    /// Uses up the part of a round that an invitation asks for. The other one remains if this one
-    /// was just recorded.
+    /// Uses up the part of a round that an invitation asks for. The other part remains available if
+    /// this one was just recorded.
     fn take(&mut self, round: u32, invitation: &Invitation);
 }
 
@@ -140,42 +141,42 @@ impl RoundParts for () {
     fn take(&mut self, _: u32, _: &Invitation) {}
 }
 
-/// One part of a round, and what it may use of the device.
+/// One part of a round, and the device's resources for it.
 pub struct LocalRound<'a> {
     pub(super) streams: Streams<'a>,
     pub(super) invitation: &'a Invitation,
-    /// That of the invitation, on a device with a store.
+    /// The request of the invitation, on a device with a store.
     pub(super) personal: Option<&'a PersonalRequest>,
     pub(super) global: &'a [f32],
     pub(super) work: Workspace<'a>,
 }
 
-/// What training leaves in the work space.
+/// The result of training in the work space.
 pub enum Learned {
-    /// Training goes on.
+    /// Training continues.
     Unfinished,
-    /// A clipped update, in numbers, and how training went.
+    /// A clipped update in floats, and its training report.
     Update(TrainReport),
-    /// Integers on the grid, in two halves: in the places of update and local model.
+    /// Integers on the grid in two halves, in place of update and local model.
     Integers,
 }
 
-/// How far the training of a round is.
+/// The progress of training in a round.
 #[derive(Clone, Copy, Debug)]
 pub struct Course<D> {
-    /// Once it has begun.
+    /// Set once training has begun.
     pub(super) descent: Option<D>,
-    /// Words that were drawn from the stream of orders. Of a question, which draws none, samples
-    /// that were counted in.
+    /// Words drawn from the stream of orders. A question draws none, and stores here the number of
+    /// samples already counted.
     pub(super) words: u64,
-    /// The personal state that the device goes on from.
+    /// The personal state from which the device continues.
     pub(super) before: Before,
-    /// Where it is to be read to, before training goes on.
+    /// The place to read it to, before training continues.
     pub(super) wants: Option<Place>,
 }
 
 impl<D> Course<D> {
-    /// Training is to begin.
+    /// Training that has not begun.
     pub(super) const START: Self = Self {
         descent: None,
         words: 0,

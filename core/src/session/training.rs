@@ -1,4 +1,4 @@
-//! Training in a session, at once or in pieces, on flash that blocks or is awaited.
+//! Training in a session, at once or in pieces, on blocking or asynchronous flash.
 
 use super::{
     Greeter, Phase, Session, Trainable,
@@ -22,7 +22,7 @@ where
     K: PersonalStore,
     V: Secrets,
 {
-    /// What the next piece of the round does.
+    /// Returns the kind of the next piece.
     fn next(&self) -> Piece {
         match &self.round {
             Some(round) if matches!(round.stage, Stage::Invited) => Piece::Record,
@@ -31,7 +31,7 @@ where
         }
     }
 
-    /// What follows what the store has answered.
+    /// Returns the answer that follows from the store's result.
     fn follows(&mut self, answer: Result<bool, StoreError>) -> Answer {
         let Some(round) = &mut self.round else {
             return Answer::Nothing;
@@ -40,7 +40,7 @@ where
         self.after(done)
     }
 
-    /// The participation is recorded, or why not.
+    /// Notes that the participation is recorded, or declines.
     fn began(&mut self, recorded: Result<(), Decline>) -> Answer {
         if let (Some(round), Ok(())) = (&mut self.round, &recorded) {
             round.stage = Stage::Training(Course::START);
@@ -48,7 +48,7 @@ where
         self.after(recorded)
     }
 
-    /// The next piece of a round that is recorded.
+    /// Runs the next piece of a recorded round.
     fn work<S>(&mut self, samples: &S, most: usize) -> Answer
     where
         S: Samples<Target = M::Target>,
@@ -64,7 +64,7 @@ where
         self.after(done)
     }
 
-    /// What to send after a piece of a round.
+    /// Returns the message to send after a piece of a round.
     fn after(&mut self, done: Result<(), Decline>) -> Answer {
         match (done, &self.round) {
             (Ok(()), Some(round)) if round.is_covered() => {
@@ -82,13 +82,13 @@ where
     }
 }
 
-/// What a piece of a round does.
+/// The kind of a piece of a round.
 enum Piece {
-    /// It records the participation.
+    /// Record the participation.
     Record,
-    /// It reads or saves a personal state.
+    /// Read or save a personal state.
     Store,
-    /// It computes.
+    /// Compute.
     Work,
 }
 
@@ -124,7 +124,7 @@ macro_rules! on_flash {
             }
         }
 
-        /// The store does what the round waits for, once more after a future that was dropped.
+        /// Runs the store's operation that the round waits for, again if a future was dropped.
         $($async)? fn ask<M, F, R, K, V>(
             conversation: &mut Conversation<'_, M, F, R, K, V>,
         ) -> Answer
@@ -148,8 +148,8 @@ macro_rules! on_flash {
             conversation.follows(answer)
         }
 
-        /// The round begins: it is recorded, or the device declines. A function, so that keys and
-        /// the bytes of a record are not on the stack in the other pieces.
+        /// Begins the round: records it, or declines. A separate function, so that keys and the
+        /// bytes of a record are not on the stack in the other pieces.
         #[inline(never)]
         $($async)? fn begin<M, F, R, K, V, S>(
             conversation: &mut Conversation<'_, M, F, R, K, V>,
@@ -175,7 +175,7 @@ macro_rules! on_flash {
         }
 
         /// Records the participation, before anything is drawn from the round's streams. One record
-        /// is for all parts of a round.
+        /// covers all parts of a round.
         #[inline(always)]
         $($async)? fn record<M, F, K, V>(
             device: &mut Device<'_, M, F, K, V>,
@@ -203,7 +203,7 @@ macro_rules! on_flash {
     };
 }
 
-/// Flash that blocks.
+/// Blocking flash.
 mod blocking {
     use super::*;
     use crate::{ledger::flash::blocking::record_step, personal::store::BlockingStore};
@@ -211,20 +211,20 @@ mod blocking {
 
     on_flash! {
         [] BlockingStore: load save,
-        /// A piece of [`Self::train`], after which the firmware has time for other things: feed the
-        /// watchdog, serve the radio. Until the last piece, `samples` must not change; frames may
-        /// come and go.
+        /// Runs a piece of [`Self::train`], after which the firmware has time for other work: feed
+        /// the watchdog, serve the radio. Until the last piece, `samples` must not change, but
+        /// frames may come and go.
         ///
-        /// The first piece records the participation, which takes as long as the flash. Each of the
-        /// others does one of these: it trains on up to `most` samples (0 counts as 1), with the
-        /// local step behind the last one of a batch; rounds the update; reads or saves the state
-        /// of a personal model, which is flash again; draws the noise of some entries, as many as
-        /// take about as long as the samples; draws that of the bit, if there is one; or adds the
-        /// masks of a helper. Where additions are calls, for want of a floating-point unit,
-        /// training in `f32` also returns within a sample and within a step. At once comes what has
-        /// no pieces: the training of an encoder without labels.
+        /// The first piece records the participation, which takes as long as the flash. Each later
+        /// piece does one of these: it trains on up to `most` samples (0 counts as 1), with the
+        /// local step after the last sample of a batch; rounds the update; reads or saves the state
+        /// of a personal model, again on flash; draws the noise of as many entries as take about as
+        /// long as the samples; draws the noise of the bit, if there is one; or adds the masks of a
+        /// helper. On processors without a floating-point unit, where additions are calls, training
+        /// in `f32` also returns within a sample and within a step. Training of an encoder without
+        /// labels has no pieces and runs at once.
         ///
-        /// What is sent is what [`Self::train`] sends, bit for bit.
+        /// The result is bit for bit what [`Self::train`] sends.
         train_some
     }
 
@@ -246,7 +246,7 @@ mod blocking {
     }
 }
 
-/// Flash that is awaited.
+/// Asynchronous flash.
 #[cfg(feature = "async")]
 mod awaited {
     use super::*;
@@ -255,13 +255,13 @@ mod awaited {
 
     on_flash! {
         [async await] AsyncStore: load_async save_async,
-        /// [`Self::train_some`] of a device whose ledger, and personal model, are on asynchronous
-        /// flash, which the first piece awaits, and those that read or save a state. The others
-        /// compute, and await nothing: between two of them, yield to the executor.
+        /// [`Self::train_some`] for a device with its ledger and personal model on asynchronous
+        /// flash. Only the first piece, and the pieces that read or save a state, await the flash.
+        /// The others compute and await nothing: yield to the executor between two of them.
         ///
         /// If the future is dropped in the first piece, the next call finds the round used, or
-        /// records it; either way nothing was drawn from its streams before. If it is dropped in a
-        /// piece that reads or saves a state, the next call does so.
+        /// records it. Either way nothing was drawn from its streams before. If the future is
+        /// dropped in a piece that reads or saves a state, the next call repeats it.
         train_some_async
     }
 }

@@ -1,5 +1,5 @@
-//! In the place of `masked.rs` without the feature `masks`: a device that has no code for masks,
-//! and declines whatever asks for them.
+//! The replacement of `masked.rs` without the feature `masks`: a device that has no code for masks
+//! and declines every round that asks for them.
 
 use crate::{
     identity::{Identity, LedgerNonce},
@@ -11,7 +11,7 @@ use crate::{
 /// No masks.
 pub(super) struct DeviceMasks;
 
-/// Nothing: no round has tags.
+/// Nothing, as no round has tags.
 #[derive(Clone, Copy)]
 pub(super) struct Tagged;
 
@@ -26,7 +26,7 @@ pub(super) const fn tagged_whole(_: InvitationBytes<'_>) -> Tagged {
 impl DeviceMasks {
     pub(super) const HAS_MASKS: bool = false;
 
-    /// A device that insists on helpers takes part in nothing.
+    /// A device that requires helpers takes part in no round.
     pub(super) const fn are_for(invitation: &Invitation, helpers: u8) -> bool {
         invitation.helpers() == 0 && helpers == 0
     }
@@ -38,8 +38,8 @@ impl DeviceMasks {
         Ok(Self)
     }
 
-    /// Never called, as the invitation is declined. If it were, no update would leave without a
-    /// mask.
+    /// Never called, because the invitation is declined. If it were, no update would leave without
+    /// a mask.
     pub(super) fn add(&self, _: u32, _: u8, _: Masking, low: &mut [u32], high: &mut [u32]) {
         low.fill(0);
         high.fill(0);

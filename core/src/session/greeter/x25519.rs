@@ -14,16 +14,18 @@ use crate::{
     },
 };
 
-/// Answers to one Hello that are multiplied with at most: each costs a board as much as a Hello.
-/// More come from who writes on the device's line, and are left out until the next Hello.
+/// Maximum number of answers to one Hello that the device multiplies with: each costs a board as
+/// much as a Hello. More answers can only come from an attacker on the device's line, and are
+/// skipped until the next Hello.
 pub(in crate::session) const MAX_ANSWERS: u8 = 2;
 
-/// A device that opens sessions with an X25519 handshake only, by a generator that nobody can
-/// predict, neither before nor after: that of the hardware, or of the operating system. A generator
-/// whose state is stored, or can be computed again, gives nothing: the handshake is for the day on
-/// which everything stored is known.
+/// A device that opens sessions only with an X25519 handshake, with keys from a generator whose
+/// output nobody can predict or reconstruct, such as that of the hardware or of the operating
+/// system. A generator with a stored or reproducible state adds no security, because the handshake
+/// protects against the disclosure of everything stored.
 ///
-/// It also makes the nonces of the sessions. A generator of nonces only, like a counter, is none:
+/// It also makes the nonces of the sessions. A plain nonce generator, such as a counter, does not
+/// compile:
 ///
 /// ```compile_fail,E0599
 /// use core::convert::Infallible;
@@ -53,13 +55,13 @@ pub(in crate::session) const MAX_ANSWERS: u8 = 2;
 #[derive(Debug)]
 pub struct X25519<R> {
     rng: R,
-    /// That of the Hello that waits for its answer; none once that has come.
+    /// The key of the Hello that waits for its answer, `None` once the answer has come.
     ephemeral: Option<Ephemeral>,
     answers: u8,
 }
 
 impl<R: CryptoRng> X25519<R> {
-    /// Greets with keys of this generator.
+    /// Creates a greeter with keys from this generator.
     pub const fn new(rng: R) -> Self {
         Self {
             rng,
@@ -99,7 +101,7 @@ impl<R: CryptoRng> Greeter for X25519<R> {
                 let psk = chain.handshake(device)?;
                 Hello::with_handshake(&key, &psk, name, nonce, versions, ephemeral)
             }
-            // There is one for as long as a Hello is repeated.
+            // The key exists as long as a Hello is repeated.
             None => Hello::new(&key, name, nonce, versions),
         })
     }
@@ -130,7 +132,7 @@ impl<R: CryptoRng> Greeter for X25519<R> {
         if version != VERSION {
             return Err(Refusal::Version);
         }
-        // Of no use any more, and overwritten.
+        // No longer needed, and overwritten.
         self.ephemeral = None;
         Ok(key)
     }

@@ -1,4 +1,4 @@
-//! The second half of a round on a device: an update becomes what is sent.
+//! The second half of a round on a device: quantisation, noise and masks.
 
 use super::{
     Round,
@@ -19,20 +19,20 @@ use crate::{
     wire::message::Decline,
 };
 
-/// Entries that are covered while as many samples as one are trained on. Quantising an entry and
-/// drawing its noise takes about as many instructions as a sample takes for twelve weights
-/// (`docs/targets.md`).
+/// Entries to cover per sample of training time. Quantising an entry and drawing its noise takes
+/// about as many instructions as a sample takes for twelve weights (`docs/targets.md`).
 pub(in super::super) const ENTRIES_OF_A_SAMPLE: usize = 16;
 
 impl<D: Copy> Round<D> {
     /// Quantises the next entries of the update, or zeros without one, and adds the device's noise
-    /// to them; in the end that of the bit, and the masks: here and nowhere else. What is to be
-    /// sent takes the place of the update, of which nothing is left.
+    /// to them. At the end it adds the noise of the bit, and the masks. This happens here and
+    /// nowhere else. The covered integers overwrite the update completely.
     ///
-    /// As many entries as take the time of training on `most` samples, about.
+    /// A call covers about as many entries as take the time of training on `most` samples.
     ///
     /// # Errors
-    /// [`Decline`] in a build without the noise or the masks that are asked for: nothing is sent.
+    /// Returns [`Decline`] in a build that lacks the requested noise or masks. Nothing is sent
+    /// then.
     pub(in super::super) fn cover<M: Trainable<Descent = D>, F, K, V: Secrets>(
         &mut self,
         device: &mut Device<'_, M, F, K, V>,
@@ -48,7 +48,7 @@ impl<D: Copy> Round<D> {
         }
     }
 
-    /// The next entries.
+    /// Covers the next entries.
     #[inline(never)]
     fn cover_entries<M: Trainable<Descent = D>, F, K, V: Secrets>(
         &mut self,
@@ -69,12 +69,12 @@ impl<D: Copy> Round<D> {
         let start = covering.done;
         let end = start.saturating_add(most.saturating_mul(ENTRIES_OF_A_SAMPLE));
         let end = end.min(length);
-        // Two halves, in the places of two parameters that training no longer needs.
+        // Two halves, in place of two parameters that training no longer needs.
         let Workspace { update, local, .. } = &mut device.memory.work;
         let (update, local) = (update.get_mut(start..end), local.get_mut(start..end));
         let mut low = patterns_mut(update.unwrap_or_default());
         let mut high = patterns_mut(local.unwrap_or_default());
-        // Integers are where they are sent from, unless there are none.
+        // Integers are already in place, unless there are none.
         let has_integers = M::HAS_REQUESTS && matches!(covering.source, Source::Integers);
         if !has_integers {
             let repair = match covering.source {
@@ -88,7 +88,7 @@ impl<D: Copy> Round<D> {
         if M::HAS_REQUESTS && invitation.is_matrix() {
             purpose = Purpose::CorrelationNoise;
             if end == length {
-                // Behind the matrix is the number of samples, which is public.
+                // The last entry, after the matrix, is the number of samples, which is public.
                 for half in [&mut low, &mut high] {
                     let matrix = core::mem::take(half).split_last_mut();
                     *half = matrix.map_or_else(Default::default, |(_, matrix)| matrix);
@@ -101,7 +101,7 @@ impl<D: Copy> Round<D> {
         covering.done = end;
     }
 
-    /// What comes behind the entries: the noise of the bit, or the masks of the next helper.
+    /// Covers the part after the entries: the noise of the bit, or the masks of the next helper.
     #[inline(never)]
     fn cover_rest<M: Trainable, F, K, V: Secrets>(
         &mut self,
@@ -121,12 +121,12 @@ impl<D: Copy> Round<D> {
             None => {
                 if let Some(noise) = OwnNoise::of(invitation.bit.and_then(|bit| bit.noise))? {
                     let streams = &streams_of(&device.identity, self.number);
-                    // It takes the place of the update's noise.
+                    // It replaces the update's noise.
                     let noise = covering.noise.insert(noise);
                     bit.cover(noise, streams);
                 }
             }
-            // Declined before, too: nothing leaves without the masks that it was to have.
+            // The device has declined already. Nothing leaves without its masks.
             Some(_) if !DeviceMasks::HAS_MASKS => return Err(Decline::Helpers),
             Some(masking) => {
                 let helper = covering.helpers;

@@ -1,5 +1,4 @@
-//! A covered update as it is held in flash: its integers in two halves, and the details of its
-//! round.
+//! The flash format of a covered update: its integers in two halves, and the details of its round.
 //!
 //! | offset | bytes | details |
 //! | --- | --- | --- |
@@ -24,15 +23,15 @@ const INVITATION: usize = 10;
 /// Bytes of the details.
 pub(in super::super) const DETAILS: usize = INVITATION + MAX_INVITATION_BYTES;
 
-/// Values of a state that holds an update of so many entries.
+/// Number of values in a state that holds an update of `entries` entries.
 pub(in super::super) const fn held_values(entries: usize) -> usize {
     let half = entries * size_of::<f32>();
     values_of([DETAILS, half, half])
 }
 
 impl<D> Round<D> {
-    /// What the update is in flash, if it may be held: it is covered, and has no masks. The tags of
-    /// a masked update need the model, which is not held.
+    /// Returns the flash identity of the update if it may be held: it is covered and has no masks.
+    /// The tags of a masked update need the model, which is not held.
     pub(in super::super) fn held_id(&self, owner: &LedgerNonce) -> Option<StateId> {
         let may_be_held = self.is_covered() && self.invitation.masks.is_none();
         may_be_held.then_some(StateId {
@@ -42,7 +41,7 @@ impl<D> Round<D> {
         })
     }
 
-    /// The details of the round.
+    /// Returns the details of the round.
     pub(in super::super) fn details(&self) -> [u8; DETAILS] {
         let packed = PackedInvitation::from(&self.invitation);
         let invitation = packed.bytes().as_slice();
@@ -59,7 +58,7 @@ impl<D> Round<D> {
         details
     }
 
-    /// The round of a covered update, or `None` if the details are invalid.
+    /// Restores the round of a covered update. `None` if the details are invalid.
     pub(in super::super) fn from_details(id: &StateId, details: &[u8; DETAILS]) -> Option<Self> {
         let StateKind::Held(checksum) = id.kind else {
             return None;
@@ -78,7 +77,7 @@ impl<D> Round<D> {
         })
     }
 
-    /// The halves of the update, as they lie in memory; `None` if the device has no room for them.
+    /// Returns the halves of the update in memory. `None` if the device has no room for them.
     pub(in super::super) fn halves<'d, M: Trainable, F, K, V>(
         &self,
         device: &'d Device<'_, M, F, K, V>,
@@ -89,7 +88,7 @@ impl<D> Round<D> {
         Some([low, high].map(bytemuck::cast_slice))
     }
 
-    /// [`Self::halves`], to read them back.
+    /// [`Self::halves`], mutable for reading them back.
     pub(in super::super) fn halves_mut<'d, M: Trainable, F, K, V>(
         &self,
         device: &'d mut Device<'_, M, F, K, V>,

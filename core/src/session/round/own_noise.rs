@@ -1,10 +1,11 @@
 //! The noise that a device adds to its own update and bit.
 //!
-//! Without the feature `local-noise` an [`OwnNoise`] has no values. What is sent comes out of a
-//! [`Covering`](super::stage::Covering), and there is one only with the noise of its invitation: a
-//! build without noise has none for an invitation that asks for it, so that no update can leave the
-//! device without the noise that it was to have. It declines such an invitation before anything is
-//! recorded ([`build`](crate::session::build)). If it did not, the round would end here.
+//! Without the feature `local-noise` the type [`OwnNoise`] has no values. Every update passes
+//! through a [`Covering`](super::stage::Covering), which can be made only with the noise of its
+//! invitation. A build without noise cannot make one for an invitation that asks for noise, so no
+//! update can leave the device without its required noise. The device declines such an invitation
+//! before anything is recorded ([`build`](crate::session::build)). If it did not, the round would
+//! end here.
 
 #[cfg(feature = "local-noise")]
 pub(in crate::session) use built::{NoNoise, OwnNoise};
@@ -21,22 +22,22 @@ mod built {
         wire::message::Decline,
     };
 
-    /// Noise of the device's own.
+    /// The device's own noise.
     #[derive(Clone, Copy)]
     pub(in crate::session) struct OwnNoise(DiscreteGaussian);
 
-    /// That a build has no noise: not this one.
+    /// The error of a build without noise. This build cannot produce it.
     #[derive(Debug)]
     pub(in crate::session) enum NoNoise {}
 
     impl OwnNoise {
-        /// The noise that an invitation asks for.
+        /// Returns the noise that an invitation asks for.
         #[inline(always)]
         pub(in crate::session) fn of(asked: Option<Sigma>) -> Result<Option<Self>, NoNoise> {
             Ok(asked.map(|sigma| Self(DiscreteGaussian::of(sigma))))
         }
 
-        /// Adds it to integers in two halves, as [`draw_noise`] does.
+        /// Adds the noise to integers in two halves, as [`draw_noise`] does.
         #[inline(always)]
         pub(in crate::session) fn draw(
             &self,
@@ -61,16 +62,16 @@ mod built {
 mod left_out {
     use crate::{noise::Sigma, participation::Streams, stream::Purpose, wire::message::Decline};
 
-    /// Noise of the device's own, of which there is none.
+    /// The device's own noise, which this build lacks.
     #[derive(Clone, Copy)]
     pub(in crate::session) enum OwnNoise {}
 
-    /// That a build has no noise, and was asked for some.
+    /// The error of a build without noise that was asked for some.
     #[derive(Debug)]
     pub(in crate::session) struct NoNoise;
 
     impl OwnNoise {
-        /// None where an invitation asks for none, and an error where it asks for noise.
+        /// Returns no noise if an invitation asks for none, and an error if it asks for noise.
         #[inline(always)]
         pub(in crate::session) const fn of(asked: Option<Sigma>) -> Result<Option<Self>, NoNoise> {
             match asked {
@@ -79,7 +80,7 @@ mod left_out {
             }
         }
 
-        /// Never called: there is no such noise.
+        /// Never called: the type has no values.
         pub(in crate::session) const fn draw(
             &self,
             _: &Streams<'_>,

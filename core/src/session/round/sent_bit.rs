@@ -1,6 +1,7 @@
-//! The bit of an adaptive clip norm as a device sends it: [`crate::bit`].
+//! The bit of an adaptive clip norm in an update message: [`crate::bit`].
 //!
-//! Without the feature `adaptive-bit` there is none, and a round that asks for it is declined.
+//! Without the feature `adaptive-bit` there is no bit, and the device declines a round that asks
+//! for one.
 
 #[cfg(feature = "adaptive-bit")]
 pub(super) use built::SentBit;
@@ -16,7 +17,7 @@ mod built {
         bit::clip_bit, participation::Streams, quantize::Grid, release::halves, stream::Purpose,
     };
 
-    /// A bit, with its noise once that is drawn: an integer in two halves.
+    /// A bit, with its noise once drawn: an integer in two halves.
     #[derive(Clone, Copy)]
     pub(in super::super) struct SentBit {
         low: u32,
@@ -24,22 +25,22 @@ mod built {
     }
 
     impl SentBit {
-        /// That of a device without an update.
+        /// The bit of a device without an update.
         pub(in super::super) const ZERO: Self = Self { low: 0, high: 0 };
 
-        /// That of an update of this norm.
+        /// Returns the bit of an update of this norm.
         #[inline(always)]
         pub(in super::super) fn of(grid: &Grid, norm: f32) -> Self {
             let (low, high) = halves(clip_bit(grid, norm));
             Self { low, high }
         }
 
-        /// The bit of a held update.
+        /// Returns the bit of a held update.
         pub(in super::super) const fn of_halves(low: u32, high: u32) -> Self {
             Self { low, high }
         }
 
-        /// Adds noise of the device's own.
+        /// Adds the device's own noise.
         #[inline(always)]
         pub(in super::super) fn cover(&mut self, noise: &OwnNoise, streams: &Streams<'_>) {
             let Self { low, high } = self;
@@ -47,7 +48,7 @@ mod built {
             noise.draw(streams, Purpose::DeviceBitNoise, &mut 0, low, high);
         }
 
-        /// Its two halves, one entry each.
+        /// Returns its two halves, one entry each.
         pub(in super::super) const fn halves(&self) -> (&[u32], &[u32]) {
             (slice::from_ref(&self.low), slice::from_ref(&self.high))
         }

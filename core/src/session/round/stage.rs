@@ -1,64 +1,64 @@
-//! How far a round is.
+//! The progress of a round.
 
 use super::own_noise::{NoNoise, OwnNoise};
 use crate::{quantize::Repair, session::trainable::Course, wire::message::Invitation};
 
-/// How far the update of a round is.
+/// The progress of a round's update.
 #[derive(Clone, Copy)]
 pub(in super::super) enum Stage<D> {
     /// Nothing is recorded, and nothing was drawn from the round's streams.
     Invited,
     /// The participation is recorded.
     Training(Course<D>),
-    /// Training has ended, and its personal state is kept before anything is sent.
+    /// Training has ended, and its personal state is saved before anything is sent.
     Keeping(Source, Keep),
-    /// Noise and masks are added.
+    /// Noise and masks are being added.
     Covering(Covering),
-    /// What lies where the update was is sent, as often as it takes.
+    /// The covered update is sent until it arrives.
     Covered,
 }
 
-/// What training has left to cover, and how far that is.
+/// The progress of covering the result of training.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Covering {
     pub(super) source: Source,
-    /// That of the invitation; once all entries are covered, that of the bit.
+    /// The noise of the invitation, or the noise of the bit once all entries are covered.
     pub(in super::super) noise: Option<OwnNoise>,
-    /// Entries that are covered.
+    /// Number of covered entries.
     pub(super) done: usize,
-    /// Words that their noise took of its stream.
+    /// Words drawn from the stream of their noise.
     pub(super) words: u64,
-    /// Helpers whose masks are added.
+    /// Number of helpers whose masks are added.
     pub(super) helpers: u8,
 }
 
-/// What is done with a personal state once training has ended.
+/// The personal state to save once training has ended.
 #[derive(Clone, Copy)]
 pub(in super::super) enum Keep {
-    /// The new one is saved.
+    /// Save the new state.
     New,
-    /// There is no new one: the state before is looked for.
+    /// There is no new state: look for the previous one.
     Unchanged,
-    /// What was found, or zeros, or what a damaged one has left, is saved as that of a round.
+    /// Save the memory under this round: the state found, zeros, or the remains of a damaged state.
     As(u32),
 }
 
-/// Where the integers come from.
+/// The source of the integers.
 #[derive(Clone, Copy)]
 pub(in super::super) enum Source {
     /// No update: zeros.
     Zeros,
-    /// A rounded update, with what repairs it.
+    /// A rounded update, with its repair.
     Update(Repair),
-    /// Integers where they are sent from.
+    /// Integers that are already in place.
     Integers,
 }
 
 impl Covering {
-    /// From the first entry on, under the noise that the invitation asks for.
+    /// Starts at the first entry, with the noise that the invitation asks for.
     ///
     /// # Errors
-    /// [`NoNoise`] in a build without noise, if some is asked for.
+    /// Returns [`NoNoise`] in a build without noise, if the invitation asks for some.
     pub(in super::super) fn new(source: Source, invitation: &Invitation) -> Result<Self, NoNoise> {
         Ok(Self {
             source,

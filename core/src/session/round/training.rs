@@ -1,4 +1,4 @@
-//! The first half of a round on a device: may it begin, and training.
+//! The first half of a round on a device: the check before it begins, and training.
 
 use super::{
     Round,
@@ -24,18 +24,18 @@ use crate::{
     wire::message::Decline,
 };
 
-/// Whether rounds of a device may be silent: those with a request, which not every device reads.
+/// Whether a device may have silent rounds: rounds with a request, which not every device reads.
 const fn may_be_silent<M: Trainable, K: PersonalStore>() -> bool {
     M::HAS_REQUESTS || K::IS_PRESENT
 }
 
-/// Whether there are rounds of a device in which nothing says anything about its data.
+/// Whether a device may have rounds that reveal nothing about its data.
 const fn may_hide_data<M: Trainable, K: PersonalStore>() -> bool {
     build::HAS_NOISE || DeviceMasks::HAS_MASKS || may_be_silent::<M, K>()
 }
 
 impl<D: Copy> Round<D> {
-    /// Whether the round may begin, before it is recorded.
+    /// Checks that the round may begin, before it is recorded.
     #[inline(never)]
     pub(in super::super) fn check<M, F, K, V, S>(
         &mut self,
@@ -47,10 +47,10 @@ impl<D: Copy> Round<D> {
         K: PersonalStore,
         S: Samples<Target = M::Target>,
     {
-        // A device without usable data loses no participation. One whose update is covered does
-        // not reveal that it has no such data: it takes part with an update of zeros. The noise of
-        // a matrix covers one sample only, so that no sample may decide about those of the others:
-        // a damaged one adds nothing to the sum, which counts it all the same.
+        // A device without usable data loses no participation. If its update is covered, it must
+        // not reveal that it lacks such data, so it takes part with an update of zeros. The noise
+        // of a matrix covers one sample only, so no sample may decide about the others: a damaged
+        // one adds nothing to the sum, but still counts.
         let is_of_samples = M::HAS_REQUESTS && self.invitation.is_matrix();
         let checked = match is_of_samples {
             true => device.check_count(samples.len()),
@@ -69,9 +69,9 @@ impl<D: Copy> Round<D> {
         device.model.check(&self.invitation, global, samples.len())
     }
 
-    /// Trains on up to `most` samples more.
+    /// Trains on up to `most` more samples.
     ///
-    /// Its stack is gone when the noise is drawn.
+    /// Not inlined, so its stack is gone when the noise is drawn.
     #[inline(never)]
     pub(in super::super) fn train<M, F, K, V, S>(
         &mut self,
@@ -92,7 +92,7 @@ impl<D: Copy> Round<D> {
         }
     }
 
-    /// Training has ended, with an update or without.
+    /// Ends training, with an update or without.
     #[inline(always)]
     fn ends<M: Trainable<Descent = D>, F, K: PersonalStore, V>(
         &mut self,
@@ -103,8 +103,8 @@ impl<D: Copy> Round<D> {
         let (source, outcome) = match learned {
             Ok(source) => (source, Outcome::Updated),
             // Whether there are samples and whether training diverges depends on the data, and a
-            // coordinator could choose a model for which it reveals something about them. What
-            // covers an update hides that as well: an update of zeros.
+            // coordinator could choose a model for which it reveals something about them. An update
+            // of zeros hides it under the noise or masks.
             Err(reason) if self.hides_data::<M, K>() => (Source::Zeros, Outcome::Zero(reason)),
             Err(reason) => return Err(reason),
         };
@@ -116,19 +116,19 @@ impl<D: Copy> Round<D> {
             }
             (Some(PersonalRequest { last: None, .. }), Source::Zeros) => Keep::As(NO_ROUND),
             (Some(_), Source::Zeros) => Keep::Unchanged,
-            // Integers are of encoders, which have no personal model.
+            // Integers come from encoders, which have no personal model.
             (Some(_), Source::Update(_) | Source::Integers) => Keep::New,
         };
         if matches!(source, Source::Zeros) {
-            // A state all the same: the flash is erased and written as with an update.
+            // Saved all the same, so that the flash is erased and written as with an update.
             device.memory.work.local.fill(0.0);
         }
         self.stage = Stage::Keeping(source, keep);
         Ok(())
     }
 
-    /// Whether noise or masks cover the update, or none is sent: then nothing is a reason to say
-    /// anything about the data.
+    /// Whether noise or masks cover the update, or none is sent. The device then reports no reason
+    /// that depends on the data.
     ///
     /// Only requests make a round silent, and only devices that read them take part in such rounds.
     #[inline(always)]
@@ -138,12 +138,12 @@ impl<D: Copy> Round<D> {
         is_covered || (may_be_silent::<M, K>() && invitation.is_silent())
     }
 
-    /// What the device does with a personal model, if it has a store for one.
+    /// Returns the request for a personal model, if the device has a store for one.
     fn personal<K: PersonalStore>(&self) -> Option<&PersonalRequest> {
         self.invitation.personal().filter(|_| K::IS_PRESENT)
     }
 
-    /// The same, if it leads to a state.
+    /// [`Self::personal`], if the request leads to a state.
     fn kept<M: Trainable, F, K: PersonalStore, V>(
         &self,
         device: &Device<'_, M, F, K, V>,
@@ -153,7 +153,7 @@ impl<D: Copy> Round<D> {
         self.personal::<K>().filter(leads_to_state)
     }
 
-    /// Trains and clips; where what is to be covered comes from, once training has ended.
+    /// Trains and clips. Returns the source of the integers to cover once training has ended.
     #[inline(always)]
     fn learn<M, F, K, V, S>(
         &mut self,
@@ -201,8 +201,8 @@ impl<D: Copy> Round<D> {
         Ok(Some(Source::Update(repair)))
     }
 
-    /// What is to be covered is there. What is personal lies behind what is shared, and is not
-    /// sent.
+    /// Starts to cover the result of training. Personal values lie after the shared ones, and are
+    /// not sent.
     #[inline(always)]
     fn cover_from<M: Trainable, F, K: PersonalStore, V>(
         &mut self,
@@ -229,7 +229,7 @@ impl<D: Copy> Round<D> {
         }
     }
 
-    /// What the round waits for from the device's store, if it does.
+    /// Returns the request to the device's store that the round waits for, if any.
     pub(in super::super) fn asks<'d, M: Trainable, F, K: PersonalStore, V>(
         &self,
         device: &'d mut Device<'_, M, F, K, V>,
@@ -263,7 +263,7 @@ impl<D: Copy> Round<D> {
         Some((store, asked))
     }
 
-    /// What the store has answered: whether the state was there, or that it is saved.
+    /// Handles the store's answer: whether it found the state, or that it saved it.
     pub(in super::super) fn answered<M: Trainable<Descent = D>, F, K: PersonalStore, V>(
         &mut self,
         answer: Result<bool, StoreError>,
@@ -277,23 +277,24 @@ impl<D: Copy> Round<D> {
                     (Before::Unknown, false) => Before::Missing,
                     (Before::Unknown, true) => Before::Found,
                     (_, true) => Before::Again,
-                    // It has not changed in the meantime.
+                    // The state has not changed in the meantime.
                     (_, false) => return self.ends(Err(Decline::Storage), device, last),
                 };
             }
             (Stage::Keeping(_, keep @ Keep::Unchanged), found) => {
                 *keep = Keep::As(match found {
                     Ok(true) => self.number,
-                    // Without a state before there is none after: no invitation names this round.
+                    // Without a previous state there is none afterwards: no invitation names this
+                    // round.
                     _ => NO_ROUND,
                 });
             }
             (Stage::Keeping(_, Keep::New) | Stage::Training(_), Err(_)) => {
-                // As without an update, also the bit.
+                // As without an update, including the bit.
                 self.bit = SentBit::ZERO;
                 return self.ends(Err(Decline::Storage), device, last);
             }
-            // If an unchanged state is not saved, the device begins anew.
+            // If an unchanged state is not saved, the device starts over.
             (Stage::Keeping(source, _), _) => {
                 let source = *source;
                 self.cover_from(source, device)?;
@@ -304,13 +305,13 @@ impl<D: Copy> Round<D> {
     }
 }
 
-/// What a device's store is asked for.
+/// A request to the device's store.
 pub(in super::super) enum Asked<'a> {
-    /// To read a state.
+    /// Read a state.
     Load(StateId, &'a mut [f32]),
-    /// To save one, and to leave another one as it is.
+    /// Save a state, and leave another one as it is.
     Save(StateId, &'a [f32], Option<StateId>),
 }
 
-/// The round of a state that no invitation names.
+/// Round number of a state that no invitation names.
 const NO_ROUND: u32 = u32::MAX;

@@ -1,4 +1,4 @@
-//! The answer to a question in the place of training: the vector of a device, clipped.
+//! The answer to a question instead of training: the clipped vector of a device.
 
 use super::{Learned, LocalRound};
 use crate::{
@@ -10,9 +10,9 @@ use crate::{
     wire::message::Decline,
 };
 
-/// Counts in up to `most` samples more, and where all are, clips what they add up to.
+/// Counts up to `most` more samples. Once all are counted, clips the resulting vector.
 ///
-/// The model is judged as it came down, and its scores lie where the local model would.
+/// The model is evaluated as received, and its scores lie in place of the local model.
 #[inline(never)]
 pub(super) fn answer<M: Model, S: Samples<Target = M::Target>>(
     model: &M,
@@ -62,7 +62,7 @@ pub(super) fn answer<M: Model, S: Samples<Target = M::Target>>(
     if first < end {
         return Ok(Learned::Unfinished);
     }
-    // A piece of its own.
+    // This is a separate piece.
     question.finish(of, end as u32, vector);
     let norm = clip_l2(vector, 1.0).map_err(|_| Decline::Diverged)?;
     Ok(Learned::Update(TrainReport {

@@ -1,7 +1,7 @@
 //! Models of labelled samples that train in integers ([`crate::fixed_point`]).
 //!
-//! Nothing here calculates with floating point: the memory of the session's numbers has integers
-//! until training has ended, and then the update as `f32`, which is exact.
+//! Nothing here calculates with floating point. The session's float memory holds integers until
+//! training has ended, and then the update as `f32`, which is exact.
 
 use core::marker::PhantomData;
 
@@ -22,9 +22,9 @@ use crate::{
 #[cfg(feature = "short")]
 use crate::{format::WEIGHT_FRACTION, wire::message::ModelGrid};
 
-/// A target of samples as training in integers needs it.
+/// A target of samples that training in integers can use.
 pub trait IntegerTarget: Copy {
-    /// The same, in integers.
+    /// The target as an integer.
     type Integer: Copy + Default;
 
     /// Rounds the target.
@@ -56,7 +56,7 @@ pub struct FixedPoint<M, X> {
 }
 
 impl<M: FixedPointModel, X: Feature> FixedPoint<M, X> {
-    /// Of features of this scale.
+    /// Creates a model for features of this scale.
     pub const fn new(model: M, scale: FeatureScale) -> Self {
         Self {
             model,
@@ -93,11 +93,11 @@ where
         self.model.parameter_count()
     }
 
-    /// Weights have more places than any grid.
+    /// A weight has more binary places than any grid.
     #[cfg(feature = "short")]
     fn of_steps(grid: ModelGrid, steps: i16) -> f32 {
         let places = WEIGHT_FRACTION - u32::from(grid.places());
-        // One that has no room is no weight, and the device declines the round.
+        // A value out of range is not a weight, and the device declines the round.
         let weight = i32::from(steps).checked_mul(1 << places);
         f32::from_bits(weight.unwrap_or(i32::MAX) as u32)
     }
@@ -123,7 +123,7 @@ where
         }
     }
 
-    /// Whether what came down are weights.
+    /// Checks that the received values are weights.
     #[inline(always)]
     fn check(&self, _: &Invitation, global: &[f32], _: usize) -> Result<(), Decline> {
         match integers(global).iter().all(|w| is_weight(*w)) {
@@ -138,7 +138,7 @@ where
         S: Samples<Target = M::Target>,
     {
         let expected = self.model.feature_count();
-        // Only counted. Features that are stored as integers are not numbers as well.
+        // Only counted: features stored as integers are not floats as well.
         let found = samples.read_integers::<X>(index, self.scale, &mut []);
         if found != expected {
             return Err(SampleError::Length { expected, found });
@@ -192,7 +192,7 @@ where
             global: integers(global),
             settings: training,
         };
-        // Not by a closure: the compiler then knows the lengths of the memory.
+        // Not a closure: the compiler then knows the lengths of the memory.
         let Reported { descent, report } = match &mut course.descent {
             Some(begun) => begun,
             empty => {
@@ -207,7 +207,7 @@ where
             advanced.map_err(|_| Decline::Diverged)?;
             return Ok(Learned::Unfinished);
         }
-        // A piece of its own.
+        // This is a separate piece.
         let finished = report.write(|FixedPointTally { report, .. }| {
             local.finish(descent, memory, report)?;
             Ok::<_, TrainError>((*report).into())
@@ -254,7 +254,7 @@ impl<M: FixedPointModel, X: Feature> Predictor for FixedPoint<M, X> {
     }
 }
 
-/// Whether a model has one layer, and a number below 4 on the wire.
+/// Whether a model has one layer, and a wire code below 4.
 const fn is_layer(kind: ModelKind) -> bool {
     matches!(
         kind,
@@ -288,12 +288,12 @@ impl<S: Samples<Target: IntegerTarget>, X: Feature> FixedPointSamples for Read<'
     }
 }
 
-/// The memory of numbers as that of integers.
+/// Views memory of floats as integers.
 fn integers(numbers: &[f32]) -> &[i32] {
     bytemuck::try_cast_slice(numbers).unwrap_or_default()
 }
 
-/// [`integers`] to write to.
+/// [`integers`], mutable.
 fn integers_mut(numbers: &mut [f32]) -> &mut [i32] {
     bytemuck::try_cast_slice_mut(numbers).unwrap_or_default()
 }

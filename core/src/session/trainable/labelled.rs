@@ -35,7 +35,7 @@ impl<M: Model> Trainable for M {
         Model::scratch_count(self, 1)
     }
 
-    /// No coordinator asks a model for anything else: it names an encoder.
+    /// Declines contrast requests, which are for encoders.
     #[inline(always)]
     fn accepts(&self, invitation: &Invitation, _: &Policy, _: &Memory<'_>) -> Result<(), Decline> {
         match invitation.contrast() {
@@ -89,7 +89,7 @@ impl<M: Model> Trainable for M {
             global,
             settings: training,
         };
-        // Not by a closure: the compiler then knows the lengths of the memory.
+        // Not a closure: the compiler then knows the lengths of the memory.
         let Reported { descent, report } = match &mut course.descent {
             Some(begun) => begun,
             empty => {
@@ -104,7 +104,7 @@ impl<M: Model> Trainable for M {
             advanced.map_err(|_| Decline::Diverged)?;
             return Ok(Learned::Unfinished);
         }
-        // A piece of its own.
+        // This is a separate piece.
         Ok(Learned::Update(report.write(|report| {
             local.finish(descent, work.update, report);
             report.train
@@ -147,7 +147,8 @@ fn personal<M: Model, S: Samples<Target = M::Target>>(
                 return Ok(Learned::Unfinished);
             }
             let cursor = round.begin(&steps, course.before, &mut work)?;
-            // Also of a training without steps: what is asked for behind it begins nothing anew.
+            // Set even without steps, so that a later request for a state does not restart
+            // training.
             empty.insert(Reported::new(Descent::at(cursor)))
         }
     };

@@ -24,10 +24,9 @@ use crate::{
 
 /// An encoder that a device learns without labels, with views of type `A`.
 ///
-/// What comes down in a round is the encoder, a [`Recipe`] and, where the coordinator has it, the
-/// correlation matrix R̄ of the other devices. What is sent is an update or, in a part of the round
-/// of its own, the device's correlation matrix with noise and its number of samples, which is
-/// public.
+/// In a round the device receives the encoder, a [`Recipe`] and, if the coordinator has it, the
+/// correlation matrix R̄ of the other devices. It sends an update or, in a separate part of the
+/// round, its correlation matrix with noise and its number of samples, which is public.
 #[derive(Clone, Copy, Debug)]
 pub struct Unlabelled<E, A> {
     encoder: E,
@@ -35,7 +34,7 @@ pub struct Unlabelled<E, A> {
 }
 
 impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
-    /// An encoder to be learned.
+    /// Creates a trainable encoder.
     pub const fn new(encoder: E) -> Self {
         Self {
             encoder,
@@ -43,7 +42,7 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
         }
     }
 
-    /// Scratch entries for batches of so many views: 2V times the samples of a batch.
+    /// Returns the scratch entries for batches of `views` views: 2V times the samples of a batch.
     pub fn scratch_for(&self, views: usize) -> usize {
         let encoder = &self.encoder;
         let width = encoder.output_count();
@@ -52,7 +51,7 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
         views.saturating_mul(width).saturating_add(values)
     }
 
-    /// Views of the samples: the matrix and the first pass of training see the same ones.
+    /// Returns views of the samples. The matrix and the first pass of training use the same ones.
     fn views<'s, S: Samples>(
         &self,
         samples: &'s S,
@@ -70,14 +69,14 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
         Recipe::read(global.get(first..first + RECIPE_LENGTH)?)
     }
 
-    /// R̄ of the other devices, where it came down.
+    /// Returns R̄ of the other devices, if it came down.
     fn others<'g>(&self, global: &'g [f32]) -> &'g [f32] {
         let first = self.encoder.parameter_count() + RECIPE_LENGTH;
         let last = first + packed_length(self.encoder.output_count());
         global.get(first..last).unwrap_or_default()
     }
 
-    /// The sum of the samples' matrices, and how many samples there are, in two halves.
+    /// Computes the sum of the samples' matrices and the number of samples, in two halves.
     #[inline(never)]
     fn matrix<S: Samples>(
         &self,
@@ -132,7 +131,8 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
         }
     }
 
-    /// Trains from the encoder of the round; the update is clipped once. How training went.
+    /// Trains from the encoder of the round, and clips the update once. Returns the training
+    /// report.
     #[inline(never)]
     fn update<S: Samples>(
         &self,
@@ -257,7 +257,8 @@ impl<E: Representation, A: FromRecipe> Trainable for Unlabelled<E, A> {
             scratch,
             ..
         } = &memory.work;
-        // How many samples there may be, which is public: the firmware has one number for all.
+        // The largest possible number of samples, which is public: the firmware has one number for
+        // all.
         let batch = order.len().min(invitation.batch_size.get() as usize);
         let views = (2 * request.pairs as usize).saturating_mul(batch);
         let needs_views = !request.is_matrix();
@@ -283,7 +284,7 @@ impl<E: Representation, A: FromRecipe> Trainable for Unlabelled<E, A> {
         let request = invitation.contrast();
         let most = request.filter(|request| request.is_matrix());
         let is_too_many = |request: &ContrastRequest| samples > request.max_samples as usize;
-        // What cannot be trained with is refused whatever the samples are.
+        // A model that is unfit for training is refused whatever the samples are.
         if !is_known || !lanes::norm(global).is_finite() {
             Err(Decline::Settings)
         } else if most.is_some_and(is_too_many) {
@@ -300,7 +301,7 @@ impl<E: Representation, A: FromRecipe> Trainable for Unlabelled<E, A> {
         check_features(samples.features(index), self.encoder.feature_count())
     }
 
-    /// At once.
+    /// Trains without pieces.
     fn train<S>(
         &self,
         samples: &S,
@@ -322,7 +323,8 @@ impl<E: Representation, A: FromRecipe> Trainable for Unlabelled<E, A> {
     }
 }
 
-/// Clips the update once. How training of so many steps went, with this loss at its end.
+/// Clips the update once, and returns the report of training with `steps` steps and this final
+/// loss.
 fn clipped(
     update: &mut [f32],
     bound: ClipNorm,
@@ -339,10 +341,10 @@ fn clipped(
     Ok(report)
 }
 
-/// Whether a matrix has as much noise as the device insists on: σ ≥ z/√2 sensitivities.
+/// Whether a matrix has the noise that the device requires: σ ≥ z/√2 sensitivities.
 ///
-/// One example is hidden, not the device: a device that insists on noise on its updates, which
-/// hides the device, sends no matrix.
+/// It hides one example, not the device. A device that requires noise on its updates, which hides
+/// the device, sends no matrix.
 fn accepts_matrix<E: Representation>(
     policy: &Policy,
     invitation: &Invitation,
@@ -360,11 +362,11 @@ fn accepts_matrix<E: Representation>(
     numerator as f64 >= least * denominator as f64
 }
 
-/// Working memory that is given away piece by piece.
+/// Working memory that is handed out piece by piece.
 struct Pieces<'a>(&'a mut [f32]);
 
 impl<'a> Pieces<'a> {
-    /// The next so many entries; none if there are not as many.
+    /// Takes the next `count` entries, or none if there are not enough.
     fn take(&mut self, count: usize) -> &'a mut [f32] {
         let rest = core::mem::take(&mut self.0);
         match rest.split_at_mut_checked(count) {
@@ -377,16 +379,16 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// The last round that was recorded, and the part of it that may follow.
+/// The last recorded round, and the part of it that may follow.
 ///
-/// The ledger lets a device begin a round number once. One of two parts is begun with it; the other
-/// one may follow as long as the device remembers that, once. So each of a round's random streams
-/// is used for one thing: noise of the matrix, noise of the update, and order of the samples have a
-/// stream each.
+/// The ledger lets a device begin a round number once. One of two parts begins with it, and the
+/// other part may follow once, as long as the device remembers the round. Each random stream of a
+/// round is therefore used for one thing: noise of the matrix, noise of the update and order of the
+/// samples have separate streams.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Parts {
     round: u32,
-    /// Whether it is the matrix, if there is one.
+    /// The part that may follow, if any: true for the matrix.
     open: Option<bool>,
 }
 
