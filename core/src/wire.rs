@@ -1,18 +1,18 @@
 //! The messages between a device and its coordinator, byte by byte: `docs/protocol.md`.
 //!
-//! A message is the body of a frame; a frame is encrypted and authenticated, has a CRC-32, and
-//! travels in COBS, ended by a zero. Every frame fits in [`FRAME_BYTES`] bytes, so models and
-//! updates travel in chunks, and a device needs no more memory for the link than one frame.
+//! A message is the body of a frame. A frame is encrypted and authenticated, has a CRC-32, and is
+//! encoded in COBS with a final zero. Every frame fits in [`FRAME_BYTES`] bytes, so models and
+//! updates travel in chunks, and the link needs memory for only one frame.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
-//! | [`cobs`] | frames in a byte stream, and back, one byte at a time |
+//! | [`cobs`] | encodes and decodes frames in a byte stream, one byte at a time |
 //! | [`keys`] | keys of devices and sessions |
-//! | [`fragment`] | frames in packets of 18 bytes and more, and back |
-//! | [`frame`] | what is in clear, what is encrypted, tag and checksum |
-//! | [`greeting`] | how a session begins |
-//! | `handshake` | with the feature `x25519`: the same, with a Diffie-Hellman |
-//! | [`message`] | the bodies |
+//! | [`fragment`] | splits frames into packets of 18 bytes or more, and reassembles them |
+//! | [`frame`] | clear and encrypted fields, tag and checksum |
+//! | [`greeting`] | start of a session |
+//! | `handshake` | with the feature `x25519`: the same with a Diffie-Hellman handshake |
+//! | [`message`] | message bodies |
 //! | [`link`] | one end of the link: keys, sequence numbers, refusals |
 
 pub mod cobs;
@@ -38,17 +38,17 @@ pub use frame::BODY_BYTES;
 /// The version of the protocol.
 pub const VERSION: u8 = 5;
 
-/// The first byte of greeting frames, in which the version is agreed: it never changes.
+/// The first byte of greeting frames, in which the version is negotiated. It never changes.
 pub const GREETING_VERSION: u8 = 0;
 
-/// Bytes of a frame on the line at most, with the zero that ends it.
+/// Maximum bytes of a frame on the line, including the final zero.
 pub const FRAME_BYTES: usize = 256;
 
-/// Bytes of a frame before COBS at most: COBS adds one byte and the zero.
+/// Maximum bytes of a frame before COBS, which adds one byte and the zero.
 pub const RAW_BYTES: usize = FRAME_BYTES - 2;
 
-/// Which way a frame travels. Part of its nonce and of what its tag covers, so that no frame can be
-/// sent back.
+/// Direction of a frame. It is part of the nonce and covered by the tag, so no frame can be
+/// reflected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Direction {
@@ -59,7 +59,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The other way.
+    /// Returns the opposite direction.
     pub const fn opposite(self) -> Self {
         match self {
             Self::ToDevice => Self::ToCoordinator,

@@ -2,21 +2,21 @@
 //! that lost its place finds the next frame (Cheshire, Baker 1999, doi:10.1109/90.769765, section
 //! 3).
 //!
-//! A frame is cut after each zero, and every piece is written as its length plus one followed by
-//! its bytes without the zero. Frames here are shorter than the longest piece of COBS, so encoding
-//! adds exactly one byte.
+//! A frame is cut after each zero. Each piece is written as its length plus one, followed by its
+//! bytes without the zero. Frames here are shorter than the longest piece of COBS, so encoding adds
+//! exactly one byte.
 
 use super::{FRAME_BYTES, RAW_BYTES, refusal::Refusal};
 
-/// Puts a frame of `length` bytes in COBS where it lies, behind the first byte of `bytes`, with the
-/// zero at its end; returns the number of bytes.
+/// Encodes a frame of `length` bytes in place, after the first byte of `bytes`, and appends the
+/// zero. Returns the number of bytes.
 ///
-/// `None` if it has more than [`RAW_BYTES`] bytes; `bytes` are then unchanged.
+/// `None` if it has more than [`RAW_BYTES`] bytes. `bytes` are then unchanged.
 pub fn encode(bytes: &mut [u8; FRAME_BYTES], length: usize) -> Option<usize> {
     if length > RAW_BYTES {
         return None;
     }
-    // From the last byte to the first: every zero becomes the length of the piece behind it.
+    // From the last byte to the first: every zero becomes the length of the piece after it.
     let mut piece = 1;
     for byte in bytes.get_mut(1..=length)?.iter_mut().rev() {
         if *byte == 0 {
@@ -33,7 +33,7 @@ pub fn encode(bytes: &mut [u8; FRAME_BYTES], length: usize) -> Option<usize> {
     Some(length + 2)
 }
 
-/// Finds frames in a byte stream. After anything else it continues at the next zero.
+/// Finds frames in a byte stream. After invalid bytes it continues at the next zero.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     frame: [u8; RAW_BYTES],
@@ -41,7 +41,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder between two frames.
+    /// Creates a decoder between two frames.
     pub const fn new() -> Self {
         Self {
             frame: [0; RAW_BYTES],
@@ -49,9 +49,9 @@ impl Decoder {
         }
     }
 
-    /// Takes one byte from the line; returns the frame that it ends, if it ends one.
+    /// Takes one byte from the line, and returns the frame that it ends, if any.
     ///
-    /// Zeros in a row end no frames: a sender may clear the line with them.
+    /// Consecutive zeros end no frames: a sender may clear the line with them.
     #[inline]
     pub fn push(&mut self, byte: u8) -> Option<Result<&mut [u8], Refusal>> {
         let length = self.place.push(byte, &mut self.frame)?;
@@ -65,22 +65,22 @@ impl Default for Decoder {
     }
 }
 
-/// Where a receiver stands in a frame, without the frame: [`Decoder`] for who has a place for it
-/// already.
+/// The position of a receiver within a frame: a [`Decoder`] without a buffer, for callers that have
+/// one.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
-    /// At most [`RAW_BYTES`].
+    /// Length so far, at most [`RAW_BYTES`].
     length: u8,
-    /// Bytes that are left of the current piece.
+    /// Remaining bytes of the current piece.
     piece: u8,
     /// Whether a zero belongs between the current piece and the next.
     zero: bool,
-    /// What is wrong with the current frame; its rest is skipped.
+    /// The error in the current frame, if any. Its rest is skipped.
     refused: Option<Refusal>,
 }
 
 impl Place {
-    /// Between two frames.
+    /// A position between two frames.
     pub(crate) const fn new() -> Self {
         Self {
             length: 0,
@@ -90,8 +90,8 @@ impl Place {
         }
     }
 
-    /// Takes one byte from the line, and puts what it stands for into `frame`; the frame's length
-    /// when it ends one.
+    /// Takes one byte from the line and writes the decoded byte to `frame`. Returns the frame's
+    /// length when it ends one.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -113,7 +113,7 @@ impl Place {
             self.put(0, frame);
         }
         self.piece = byte - 1;
-        // A piece of the longest kind is followed by no zero.
+        // No zero follows a piece of the longest kind.
         self.zero = byte != u8::MAX;
         None
     }
@@ -145,12 +145,12 @@ impl Place {
         begun.then_some(Ok(length.into()))
     }
 
-    /// Whether a frame has begun that may still be whole.
+    /// Whether a frame has begun that may still be complete.
     pub(crate) const fn is_within(&self) -> bool {
         self.refused.is_none() && (self.length > 0 || self.piece > 0 || self.zero)
     }
 
-    /// Leaves the rest of the current frame out, up to the next zero.
+    /// Skips the rest of the current frame, up to the next zero.
     pub(crate) const fn refuse(&mut self, why: Refusal) {
         if self.refused.is_none() {
             self.refused = Some(why);

@@ -4,29 +4,29 @@
 //! packet   number u4 | index u4 | piece of a frame, 1 to size - 1 bytes
 //! ```
 //!
-//! The first byte has the number of the frame, modulo 16, in its upper half and the index of the
-//! piece in its lower half. The pieces of a frame in their order are the frame as on a stream, in
-//! COBS with the zero that ends it. Every piece but the last one fills its packet. The last one
-//! ends with the zero, which is nowhere else in a frame. So a packet costs one byte, and a receiver
-//! puts its piece where it belongs, in whatever order packets arrive.
+//! The first byte holds the number of the frame, modulo 16, in its upper half and the index of the
+//! piece in its lower half. The pieces in order form the frame as on a stream, in COBS with the
+//! final zero. Every piece but the last fills its packet. The last one ends with the zero, which
+//! occurs nowhere else in a frame. A packet therefore costs one byte, and a receiver can place its
+//! piece in any order of arrival.
 //!
-//! A packet that is lost costs its frame, which the protocol repeats. Nothing here is authentic:
-//! somebody who writes on the link can spoil frames, as on a stream, and the tag of a frame tells.
+//! A lost packet costs its frame, which the protocol repeats. Nothing here is authenticated. An
+//! attacker on the link can spoil frames, as on a stream, and the tag of a frame detects it.
 
 use super::{FRAME_BYTES, refusal::Refusal};
 
-/// Bytes of a packet before the piece of a frame.
+/// Bytes of a packet before the piece of the frame.
 pub const HEADER_BYTES: usize = 1;
 
-/// Frames before the one in a place whose packets come late and are left out. Any other number
-/// begins a new frame. That of a sender which has restarted does so, too.
+/// Number of preceding frames whose late packets are skipped. Any other number begins a new frame,
+/// such as the number of a restarted sender.
 const LATE: u8 = 2;
 
-/// Bytes of a packet at most, with its first byte. Both ends of a link have the same number.
+/// Maximum bytes of a packet, including its first byte. Both ends of a link use the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketSize(u8);
 
-/// A size that packets cannot have.
+/// An invalid packet size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketSizeError(u8);
 
@@ -43,15 +43,15 @@ impl core::fmt::Display for PacketSizeError {
 impl core::error::Error for PacketSizeError {}
 
 impl PacketSize {
-    /// The smallest size: sixteen packets hold the longest frame.
+    /// The smallest size, with which sixteen packets hold the longest frame.
     pub const MIN: Self = Self(18);
     /// The largest size.
     pub const MAX: Self = Self(u8::MAX);
 
-    /// So many bytes.
+    /// Creates a size of `bytes` bytes.
     ///
     /// # Errors
-    /// [`PacketSizeError`] below [`Self::MIN`].
+    /// Returns [`PacketSizeError`] below [`Self::MIN`].
     pub const fn new(bytes: u8) -> Result<Self, PacketSizeError> {
         match bytes >= Self::MIN.0 {
             true => Ok(Self(bytes)),
@@ -59,39 +59,40 @@ impl PacketSize {
         }
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// Packets of a frame of so many bytes, with COBS and the zero.
+    /// Returns the number of packets for a frame of `frame_bytes` bytes, including COBS and the
+    /// zero.
     pub const fn packets(self, frame_bytes: usize) -> usize {
         frame_bytes.div_ceil(self.piece())
     }
 
-    /// Bytes of a piece at most.
+    /// Returns the maximum bytes of a piece.
     const fn piece(self) -> usize {
         self.0 as usize - HEADER_BYTES
     }
 }
 
-/// Cuts frames into packets: one end of a link, which counts its frames.
+/// Splits frames into packets: the sending end of a link, which numbers its frames.
 #[derive(Clone, Debug)]
 pub struct Fragmenter {
     size: PacketSize,
-    /// That of the next frame.
+    /// Number of the next frame.
     number: u8,
 }
 
 impl Fragmenter {
-    /// The sender of a link, before its first frame.
+    /// Creates the sender of a link, before its first frame.
     pub const fn new(size: PacketSize) -> Self {
         Self { size, number: 0 }
     }
 
-    /// The packets of a frame with the zero that ends it, in order: those of
-    /// [`Session::outgoing`](crate::session::Session::outgoing). More than [`FRAME_BYTES`] bytes
-    /// are no frame, and what is left of them is not sent.
+    /// Returns the packets of a frame in order, including its final zero, for the bytes of
+    /// [`Session::outgoing`](crate::session::Session::outgoing). A frame has at most
+    /// [`FRAME_BYTES`] bytes, and any more are not sent.
     pub fn packets<'a>(&mut self, frame: &'a [u8]) -> Packets<'a> {
         let number = self.number;
         self.number = number.wrapping_add(1) % 16;
@@ -112,7 +113,7 @@ pub struct Packets<'a> {
 }
 
 impl Packets<'_> {
-    /// Puts the next packet into `packet`; its bytes, or `None` after the last one.
+    /// Writes the next packet to `packet` and returns its bytes, or `None` after the last one.
     pub fn next_into<'p>(&mut self, packet: &'p mut [u8; u8::MAX as usize]) -> Option<&'p [u8]> {
         let length = self.rest.len().min(self.size.piece());
         let (piece, rest) = self.rest.split_at_checked(length)?;
@@ -126,19 +127,19 @@ impl Packets<'_> {
     }
 }
 
-/// Puts frames together again: the other end of a link.
+/// Reassembles frames: the receiving end of a link.
 ///
-/// It holds `FRAMES` frames, a divisor of 16. With one, as a board has memory for, a packet that is
+/// It holds `FRAMES` frames, a divisor of 16. With one, as fits a board's memory, a packet
 /// overtaken by one of the next frame costs its frame. With two it does not.
 #[derive(Clone, Debug)]
 pub struct Reassembly<const FRAMES: usize = 1> {
     size: PacketSize,
-    /// A frame is in the place of its number modulo `FRAMES`.
+    /// A frame is at the index of its number modulo `FRAMES`.
     partial: [Partial; FRAMES],
 }
 
 impl<const FRAMES: usize> Reassembly<FRAMES> {
-    /// The receiver of a link, before its first packet.
+    /// Creates the receiver of a link, before its first packet.
     pub const fn new(size: PacketSize) -> Self {
         const {
             assert!(FRAMES > 0 && 16 % FRAMES == 0, "frames divide 16");
@@ -149,16 +150,16 @@ impl<const FRAMES: usize> Reassembly<FRAMES> {
         }
     }
 
-    /// Takes a packet; the frame that it completes with the zero that ends it, for
+    /// Takes a packet. Returns the frame that it completes, including the final zero, for
     /// [`Session::receive`](crate::session::Session::receive).
     ///
-    /// Packets that come twice or late complete nothing. A frame of which a packet is missing is
-    /// given up when a later frame needs its place.
+    /// Repeated or late packets complete nothing. A frame with a missing packet is given up when a
+    /// later frame needs its place.
     ///
     /// # Errors
-    /// [`Refusal`] for what is no packet of this size: [`TooLong`](Refusal::TooLong),
-    /// [`TooShort`](Refusal::TooShort), or [`Stuffing`](Refusal::Stuffing) with a zero that ends no
-    /// frame. Nothing changes then.
+    /// Returns [`Refusal`] for an invalid packet of this size: [`TooLong`](Refusal::TooLong),
+    /// [`TooShort`](Refusal::TooShort), or [`Stuffing`](Refusal::Stuffing) for a zero that does not
+    /// end a frame. Nothing changes then.
     pub fn push(&mut self, packet: &[u8]) -> Result<Option<&[u8]>, Refusal> {
         let (header, piece) = packet.split_first().ok_or(Refusal::TooShort)?;
         let (last, others) = piece.split_last().ok_or(Refusal::TooShort)?;
@@ -185,7 +186,7 @@ impl<const FRAMES: usize> Reassembly<FRAMES> {
         }
         partial.received |= 1 << index;
         if is_last {
-            // The bits up to that of this piece.
+            // The bits up to this piece.
             partial.all = u16::MAX >> (15 - index);
             partial.length = end;
         }
@@ -194,14 +195,14 @@ impl<const FRAMES: usize> Reassembly<FRAMES> {
     }
 }
 
-/// A frame of which some pieces are there.
+/// A partly received frame.
 #[derive(Clone, Debug)]
 struct Partial {
-    /// Its number; `None` before the first packet.
+    /// Number of the frame, `None` before the first packet.
     number: Option<u8>,
-    /// A bit for each piece that is there.
+    /// One bit for each received piece.
     received: u16,
-    /// The bits of all pieces; 0 until the last one is there.
+    /// The bits of all pieces, 0 until the last piece is there.
     all: u16,
     /// Bytes of the frame, once the last piece is there.
     length: usize,
@@ -219,7 +220,7 @@ impl Partial {
         }
     }
 
-    /// Whether packets of frame `number` are of no use any more: it is whole, or given up.
+    /// Whether packets of frame `number` are no longer useful: it is complete, or given up.
     fn is_over(&self, number: u8) -> bool {
         let Some(current) = self.number else {
             return false;
@@ -230,7 +231,7 @@ impl Partial {
         }
     }
 
-    /// Makes place for frame `number`, unless it is here.
+    /// Makes room for frame `number`, unless it is here already.
     fn begin(&mut self, number: u8) {
         if self.number != Some(number) {
             (self.number, self.received, self.all) = (Some(number), 0, 0);
@@ -252,7 +253,7 @@ mod tests {
         PacketSize::new(bytes).unwrap()
     }
 
-    /// The packets of these frames.
+    /// Returns the packets of these frames.
     fn packets(size: PacketSize, frames: &[Vec<u8>]) -> Vec<Vec<Vec<u8>>> {
         let mut fragmenter = Fragmenter::new(size);
         let packets = frames.iter().map(|frame| {
@@ -284,7 +285,7 @@ mod tests {
             prop_assert!(packets.iter().all(|packet| packet.len() <= usize::from(bytes)));
             let mut receiver = Reassembly::<1>::new(size);
             let mut whole = 0;
-            // Some in any order, some of them repeated; then all in reverse order.
+            // Some packets in any order, some repeated, then all in reverse order.
             let some = order.iter().map(|index| index.get(&packets));
             for packet in some.chain(packets.iter().rev()) {
                 if let Some(received) = receiver.push(packet).unwrap() {
@@ -319,7 +320,7 @@ mod tests {
             let is_end = packet == packets[1].last().unwrap();
             assert_eq!(whole, is_end.then(|| frames[1].clone()));
         }
-        // What was lost comes late: it does not spoil the frame that has begun since.
+        // A lost packet that arrives late does not spoil the next frame.
         let (first, rest) = packets[2].split_first().unwrap();
         assert_eq!(receiver.push(first), Ok(None));
         assert_eq!(receiver.push(&packets[0][0]), Ok(None));
@@ -354,8 +355,7 @@ mod tests {
         assert!(received.len() < frames.len());
     }
 
-    /// The number of its first frame may be that of a frame that was here just now, and so may
-    /// those of two more.
+    /// The numbers of its first three frames may be those of recent frames.
     #[test]
     fn a_sender_that_restarts_is_heard_with_its_fourth_frame() {
         for before in 1..20 {
@@ -383,7 +383,7 @@ mod tests {
             (vec![0x01, 7, 7], Refusal::TooShort),
             (vec![0x01, 0, 7, 0], Refusal::Stuffing),
             ([full(0x01), vec![7]].concat(), Refusal::TooLong),
-            // A piece behind the longest frame.
+            // A piece beyond the longest frame.
             (full(0x0d), Refusal::TooLong),
             (full(0x0f), Refusal::TooLong),
         ] {

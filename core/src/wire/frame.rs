@@ -1,4 +1,4 @@
-//! A frame: of the greeting, or of a session and then encrypted. A checksum is behind both.
+//! A frame: unencrypted in the greeting, encrypted in a session. Both end with a checksum.
 //!
 //! ```text
 //! 0 u8 | kind u8 | body | CRC-32 u32
@@ -16,7 +16,7 @@ use crate::bytes::{Reader, Writer};
 use crate::crc32::crc32;
 use crate::crypto::aead::{self, TAG_BYTES};
 
-/// Bytes before what is encrypted: version and sequence number.
+/// Bytes before the encrypted part: version and sequence number.
 const CLEAR_BYTES: usize = 5;
 
 /// Bytes of version, sequence number, kind and round.
@@ -25,44 +25,44 @@ pub const HEADER_BYTES: usize = CLEAR_BYTES + 5;
 /// Bytes of the checksum.
 pub const CRC_BYTES: usize = 4;
 
-/// Bytes of a frame of a session around its body, before COBS.
+/// Bytes of a session frame around its body, before COBS.
 pub const OVERHEAD_BYTES: usize = HEADER_BYTES + TAG_BYTES + CRC_BYTES;
 
-/// Bytes of a message at most.
+/// Maximum bytes of a message.
 pub const BODY_BYTES: usize = RAW_BYTES - OVERHEAD_BYTES;
 
-/// The first bytes of a frame of a session.
+/// The first bytes of a session frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Version of the protocol, in clear.
+    /// Protocol version, unencrypted.
     pub version: u8,
-    /// Number of the frame in its session and direction, strictly increasing; in clear.
+    /// Number of the frame in its session and direction, strictly increasing and unencrypted.
     pub sequence: u32,
-    /// What the body is; see [`super::message`].
+    /// Kind of the body: see [`super::message`].
     pub kind: u8,
-    /// The communication round, or 0 where there is none.
+    /// The communication round, or 0 without one.
     pub round: u32,
 }
 
-/// A received frame whose checksum fits.
+/// A received frame with a valid checksum.
 #[derive(Debug)]
 pub enum Frame<'a> {
-    /// Of the greeting: see [`super::greeting`].
+    /// A frame of the greeting: see [`super::greeting`].
     Greeting {
-        /// What the body is.
+        /// Kind of the body.
         kind: u8,
-        /// The body, which anybody can have written.
+        /// The body, which anyone may have written.
         body: &'a [u8],
     },
-    /// Of a session.
+    /// A frame of a session.
     Sealed(Sealed<'a>),
 }
 
 impl<'a> Frame<'a> {
-    /// Takes apart a frame that came out of COBS.
+    /// Splits a frame decoded from COBS.
     ///
     /// # Errors
-    /// [`Refusal::TooShort`], [`Refusal::TooLong`], [`Refusal::Checksum`].
+    /// Returns [`Refusal::TooShort`], [`Refusal::TooLong`] or [`Refusal::Checksum`].
     pub fn parse(raw: &'a mut [u8]) -> Result<Self, Refusal> {
         if raw.len() > RAW_BYTES {
             return Err(Refusal::TooLong);
@@ -82,7 +82,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// A frame of a session, encrypted until [`Self::open`] has found the session's key.
+/// A session frame, encrypted until [`Self::open`] has found the session's key.
 #[derive(Debug)]
 pub struct Sealed<'a> {
     version: u8,
@@ -91,12 +91,12 @@ pub struct Sealed<'a> {
     tag: &'a [u8; TAG_BYTES],
 }
 
-/// What was encrypted in a frame.
+/// The decrypted part of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Opened<'a> {
-    /// What the body is; see [`super::message`].
+    /// Kind of the body: see [`super::message`].
     pub kind: u8,
-    /// The communication round, or 0 where there is none.
+    /// The communication round, or 0 without one.
     pub round: u32,
     /// The body.
     pub body: &'a [u8],
@@ -114,28 +114,28 @@ impl<'a> Sealed<'a> {
         })
     }
 
-    /// The version that it says to be of.
+    /// Returns the protocol version that the frame claims.
     pub const fn version(&self) -> u8 {
         self.version
     }
 
-    /// Its number; not to be used before [`Self::open`].
+    /// Returns the frame's number. Do not use it before [`Self::open`].
     pub const fn sequence(&self) -> u32 {
         self.sequence
     }
 
-    /// Whether it was made by a holder of `key`, for this direction. It is then decrypted, once;
-    /// else it stays as it is, for another key.
+    /// Checks that a holder of `key` made the frame for this direction. If so, decrypts it, once.
+    /// Otherwise it stays unchanged, for another key.
     pub fn open(&mut self, key: &SessionKey, direction: Direction) -> bool {
         let (nonce, associated) = framing(self.version, self.sequence, direction);
         aead::open(&key.0, &nonce, &associated, self.text, self.tag)
     }
 
-    /// What is in it. Noise, unless [`Self::open`] has decrypted it.
+    /// Returns the content. It is meaningless unless [`Self::open`] has decrypted it.
     pub fn opened(&self) -> Opened<'_> {
         let mut reader = Reader(self.text);
         Opened {
-            // It has both: `split`.
+            // `split` has checked the length.
             kind: reader.u8().unwrap_or_default(),
             round: reader.u32().unwrap_or_default(),
             body: reader.rest(),
@@ -143,7 +143,7 @@ impl<'a> Sealed<'a> {
     }
 }
 
-/// Nonce and associated data of a frame.
+/// Returns the nonce and associated data of a frame.
 fn framing(version: u8, sequence: u32, direction: Direction) -> (aead::Nonce, [u8; 6]) {
     let [a, b, c, d] = sequence.to_le_bytes();
     let associated = [direction as u8, version, a, b, c, d];
@@ -154,12 +154,12 @@ fn framing(version: u8, sequence: u32, direction: Direction) -> (aead::Nonce, [u
 #[derive(Clone, Debug)]
 pub struct Encoded {
     bytes: [u8; FRAME_BYTES],
-    /// At most [`FRAME_BYTES`]: in 16 bits, as devices have one in their RAM.
+    /// At most [`FRAME_BYTES`]. It has 16 bits, because devices hold one in RAM.
     length: u16,
 }
 
 impl Encoded {
-    /// No bytes.
+    /// Creates an empty frame.
     pub const fn empty() -> Self {
         Self {
             bytes: [0; FRAME_BYTES],
@@ -167,9 +167,10 @@ impl Encoded {
         }
     }
 
-    /// The frame of this header and body, sealed with `key`.
+    /// Creates the frame of this header and body, sealed with `key`.
     ///
-    /// A body longer than [`BODY_BYTES`] gives no bytes; no message of this crate is that long.
+    /// It has no bytes if the body is longer than [`BODY_BYTES`]. No message of this crate is that
+    /// long.
     pub fn seal(header: Header, body: &[u8], key: &SessionKey, direction: Direction) -> Self {
         let mut encoded = Self::empty();
         encoded.compose(header, |writer| {
@@ -180,10 +181,10 @@ impl Encoded {
         encoded
     }
 
-    /// Puts header and body in the place of what was there, where the frame is sent from: it is
-    /// made without a second buffer. [`Self::finish`] makes it a frame.
+    /// Overwrites the contents with header and body where the frame is sent from, so that no second
+    /// buffer is needed. [`Self::finish`] makes it a frame.
     ///
-    /// No bytes if `body` writes none or too many.
+    /// It has no bytes if `body` writes none or too many.
     #[inline(always)]
     pub(super) fn compose(
         &mut self,
@@ -200,7 +201,7 @@ impl Encoded {
         self.has(written);
     }
 
-    /// Encrypts what [`Self::compose`] has put here, if anything; adds tag, checksum and COBS.
+    /// Encrypts the output of [`Self::compose`], if any, and adds tag, checksum and COBS.
     pub(super) fn finish(&mut self, key: &SessionKey, direction: Direction) {
         let sealed = self.sealed(key, direction);
         self.has(sealed);
@@ -211,13 +212,13 @@ impl Encoded {
         let (composed, rest) = self.place().split_at_mut_checked(length)?;
         let ([version, sequence @ ..], text) = composed.split_first_chunk_mut::<CLEAR_BYTES>()?;
         let (nonce, associated) = framing(*version, u32::from_le_bytes(*sequence), direction);
-        // There is room for the tag before it is encrypted: nothing is sent half.
+        // There must be room for the tag before encryption: no partial frame is sent.
         let place = rest.first_chunk_mut()?;
         *place = aead::seal(&key.0, &nonce, &associated, text);
         self.checked(length + TAG_BYTES)
     }
 
-    /// A frame of the greeting, in the place of what was there.
+    /// Overwrites the contents with a greeting frame.
     #[inline(always)]
     pub(super) fn greet(&mut self, kind: u8, body: impl FnOnce(&mut Writer<'_>)) {
         let mut writer = Writer::new(self.place());
@@ -237,23 +238,23 @@ impl Encoded {
         cobs::encode(&mut self.bytes, length + CRC_BYTES)
     }
 
-    /// The place of a frame before COBS: behind its first byte, before the zero at its end.
+    /// Returns the place of a frame before COBS: after the first byte, before the final zero.
     pub(crate) const fn place(&mut self) -> &mut [u8; RAW_BYTES] {
         let [_, place @ .., _] = &mut self.bytes;
         place
     }
 
-    /// The bytes for the line.
+    /// Returns the bytes for the line.
     pub fn as_slice(&self) -> &[u8] {
         self.bytes.get(..self.length.into()).unwrap_or_default()
     }
 
-    /// So many bytes are there, or none.
+    /// Sets the number of bytes, or 0 for `None`.
     fn has(&mut self, length: Option<usize>) {
         self.length = length.unwrap_or(0) as u16;
     }
 
-    /// Forgets the bytes, once they are on the line.
+    /// Clears the bytes, once they are on the line.
     pub const fn clear(&mut self) {
         self.length = 0;
     }

@@ -1,5 +1,5 @@
-//! The greeting: how a session begins. Its frames are not encrypted, and have one layout in all
-//! versions of the protocol.
+//! The greeting, which starts a session. Its frames are not encrypted, and have the same layout in
+//! all versions of the protocol.
 //!
 //! | message | to | body |
 //! | --- | --- | --- |
@@ -8,7 +8,7 @@
 //! | Welcome | device | nonce (16), version u8, version u8, tag (16) |
 //! | Incompatible | device | nonce (16), lowest u8, highest u8, tag (16) |
 //!
-//! With the feature `x25519` there are a Hello and a Welcome more: `handshake` beside this file.
+//! The feature `x25519` adds another Hello and another Welcome, in the module `handshake`.
 
 #[cfg(feature = "x25519")]
 use super::noise::{First, Second};
@@ -21,7 +21,7 @@ use super::{
 use crate::bytes::{Reader, Writer};
 use crate::crypto::aead::TAG_BYTES;
 
-/// Numbers of the kinds.
+/// Codes of the kinds.
 pub(super) mod kind {
     pub(super) const CALL: u8 = 1;
     pub(super) const HELLO: u8 = 2;
@@ -33,12 +33,12 @@ pub(super) mod kind {
     pub(in crate::wire) const WELCOME_X25519: u8 = 6;
 }
 
-/// Who a Hello says that it is from.
+/// The identity that a Hello claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
     /// The device's number.
     Number(u32),
-    /// A name that only the coordinator knows the device by, another one for each chain key.
+    /// A name that only the coordinator can map to the device. It differs for each chain key.
     Pseudonym(Pseudonym),
 }
 
@@ -62,23 +62,23 @@ impl Name {
     }
 }
 
-/// The versions of the protocol that one side supports.
+/// The protocol versions that one side supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
-    /// The lowest one.
+    /// The lowest version.
     pub lowest: u8,
-    /// The highest one.
+    /// The highest version.
     pub highest: u8,
 }
 
 impl Versions {
-    /// Those of this crate.
+    /// The versions of this crate.
     pub const OURS: Self = Self {
         lowest: VERSION,
         highest: VERSION,
     };
 
-    /// The highest version that both sides support.
+    /// Returns the highest version that both sides support.
     pub fn common(&self) -> Option<u8> {
         (self.lowest..=self.highest)
             .contains(&VERSION)
@@ -93,14 +93,14 @@ impl Versions {
     }
 }
 
-/// A device asks for a session.
+/// A device's request for a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// The device.
+    /// The name of the device.
     pub name: Name,
-    /// Never used before by this device.
+    /// Nonce that this device has never used before.
     pub nonce: Nonce,
-    /// What it supports.
+    /// The versions that it supports.
     pub versions: Versions,
     tag: [u8; TAG_BYTES],
     /// The first message of its handshake, if it begins one.
@@ -109,7 +109,7 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// A Hello of the device that has this key.
+    /// Creates a Hello of the device with this key.
     pub fn new(key: &GreetingKey, name: Name, nonce: Nonce, versions: Versions) -> Self {
         let mut hello = Self {
             name,
@@ -123,13 +123,13 @@ impl Hello {
         hello
     }
 
-    /// Makes the tag anew.
+    /// Computes the tag again.
     #[cfg(feature = "x25519")]
     pub(super) fn sign(&mut self, key: &GreetingKey) {
         self.tag = key.tag(&self.nonce, &self.covered());
     }
 
-    /// Whether it comes from the device with this key, now or once before.
+    /// Whether it comes from a device with this key, now or earlier.
     pub fn is_authentic(&self, key: &GreetingKey) -> bool {
         is_same(&key.tag(&self.nonce, &self.covered()), &self.tag)
     }
@@ -165,16 +165,15 @@ impl Hello {
 /// The coordinator's answer to a Hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Welcome {
-    /// Fresh and random.
+    /// Fresh random nonce.
     pub nonce: Nonce,
-    /// The version of all frames that follow, or those that the coordinator supports if there is no
-    /// common one.
+    /// The version of all later frames, or the coordinator's versions if there is no common one.
     pub offer: Result<u8, Versions>,
     tag: [u8; TAG_BYTES],
 }
 
 impl Welcome {
-    /// The answer in the session with these keys, which this nonce is part of.
+    /// Creates the answer in the session with these keys, which depend on this nonce.
     pub fn new(session: &SessionKeys, nonce: Nonce, offer: Result<u8, Versions>) -> Self {
         let mut welcome = Self {
             nonce,
@@ -185,7 +184,7 @@ impl Welcome {
         welcome
     }
 
-    /// Whether it comes from who knows the device's chain key, in answer to this device's nonce.
+    /// Whether it comes from a holder of the device's chain key, in answer to this device's nonce.
     pub fn is_authentic(&self, session: &SessionKeys) -> bool {
         is_same(&session.tag(&self.covered()), &self.tag)
     }
@@ -219,8 +218,8 @@ impl Welcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Greeting {
-    /// To the device, from a coordinator that has no session on this connection: send a Hello.
-    /// Nobody checks who sent it.
+    /// To the device, from a coordinator without a session on this connection: send a Hello. Its
+    /// sender is not authenticated.
     Call,
     /// To the coordinator.
     Hello(Hello),
@@ -232,11 +231,11 @@ pub enum Greeting {
 }
 
 impl Greeting {
-    /// Reads a frame of the greeting that travels in this direction.
+    /// Reads a greeting frame that travels in this direction.
     ///
     /// # Errors
-    /// [`Refusal::Kind`] if there is no such kind in this direction, [`Refusal::Body`] if the body
-    /// has another length or an invalid value.
+    /// Returns [`Refusal::Kind`] if this direction has no such kind, and [`Refusal::Body`] if the
+    /// body has a wrong length or an invalid value.
     pub fn parse(kind: u8, body: &[u8], direction: Direction) -> Result<Self, Refusal> {
         let reader = &mut Reader(body);
         let message = match (direction, kind) {
@@ -264,7 +263,7 @@ impl Greeting {
         }))
     }
 
-    /// A Hello with Noise's first message behind it.
+    /// Reads a Hello followed by Noise's first message.
     #[cfg(feature = "x25519")]
     fn hello_with_handshake(reader: &mut Reader<'_>) -> Option<Self> {
         let Self::Hello(mut hello) = Self::hello(reader)? else {
@@ -289,14 +288,14 @@ impl Greeting {
         }))
     }
 
-    /// The frame, for the line.
+    /// Returns the frame for the line.
     pub fn encoded(&self) -> Encoded {
         let mut encoded = Encoded::empty();
         self.encode(&mut encoded);
         encoded
     }
 
-    /// The frame, in the place of an older one.
+    /// Writes the frame over an older one.
     pub(crate) fn encode(&self, to: &mut Encoded) {
         match self {
             Self::Call => to.greet(kind::CALL, |_| {}),
@@ -317,7 +316,7 @@ impl Greeting {
 }
 
 impl Hello {
-    /// The frame, in the place of an older one. All of the greeting that a device sends.
+    /// Writes the frame over an older one. A device sends no other greeting.
     pub(crate) fn encode(&self, to: &mut Encoded) {
         #[cfg(feature = "x25519")]
         if let Some(first) = &self.first {
@@ -329,7 +328,7 @@ impl Hello {
         to.greet(kind::HELLO, |writer: &mut Writer<'_>| self.write(writer));
     }
 
-    /// The body, or what of it is before the handshake.
+    /// Writes the body, up to the handshake.
     #[inline(always)]
     pub(super) fn write(&self, writer: &mut Writer<'_>) {
         let Versions { lowest, highest } = self.versions;
@@ -339,10 +338,10 @@ impl Hello {
     }
 }
 
-/// The greeting in a frame that travels in this direction.
+/// Returns the greeting in a frame that travels in this direction.
 ///
 /// # Errors
-/// [`Refusal::Unexpected`] if the frame is of a session, and those of [`Greeting::parse`].
+/// Returns [`Refusal::Unexpected`] for a session frame, and the errors of [`Greeting::parse`].
 pub fn greeting(frame: &Frame<'_>, direction: Direction) -> Result<Greeting, Refusal> {
     match frame {
         Frame::Greeting { kind, body } => Greeting::parse(*kind, body, direction),

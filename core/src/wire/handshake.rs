@@ -1,13 +1,14 @@
-//! The greeting with a Diffie-Hellman: Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s, whose messages travel
-//! in a Hello and a Welcome of other kinds. `docs/protocol.md`, "A greeting with X25519".
+//! The greeting with a Diffie-Hellman handshake: Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s, whose
+//! messages travel in a Hello and a Welcome of separate kinds. `docs/protocol.md`, "A greeting with
+//! X25519".
 //!
 //! | message | to | body |
 //! | --- | --- | --- |
-//! | Hello | coordinator | that of the other Hello; then Noise's first: key (32), tag (16) |
+//! | Hello | coordinator | body of the plain Hello, then Noise's first: key (32), tag (16) |
 //! | Welcome | device | Noise's second: key (32), encrypted version u8 twice (2), tag (16) |
 //!
-//! The prologue is the Hello's frame up to Noise's first message, so that the handshake covers
-//! everything that was sent in clear.
+//! The prologue is the Hello's frame up to Noise's first message, so that the handshake covers all
+//! unencrypted bytes.
 
 use super::{
     GREETING_VERSION,
@@ -24,11 +25,11 @@ use crate::crypto::{
 pub use super::noise::Second;
 pub use crate::crypto::noise::Ephemeral;
 
-/// Bytes of the frame of a Hello before Noise's first message.
+/// Bytes of a Hello's frame before Noise's first message.
 const PROLOGUE_BYTES: usize = 2 + 9 + 16 + 2 + TAG_BYTES;
 
 impl Hello {
-    /// A Hello of the device that has these keys; it begins a handshake.
+    /// Creates a Hello of the device with these keys, which begins a handshake.
     pub fn with_handshake(
         key: &GreetingKey,
         psk: &HandshakeKey,
@@ -42,7 +43,7 @@ impl Hello {
             public: *ephemeral.public(),
             tag: [0; TAG_BYTES],
         };
-        // Its tag covers that there is a handshake.
+        // The tag covers the presence of a handshake.
         hello.first = Some(first);
         hello.sign(key);
         (_, first.tag) = hello.opening(psk, &first.public);
@@ -55,8 +56,8 @@ impl Hello {
         self.first.is_some()
     }
 
-    /// The handshake that it begins, if the device has just this pre-shared key: for this nothing
-    /// is multiplied.
+    /// Returns the handshake that it begins, if the device has this pre-shared key. The check needs
+    /// no curve multiplication.
     pub fn admit(&self, psk: &HandshakeKey) -> Option<Admitted> {
         let First { public, tag } = self.first?;
         let (opening, expected) = self.opening(psk, &public);
@@ -72,17 +73,17 @@ impl Hello {
     }
 }
 
-/// A handshake that a device with the right pre-shared key has begun, now or once before.
+/// A handshake from a device with the right pre-shared key, now or earlier.
 pub struct Admitted {
     opening: Opening,
-    /// The device's.
+    /// The device's public key.
     public: [u8; DH_BYTES],
 }
 
 impl Admitted {
-    /// The coordinator's answer, in which both agree on a version, and the key of the session.
+    /// Returns the coordinator's answer, which confirms the version, and the key of the session.
     ///
-    /// `None` if the device's public key is of small order.
+    /// `None` if the device's public key has small order.
     pub fn answer(self, ephemeral: &Ephemeral, version: u8) -> Option<(Second, SessionKey)> {
         let mut payload = [version; 2];
         let answered = self.opening.respond(ephemeral, &self.public, &mut payload);
@@ -97,10 +98,10 @@ impl Admitted {
 }
 
 impl Second {
-    /// The version of all frames that follow, and the key of the session; to the device that has
-    /// sent the Hello and has its ephemeral key.
+    /// Returns the version of all later frames and the key of the session, on the device that sent
+    /// the Hello and holds its ephemeral key.
     ///
-    /// `None` unless it is from who knows the device's pre-shared key, in answer to this Hello.
+    /// `None` unless the answer is from a holder of the device's pre-shared key, for this Hello.
     pub fn open(
         &self,
         psk: &HandshakeKey,
@@ -115,9 +116,9 @@ impl Second {
     }
 }
 
-/// The key of the session's frames. Noise has one key a direction and counts from 0; our frames
-/// have one key and the direction in the nonce. So the first of Noise's keys, which encrypts
-/// nothing, is derived from, and the second one is forgotten.
+/// Returns the key of the session's frames. Noise has one key per direction and counts from 0. Our
+/// frames have one key, and the direction in the nonce. The key is therefore derived from Noise's
+/// first key, which encrypts nothing, and the second one is discarded.
 fn session_key(closing: &Closing) -> SessionKey {
     let [key, _] = &closing.keys;
     SessionKey(key.derive(b"smolfed cipher  "))

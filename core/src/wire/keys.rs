@@ -1,7 +1,7 @@
 //! The keys of a device and of its sessions: `docs/protocol.md`, "Keys".
 //!
-//! A key is derived from the one before by HChaCha20; from a chain key in a secure element by
-//! HKDF-SHA-256 ([`Kdf`]).
+//! Each key is derived from the previous one by HChaCha20, or from a chain key in a secure element
+//! by HKDF-SHA-256 ([`Kdf`]).
 //!
 //! ```text
 //! chain key ── "smolfed ratchet " ──────────────── the next chain key
@@ -13,10 +13,10 @@
 //!                  └── "smolfed cipher  " ── key of the session's frames
 //! ```
 //!
-//! Each step is a pseudo-random function of sixteen bytes, and the inputs of longer ones have one
-//! length in each branch: the cascade is a pseudo-random function as well (Bellare, Canetti,
-//! Krawczyk 1996, "Pseudorandom functions revisited", Theorem 3.1). So nothing of one branch says
-//! anything about another, and nothing goes wrong with tags of the greeting when a nonce repeats.
+//! Each step is a pseudo-random function of sixteen bytes, and longer inputs have one length in
+//! each branch. The cascade is therefore also a pseudo-random function (Bellare, Canetti, Krawczyk
+//! 1996, "Pseudorandom functions revisited", Theorem 3.1). Nothing in one branch reveals anything
+//! about another, and greeting tags stay secure when a nonce repeats.
 
 use ctutils::CtEq;
 
@@ -25,19 +25,19 @@ use crate::crypto::{Key, aead::TAG_BYTES, hash, joined, kdf::Kdf};
 /// Bytes of a nonce.
 pub const NONCE_BYTES: usize = 16;
 
-/// What one side puts into the key of a session: random, or a counter that never goes back.
+/// One side's contribution to the key of a session: random, or a counter that never goes back.
 pub type Nonce = [u8; NONCE_BYTES];
 
 pub use crate::crypto::Fingerprint;
 
-/// What a device that hides its number calls itself under a chain key.
+/// The name that a device uses under a chain key to hide its number.
 pub type Pseudonym = [u8; 8];
 
-/// Sixteen bytes that a tag of the greeting covers beside the nonces.
+/// Sixteen bytes that a greeting tag covers in addition to the nonces.
 pub(super) type Covered = [u8; 16];
 
-/// What a device and its coordinator share: the first one from provisioning, the next ones by
-/// [`Self::next`]. No key of the past can be found from a later one.
+/// The secret that a device and its coordinator share: the first one from provisioning, the next
+/// ones by [`Self::next`]. A later key reveals no earlier one.
 #[derive(Clone, Debug)]
 #[cfg_attr(test, derive(PartialEq))]
 pub struct ChainKey {
@@ -46,33 +46,33 @@ pub struct ChainKey {
 }
 
 impl ChainKey {
-    /// The first chain key of a device is the one that it was provisioned with.
+    /// Creates the first chain key of a device, from provisioning.
     pub const fn new(key: Key) -> Self {
         Self::with_kdf(key, Kdf::HChaCha20)
     }
 
-    /// The first chain key of a device that derives from it like this.
+    /// Creates the first chain key of a device that uses this derivation.
     pub const fn with_kdf(key: Key, kdf: Kdf) -> Self {
         Self { key, kdf }
     }
 
-    /// The bytes, for whoever has to store it.
+    /// Returns the bytes for storage.
     pub const fn secret(&self) -> &[u8; 32] {
         self.key.secret()
     }
 
-    /// How keys derive from it.
+    /// Returns the derivation function of its keys.
     pub const fn kdf(&self) -> Kdf {
         self.kdf
     }
 
-    /// Its fingerprint, which says nothing of the key: that of a device's first chain key tells
-    /// that it was provisioned again.
+    /// Returns its fingerprint, which reveals nothing about the key. A changed fingerprint of the
+    /// first chain key shows that the device was provisioned again.
     pub fn fingerprint(&self) -> Fingerprint {
         self.derive(&[b"smolfed key     "], |key| key.truncated())
     }
 
-    /// The next chain key.
+    /// Returns the next chain key.
     #[must_use]
     pub fn next(&self) -> Self {
         let kdf = self.kdf;
@@ -80,37 +80,37 @@ impl ChainKey {
     }
 }
 
-/// What the next chain key derives by.
+/// Label that derives the next chain key.
 pub(crate) const RATCHET: &[u8; 16] = b"smolfed ratchet ";
 
-/// Whoever has a chain key, and what derives from it: a [`ChainKey`] in memory, or a device whose
-/// secrets are in a secure element.
+/// A holder of a chain key and its derived keys: a [`ChainKey`] in memory, or a device with its
+/// secrets in a secure element.
 pub trait Chain: Sized {
-    /// What comes of a derivation: `T`, or a `Result` where it can fail.
+    /// The result of a derivation: `T`, or a `Result` if it can fail.
     type Of<T>;
 
-    /// What `make` makes of the key that belongs to these inputs: of the chain key with the first
-    /// one, of what that gives with the next one, and so on.
+    /// Applies `make` to the key derived from these inputs: the chain key with the first input, its
+    /// result with the next, and so on.
     fn derive<T>(self, inputs: &[&[u8; 16]], make: impl FnOnce(Key) -> T) -> Self::Of<T>;
 
-    /// What a device that hides its number calls itself while this is its chain key.
+    /// Returns the name of a device that hides its number, under this chain key.
     fn pseudonym(self) -> Self::Of<Pseudonym> {
         self.derive(&[b"smolfed number  "], |key| key.truncated())
     }
 
-    /// The key of the tags of its Hello.
+    /// Returns the key for the tags of its Hello.
     fn greeting(self) -> Self::Of<GreetingKey> {
         self.derive(&[b"smolfed greeting"], GreetingKey)
     }
 
-    /// The pre-shared key of this device's handshakes while this is its chain key.
+    /// Returns the pre-shared key of this device's handshakes under this chain key.
     #[cfg(feature = "x25519")]
     fn handshake(self, device: u32) -> Self::Of<HandshakeKey> {
         let label = joined(b"smolfed psk ", &device.to_le_bytes());
         self.derive(&[&label], HandshakeKey)
     }
 
-    /// The keys of one session between this device and the coordinator.
+    /// Returns the keys of one session between this device and the coordinator.
     fn session(self, device: u32, device_nonce: &Nonce, nonce: &Nonce) -> Self::Of<SessionKeys> {
         let label = joined(b"smolfed sess", &device.to_le_bytes());
         self.derive(&[&label, device_nonce, nonce], SessionKeys)
@@ -126,8 +126,8 @@ impl Chain for &ChainKey {
     }
 }
 
-/// The fingerprint of a ledger, by its nonce. No secret to those who know the nonce: it travels
-/// encrypted.
+/// Returns the fingerprint of a ledger, from its nonce. It is no secret from holders of the nonce:
+/// it travels encrypted.
 pub fn ledger_fingerprint(nonce: &[u8; 8]) -> Fingerprint {
     hash(
         b"smolfed ledger  ",
@@ -135,53 +135,52 @@ pub fn ledger_fingerprint(nonce: &[u8; 8]) -> Fingerprint {
     )
 }
 
-/// The key under which the Hello of a device are tagged while it has one chain key. It opens no
-/// session.
+/// The key for the tags of a device's Hello messages under one chain key. It opens no session.
 #[derive(Clone, Debug)]
 pub struct GreetingKey(Key);
 
 impl GreetingKey {
-    /// The tag of a Hello.
+    /// Returns the tag of a Hello.
     pub(super) fn tag(&self, nonce: &Nonce, covered: &Covered) -> [u8; TAG_BYTES] {
         self.0.cascade(&[nonce, covered]).truncated()
     }
 }
 
-/// What a device and its coordinator share before a handshake: Noise's pre-shared key.
+/// The secret that a device and its coordinator share before a handshake: Noise's pre-shared key.
 #[cfg(feature = "x25519")]
 #[derive(Clone, Debug)]
 pub struct HandshakeKey(pub(super) Key);
 
-/// What the keys of a session derive from.
+/// The root of a session's keys.
 #[derive(Clone, Debug)]
 pub struct SessionKeys(Key);
 
 impl SessionKeys {
-    /// The tag of the coordinator's answer to a Hello.
+    /// Returns the tag of the coordinator's answer to a Hello.
     pub(super) fn tag(&self, covered: &Covered) -> [u8; TAG_BYTES] {
         let key = self.0.cascade(&[b"smolfed welcome ", covered]);
         key.truncated()
     }
 
-    /// The key of the session's frames.
+    /// Returns the key of the session's frames.
     pub fn cipher(&self) -> SessionKey {
         SessionKey(self.0.derive(b"smolfed cipher  "))
     }
 }
 
-/// The key under which the frames of a session are encrypted, in both directions.
+/// The key that encrypts the frames of a session in both directions.
 #[derive(Clone, Debug)]
 #[cfg_attr(test, derive(PartialEq))]
 pub struct SessionKey(pub(super) Key);
 
 impl SessionKey {
-    /// A key of these bytes: of a link without a greeting, for tests and measurements.
+    /// Creates a key from these bytes: for a link without a greeting, in tests and measurements.
     pub const fn from_secret(secret: [u8; 32]) -> Self {
         Self(Key::from_secret(secret))
     }
 }
 
-/// Whether two tags are the same; takes the same time wherever they differ.
+/// Compares two tags in constant time.
 pub fn is_same(tag: &[u8; TAG_BYTES], other: &[u8; TAG_BYTES]) -> bool {
     tag.ct_eq(other).into()
 }

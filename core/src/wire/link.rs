@@ -1,4 +1,4 @@
-//! One end of a session: the key, the numbers of its frames, and what it lets in.
+//! One end of a session: the key, the frame numbers, and the admission of frames.
 
 use core::marker::PhantomData;
 
@@ -10,9 +10,9 @@ use super::{
     refusal::Refusal,
 };
 
-/// Whose end of a link it is. A type, so that firmware has the messages of a device only.
+/// One of the two ends of a link. It is a type, so that firmware has only the messages of a device.
 pub trait End {
-    /// Which way its frames travel.
+    /// Direction of its frames.
     const OUTGOING: Direction;
 }
 
@@ -34,9 +34,9 @@ impl End for CoordinatorEnd {
 
 /// One end of a session.
 ///
-/// Frames are numbered from 1 in each direction. A frame is let in if its tag is right and its
-/// number is above all that were let in before: what is replayed or overtaken is refused, what is
-/// lost is asked for again under a new number.
+/// Frames are numbered from 1 in each direction. A frame is admitted if its tag is right and its
+/// number is above all earlier ones. Replayed or overtaken frames are refused, and lost content is
+/// requested again under a new number.
 #[derive(Clone, Debug)]
 pub struct Link<E> {
     key: SessionKey,
@@ -46,7 +46,7 @@ pub struct Link<E> {
 }
 
 impl<E: End> Link<E> {
-    /// A session at its beginning.
+    /// Creates a session at its beginning.
     pub const fn new(session: SessionKey) -> Self {
         Self {
             key: session,
@@ -56,21 +56,21 @@ impl<E: End> Link<E> {
         }
     }
 
-    /// Round and message of an authentic new frame of this session.
+    /// Returns the round and message of an authentic new frame of this session.
     ///
     /// # Errors
-    /// [`Refusal`]; the session goes on as if the frame had not come. A frame whose number counts
-    /// but whose body is malformed uses the number up.
+    /// Returns [`Refusal`]. The session continues as if the frame had not come. A frame with a
+    /// valid number but a malformed body uses the number up.
     pub fn open<'a>(&mut self, frame: &'a mut Sealed<'_>) -> Result<(u32, Message<'a>), Refusal> {
         self.admit(frame)?;
         read::<E>(frame)
     }
 
-    /// Whether the frame is let in, and then decrypted: [`Self::open`] but for its message.
+    /// Admits a frame and decrypts it: [`Self::open`] without reading the message.
     ///
     /// # Errors
-    /// [`Refusal`], as there. After [`Refusal::Version`] and [`Refusal::Tag`] the frame is as it
-    /// was, for another session.
+    /// Returns [`Refusal`] as [`Self::open`] does. After [`Refusal::Version`] and [`Refusal::Tag`]
+    /// the frame is unchanged, for another session.
     pub fn admit(&mut self, frame: &mut Sealed<'_>) -> Result<(), Refusal> {
         if frame.version() != VERSION {
             return Err(Refusal::Version);
@@ -85,9 +85,10 @@ impl<E: End> Link<E> {
         Ok(())
     }
 
-    /// The next frame of this end, with this message.
+    /// Returns the next frame of this end, with this message.
     ///
-    /// No bytes once 2³² − 1 frames were sent, so that no number comes twice: the session is over.
+    /// It has no bytes once 2³² − 1 frames were sent, so that no number repeats. The session is
+    /// over then.
     pub fn seal(&mut self, round: u32, message: &Message<'_>) -> Encoded {
         let mut encoded = Encoded::empty();
         self.compose(round, message, &mut encoded);
@@ -95,12 +96,12 @@ impl<E: End> Link<E> {
         encoded
     }
 
-    /// Header and body of the next frame, in the place of an older one; [`Self::finish`] makes it
-    /// one.
+    /// Writes header and body of the next frame over an older one. [`Self::finish`] makes it a
+    /// frame.
     pub(crate) fn compose(&mut self, round: u32, message: &Message<'_>, encoded: &mut Encoded) {
         encoded.clear();
         if let Some(sequence) = self.sent.checked_add(1) {
-            // A number is used before its frame is made: no nonce comes twice.
+            // A number is used before its frame is made, so no nonce repeats.
             self.sent = sequence;
             let header = Header {
                 version: VERSION,
@@ -112,28 +113,28 @@ impl<E: End> Link<E> {
         }
     }
 
-    /// Encrypts a composed frame. Apart from what composes it, so that the message is off a
-    /// device's stack then.
+    /// Encrypts a composed frame. Separate from [`Self::compose`], so that the message is off a
+    /// device's stack by then.
     pub(crate) fn finish(&self, encoded: &mut Encoded) {
         encoded.finish(&self.key, E::OUTGOING);
     }
 
-    /// As if that many frames had been sent.
+    /// Sets the number of sent frames.
     #[cfg(test)]
     pub(crate) const fn skip_to(&mut self, sent: u32) {
         self.sent = sent;
     }
 
-    /// Frames let in so far, or rather the number of the last one.
+    /// Returns the number of the last admitted frame, or 0.
     pub const fn received(&self) -> u32 {
         self.received
     }
 }
 
-/// Round and message of a frame that has come to this end and was let in.
+/// Returns the round and message of an admitted frame.
 ///
 /// # Errors
-/// Those of [`Message::parse`].
+/// Returns the errors of [`Message::parse`].
 pub fn read<'a, E: End>(frame: &'a Sealed<'_>) -> Result<(u32, Message<'a>), Refusal> {
     let opened = frame.opened();
     let message = Message::parse(opened.kind, opened.body, E::OUTGOING.opposite())?;

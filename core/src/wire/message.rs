@@ -1,4 +1,4 @@
-//! The bodies of the frames of a session, kind by kind. All numbers are little-endian.
+//! The message bodies of a session, kind by kind. All numbers are little-endian.
 
 use super::{Direction, keys::Fingerprint, refusal::Refusal};
 use crate::bytes::{Reader, Writer};
@@ -22,36 +22,36 @@ pub use shape::{MAX_SHAPE_BYTES, ModelShape, NetworkId};
 #[cfg(feature = "short")]
 pub use short::{ModelGrid, Numbers, SHORT_CHUNK, Short};
 
-/// The session stands: what the device is.
+/// A device's description of itself in an open session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready<'a> {
     /// The device's ledger ([`ledger_fingerprint`](super::keys::ledger_fingerprint)).
     pub ledger: Fingerprint,
-    /// The model that it can train.
+    /// The model that the device can train.
     pub shape: ModelShape,
-    /// Whether it answers only when it adds its own noise.
+    /// Whether it takes part only with its own noise.
     pub needs_local_noise: bool,
     /// Whether it answers questions.
     #[cfg(feature = "questions")]
     pub answers_questions: bool,
-    /// The [`Recipe`](crate::recipe::Recipe) of the features that it computes of its samples,
-    /// written; empty if it computes none.
+    /// The encoded [`Recipe`](crate::recipe::Recipe) of the features that it computes from its
+    /// samples. Empty if it computes none.
     pub recipe: &'a [u8],
 }
 
-/// The coordinator does not work with a device.
+/// The coordinator's refusal to work with a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused<'a> {
-    /// Why.
+    /// The reason.
     pub reason: WhyRefused,
-    /// The experiment's own, where it differs from the device's: with [`WhyRefused::Shape`] its
-    /// [`ModelShape`], written, and with [`WhyRefused::RECIPE`] its
-    /// [`Recipe`](crate::recipe::Recipe), written, or [`NO_RECIPE`]. Empty otherwise. A device that
-    /// does not look at it takes any bytes.
+    /// The experiment's value, where it differs from the device's: with [`WhyRefused::Shape`] its
+    /// encoded [`ModelShape`], and with [`WhyRefused::RECIPE`] its encoded
+    /// [`Recipe`](crate::recipe::Recipe) or [`NO_RECIPE`]. Empty otherwise. A device that ignores
+    /// it accepts any bytes.
     pub experiment: &'a [u8],
 }
 
-/// In the place of the recipe of an experiment that has none: no kind of recipe has this number.
+/// Replaces the recipe of an experiment without one: no kind of recipe has this number.
 pub const NO_RECIPE: &[u8] = &[0];
 
 /// A part of an update.
@@ -59,23 +59,23 @@ pub const NO_RECIPE: &[u8] = &[0];
 pub struct UpdateChunk<'a> {
     /// Number of the chunk, from 0.
     pub index: u16,
-    /// Whether all values of the update are to be negated, once they are unpacked.
+    /// Whether all unpacked values of the update must be negated.
     ///
-    /// Only for an update whose one entry that is not 0 is +2^b: in b + 1 bits there is a −2^b, but
-    /// no +2^b.
+    /// Only for an update whose single nonzero entry is +2^b, because b + 1 bits can hold −2^b, but
+    /// not +2^b.
     pub negated: bool,
-    /// Whether the next chunk follows at once: this one is not answered.
+    /// Whether the next chunk follows at once, without an answer to this one.
     pub more: bool,
-    /// As many values as fit in [`UPDATE_CHUNK_BYTES`], or what is left.
+    /// As many values as fit in [`UPDATE_CHUNK_BYTES`], or the remaining ones.
     pub packed: Packed<'a>,
 }
 
 /// Values of an [`UpdateChunk`], as in [`pack`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packed<'a> {
-    /// As they travel.
+    /// Packed values as received.
     Bytes(&'a [u8]),
-    /// To be packed where they are sent from.
+    /// Values to pack into the outgoing frame.
     Halves {
         /// The lower half of each value.
         low: &'a [u32],
@@ -84,7 +84,7 @@ pub enum Packed<'a> {
         /// Bits of a value.
         width: u32,
     },
-    /// A tag for a helper, to be sent in the place of values.
+    /// A tag for a helper, sent instead of values.
     Tag(Tag),
 }
 
@@ -97,7 +97,7 @@ impl Packed<'_> {
         }
     }
 
-    /// The tag in a chunk of one; `None` if it has another length.
+    /// Returns the tag of a chunk with a tag. `None` if it has the wrong length.
     pub fn tag(&self) -> Option<Tag> {
         match self {
             Self::Bytes(bytes) => (*bytes).try_into().ok(),
@@ -124,52 +124,52 @@ impl Packed<'_> {
     }
 }
 
-/// A body.
+/// The body of a session frame.
 #[derive(Clone, Copy, Debug)]
 pub enum Message<'a> {
-    /// To the coordinator: the session stands.
+    /// To the coordinator: the session is open.
     Ready(Ready<'a>),
     /// To the device: take part in this round.
     Invitation(InvitationBytes<'a>),
-    /// To the coordinator: yes, and send these chunks of the model.
+    /// To the coordinator: the device takes part, and requests these chunks of the model.
     WantModel {
-        /// Number of the first one, from 0.
+        /// Number of the first chunk, from 0.
         chunk: u16,
-        /// How many, at most [`MAX_WINDOW`]; fewer are sent at the end of the model.
+        /// Number of chunks, at most [`MAX_WINDOW`]. Fewer are sent at the end of the model.
         count: u8,
     },
-    /// To the device: [`MODEL_CHUNK`] parameters, or what is left.
+    /// To the device: [`MODEL_CHUNK`] parameters, or the remaining ones.
     ModelChunk {
         /// Number of the chunk, from 0.
         index: u16,
         /// The parameters.
         values: Values<'a>,
     },
-    /// To the coordinator: as [`Self::WantModel`], of a device that takes short chunks.
+    /// To the coordinator: like [`Self::WantModel`], from a device that accepts short chunks.
     #[cfg(feature = "short")]
     WantShort {
         /// Number of the first chunk, in chunks of [`MODEL_CHUNK`] parameters.
         chunk: u16,
-        /// Frames, at most [`MAX_WINDOW`], whatever they hold.
+        /// Number of frames, at most [`MAX_WINDOW`], whatever they hold.
         count: u8,
-        /// The number of the round or question whose model the device has, if it has one: chunks
-        /// may be differences to that.
+        /// Number of the round or question whose model the device has, if any. Chunks may be
+        /// differences to that model.
         base: Option<u32>,
     },
     /// To the coordinator.
     UpdateChunk(UpdateChunk<'a>),
     /// To the device: send this chunk of the update.
     WantUpdate(u16),
-    /// To the device: the whole update is there.
+    /// To the device: the whole update has arrived.
     Done,
     /// To the coordinator: the device sits the round out.
     Decline(Decline),
-    /// To the device: the coordinator gives the round up.
+    /// To the device: the coordinator gives up the round.
     Abort(Abort),
     /// To the device, the answer to [`Message::Ready`] while there is no invitation: wait for one.
     Wait,
     /// To the device, the answer to [`Message::Ready`]: the coordinator knows the device and will
-    /// not work with it. Trying again is of no use.
+    /// not work with it. Retrying is useless.
     Refused(Refused<'a>),
 }
 
@@ -178,15 +178,15 @@ pub enum Message<'a> {
 pub enum Values<'a> {
     /// As received: four bytes each.
     Bytes(&'a [u8]),
-    /// To be sent.
+    /// Parameters to send.
     Floats(&'a [f32]),
-    /// In 16 bits: up to [`SHORT_CHUNK`] parameters, from the numbered chunk on.
+    /// In 16 bits: up to [`SHORT_CHUNK`] parameters, starting at the numbered chunk.
     #[cfg(feature = "short")]
     Short(Short<'a>),
 }
 
 impl<'a> Values<'a> {
-    /// The kind of a message with them.
+    /// Returns the kind of a message with these values.
     const fn kind(&self) -> u8 {
         match self {
             Self::Bytes(_) | Self::Floats(_) => kind::MODEL_CHUNK,
@@ -201,7 +201,7 @@ impl<'a> Values<'a> {
         is_whole.then_some(Self::Bytes(bytes))
     }
 
-    /// Copies the parameters to `target`; `None` if there are more or fewer, or if they are short.
+    /// Copies the parameters to `target`. `None` if the lengths differ or the values are short.
     pub fn copy_to(&self, target: &mut [f32]) -> Option<()> {
         let count = match self {
             Self::Bytes(bytes) => bytes.len() / 4,
@@ -231,17 +231,17 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Chunks of a model that are asked for at once, at most: what one request costs is bounded.
+/// Maximum number of model chunks per request, which bounds its cost.
 pub const MAX_WINDOW: u8 = 32;
 
-/// The flag of a [`Ready`] behind the first one: devices that answer questions have it.
+/// The second flag of a [`Ready`], which only devices with questions know.
 const ANSWERS_QUESTIONS: u8 = if cfg!(feature = "questions") { 2 } else { 0 };
 
 /// The flags of an [`UpdateChunk`].
 const NEGATED: u8 = 1;
 const MORE: u8 = 2;
 
-/// Numbers of the kinds; see [`Message::kind`].
+/// Codes of the kinds: see [`Message::kind`].
 mod kind {
     pub(super) const READY: u8 = 16;
     pub(super) const INVITATION: u8 = 17;
@@ -261,7 +261,7 @@ mod kind {
 }
 
 impl<'a> Message<'a> {
-    /// The first chunk of the model that it asks for, and the number of frames.
+    /// Returns the first requested chunk of the model and the number of frames.
     pub const fn wanted(&self) -> Option<(u16, u8)> {
         match self {
             Self::WantModel { chunk, count } => Some((*chunk, *count)),
@@ -271,7 +271,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The number in the header.
+    /// Returns the kind in the header.
     pub const fn kind(&self) -> u8 {
         match self {
             Self::Ready(_) => kind::READY,
@@ -293,8 +293,8 @@ impl<'a> Message<'a> {
     /// Reads the body of a frame that travels in `direction`.
     ///
     /// # Errors
-    /// [`Refusal::Kind`] if there is no such kind in this direction, [`Refusal::Body`] if the body
-    /// has another length or an invalid value.
+    /// Returns [`Refusal::Kind`] if this direction has no such kind, and [`Refusal::Body`] if the
+    /// body has a wrong length or an invalid value.
     pub fn parse(kind: u8, body: &'a [u8], direction: Direction) -> Result<Self, Refusal> {
         if way(kind).is_none_or(|way| way != direction) {
             return Err(Refusal::Kind);
@@ -307,7 +307,7 @@ impl<'a> Message<'a> {
         .ok_or(Refusal::Body)
     }
 
-    /// What a device reads.
+    /// Reads a message to a device.
     fn read_by_device(kind: u8, reader: &mut Reader<'a>) -> Option<Self> {
         let message = match kind {
             kind::INVITATION => Self::Invitation(InvitationBytes::read(reader)?),
@@ -334,7 +334,7 @@ impl<'a> Message<'a> {
         Some(message)
     }
 
-    /// What a coordinator reads.
+    /// Reads a message to a coordinator.
     fn read_by_coordinator(kind: u8, reader: &mut Reader<'a>) -> Option<Self> {
         let message = match kind {
             kind::READY => {
@@ -381,7 +381,7 @@ impl<'a> Message<'a> {
         Some(message)
     }
 
-    /// Writes the body; `None` if no such message travels in `direction`.
+    /// Writes the body. `None` if no such message travels in `direction`.
     pub(super) fn write(&self, direction: Direction, writer: &mut Writer<'_>) -> Option<()> {
         match direction {
             Direction::ToDevice => self.write_by_coordinator(writer),
@@ -461,7 +461,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The direction in which a kind travels, if there is such a kind.
+/// Returns the direction of a kind, or `None` for an unknown kind.
 const fn way(kind: u8) -> Option<Direction> {
     match kind {
         kind::INVITATION
@@ -482,7 +482,7 @@ const fn way(kind: u8) -> Option<Direction> {
     }
 }
 
-/// A number of chunks that may be asked for.
+/// Reads a valid number of requested chunks.
 fn window(reader: &mut Reader<'_>) -> Option<u8> {
     reader.u8().filter(|count| (1..=MAX_WINDOW).contains(count))
 }

@@ -1,4 +1,4 @@
-//! Noise's two messages as they travel: behind a Hello, and as a Welcome.
+//! Noise's two messages on the line: after a Hello, and as a Welcome.
 
 use crate::bytes::{Reader, Writer};
 use crate::crypto::{aead::TAG_BYTES, noise::DH_BYTES};
@@ -27,7 +27,7 @@ impl First {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Second {
     pub(super) public: [u8; DH_BYTES],
-    /// The version of all frames that follow, twice, encrypted.
+    /// The version of all later frames, encrypted twice.
     pub(super) payload: [u8; 2],
     pub(super) tag: [u8; TAG_BYTES],
 }

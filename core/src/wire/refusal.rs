@@ -1,6 +1,6 @@
-//! Why a received frame was left out. Each reason is counted: nothing is dropped in silence.
+//! Why a received frame was skipped. Each reason is counted: nothing is dropped silently.
 
-/// Why a received frame was left out.
+/// Why a received frame was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -12,25 +12,25 @@ pub enum Refusal {
     Stuffing,
     /// It is shorter than any frame.
     TooShort,
-    /// The checksum does not fit: the line has damaged it.
+    /// The checksum does not match: the line has damaged it.
     Checksum,
-    /// It is of another version of the protocol.
+    /// It has another version of the protocol.
     Version,
     /// Its kind is unknown or travels the other way.
     Kind,
-    /// The tag does not fit: another key, another session, or somebody has changed it.
+    /// The tag does not match: another key, another session, or a modification.
     Tag,
     /// Its sequence number was used before: replayed or late.
     Replayed,
-    /// The body does not fit the kind: a wrong length, or an invalid value.
+    /// The body does not match the kind: a wrong length, or an invalid value.
     Body,
     /// It belongs to another round.
     Round,
-    /// It is well-formed but means nothing in this state.
+    /// It is valid but has no meaning in this state.
     Unexpected,
-    /// It came while a frame waited to go out, and there is one place for both.
+    /// It came while another frame waited to go out, and the buffer holds only one.
     Crossed,
-    /// A Hello under a key that its device had before: a copy of it, or a recording.
+    /// A Hello with an old key of its device: a copy of the device, or a recording.
     Stale,
 }
 
@@ -75,43 +75,43 @@ impl core::fmt::Display for Refusal {
 
 impl core::error::Error for Refusal {}
 
-/// How many frames were left out, by reason. The counts stop at 2³² − 1.
+/// The number of skipped frames, by reason. The counts saturate at 2³² − 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refusals([u32; Refusal::ALL.len()]);
 
 impl Refusals {
-    /// None so far.
+    /// Creates counts of zero.
     pub const fn new() -> Self {
         Self([0; Refusal::ALL.len()])
     }
 
-    /// Counts one more.
+    /// Counts one frame.
     pub fn count(&mut self, refusal: Refusal) {
         if let Some(count) = self.0.get_mut(refusal as usize) {
             *count = count.saturating_add(1);
         }
     }
 
-    /// Adds the counts of another place.
+    /// Adds other counts.
     pub fn add(&mut self, other: &Self) {
         for (count, more) in self.0.iter_mut().zip(other.0) {
             *count = count.saturating_add(more);
         }
     }
 
-    /// Frames left out for this reason.
+    /// Returns the number of frames skipped for this reason.
     pub fn get(&self, refusal: Refusal) -> u32 {
         self.0.get(refusal as usize).copied().unwrap_or(0)
     }
 
-    /// Frames left out for whatever reason.
+    /// Returns the total number of skipped frames.
     pub fn total(&self) -> u32 {
         self.0
             .iter()
             .fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// The reasons that occurred, with their counts.
+    /// Returns an iterator over the reasons that occurred, with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (Refusal, u32)> {
         Refusal::ALL
             .into_iter()

@@ -1,46 +1,47 @@
 //! How long a message waits for its answer before it is repeated: SRTT + 4 RTTVAR as in RFC 6298,
-//! in integer milliseconds. It has no clock: whoever sends measures the times.
+//! in integer milliseconds. It has no clock: the sender measures the times.
 //!
-//! Differences to RFC 6298. The lower bound is chosen for a link, as one second is too long on a
+//! Differences from RFC 6298. The lower bound is chosen per link, as one second is too long on a
 //! serial line. A message of several frames waits longer, by the time that as many bytes took
-//! before. On a link that was measured, pauses grow up to 16 times, so that a peer which was busy
-//! is not left alone for a minute.
+//! before. On a measured link pauses grow up to 16 times, so that a peer that was busy does not
+//! wait for a minute.
 
 use super::FRAME_BYTES;
 
 /// The longest round trip that counts: an hour. Longer ones count as an hour.
 const LONGEST_MS: u32 = 3_600_000;
 
-/// Pauses grow up to so many times the first one.
+/// Maximum growth of a pause, as a multiple of the first one.
 const GROWTH: u32 = 16;
 
-/// Before anything was measured, pauses grow at least up to this: RFC 6298, section 2.5, demands a
+/// Before the first measurement, pauses grow at least up to this: RFC 6298, section 2.5, requires a
 /// minute.
 const UNMEASURED_MS: u32 = 64_000;
 
 /// Doublings after which every pause has reached its bound.
 const MAX_DOUBLINGS: u8 = 12;
 
-/// The estimate of one link, in one direction.
+/// The estimate for one link, in one direction.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundTrip {
     floor_ms: u32,
-    /// Eight times the smoothed round trip, in ms, once there was a sample.
+    /// Eight times the smoothed round trip, in ms, once there is a sample.
     smoothed: Option<u32>,
-    /// Four times its variation, in ms.
+    /// Four times the variation of the round trip, in ms.
     variation: u32,
-    /// Doublings because of earlier messages, which were repeated and then answered.
+    /// Doublings kept from earlier messages that were answered only after repetition.
     kept: u8,
-    /// How often the present message was repeated.
+    /// Number of repetitions of the current message.
     repeats: u8,
-    /// Milliseconds of the present message beyond those of one frame.
+    /// Milliseconds of the current message beyond those of one frame.
     transfer_ms: u32,
     /// Milliseconds that 1024 bytes take.
     pace: u32,
 }
 
 impl RoundTrip {
-    /// Nothing was measured yet; no message is repeated before `floor_ms` milliseconds.
+    /// Creates an estimate without measurements. No message is repeated before `floor_ms`
+    /// milliseconds.
     #[must_use]
     pub const fn new(floor_ms: u32) -> Self {
         let floor_ms = match floor_ms {
@@ -59,7 +60,7 @@ impl RoundTrip {
         }
     }
 
-    /// Milliseconds without an answer after which the present message is repeated.
+    /// Returns the milliseconds without an answer after which the current message is repeated.
     #[must_use]
     pub const fn timeout_ms(&self) -> u32 {
         let measured = match self.smoothed {
@@ -80,10 +81,10 @@ impl RoundTrip {
         pause.saturating_add(self.transfer_ms)
     }
 
-    /// A new message was sent, in frames of so many bytes.
+    /// Notes that a new message was sent, in frames of `bytes` bytes in total.
     pub const fn sent(&mut self, bytes: u32) {
         self.repeats = 0;
-        // Samples have the time of the first frame.
+        // Samples include the time of the first frame.
         let beyond = bytes.saturating_sub(FRAME_BYTES as u32) as u64;
         let transfer = beyond * self.pace as u64 / 1024;
         self.transfer_ms = match transfer < LONGEST_MS as u64 {
@@ -92,21 +93,22 @@ impl RoundTrip {
         };
     }
 
-    /// The present message was sent once more.
+    /// Notes that the current message was repeated.
     pub const fn repeated(&mut self) {
         self.repeats = self.repeats.saturating_add(1);
     }
 
-    /// Whether the present message was repeated, so that its answer says nothing about time.
+    /// Whether the current message was repeated, so that its answer is no valid sample.
     #[must_use]
     pub const fn is_repeated(&self) -> bool {
         self.repeats > 0
     }
 
-    /// An answer has come, so many milliseconds after the present message was sent first.
+    /// Notes an answer, `elapsed_ms` milliseconds after the first transmission of the current
+    /// message.
     ///
-    /// That of a repeated message gives no sample, as it may answer either one (Karn's rule): the
-    /// longer pauses then hold for the messages to come, until one is answered at once.
+    /// A repeated message gives no sample, as the answer may be to either copy (Karn's rule). The
+    /// longer pauses then apply to later messages, until one is answered without repetition.
     pub const fn answered(&mut self, elapsed_ms: u32) {
         if self.is_repeated() {
             self.kept = self.doublings();
@@ -116,7 +118,7 @@ impl RoundTrip {
         self.repeats = 0;
     }
 
-    /// A round trip of something that was sent once took so many milliseconds.
+    /// Adds a round trip of `elapsed_ms` milliseconds, measured on a message without repetition.
     pub const fn sample(&mut self, elapsed_ms: u32) {
         let sample = min(elapsed_ms, LONGEST_MS);
         self.kept = 0;
@@ -133,10 +135,10 @@ impl RoundTrip {
         }
     }
 
-    /// So many bytes, of a message that was sent once and of its answer, took so many milliseconds:
-    /// later messages of several frames get as much time.
+    /// Notes that `bytes` bytes of an unrepeated message and its answer took `elapsed_ms`
+    /// milliseconds. Later messages of several frames get as much time.
     pub const fn transferred(&mut self, bytes: u32, elapsed_ms: u32) {
-        // The longest time leaves room in 32 bits, in which boards divide.
+        // With the longest time the product still fits in 32 bits, in which boards divide.
         let pace = (min(elapsed_ms, LONGEST_MS) * 1024).checked_div(bytes);
         if let Some(pace) = pace {
             self.pace = min(pace, LONGEST_MS);
@@ -189,8 +191,8 @@ mod tests {
         assert!(measured([400; 1]).timeout_ms() > 500);
     }
 
-    /// RFC 6298, section 2: SRTT = R and RTTVAR = R/2 after the first sample; a steady link comes
-    /// close to its round trip, and no timeout is below it.
+    /// RFC 6298, section 2: SRTT = R and RTTVAR = R/2 after the first sample. On a steady link the
+    /// timeout approaches the round trip, and is never below it.
     #[test]
     fn a_timeout_follows_the_round_trip() {
         assert_eq!(measured([12_000]).timeout_ms(), 36_000);
@@ -213,7 +215,7 @@ mod tests {
         });
         assert_eq!(pauses[..4], [500, 1_000, 2_000, 4_000]);
         assert!(pauses.is_sorted() && pauses[19] == UNMEASURED_MS);
-        // Measured, it is the bound that was always there.
+        // With a measurement, the normal bound applies.
         let mut trip = measured([2]);
         (0..20).for_each(|_| trip.repeated());
         assert_eq!(trip.timeout_ms(), 8_000);
@@ -227,7 +229,7 @@ mod tests {
     }
 
     /// Karn's rule: an answer to a repeated message gives no sample, and the longer pause stays
-    /// until a message is answered at once.
+    /// until a message is answered without repetition.
     #[test]
     fn a_repeated_message_gives_no_sample() {
         let mut trip = RoundTrip::new(500);
@@ -240,21 +242,21 @@ mod tests {
         trip.answered(1_000);
         trip.sent(100);
         assert_eq!(trip.timeout_ms(), 3_000);
-        // One that was never answered says nothing about the next one.
+        // An unanswered message reveals nothing about the next one.
         trip.repeated();
         assert_eq!(trip.timeout_ms(), 6_000);
         trip.sent(100);
         assert_eq!(trip.timeout_ms(), 3_000);
     }
 
-    /// 8,000 bytes at 500 bytes per second take 16 s, which no sample of one frame has seen.
+    /// 8,000 bytes at 500 bytes per second take 16 s, which no sample of one frame contains.
     #[test]
     fn a_message_of_many_frames_waits_for_its_bytes() {
         let mut trip = measured([100; 20]);
         trip.transferred(1_000, 2_000);
         trip.sent(8_256);
         assert_eq!(trip.timeout_ms(), 500 + 8_000 * 2_048 / 1_024);
-        // These do not count as round trip.
+        // This time does not count as a round trip.
         trip.answered(16_100);
         trip.sent(100);
         assert_eq!(trip.timeout_ms(), 500);

@@ -1,4 +1,4 @@
-//! How models and updates are divided into chunks that fit a frame.
+//! Division of models and updates into chunks that fit a frame.
 
 use core::ops::Range;
 
@@ -11,25 +11,25 @@ pub const MODEL_CHUNK: usize = (BODY_BYTES - 2) / 4;
 /// Bytes of packed values in a full [`Message::UpdateChunk`](super::Message::UpdateChunk).
 pub const UPDATE_CHUNK_BYTES: usize = BODY_BYTES - 3;
 
-/// What a chunk of an update holds.
+/// The content of an update chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpdatePart {
-    /// These entries, of [`Invitation::width`](super::Invitation::width) bits each; none where
+    /// These entries, of [`Invitation::width`](super::Invitation::width) bits each. Empty if
     /// nothing is sent.
     Entries(Range<usize>),
     /// The bit of adaptive clipping, of [`Invitation::bit_width`](super::Invitation::bit_width)
     /// bits.
     Bit,
-    /// The tag for the helper of this number.
+    /// The tag for the helper with this number.
     Tag(u8),
 }
 
-/// Chunks of a model of `parameters` parameters.
+/// Returns the number of chunks of a model with `parameters` parameters.
 pub const fn model_chunks(parameters: usize) -> usize {
     parameters.div_ceil(MODEL_CHUNK)
 }
 
-/// Chunks of an update of `parameters` entries of `width` bits.
+/// Returns the number of chunks of an update with `parameters` entries of `width` bits.
 pub const fn update_chunks(parameters: usize, width: u32) -> usize {
     match pack::capacity(width, UPDATE_CHUNK_BYTES) {
         0 => 0,

@@ -1,4 +1,4 @@
-//! The invitation to a round: everything that a device needs to know but the model itself.
+//! The invitation to a round: everything that a device needs except the model itself.
 
 use core::num::NonZeroU32;
 
@@ -25,10 +25,10 @@ use crate::{
     train::{Clipping, LocalTraining},
 };
 
-/// What covers an update on the line, and what follows it.
+/// The parts that cover an update on the line or follow it.
 #[derive(Clone, Copy)]
 struct Extras {
-    /// σ of the noise that the device adds.
+    /// σ of the device's noise.
     noise: Option<Sigma>,
     /// The bit of an adaptive clip norm.
     bit: Option<BitRequest>,
@@ -37,7 +37,7 @@ struct Extras {
 }
 
 impl Extras {
-    /// Tags behind the update: one for each helper.
+    /// Returns the number of tags after the update: one per helper.
     const fn tags(&self) -> usize {
         match self.masks {
             Some(masks) => masks.helpers() as usize,
@@ -46,31 +46,31 @@ impl Extras {
     }
 }
 
-/// What a device does beside training the shared model, or in its place.
+/// A device's work in addition to training the shared model, or instead of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Request {
-    /// It has a personal model.
+    /// The device has a personal model.
     Personal(PersonalRequest),
-    /// It learns without labels.
+    /// The device learns without labels.
     Contrast(ContrastRequest),
-    /// It does not train, and answers a question about its samples.
+    /// The device does not train, and answers a question about its samples.
     #[cfg(feature = "questions")]
     Question(Question),
 }
 
 impl Request {
-    /// Entries of an update.
+    /// Returns the number of entries of an update.
     const fn entries(&self) -> u32 {
         match self {
             Self::Personal(personal) => personal.shared,
             Self::Contrast(contrast) => contrast.entries,
-            // Of its dimensions as well: `Invitation::update_length`.
+            // This also depends on the model's dimensions: `Invitation::update_length`.
             #[cfg(feature = "questions")]
             Self::Question(_) => 0,
         }
     }
 
-    /// Whether it makes sense for a model of this shape.
+    /// Whether it is valid for a model of this shape.
     fn is_valid(&self, shape: &ModelShape) -> bool {
         let parameters = shape.parameters();
         match self {
@@ -82,14 +82,14 @@ impl Request {
     }
 }
 
-/// How to take part in a round. The round's number stands in the header of the frame.
+/// How to take part in a round. The header of the frame has the round number.
 #[derive(Clone, Copy, Debug)]
 pub struct Invitation {
     /// The model.
     pub shape: ModelShape,
-    /// How to train.
+    /// Local epochs.
     pub epochs: u32,
-    /// Samples in a batch.
+    /// Samples per batch.
     pub batch_size: NonZeroU32,
     /// Step size.
     pub learning_rate: LearningRate,
@@ -99,26 +99,26 @@ pub struct Invitation {
     pub proximal: Penalty,
     /// When the update is clipped.
     pub clipping: Clipping,
-    /// Smoothing of the local gradient, 0 for none.
+    /// Smoothing of the local gradient, `None` for no smoothing.
     pub gradient_smoothing: Option<SmoothingFactor>,
     /// Clip norm and bits of the update.
     pub grid: Grid,
-    /// σ of the noise that the device adds (local trust), in steps of the grid; `None` if the
-    /// coordinator adds it.
+    /// σ of the device's own noise (local trust), in steps of the grid. `None` if the coordinator
+    /// adds the noise.
     pub noise: Option<Sigma>,
-    /// Whether the device also says if its update was clipped (adaptive clip norm). Bit and update
-    /// both have noise of the device, or neither has.
+    /// Whether the device also reports if its update was clipped (adaptive clip norm). Either both
+    /// bit and update have the device's noise, or neither does.
     pub bit: Option<BitRequest>,
-    /// How the update is masked, of a federation with helpers. There is then neither noise of the
-    /// device nor a bit.
+    /// The masks of the update, in a federation with helpers. The device then adds neither noise
+    /// nor a bit.
     pub masks: Option<Masking>,
     /// For methods with a personal model or without labels.
     pub request: Option<Request>,
 }
 
 impl Invitation {
-    /// How to train, a piece at a time: the coefficients of the smoothing are computed where it
-    /// is.
+    /// Returns the settings for training in pieces. Smoothing coefficients are computed where they
+    /// are needed.
     pub const fn training(&self) -> LocalTraining {
         LocalTraining {
             gradient_smoothing: match self.gradient_smoothing {
@@ -129,8 +129,8 @@ impl Invitation {
         }
     }
 
-    /// [`Self::training`] of a session. Without the feature `gradient-smoothing` it takes part in
-    /// no round with smoothing, and has no code for one.
+    /// [`Self::training`] in a session. Without the feature `gradient-smoothing` the device takes
+    /// part in no round with smoothing, and has no code for it.
     pub(crate) const fn own_training(&self) -> LocalTraining {
         match cfg!(feature = "gradient-smoothing") {
             true => self.training(),
@@ -138,8 +138,8 @@ impl Invitation {
         }
     }
 
-    /// [`Self::training`] without smoothing of gradients, of which a program that never smooths
-    /// then has no code.
+    /// [`Self::training`] without smoothing of gradients, so a program that never smooths has no
+    /// code for it.
     pub(crate) const fn unsmoothed(&self) -> LocalTraining {
         LocalTraining {
             epochs: self.epochs,
@@ -153,7 +153,7 @@ impl Invitation {
         }
     }
 
-    /// What the device does with a personal model, if the method has one.
+    /// Returns the request for a personal model, if the method has one.
     pub const fn personal(&self) -> Option<&PersonalRequest> {
         match &self.request {
             Some(Request::Personal(personal)) => Some(personal),
@@ -161,7 +161,7 @@ impl Invitation {
         }
     }
 
-    /// What the device does without labels, if the method has none.
+    /// Returns the request for learning without labels, if the method has none.
     pub const fn contrast(&self) -> Option<&ContrastRequest> {
         match &self.request {
             Some(Request::Contrast(contrast)) => Some(contrast),
@@ -169,7 +169,7 @@ impl Invitation {
         }
     }
 
-    /// The question, if one is asked: nothing is trained then.
+    /// Returns the question, if the invitation asks one instead of training.
     #[cfg(feature = "questions")]
     pub const fn question(&self) -> Option<&Question> {
         match &self.request {
@@ -178,7 +178,7 @@ impl Invitation {
         }
     }
 
-    /// Whether a correlation matrix is asked for.
+    /// Whether the invitation asks for a correlation matrix.
     pub const fn is_matrix(&self) -> bool {
         match self.contrast() {
             Some(contrast) => contrast.is_matrix(),
@@ -186,8 +186,9 @@ impl Invitation {
         }
     }
 
-    /// What covers an update, and what follows it: all of it, or what this build has code for. A
-    /// device takes part in no round with anything else ([`build`](crate::session)).
+    /// Returns the parts that cover and follow an update: all of them, or only those that this
+    /// build has code for. A device takes part in no round with other parts
+    /// ([`build`](crate::session)).
     const fn extras<const OWN: bool>(&self) -> Extras {
         Extras {
             noise: if OWN { self.own_noise() } else { self.noise },
@@ -200,7 +201,7 @@ impl Invitation {
         }
     }
 
-    /// σ of the noise that the device adds, of which a build without `local-noise` has none.
+    /// Returns σ of the device's noise, which a build without `local-noise` lacks.
     pub(crate) const fn own_noise(&self) -> Option<Sigma> {
         match cfg!(feature = "local-noise") {
             true => self.noise,
@@ -208,7 +209,7 @@ impl Invitation {
         }
     }
 
-    /// The masks of the update, of which a build without `masks` has none.
+    /// Returns the masks of the update, which a build without `masks` lacks.
     pub(crate) const fn own_masks(&self) -> Option<Masking> {
         match cfg!(feature = "masks") {
             true => self.masks,
@@ -216,12 +217,12 @@ impl Invitation {
         }
     }
 
-    /// Bits of an entry of the update on the line.
+    /// Returns the bits per update entry on the line.
     pub const fn width(&self) -> u32 {
         self.width_of::<false>()
     }
 
-    /// [`Self::width`], on a device by [`Self::extras`].
+    /// [`Self::width`], using [`Self::extras`] on a device.
     pub(crate) const fn width_of<const OWN: bool>(&self) -> u32 {
         let (bits, extras) = (self.grid.bits(), self.extras::<OWN>());
         if let Some(masks) = extras.masks {
@@ -235,19 +236,19 @@ impl Invitation {
         }
     }
 
-    /// Bits of the bit on the line, if there is one.
+    /// Returns the bits of the clip bit on the line, if there is one.
     pub fn bit_width(&self) -> Option<u32> {
         self.bit_width_of::<false>()
     }
 
-    /// [`Self::bit_width`], on a device by [`Self::extras`].
+    /// [`Self::bit_width`], using [`Self::extras`] on a device.
     pub(crate) fn bit_width_of<const OWN: bool>(&self) -> Option<u32> {
         let bit = self.extras::<OWN>().bit;
         bit.map(|bit| bit.width(self.grid.bits()))
     }
 
-    /// Entries of an update: all parameters, or those that are shared; or of an answer.
-    // Once in the flash.
+    /// Returns the number of entries of an update (all or shared parameters) or of an answer.
+    // Not inlined, so it is in flash once.
     #[inline(never)]
     pub const fn update_length(&self) -> usize {
         match &self.request {
@@ -263,7 +264,7 @@ impl Invitation {
         self.update_length() == 0
     }
 
-    /// How many helpers mask the update; 0 if none does.
+    /// Returns the number of helpers that mask the update, or 0.
     pub const fn helpers(&self) -> u8 {
         match self.masks {
             Some(masks) => masks.helpers(),
@@ -271,13 +272,14 @@ impl Invitation {
         }
     }
 
-    /// Chunks of an update; one more for the bit, if there is one, and one for the tag of each
-    /// helper. Of nothing there is one, which is empty, and says that training has ended.
+    /// Returns the number of chunks of an update, including one for the bit, if there is one, and
+    /// one for each helper's tag. A silent round has one empty chunk, which reports the end of
+    /// training.
     pub const fn update_chunks(&self) -> usize {
         self.chunks_of::<false>()
     }
 
-    /// [`Self::update_chunks`], on a device by [`Self::extras`].
+    /// [`Self::update_chunks`], using [`Self::extras`] on a device.
     pub(crate) const fn chunks_of<const OWN: bool>(&self) -> usize {
         let extras = self.extras::<OWN>();
         let behind = extras.bit.is_some() as usize + extras.tags();
@@ -287,12 +289,12 @@ impl Invitation {
         }
     }
 
-    /// What this chunk of an update holds, if there is one of this number.
+    /// Returns the content of this update chunk. `None` if there is no such chunk.
     pub const fn update_part(&self, chunk: usize) -> Option<UpdatePart> {
         self.part_of::<false>(chunk)
     }
 
-    /// [`Self::update_part`], on a device by [`Self::extras`].
+    /// [`Self::update_part`], using [`Self::extras`] on a device.
     pub(crate) const fn part_of<const OWN: bool>(&self, chunk: usize) -> Option<UpdatePart> {
         let extras = self.extras::<OWN>();
         let (length, chunks) = (self.update_length(), self.chunks_of::<OWN>());
@@ -314,10 +316,10 @@ impl Invitation {
         Some(UpdatePart::Entries(start..end))
     }
 
-    /// All but the request; `is_all` says that nothing else follows.
+    /// Reads everything except the request. `is_all` means that nothing else follows.
     ///
-    /// Whatever may be wrong is looked at before the invitation is put together, in the memory of
-    /// who wants it: one that is moved would be on the stack twice.
+    /// All fields are checked before the invitation is built in the caller's memory. If it were
+    /// moved, it would be on the stack twice.
     #[inline(never)]
     fn read(reader: &mut Reader<'_>, is_all: bool) -> Option<Self> {
         let shape = ModelShape::take(reader)?;
@@ -345,7 +347,7 @@ impl Invitation {
         let noise = read_noise(reader)?;
         let has_bit = reader.u8()?;
         let bit_noise = read_noise(reader)?;
-        // No bit has no noise, and a bit has noise if the update has it.
+        // Without a bit there is no bit noise. A bit has noise if and only if the update has noise.
         match has_bit {
             0 if bit_noise.is_none() => {}
             1 if bit_noise.is_some() == noise.is_some() => {}
@@ -354,7 +356,7 @@ impl Invitation {
         let masks = match (reader.u8()?, reader.u8()?) {
             (0, 0) => None,
             (helpers, width) => {
-                // One update fits with its sign, and helpers add all of the noise.
+                // One update fits with its sign, and the helpers add all noise.
                 if u32::from(width) < grid.bits() + 2 || noise.is_some() || has_bit != 0 {
                     return None;
                 }
@@ -410,7 +412,7 @@ impl Invitation {
     }
 }
 
-/// Numbers of requests.
+/// Codes of the requests.
 mod kind {
     pub(super) const MODEL: u8 = 1;
     pub(super) const MODEL_FROM_PREVIOUS: u8 = 2;
@@ -449,7 +451,7 @@ fn read_request(reader: &mut Reader<'_>) -> Option<Request> {
     }))
 }
 
-/// What is personal, by its number.
+/// Returns the personal part with this code.
 fn personal(kind: u8, strength: f32) -> Option<Personal> {
     Some(match kind {
         kind::MODEL | kind::MODEL_FROM_PREVIOUS => Personal::Model {
@@ -483,7 +485,7 @@ fn write_request(request: &Request, writer: &mut Writer<'_>) {
             let bound = request.norm_bound.unwrap_or(0.0);
             (kind, bound, request.pairs, request.max_samples)
         }
-        // It has an encoding of its own.
+        // Questions have their own encoding.
         #[cfg(feature = "questions")]
         Request::Question(_) => return,
     };
@@ -495,7 +497,7 @@ fn write_request(request: &Request, writer: &mut Writer<'_>) {
         .u32(last);
 }
 
-/// The number of what is personal, and its strength.
+/// Returns the code of the personal part and its strength.
 const fn number(personal: &Personal) -> (u8, f32) {
     match *personal {
         Personal::Model {
@@ -511,7 +513,7 @@ const fn number(personal: &Personal) -> (u8, f32) {
     }
 }
 
-/// σ of the noise, if there is one: zeros are no noise, and nothing else is.
+/// Reads σ of the noise, if there is any. Only zeros mean no noise.
 #[inline(never)]
 fn read_noise(reader: &mut Reader<'_>) -> Option<Option<Sigma>> {
     let reader = &mut reader.part::<16>()?;
@@ -526,42 +528,42 @@ fn write_noise(noise: Option<Sigma>, writer: &mut Writer<'_>) {
     writer.u64(numerator).u64(denominator);
 }
 
-/// Bytes of an invitation behind the shape, before the request.
+/// Bytes of an invitation between shape and request.
 const FIELD_BYTES: usize = 65;
 
-/// Bytes of an invitation to train a model that is no network.
+/// Bytes of an invitation to train a model other than a network.
 const BYTES: usize = 5 + FIELD_BYTES;
 
-/// Bytes more of an invitation with a [`Request`].
+/// Additional bytes of an invitation with a [`Request`].
 const REQUEST_BYTES: usize = 17;
 
-/// Bytes of an invitation with a [`Request`] and without a network.
+/// Bytes of an invitation with a [`Request`] but no network.
 const WITHOUT_NETWORK: usize = BYTES + REQUEST_BYTES;
 
 /// Bytes of an invitation with a [`Request`] and a network.
 const WITH_NETWORK: usize = BYTES + NetworkId::BYTES + REQUEST_BYTES;
 
-/// Bytes of an invitation, at most.
+/// Maximum bytes of an invitation.
 #[cfg(not(feature = "questions"))]
 pub(crate) const MAX_BYTES: usize = WITH_NETWORK;
 #[cfg(feature = "questions")]
 pub(crate) const MAX_BYTES: usize = QUESTION_WITH_NETWORK;
 
-/// Bytes of an invitation with a question and without a network.
+/// Bytes of an invitation with a question but no network.
 #[cfg(feature = "questions")]
 const QUESTION_WITHOUT_NETWORK: usize = BYTES + question::QUESTION_BYTES;
 #[cfg(feature = "questions")]
 const QUESTION_WITH_NETWORK: usize = QUESTION_WITHOUT_NETWORK + NetworkId::BYTES;
 
-/// The bytes of an invitation, in the frame that it travels in.
+/// The bytes of an invitation, in the frame that carries it.
 ///
-/// A device leaves them there: neither an invitation nor a copy of its bytes is on its stack while
-/// it handles another message.
+/// A device leaves them there, so neither an invitation nor a copy of its bytes is on its stack
+/// while it handles another message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvitationBytes<'a>(&'a [u8]);
 
 impl<'a> InvitationBytes<'a> {
-    /// The invitation; `None` if a value is invalid.
+    /// Decodes the invitation. `None` if a value is invalid.
     pub fn unpack(self) -> Option<Invitation> {
         #[cfg(feature = "questions")]
         if self.has_question() {
@@ -574,7 +576,7 @@ impl<'a> InvitationBytes<'a> {
             let (has_bit, has_masks) = (invitation.bit.is_some(), invitation.masks.is_some());
             let is_silent = invitation.noise.is_none() && !has_bit && !has_masks;
             // Where nothing is sent there is neither noise nor mask, and with a matrix no bit. The
-            // masks of a round are for one update, of a method with labels.
+            // masks of a round are for one update, in a method with labels.
             let is_contrast = matches!(request, Request::Contrast(_));
             let is_matrix = matches!(request, Request::Contrast(request) if request.is_matrix());
             if !request.is_valid(&invitation.shape)
@@ -590,8 +592,7 @@ impl<'a> InvitationBytes<'a> {
         Some(invitation)
     }
 
-    /// [`Self::unpack`] of a [question](Self::has_question): on the grid of bound 1, and without a
-    /// bit.
+    /// Decodes a [question](Self::has_question), on the grid of bound 1 and without a bit.
     #[cfg(feature = "questions")]
     #[inline(never)]
     pub fn unpack_question(self) -> Option<Invitation> {
@@ -612,13 +613,13 @@ impl<'a> InvitationBytes<'a> {
         Self(bytes)
     }
 
-    /// A checksum, which tells invitations of an honest coordinator from each other.
+    /// Returns a checksum that distinguishes the invitations of an honest coordinator.
     pub(crate) fn checksum(self) -> u32 {
         crc32(self.0)
     }
 
-    /// [`Self::unpack`] by a device that does nothing but train the shared model, and does not read
-    /// other requests: its flash has no code for them.
+    /// [`Self::unpack`] for a device that only trains the shared model. Other requests are not
+    /// read, so its flash has no code for them.
     pub fn unpack_shared(self) -> Option<Invitation> {
         Invitation::read(&mut Reader(self.0), !self.has_request())
     }
@@ -628,7 +629,7 @@ impl<'a> InvitationBytes<'a> {
         matches!(self.0.len(), WITHOUT_NETWORK | WITH_NETWORK)
     }
 
-    /// Whether the invitation has a question in the place of a request.
+    /// Whether the invitation has a question instead of a request.
     #[cfg(feature = "questions")]
     pub const fn has_question(self) -> bool {
         matches!(
@@ -651,7 +652,7 @@ impl<'a> InvitationBytes<'a> {
         .then_some(body)
     }
 
-    /// The bytes that travel.
+    /// Returns the bytes on the line.
     pub const fn as_slice(self) -> &'a [u8] {
         self.0
     }
@@ -660,20 +661,21 @@ impl<'a> InvitationBytes<'a> {
 /// An owned copy of [`InvitationBytes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedInvitation {
-    /// Zeros behind the last byte.
+    /// Padded with zeros.
     bytes: [u8; MAX_BYTES],
     length: u8,
 }
 
 impl PackedInvitation {
-    /// The bytes that travel.
+    /// Returns the bytes on the line.
     pub fn bytes(&self) -> InvitationBytes<'_> {
         InvitationBytes(self.bytes.get(..self.length.into()).unwrap_or_default())
     }
 
-    /// What the tags of a masked update cover beside [`Masking::terms`] and the model: the
-    /// invitation without the round in which a device with a personal model took part last, in
-    /// which the invitations of a round differ. Device and coordinator both take it from theirs.
+    /// Returns the part that the tags of a masked update cover in addition to [`Masking::terms`]
+    /// and the model. This is the invitation without the last participation of a device with a
+    /// personal model, which differs between the invitations of a round. Device and coordinator
+    /// both derive it from their own copy.
     #[must_use]
     pub fn tagged(mut self) -> Self {
         let last = usize::from(self.length).saturating_sub(size_of::<u32>());
@@ -701,7 +703,7 @@ impl From<&Invitation> for PackedInvitation {
         let mut bytes = [0; MAX_BYTES];
         let mut writer = Writer::new(&mut bytes);
         invitation.write(&mut writer);
-        // All of it fits.
+        // Every invitation fits.
         let length = writer.finish().unwrap_or_default() as u8;
         Self { bytes, length }
     }

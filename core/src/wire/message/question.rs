@@ -1,4 +1,4 @@
-//! Questions on the line: 79 bytes, whatever is asked. Places that a kind does not use are zeros.
+//! Questions on the line: always 79 bytes. Fields that a kind does not use are zero.
 
 use crate::{
     bytes::{Reader, Writer},
@@ -8,14 +8,14 @@ use crate::{
 /// Bytes of a question.
 pub(super) const QUESTION_BYTES: usize = 15 + 4 * MAX_EDGES;
 
-/// Numbers of bins: what samples are counted by.
+/// Codes of the bins that samples are counted in.
 mod bins {
     pub(super) const CLASSES: u8 = 0;
     pub(super) const TARGET: u8 = 1;
     pub(super) const FEATURE: u8 = 2;
 }
 
-/// All numbers of a question, as they stand on the line.
+/// All fields of a question in wire order.
 #[derive(Default)]
 struct Fields {
     kind: u8,
@@ -23,7 +23,7 @@ struct Fields {
     edge_count: u8,
     feature: u16,
     feature_count: u16,
-    /// The bound of the loss, or the lower bound of features.
+    /// Bound of the loss, or lower bound of the features.
     bound: f32,
     upper: f32,
     edges: [f32; MAX_EDGES],
@@ -92,7 +92,7 @@ impl Fields {
     }
 }
 
-/// Reads a question; `None` if it is none, or its bytes are not those that [`write`] gives it.
+/// Reads a question. `None` if it is invalid, or if its bytes differ from the output of [`write`].
 #[inline(never)]
 pub(super) fn read(bytes: &[u8; QUESTION_BYTES]) -> Option<Question> {
     let reader = &mut Reader(bytes);

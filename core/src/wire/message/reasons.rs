@@ -1,7 +1,7 @@
-//! Why somebody will not: one byte each. A reason that this version does not know is `Other`.
+//! Reasons to decline, abort or refuse, one byte each. A reason unknown to this version is `Other`.
 
-/// One byte on the line; see the variants. What is a constant has a text and no variant, which
-/// every board would have to tell from the others.
+/// A reason of one byte: see the variants. Reasons that are constants have a text but no variant,
+/// which every board would have to distinguish.
 macro_rules! reasons {
     ($(#[$doc:meta])* $name:ident {
         $($(#[$about:meta])* $variant:ident = $code:literal, $text:literal;)*
@@ -10,18 +10,18 @@ macro_rules! reasons {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-        // A variant is its code, and no board has a table of them.
+        // A variant is its code, so boards need no table of them.
         #[repr(u8)]
         pub enum $name {
             $($(#[$about])* $variant = $code,)*
-            /// A reason that this version does not know.
+            /// A reason unknown to this version.
             Other(u8) = 0,
         }
 
         impl $name {
             $($(#[$late_about])* pub const $late: Self = Self::Other($late_code);)*
 
-            /// The reason with this code.
+            /// Returns the reason with this code.
             pub const fn from_code(code: u8) -> Self {
                 match code {
                     $($code => Self::$variant,)*
@@ -29,7 +29,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// The code of this reason.
+            /// Returns the code of this reason.
             pub const fn code(self) -> u8 {
                 match self {
                     $(Self::$variant => $code,)*
@@ -51,64 +51,64 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// Why a device sits a round out.
+    /// Why a device declines a round.
     Decline {
-        /// It has taken part as often as it will.
+        /// It has reached its own limit of participations.
         Budget = 1, "the device's own budget is spent";
         /// It has used this round's random streams, or those of a later round.
         RoundUsed = 2, "this round or a later one is in the device's ledger";
         /// It trains another model.
         Shape = 3, "the device trains another model";
-        /// It requires more noise of its own than it was asked for.
+        /// It requires more noise of its own than the invitation asks for.
         Noise = 4, "less noise than the device insists on";
-        /// It would take more local steps than the device is willing to do.
+        /// The round takes more local steps than the device accepts.
         Work = 5, "more work than the device is willing to do";
         /// It has no data.
         NoSamples = 6, "the device has no samples, or more than it has memory for";
         /// Training ended in NaN or infinity.
         Diverged = 7, "local training diverged";
-        /// The participation could not be recorded, or the personal model read or written, or the
-        /// secure element did not answer.
+        /// The participation could not be recorded, the personal model could not be read or
+        /// written, or the secure element did not answer.
         Storage = 8, "the device's ledger, personal model or secure element failed";
         /// The round number is too far ahead of its ledger.
         TooFar = 9, "the round number is further ahead than the device accepts";
         /// Clip norm, learning rate or a penalty is outside the device's limits.
         Settings = 10, "a clip norm, learning rate or penalty outside the device's limits";
-        /// The round number is too close to that of its last participation.
+        /// The round number is too close to its last participation.
         TooSoon = 11, "the round is closer to the device's last one than it accepts";
-        /// It has no place for a personal model, or none that is large enough.
+        /// It has no store for a personal model, or too small a store.
         Personal = 12, "the device has no place for a personal model of this size";
         /// It has too little memory for batches, views or matrices of this size.
         Memory = 13, "the device has too little memory for batches, views or matrices of this size";
-        /// Its updates are masked by another number of helpers than it was asked for.
+        /// It requires another number of helpers for its updates.
         Helpers = 14, "another number of helpers than the device insists on";
     }
-    /// A sample has another length than the model, a value that is not finite, or no class of it.
+    /// A sample has the wrong length, a value that is not finite, or a class unknown to the model.
     SAMPLES = 15, "a sample of the device is damaged";
-    /// It was built without `local-noise`, and was asked for noise of its own.
+    /// It was built without `local-noise`, but the round needs its own noise.
     NO_LOCAL_NOISE = 16, "the device's firmware was built without noise of its own";
-    /// It was built without `gradient-smoothing`, and was asked for it.
+    /// It was built without `gradient-smoothing`, but the round needs it.
     NO_SMOOTHING = 17, "the device's firmware was built without smoothing of gradients";
-    /// It was built without `adaptive-bit`, and the clip norm is adaptive.
+    /// It was built without `adaptive-bit`, but the clip norm is adaptive.
     NO_BIT = 18, "the device's firmware was built without the bit of an adaptive clip norm";
-    /// It answers no such question: it was not provisioned to, or its firmware or model cannot.
+    /// It does not answer such a question: its provisioning, firmware or model does not allow it.
     QUESTION = 19, "the device answers no questions of this kind";
-    /// It has answered as many questions as it will.
+    /// It has reached its limit of answers.
     ANSWERS = 20, "the device has answered as many questions as it will";
-    /// The answer has more numbers than the device has memory for: those of an update.
+    /// The answer has more numbers than an update, for which the device has memory.
     LONG_ANSWER = 21, "the answer is longer than an update of the device";
     /// The round may take longer than the device stays awake.
     AWAKE = 22, "the device is not awake long enough for the round";
 }
 
 reasons! {
-    /// Why a coordinator gives a round up.
+    /// Why a coordinator gives up a round.
     Abort {
         /// The device took too long.
         Late = 1, "the device took too long";
         /// The values exceed the bound of a clipped update.
         OutOfBound = 2, "the update exceeds its bound";
-        /// The coordinator stops.
+        /// The coordinator is stopping.
         Stopping = 3, "the coordinator stops";
     }
 }
@@ -116,17 +116,17 @@ reasons! {
 reasons! {
     /// Why a coordinator does not work with a device.
     WhyRefused {
-        /// There is no version of the protocol that both support.
+        /// No version of the protocol is common to both sides.
         Version = 1, "no common version of the protocol";
         /// The federation trains another model.
         Shape = 2, "the federation trains another model";
-        /// The federation has another trust model than the device insists on.
+        /// The trust model of the federation is not the one that the device requires.
         Trust = 3, "the federation's devices add no noise";
-        /// The device was known with another ledger: its count of participations is lost.
+        /// The device was known with another ledger, so its count of participations is lost.
         Ledger = 4, "the device has another ledger than before: provision it again";
     }
-    /// The coordinator opens sessions with a handshake only.
+    /// The coordinator opens sessions only with a handshake.
     HANDSHAKE = 5, "the coordinator requires greetings with X25519";
-    /// The device computes other features of its samples than the experiment does.
+    /// The device and the experiment compute different features from the samples.
     RECIPE = 6, "the experiment has another recipe of features";
 }

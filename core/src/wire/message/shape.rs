@@ -1,4 +1,4 @@
-//! Kind and size of a model, on the line.
+//! Kind and size of a model on the line.
 
 #[cfg(feature = "questions")]
 use crate::question::Dimensions;
@@ -10,7 +10,7 @@ use crate::{
     model::{DIGEST_BYTES, Model, ModelKind, Sequential},
 };
 
-/// Bytes that a [`ModelShape`] takes on the line at most.
+/// Maximum bytes of a [`ModelShape`] on the line.
 pub const MAX_SHAPE_BYTES: usize = 5 + NetworkId::BYTES;
 
 /// Kind and size of a model.
@@ -18,21 +18,21 @@ pub const MAX_SHAPE_BYTES: usize = 5 + NetworkId::BYTES;
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ModelShape {
-    /// Which model.
+    /// Kind of the model.
     pub kind: ModelKind,
     /// Features of a sample.
     pub features: u16,
     /// Scores of a sample.
     pub outputs: u16,
-    /// Which network, if it is one.
+    /// Identity of the network, for networks.
     pub network: Option<NetworkId>,
-    /// How features are stored, if it trains in integers. Its parameters then come down as
-    /// integers: weights of [`fixed_point`](crate::fixed_point).
+    /// Storage format of the features, if the model trains in integers. Its parameters then come
+    /// down as integers: weights of [`fixed_point`](crate::fixed_point).
     pub integer: Option<FeatureFormat>,
 }
 
 impl core::fmt::Display for ModelShape {
-    /// As an operator compares it with another one: kind, sizes and arithmetic.
+    /// Writes kind, sizes and arithmetic, for comparison by an operator.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let kind = match self.kind {
             ModelKind::Linear => "linear",
@@ -61,11 +61,11 @@ impl core::fmt::Display for ModelShape {
     }
 }
 
-/// Marks of a kind that trains in integers, above its two bits: 1, wide, F in four bits, kind.
+/// Flags of a kind that trains in integers, above its two bits: 1, wide, F in four bits, kind.
 const INTEGER: u8 = 0x80;
 const WIDE: u8 = 0x40;
 
-/// The byte of a kind, and how it trains.
+/// Returns the byte of a kind and its number format.
 fn code(kind: ModelKind, integer: Option<FeatureFormat>) -> u8 {
     match integer {
         None => kind.code(),
@@ -77,7 +77,7 @@ fn code(kind: ModelKind, integer: Option<FeatureFormat>) -> u8 {
     }
 }
 
-/// The kind of a byte, and how it trains.
+/// Returns the kind and the number format of a byte.
 fn from_code(code: u8) -> Option<(ModelKind, Option<FeatureFormat>)> {
     if code & INTEGER == 0 {
         return Some((ModelKind::from_code(code)?, None));
@@ -86,14 +86,14 @@ fn from_code(code: u8) -> Option<(ModelKind, Option<FeatureFormat>)> {
     Some((ModelKind::from_code(code & 3)?, Some(format)))
 }
 
-/// What tells a network from others of as many features and scores.
+/// Distinguishes a network from others with as many features and scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct NetworkId {
     /// Number of parameters.
     pub parameters: u32,
-    /// Of the shape of a sample and the layers: [`Sequential::digest`].
+    /// Digest of the sample shape and the layers: [`Sequential::digest`].
     pub digest: [u8; DIGEST_BYTES],
 }
 
@@ -110,8 +110,8 @@ impl NetworkId {
 }
 
 impl ModelShape {
-    /// The shape of a model; `None` if a number exceeds 65,535, or the protocol does not know its
-    /// kind.
+    /// Returns the shape of a model. `None` if a number exceeds 65,535, or the protocol does not
+    /// know its kind.
     pub fn of<M: Model>(model: &M) -> Option<Self> {
         Some(Self {
             kind: ModelKind::from_code(M::KIND.code())?,
@@ -125,7 +125,7 @@ impl ModelShape {
         })
     }
 
-    /// The shape of an encoder that is learned without labels; `None` as there.
+    /// Returns the shape of an encoder for training without labels. `None` as for [`Self::of`].
     pub fn of_encoder<E: Representation>(encoder: &E) -> Option<Self> {
         Some(Self {
             kind: ModelKind::from_code(encoder.kind().code())?,
@@ -139,7 +139,7 @@ impl ModelShape {
         })
     }
 
-    /// Sizes of samples, as a question sees them.
+    /// Returns the dimensions that a question needs.
     #[cfg(feature = "questions")]
     pub const fn dimensions(&self) -> Dimensions {
         Dimensions {
@@ -152,7 +152,7 @@ impl ModelShape {
         }
     }
 
-    /// How the model trains, with its binary places in integers.
+    /// Returns the arithmetic of the model, with its binary places in integers.
     fn arithmetic(&self) -> (&'static str, Option<u32>) {
         match self.integer {
             None => ("f32", None),
@@ -161,7 +161,7 @@ impl ModelShape {
         }
     }
 
-    /// Number of parameters.
+    /// Returns the number of parameters.
     pub const fn parameters(&self) -> usize {
         if let Some(network) = &self.network {
             return count(network.parameters);
@@ -170,21 +170,21 @@ impl ModelShape {
             ModelKind::Projection => 0,
             _ => 1,
         };
-        // At most 2^16 · 2^16: within a usize of 16 or 32 bits only by the saturation.
+        // At most 2^16 · 2^16, which fits a usize of 16 or 32 bits only with saturation.
         (self.features as usize)
             .saturating_add(biases)
             .saturating_mul(self.outputs as usize)
     }
 
-    /// CRC-32 of the shape as it is on the line: models of as many parameters and another shape
-    /// have another one.
+    /// Returns the CRC-32 of the shape as encoded on the line. It distinguishes models with as many
+    /// parameters and another shape.
     pub fn checksum(&self) -> u32 {
         let mut bytes = [0; MAX_SHAPE_BYTES];
         self.put(&mut Writer::new(&mut bytes));
         crc32(&bytes)
     }
 
-    /// Writes the shape as it is on the line. `docs/protocol.md` has the layout.
+    /// Writes the shape as encoded on the line. `docs/protocol.md` has the layout.
     pub fn write<'a>(&self, bytes: &'a mut [u8; MAX_SHAPE_BYTES]) -> &'a [u8] {
         let mut writer = Writer::new(bytes);
         self.put(&mut writer);
@@ -192,7 +192,7 @@ impl ModelShape {
         bytes.get(..length).unwrap_or_default()
     }
 
-    /// Reads a shape. It is `None` for other bytes.
+    /// Reads a shape. `None` for other bytes.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader(bytes);
         let shape = Self::take(&mut reader)?;
@@ -229,7 +229,7 @@ impl ModelShape {
     }
 }
 
-/// A number of the line as one of this processor: more than a `usize` holds is its largest number.
+/// Converts a number on the line to `usize`, saturating.
 pub(super) const fn count(number: u32) -> usize {
     if number as u64 > usize::MAX as u64 {
         usize::MAX

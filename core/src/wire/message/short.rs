@@ -1,11 +1,11 @@
-//! Models in 16 bits, on a grid that everybody knows, and as exact differences to an earlier model.
+//! Models in 16 bits, on a public grid, and as exact differences to an earlier model.
 
 use super::super::BODY_BYTES;
 use super::MODEL_CHUNK;
 use crate::bytes::{Reader, Writer};
 
-/// Parameters in a full chunk of [`Values::Short`](super::Values::Short): as many as two chunks of
-/// `f32` have.
+/// Number of parameters in a full chunk of [`Values::Short`](super::Values::Short): as many as in
+/// two chunks of `f32`.
 pub const SHORT_CHUNK: usize = 2 * MODEL_CHUNK;
 
 const _: () = assert!(
@@ -13,22 +13,22 @@ const _: () = assert!(
     "a chunk fits in a frame behind its number and its places"
 );
 
-/// The flag of differences, beside the places of the grid.
+/// The flag of differences, next to the places of the grid.
 const DIFFERENCE: u8 = 128;
 
-/// In the place of a difference: the number itself follows, in 16 bits.
+/// Replaces a difference: the number itself follows, in 16 bits.
 const ESCAPE: i8 = i8::MIN;
 
 /// The grid of a model: its parameters are multiples of 2^−places, from −2^(15−places) up to one
-/// step below 2^(15−places). Everybody knows it, so that rounding to it reveals nothing.
+/// step below 2^(15−places). The grid is public, so rounding to it reveals nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelGrid(u8);
 
 impl ModelGrid {
-    /// Binary places at most: all parameters are below 1 then.
+    /// Maximum number of binary places, with which all parameters are below 1.
     pub const MAX_PLACES: u8 = 15;
 
-    /// The grid with so many binary places; `None` above [`Self::MAX_PLACES`].
+    /// Creates the grid with this number of binary places. `None` above [`Self::MAX_PLACES`].
     pub const fn new(places: u8) -> Option<Self> {
         match places <= Self::MAX_PLACES {
             true => Some(Self(places)),
@@ -36,27 +36,27 @@ impl ModelGrid {
         }
     }
 
-    /// Binary places.
+    /// Returns the number of binary places.
     pub const fn places(self) -> u8 {
         self.0
     }
 
-    /// The nearest number of steps, halves to even; the last one for what is beyond the grid, and 0
-    /// for what is no number.
+    /// Returns the nearest number of steps, rounding halves to even. Saturates outside the grid,
+    /// and returns 0 for NaN.
     pub fn round(self, x: f32) -> i16 {
-        // Between 2^23 and 2^24 neighbouring numbers differ by 1.
+        // Between 2^23 and 2^24 adjacent floats differ by 1.
         const WHOLE: f32 = (3 << 22) as f32;
         let steps = x * f32::from(1_u16 << self.0);
         let steps = steps.clamp(i16::MIN.into(), i16::MAX.into());
         ((steps + WHOLE) - WHOLE) as i16
     }
 
-    /// The number of steps of what is on the grid.
+    /// Returns the number of steps of a value on the grid.
     pub fn steps(self, value: f32) -> i16 {
         (value * f32::from(1_u16 << self.0)) as i16
     }
 
-    /// So many steps as a number, which is exact.
+    /// Converts steps to a value, exactly.
     pub fn value(self, steps: i16) -> f32 {
         f32::from(steps) / f32::from(1_u16 << self.0)
     }
@@ -67,25 +67,26 @@ impl ModelGrid {
 pub struct Short<'a> {
     /// Their grid.
     pub grid: ModelGrid,
-    /// Theirs in steps of it.
+    /// The parameters in steps of the grid.
     pub numbers: Numbers<'a>,
 }
 
-/// Numbers of steps of a grid.
+/// Numbers of grid steps.
 #[derive(Clone, Copy, Debug)]
 pub enum Numbers<'a> {
-    /// As received: two bytes each.
+    /// As received, two bytes each.
     Bytes(&'a [u8]),
-    /// As received: differences of one byte each, or escaped.
+    /// As received, differences of one byte each, or escaped.
     DifferenceBytes(&'a [u8]),
-    /// To be sent.
+    /// Numbers to send.
     Sent(&'a [i16]),
-    /// To be sent as differences to the second ones.
+    /// Numbers to send as differences to the second slice.
     Differences(&'a [i16], &'a [i16]),
 }
 
 impl<'a> Short<'a> {
-    /// What to send for `numbers`: differences to `base` where it is known and they fit in a frame.
+    /// Returns the encoding of `numbers`: differences to `base` if it is known and they fit in a
+    /// frame.
     pub fn to_send(grid: ModelGrid, numbers: &'a [i16], base: Option<&'a [i16]>) -> Self {
         let bytes = |base: &[i16]| {
             let each = numbers.iter().zip(base);
@@ -100,7 +101,7 @@ impl<'a> Short<'a> {
         Self { grid, numbers }
     }
 
-    /// Whether it needs the model that the device has.
+    /// Whether decoding needs the device's current model.
     pub const fn is_difference(&self) -> bool {
         matches!(
             self.numbers,
@@ -108,7 +109,7 @@ impl<'a> Short<'a> {
         )
     }
 
-    /// Reads what is behind the number of a chunk.
+    /// Reads the part after the chunk number.
     pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
         let first = reader.u8()?;
         let grid = ModelGrid::new(first & !DIFFERENCE)?;
@@ -120,7 +121,7 @@ impl<'a> Short<'a> {
         Some(Self { grid, numbers })
     }
 
-    /// Writes what is behind the number of a chunk.
+    /// Writes the part after the chunk number.
     pub(super) fn write(&self, writer: &mut Writer<'_>) {
         let flag = match self.is_difference() {
             true => DIFFERENCE,
@@ -147,9 +148,9 @@ impl<'a> Short<'a> {
         }
     }
 
-    /// Puts what was received into `target`, and what differences are to comes from there.
-    /// `to_value` and `to_steps` convert to what `target` holds, and back. `None` if there are more
-    /// or fewer numbers; `target` is then spoilt.
+    /// Writes the received values to `target`, which also holds the base of differences. `to_value`
+    /// and `to_steps` convert to the format of `target` and back. `None` if the lengths differ.
+    /// `target` is then spoilt.
     pub fn receive(
         &self,
         target: &mut [f32],
@@ -176,7 +177,7 @@ impl<'a> Short<'a> {
     }
 }
 
-/// The difference in one byte, if it has room there.
+/// Returns the difference if it fits in one byte.
 fn difference(number: i16, base: i16) -> Option<i8> {
     let difference = i32::from(number) - i32::from(base);
     let difference = i8::try_from(difference).ok();
@@ -193,7 +194,7 @@ mod tests {
 
     use super::*;
 
-    /// The bytes of a chunk behind its number.
+    /// Returns the bytes of a chunk after its number.
     fn written(short: &Short<'_>) -> Vec<u8> {
         let mut place = [0; BODY_BYTES];
         let mut writer = Writer::new(&mut place);
@@ -285,7 +286,7 @@ mod tests {
         let sent = Short::to_send(grid, &[5, 1000, 7, 8], Some(&[4, -1000, 7, 8]));
         assert!(sent.is_difference());
         assert_eq!(written(&sent), [12 | DIFFERENCE, 1, 0x80, 0xe8, 0x03, 0, 0]);
-        // Fewer bytes than without differences.
+        // Without differences it takes fewer bytes.
         assert!(!Short::to_send(grid, &[1000, 7], Some(&[0, 7])).is_difference());
         assert!(!Short::to_send(grid, &[1, 7], Some(&[0])).is_difference());
     }
