@@ -1,4 +1,4 @@
-//! Whole rounds over lines that lose, damage, repeat and reorder, and against hostile peers.
+//! Whole rounds over lines that lose, damage, repeat and reorder frames, and against hostile peers.
 
 use core::num::NonZeroU32;
 use proptest::{collection::vec, prelude::*};
@@ -130,7 +130,7 @@ fn board_of<R: Greeter, F, V: Secrets>(
     .unwrap()
 }
 
-/// Memory as firmware has it: for ever.
+/// Memory that lives forever, as in firmware.
 fn memory(parameters: usize, samples: usize, scores: usize) -> Memory<'static> {
     let floats = |count| vec![0.0; count].leak();
     Memory {
@@ -148,7 +148,7 @@ fn ledger() -> Ledger<Ram> {
     Ledger::create(erased(), NONCE, Key::from_secret(KEY)).unwrap()
 }
 
-/// The length tells a network from other models, and must be that of the kind.
+/// The length distinguishes a network from other models, and must match the kind.
 #[test]
 fn bytes_behind_an_invitation_are_refused() {
     let packed = PackedInvitation::from(&invitation(None));
@@ -173,23 +173,23 @@ fn coordinator(round: u32, noise: Option<Sigma>) -> Coordinator {
     Coordinator::new(chain(), round, invitation(noise), model())
 }
 
-/// What the simulator computes: the same client without a wire.
+/// Returns the simulator's result: the same client without a wire.
 fn expected(round: u32, invitation: &Invitation) -> Vec<i64> {
     simulated(round, invitation).0
 }
 
-/// [`expected`], and the norm of the update before its last clipping.
+/// Returns [`expected`], and the norm of the update before its last clipping.
 fn simulated(round: u32, invitation: &Invitation) -> (Vec<i64>, f32) {
     simulated_by(&Root::from_seed(11), round, invitation)
 }
 
-/// [`simulated`], of a device with this root of its streams.
+/// [`simulated`] for a device with this root of its streams.
 fn simulated_by(root: &Root, round: u32, invitation: &Invitation) -> (Vec<i64>, f32) {
     let sent = harness::simulated(root, 42, round, invitation, &harness::model()).unwrap();
     (sent.update.to_vec(), sent.report.norm)
 }
 
-/// What the device sends, through a line.
+/// Sends the device's outgoing bytes through a line.
 fn transmit<R: Greeter, F, V: Secrets>(
     board: &mut Board<R, F, V>,
     other: &mut Coordinator,
@@ -198,8 +198,8 @@ fn transmit<R: Greeter, F, V: Secrets>(
     harness::transmit(board, |said| other.receive(&line(said.to_vec())));
 }
 
-/// One turn of both sides: what the device sends, then what the coordinator sends, through a line.
-/// A turn that leaves the training to the test.
+/// Runs one turn of both sides through a line: the device sends, then the coordinator sends. The
+/// test does the training.
 fn turn_without_training<R: Greeter, F, V: Secrets>(
     board: &mut Board<R, F, V>,
     other: &mut Coordinator,
@@ -239,7 +239,7 @@ fn turn<R: Greeter, V: Secrets>(
     }
 }
 
-/// Runs until the coordinator has an answer; returns the number of turns.
+/// Runs until the coordinator has an answer, and returns the number of turns.
 fn run<R: Greeter, V: Secrets>(
     board: &mut Board<R, Ram, V>,
     other: &mut Coordinator,
@@ -260,7 +260,7 @@ fn a_round_brings_the_bits_of_the_simulator() {
     for (round, noise) in [(3, None), (4, noise())] {
         let mut other = coordinator(round, noise);
         board.timeout();
-        // A coordinator that was started anew knows no session: the device must greet again.
+        // A restarted coordinator knows no session, so the device must greet again.
         board.send(Answer::Hello);
         run(&mut board, &mut other, |bytes| bytes);
         turn(&mut board, &mut other, &mut |bytes| bytes);
@@ -272,7 +272,7 @@ fn a_round_brings_the_bits_of_the_simulator() {
     assert!(text.starts_with("Session(Idle, 126 parameters"), "{text}");
 }
 
-/// As many frames as the window says, and then an answer.
+/// As many frames as the window allows, and then an answer.
 #[test]
 fn a_window_saves_answers() {
     // Three chunks of the model, two of the update.
@@ -354,7 +354,7 @@ proptest! {
             last = bytes;
             out
         });
-        // A session that was lost in the middle spends the round; else the bits are right.
+        // A session lost in the middle spends the round. Otherwise the bits are right.
         match other.declined {
             Some(reason) => prop_assert_eq!(reason, Decline::RoundUsed),
             None => {
@@ -382,7 +382,7 @@ proptest! {
         prop_assert_eq!(board.refusals().total() as usize, pieces - empty);
     }
 
-    /// A coordinator that knows the key and sends anything in any order.
+    /// A coordinator with the key sends anything in any order.
     #[test]
     fn no_order_of_messages_harms_the_device(
         said in vec((16u8..27, 0u32..4, vec(any::<u8>(), 0..230), any::<bool>()), 0..60),
@@ -431,7 +431,7 @@ fn what_the_device_does_not_agree_to_is_declined_by_name() {
         },
         ..policy()
     };
-    // z = 1.5 is offered.
+    // The invitation offers z = 1.5.
     let noisy = |halves: u64| Policy {
         min_noise_multiplier: NoiseMultiplier::from_units(halves << 31),
         ..policy()
@@ -529,8 +529,8 @@ fn a_flash_that_fails_lets_no_round_begin() {
     assert_eq!(other.declined, Some(Decline::Storage));
 }
 
-/// An authentic invitation to a round number far ahead is declined and counted, and what the
-/// coordinator asks for next is answered.
+/// An authentic invitation to a round number far ahead is declined and counted, and the device
+/// answers the coordinator's next request.
 #[test]
 fn one_message_cannot_end_a_device() {
     let mut flash = ledger().into_flash();
@@ -554,8 +554,8 @@ fn one_message_cannot_end_a_device() {
     assert_eq!((past.participations, past.next_round), (2, 202));
 }
 
-/// An invitation that the device declines ends the round whose model it receives; invited to that
-/// once more, it takes part.
+/// A declined invitation ends the round whose model the device is receiving. When invited to that
+/// round again, it takes part.
 #[test]
 fn an_invitation_that_is_declined_ends_the_round_before() {
     let mut board = board(policy(), ledger(), 0);
@@ -582,7 +582,7 @@ fn an_invitation_that_is_declined_ends_the_round_before() {
     assert_eq!(board.refusals().get(Refusal::Round), 1);
 }
 
-/// Rounds 1 and 5 are four apart; the first is free, and what is declined changes nothing.
+/// Rounds 1 and 5 are four apart. The first is free, and a declined round changes nothing.
 #[test]
 fn a_round_too_close_to_the_last_one_is_declined() {
     let policy = Policy {
@@ -611,7 +611,7 @@ fn a_round_too_close_to_the_last_one_is_declined() {
     assert_eq!(Ledger::open(flash).unwrap().past().participations, 3);
 }
 
-/// What a device with this secret root and ledger sends in round 3.
+/// Returns the update of a device with this secret root and ledger in round 3.
 fn sent_by(root: Root, ledger: Ledger<Ram>) -> Vec<i64> {
     let identity = Identity { root, ..identity() };
     let model = Softmax::new(Const::<FEATURES>, Const::<6>);
@@ -625,8 +625,8 @@ fn sent_by(root: Root, ledger: Ledger<Ram>) -> Vec<i64> {
     other.integers
 }
 
-/// The same record after all flash was erased, in the same round with the same model: were the
-/// noise the same, the updates would be, and with another model their difference would be without
+/// The same record after all flash was erased, in the same round with the same model. If the noise
+/// were the same, the updates would be the same. With another model their difference would have no
 /// noise.
 #[test]
 fn erased_device_never_repeats_streams() {
@@ -639,11 +639,11 @@ fn erased_device_never_repeats_streams() {
     let new = Ledger::open_or_create(erased(), [8; 8], Some(Key::from_secret(KEY))).unwrap();
     let second = sent_by(root(), new);
     let equal = first.iter().zip(&second).filter(|(a, b)| a == b).count();
-    // Differences of two values of a discrete Gaussian of σ = 1.5 · 2^20 on each coordinate: equal
-    // with probability 1.9e-7, so that one of 126 is with 2.4e-5; the seeds are fixed.
+    // Differences of two values of a discrete Gaussian of σ = 1.5 · 2^20 on each coordinate. They
+    // are equal with probability 1.9e-7, so one of 126 with 2.4e-5. The seeds are fixed.
     assert_eq!(equal, 0);
-    // The root of a ledger's streams depends on the nonce and on the secret, and is the same after
-    // a restart.
+    // The root of a ledger's streams depends on the nonce and on the secret, and survives a
+    // restart.
     assert_eq!(first, sent_by(root(), ledger()));
     assert_ne!(first, sent_by(Root::from_secret([6; 32]), ledger()));
     // A simulation names its streams by its seed alone.
@@ -675,7 +675,7 @@ fn a_recorded_coordinator_is_worth_nothing() {
         tape.extend(&bytes);
         bytes
     });
-    // The same device after a restart, with a blank ledger even: its nonce is another.
+    // The same device after a restart, even with a blank ledger: its nonce differs.
     let mut second = board(policy(), ledger(), 1);
     second.timeout();
     second.sent();
@@ -689,7 +689,7 @@ fn a_recorded_coordinator_is_worth_nothing() {
         second.refusals().get(Refusal::Unexpected) > 0,
         "all that follows it"
     );
-    // And to the first one, which is still there.
+    // The tape also goes to the first device, which is still there.
     let before = first.refusals().total();
     deliver(&mut first, &tape, |_| ());
     assert!(first.refusals().total() > before);
@@ -715,7 +715,7 @@ fn another_key_and_a_recorded_hello_change_nothing() {
     let hello = first.outgoing().to_vec();
     while first.phase() != Phase::Sending {
         turn(&mut first, &mut other, &mut |bytes| bytes);
-        // Whoever recorded the hello sends it again and again.
+        // An attacker replays the recorded hello repeatedly.
         if other.connected() {
             other.receive(&hello);
             other.outgoing.pop();
@@ -761,8 +761,8 @@ fn waiting_is_bounded_and_a_call_begins_anew() {
     assert!(!board.outgoing().is_empty());
 }
 
-/// Each session in which it takes part has another chain key, and a coordinator that knew an older
-/// one finds it.
+/// Each session with a participation has another chain key, and a coordinator with an older key
+/// finds it.
 #[test]
 fn the_chain_goes_on_with_participations() {
     let mut flash = ledger().into_flash();
@@ -788,7 +788,7 @@ fn the_chain_goes_on_with_participations() {
     assert_eq!(pseudonyms, expected);
 }
 
-/// All that crosses the line in a round with a hidden device, in both directions.
+/// Records the whole line in a round with a hidden device, in both directions.
 #[test]
 fn nothing_of_a_round_can_be_read_on_the_line() {
     let policy = Policy {
@@ -797,7 +797,7 @@ fn nothing_of_a_round_can_be_read_on_the_line() {
     };
     let mut board = board(policy, ledger(), 0);
     let mut other = coordinator(3, None);
-    // Numbers without a byte of zeros, which are found by chance.
+    // Numbers without a zero byte, which could be found by chance.
     let (rate, norm) = (0.123_456_7, 0.765_432_1);
     other.invitation.learning_rate = LearningRate::new(rate).unwrap();
     other.invitation.grid = Grid::new(ClipNorm::new(norm).unwrap(), 20).unwrap();
@@ -810,7 +810,7 @@ fn nothing_of_a_round_can_be_read_on_the_line() {
     });
     assert!(tape.len() > 1_000);
     let contains = |bytes: &[u8]| tape.windows(bytes.len()).any(|window| window == bytes);
-    // The search finds what is in clear.
+    // The search finds unencrypted bytes.
     assert!(contains(&board.conversation.nonce));
     let shape = [3, FEATURES as u8, 0, 6, 0];
     assert!(!contains(&shape), "the model's shape");
@@ -830,7 +830,7 @@ fn nothing_of_a_round_can_be_read_on_the_line() {
     }
 }
 
-/// Whether it diverges depends on the data: with noise of its own the device sends noise.
+/// Divergence depends on the data, so a device with its own noise sends noise.
 #[test]
 fn training_that_diverges_is_told_to_nobody_who_must_not_know() {
     let diverging = |noise| {
@@ -862,7 +862,7 @@ fn with_noise_of_its_own_an_empty_device_does_not_say_so() {
     }
 }
 
-/// The one update that needs the flag: a single coordinate, at the bound, positive.
+/// The only update that needs the flag: a single positive coordinate at the bound.
 #[test]
 fn an_update_of_one_coordinate_at_the_bound_arrives() {
     for target in [100.0, -100.0] {

@@ -216,12 +216,18 @@ mod blocking {
         /// frames may come and go.
         ///
         /// The first piece records the participation, which takes as long as the flash. Each later
-        /// piece does one of these: it trains on up to `most` samples (0 counts as 1), with the
-        /// local step after the last sample of a batch; rounds the update; reads or saves the state
-        /// of a personal model, again on flash; draws the noise of as many entries as take about as
-        /// long as the samples; draws the noise of the bit, if there is one; or adds the masks of a
-        /// helper. On processors without a floating-point unit, where additions are calls, training
-        /// in `f32` also returns within a sample and within a step. Training of an encoder without
+        /// piece does one of these:
+        ///
+        /// * It trains on up to `most` samples (0 counts as 1), with the local step after the last
+        ///   sample of a batch.
+        /// * It rounds the update.
+        /// * It reads or saves the state of a personal model, again on flash.
+        /// * It draws the noise of as many entries as take about as long as the samples.
+        /// * It draws the noise of the bit, if there is one.
+        /// * It adds the masks of a helper.
+        ///
+        /// On processors without a floating-point unit, where additions are calls, training in
+        /// `f32` also returns within a sample and within a step. Training of an encoder without
         /// labels has no pieces and runs at once.
         ///
         /// The result is bit for bit what [`Self::train`] sends.

@@ -1,4 +1,5 @@
-//! What a build of any features declines. Whole sessions of the whole client: `session::tests`.
+//! Rounds that builds with any features decline. Whole sessions of the full client:
+//! `session::tests`.
 
 use super::{super::round::stage::Source, *};
 use crate::{
@@ -31,7 +32,7 @@ fn board() -> Board {
     board_with(|_| {}).unwrap()
 }
 
-/// A device with another policy.
+/// Creates a device with another policy.
 fn board_with(change: impl FnOnce(&mut Policy)) -> Result<Board, SessionError> {
     let floats = |count| vec![0.0; count].leak();
     let root = Root::from_seed(11);
@@ -63,14 +64,14 @@ fn board_with(change: impl FnOnce(&mut Policy)) -> Result<Board, SessionError> {
     )
 }
 
-/// A round that the device was invited to.
+/// Creates a round that the device was invited to.
 fn round<D>(number: u32, asked: Invitation) -> Round<D> {
     let packed = PackedInvitation::from(&asked);
     Round::new(number, asked, masks::tagged_whole(packed.bytes()), 0)
 }
 
-/// Invitations to more than plain training, whether this build has code for it, and the reason of a
-/// device that has none.
+/// Returns invitations to more than plain training, whether this build has code for each, and the
+/// reason of a device without it.
 fn parts() -> [(Invitation, bool, Decline); 3] {
     let mut smoothed = invitation(None);
     smoothed.gradient_smoothing = SmoothingFactor::new(1.0).ok();
@@ -102,7 +103,7 @@ fn a_round_that_asks_for_what_is_left_out_is_declined_before_it_is_recorded() {
     assert_eq!(board.phase(), Phase::Receiving);
 }
 
-/// Also if nobody had looked at the invitation: nothing is sent, and nothing of the update is left.
+/// Even without a check of the invitation nothing is sent, and nothing of the update remains.
 #[test]
 fn no_update_is_covered_without_the_noise_that_is_asked_for() {
     let asked = invitation(noise());
@@ -130,7 +131,7 @@ fn no_update_is_covered_without_the_noise_that_is_asked_for() {
     }
 }
 
-/// A plain round is trained and sent by all builds.
+/// Every build trains and sends a plain round.
 #[test]
 fn a_round_of_central_trust_is_covered_by_every_build() {
     let mut board = board();
@@ -143,7 +144,7 @@ fn a_round_of_central_trust_is_covered_by_every_build() {
     assert!(matches!(stage, Some(Stage::Covered)));
 }
 
-/// It could only decline all rounds, or be silent.
+/// The device could only decline all rounds, or stay silent.
 #[test]
 fn a_policy_that_insists_on_what_is_left_out_is_refused() {
     let least = NoiseMultiplier::from_units(1);

@@ -69,7 +69,7 @@ impl<D: Copy> Round<D> {
         let start = covering.done;
         let end = start.saturating_add(most.saturating_mul(ENTRIES_OF_A_SAMPLE));
         let end = end.min(length);
-        // Two halves, in place of two parameters that training no longer needs.
+        // Two halves, in the memory of two parameters that training no longer needs.
         let Workspace { update, local, .. } = &mut device.memory.work;
         let (update, local) = (update.get_mut(start..end), local.get_mut(start..end));
         let mut low = patterns_mut(update.unwrap_or_default());

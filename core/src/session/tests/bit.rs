@@ -1,4 +1,5 @@
-//! The bit of adaptive clipping, from the invitation to the line, and what a device accepts for it.
+//! The bit of adaptive clipping, from the invitation to the line, and the noise that a device
+//! accepts for it.
 
 use super::*;
 use smolfed_accounting::{event::Mechanism, params as privacy};
@@ -22,7 +23,8 @@ fn bit_noise() -> Option<Sigma> {
     Sigma::new(2 << 20, 1).ok()
 }
 
-/// An invitation with a bit, under noise of both or of neither, at this clip norm.
+/// Creates an invitation with a bit at this clip norm, where both bit and update have noise or
+/// neither.
 pub(super) fn adaptive(noise: Option<Sigma>, clip_norm: f32) -> Invitation {
     Invitation {
         grid: Grid::new(ClipNorm::new(clip_norm).unwrap(), 20).unwrap(),
@@ -33,7 +35,7 @@ pub(super) fn adaptive(noise: Option<Sigma>, clip_norm: f32) -> Invitation {
     }
 }
 
-/// A whole round; the policy asks for nothing.
+/// Runs a whole round with a policy without requirements.
 fn answered(round: u32, invitation: Invitation) -> Coordinator {
     let mut other = coordinator(round, None);
     other.invitation = invitation;
@@ -62,11 +64,11 @@ fn an_update_brings_its_bit() {
         }
         assert_eq!(signs, 0, "both bits were sent");
     }
-    // Who does not ask for it gets none.
+    // An invitation without a bit gets none.
     assert_eq!(answered(1, invitation(noise())).bit, None);
 }
 
-/// Without an update the device sends noise, and nobody can tell from the bit either.
+/// Without an update the device sends noise, and the bit does not reveal it either.
 #[test]
 fn a_device_without_an_update_sends_the_noise_of_its_bit() {
     let mut other = coordinator(3, None);
@@ -79,9 +81,9 @@ fn a_device_without_an_update_sends_the_noise_of_its_bit() {
     assert_eq!(other.bit, Some(bit[0]));
 }
 
-/// 4,000 devices' bits and first coordinates without an update: noise alone. A mean square of 4,000
-/// squares of std 1 has itself a std of 0.022, a mean product one of 0.016; six of them are
-/// exceeded with a probability below 2e-9 each, and the streams are fixed.
+/// Bits and first coordinates of 4,000 devices without an update: noise alone. A mean square of
+/// 4,000 squares of std 1 has a std of 0.022, and a mean product one of 0.016. Deviations of six
+/// stds have a probability below 2e-9 each, and the streams are fixed.
 #[test]
 fn the_noise_of_a_bit_is_none_of_the_noise_of_its_update() {
     let (z, z_bit) = (1.5 * f64::from(1 << 20), 2.0 * f64::from(1 << 20));
@@ -118,7 +120,7 @@ fn the_noise_of_a_bit_is_none_of_the_noise_of_its_update() {
     assert!(product.abs() < 0.095, "{product}");
 }
 
-/// Noise of this many steps in `denominator`.
+/// Returns noise of `numerator` / `denominator` steps.
 fn steps(numerator: u64, denominator: u64) -> Sigma {
     Sigma::new(numerator, denominator).unwrap()
 }
@@ -167,8 +169,8 @@ fn update_and_bit_together_cost_what_the_policy_says_and_not_a_step_more() {
 }
 
 proptest! {
-    /// The whole range of the wire against logarithms, where these decide; and on a small grid
-    /// against integers of the compiler.
+    /// The whole range of the wire against logarithms, where they decide, and a small grid against
+    /// the compiler's integers.
     #[test]
     fn no_noise_on_the_wire_gets_around_the_policy(
         multiplier in 1_u64.., spare in 0_u32..64, bits in 4_u32..=24,
@@ -198,7 +200,7 @@ proptest! {
         }
     }
 
-    /// Around equality: numbers that fit the compiler's integers.
+    /// Near equality: numbers that fit the compiler's integers.
     #[test]
     fn the_decision_is_exact(
         multiplier in 1_u64..1 << 12, n in any::<[u16; 2]>(), d in 1_u64..16, bit_d in 1_u64..16,
@@ -220,8 +222,8 @@ proptest! {
         prop_assert_eq!(accepts(multiplier << 24, &asked), left + rounding <= right);
     }
 
-    /// The multiplier that an accountant counts is never below the smallest one by more than a
-    /// millionth where the device accepts, and the device accepts where it is not below it.
+    /// Where the device accepts, the multiplier that an accountant counts is never below the
+    /// smallest one by more than a millionth. Where it is not below, the device accepts.
     #[test]
     fn the_policy_bounds_what_the_accountant_counts(
         bits in BITS, exponent in -12.0..12.0_f64, share in 0.9..1.1_f64, has_bit in any::<bool>(),
@@ -233,7 +235,7 @@ proptest! {
         let least = ((z * scale).powi(2) + 9.0).sqrt();
         let asked_steps = [least * share, least, z * scale, z * scale * share];
         for total in asked_steps {
-            // Update and bit of the same noise, or the update alone.
+            // Update and bit with the same noise, or the update alone.
             let each = if has_bit { total * f64::sqrt(2.0) } else { total };
             let denominator = 1_u64 << 20;
             let numerator = (each * denominator as f64).ceil() as u64;
@@ -260,8 +262,8 @@ proptest! {
     }
 }
 
-/// The two grids of 4 bits on which a coordinator could ask for less than the policy says, and what
-/// it takes there; grids that are fine enough take nothing.
+/// Two grids of 4 bits on which a coordinator could ask for less noise than the policy requires,
+/// and the noise they need. Sufficiently fine grids need no more.
 #[test]
 fn a_coarse_grid_takes_more_noise() {
     let on_grid = |bits, steps| Invitation {
@@ -280,7 +282,7 @@ fn a_coarse_grid_takes_more_noise() {
     assert!(accepts(fifth, &on_grid(4, steps(4_387, 1_000))));
     // Noise of three steps counts as none.
     assert!(!accepts(1, &on_grid(4, steps(3, 1))));
-    // Of 4,096 steps or more, the noise is z itself.
+    // With 4,096 steps or more, the noise is z itself.
     for bits in 12..=24 {
         assert!(accepts(one, &on_grid(bits, steps(1 << bits, 1))));
         assert!(!accepts(one + 1, &on_grid(bits, steps(1 << bits, 1))));
@@ -291,7 +293,7 @@ fn a_coarse_grid_takes_more_noise() {
     assert!(!accepts(z(4_095), &on_grid(11, steps(4_095, 1))));
 }
 
-/// A session declines a grid that is too coarse for the noise on it, by the name of the noise.
+/// A session declines a grid too coarse for its noise, with [`Decline::Noise`].
 #[test]
 fn a_grid_too_coarse_for_its_noise_is_declined() {
     for (bits, steps_of_noise, declined) in [
@@ -311,7 +313,7 @@ fn a_grid_too_coarse_for_its_noise_is_declined() {
     }
 }
 
-/// A coordinator that asks for a bit under too little noise is declined by name.
+/// A session declines a bit with too little noise, with [`Decline::Noise`].
 #[test]
 fn a_bit_under_too_little_noise_is_declined() {
     // 1/1.5² + 1/2² = 1/1.2².

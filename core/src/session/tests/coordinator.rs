@@ -5,34 +5,34 @@ use std::{boxed::Box, vec, vec::Vec};
 
 use super::*;
 
-/// A way to answer those who want the model.
+/// A way to answer requests for the model.
 pub(super) trait Delivery {
-    /// Sends what `message` asks for.
+    /// Sends the answer to `message`.
     fn deliver(&mut self, message: &Message<'_>, model: &[f32], send: &mut dyn FnMut(&Message<'_>));
 }
 
 pub(super) struct Coordinator {
-    /// The one of the last session whose device was there.
+    /// The chain key of the last session whose device was there.
     pub(super) chain: ChainKey,
-    /// Who the last Hello was from.
+    /// The name in the last Hello.
     pub(super) name: Option<Name>,
     pub(super) round: u32,
     pub(super) invitation: Invitation,
     pub(super) model: Vec<f32>,
-    /// Another answer to those who want the model.
+    /// Another answer to requests for the model.
     pub(super) delivery: Option<Box<dyn Delivery>>,
     sessions: u8,
     link: Option<Link<CoordinatorEnd>>,
-    /// What answers a Hello in the place of a Welcome, with the key that both then have.
+    /// Answers a Hello instead of a Welcome, with the key that both sides then have.
     pub(super) handshake: fn(&Hello, &ChainKey) -> Option<(Encoded, SessionKey)>,
-    /// A session whose device has not proved yet that it is there.
+    /// A session whose device has not proved its presence yet.
     pending: Option<(Link<CoordinatorEnd>, ChainKey)>,
-    /// Messages of the round that it has answered.
+    /// Number of messages of the round that it has answered.
     pub(super) requests: usize,
     /// The next chunk of the update.
     pub(super) next: u16,
     pub(super) integers: Vec<i64>,
-    /// What came behind the update, if it was asked for.
+    /// The bit after the update, if the invitation asked for it.
     pub(super) bit: Option<i64>,
     /// The tags of a masked update, by helper.
     pub(super) tags: Vec<Tag>,
@@ -136,7 +136,7 @@ impl Coordinator {
         let nonce = [self.sessions; 16];
         let device = match hello.name {
             Name::Number(device) => device,
-            // The one that the tests hide.
+            // The number that the tests hide.
             Name::Pseudonym(_) => 42,
         };
         let session = chain.session(device, &hello.nonce, &nonce);
@@ -178,7 +178,7 @@ impl Coordinator {
                 let chunks = self.invitation.update_chunks();
                 self.requests += usize::from(!chunk.more);
                 if chunk.index > self.next {
-                    // One was lost.
+                    // A chunk was lost.
                     if !chunk.more {
                         self.send(&Message::WantUpdate(self.next));
                     }

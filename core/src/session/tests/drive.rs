@@ -20,12 +20,12 @@ use crate::{
 struct Wire {
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
-    /// Bytes that the device may still write before it breaks.
+    /// Bytes that the device may still write before the link breaks.
     left: usize,
-    /// The time: a tick each time that the driver is polled, and those of reads.
+    /// The time in ticks: one per poll of the driver, plus those of reads.
     now: u32,
     ticks_of_read: u32,
-    /// Ticks until an answer is there once a session stands, and the answers on their way.
+    /// Ticks until an answer arrives once a session is open, and the answers on their way.
     delay: u32,
     late: VecDeque<(u32, Vec<u8>)>,
 }
@@ -44,7 +44,7 @@ impl Wire {
     }
 }
 
-/// The device's end of it.
+/// The device's end of the link.
 struct End<'a>(&'a RefCell<Wire>);
 
 impl ErrorType for End<'_> {
@@ -52,7 +52,7 @@ impl ErrorType for End<'_> {
 }
 
 impl Read for End<'_> {
-    /// At most seven bytes; the end of the stream once it is broken.
+    /// Reads at most seven bytes. Returns the end of the stream once the link is broken.
     async fn read(&mut self, bytes: &mut [u8]) -> Result<usize, ErrorKind> {
         poll_fn(|_| {
             let mut wire = self.0.borrow_mut();
@@ -74,7 +74,7 @@ impl Read for End<'_> {
 }
 
 impl Write for End<'_> {
-    /// At most five bytes; an error once it is broken.
+    /// Writes at most five bytes. Returns an error once the link is broken.
     async fn write(&mut self, bytes: &[u8]) -> Result<usize, ErrorKind> {
         let mut wire = self.0.borrow_mut();
         let count = bytes.len().min(5).min(wire.left);
@@ -113,7 +113,7 @@ impl Clock for RefCell<Wire> {
     }
 }
 
-/// Polls the driver and lets the coordinator answer, until the driver returns; `None` once the
+/// Polls the driver and lets the coordinator answer, until the driver returns. `None` once the
 /// coordinator has the update.
 fn poll_drive(
     board: &mut Board,
@@ -135,7 +135,7 @@ fn poll_drive(
         if other.done {
             return None;
         }
-        // On a slow link an invitation that was answered is not repeated.
+        // On a slow link an answered invitation is not repeated.
         if turn % (4 * PATIENCE) == 0 && (wire.delay == 0 || other.requests == 0) {
             other.invite();
         }
@@ -154,8 +154,8 @@ fn poll_drive(
     panic!("no end");
 }
 
-/// A round on links that break after so many bytes of the device each, the last one excepted;
-/// returns how they broke, and how many bytes the last one had left.
+/// Runs a round on links that each break after this many bytes from the device, except the last
+/// one. Returns the errors, and the bytes that the last link had left.
 fn round(lengths: &[usize]) -> (Vec<LinkLost<ErrorKind>>, usize) {
     let mut board = board(policy(), ledger(), 0);
     let mut other = coordinator(3, noise());
@@ -172,7 +172,7 @@ fn round(lengths: &[usize]) -> (Vec<LinkLost<ErrorKind>>, usize) {
                 trainings += 1;
             }
             Some(Err(lost)) => {
-                // What was on its way is lost with the link.
+                // Bytes in transit are lost with the link.
                 losses.push(lost);
                 other.outgoing.clear();
                 wire = Wire::new(*lengths.next().unwrap());
@@ -188,7 +188,8 @@ fn round(lengths: &[usize]) -> (Vec<LinkLost<ErrorKind>>, usize) {
 
 const LONG: usize = 1 << 20;
 
-/// Messages of a round that the coordinator answers, on a link with so many ticks to an answer.
+/// Returns the messages of a round that the coordinator answers, on a link with `delay` ticks to an
+/// answer.
 fn requests(delay: u32) -> usize {
     let mut board = board(policy(), ledger(), 0);
     let mut other = coordinator(3, noise());
@@ -203,8 +204,9 @@ fn requests(delay: u32) -> usize {
     other.requests
 }
 
-/// The first request on a link that has become slow is repeated until it is answered. Later ones
-/// wait for as long as that took. A fixed patience would repeat each of them four or eleven times.
+/// The first request on a link that has become slow is repeated until it is answered. Later
+/// requests wait as long as that took. A fixed patience would repeat each of them four or eleven
+/// times.
 #[test]
 fn a_slow_link_gets_few_repetitions() {
     let necessary = requests(0);
@@ -217,7 +219,7 @@ fn a_slow_link_gets_few_repetitions() {
     }
 }
 
-/// The coordinator gets the one update of the round, whatever byte the link breaks behind.
+/// The coordinator gets the one update of the round, whatever byte the link breaks after.
 #[test]
 fn a_lost_link_resumes_the_same_update() {
     let (losses, left) = round(&[LONG]);
@@ -232,7 +234,7 @@ fn a_lost_link_resumes_the_same_update() {
     assert!(ways.contains(&LinkLost::Failed(ErrorKind::BrokenPipe)));
 }
 
-/// Each link lives for the longest frame, the zero before it and one byte.
+/// Each link lasts for the longest frame, the zero before it and one byte.
 #[test]
 fn several_lost_links_resume_the_same_update() {
     let (losses, _) = round(&[FRAME_BYTES + 2; 40]);
@@ -253,7 +255,7 @@ fn a_silent_coordinator_is_greeted_again() {
     }
     let written = wire.borrow().outgoing.clone();
     let frames: Vec<_> = written.split(|byte| *byte == 0).collect();
-    // The zero that ends a frame which was cut short, the greetings, and nothing behind the last.
+    // The zero that ends an interrupted frame, the greetings, and nothing after the last one.
     let [first, greetings @ .., last] = frames.as_slice() else {
         panic!("no frame");
     };
@@ -262,7 +264,7 @@ fn a_silent_coordinator_is_greeted_again() {
     assert!(greetings.iter().all(|frame| *frame == greetings[0]));
 }
 
-/// Whoever floods the link with bytes of no frame does not keep the device from repeating.
+/// Flooding the link with bytes that form no frame does not stop the device from repeating.
 #[test]
 fn a_flood_holds_back_no_time_out() {
     let mut board = board(policy(), ledger(), 0);

@@ -1,5 +1,5 @@
-//! Devices whose secrets are in a secure element: what leaves it, and what happens when it or the
-//! power fails.
+//! Devices with secrets in a secure element: the keys that leave it, and failures of the element or
+//! the power.
 
 use core::cell::RefCell;
 use std::rc::Rc;
@@ -14,12 +14,12 @@ use crate::{
 
 const ROOT: [u8; 32] = [9; 32];
 
-/// An element in memory, which counts what it is asked for and fails when it is told to.
+/// An element in memory that counts requests and fails on demand.
 struct State {
     slots: [Key; 3],
     /// Keys that it gave out.
     given: Vec<Key>,
-    /// How often it is asked until it fails once.
+    /// Number of requests until it fails once.
     left: Option<usize>,
 }
 
@@ -39,7 +39,7 @@ impl Chip {
         self.0.borrow_mut().left = Some(calls);
     }
 
-    /// Asks an element that answers.
+    /// Makes a request to a working element.
     fn asked(&self, slot: SecretSlot, info: &[u8]) -> Result<Key, ElementFault> {
         let mut state = self.0.borrow_mut();
         match state.left {
@@ -74,7 +74,7 @@ impl SecureElement for Chip {
         to: SecretSlot,
     ) -> Result<(), ElementFault> {
         let key = self.asked(from, info);
-        // What fails has left nothing of use.
+        // A failed step has left nothing useful.
         let written = key.clone().unwrap_or(Key::from_secret([0xee; 32]));
         self.0.borrow_mut().slots[to as usize] = written;
         key.map(drop)
@@ -85,7 +85,7 @@ fn root_check() -> [u8; 16] {
     check(&Key::from_secret(ROOT))
 }
 
-/// What the ledger has after so many steps.
+/// Returns the ledger's content after `steps` steps.
 pub(super) fn name(steps: u32) -> Key {
     let key = Key::from_secret(*later(steps as usize).secret());
     named(steps, &check(&key))
@@ -119,7 +119,7 @@ fn coordinator_of(chain: ChainKey, round: u32) -> Coordinator {
     Coordinator::new(chain, round, invitation(noise()), model())
 }
 
-/// The root of the streams of a round.
+/// Returns the root of the streams of a round.
 pub(super) fn root(round: u32) -> Root {
     let mut info = b"streams ".to_vec();
     info.extend(NONCE);
@@ -158,7 +158,7 @@ fn the_chain_key_moves_on_in_the_element_alone() {
         let mut other = coordinator_of(chain, round);
         run(&mut board, &mut other, |bytes| bytes);
         assert!(is_as_simulated(&other));
-        // That of this session; the device has the next one.
+        // The key of this session. The device has the next one.
         assert!(other.chain == later(round as usize));
         ledger = board.into_ledger();
         let steps = round + 1;
@@ -176,7 +176,7 @@ fn the_chain_key_moves_on_in_the_element_alone() {
     assert_eq!(state.given.iter().filter(is_secret).count(), 0);
 }
 
-/// It hides its number, and where that is compiled, greets with X25519.
+/// The device hides its number and, where compiled, greets with X25519.
 #[test]
 fn each_greeting_is_under_the_key_in_the_element() {
     let chip = Chip::new();
@@ -206,7 +206,7 @@ fn each_greeting_is_under_the_key_in_the_element() {
     assert!(chain == later(1));
 }
 
-/// Whichever question it does not answer: the device goes on, and takes part once.
+/// Whatever request the element fails, the device continues and takes part once.
 #[test]
 fn an_element_that_fails_once_costs_time() {
     for calls in 0.. {
@@ -217,7 +217,7 @@ fn an_element_that_fails_once_costs_time() {
         run(&mut board, &mut other, |bytes| bytes);
         let has_failed = chip.0.borrow().left.is_none();
         if other.declined == Some(Decline::Storage) {
-            // Nothing was recorded, so that the round may begin again.
+            // Nothing was recorded, so the round may begin again.
             assert_eq!(board.ledger().past().participations, 0);
             assert_eq!(board.element().0.borrow().left, None);
             other.declined = None;
@@ -227,14 +227,14 @@ fn an_element_that_fails_once_costs_time() {
         assert!(is_as_simulated(&other), "after {calls} answers");
         assert_eq!(board.ledger().past().participations, 1);
         if !has_failed {
-            // A greeting, the answer to it, streams, the step of the chain key and its check.
+            // A greeting, its answer, streams, the step of the chain key and its check.
             assert_eq!(calls, 5);
             break;
         }
     }
 }
 
-/// At the start the secrets are those of record and ledger, or there is no session.
+/// At the start the secrets must match record and ledger. Otherwise there is no session.
 #[test]
 fn another_element_is_refused() {
     let start = |chip: &Chip, ledger: Ledger<Ram>| {
@@ -250,13 +250,13 @@ fn another_element_is_refused() {
         })
     };
     assert_eq!(start(&Chip::new(), new_ledger()), Ok(()));
-    // Silent at the first question, or at the second, or at that of the session.
+    // Silent at the first request, the second, or that of the session.
     for calls in 0..3 {
         let chip = Chip::new();
         chip.fails_after(calls);
         assert_eq!(start(&chip, new_ledger()), Err(ElementFault));
     }
-    // Blank, or with the chain key in both places, or with another chain key.
+    // Blank, or with the chain key in both slots, or with another chain key.
     for slots in [[[0; 32], KEY], [KEY, KEY], [ROOT, [1; 32]]] {
         let chip = Chip::new();
         for (slot, secret) in slots.into_iter().enumerate() {
@@ -269,8 +269,8 @@ fn another_element_is_refused() {
     assert_eq!(start(&Chip::new(), other), Err(ElementFault));
 }
 
-/// One step back greets under a key of before, which the coordinator tells; more than that names a
-/// key that is no longer there.
+/// A ledger one step back greets with an old key, which the coordinator detects. Further back it
+/// names a key that no longer exists.
 #[test]
 fn a_ledger_that_is_put_back_is_noticed() {
     let chip = Chip::new();
@@ -294,7 +294,7 @@ fn a_ledger_that_is_put_back_is_noticed() {
         let hello = Hello::new(&greeting, Name::Number(42), [0; 16], Versions::OURS);
         let is_current = hello.is_authentic(&later(5).greeting());
         assert_eq!(is_current && known.is_ok(), steps == 5);
-        // Nor is there a participation.
+        // The ledger does not record a participation either.
         let mut ledger = ledger;
         let limits = Limits {
             budget: Budget(9),
@@ -306,7 +306,7 @@ fn a_ledger_that_is_put_back_is_noticed() {
     }
 }
 
-/// The power fails at each byte that the ledger writes: the step is repeated, or done.
+/// The power fails at each byte that the ledger writes: the step is repeated, or complete.
 #[test]
 fn a_power_cut_loses_no_chain_key() {
     let (features, targets) = data();
@@ -336,7 +336,7 @@ fn a_power_cut_loses_no_chain_key() {
     }
 }
 
-/// The record is dropped at each of its awaits: the board goes on, or starts anew, and element and
+/// The record is dropped at each of its awaits: the board continues or restarts, and element and
 /// ledger agree.
 #[cfg(feature = "async")]
 #[test]
@@ -381,12 +381,12 @@ fn a_record_that_is_dropped_loses_no_chain_key() {
     }
 }
 
-/// The power fails between any two answers of the element: the step is begun anew.
+/// The power fails between any two answers of the element: the step starts over.
 #[test]
 fn a_restart_within_a_step_loses_no_chain_key() {
     let (features, targets) = data();
     let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
-    // Streams, the step, its check; then nothing is asked any more.
+    // Streams, the step, its check. After that nothing is requested.
     for calls in 0..=3 {
         let chip = Chip::new();
         let mut board = board_in(&chip, new_ledger(), 0);
@@ -410,7 +410,7 @@ fn a_restart_within_a_step_loses_no_chain_key() {
     }
 }
 
-/// A protocol of one's own, with `Ledger::begin`.
+/// A custom protocol with `Ledger::begin`.
 #[test]
 fn a_participation_has_the_streams_of_the_element() {
     let chip = Chip::new();
@@ -428,13 +428,13 @@ fn a_participation_has_the_streams_of_the_element() {
         [(); 8].map(|()| drawn.next_u32()),
         [(); 8].map(|()| expected.next_u32())
     );
-    // No session has begun: the chain key stays.
+    // No session has begun, so the chain key stays.
     assert_eq!(ledger.chain().secret(), name(0).secret());
     let again = ledger.begin(3, &mut identity, &limits);
     assert_eq!(again.err(), Some(LedgerError::RoundUsed));
 }
 
-/// What provisioning gives to helpers, without the element.
+/// Provisioning gives these to helpers, without the element.
 #[test]
 fn masks_are_those_of_the_provisioned_root() {
     let mut element = Element::new(Chip::new(), &root_check()).unwrap();

@@ -7,8 +7,8 @@ use zeroize::Zeroizing;
 use super::*;
 use crate::wire::handshake::{Ephemeral, Second};
 
-/// In the place of the generator of the hardware. It has nothing to do with the root of the device:
-/// handshake keys from its streams would fall with what is stored.
+/// Replaces the hardware generator. It is independent of the device's root: handshake keys from the
+/// root's streams would be compromised along with the stored secrets.
 pub(super) fn hardware(start: u32) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(start.into())
 }
@@ -17,7 +17,7 @@ fn secure(start: u32) -> Board<X25519<ChaCha20Rng>> {
     board_with(X25519::new(hardware(start)), policy(), ledger())
 }
 
-/// The coordinator's side, with another key for each Hello.
+/// Answers as the coordinator, with another key for each Hello.
 pub(super) fn answer(hello: &Hello, chain: &ChainKey) -> Option<(Encoded, SessionKey)> {
     let secret = [hello.nonce, hello.nonce].concat().try_into().unwrap();
     let (second, key) = second(hello, chain, secret)?;
@@ -37,7 +37,7 @@ fn coordinator_with(round: u32) -> Coordinator {
     other
 }
 
-/// The Hello that the board has sent.
+/// Returns the Hello that the board has sent.
 fn said<R: Greeter>(board: &mut Board<R>) -> Hello {
     let mut raw = crate::wire::tests::frames(board.outgoing())
         .remove(0)
@@ -64,7 +64,7 @@ fn a_round_with_a_handshake_brings_the_bits_of_the_simulator() {
     let mut board = secure(0);
     for round in [3, 4] {
         let mut other = coordinator_with(round);
-        // The second session is under the next chain key.
+        // The second session uses the next chain key.
         other.chain = board.ledger().chain().clone();
         board.send(Answer::Hello);
         run(&mut board, &mut other, |bytes| bytes);
@@ -75,7 +75,7 @@ fn a_round_with_a_handshake_brings_the_bits_of_the_simulator() {
     assert_eq!(board.ledger().chain(), &chain().next().next());
 }
 
-/// The coordinator finds a chain key that is ahead of its own, and a hidden number.
+/// The coordinator finds a chain key ahead of its own, and a hidden number.
 #[test]
 fn a_handshake_is_under_the_current_chain_key() {
     let hidden = Policy {
@@ -123,7 +123,7 @@ proptest! {
 #[test]
 fn no_session_opens_without_the_handshake_that_was_asked_for() {
     let (mut board, hello) = greeted();
-    // From who has the chain key.
+    // From a holder of the chain key.
     let keys = chain().session(42, &hello.nonce, &[9; 16]);
     let welcome = |offer| Greeting::Welcome(Welcome::new(&keys, [9; 16], offer)).encoded();
     board.receive(welcome(Ok(crate::wire::VERSION)).as_slice());
@@ -133,7 +133,7 @@ fn no_session_opens_without_the_handshake_that_was_asked_for() {
     board.receive(answer(&hello, &chain()).unwrap().0.as_slice());
     assert_eq!(board.phase(), Phase::Ready);
 
-    // That there is no common version is still believed.
+    // The device still believes that there is no common version.
     let (mut board, hello) = greeted();
     let keys = chain().session(42, &hello.nonce, &[9; 16]);
     let others = Versions {
@@ -145,7 +145,7 @@ fn no_session_opens_without_the_handshake_that_was_asked_for() {
     assert_eq!(board.phase(), Phase::Refused(WhyRefused::Version));
 }
 
-/// A device without the handshake takes no answer to one.
+/// A device without the handshake accepts no answer to one.
 #[test]
 fn a_device_that_asked_for_no_handshake_takes_none() {
     let mut board = board(policy(), ledger(), 0);
@@ -159,7 +159,7 @@ fn a_device_that_asked_for_no_handshake_takes_none() {
     assert_eq!(board.refusals().get(Refusal::Unexpected), 1);
 }
 
-/// Another version than the frames have, inside of the handshake.
+/// A version inside the handshake that differs from that of the frames.
 #[test]
 fn a_handshake_agrees_on_the_version() {
     let (mut board, hello) = greeted();
@@ -179,7 +179,7 @@ fn a_handshake_agrees_on_the_version() {
     assert!(!board.conversation.nonces.has_ephemeral(), "overwritten");
 }
 
-/// Each answer costs a multiplication: of those that somebody writes on the line a few do.
+/// Each answer costs a multiplication, so the device processes only a few forged ones.
 #[test]
 fn forged_answers_are_multiplied_with_a_few_times() {
     let (mut board, hello) = greeted();
@@ -210,7 +210,7 @@ fn forged_answers_are_multiplied_with_a_few_times() {
     assert_eq!(board.phase(), Phase::Ready);
 }
 
-/// What was recorded of an old session is of no use in a new one, in either direction.
+/// A recording of an old session is useless in a new one, in either direction.
 #[test]
 fn a_recorded_handshake_opens_no_session() {
     let (mut board, hello) = greeted();
@@ -223,7 +223,7 @@ fn a_recorded_handshake_opens_no_session() {
     board.receive(recorded.as_slice());
     assert_eq!(board.phase(), Phase::Greeting);
     assert_eq!(board.refusals().get(Refusal::Tag), 1);
-    // The coordinator answers a recorded Hello, with another key: Ready is not heard.
+    // The coordinator answers a recorded Hello with another key, so a recorded Ready is refused.
     let (_, again) = second(&hello, &chain(), [8; 32]).unwrap();
     assert!(again != key);
 }

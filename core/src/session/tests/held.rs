@@ -1,4 +1,4 @@
-//! An update in flash: after restarts and power cuts at any byte the same integers go out, or none.
+//! An update in flash: after restarts and power cuts at any byte, the same integers or none go out.
 
 use super::{resumption::interrupted, *};
 use crate::{
@@ -18,7 +18,7 @@ fn is_blank(store: Store) -> bool {
     store.into_flash().bytes.iter().all(|byte| *byte == 0xff)
 }
 
-/// A board after a restart, and the round whose update it has.
+/// Restarts a board. Returns it and the round whose update it has.
 fn restarted(ledger: Ram, store: &mut Store) -> (Board, Option<u32>) {
     let mut board = board(policy(), Ledger::open(ledger).unwrap(), 77);
     let resumed = board.resume(store).unwrap();
@@ -26,12 +26,12 @@ fn restarted(ledger: Ram, store: &mut Store) -> (Board, Option<u32>) {
     (board, resumed)
 }
 
-/// The flash of a board's ledger.
+/// Returns the flash of a board's ledger.
 fn ledger_of(board: Board) -> Ram {
     board.into_ledger().into_flash()
 }
 
-/// All that a board would send of its update.
+/// Returns everything that a board would send of its update.
 fn kept(board: &Board) -> (Vec<u32>, Vec<u8>) {
     let Conversation { device, round, .. } = &board.conversation;
     let Workspace { update, local, .. } = &device.memory.work;
@@ -39,7 +39,7 @@ fn kept(board: &Board) -> (Vec<u32>, Vec<u8>) {
     (halves.collect(), round.as_ref().unwrap().details().to_vec())
 }
 
-/// A coordinator that invites once more.
+/// Creates a coordinator that repeats its invitation.
 fn again(round: u32, asked: Invitation) -> Coordinator {
     Coordinator::new(chain(), round, asked, model())
 }
@@ -83,7 +83,7 @@ fn the_same_update_goes_out_after_a_restart() {
     }
 }
 
-/// A coordinator that asks for something else gets nothing of the update.
+/// A coordinator with a different invitation gets nothing of the update.
 #[test]
 fn another_invitation_is_not_answered_with_a_held_update() {
     let asked = invitation(noise());
@@ -101,7 +101,7 @@ fn another_invitation_is_not_answered_with_a_held_update() {
     assert!(is_blank(store));
 }
 
-/// A new round, or a coordinator that gives the round up, ends the state in flash.
+/// A new round, or an abort by the coordinator, ends the state in flash.
 #[test]
 fn an_update_that_is_superseded_or_aborted_is_released() {
     let asked = invitation(noise());
@@ -121,7 +121,7 @@ fn an_update_that_is_superseded_or_aborted_is_released() {
     while board.phase() != Phase::Sending {
         turn(&mut board, &mut next, &mut |bytes| bytes);
     }
-    // The round before was not released: the new one takes its place.
+    // The previous round was not released, so the new one overwrites it.
     assert_eq!(board.hold(&mut store), Ok(true));
     let (mut board, resumed) = restarted(ledger_of(board), &mut store);
     assert_eq!(resumed, Some(4));
@@ -132,7 +132,7 @@ fn an_update_that_is_superseded_or_aborted_is_released() {
     assert!(is_blank(store));
 }
 
-/// In whatever piece of the round it is called.
+/// In every piece of the round.
 #[test]
 fn nothing_is_written_that_is_not_covered() {
     let (features, targets) = data();
@@ -159,7 +159,7 @@ fn nothing_is_written_that_is_not_covered() {
     assert_eq!(board.phase(), Phase::Sending, "and sent all the same");
 }
 
-/// The tags need the model, which the device may not have any more.
+/// The tags need the model, which the device may no longer have.
 #[cfg(feature = "masks")]
 #[test]
 fn a_masked_update_is_not_held() {
@@ -178,17 +178,17 @@ fn a_masked_update_is_not_held() {
     assert!(is_blank(store));
 }
 
-/// What a flash may hold when a hold begins.
+/// Contents of the flash when a hold begins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Before {
     Nothing,
-    /// The update of round 2, which was not released.
+    /// The unreleased update of round 2.
     Update,
-    /// The same, of which the values are damaged: its release was cut short.
+    /// The same with damaged values, as its release was cut short.
     Damaged,
 }
 
-/// A board with the update of round 3 in RAM after one of round 2, and the flash of its ledger.
+/// Returns a board with the update of round 3 in RAM after one of round 2, and its ledger's flash.
 fn third(asked: Invitation, store: &mut Store, before: Before) -> (Board, Ram) {
     let run_to = |board: &mut Board, round| {
         let mut other = again(round, asked);
@@ -211,7 +211,7 @@ fn third(asked: Invitation, store: &mut Store, before: Before) -> (Board, Ram) {
     (board, ledger_of(twin))
 }
 
-/// Whether the device has the update after a cut. It is the whole one then, and otherwise none.
+/// Whether the device has the update after a cut. Checks that it is then complete.
 fn has_whole(board: &Board, ledger: &Ram, mut store: Store, context: &str) -> bool {
     let (restarted, resumed) = restarted(ledger.clone(), &mut store);
     assert!(matches!(resumed, None | Some(3)), "{context}: {resumed:?}");
@@ -221,7 +221,7 @@ fn has_whole(board: &Board, ledger: &Ram, mut store: Store, context: &str) -> bo
     resumed.is_some()
 }
 
-/// Runs the round to its end on a board that was restarted.
+/// Runs the round to its end on a restarted board.
 fn assert_ends(ledger: &Ram, mut store: Store, asked: Invitation) {
     let (mut board, resumed) = restarted(ledger.clone(), &mut store);
     let mut other = again(3, asked);
@@ -247,7 +247,7 @@ fn a_power_cut_at_any_byte_of_a_hold_leaves_the_whole_update_or_none() {
         let (board, ledger) = third(asked, &mut store, before);
         let mut flash = store.into_flash();
         if before == Before::Damaged {
-            // That of round 2 is in the second slot.
+            // The update of round 2 is in the second slot.
             let end = flash.bytes.len();
             flash.bytes[end - 128..].fill(0xff);
         }
@@ -262,7 +262,7 @@ fn a_power_cut_at_any_byte_of_a_hold_leaves_the_whole_update_or_none() {
             let store = || FlashStore::new(cut.clone()).unwrap();
             let context = format!("{before:?}, {is_backward}, {power}");
             let is_whole = has_whole(&board, &ledger, store(), &context);
-            // Once more, with power.
+            // Again, with power.
             let mut next = store();
             assert_eq!(board.hold(&mut next), Ok(!is_whole), "{context}");
             assert!(has_whole(&board, &ledger, next, &context));
@@ -286,7 +286,7 @@ fn a_power_cut_at_any_byte_of_a_release_leaves_the_whole_update_or_none() {
         let (waiting, ledger) = third(asked, &mut store, Before::Nothing);
         waiting.hold(&mut store).unwrap();
         let flash = store.into_flash();
-        // Another board of the same ledger, whose update has arrived.
+        // Another board with the same ledger, whose update has arrived.
         let mut store = FlashStore::new(flash.clone()).unwrap();
         let (mut done, _) = restarted(ledger.clone(), &mut store);
         let mut other = again(3, asked);
@@ -307,7 +307,7 @@ fn a_power_cut_at_any_byte_of_a_release_leaves_the_whole_update_or_none() {
                 assert_ends(&ledger, store(), asked);
                 was_whole = Some(is_whole);
             }
-            // A header that is left is found again; without one the rest is erased.
+            // A remaining header is found again. Without one the rest is already erased.
             let mut again = store();
             let is_found = done.release(&mut again).unwrap();
             let bytes = again.into_flash().bytes;
@@ -321,8 +321,8 @@ fn a_power_cut_at_any_byte_of_a_release_leaves_the_whole_update_or_none() {
     }
 }
 
-/// The record of the participation is cut short: nothing is held, and the round begins at the next
-/// wake or is used.
+/// A power cut interrupts the record of the participation: nothing is held, and at the next wake
+/// the round can begin or is used.
 #[test]
 fn a_power_cut_at_any_byte_of_the_ledger_leaves_nothing_to_hold() {
     let asked = invitation(noise());
@@ -392,7 +392,7 @@ fn an_update_of_another_ledger_shape_or_round_is_none() {
     assert_eq!(resumed(other.into_flash(), &mut store), None);
     // The ledger before the round, as from a backup.
     assert_eq!(resumed(ledger().into_flash(), &mut store), None);
-    // As many parameters.
+    // The same number of parameters.
     let narrow = Softmax::new(Const::<41>, Const::<3>);
     let nonces = stream(Purpose::Initialisation, 5);
     let ledger = Ledger::open(flash.clone()).unwrap();
@@ -432,7 +432,7 @@ fn flash_that_is_too_small_holds_nothing() {
     }
 }
 
-/// A header that fits, and details that are not those of an update that the device can send.
+/// A valid header, with details of an update that the device cannot send.
 #[test]
 fn details_of_others_are_none() {
     let (board, _) = interrupted(invitation(None), 0);
@@ -461,7 +461,7 @@ fn details_of_others_are_none() {
     assert_eq!(restarted(ledger, &mut store).1, None);
 }
 
-/// An update of one entry at the end of the grid is negated, and stays so.
+/// An update of one entry at the end of the grid stays negated.
 #[test]
 fn the_details_of_a_round_come_back() {
     for (negated, noise) in [(true, noise()), (false, None)] {
@@ -478,7 +478,7 @@ fn the_details_of_a_round_come_back() {
     }
 }
 
-/// The same bytes; and dropped at each await it is a power cut.
+/// The bytes are the same. A drop at any await has the effect of a power cut.
 #[cfg(feature = "async")]
 #[test]
 fn flash_that_is_awaited_holds_the_same() {

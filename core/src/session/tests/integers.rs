@@ -1,4 +1,4 @@
-//! A device that trains in integers: what it sends, and what it declines.
+//! A device that trains in integers: the updates that it sends, and the rounds that it declines.
 
 use super::*;
 use crate::{
@@ -20,19 +20,19 @@ fn weight(index: usize) -> i32 {
     (index as i32 * 7_919 % 20_011) - 10_000
 }
 
-/// An invitation for these integers.
+/// Creates an invitation for these integers.
 fn asked() -> Invitation {
     let mut asked = invitation(None);
     asked.shape.integer = Some(FeatureFormat::of::<i8>(scale()));
     asked
 }
 
-/// A round of a device that trains in integers, from these weights.
+/// Runs a round of a device that trains in integers, from these weights.
 fn round(asked: Invitation, weight: impl Fn(usize) -> i32) -> Coordinator {
     round_in_pieces(asked, weight, usize::MAX)
 }
 
-/// [`round`], on up to `most` samples at a time.
+/// [`round`] with pieces of up to `most` samples.
 fn round_in_pieces(asked: Invitation, weight: impl Fn(usize) -> i32, most: usize) -> Coordinator {
     let nonces = stream(Purpose::Initialisation, 0);
     let memory = memory(PARAMETERS, 10, 6 + FEATURES);
@@ -61,7 +61,7 @@ fn round_in_pieces(asked: Invitation, weight: impl Fn(usize) -> i32, most: usize
     panic!("no end: {board:?}");
 }
 
-/// As over the wire: rounded features, trained in integers, quantised as `f32`.
+/// As on the wire: rounded features, training in integers, quantisation as `f32`.
 #[test]
 fn a_device_sends_what_integers_give() {
     let other = round(asked(), weight);
@@ -117,7 +117,7 @@ fn other_arithmetics_and_numbers_that_are_no_weights_are_declined() {
     assert!(round(asked(), model).done);
 }
 
-/// Every format has a byte, which is that of no other one.
+/// Every format has its own byte.
 #[test]
 fn formats_come_back_from_the_wire() {
     let formats = [false, true].map(|is_wide| {

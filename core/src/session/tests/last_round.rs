@@ -1,13 +1,13 @@
-//! What a device knows of its last round.
+//! A device's report of its last round.
 
 use super::*;
 
-/// A board that was invited to a round, trained on the harness's data or on others, and answered.
+/// Returns a board that trained in a round on these samples, and answered.
 fn after(noise: Option<Sigma>, samples: &SampleSlice<'_, u16>, most: usize) -> Board {
     after_of(coordinator(3, noise), samples, most)
 }
 
-/// [`after`], of this coordinator's round.
+/// [`after`] with this coordinator's round.
 fn after_of(mut other: Coordinator, samples: &SampleSlice<'_, u16>, most: usize) -> Board {
     let mut board = board(policy(), ledger(), 0);
     while board.phase() != Phase::Training {
@@ -37,13 +37,13 @@ fn an_update_is_known_with_the_report_of_the_simulator() {
             let sent = harness::simulated(&root, 42, 3, &asked, &harness::model()).unwrap();
             let report = board.last_round().unwrap().training;
             assert!(report.norm > 0.0 && report.first_loss > report.last_loss);
-            // A sum of losses in pieces has the order of the sum at once.
+            // A sum of losses in pieces is in the same order as the whole sum.
             assert_eq!(report, sent.report);
         }
     }
 }
 
-/// Zeros under noise, with the reason that nobody else is told.
+/// Zeros under noise, with a reason that only the device knows.
 #[test]
 fn an_update_of_zeros_is_known_with_its_reason() {
     let (mut features, targets) = data();
@@ -67,7 +67,7 @@ fn an_update_of_zeros_is_known_with_its_reason() {
     );
 }
 
-/// Before a round is recorded, and while it is considered.
+/// Before a round is recorded, and when its invitation arrives.
 #[test]
 fn a_decline_is_known_with_its_reason() {
     let (mut features, targets) = data();
@@ -84,7 +84,7 @@ fn a_decline_is_known_with_its_reason() {
     assert_eq!(other.declined, Some(Decline::Noise));
     assert_eq!(outcome(&board), (3, Outcome::Declined(Decline::Noise)));
 
-    // The next round takes its place.
+    // The next round replaces it.
     let mut other = coordinator(4, None);
     board.send(Answer::Hello);
     run(&mut board, &mut other, |bytes| bytes);

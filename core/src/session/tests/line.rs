@@ -1,8 +1,8 @@
-//! One place for the frame that comes in and the one that goes out.
+//! One buffer for the incoming and the outgoing frame.
 
 use super::*;
 
-/// A device that has said hello, and the frame that welcomes it.
+/// Returns a device that has sent its hello, and the frame that welcomes it.
 fn greeting() -> (Board, Vec<u8>) {
     let mut board = board(policy(), ledger(), 0);
     board.timeout();
@@ -20,7 +20,7 @@ fn a_frame_that_crosses_another_is_refused_and_the_next_one_is_received() {
     assert_eq!(board.outgoing(), hello, "what waits is not touched");
     assert_eq!(board.refusals().get(Refusal::Crossed), 1);
 
-    // The rest of a frame whose beginning crossed is none.
+    // The rest of a frame is no frame if its beginning collided.
     let (early, late) = welcome.split_at(20);
     board.receive(early);
     board.sent();
@@ -44,7 +44,7 @@ fn a_time_out_waits_while_a_frame_is_coming_in() {
     board.receive(late);
     assert_eq!((board.phase(), board.refusals().total()), (Phase::Ready, 0));
 
-    // A frame whose rest does not come is given up.
+    // An incomplete frame is given up.
     let (mut board, _) = greeting();
     board.sent();
     board.receive(early);

@@ -1,4 +1,5 @@
-//! Rounds with helpers: with the masks taken off, an update is that of a device without helpers.
+//! Rounds with helpers: without the masks, the update is the same as that of a device without
+//! helpers.
 
 use super::*;
 use crate::{
@@ -11,7 +12,7 @@ use crate::{
     wire::keys::ledger_fingerprint,
 };
 
-/// A device that insists on so many helpers.
+/// Returns the policy of a device that requires `helpers` helpers.
 pub(super) fn insists_on(helpers: u8) -> Policy {
     Policy {
         helpers,
@@ -30,20 +31,20 @@ fn coordinator_of(round: u32, asked: Invitation) -> Coordinator {
     Coordinator::new(chain(), round, asked, model())
 }
 
-/// What a helper has of the device.
+/// Returns the key that a helper shares with the device.
 fn key(helper: u8, round: u32, nonce: &[u8; 8]) -> RoundKey {
     let root = MaskRoot::new(&identity().root, identity().device);
     root.helper(helper).round(round, &ledger_fingerprint(nonce))
 }
 
-/// The values modulo 2^width, centred.
+/// Reduces the values modulo 2^width, centred.
 fn centred(values: &mut [i64], width: u32) {
     for value in values {
         *value = *value << (64 - width) >> (64 - width);
     }
 }
 
-/// What is left of an update without the masks of all helpers.
+/// Removes the masks of all helpers from an update.
 pub(super) fn without_masks(other: &Coordinator, nonce: &[u8; 8]) -> Vec<i64> {
     let mut values = other.integers.clone();
     let width = other.invitation.width();
@@ -57,7 +58,7 @@ pub(super) fn without_masks(other: &Coordinator, nonce: &[u8; 8]) -> Vec<i64> {
     values
 }
 
-/// The tags that helpers expect of a device that was asked for what the coordinator says.
+/// Returns the tags that helpers expect for this coordinator's invitation.
 pub(super) fn tags(other: &Coordinator, nonce: &[u8; 8]) -> Vec<Tag> {
     let asked = &other.invitation;
     let terms = asked.masks.unwrap().terms(&asked.grid);
@@ -72,7 +73,7 @@ pub(super) fn tags(other: &Coordinator, nonce: &[u8; 8]) -> Vec<Tag> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Over a line that loses every few frames, so that chunks are repeated.
+    /// Over a line that loses some frames, so that chunks are repeated.
     #[test]
     fn with_the_masks_taken_off_an_update_is_that_without_helpers(
         round in 0u32..=100, helpers in 1..=MAX_HELPERS, width in 22u8..=MAX_WIDTH as u8,
@@ -86,7 +87,7 @@ proptest! {
             frames += 1;
             if frames % (2 * lost + 1) == 0 { vec![] } else { bytes }
         });
-        // A session that was lost in the middle spends the round.
+        // A session lost in the middle spends the round.
         prop_assert!(other.done || other.declined == Some(Decline::RoundUsed));
         if other.done {
             let expected = expected(round, &invitation(None));
@@ -97,7 +98,7 @@ proptest! {
     }
 }
 
-/// The number of helpers is the device's, whatever a coordinator asks for.
+/// The device fixes the number of helpers, whatever a coordinator asks for.
 #[test]
 fn another_number_of_helpers_is_declined() {
     for insisted in 0..4 {
@@ -134,14 +135,14 @@ fn rounds_and_ledgers_have_masks_of_their_own() {
         centred(&mut masks, 57);
         masks
     };
-    // A flash that was erased has another nonce.
+    // An erased flash has another nonce.
     let all = [sent(3, NONCE), sent(4, NONCE), sent(3, [8; 8])].concat();
     let distinct: std::collections::BTreeSet<_> = all.iter().collect();
-    // Of 378 uniform values of 57 bits two are equal with probability 5e-13.
+    // Two of 378 uniform values of 57 bits are equal with probability 5e-13.
     assert_eq!(distinct.len(), 3 * PARAMETERS);
 }
 
-/// Whatever the flash does, and whenever: two updates never have one mask.
+/// Whatever the flash does at any time, two updates never have the same mask.
 #[test]
 fn a_device_that_restarts_masks_no_second_update_of_a_round() {
     let mut first_ones = 0;
@@ -176,7 +177,7 @@ fn a_device_that_restarts_masks_no_second_update_of_a_round() {
     assert!(first_ones > 0, "with enough power there is an update");
 }
 
-/// Attendance is known to everybody: it must not depend on the data.
+/// Everyone knows the attendance, so it must not depend on the data.
 #[test]
 fn without_usable_data_a_masked_device_sends_zeros() {
     let mut diverging = coordinator_of(3, masked(2, 30));
@@ -211,7 +212,7 @@ fn without_usable_data_a_masked_device_sends_zeros() {
     }
 }
 
-/// The largest update that there is needs no flag under masks.
+/// The largest possible update needs no flag under masks.
 #[test]
 fn an_update_at_the_bound_is_not_negated_under_masks() {
     let mut device = board(insists_on(1), ledger(), 0);
@@ -247,7 +248,7 @@ fn an_update_at_the_bound_is_not_negated_under_masks() {
     assert_eq!(values, expected);
 }
 
-/// Devices with personal models are asked for the same but for their last round.
+/// Invitations to devices with personal models differ only in the last round.
 #[test]
 fn the_last_round_of_a_device_is_not_tagged() {
     let personal = |last| {

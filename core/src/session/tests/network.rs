@@ -1,4 +1,4 @@
-//! A device with a network: what it says of it, and what it declines.
+//! A device with a network: its description, and the rounds that it declines.
 
 use super::*;
 use crate::{
@@ -30,7 +30,7 @@ impl Architecture for Windows {
 type Network = Fixed<Windows>;
 const COUNT: usize = Network::PARAMETERS;
 
-/// A round of a device with this network; what the coordinator asked for, and what became of it.
+/// Runs a round of a device with this network, and returns the coordinator.
 fn round(shape: ModelShape) -> Coordinator {
     let nonces = stream(Purpose::Initialisation, 0);
     let memory = memory(COUNT, 10, Network::SCRATCH);

@@ -1,4 +1,4 @@
-//! Devices that keep a personal model: what they send and keep is what a simulation has.
+//! Devices that keep a personal model: their updates and states match a simulation.
 
 use super::{
     pieces::{Counted, abort},
@@ -20,7 +20,7 @@ type Store = FlashStore<Ram>;
 type KeeperIn<F, K> = Session<'static, Softmax<Const<FEATURES>, Const<6>>, F, Stream, K>;
 type Keeper = KeeperIn<Ram, Store>;
 
-/// All weights, without the biases.
+/// All weights, but not the biases.
 const SHARED: u32 = (PARAMETERS - 6) as u32;
 
 fn store() -> Store {
@@ -67,14 +67,14 @@ fn asked(request: PersonalRequest, noise: Option<Sigma>) -> Invitation {
     }
 }
 
-/// A round, up to its end or the refusal to take part.
+/// Runs a round to its end or the decline.
 fn round<K: BlockingStore>(board: &mut KeeperIn<Ram, K>, other: &mut Coordinator) {
     let (features, targets) = data();
     let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
     round_with(board, other, |board| board.train(&samples));
 }
 
-/// The same, of a device that is trained like this.
+/// [`round`] with this training.
 fn round_with<F, K: PersonalStore>(
     board: &mut KeeperIn<F, K>,
     other: &mut Coordinator,
@@ -103,7 +103,7 @@ fn round_with<F, K: PersonalStore>(
     panic!("no end: {board:?}");
 }
 
-/// Greetings, the invitation and the model.
+/// Runs greetings, the invitation and the model.
 fn until_training(board: &mut Keeper, other: &mut Coordinator) {
     while board.phase() != Phase::Training {
         board.timeout();
@@ -118,7 +118,7 @@ fn until_training(board: &mut Keeper, other: &mut Coordinator) {
     }
 }
 
-/// What a device with this state starts from.
+/// Returns the start of a device with this state.
 fn own_model(request: &PersonalRequest, global: &[f32], state: Option<&Vec<f32>>) -> Vec<f32> {
     match (request.personal, state) {
         (_, None) | (Personal::Tuned { .. }, _) => global.to_vec(),
@@ -130,7 +130,7 @@ fn own_model(request: &PersonalRequest, global: &[f32], state: Option<&Vec<f32>>
     }
 }
 
-/// What a simulation has: the update as it is sent, the bit, and the new state.
+/// Simulates a round. Returns the update as sent, the bit, and the new state.
 fn simulated_personal(
     number: u32,
     invitation: &Invitation,
@@ -207,7 +207,7 @@ fn simulated_personal(
     (sent, bit[0], state)
 }
 
-/// The state of a round.
+/// Returns the state of a round.
 fn state_of(board: &mut Keeper, request: &PersonalRequest, round: u32) -> Option<Vec<f32>> {
     let mut state = vec![0.0; request.state_length(PARAMETERS)];
     let id = request.after(NONCE, round);
@@ -215,7 +215,7 @@ fn state_of(board: &mut Keeper, request: &PersonalRequest, round: u32) -> Option
     has_state.then_some(state)
 }
 
-/// An invitation of a device whose update counted last in this round.
+/// Creates an invitation to a device whose update counted last in round `last`.
 fn after(last: u32, request: PersonalRequest, noise: Option<Sigma>) -> Invitation {
     let last = Some(last);
     asked(PersonalRequest { last, ..request }, noise)
@@ -239,7 +239,7 @@ fn a_device_sends_and_keeps_what_a_simulation_does() {
             let asked = asked(request, noise);
             let global: Vec<f32> = model().iter().map(|w| w * number as f32).collect();
             let mut other = Coordinator::new(chain, number, asked, global.clone());
-            // A new coordinator: the device greets again.
+            // A new coordinator, so the device greets again.
             board.send(Answer::Hello);
             round(&mut board, &mut other);
             let (sent, bit, new) = simulated_personal(number, &asked, &global, state.as_ref());
@@ -253,8 +253,8 @@ fn a_device_sends_and_keeps_what_a_simulation_does() {
     }
 }
 
-/// In pieces of so many samples, each of which reads no more, and in which the store has some of
-/// its own: a load or two, and a save.
+/// In pieces of `most` samples, none of which reads more. The store has its own pieces: a load or
+/// two, and a save.
 #[test]
 fn a_personal_model_in_pieces_is_that_of_the_whole() {
     let (features, targets) = data();
@@ -289,7 +289,7 @@ fn a_personal_model_in_pieces_is_that_of_the_whole() {
                     assert!(counted.reads.get() <= most);
                     assert!(board.outgoing().is_empty() || progress == Progress::Done);
                 }
-                // What is personal is no longer there while the update is sent.
+                // Personal values are no longer there while the update is sent.
                 let Workspace { update, local, .. } = &board.conversation.device.memory.work;
                 for vector in [update, local] {
                     let rest = &vector[request.shared as usize..];
@@ -306,7 +306,7 @@ fn a_personal_model_in_pieces_is_that_of_the_whole() {
     }
 }
 
-/// Without steps, the update is zeros and the state stays, at once and in pieces: the state itself
+/// Without steps the update is zeros and the state stays, at once and in pieces. The state itself
 /// is never sent.
 #[test]
 fn a_round_without_epochs_sends_nothing_of_the_state() {
@@ -337,7 +337,7 @@ fn a_round_without_epochs_sends_nothing_of_the_state() {
             });
             let (mut sent, shared) = (vec![0.0; PARAMETERS], request.shared as usize);
             if personal == pmtl(false) {
-                // What is sent is how far the personal model is from the shared one.
+                // The update is the difference between the personal model and the shared one.
                 for (sent, (own, global)) in sent.iter_mut().zip(before.iter().zip(model())) {
                     *sent = own - global;
                 }
@@ -354,8 +354,8 @@ fn a_round_without_epochs_sends_nothing_of_the_state() {
     }
 }
 
-/// Between any two pieces: nothing of update and state is left in the work space, and the state
-/// before is as it was.
+/// Between any two pieces: nothing of update and state remains in the work space, and the previous
+/// state is unchanged.
 #[test]
 fn a_personal_round_that_is_aborted_leaves_the_state_before() {
     let (features, targets) = data();
@@ -383,7 +383,7 @@ fn a_personal_round_that_is_aborted_leaves_the_state_before() {
     assert!(is_complete);
 }
 
-/// Neither an update nor whether there is one: also by a device that insists on noise.
+/// The device reveals neither an update nor whether there is one, even if it requires noise.
 #[test]
 fn fine_tuning_keeps_the_model_and_sends_nothing() {
     let insisting = Policy {
@@ -402,7 +402,7 @@ fn fine_tuning_keeps_the_model_and_sends_nothing() {
     assert_eq!(state_of(&mut board, &request, 1), Some(state));
     assert_eq!(board.ledger().past().participations, 1);
 
-    // A model for which training diverges: the answer is the same, and there is no state.
+    // With a model for which training diverges the answer is the same, and there is no state.
     let requests = other.requests;
     let mut other = Coordinator::new(other.chain, 2, asked, vec![f32::MAX; PARAMETERS]);
     board.send(Answer::Hello);
@@ -411,7 +411,7 @@ fn fine_tuning_keeps_the_model_and_sends_nothing() {
     assert_eq!(state_of(&mut board, &request, 2), None);
 }
 
-/// What is left of a round whose update did not count, or whose end the device did not hear of.
+/// A round whose update did not count, or whose end the device did not hear of.
 #[test]
 fn a_device_goes_on_from_the_round_that_counted_last() {
     for counted in [1, 2] {
@@ -450,7 +450,7 @@ fn a_state_of_another_run_does_not_count() {
     assert_eq!(other.integers, sent);
 }
 
-/// Its answer is noise on zeros, and it goes on from the state before, if there is one.
+/// Its answer is noise on zeros, and it continues from the previous state, if there is one.
 #[test]
 fn with_noise_of_its_own_a_device_that_diverges_keeps_its_state() {
     let diverging = vec![f32::MAX; PARAMETERS];
@@ -485,7 +485,7 @@ fn a_device_without_a_place_for_the_state_declines() {
     round(&mut board(policy(), ledger(), 0), &mut other);
     assert_eq!(decline(&other), Some(Decline::Personal));
 
-    // Even where nothing is personal: its rounds are others.
+    // Even if nothing is personal, because its rounds differ.
     let request = PersonalRequest {
         shared: PARAMETERS as u32,
         ..request(Personal::Rest)

@@ -1,15 +1,15 @@
-//! Rounds in pieces: what they give, how long a piece is, and what happens between two of them.
+//! Rounds in pieces: their results, the length of a piece, and events between two pieces.
 
 use core::cell::Cell;
 
 use super::*;
 use crate::personal::store::PersonalStore;
 
-/// Samples that count how often one is read.
+/// Samples that count reads.
 pub(super) struct Counted<S> {
     samples: S,
     pub(super) reads: Cell<usize>,
-    /// Samples that there are.
+    /// Number of available samples.
     length: Cell<usize>,
 }
 
@@ -35,14 +35,14 @@ impl<S: Samples> Samples for Counted<S> {
         self.samples.features(index)
     }
 
-    /// Once for each time that a gradient is computed.
+    /// Called once per gradient.
     fn target(&self, index: usize) -> S::Target {
         self.reads.set(self.reads.get() + 1);
         self.samples.target(index)
     }
 }
 
-/// A board that has the model of a round, and its coordinator.
+/// Returns a board with the model of a round, and its coordinator.
 fn ready(invitation: Invitation) -> (Board, Coordinator) {
     ready_with(ledger(), invitation)
 }
@@ -62,7 +62,7 @@ fn ready_with<F>(ledger: Ledger<F>, invitation: Invitation) -> (Board<Stream, F>
     (board, other)
 }
 
-/// The coordinator gives the round up, and nothing of the update is left.
+/// Aborts the round as coordinator, and checks that nothing of the update remains.
 pub(super) fn abort<K: PersonalStore>(
     board: &mut Session<'static, Softmax<Const<FEATURES>, Const<6>>, Ram, Stream, K>,
     other: &mut Coordinator,
@@ -81,7 +81,7 @@ fn with_bit(noise: Option<Sigma>) -> Invitation {
     bit::adaptive(noise, 0.5)
 }
 
-/// Whatever the length of a piece, and however few entries of the noise it has.
+/// For any length of a piece, and any number of entries that it covers.
 #[test]
 fn pieces_give_the_bits_of_the_whole() {
     let (features, targets) = data();
@@ -106,9 +106,9 @@ fn pieces_give_the_bits_of_the_whole() {
     }
 }
 
-/// Ten samples in batches of four, twice: ten pieces of one sample an epoch, four of three. Before
-/// them come the check of all samples and the record, and behind them the rounding, the noise of
-/// 126 entries, 16 for each sample, and the bit's, whether there is one or not.
+/// Ten samples in batches of four, twice: ten pieces of one sample per epoch, four of three. Before
+/// them come the check of all samples and the record. After them come the rounding, the noise of
+/// 126 entries, 16 per sample, and the noise of the bit, even if there is none.
 #[test]
 fn a_piece_has_no_more_samples_than_it_may_have() {
     let (features, targets) = data();
@@ -126,12 +126,12 @@ fn a_piece_has_no_more_samples_than_it_may_have() {
         assert!(pieces.iter().all(|reads| *reads <= most));
         assert_eq!(pieces.iter().sum::<usize>(), 20);
         let trained = pieces.iter().filter(|reads| **reads > 0).count();
-        // One rounds. The last one said `Done`.
+        // One of them rounds. The last one said `Done`.
         assert_eq!((trained, pieces.len() - trained), (trainings, noises));
     }
 }
 
-/// However many entries a piece may have; nothing goes out before the masks of the last one.
+/// For any number of entries per piece, nothing goes out before the last helper's masks.
 #[cfg(feature = "masks")]
 #[test]
 fn a_piece_adds_the_masks_of_one_helper() {
@@ -150,13 +150,13 @@ fn a_piece_adds_the_masks_of_one_helper() {
         assert!(!board.outgoing().is_empty());
         pieces
     };
-    // The first helper has the piece that is behind the entries in any case.
+    // The first helper uses the piece after the entries, which exists in any case.
     let entries = pieces(0) - 1;
     assert_eq!([1, 2, 8].map(pieces), [1, 2, 8].map(|more| entries + more));
 }
 
-/// With entries and helpers one after the other; and of a round that ends between two helpers
-/// nothing is left.
+/// With entries and helpers one after the other. A round that ends between two helpers leaves
+/// nothing.
 #[cfg(feature = "masks")]
 #[test]
 fn masks_in_pieces_are_those_of_the_whole() {
@@ -179,7 +179,7 @@ fn masks_in_pieces_are_those_of_the_whole() {
     let (by_entries, their_tags, _) = masked(1);
     assert_eq!((by_entries, their_tags), (integers, tags));
 
-    // The last one of them would make it complete.
+    // The last one of them would complete it.
     for pieces in pieces - 2..=pieces {
         let (mut board, mut other) = ready(asked);
         for _ in 0..pieces {
@@ -189,7 +189,7 @@ fn masks_in_pieces_are_those_of_the_whole() {
     }
 }
 
-/// Until the last piece nothing goes out, and of a round that is given up nothing is left.
+/// Nothing goes out until the last piece, and an aborted round leaves nothing.
 #[test]
 fn a_round_that_is_aborted_between_pieces_is_spent_and_leaves_nothing() {
     let (features, targets) = data();
@@ -209,7 +209,7 @@ fn a_round_that_is_aborted_between_pieces_is_spent_and_leaves_nothing() {
     }
 }
 
-/// A sensor that goes on measuring: under noise it shows nowhere.
+/// A sensor continues to measure. Under noise this is invisible.
 #[test]
 fn samples_that_become_more_or_fewer_are_no_update() {
     let (features, targets) = data();
@@ -235,7 +235,7 @@ fn samples_that_become_more_or_fewer_are_no_update() {
     }
 }
 
-/// The first piece awaits the flash; dropped at any of its awaits, it has drawn nothing.
+/// The first piece awaits the flash. Dropped at any of its awaits, it has drawn nothing.
 #[cfg(feature = "async")]
 #[test]
 fn flash_that_is_awaited_records_the_round_in_the_first_piece() {

@@ -7,7 +7,7 @@ use crate::{
     session::FixedPoint,
 };
 
-/// What a board would show: the round, the parameters and a prediction.
+/// Returns the values that a board would show: the round, the parameters and a prediction.
 fn lent<R: Greeter>(board: &Board<R>) -> Option<(u32, Vec<f32>, u16)> {
     let current = board.model()?;
     let (features, _) = data();
@@ -30,7 +30,7 @@ fn lent<R: Greeter>(board: &Board<R>) -> Option<(u32, Vec<f32>, u16)> {
     ))
 }
 
-/// A coordinator whose model depends on the round.
+/// Returns a coordinator whose model depends on the round.
 fn coordinator_of(round: u32) -> Coordinator {
     let mut other = coordinator(round, noise());
     other.model.iter_mut().zip(0..).for_each(|(w, at)| {
@@ -54,7 +54,7 @@ fn a_session_lends_the_model_of_its_last_round() {
     }
 }
 
-/// While a model comes down, and after it was cut short, there is none.
+/// No model is lent while one comes down, or after it was cut short.
 #[test]
 fn half_a_model_is_not_lent() {
     let mut board = board(policy(), ledger(), 0);
@@ -71,7 +71,7 @@ fn half_a_model_is_not_lent() {
     }
     assert_eq!(board.phase(), Phase::Receiving);
     assert!(lent(&board).is_none());
-    // The link is lost, and a new session has not brought a model.
+    // The link is lost, and the new session has not brought a model.
     board.send(Answer::Hello);
     assert!(lent(&board).is_none());
     let mut again = coordinator_of(5);
@@ -84,7 +84,7 @@ fn a_model_of_another_shape_or_of_an_older_round_never_comes() {
     let mut board = board(policy(), ledger(), 0);
     let mut other = coordinator_of(3);
     run(&mut board, &mut other, |bytes| bytes);
-    // The device hears that its update has arrived.
+    // The device learns that its update has arrived.
     turn(&mut board, &mut other, &mut |bytes| bytes);
     let before = lent(&board).unwrap();
     let mut shape = coordinator_of(4);
@@ -110,7 +110,7 @@ fn a_model_that_is_not_finite_is_not_lent() {
     assert!(lent(&board).is_none());
 }
 
-/// In integers: weights, and no others.
+/// In integers the model must consist of weights.
 #[test]
 fn a_session_in_integers_lends_its_weights() {
     let scale = FeatureScale::new::<i8>(6).unwrap();

@@ -1,4 +1,4 @@
-//! Questions: what a device answers, what it declines, and how often it answers.
+//! Questions: which ones a device answers or declines, and how often it answers.
 
 use super::*;
 use crate::{
@@ -13,7 +13,7 @@ const OF: Dimensions = Dimensions {
 
 const EVALUATE: Question = Question::Evaluate { bound: 2.0 };
 
-/// A device that answers anything, so often.
+/// Returns the policy of a device that answers any question, `max_answers` times.
 fn answers(max_answers: u32) -> QuestionPolicy {
     QuestionPolicy {
         kinds: Kinds::ALL,
@@ -43,9 +43,9 @@ fn all() -> Vec<Question> {
     ]
 }
 
-/// The coordinator's side of one question to this device.
+/// Runs the coordinator's side of one question to this device.
 fn ask(board: &mut Board, round: u32, asked: Invitation) -> Coordinator {
-    // The key moves on with each participation.
+    // The key changes with each participation.
     let mut chain = chain();
     for _ in 0..board.ledger().past().participations {
         chain = chain.next();
@@ -64,7 +64,7 @@ fn asked_once(question: Question, policy: QuestionPolicy) -> (Board, Coordinator
     (board, other)
 }
 
-/// The answer on the grid, without a session.
+/// Returns the answer on the grid, without a session.
 fn expected_answer(round: u32, asked: &Invitation) -> Vec<i64> {
     let question = asked.question().unwrap();
     let (features, targets) = data();
@@ -115,7 +115,7 @@ fn each_question_is_answered_with_the_vector_of_its_samples() {
     }
 }
 
-/// The tags cover the question: another one has others.
+/// The tags cover the question, so another question has other tags.
 #[cfg(feature = "masks")]
 #[test]
 fn an_answer_has_masks_like_an_update() {
@@ -181,7 +181,7 @@ fn a_device_answers_nothing_that_it_was_not_provisioned_to() {
     }
 }
 
-/// Also after a restart, and however many rounds are between: an update is no answer.
+/// Also after a restart, and with any number of rounds in between: an update is not an answer.
 #[test]
 fn a_device_answers_as_often_as_it_was_provisioned_to() {
     let mut board = board(policy(), ledger(), 0);
@@ -196,14 +196,14 @@ fn a_device_answers_as_often_as_it_was_provisioned_to() {
     ] {
         let other = ask(&mut board, round, asked);
         assert_eq!(other.declined, expected, "round {round}");
-        // Switched off and on.
+        // Restarted.
         let ledger = Ledger::open(board.into_ledger().into_flash()).unwrap();
         board = self::board(policy(), ledger, round);
         board.set_questions(answers(2));
     }
     assert_eq!(board.ledger().answers(), 2);
     assert_eq!(board.ledger().past().participations, 4);
-    // The budget of five counts answers, too.
+    // The budget of five also counts answers.
     let other = ask(&mut board, 8, update);
     assert_eq!(other.declined, None);
     board.set_questions(answers(9));
@@ -215,7 +215,7 @@ fn a_device_answers_as_often_as_it_was_provisioned_to() {
 fn less_noise_than_a_device_insists_on_is_declined() {
     let half = |halves: u64| NoiseMultiplier::from_units(halves << 31);
     let none = NoiseMultiplier::NONE;
-    // z of the invitation is 1.5.
+    // The invitation has z = 1.5.
     for (of_updates, of_answers, is_declined) in [
         (none, none, false),
         (none, half(3), false),
@@ -279,7 +279,7 @@ fn a_device_without_samples_answers_zeros() {
     assert_eq!((other.declined, other.integers), (None, vec![0; 4]));
 }
 
-/// It travels as it is, and no byte of it has a second meaning.
+/// It arrives unchanged, and no byte of it has a second meaning.
 #[test]
 fn a_question_survives_the_line_and_nothing_else_does() {
     for question in all() {
@@ -304,7 +304,7 @@ fn a_question_survives_the_line_and_nothing_else_does() {
                 assert!(!same, "bit {bit} of byte {index}: {question:?}");
             }
         }
-        // An answer is of norm 1, and has no bit.
+        // An answer has norm 1 and no bit.
         let wide = Invitation {
             grid: invitation(None).grid,
             ..asked

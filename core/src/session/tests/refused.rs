@@ -23,7 +23,7 @@ fn a_refused_device_is_silent() {
     assert_eq!(board.phase(), Phase::Refused(WhyRefused::Version));
 }
 
-/// A device that has sent Ready, and the coordinator's side of its session.
+/// Returns a device that has sent Ready, and the coordinator's side of its session.
 fn ready() -> (Board, Link<CoordinatorEnd>) {
     let mut board = board(policy(), ledger(), 0);
     board.timeout();
@@ -36,7 +36,7 @@ fn ready() -> (Board, Link<CoordinatorEnd>) {
     (board, Link::new(session.cipher()))
 }
 
-/// The other reasons are part of the session, in the answer to Ready and only there.
+/// The other reasons come within the session, only as the answer to Ready.
 #[test]
 fn a_reason_for_a_refusal_is_no_part_of_the_greeting() {
     for (is_late, phase) in [
@@ -57,7 +57,7 @@ fn a_reason_for_a_refusal_is_no_part_of_the_greeting() {
     }
 }
 
-/// Its firmware can say which model or recipe the experiment has.
+/// Its firmware can report the model or recipe of the experiment.
 #[cfg(feature = "reports")]
 #[test]
 fn a_refused_device_knows_what_the_experiment_has() {
@@ -88,7 +88,7 @@ fn a_refused_device_knows_what_the_experiment_has() {
             NO_RECIPE,
             Some(Experiment::Recipe(None)),
         ),
-        // Of other versions.
+        // From other versions.
         (WhyRefused::RECIPE, &[], None),
         (WhyRefused::Shape, &[], None),
         (WhyRefused::Shape, &[9; 40], None),
@@ -100,7 +100,7 @@ fn a_refused_device_knows_what_the_experiment_has() {
         board.receive(link.seal(0, &refused).as_slice());
         assert_eq!(board.phase(), Phase::Refused(reason));
         assert_eq!(board.experiment(), expected.as_ref());
-        // Called again, it is not refused any more.
+        // After a call it is no longer refused.
         board.sent();
         board.receive(Greeting::Call.encoded().as_slice());
         assert_eq!(board.experiment(), None);

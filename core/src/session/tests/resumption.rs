@@ -1,9 +1,10 @@
-//! An update that is there when its session is lost goes out in the next one: the same integers,
-//! under the same noise.
+//! A covered update survives the loss of its session and goes out in the next one: the same
+//! integers, under the same noise.
 
 use super::*;
 
-/// A board in the middle of its update, of which the coordinator has so many chunks.
+/// Returns a board in the middle of its update, and the coordinator, which has `chunks` chunks of
+/// it.
 pub(super) fn interrupted(asked: Invitation, chunks: u16) -> (Board, Coordinator) {
     let mut board = board(policy(), ledger(), 0);
     let mut other = Coordinator::new(chain(), 3, asked, model());
@@ -13,7 +14,7 @@ pub(super) fn interrupted(asked: Invitation, chunks: u16) -> (Board, Coordinator
     for _ in 0..chunks {
         other.receive(board.outgoing());
     }
-    // Whatever else was on its way is lost.
+    // Everything else in transit is lost.
     other.outgoing.clear();
     board.sent();
     assert_eq!((other.next, other.done), (chunks, false));
@@ -29,7 +30,7 @@ fn the_same_update_goes_out_in_a_new_session() {
     ] {
         for chunks in [0, 1] {
             let (mut board, mut other) = interrupted(asked, chunks);
-            // The coordinator was told another update than the one that comes: none of it is kept.
+            // The coordinator has chunks of a different update: it keeps none of them.
             other.next = 0;
             other.integers.fill(7);
             board.send(Answer::Hello);
@@ -44,8 +45,8 @@ fn the_same_update_goes_out_in_a_new_session() {
     }
 }
 
-/// A coordinator that asks for something else in a round that was begun, or for another round,
-/// gets nothing of the update.
+/// A coordinator with a different invitation in a begun round, or one to another round, gets
+/// nothing of the update.
 #[test]
 fn another_invitation_is_not_answered_with_the_update() {
     let asked = invitation(noise());
@@ -68,7 +69,7 @@ fn another_invitation_is_not_answered_with_the_update() {
         run(&mut board, &mut other, |bytes| bytes);
         assert_eq!(other.declined, Some(Decline::RoundUsed));
         assert_eq!(other.next, 0, "no chunk");
-        // It is forgotten: the first invitation comes too late.
+        // The update is gone, so the first invitation comes too late.
         (other.invitation, other.declined) = (asked, None);
         other.invite();
         run(&mut board, &mut other, |bytes| bytes);

@@ -1,10 +1,10 @@
-//! Samples that training cannot use: they are refused before a round, cost no participation where
-//! the device may say so, and are hidden by an update of zeros where it may not.
+//! Samples that training cannot use. They are refused before a round, and cost no participation
+//! where the device may report them. Otherwise an update of zeros hides them.
 
 use super::*;
 use crate::{fixed_point::FeatureScale, samples::SampleError, session::FixedPoint};
 
-/// Feature rows of 20 values, and targets, of which one is damaged.
+/// Returns feature rows of 20 values and targets, one of which is damaged.
 fn damaged() -> Vec<(Vec<f32>, Vec<u16>, SampleError)> {
     let (features, targets) = data();
     let (features, targets) = (features.to_vec(), targets.to_vec());
@@ -29,7 +29,7 @@ fn damaged() -> Vec<(Vec<f32>, Vec<u16>, SampleError)> {
     cases
 }
 
-/// Samples whose rows have another length, by one.
+/// Samples whose rows are one value too short.
 struct Short<'a>(SampleSlice<'a, u16>);
 
 impl Samples for Short<'_> {
@@ -48,7 +48,7 @@ impl Samples for Short<'_> {
     }
 }
 
-/// A board whose round may begin, and its coordinator.
+/// Returns a board whose round may begin, and its coordinator.
 fn ready(noise: Option<Sigma>) -> (Board, Coordinator) {
     let mut board = board(policy(), ledger(), 0);
     let mut other = coordinator(3, noise);
@@ -58,7 +58,7 @@ fn ready(noise: Option<Sigma>) -> (Board, Coordinator) {
     (board, other)
 }
 
-/// The noise alone.
+/// Returns the noise alone.
 fn zeros() -> Vec<i64> {
     let mut zeros = vec![0; PARAMETERS];
     let noise = DiscreteGaussian::of(noise().unwrap());
@@ -80,7 +80,7 @@ fn a_trusted_coordinator_hears_of_damaged_samples_before_the_round_is_recorded()
         };
         assert_eq!(other.declined, Some(reason));
         assert_eq!(board.ledger().past().participations, 0);
-        // The round is still there for good samples.
+        // The round is still available for good samples.
         other.declined = None;
         other.invite();
         run(&mut board, &mut other, |bytes| bytes);
@@ -117,7 +117,7 @@ fn rows_of_another_length_are_refused() {
     assert_eq!(other.declined, Some(Decline::SAMPLES));
 }
 
-/// Numbers that are rounded: NaN would become an integer.
+/// Numbers to round: NaN would become an integer.
 #[test]
 fn integers_of_damaged_samples_are_refused() {
     let nonces = stream(Purpose::Initialisation, 0);

@@ -1,4 +1,4 @@
-//! The model that a device has saved, after restarts and power cuts at any byte.
+//! The saved model of a device after restarts and power cuts at any byte.
 
 use super::*;
 use crate::personal::store::flash::{FlashStore, flash_bytes};
@@ -11,14 +11,14 @@ fn store() -> Store {
     FlashStore::new(Flash::new(vec![0xff; bytes])).unwrap()
 }
 
-/// The model of a round.
+/// Returns the model of a round.
 fn model_of(round: u32) -> Vec<f32> {
     (0..PARAMETERS)
         .map(|at| ((at * 31 + round as usize * 7) % 13) as f32 * 0.1 - 0.6)
         .collect()
 }
 
-/// A board to which the model of a round has come, and its coordinator.
+/// Returns a board that has received the model of a round, and its coordinator.
 fn received(ledger: Ledger<Ram>, start: u32, round: u32) -> (Board, Coordinator) {
     let mut board = board(policy(), ledger, start);
     let mut other = coordinator(round, noise());
@@ -29,7 +29,7 @@ fn received(ledger: Ledger<Ram>, start: u32, round: u32) -> (Board, Coordinator)
     (board, other)
 }
 
-/// A restart: the round and the parameters that the device predicts with.
+/// Restarts. Returns the round and the parameters for predictions.
 fn restored(ledger: Ledger<Ram>, store: &mut Store) -> Option<(u32, Vec<f32>)> {
     let mut board = board(policy(), ledger, 77);
     let round = board.restore_model(store).unwrap();
@@ -38,7 +38,7 @@ fn restored(ledger: Ledger<Ram>, store: &mut Store) -> Option<(u32, Vec<f32>)> {
     model.map(|model| (model.round(), model.parameters().to_vec()))
 }
 
-/// The same ledger twice, as two restarts find it.
+/// Returns the same ledger twice, as found by two restarts.
 fn twice(ledger: Ledger<Ram>) -> (Ledger<Ram>, Ledger<Ram>) {
     let flash = ledger.into_flash();
     let open = |flash| Ledger::open(flash).unwrap();
@@ -62,7 +62,7 @@ fn a_saved_model_predicts_after_a_restart() {
     }
 }
 
-/// The round that follows is recorded or not: the model is never older than the ledger.
+/// Whether or not the next round is recorded, the model is never older than the ledger.
 #[test]
 fn a_power_cut_at_any_byte_leaves_a_model_that_predicts() {
     for is_backward in [false, true] {
@@ -109,7 +109,7 @@ fn a_model_that_is_older_than_the_ledger_is_not_restored() {
     assert_eq!(restored(board.into_ledger(), &mut store), None);
 }
 
-/// Values that were damaged later: the slot before, unless it is too old.
+/// After later damage the previous slot is used, unless it is too old.
 #[test]
 fn a_damaged_model_is_not_restored() {
     let mut store = store();
@@ -139,7 +139,7 @@ fn a_model_of_another_shape_or_ledger_is_not_restored() {
     run(&mut board, &mut other, |bytes| bytes);
     let (at, now) = twice(board.into_ledger());
 
-    // As many parameters.
+    // The same number of parameters.
     let other = Softmax::new(Const::<41>, Const::<3>);
     assert_eq!(
         crate::model::Parametric::parameter_count(&other),
@@ -156,7 +156,7 @@ fn a_model_of_another_shape_or_ledger_is_not_restored() {
     assert!(restored(at, &mut store).is_some());
 }
 
-/// A model with a number that is not one is neither saved nor lent.
+/// A model with a value that is not finite is neither saved nor lent.
 #[test]
 fn a_model_that_is_not_finite_is_not_saved() {
     let mut store = store();
@@ -168,7 +168,7 @@ fn a_model_that_is_not_finite_is_not_saved() {
     }
     assert_eq!(board.save_model(&mut store), Ok(false));
     assert_eq!(restored(ledger(), &mut store), None);
-    // Written by others.
+    // Written by other code.
     let shape = invitation(None).shape.checksum();
     let id = crate::personal::store::StateId {
         kind: crate::personal::store::StateKind::Shared(shape),
@@ -179,7 +179,7 @@ fn a_model_that_is_not_finite_is_not_saved() {
     assert_eq!(restored(ledger(), &mut store), None);
 }
 
-/// Only before anything else: the memory of the model is the session's.
+/// Only before anything else, because the session then uses the model's memory.
 #[test]
 fn a_model_is_not_restored_over_one_that_comes() {
     let mut store = store();

@@ -1,4 +1,4 @@
-//! Models in 16 bits, and as differences: the device has the same bits, whatever was lost.
+//! Models in 16 bits and as differences: the device has the same bits, whatever frames were lost.
 
 use std::{boxed::Box, cell::RefCell, rc::Rc, vec::Vec};
 
@@ -6,12 +6,12 @@ use super::coordinator::Delivery;
 use super::*;
 use crate::wire::message::{ModelGrid, Numbers, SHORT_CHUNK, Short};
 
-/// What a coordinator has of models on a grid.
+/// A coordinator's models on a grid.
 struct Models {
     grid: ModelGrid,
     /// Models that devices may have, by round.
     known: Vec<(u32, Vec<i16>)>,
-    /// Frames that were sent as differences, and as they are.
+    /// Frames sent as differences, and frames sent in full.
     sent: [usize; 2],
     /// Damages the next difference.
     damages: bool,
@@ -56,7 +56,7 @@ impl Delivery for Rc<RefCell<Models>> {
     }
 }
 
-/// A coordinator of models on a grid, and what it has sent.
+/// A coordinator of models on a grid, and its sent models.
 struct Other {
     coordinator: Coordinator,
     models: Rc<RefCell<Models>>,
@@ -66,7 +66,7 @@ fn grid() -> ModelGrid {
     ModelGrid::new(12).unwrap()
 }
 
-/// A coordinator of the harness's model, moved by some steps of the grid.
+/// Creates a coordinator of the harness's model, moved by some steps of the grid.
 fn other(round: u32, moved: impl Fn(usize) -> i16, known: &[(u32, Vec<i16>)]) -> Other {
     let model = steps(moved).into_iter().map(|steps| grid().value(steps));
     let mut coordinator = Coordinator::new(chain(), round, invitation(None), model.collect());
@@ -84,14 +84,14 @@ fn other(round: u32, moved: impl Fn(usize) -> i16, known: &[(u32, Vec<i16>)]) ->
     }
 }
 
-/// That model in steps.
+/// Returns the moved model in steps.
 fn steps(moved: impl Fn(usize) -> i16) -> Vec<i16> {
     let model = model();
     let steps = model.iter().enumerate();
     steps.map(|(i, x)| grid().round(*x) + moved(i)).collect()
 }
 
-/// What the simulator computes from the same model.
+/// Returns the simulator's update from the same model.
 fn simulated_from(other: &Coordinator) -> Vec<i64> {
     let root = Root::from_seed(11);
     let model: [f32; PARAMETERS] = other.model.clone().try_into().unwrap();
@@ -99,7 +99,7 @@ fn simulated_from(other: &Coordinator) -> Vec<i64> {
     sent.update.to_vec()
 }
 
-/// Runs a round in a session that begins now, and checks its update.
+/// Runs a round in a new session, and checks its update.
 fn complete(board: &mut Board, other: &mut Other) -> [usize; 2] {
     let coordinator = &mut other.coordinator;
     board.send(Answer::Hello);
@@ -116,7 +116,7 @@ fn the_first_model_comes_in_16_bits_and_later_ones_as_differences() {
         board.set_window(window);
         board.timeout();
         let mut known = Vec::new();
-        // 126 parameters are two frames. Those that move by more than a byte escape.
+        // 126 parameters are two frames. Differences of more than a byte escape.
         let moved = |round: u32| move |i: usize| (i as i16 % 7 - 3) * round as i16 * 14;
         for (round, sent) in [(1, [0, 2]), (2, [2, 0]), (3, [2, 0])] {
             let mut other = other(round, moved(round), &known);
@@ -136,7 +136,7 @@ fn a_model_that_moves_far_comes_as_it_is() {
     assert_eq!(complete(&mut board, &mut other(2, |_| 900, &known)), [0, 2]);
 }
 
-/// A coordinator that has forgotten the model, and a device that has.
+/// A coordinator that has forgotten the model, and a device that has forgotten it.
 #[test]
 fn without_a_common_model_it_comes_as_it_is() {
     let mut first = board(policy(), ledger(), 0);
@@ -152,7 +152,7 @@ fn without_a_common_model_it_comes_as_it_is() {
     );
 }
 
-/// One that sends all bits is understood, and what it sent can be the base of differences.
+/// A device understands a model with all bits, and can use it as the base of differences.
 #[test]
 fn a_model_that_came_in_32_bits_is_a_base_as_well() {
     let mut board = board(policy(), ledger(), 0);
@@ -166,7 +166,7 @@ fn a_model_that_came_in_32_bits_is_a_base_as_well() {
     assert_eq!(complete(&mut board, &mut other(2, |_| 1, &known)), [2, 0]);
 }
 
-/// The device asks for the whole chunk, and trains from the right model.
+/// The device requests the whole chunk, and trains from the right model.
 #[test]
 fn a_damaged_difference_is_asked_for_as_it_is() {
     let mut board = board(policy(), ledger(), 0);
@@ -195,7 +195,7 @@ fn a_difference_that_was_not_asked_for_is_refused() {
     assert_ne!(board.phase(), Phase::Training);
 }
 
-/// What is left of the model before is no base once a part of it is gone.
+/// A partly overwritten model is not a base.
 #[test]
 fn a_session_that_ends_within_the_model_begins_with_all_of_it() {
     let mut board = board(policy(), ledger(), 0);

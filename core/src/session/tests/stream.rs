@@ -4,7 +4,7 @@ use embedded_io::{ErrorType, Read, ReadReady, Write};
 
 use super::*;
 
-/// A line that takes and gives a few bytes at a time, and fails when it is told to.
+/// A line that takes and gives a few bytes at a time, and fails on demand.
 #[derive(Default)]
 struct Line {
     incoming: Vec<u8>,
@@ -74,11 +74,11 @@ fn a_round_goes_over_a_stream() {
     assert_eq!(other.integers, expected(3, &other.invitation));
     assert!(sensible > 3);
 
-    // What makes no sense is no progress, and a line that fails keeps the frame.
+    // Invalid bytes are no progress, and the frame survives a failed line.
     line.incoming = vec![7; 100];
     assert_eq!(board.exchange(&mut line), Ok(false));
     assert!(line.incoming.is_empty());
-    // A flood does not keep the firmware: the rest waits for the next call.
+    // A flood does not hold up the firmware: the rest waits for the next call.
     line.incoming = vec![7; 10_000];
     assert_eq!(board.exchange(&mut line), Ok(false));
     assert!(line.incoming.len() > 9_000);

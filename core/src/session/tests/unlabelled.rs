@@ -1,5 +1,5 @@
-//! Devices that learn without labels: a round has two parts, and each brings what the functions of
-//! `contrast` give.
+//! Devices that learn without labels: a round has two parts, and each yields the results of the
+//! functions of `contrast`.
 
 use super::*;
 use crate::{
@@ -58,7 +58,7 @@ fn others() -> Vec<f32> {
     (0..MATRIX).map(|i| (i % 5) as f32 * 0.1).collect()
 }
 
-/// What comes down: the encoder, the recipe and, in training, the matrix of the others.
+/// Returns the received values: the encoder, the recipe and, in training, the matrix of the others.
 fn comes_down(part: Part) -> Vec<f32> {
     let mut values: Vec<f32> = (0..COUNT)
         .map(|i| ((i * 7) % 11) as f32 * 0.04 - 0.2)
@@ -101,13 +101,13 @@ fn features() -> Vec<f32> {
     data().0.to_vec()
 }
 
-/// A part of round `number`, up to its end.
+/// Runs a part of round `number` to its end.
 fn part(board: &mut Learner, number: u32, asked: Invitation, model: Vec<f32>) -> Coordinator {
     let other = Coordinator::new(chain(), number, asked, model);
     part_in_pieces(board, other, usize::MAX).0
 }
 
-/// The same with pieces of this length, and how many were not the last one.
+/// [`part`] with pieces of this length. Also returns the number of pieces before the last one.
 fn part_in_pieces<V: Secrets>(
     board: &mut Learner<V>,
     other: Coordinator,
@@ -116,14 +116,14 @@ fn part_in_pieces<V: Secrets>(
     part_on(board, other, most, &features())
 }
 
-/// The same on these features.
+/// [`part_in_pieces`] on these features.
 fn part_on<V: Secrets>(
     board: &mut Learner<V>,
     mut other: Coordinator,
     most: usize,
     features: &[f32],
 ) -> (Coordinator, usize) {
-    // The coordinator of the tests does not know the session that the device has.
+    // The coordinator of the tests does not know the device's session.
     board.send(Answer::Hello);
     let targets = vec![(); features.len() / FEATURES];
     let samples = SampleSlice::new(features, &targets, FEATURES).unwrap();
@@ -155,7 +155,7 @@ fn takes_part(board: &mut Learner, number: u32, asked: Invitation) -> Coordinato
     part(board, number, asked, comes_down(part_of))
 }
 
-/// The functions of `contrast` with the device's streams.
+/// Returns the result of `contrast` with the device's streams.
 fn matrix(number: u32, asked: &Invitation) -> Vec<i64> {
     matrix_of(|purpose| stream(purpose, number), asked)
 }
@@ -257,7 +257,7 @@ fn both_parts_of_a_round_bring_the_bits_of_the_simulator() {
             let number = 2 * number + index as u32;
             let mut frames = Vec::new();
             for (place, part) in order.iter().enumerate() {
-                // Under central trust, only matrices have noise of the device.
+                // Under central trust, only matrices have the device's noise.
                 let is_second = place == 1;
                 let asked = asked(*part, noise);
                 let other = takes_part(&mut board, number, asked);
@@ -274,9 +274,8 @@ fn both_parts_of_a_round_bring_the_bits_of_the_simulator() {
     }
 }
 
-/// The noise of a matrix covers one sample. A damaged one changes neither the part of the others
-/// nor their number, which has no noise; and a number of samples that training cannot use decides
-/// nothing.
+/// The noise of a matrix covers one sample. A damaged sample changes neither the part of the others
+/// nor their number, which has no noise. An unusable number of samples decides nothing.
 #[test]
 fn a_damaged_sample_does_not_decide_about_the_others_in_a_matrix() {
     let asked = asked(Part::Matrix, noise());
@@ -295,8 +294,8 @@ fn a_damaged_sample_does_not_decide_about_the_others_in_a_matrix() {
     }
 }
 
-/// 21 entries of the matrix and the number of samples, in pieces of 16 and more: the noise goes on
-/// where it was, and the number has none.
+/// 21 entries of the matrix and the number of samples, in pieces of 16 or more: the noise continues
+/// across pieces, and the number has none.
 #[test]
 fn the_noise_of_a_matrix_in_pieces_is_that_of_the_whole() {
     let asked = asked(Part::Matrix, noise());
@@ -305,13 +304,13 @@ fn the_noise_of_a_matrix_in_pieces_is_that_of_the_whole() {
         let other = Coordinator::new(chain(), 3, asked, comes_down(Part::Matrix));
         let (other, pieces) = part_in_pieces(&mut board, other, most);
         assert_eq!(other.integers, matrix(3, &asked));
-        // The record and the matrix come before; the last piece, without a bit, is not counted.
+        // The record and the matrix come first. The last piece, without a bit, is not counted.
         assert_eq!(pieces, 2 + noises);
     }
 }
 
-/// Both parts draw from the root that the element gives for the round, which is overwritten between
-/// them and made again.
+/// Both parts draw from the element's root for the round, which is overwritten between them and
+/// derived again.
 #[cfg(feature = "element")]
 #[test]
 fn both_parts_of_a_round_draw_from_the_root_of_an_element() {
@@ -362,14 +361,14 @@ fn a_restart_ends_a_round() {
     let mut board = learner(policy(), board.into_ledger());
     let other = takes_part(&mut board, 3, asked(TRAINING, noise()));
     assert_eq!(other.declined, Some(Decline::RoundUsed));
-    // Another round, whose matrix was not asked for.
+    // Another round, without a request for its matrix.
     let mut board = learner(policy(), board.into_ledger());
     assert!(takes_part(&mut board, 4, asked(TRAINING, None)).done);
     let late = takes_part(&mut board, 3, asked(Part::Matrix, noise()));
     assert_eq!(late.declined, Some(Decline::RoundUsed));
 }
 
-/// A round whose first part is still going on is left for its second part.
+/// An unfinished first part is abandoned for the second one.
 #[test]
 fn the_second_part_ends_a_first_one_that_goes_on() {
     let mut board = learner(policy(), ledger());
@@ -387,7 +386,7 @@ fn the_second_part_ends_a_first_one_that_goes_on() {
         }
         let is_first = board.phase() == Phase::Sending && !has_changed;
         if is_first {
-            // The matrix is on its way when the coordinator goes on.
+            // The matrix is in transit when the coordinator continues.
             has_changed = true;
             board.sent();
             (other.invitation, other.model) = (second, comes_down(TRAINING));
@@ -432,7 +431,7 @@ fn a_device_insists_on_noise_of_its_matrices() {
     );
     assert_eq!(declines(least(1), None), Some(Decline::Noise));
     assert_eq!(declines(least(0), None), None);
-    // Noise on one example is none on the device.
+    // Noise on one example does not cover the device.
     let local = Policy {
         min_noise_multiplier: NoiseMultiplier::from_units(1),
         ..policy()
@@ -456,13 +455,13 @@ fn what_a_device_cannot_do_costs_no_participation() {
         asked.request = Some(Request::Contrast(request));
         asked
     };
-    // More views than there is memory for.
+    // More views than the memory can hold.
     let many = change(TRAINING, |request| request.pairs = 32);
     declines(many, comes_down(TRAINING), Decline::Memory);
-    // Bits of a matrix for fewer samples than there are.
+    // A matrix with bits for fewer samples than the device has.
     let few = change(Part::Matrix, |request| request.max_samples = 9);
     declines(few, comes_down(Part::Matrix), Decline::Work);
-    // Variations that the device does not know, or that are none.
+    // Augmentations that are unknown to the device or invalid.
     for (place, value) in [(2, 1.0), (8, f32::NAN), (11, -1.0)] {
         let mut down = comes_down(TRAINING);
         down[COUNT + place] = value;
@@ -471,7 +470,7 @@ fn what_a_device_cannot_do_costs_no_participation() {
     let mut down = comes_down(TRAINING);
     down[COUNT + 12] = f32::INFINITY;
     declines(asked(TRAINING, None), down, Decline::Settings);
-    // Labels are not asked for.
+    // An invitation to train with labels.
     let mut labelled = invitation(None);
     labelled.shape = asked(TRAINING, None).shape;
     declines(labelled, comes_down(TRAINING), Decline::Shape);
@@ -479,7 +478,7 @@ fn what_a_device_cannot_do_costs_no_participation() {
     assert!(takes_part(&mut board, 3, asked(TRAINING, None)).done);
 }
 
-/// A device with labels says that it trains another model, and does nothing.
+/// A device with labels reports that it trains another model, and does nothing.
 #[test]
 fn a_model_with_labels_sends_no_matrix() {
     let mut asked = asked(Part::Matrix, noise());
@@ -497,7 +496,7 @@ fn a_model_with_labels_sends_no_matrix() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever a request says, it is refused or has the lengths that its shape needs.
+    /// A request is either refused or has the lengths that its shape needs.
     #[test]
     fn requests_that_make_no_sense_are_no_invitations(
         matrix in any::<bool>(), pairs in 0u32..40, bound in -1.0f32..2.0,
@@ -525,7 +524,7 @@ proptest! {
     }
 }
 
-/// Both parts of a round have its number: the second one takes the place of the first.
+/// Both parts of a round have its number: the second one replaces the first.
 #[test]
 fn each_part_of_a_round_is_held_and_goes_out_after_a_restart() {
     use crate::personal::store::flash::FlashStore;
@@ -551,7 +550,7 @@ fn each_part_of_a_round_is_held_and_goes_out_after_a_restart() {
         }
         assert_eq!(board.hold(&mut store), Ok(true), "{part:?}");
         assert_eq!(board.ledger().past().participations, 1);
-        // Another device after a restart, while this one goes on.
+        // Another device after a restart, while this one continues.
         let mut twin = learner(policy(), self::ledger());
         takes_part(&mut twin, 3, self::asked(Part::Matrix, noise()));
         let mut restarted = learner(policy(), twin.into_ledger());

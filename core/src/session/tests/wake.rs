@@ -1,9 +1,10 @@
-//! Rounds that take longer than a device is awake: declined by name, and nothing is recorded.
+//! Rounds that take longer than a device is awake. They are declined with this reason and not
+//! recorded.
 
 use super::*;
 use crate::personal::{Personal, PersonalRequest};
 
-/// A link of ten frames a second, and 50 samples a second.
+/// A link with ten frames per second, and 50 samples per second.
 fn wake(awake_ms: u32, resumes: bool) -> Wake {
     Wake {
         awake_ms,
@@ -14,7 +15,7 @@ fn wake(awake_ms: u32, resumes: bool) -> Wake {
     }
 }
 
-/// A device with memory for so many samples.
+/// Creates a device with memory for `samples` samples.
 fn device(window: u8, samples: usize) -> Board {
     let model = Softmax::new(Const::<FEATURES>, Const::<6>);
     let memory = memory(PARAMETERS, samples, 6);
@@ -25,7 +26,7 @@ fn device(window: u8, samples: usize) -> Board {
     board
 }
 
-/// What the device answers to an invitation: nothing if it fetches the model.
+/// Returns the device's reason to decline an invitation, or `None` if it fetches the model.
 fn answer(board: &mut Board, asked: Invitation) -> Option<Decline> {
     let mut other = Coordinator::new(chain(), 3, asked, model());
     while board.phase() != Phase::Receiving && other.declined.is_none() {
@@ -39,7 +40,7 @@ fn answer(board: &mut Board, asked: Invitation) -> Option<Decline> {
     other.declined
 }
 
-/// The bound is exactly so many milliseconds.
+/// Checks that the bound is exactly `bound` milliseconds.
 fn assert_bound(bound: u32, resumes: bool, asked: Invitation, [window, samples]: [u8; 2]) {
     for (awake, declined) in [(bound, None), (bound - 1, Some(Decline::AWAKE))] {
         let mut board = device(window, samples.into());
@@ -72,7 +73,7 @@ fn a_round_that_does_not_fit_is_declined_before_it_is_recorded() {
     );
 }
 
-/// Without helpers the update is held; with them the whole round has to fit.
+/// Without helpers the update is held. With helpers the whole round has to fit.
 #[cfg(feature = "masks")]
 #[test]
 fn a_masked_round_has_to_fit_as_a_whole() {
@@ -88,7 +89,7 @@ fn a_masked_round_has_to_fit_as_a_whole() {
     }
 }
 
-/// Steps that are counted, on a device with a store.
+/// Counted steps, on a device with a store.
 #[test]
 fn counted_steps_take_their_batches() {
     let asked = Invitation {
@@ -108,7 +109,7 @@ fn counted_steps_take_their_batches() {
         window: 1,
     };
     let awake = |awake_ms| wake(awake_ms, false);
-    // Two chunks of the update; five steps of four samples, or of all that there are.
+    // Two chunks of the update. Five steps of four samples, or of all samples if fewer.
     let send = 2 * 20 + 4 * 100;
     for (samples, passes) in [(10, 5 * 4 + 5 + 8), (3, 5 * 3 + 5 + 8)] {
         assert!(awake(send + passes * 20).suffices(&work(samples)));
@@ -116,7 +117,7 @@ fn counted_steps_take_their_batches() {
     }
 }
 
-/// At the ends of the arithmetic nothing overflows.
+/// The limits of the arithmetic cause no overflow.
 #[test]
 fn the_longest_round_is_too_long() {
     let asked = Invitation {
@@ -135,7 +136,7 @@ fn the_longest_round_is_too_long() {
     }
 }
 
-/// An update that is there goes out, however short the device is awake: it costs nothing more.
+/// A covered update goes out however short the device is awake, as it costs nothing more.
 #[test]
 fn an_update_that_is_there_is_sent_whatever_time_is_left() {
     let asked = invitation(noise());
@@ -151,7 +152,7 @@ fn an_update_that_is_there_is_sent_whatever_time_is_left() {
     assert_eq!(board.ledger().past().participations, 1);
 }
 
-/// A round for which there is no time, that comes too soon or that another model trains.
+/// A round without enough time, a round too soon, and a round of another model.
 #[test]
 fn an_update_that_waits_is_not_given_up_for_a_round_that_is_declined() {
     let asked = invitation(noise());
@@ -176,7 +177,7 @@ fn an_update_that_waits_is_not_given_up_for_a_round_that_is_declined() {
     run(&mut board, &mut other, |bytes| bytes);
     assert_eq!(other.integers, expected(3, &asked));
 
-    // One that it takes part in ends the one before.
+    // A round that it takes part in ends the previous one.
     let (mut board, _) = resumption::interrupted(asked, 1);
     board.send(Answer::Hello);
     let mut next = Coordinator::new(chain(), 4, asked, model());

@@ -1,18 +1,18 @@
-//! Stores that fail, that have lost a state, and that are awaited.
+//! Stores that fail, stores that have lost a state, and asynchronous stores.
 
 use super::*;
 use crate::personal::store::{StateId, StoreError};
 
-/// A store of which one answer is another.
+/// A store that replaces one of its answers.
 struct Failing {
     store: Store,
-    /// Calls before that.
+    /// Calls before the replacement.
     left: usize,
     answer: Result<bool, StoreError>,
 }
 
 impl Failing {
-    /// The answer to give, if it is that call's turn.
+    /// Returns the replaced answer if it is this call's turn.
     fn turn(&mut self) -> Option<Result<bool, StoreError>> {
         let is_its = self.left == 0;
         self.left = self.left.wrapping_sub(1);
@@ -45,8 +45,8 @@ impl BlockingStore for Failing {
     }
 }
 
-/// A first and a second load, and a save, that fail; and a second load that finds nothing. Without
-/// cover the device says so; under noise it sends zeros, and keeps the state before, if it can.
+/// A first and a second load, and a save, that fail, and a second load that finds nothing. Without
+/// cover the device reports it. Under noise it sends zeros, and keeps the previous state if it can.
 #[test]
 fn whatever_a_store_fails_in_is_told_to_nobody_who_must_not_know() {
     let (first, second, save) = (0, 1, 2);
@@ -104,7 +104,7 @@ fn a_store_that_fails_is_declined_by_name() {
     assert_eq!(other.declined, Some(Decline::Storage));
 }
 
-/// Its answer is noise on zeros, and that of the bit is noise on what has no update.
+/// Its answer is noise on zeros, and the bit is the noise of a device without an update.
 #[test]
 fn with_noise_of_its_own_a_device_does_not_say_that_its_store_fails() {
     let asked = asked(request(pmtl(false)), noise());
@@ -121,7 +121,7 @@ fn with_noise_of_its_own_a_device_does_not_say_that_its_store_fails() {
     assert_eq!(other.bit, Some(bit[0]));
 }
 
-/// A store that has lost the state of the round that is named.
+/// A store that has lost the state of the named round.
 #[test]
 fn a_device_without_the_state_that_is_named_begins_anew() {
     for personal in [pmtl(true), Personal::Offset { ratio: 0.5 }, Personal::Rest] {
@@ -133,7 +133,7 @@ fn a_device_without_the_state_that_is_named_begins_anew() {
     }
 }
 
-/// Ledger and store on flash that is awaited, and pieces whose futures are dropped at each of their
+/// Ledger and store on asynchronous flash. The futures of pieces are dropped at each of their
 /// awaits: the next piece asks again, and the bits are the same.
 #[cfg(feature = "async")]
 #[test]
@@ -167,8 +167,8 @@ fn a_store_that_is_awaited_keeps_the_same() {
             round_with(&mut board, &mut other, |board| {
                 let mut is_dropped = false;
                 while board.phase() == Phase::Training {
-                    // The record is not dropped, since the round would be spent. What follows is,
-                    // each piece once.
+                    // The record is not dropped, since the round would be spent. Each later piece
+                    // is dropped once.
                     let enough = !has_recorded || is_dropped;
                     let polls = if enough { ENOUGH } else { polls };
                     let ended = polled(board.train_some_async(&samples, 4), polls);
