@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Little-endian. ChaCha20-Poly1305 (RFC 8439) under the key of the session. The nonce is the
-//! direction `u32` and the sequence number `u64`; the associated data are direction and version,
-//! a byte each, and the sequence number `u32`. The checksum covers everything before it.
+//! direction `u32` and the sequence number `u64`. The associated data are direction and version, a
+//! byte each, and the sequence number `u32`. The checksum covers everything before it.
 
 use super::{
     Direction, FRAME_BYTES, GREETING_VERSION, RAW_BYTES, cobs, keys::SessionKey, refusal::Refusal,

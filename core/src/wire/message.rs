@@ -89,7 +89,7 @@ pub enum Packed<'a> {
 }
 
 impl Packed<'_> {
-    /// Unpacks a received chunk; see [`pack::unpack`].
+    /// Unpacks a received chunk: see [`pack::unpack`].
     pub fn unpack(&self, width: u32, values: &mut [i64]) -> Option<()> {
         match self {
             Self::Bytes(bytes) => pack::unpack(bytes, width, values),

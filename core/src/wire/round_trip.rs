@@ -3,8 +3,8 @@
 //!
 //! Differences from RFC 6298. The lower bound is chosen per link, as one second is too long on a
 //! serial line. A message of several frames waits longer, by the time that as many bytes took
-//! before. On a measured link pauses grow up to 16 times, so that a peer that was busy does not
-//! wait for a minute.
+//! before. On a measured link pauses grow up to 16 times, so that a busy peer is not left alone for
+//! a minute.
 
 use super::FRAME_BYTES;
 

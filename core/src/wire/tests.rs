@@ -1,4 +1,4 @@
-//! The format against an independent reading (`tests/vectors/wire.py`), and against bad input.
+//! The format against an independent implementation (`tests/vectors/wire.py`) and invalid input.
 
 use proptest::{collection::vec, prelude::*};
 use std::{format, string::String, vec, vec::Vec};
@@ -22,7 +22,7 @@ use crate::{crypto::Key, noise::Sigma};
 mod handshake;
 pub(crate) mod vectors;
 
-/// A frame in COBS, and its length there.
+/// Encodes a frame in COBS, and returns it with its length.
 fn stuffed(raw: &[u8]) -> ([u8; FRAME_BYTES], usize) {
     let mut bytes = [0xff; FRAME_BYTES];
     bytes[1..=raw.len()].copy_from_slice(raw);
@@ -30,7 +30,7 @@ fn stuffed(raw: &[u8]) -> ([u8; FRAME_BYTES], usize) {
     (bytes, length)
 }
 
-/// Everything that comes out of a stream of bytes.
+/// Returns all frames in a stream of bytes.
 pub(crate) fn frames(bytes: &[u8]) -> Vec<Result<Vec<u8>, Refusal>> {
     let mut decoder = Decoder::new();
     let mut found = vec![];
@@ -55,7 +55,7 @@ fn key(byte: u8) -> SessionKey {
     SessionKey::from_secret([byte; 32])
 }
 
-/// What a device with this chain key calls itself.
+/// Returns the name of a device with this chain key.
 fn name_of(device: u32, chain: &ChainKey, hides_number: bool) -> Name {
     match hides_number {
         true => Name::Pseudonym(chain.pseudonym()),
@@ -67,12 +67,12 @@ fn chain(byte: u8) -> ChainKey {
     ChainKey::new(Key::from_secret([byte; 32]))
 }
 
-/// A frame of a session with its first bytes, ciphertext, tag and checksum.
+/// Returns a session frame with its first bytes, ciphertext, tag and checksum.
 fn raw(sealed: &Encoded) -> Vec<u8> {
     frames(sealed.as_slice()).remove(0).unwrap()
 }
 
-/// With a checksum that fits, as who wants to be believed sends it.
+/// Adds a valid checksum, as a forger would.
 fn checked(mut raw: Vec<u8>) -> Vec<u8> {
     let end = raw.len() - 4;
     let crc = crc32(&raw[..end]).to_le_bytes();
@@ -84,7 +84,7 @@ fn refuses(key: &SessionKey, direction: Direction, raw: &[u8]) -> bool {
     let mut raw = raw.to_vec();
     match Frame::parse(&mut raw) {
         Ok(Frame::Sealed(mut frame)) => !frame.open(key, direction),
-        // It says to be of the greeting, or is too short.
+        // It claims to be a greeting, or is too short.
         Ok(Frame::Greeting { .. }) | Err(_) => true,
     }
 }
@@ -109,7 +109,7 @@ proptest! {
         prop_assert_eq!(frames(&bytes).pop(), Some(Ok(raw)));
     }
 
-    /// On the line, or by somebody who makes the checksum fit.
+    /// Damage on the line, or by an attacker who corrects the checksum.
     #[test]
     fn no_damaged_frame_is_let_in(
         body in vec(any::<u8>(), 0..=BODY_BYTES), bit in any::<prop::sample::Index>(),
@@ -129,7 +129,7 @@ proptest! {
         prop_assert!(refuses(&key(1), direction, &checked(raw)));
     }
 
-    /// Another session, the other way, another number.
+    /// Another session, the other direction, another number.
     #[test]
     fn a_frame_has_one_place(
         body in vec(any::<u8>(), 0..=BODY_BYTES), keys in any::<[[u8; 32]; 2]>(),
@@ -147,7 +147,7 @@ proptest! {
         prop_assert!(number == other || refuses(&key, direction, &checked(renumbered)));
     }
 
-    /// A frame that is refused stays as it was, for another key.
+    /// A refused frame stays unchanged, for another key.
     #[test]
     fn a_frame_is_tried_with_many_keys(body in vec(any::<u8>(), 0..=BODY_BYTES)) {
         let direction = Direction::ToCoordinator;
@@ -163,7 +163,7 @@ proptest! {
         prop_assert_eq!((frame.opened().kind, frame.opened().round), (20, 7));
     }
 
-    /// Of a Hello and a Welcome, too.
+    /// Also for a Hello and a Welcome.
     #[test]
     fn no_damaged_greeting_is_authentic(
         name in prop_oneof![
@@ -201,12 +201,12 @@ proptest! {
         }
     }
 
-    /// Also with a checksum and a tag that fit: whatever an owner of the key may say.
+    /// Even with a valid checksum and tag: anything that a holder of the key can send.
     #[test]
     fn no_body_makes_the_parser_panic(kind in 0u8..32, body in vec(any::<u8>(), 0..=BODY_BYTES)) {
         for direction in [Direction::ToDevice, Direction::ToCoordinator] {
             if let Ok(message) = Message::parse(kind, &body, direction) {
-                // What is accepted is exactly what this crate would have written.
+                // Accepted bytes are exactly those that this crate would have written.
                 prop_assert_eq!(message.kind(), kind);
                 let mut buffer = [0; BODY_BYTES];
                 let mut writer = Writer::new(&mut buffer);
@@ -242,7 +242,7 @@ proptest! {
 fn the_checksum_is_the_usual_one() {
     assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
     assert_eq!(crc32(b""), 0);
-    // A flipped bit is found by what it changes, and nothing else is taken for one.
+    // A flipped bit is identified by its difference, and nothing else is mistaken for one.
     let message = *b"a message of the ledger";
     for bit in 0..8 * message.len() {
         let mut flipped = message;
@@ -286,7 +286,7 @@ fn torn_frames_are_refused_by_name() {
     assert_eq!(full.as_slice().len(), FRAME_BYTES);
 }
 
-/// What a link says of the frames that come in.
+/// Returns the link's result for an incoming frame.
 fn opened(link: &mut Link<DeviceEnd>, encoded: &Encoded) -> Result<u8, Refusal> {
     let mut raw = raw(encoded);
     match Frame::parse(&mut raw).unwrap() {
@@ -314,10 +314,10 @@ fn strangers_replays_and_late_frames_stay_outside() {
     }
     let forged = other.seal(7, &Message::Done);
     assert_eq!(opened(&mut device, &forged), Err(Refusal::Tag));
-    // Its own frame, thrown back.
+    // Its own frame, reflected.
     let own = device.seal(7, &Message::WantModel { chunk: 6, count: 1 });
     assert_eq!(opened(&mut device, &own), Err(Refusal::Tag));
-    // Nobody of this version speaks like that, not even with the right key.
+    // No sender of this version does this, even with the right key.
     let seal = |header, body: &[u8]| Encoded::seal(header, body, &key(1), Direction::ToDevice);
     let other_version = Header {
         version: VERSION + 1,
@@ -381,7 +381,7 @@ fn a_greeting_is_read_as_one() {
         greeting(&frame, Direction::ToDevice),
         Err(Refusal::Unexpected)
     );
-    // A number of more than 32 bits is none, and a name is hidden or not.
+    // A number of more than 32 bits is invalid, and a name is either hidden or not.
     for (hidden, byte, is_one) in [(0, 0, true), (0, 1, false), (1, 1, true), (2, 0, false)] {
         let mut name = [0; 8];
         name[7] = byte;
@@ -445,7 +445,7 @@ fn bytes_of_an_update_on_the_line() {
     let sizes = [4, 6, 8, 10, 12, 16, 20].map(central);
     assert_eq!(sizes, [477, 675, 873, 1069, 1232, 1627, 1990]);
     assert_eq!([8, 16, 20].map(local), [1232, 1990, 2384]);
-    // Masked, before the chunk of the tag.
+    // Masked, without the chunk of the tag.
     assert_eq!(line(19), 1790);
 }
 

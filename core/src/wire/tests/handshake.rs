@@ -1,5 +1,5 @@
-//! The greeting with X25519: what an independent reading of `docs/protocol.md` puts on the line,
-//! another implementation of Noise at the other end, and who is not let in.
+//! The greeting with X25519, against an independent reading of `docs/protocol.md`, another
+//! implementation of Noise at the other end, and unauthorised peers.
 
 use snow::Builder;
 use std::string::ToString;
@@ -30,7 +30,7 @@ fn hello(chain: &ChainKey, own: &Ephemeral) -> Hello {
     hello_of(chain, Name::Number(DEVICE), [9; 16], own)
 }
 
-/// What a coordinator with this chain key answers.
+/// Returns the answer of a coordinator with this chain key.
 fn answered(hello: &Hello, chain: &ChainKey, own: &Ephemeral) -> Option<(Second, SessionKey)> {
     hello.admit(&chain.handshake(DEVICE))?.answer(own, VERSION)
 }
@@ -78,7 +78,8 @@ fn handshakes_agree_with_an_independent_reading() {
     }
 }
 
-/// The frames up to Noise's messages, and these: `snow` has no other part in it.
+/// Splits a frame into the bytes before Noise's message and the message, as `snow` has only the
+/// latter.
 fn split(encoded: &Encoded, before: usize) -> (Vec<u8>, Vec<u8>) {
     let raw = raw(encoded);
     let (clear, noise) = raw[..raw.len() - 4].split_at(before);
@@ -113,8 +114,8 @@ proptest! {
         prop_assert_eq!((version, key), (VERSION, SessionKey(expected)));
     }
 
-    /// Of the Hello before the coordinator has multiplied anything; of the Welcome, and then there
-    /// is no key.
+    /// Damage to the Hello is found before the coordinator multiplies anything. Damage to the
+    /// Welcome leaves no key.
     #[test]
     fn no_damaged_handshake_opens_a_session(
         secrets in any::<[[u8; 32]; 2]>(), bit in any::<prop::sample::Index>(),
@@ -132,7 +133,7 @@ proptest! {
             let is_authentic = hello.is_authentic(&chain(1).greeting());
             let answer = answered(&hello, &chain(1), &coordinator);
             prop_assert!(!(is_authentic && answer.is_some()));
-            // What Noise's message does not cover itself is in its prologue.
+            // The prologue covers everything outside of Noise's message.
             prop_assert!(answer.is_none());
         }
         let (second, _) = answered(&hello, &chain(1), &coordinator).unwrap();
@@ -143,7 +144,7 @@ proptest! {
     }
 }
 
-/// The 32 bytes, which this crate shows to nobody: derived as the page says.
+/// Derives the 32 bytes, which this crate does not expose, as the page describes.
 fn psk_of(chain: &ChainKey) -> [u8; 32] {
     let label: [u8; 16] = [&b"smolfed psk "[..], &DEVICE.to_le_bytes()]
         .concat()
@@ -152,7 +153,7 @@ fn psk_of(chain: &ChainKey) -> [u8; 32] {
     *Key::from_secret(*chain.secret()).derive(&label).secret()
 }
 
-/// Of another chain key or number, to another Hello, of another device's ephemeral key.
+/// Another chain key or number, another Hello, another device's ephemeral key.
 #[test]
 fn a_handshake_belongs_to_one_device_and_one_hello() {
     let [device, other, coordinator] = [[1; 32], [2; 32], [3; 32]].map(pair);
@@ -170,8 +171,8 @@ fn a_handshake_belongs_to_one_device_and_one_hello() {
     assert!(open(&chain(1), &later, &device).is_none());
 }
 
-/// Who sees a session, and later gets the chain key, can compute what a session without a handshake
-/// has as its key; with one the key is another one each time.
+/// An eavesdropper who later gets the chain key can compute the key of a session without a
+/// handshake. With a handshake the key differs each time.
 #[test]
 fn the_chain_key_and_a_recording_do_not_give_the_key() {
     let hello = hello(&chain(1), &pair([1; 32]));
@@ -183,7 +184,7 @@ fn the_chain_key_and_a_recording_do_not_give_the_key() {
     assert!(!keys.contains(&symmetric));
 }
 
-/// Without its handshake, or with another kind's number, a Hello is nobody's.
+/// Without its handshake, or with the code of the other kind, a Hello is not authentic.
 #[test]
 fn the_two_kinds_of_hello_are_not_taken_for_each_other() {
     let hello = hello(&chain(1), &pair([1; 32]));

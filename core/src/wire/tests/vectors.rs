@@ -1,4 +1,4 @@
-//! `tests/vectors/wire.json`: what an independent reading of `docs/protocol.md` puts on the line.
+//! `tests/vectors/wire.json`: bytes from an independent implementation of `docs/protocol.md`.
 
 use core::num::NonZeroU32;
 
@@ -64,7 +64,7 @@ fn keys_agree_with_an_independent_reading() {
     assert_eq!(chain(&file).pseudonym(), array(&file["pseudonym"]));
 }
 
-/// Each case: its name, its direction, and its bytes on the line and before COBS.
+/// Returns each case: its name, its direction, and its bytes on the line and before COBS.
 fn cases(file: &Value) -> Vec<(&str, Direction, Vec<u8>, Vec<u8>)> {
     let case = |case: &Value| {
         let direction = match case["direction"].as_u64() {
@@ -112,7 +112,7 @@ fn frames_agree_with_an_independent_reading() {
     assert_eq!(kinds, (16..=last).collect::<Vec<u8>>());
 }
 
-/// The kind of an opened frame's message, and the message in a frame like the one that it came in.
+/// Returns the kind of an opened frame's message, and the message sealed in a frame again.
 fn again<R: End, S: End>(name: &str, frame: &Sealed<'_>, key: &SessionKey) -> (u8, Encoded) {
     let (round, message) = read::<R>(frame).unwrap();
     check(name, &message);
@@ -202,7 +202,7 @@ fn check_refused(name: &str, refused: &Refused<'_>) {
     assert_eq!((refused.reason, parameters, recipe.is_some()), expected);
 }
 
-/// That the fields are where they belong, and not only as many bytes.
+/// Checks the position of each field, and not only the number of bytes.
 fn check(name: &str, message: &Message<'_>) {
     match message {
         Message::Done | Message::Wait => {}
@@ -360,7 +360,7 @@ fn check_contrast(name: &str, invitation: &Invitation) {
     }
 }
 
-/// The network that a device names in `wire.py`.
+/// Returns the network that a device describes in `wire.py`.
 fn convolutions() -> Sequential {
     let along_time = |channels| Layer::Convolution {
         channels,
@@ -427,7 +427,7 @@ fn widths_with_noise_agree_with_an_independent_reading() {
     }
 }
 
-/// The body of an invitation in the vectors.
+/// Returns the body of an invitation in the vectors.
 fn invitation_body(name: &str) -> Vec<u8> {
     let file = file();
     let key = session(&file).cipher();
@@ -447,12 +447,12 @@ fn unpacks(body: &[u8]) -> bool {
     }
 }
 
-/// Masks beside noise of the device, or a bit, or too many, or too narrow, or without entries.
+/// Masks together with the device's noise or a bit, too many, too narrow, or without entries.
 #[test]
 fn an_invitation_to_masks_that_do_not_fit_its_update_is_malformed() {
     let body = |name: &str, masks: [u8; 2]| {
         let mut body = invitation_body(&format!("invitation, {name}"));
-        // Behind the masks there may be a request.
+        // A request may follow the masks.
         let request = body.len().saturating_sub(70).min(17);
         let place = body.len() - request - 2;
         body[place..][..2].copy_from_slice(&masks);
@@ -481,7 +481,8 @@ fn an_invitation_to_masks_that_do_not_fit_its_update_is_malformed() {
     }
 }
 
-/// A bit that has noise beside an update without, or none beside one with noise, or another flag.
+/// A bit with noise while the update has none, a bit without noise while the update has some, or
+/// another flag.
 #[test]
 fn an_invitation_to_a_bit_that_does_not_fit_its_update_is_malformed() {
     let [local, central] = ["local", "central"].map(|trust| {
@@ -500,11 +501,11 @@ fn an_invitation_to_a_bit_that_does_not_fit_its_update_is_malformed() {
     }
 }
 
-/// Zeros are no noise; no other σ outside of its range is read as none.
+/// Zeros mean no noise. No other σ outside the range is read as no noise.
 #[test]
 fn an_invitation_to_noise_outside_of_its_range_is_malformed() {
     let local = invitation_body("invitation, adaptive, local trust");
-    // Behind the σ of the update is the flag of the bit, and behind it the bit's σ and two masks.
+    // The σ of the update is followed by the flag of the bit, the bit's σ and two bytes of masks.
     let of_bit = local.len() - 18;
     let of_update = of_bit - 17;
     let with = |places: &[usize], numerator: u64, denominator: u64| {
