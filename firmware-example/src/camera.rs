@@ -1,8 +1,8 @@
 //! A camera: each image becomes features, and only these are kept.
 //!
 //! The images are made up, unless the provisioning record has images. Another network, such as one
-//! of TensorFlow Lite Micro or microflow, takes the place of the backbone here: `docs/boards.md`,
-//! "A frozen backbone".
+//! of TensorFlow Lite Micro or microflow, takes the place of the backbone here:
+//! `docs/board-models.md`, "A frozen backbone".
 
 use core::marker::PhantomData;
 

@@ -76,7 +76,7 @@ pub fn run_regression<F: NorFlash, K: BlockingStore>(
 const RESERVE: usize = if cfg!(feature = "x25519") { 11 } else { 8 } << 9;
 
 /// Samples that training takes at a time, or a few entries of the noise: how long that is,
-/// "Pieces" in `docs/boards.md` says.
+/// "Pieces" in `docs/firmware.md` says.
 const SAMPLES_AT_ONCE: usize = 1;
 
 /// Milliseconds of silence after which the last message is repeated: more than a round trip with

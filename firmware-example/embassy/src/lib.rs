@@ -29,7 +29,7 @@ type Model = Softmax<Const<FEATURES>, Const<CLASSES>>;
 const RECORD_BYTES: usize = HEADER_BYTES + size_of::<u32>();
 
 /// Samples that training takes at a time, or a few entries of the noise: how long that is,
-/// "Pieces" in `docs/boards.md` says.
+/// "Pieces" in `docs/firmware.md` says.
 const SAMPLES_AT_ONCE: usize = 1;
 
 /// Milliseconds of silence before which no message is repeated. Longer round trips are measured.
@@ -52,7 +52,7 @@ impl Clock for EmbassyClock {
 /// own. A blank ledger is created with the nonce `fresh`, and refused without one.
 ///
 /// Training and noise come in pieces, between which other tasks run, and the flash is awaited:
-/// "With Embassy" in `docs/boards.md`.
+/// "With Embassy" in `docs/own-firmware.md`.
 ///
 /// # Errors
 /// What is missing or wrong at the start; the device then must not take part.

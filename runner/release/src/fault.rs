@@ -385,7 +385,7 @@ mod tests {
     use super::*;
 
     /// Each injected fault, and the tests and verdicts that it fails.
-    const TABLE: &str = include_str!("../../../docs/privacy-testing.md");
+    const TABLE: &str = include_str!("../../../docs/wiring-faults.md");
 
     #[test]
     fn the_table_has_every_fault() {

@@ -210,7 +210,7 @@ fn documented(page: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_metric_is_documented_and_every_documented_metric_is_there() {
-    assert_eq!(documented(&read("docs/operating.md")), exported());
+    assert_eq!(documented(&read("docs/monitoring.md")), exported());
 }
 
 /// Under the name of its samples, as `promtool check metrics` demands.
