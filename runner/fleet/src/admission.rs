@@ -1,16 +1,16 @@
-//! Which connections stay open: those of devices before those without a session.
+//! Decides which connections stay open. Connections with a session have priority.
 //!
 //! A connection *waits* until a device has opened a session on it. When all places are taken, a new
-//! connection gets the place of one that waits: the oldest one of the source that has most of them.
-//! So whoever opens many connections displaces their own, and an honest device, which greets
-//! within a round trip, is gone from the list before its turn comes.
+//! connection gets the place of the oldest waiting connection of the source with the most waiting
+//! connections. A client that opens many connections therefore displaces its own, and an honest
+//! device, which greets within a round trip, leaves the list before its turn comes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 use super::peer::ConnectionId;
 
-/// The places for connections.
+/// Connection places.
 #[derive(Debug)]
 pub struct Admission {
     /// Places for connections with and without a session.
@@ -21,19 +21,19 @@ pub struct Admission {
     waiting: BTreeMap<Option<IpAddr>, VecDeque<ConnectionId>>,
 }
 
-/// What becomes of a new connection.
+/// Decision about a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It has a place.
+    /// It gets a free place.
     Admitted,
-    /// It has the place of this one, which is to be closed.
+    /// It gets the place of this connection, which the caller must close.
     Replaces(ConnectionId),
     /// All places have sessions.
     Full,
 }
 
 impl Admission {
-    /// Free places.
+    /// Returns an admission with this many free places.
     #[must_use]
     pub const fn new(places: usize) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Admission {
         }
     }
 
-    /// A new connection asks for a place.
+    /// Asks for a place for a new connection.
     pub fn admit(&mut self, connection: ConnectionId, source: Option<IpAddr>) -> Verdict {
         let verdict = if self.open < self.places {
             self.open += 1;
@@ -61,7 +61,7 @@ impl Admission {
         verdict
     }
 
-    /// Takes its place from the oldest connection of the greediest source.
+    /// Takes the place of the oldest connection of the greediest source.
     fn displace(&mut self) -> Option<ConnectionId> {
         let greediest = self.waiting.iter().max_by_key(|(_, waiting)| waiting.len());
         let source = *greediest?.0;
@@ -73,7 +73,7 @@ impl Admission {
         displaced
     }
 
-    /// A connection without a session was opened, or has lost its session.
+    /// Adds a connection without a session: a new one, or one that has lost its session.
     pub fn waits(&mut self, connection: ConnectionId, source: Option<IpAddr>) {
         self.waiting
             .entry(source)
@@ -81,7 +81,8 @@ impl Admission {
             .push_back(connection);
     }
 
-    /// A device has opened a session on the connection: nobody displaces it. Whether it had waited.
+    /// Notes that a device has opened a session on the connection, which now cannot be displaced.
+    /// Returns whether the connection had waited.
     pub fn stop_waiting(&mut self, connection: ConnectionId, source: Option<IpAddr>) -> bool {
         let Some(waiting) = self.waiting.get_mut(&source) else {
             return false;
@@ -95,14 +96,14 @@ impl Admission {
         has_waited
     }
 
-    /// The connection is closed. One that was displaced has given its place away before.
+    /// Notes that the connection is closed. A displaced one has already given up its place.
     pub fn close(&mut self, connection: ConnectionId, source: Option<IpAddr>, had_session: bool) {
         if self.stop_waiting(connection, source) || had_session {
             self.open -= 1;
         }
     }
 
-    /// Open connections.
+    /// Returns the number of open connections.
     #[must_use]
     pub const fn open(&self) -> usize {
         self.open
@@ -143,7 +144,7 @@ mod tests {
         admission.close(second, source(1), false);
         admission.close(honest, source(1), true);
         assert_eq!(admission.open(), 2);
-        // One that was displaced closes later: its place is not freed twice.
+        // A displaced connection closes later. Its place is not freed twice.
         admission.close(ConnectionId(1), source(2), false);
         assert_eq!(admission.open(), 2);
     }
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!(admission.admit(device, None), Verdict::Admitted);
         assert!(admission.stop_waiting(device, None));
         assert_eq!(admission.admit(ConnectionId(1), None), Verdict::Full);
-        // Its session goes on elsewhere.
+        // Its session continues elsewhere.
         admission.waits(device, None);
         let verdict = admission.admit(ConnectionId(2), None);
         assert_eq!(verdict, Verdict::Replaces(device));

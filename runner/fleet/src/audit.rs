@@ -1,15 +1,14 @@
-//! A fleet that an audit attacks: the coordinator as it serves, and devices of this process at the
-//! other end of pipes in memory, with the sessions that boards have.
+//! The fleet under audit: the real coordinator, and devices in this process at the other end of
+//! in-memory pipes, with the same sessions as on boards.
 //!
-//! A canary is a device with one sample of a logistic regression, whose features are huge where the
-//! canary's update is to be. The first local step leads far along the features, after which the
-//! prediction is certain and the gradient is zero, and clipping leaves the longest update that is
-//! allowed. The bias gets too little to reach the grid. The training of all other devices fails:
-//! they have no update.
+//! A canary is a device with one sample of a logistic regression, whose features are huge at the
+//! canary's coordinates. The first local step leads far along the features. After it the prediction
+//! is certain and the gradient is zero, and clipping leaves the longest allowed update. The bias
+//! gets too little to reach the grid. Training fails on all other devices, so they have no update.
 //!
-//! Under distributed trust the devices with a session mask their updates with the keys that the
-//! helpers of a simulation know, and those helpers take the masks off the sum. The simulated
-//! devices around them send their updates without masks, as they do in every fleet.
+//! Under distributed trust the devices with a session mask their updates with the keys known to the
+//! simulated helpers, and those helpers remove the masks from the sum. The simulated devices around
+//! them send unmasked updates, as in every fleet.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -50,14 +49,14 @@ use smolfed_engine::source::SourceError;
 use smolfed_release::durable::replace_private;
 use smolfed_release::masked::device::devices_root;
 
-/// Devices with a session, the first ones; all others are simulated.
+/// Number of devices with a session, the first ones. All others are simulated.
 const REAL: u32 = 8;
-/// How long a round waits for a device. None is ever late but for a bug.
+/// Time that a round waits for a device. Only a bug makes a device late.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// A feature of a canary: over it, the bias of an update is less than a step of the grid.
+/// Feature value of a canary, so large that the bias of an update is less than a grid step.
 const FEATURE: f32 = 1e9;
 
-/// Devices of a fleet among simulated ones.
+/// Real devices in a fleet of mostly simulated ones.
 #[derive(Clone, Copy, Debug)]
 pub struct FleetDevices;
 
@@ -66,7 +65,7 @@ impl AuditedSource for FleetDevices {
         500
     }
 
-    /// Smoothed gradients lead elsewhere than along the features.
+    /// Smoothed gradients do not point along the features.
     fn fits(&self, experiment: &Experiment) -> bool {
         experiment.training_in(0).gradient_smoothing.is_none()
     }
@@ -130,8 +129,8 @@ fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> TargetE
     SourceError::Fleet(error.into()).into()
 }
 
-/// The root of the devices: under distributed trust, the one from which the helpers of a simulation
-/// derive the mask keys.
+/// Returns the root of the devices. Under distributed trust, the helpers of a simulation derive the
+/// mask keys from it.
 fn root(experiment: &Experiment) -> Result<Root, TargetError> {
     let root = experiment.root()?;
     Ok(match experiment.release().masking {
@@ -140,7 +139,7 @@ fn root(experiment: &Experiment) -> Result<Root, TargetError> {
     })
 }
 
-/// The policy of the devices, which insist on as many helpers as the experiment has.
+/// Returns the policy of the devices, which require as many helpers as the experiment has.
 fn policy(experiment: &Experiment) -> Policy {
     let masking = experiment.release().masking;
     Policy {
@@ -157,12 +156,12 @@ fn policy(experiment: &Experiment) -> Policy {
     }
 }
 
-/// The key of a device.
+/// Returns the key of a device.
 fn secret(device: u32) -> [u8; 32] {
     [device as u8 + 1; 32]
 }
 
-/// The keys of the devices, as a coordinator reads them.
+/// Returns the keys of the devices in the form that a coordinator reads.
 fn keys(
     dir: &Path,
     devices: impl Iterator<Item = u32>,
@@ -179,14 +178,14 @@ fn keys(
     Ok(FleetKeys::open(&path, PassphraseSource::find(None))?)
 }
 
-/// The sample of a device.
+/// The only sample of a device.
 struct Sample {
     features: Vec<f32>,
     class: u16,
 }
 
 impl Sample {
-    /// Of which the device learns what it is to send.
+    /// Returns the sample from which the device learns its assigned update.
     fn new(canaries: &Canaries, device: u32) -> Self {
         let length = canaries.coordinates.saturating_sub(1);
         let canary = canaries.canary_of(device);
@@ -226,7 +225,7 @@ impl Sample {
         });
         let scratch = model.scratch_count(BATCH_GROUP);
         let mut memory = SessionMemory::new(&model, targets.len(), scratch);
-        // Where one of them fails, the round has no answer of this device, and the audit fails.
+        // If one of these fails, the round has no answer from this device, and the audit fails.
         let Ok(samples) = SampleSlice::new(&self.features, &targets, self.features.len()) else {
             return;
         };

@@ -1,9 +1,9 @@
-//! The chain keys of a fleet's devices: `<keys>.chains`, a secret file beside the keys.
+//! The chain keys of a fleet's devices: `<keys>.chains`, a secret file next to the keys.
 //!
 //! A device replaces its chain key by a one-way function of it when it takes part in a session, and
-//! the coordinator follows once a session under the new key is authentic. The file need not be new:
-//! from an older key, or from that of `keys.toml`, the newest one is found by hashing. So it is
-//! written now and then, and after a write that failed everything goes on.
+//! the coordinator follows once a session under the new key is authentic. The file may be out of
+//! date: the newest key is found by hashing, from an older key or from the key in `keys.toml`. The
+//! file is therefore written only now and then, and a failed write is harmless.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
@@ -23,17 +23,17 @@ use super::keys::vault::{Vault, VaultError};
 use super::lock::lock;
 use smolfed_release::durable::{is_private, write_atomically};
 
-/// Steps ahead of the last authentic session in which a device is looked for at each Hello. One is
-/// enough unless the coordinator has lost what it knew.
+/// Steps ahead of the last authentic session that are checked at each Hello. One is enough unless
+/// the coordinator has lost its state.
 pub const LOOKAHEAD: u32 = 4;
 
-/// Chain keys of the past under which a Hello is recognised as stale.
+/// Number of past chain keys under which a Hello is recognised as stale.
 const LOOKBACK: usize = 4;
 
-/// Steps ahead in which a device is looked for now and then.
+/// Steps ahead that an occasional search checks.
 const MAX_STEPS: u32 = 1 << 10;
 
-/// Time between two of those searches, of any device: each costs a millisecond.
+/// Time between two of those searches, over all devices. Each one costs a millisecond.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Time between two of those searches for one device.
@@ -45,13 +45,13 @@ const STORE_INTERVAL: Duration = Duration::from_secs(5);
 const HEADER: &str = "# The chain key of each device. Secret: they suffice to impersonate the \
                       devices and the\n# coordinator. Keep this file with the keys.\n";
 
-/// The chain key of one device, and those before and after it that its Hello may be under.
+/// The chain key of one device, and the keys around it that its Hello may use.
 #[derive(Clone, Debug)]
 pub struct Chain {
     current: ChainKey,
-    /// Of the key that it was provisioned with, with which a device begins anew that was erased.
+    /// Names of the provisioned key. A device restarts with this key after its memory is erased.
     first: (Pseudonym, GreetingKey),
-    /// From [`LOOKBACK`] steps before the current key, if there were as many, to [`LOOKAHEAD`]
+    /// From [`LOOKBACK`] steps before the current key, if there are that many, to [`LOOKAHEAD`]
     /// steps after it.
     window: VecDeque<(Pseudonym, GreetingKey)>,
     /// Entries of the window before the current key.
@@ -59,10 +59,10 @@ pub struct Chain {
     searched: Option<Duration>,
 }
 
-/// Where in a chain a Hello belongs.
+/// Position of a Hello in a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// So many steps after the current key.
+    /// This many steps after the current key.
     Ahead(u32),
     /// Before the current key.
     Stale,
@@ -70,7 +70,7 @@ pub enum Found {
     Nowhere,
 }
 
-/// Pseudonyms that are no longer looked for, and new ones.
+/// Obsolete and new pseudonyms.
 #[derive(Debug, Default)]
 pub(super) struct Renamed {
     pub(super) gone: Vec<Pseudonym>,
@@ -78,14 +78,14 @@ pub(super) struct Renamed {
 }
 
 impl Renamed {
-    /// Whether nothing has changed.
+    /// Returns whether nothing has changed.
     pub(super) const fn is_empty(&self) -> bool {
         self.gone.is_empty() && self.new.is_empty()
     }
 }
 
 impl Chain {
-    /// The chain that began with `first`, from `current` on.
+    /// Returns the chain that began with `first`, positioned at `current`.
     #[must_use]
     pub fn new(first: &ChainKey, current: ChainKey) -> Self {
         let mut chain = Self {
@@ -99,7 +99,7 @@ impl Chain {
         chain
     }
 
-    /// Completes the window; returns the new pseudonyms.
+    /// Completes the window. Returns the new pseudonyms.
     fn fill(&mut self) -> Vec<Pseudonym> {
         let missing = (self.behind + LOOKAHEAD as usize + 1).saturating_sub(self.window.len());
         let first = (self.window.len() - self.behind) as u32;
@@ -112,24 +112,24 @@ impl Chain {
         new.map(|(name, _)| *name).collect()
     }
 
-    /// The chain key of the last authentic session.
+    /// Returns the chain key of the last authentic session.
     #[must_use]
     pub const fn current(&self) -> &ChainKey {
         &self.current
     }
 
-    /// The key so many steps after the current one.
+    /// Returns the key this many steps after the current one.
     pub(super) fn at(&self, steps: u32) -> ChainKey {
         (0..steps).fold(self.current.clone(), |key, _| key.next())
     }
 
-    /// The pseudonyms of the device, as far as they are known.
+    /// Returns the known pseudonyms of the device.
     pub(super) fn pseudonyms(&self) -> impl Iterator<Item = Pseudonym> {
         let entries = core::iter::once(&self.first).chain(&self.window);
         entries.map(|(name, _)| *name)
     }
 
-    /// The key under which a Hello was made.
+    /// Finds the key under which a Hello was made.
     pub(super) fn find(
         &mut self,
         hello: &Hello,
@@ -137,7 +137,7 @@ impl Chain {
         limit: &Mutex<SearchLimit>,
     ) -> Found {
         let is_of = |(_, key): &&(Pseudonym, GreetingKey)| hello.is_authentic(key);
-        // From the current key on, and then those before it.
+        // From the current key on, then the earlier ones.
         let mut ahead = self.window.iter().skip(self.behind);
         if let Some(steps) = ahead.position(|entry| is_of(&entry)) {
             return Found::Ahead(steps as u32);
@@ -162,7 +162,7 @@ impl Chain {
         Found::Nowhere
     }
 
-    /// A session so many steps after the current key was authentic.
+    /// Moves to the key this many steps ahead, after an authentic session under it.
     pub(super) fn advance(&mut self, steps: u32) -> Renamed {
         let mut renamed = Renamed::default();
         if steps == 0 {
@@ -177,14 +177,14 @@ impl Chain {
                 .gone
                 .extend(gone.filter(|name| *name != self.first.0));
         }
-        // After a long search nothing of the window is left.
+        // After a long search the window is empty.
         self.behind = self.behind.min(self.window.len());
         renamed.new = self.fill();
         renamed
     }
 }
 
-/// When a device was last looked for far ahead: a Hello that nobody can have sent costs little.
+/// Time of the last far search for any device, which makes forged Hellos cheap.
 #[derive(Debug, Default)]
 pub struct SearchLimit(Option<Duration>);
 
@@ -199,10 +199,10 @@ impl SearchLimit {
     }
 }
 
-/// A device and its chain key.
+/// The key fingerprint and the chain key of a device.
 #[derive(Clone, Debug)]
 struct Known {
-    /// Of the key that it was provisioned with: another one begins another chain.
+    /// Fingerprint of the provisioned key. Another key starts another chain.
     key: Fingerprint,
     chain: Zeroizing<[u8; 32]>,
 }
@@ -228,21 +228,21 @@ impl Drop for RawChain {
     }
 }
 
-/// The chain keys of a fleet. The default ones are stored nowhere: for tests.
+/// The chain keys of a fleet. The default value is never stored, for tests.
 #[derive(Debug, Default)]
 pub struct ChainKeys {
     known: BTreeMap<u32, Known>,
     path: Option<PathBuf>,
-    /// What encrypts the file, as it does the keys.
+    /// Encrypts the file with the same passphrase as the keys.
     vault: Option<Vault>,
     is_stored: bool,
-    /// When the file was written, or was to be.
+    /// Time of the last write or attempt.
     stored: Option<Duration>,
 }
 
 impl ChainKeys {
-    /// Reads the file that belongs to a file of keys, which the caller has locked, and which this
-    /// encrypts.
+    /// Reads the chain file next to a file of keys, which the caller has locked. `vault` encrypts
+    /// the chain file.
     ///
     /// # Errors
     /// [`KeysError::Io`], [`KeysError::Content`], [`KeysError::Readable`].
@@ -266,8 +266,8 @@ impl ChainKeys {
         })
     }
 
-    /// The chain key of a device that was provisioned with this one; this one, unless there is a
-    /// later one.
+    /// Returns the chain key of a device that was provisioned with `first`: a later one if there is
+    /// one, else `first`.
     pub(super) fn chain_key(&self, device: u32, first: &ChainKey) -> ChainKey {
         match self.known.get(&device) {
             Some(known) if known.key == first.fingerprint() => {
@@ -277,17 +277,17 @@ impl ChainKeys {
         }
     }
 
-    /// The device has this chain key now.
+    /// Records the device's new chain key.
     pub(super) fn advanced(&mut self, device: u32, key: Fingerprint, chain: &ChainKey) {
         let chain = Zeroizing::new(*chain.secret());
         self.known.insert(device, Known { key, chain });
         self.is_stored = false;
     }
 
-    /// Writes what is new, unless that was done a moment ago.
+    /// Writes new keys, unless the last write was a moment ago.
     ///
     /// # Errors
-    /// [`KeysError::Io`]: it is written the next time.
+    /// [`KeysError::Io`]: the keys are written the next time.
     pub(super) fn store_now_and_then(&mut self, now: Duration) -> Result<(), KeysError> {
         let waited = self.stored.map(|then| now.saturating_sub(then));
         if self.is_stored || waited.is_some_and(|waited| waited < STORE_INTERVAL) {
@@ -297,15 +297,15 @@ impl ChainKeys {
         self.store()
     }
 
-    /// Writes what is new.
+    /// Writes new keys.
     ///
     /// # Errors
-    /// [`KeysError::Io`]: it is written the next time.
+    /// [`KeysError::Io`]: the keys are written the next time.
     pub fn store(&mut self) -> Result<(), KeysError> {
         let Some(path) = self.path.as_ref().filter(|_| !self.is_stored) else {
             return Ok(());
         };
-        /// More than the text of a device.
+        /// Upper bound on the text of a device.
         const ROOM: usize = 256;
         let mut text = Zeroizing::new(String::with_capacity(ROOM * (self.known.len() + 1)));
         text.push_str(HEADER);
@@ -328,19 +328,19 @@ impl ChainKeys {
         Ok(())
     }
 
-    /// Leaves the file as it is.
+    /// Drops the keys without writing the file.
     pub fn forget(mut self) {
         self.is_stored = true;
     }
 
-    /// From now on this encrypts the file, or nothing does.
+    /// Encrypts the file with this vault from now on, or stops encrypting it.
     pub fn seal_with(&mut self, vault: Option<&Vault>) {
         self.vault = vault.cloned();
         self.is_stored = self.known.is_empty() && self.is_stored;
     }
 }
 
-/// The bytes of a file in clear.
+/// Returns the contents of a file in clear.
 fn opened_with(
     vault: Option<&Vault>,
     bytes: Zeroizing<Vec<u8>>,
@@ -359,15 +359,15 @@ fn opened_with(
 
 impl Drop for ChainKeys {
     fn drop(&mut self) {
-        // What is lost is found again.
+        // A later search recovers lost keys.
         let _ = self.store();
     }
 }
 
-/// Atomically, and never readable by others.
+/// Writes a file atomically. Others can never read it.
 fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
-    // `write_atomically` writes to this file and renames it: it keeps the mode that it has.
+    // `write_atomically` writes to this file and renames it, so the mode stays.
     let partial = beside(path, ".partial");
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
@@ -381,7 +381,7 @@ fn read(opened: std::io::Result<File>, path: &Path) -> Result<Zeroizing<Vec<u8>>
         let (path, what) = (path.display().to_string(), "keys");
         return Err(KeysError::Readable { path, what });
     }
-    // Room for all of it: a vector that grows leaves copies behind.
+    // Room for the whole file: a growing vector leaves copies behind.
     let length = file.metadata().map_or(0, |metadata| metadata.len());
     let mut bytes = Zeroizing::new(Vec::with_capacity(length as usize + 1));
     file.read_to_end(&mut bytes).map_err(io("read", path))?;
@@ -449,7 +449,7 @@ mod tests {
         for steps in 0..=LOOKAHEAD {
             assert_eq!(find(&mut known, 10 + steps, 0), Found::Ahead(steps));
         }
-        // What was before the beginning is unknown, and what it has left is stale.
+        // Keys before the beginning are unknown, and passed keys are stale.
         assert_eq!(find(&mut known, 9, 0), Found::Nowhere);
         assert_eq!(find(&mut known, 0, 0), Found::Stale, "erased");
         known.advance(1);
@@ -458,7 +458,7 @@ mod tests {
         for steps in 10..14 {
             assert_eq!(find(&mut known, steps, 0), Found::Stale);
         }
-        // Far ahead, once in a while.
+        // Far ahead, at intervals.
         assert_eq!(find(&mut known, 14 + MAX_STEPS, 1), Found::Nowhere);
         assert_eq!(find(&mut known, 14 + MAX_STEPS, 6), Found::Ahead(MAX_STEPS));
         assert_eq!(find(&mut known, 15 + MAX_STEPS, 12), Found::Nowhere);
@@ -467,7 +467,7 @@ mod tests {
         assert_eq!(known.window.len(), known.behind + LOOKAHEAD as usize + 1);
     }
 
-    /// A flood of forged greetings in the names of many devices.
+    /// Forged greetings for many devices are cheap.
     #[test]
     fn searches_are_few() {
         let limit = &Mutex::default();
@@ -495,7 +495,7 @@ mod tests {
                 assert!(names.contains(&name));
             }
         }
-        // And that of the first key, which stays.
+        // Also the pseudonym of the first key, which stays.
         assert_eq!(names.len(), 1 + LOOKBACK + 1 + LOOKAHEAD as usize);
         assert_eq!(names[0], chain(0).pseudonym());
         assert_eq!(names[1 + LOOKBACK], chain(12).pseudonym());
@@ -514,7 +514,7 @@ mod tests {
         chains.store_now_and_then(now).unwrap();
         let again = ChainKeys::open(&keys, None).unwrap();
         assert_eq!(again.chain_key(3, &chain(0)).secret(), chain(1).secret());
-        // Soon after, it waits; and what waits is written at the end.
+        // A soon repeated write waits, and the last keys are written at the end.
         chains.advanced(3, name, &chain(2));
         chains.store_now_and_then(now).unwrap();
         let again = ChainKeys::open(&keys, None).unwrap();
@@ -526,7 +526,7 @@ mod tests {
         // Provisioned again: another chain.
         let other = ChainKey::new(key(2));
         assert_eq!(again.chain_key(3, &other).secret(), other.secret());
-        // In an element the same secret is another chain key.
+        // In a secure element the same secret gives another chain key.
         let in_element = ChainKey::with_kdf(key(1), Kdf::HkdfSha256);
         assert_eq!(
             again.chain_key(3, &in_element).next().kdf(),

@@ -1,4 +1,4 @@
-//! One connection: bytes in, bytes out. Which device it belongs to follows from its frames.
+//! One connection. Its frames identify the device.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use super::lock::lock;
 use super::peer::{ConnectionId, Peer};
 use super::registry::{Registry, SharedPeer};
 
-/// Devices of one connection that are remembered. There is one, unless a gateway serves several.
+/// Number of remembered devices of one connection. Only gateways serve more than one.
 const MAX_DEVICES: usize = 8;
 
-/// How long no `Call` is sent after a device was refused, as it would only send its `Hello` again.
+/// Time without a `Call` after a refusal, since the device would only send its `Hello` again.
 const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 
-/// Frames without a session that are compared with the orphaned sessions of other connections.
-/// Later ones are refused at once: each comparison costs a tag a session.
+/// Number of frames without a session that are compared with the orphaned sessions of other
+/// connections. Later ones are refused at once, since each comparison costs a tag per session.
 const MAX_UNMATCHED: u32 = 16;
 
-/// Bytes of answers that a connection holds before it sends them, and a window more.
+/// Bytes of answers that a connection holds before it sends them, plus one window.
 const MAX_ANSWERS: usize = 1 << 15;
 
 /// One connection.
@@ -36,31 +36,31 @@ pub struct Connection {
     /// Devices that sent an authentic frame on it, the most recent one first.
     devices: Vec<(u32, SharedPeer)>,
     refusals: Refusals,
-    /// When `Call` was sent last.
+    /// Time of the last `Call`.
     called: Option<Duration>,
-    /// Interval at which it is sent without a session.
+    /// Interval between calls without a session.
     call_interval: Duration,
     /// Frames that matched no session.
     unmatched: u32,
     handshakes: HandshakeLimit,
-    /// Whether a device was refused since this was last asked.
+    /// Whether a device was refused since the last query.
     has_refused: bool,
     /// A device under whose key two sessions have replaced each other.
     alarm: Option<u32>,
-    /// A device whose session on this connection has replaced one, and the connection of that.
+    /// A device whose session on this connection has replaced another, and the other's connection.
     displaced: Option<(u32, ConnectionId)>,
     /// A device without a common version, and its versions.
     incompatible: Option<(u32, Versions)>,
 }
 
 impl Connection {
-    /// A connection on which nothing was received yet.
+    /// Returns a connection that has received nothing yet.
     #[must_use]
     pub fn new(id: ConnectionId) -> Self {
         Self::on_link(id, &Link::default())
     }
 
-    /// The same on a link of this kind.
+    /// Returns a new connection on this kind of link.
     #[must_use]
     pub const fn on_link(id: ConnectionId, link: &Link) -> Self {
         Self {
@@ -79,44 +79,44 @@ impl Connection {
         }
     }
 
-    /// Refused frames that no device is known to have sent, by reason.
+    /// Returns the number of refused frames without a known device, by reason.
     #[must_use]
     pub const fn refusals(&self) -> &Refusals {
         &self.refusals
     }
 
-    /// Takes these counts, to be added up elsewhere.
+    /// Takes these counts, which the caller adds up.
     pub fn take_refusals(&mut self) -> Refusals {
         std::mem::take(&mut self.refusals)
     }
 
-    /// A device under whose key two sessions have replaced each other since the last call.
+    /// Takes the device under whose key two sessions have replaced each other, if any.
     pub(super) const fn take_alarm(&mut self) -> Option<u32> {
         self.alarm.take()
     }
 
-    /// A device whose session on this connection has replaced one on another open connection since
-    /// the last call, and that connection.
+    /// Takes the device whose session on this connection has replaced one on another open
+    /// connection, and that connection.
     pub(super) const fn take_displaced(&mut self) -> Option<(u32, ConnectionId)> {
         self.displaced.take()
     }
 
-    /// A device that speaks other versions of the protocol only, and which, since the last call.
+    /// Takes the device without a common protocol version, and its versions.
     pub(super) const fn take_incompatible(&mut self) -> Option<(u32, Versions)> {
         self.incompatible.take()
     }
 
-    /// Whether a device was refused since the last call.
+    /// Returns whether a device was refused since the last call.
     pub(super) fn take_refused(&mut self) -> bool {
         std::mem::take(&mut self.has_refused)
     }
 
-    /// Processes received bytes; appends the answers to `out`: for each received frame at most one,
-    /// or [`MAX_WINDOW`](smolfed_core::wire::message::MAX_WINDOW) chunks of the model. Frames that
-    /// come when the answers have `MAX_ANSWERS` bytes are left out: no honest device asks for as
-    /// much.
+    /// Processes received bytes and appends the answers to `out`: for each frame at most one
+    /// answer, or [`MAX_WINDOW`](smolfed_core::wire::message::MAX_WINDOW) chunks of the model.
+    /// Ignores further frames once the answers have `MAX_ANSWERS` bytes. No honest device asks for
+    /// as much.
     pub fn receive(&mut self, bytes: &[u8], registry: &Registry, now: Duration, out: &mut Vec<u8>) {
-        // Taken once: the frames that it holds are borrowed while they are answered.
+        // Taken once: the decoder lends the frames while they are answered.
         let mut decoder = std::mem::take(&mut self.decoder);
         for byte in bytes {
             let Some(raw) = decoder.push(*byte).filter(|_| out.len() < MAX_ANSWERS) else {
@@ -129,7 +129,7 @@ impl Connection {
         self.decoder = decoder;
     }
 
-    /// Appends to `out` what is due without having been asked for: invitations, or a `Call`.
+    /// Appends the messages that are due to `out`: invitations, or a `Call`.
     pub fn poll(&mut self, now: Duration, out: &mut Vec<u8>) {
         for (_, peer) in &self.devices {
             lock(peer).poll(self.id, now, out);
@@ -138,13 +138,13 @@ impl Connection {
         let is_due = waited.is_none_or(|waited| waited >= self.call_interval);
         if is_due && !self.has_session() {
             self.called = Some(now);
-            // A zero ends a frame that was cut short.
+            // A zero ends a truncated frame.
             out.push(0);
             out.extend_from_slice(Greeting::Call.encoded().as_slice());
         }
     }
 
-    /// When [`Self::poll`] has something to send next, unless bytes are received before.
+    /// Returns when [`Self::poll`] next has something to send, if no bytes arrive before.
     #[must_use]
     pub fn due(&self) -> Option<Duration> {
         let invitations = self.devices.iter();
@@ -156,7 +156,7 @@ impl Connection {
         invitation.chain(call).min()
     }
 
-    /// Whether a device has its session on this connection.
+    /// Returns whether a device has its session on this connection.
     #[must_use]
     pub fn has_session(&self) -> bool {
         let mut peers = self.devices.iter();
@@ -191,7 +191,7 @@ impl Connection {
             }
             Frame::Sealed(frame) => frame,
         };
-        // Until its tag is verified a frame is attributed to no device.
+        // A frame belongs to no device until its tag is verified.
         if frame.version() != VERSION {
             return Err(Refusal::Version);
         }
@@ -217,7 +217,7 @@ impl Connection {
         Err(Refusal::Tag)
     }
 
-    /// Appends the answer of the device if the frame belongs to its session; whether it does.
+    /// Appends the device's answer if the frame belongs to its session. Returns whether it does.
     fn offer_to(
         &mut self,
         device: u32,
@@ -232,8 +232,8 @@ impl Connection {
         let before = progress(&peer);
         match registry.receive(device, &mut peer, self.id, frame, now, out) {
             Err(Refusal::Tag) => return false,
-            // The peer has counted it. One that is authentic and of an earlier round still shows
-            // where the device is, which is then invited there.
+            // The peer has counted it. An authentic frame of an earlier round still shows where the
+            // device is, and the coordinator then invites it there.
             Err(_) if !peer.is_on(self.id) => return true,
             Err(_) | Ok(()) => {}
         }
@@ -282,7 +282,7 @@ impl Connection {
                 self.remember(device, &shared);
                 Ok(answer)
             }
-            // The peer has counted it, and may have something to tell.
+            // The peer has counted it, and may have something to report.
             Err(_) => {
                 self.has_refused = true;
                 Ok(Encoded::empty())

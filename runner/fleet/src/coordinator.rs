@@ -1,4 +1,4 @@
-//! The coordinator: a round with those devices of a cohort that are real.
+//! The coordinator: runs a round with the real devices of a cohort.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,75 +25,75 @@ use super::windows::{WindowResult, Windows};
 use crate::stopping::Stopping;
 use smolfed_release::entropy::{EntropyError, secret};
 
-/// Why the coordinator could not be started.
+/// Error when starting the coordinator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FleetError {
-    /// The keys.
+    /// The keys are unusable.
     #[error(transparent)]
     Keys(#[from] KeysError),
-    /// An address to listen at.
+    /// An address to listen on is not available.
     #[error("cannot listen at {address}: {source}; choose another address with `--listen`")]
     Listen {
         /// The address.
         address: Address,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// The threads of the event loop.
+    /// The threads of the event loop cannot start.
     #[error("cannot start the threads for connections: {0}")]
     Thread(std::io::Error),
-    /// The nonces of sessions, the identifier of a run.
+    /// No randomness for the nonces of sessions or the identifier of a run.
     #[error(transparent)]
     Entropy(#[from] EntropyError),
 }
 
-/// Where devices are, and how long the coordinator waits for them.
+/// Addresses of the devices, and the time limits of the coordinator.
 #[derive(Clone, Debug)]
 pub struct Endpoints {
     /// Addresses that the coordinator connects to.
     pub dial: Vec<Address>,
     /// Addresses at which the coordinator accepts connections.
     pub listen: Vec<Address>,
-    /// What connections need beside their addresses.
+    /// Settings of connections besides the addresses.
     pub options: Options,
     /// Time for a device to complete its part in a round, from the invitation to the update.
     pub timeout: Duration,
-    /// How fast links are.
+    /// Speed of the links.
     pub link: Link,
-    /// The shortest time from the beginning of a round to that of the next one.
+    /// Minimum time between the beginnings of two rounds.
     pub round_interval: Duration,
-    /// Connections that are accepted at most; by default enough for all devices and some more.
+    /// Maximum number of accepted connections. The default is the number of devices and some more.
     pub max_connections: Option<usize>,
-    /// Devices that receive the model at the same time at most.
+    /// Maximum number of devices that receive the model at the same time.
     pub in_flight: usize,
-    /// Rounds in a row without an answer after which a device is put into quarantine; 0 for never.
+    /// Consecutive rounds without an answer before a device is quarantined, or 0 for no limit.
     pub strikes: u32,
     /// Whether devices must greet with an X25519 handshake.
     pub requires_x25519: bool,
 }
 
-/// Connections beyond those of all devices: of devices that reconnect before the loss of the
-/// earlier connection is noticed, and of strangers.
+/// Connections beyond those of all devices: for devices that reconnect before the coordinator
+/// notices the loss of the earlier connection, and for strangers.
 const SPARE_CONNECTIONS: usize = 1024;
 
-/// Open files that are no connections of devices: run directory, ledger, data, the live page.
+/// Open files other than connections: run directory, ledger, data, live page.
 const OTHER_FILES: usize = 96;
 
-/// How often the coordinator looks for devices that stall, though nothing happens.
+/// Interval at which the coordinator checks for stalled devices.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How long the coordinator waits after a change for others, which it then takes together.
+/// Time that the coordinator waits after a change, to process several changes together.
 const GATHER: Duration = Duration::from_millis(1);
 
-/// How long connections are waited for at the end: enough for a frame that is being written.
+/// Time to wait for connections at the end: enough to finish writing a frame.
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(250);
 
 /// The coordinator of a fleet.
 #[derive(Debug)]
 pub struct Coordinator {
     service: Arc<Service>,
-    /// `None` once it is shut down.
+    /// `None` after shutdown.
     runtime: Option<Runtime>,
     tasks: TaskTracker,
     keys: FleetKeys,
@@ -101,17 +101,17 @@ pub struct Coordinator {
     in_flight: usize,
     quarantine: Quarantine,
     terms: Terms,
-    /// When a round may begin; `None` if the caller decides.
+    /// Presence rule for the start of a round. `None` if the caller decides.
     presence: Option<PresenceRule>,
     stopping: Arc<Stopping>,
-    /// The shortest time from the beginning of a round to that of the next one.
+    /// Minimum time between the beginnings of two rounds.
     round_interval: Duration,
-    /// When the last round began.
+    /// Start of the last round.
     began: Option<Instant>,
 }
 
 impl Coordinator {
-    /// Opens the connections. Devices that cannot be reached are tried again, until it is dropped.
+    /// Opens the connections. Retries unreachable devices until the coordinator is dropped.
     ///
     /// # Errors
     /// [`FleetError::Keys`], [`FleetError::Listen`], [`FleetError::Entropy`],
@@ -125,7 +125,7 @@ impl Coordinator {
         let peer =
             |device, key: &ChainKey| Peer::new(device, key.clone(), terms).on_link(&endpoints.link);
         let peers = peers.map(|(device, key)| (*device, peer(*device, key)));
-        // Nonces must never repeat: those of a stream under a fresh secret do not.
+        // Nonces must never repeat. Nonces from a stream under a fresh secret do not.
         let nonces = Root::from_secret(*secret()?).stream(StreamId {
             purpose: Purpose::SessionNonces,
             round: 0,
@@ -171,34 +171,34 @@ impl Coordinator {
         })
     }
 
-    /// The same, with rounds that begin only while enough devices are connected.
+    /// Makes rounds wait until enough devices are connected.
     #[must_use]
     pub const fn waiting_for(mut self, rule: PresenceRule) -> Self {
         self.presence = Some(rule);
         self
     }
 
-    /// The same, with rounds that end early where that is asked for.
+    /// Lets `stopping` end rounds early.
     #[must_use]
     pub fn stopped_by(mut self, stopping: Arc<Stopping>) -> Self {
         self.stopping = stopping;
         self
     }
 
-    /// Whether the device is a real one.
+    /// Returns whether the device is a real one.
     #[must_use]
     pub fn has(&self, device: u32) -> bool {
         self.keys.members().contains(&device)
     }
 
-    /// The real devices.
+    /// Returns the real devices.
     #[must_use]
     pub fn devices(&self) -> Vec<u32> {
         self.keys.members().iter().copied().collect()
     }
 
-    /// Waits until enough devices are connected for a round, or the run is to stop; whether it had
-    /// to wait.
+    /// Waits until enough devices are connected for a round, or the run is to stop. Returns whether
+    /// it had to wait.
     ///
     /// # Errors
     /// [`NobodyConnected`].
@@ -214,8 +214,8 @@ impl Coordinator {
         rule.wait(service, &self.stopping, &mut look)
     }
 
-    /// Waits until the next round may begin after the last one, or the run is to stop; whether it
-    /// had to wait. The times depend on the clock alone.
+    /// Waits until the next round may begin, or the run is to stop. Returns whether it had to wait.
+    /// The times depend only on the clock.
     pub fn wait_for_interval(&self) -> bool {
         let end = self.began.map(|began| began + self.round_interval);
         let mut has_waited = false;
@@ -230,16 +230,16 @@ impl Coordinator {
         has_waited
     }
 
-    /// The next round begins now.
+    /// Notes that the next round begins now.
     pub fn round_begins(&mut self) {
         self.began = Some(Instant::now());
     }
 
-    /// A round with the real devices of `cohort`, while the caller does something `meanwhile`.
-    /// Takes at most the time-out, or as long as `meanwhile`.
+    /// Runs a round with the real devices of `cohort`, while the caller runs `meanwhile`. Takes at
+    /// most the time-out, or as long as `meanwhile`.
     ///
     /// # Errors
-    /// [`KeysError`] if the round number cannot be recorded as used; no device was invited then.
+    /// [`KeysError`] if the round number cannot be recorded as used. No device is invited then.
     pub fn round<T>(
         &mut self,
         offer: Offer,
@@ -249,7 +249,7 @@ impl Coordinator {
         self.take_over();
         self.keys.use_round(offer.number)?;
         let offer = Arc::new(offer);
-        // A file that is wrong, or that cannot be written, costs no round: what was known stays.
+        // A file that is invalid or cannot be written costs no round. The known entries stay.
         if let Err(error) = self.quarantine.refresh() {
             tracing::error!(reason = "quarantine", "{error}");
         }
@@ -279,10 +279,10 @@ impl Coordinator {
         Ok((outcomes, result))
     }
 
-    /// A window of time in which devices get the version of `offer`, until it ends.
+    /// Runs a window of time in which devices get the version of `offer`.
     ///
     /// # Errors
-    /// [`KeysError`] if the round number cannot be recorded as used; no device was invited then.
+    /// [`KeysError`] if the round number cannot be recorded as used. No device is invited then.
     pub fn window(
         &mut self,
         offer: Offer,
@@ -313,7 +313,7 @@ impl Coordinator {
         windows.close(registry, &devices, offer.number, &mut result);
         self.service.monitor().window_ends(&result);
         for (device, absence) in &result.missing {
-            // A device that sleeps gets no strike.
+            // A sleeping device gets no strike.
             let outcome = ExchangeOutcome::Missing(*absence);
             if self.quarantine.note(*device, offer.number, false, &outcome) {
                 report(*device);
@@ -323,12 +323,12 @@ impl Coordinator {
         Ok(result)
     }
 
-    /// Takes over keys that were changed, if that was asked for.
+    /// Reloads the keys, if requested.
     fn take_over(&mut self) {
         take_over(&mut self.keys, &self.service, self.terms);
     }
 
-    /// From now on [`Service::request_reload`] is called when a command asks for it: it may.
+    /// Allows commands to request a reload, which calls [`Service::request_reload`].
     ///
     /// # Errors
     /// [`KeysError::Io`].
@@ -336,11 +336,11 @@ impl Coordinator {
         self.keys.reload_on_hangup()
     }
 
-    /// Puts devices into quarantine for what they did in a round.
+    /// Quarantines devices because of their outcomes in a round.
     fn judge(&mut self, offer: &Offer, outcomes: &BTreeMap<u32, ExchangeOutcome>) {
         let number = offer.number;
-        // A device that is late for a message may still be at its update before, which a quorum cut
-        // off: how fast others are would decide. And a round gives one strike.
+        // A device that is late for a message may still be busy with its earlier update, which a
+        // quorum cut off. The speed of others would then decide. And a round gives only one strike.
         let is_update = !offer.invitation.is_matrix();
         let gives_strikes = is_update && offer.places.is_none() && !self.stopping.is_asked();
         for (device, outcome) in outcomes {
@@ -370,7 +370,7 @@ impl Coordinator {
                 continue;
             };
             let mut peer = lock(&peer);
-            // One that has come under another key in the meantime has no part in the round.
+            // A device that has returned under another key has no part in the round.
             let outcome = peer.close();
             let outcome = outcome.unwrap_or(ExchangeOutcome::Missing(Absence::Revoked));
             outcomes.insert(*device, outcome);
@@ -379,27 +379,27 @@ impl Coordinator {
         outcomes
     }
 
-    /// Runs a task beside the connections, until the coordinator is dropped.
+    /// Runs a task alongside the connections, until the coordinator is dropped.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         if let Some(runtime) = &self.runtime {
             runtime.spawn(task);
         }
     }
 
-    /// What the table of devices is made from while a round runs.
+    /// Returns the service, from which the table of devices is made during a round.
     #[must_use]
     pub fn service(&self) -> Arc<Service> {
         Arc::clone(&self.service)
     }
 
-    /// The fingerprint of a device's ledger, by which its masks are named; `None` before it has
-    /// come.
+    /// Returns the fingerprint of a device's ledger, which names its masks. `None` before it has
+    /// arrived.
     #[must_use]
     pub fn ledger_of(&self, device: u32) -> Option<Fingerprint> {
         self.service.registry().ledgers().fingerprint(device)
     }
 
-    /// The lowest round number that the fleet has not used.
+    /// Returns the lowest round number that the fleet has not used.
     #[must_use]
     pub const fn next_round(&self) -> u32 {
         self.keys.next_round()
@@ -411,21 +411,21 @@ impl Drop for Coordinator {
         self.service.stop();
         self.tasks.close();
         if let Some(runtime) = self.runtime.take() {
-            // Those that are still writing then are cut off.
+            // Cuts off connections that are still writing then.
             let ended = async { tokio::time::timeout(SHUTDOWN_GRACE, self.tasks.wait()).await };
             let _ = runtime.block_on(ended);
             runtime.shutdown_background();
         }
-        // Chain keys are written now and then. After an orderly end all are on disk: from then on a
-        // copy of a device, or a ledger put back, is behind.
+        // Chain keys are written now and then. After an orderly end all are on disk, so that a copy
+        // of a device, or a restored old ledger, is behind from then on.
         if let Err(error) = self.service.registry().ledgers().save_all() {
             tracing::error!(reason = "keys", "{error}");
         }
     }
 }
 
-/// Waits until the round is over for all devices that are awaited, or until the deadline, and gives
-/// devices their turns meanwhile.
+/// Waits until the round is over for all awaited devices, or until the deadline. Meanwhile gives
+/// devices their turns.
 fn wait(
     service: &Service,
     mut turns: Turns<'_>,
@@ -467,8 +467,7 @@ fn wait(
     }
 }
 
-/// Takes over keys that were changed, if that was asked for: sessions under a key that is gone end
-/// at once.
+/// Reloads the keys, if requested. Sessions under a deleted key end at once.
 fn take_over(keys: &mut FleetKeys, service: &Service, terms: Terms) {
     if !service.take_reload() {
         return;
@@ -500,13 +499,13 @@ fn take_over(keys: &mut FleetKeys, service: &Service, terms: Terms) {
     );
 }
 
-/// Places for accepted connections: as many as asked for, or as the system allows.
+/// Returns the number of accepted connections: the requested number, or the system's limit.
 fn places(endpoints: &Endpoints, devices: usize) -> usize {
     let wanted = endpoints
         .max_connections
         .unwrap_or(devices + SPARE_CONNECTIONS);
     let needed = (wanted + OTHER_FILES) as u64;
-    // A failure leaves the limit as it was, which then says what is possible.
+    // A failure leaves the limit as it was, and the limit then says how many are possible.
     let files = rlimit::increase_nofile_limit(needed).unwrap_or(needed);
     let possible = usize::try_from(files)
         .unwrap_or(usize::MAX)

@@ -1,8 +1,8 @@
-//! One round with one device, from the invitation to the update or to the reason why there is none.
+//! One round with one device, from the invitation to the update or to the reason for its absence.
 //!
 //! The device drives: it asks for the model chunk by chunk, trains, and sends its update chunk by
-//! chunk. A repeated request gets the same answer. All that can be checked about an update is
-//! checked here, in integers, before it is added to anything.
+//! chunk. A repeated request gets the same answer. An update passes all possible checks here, in
+//! integers, before it is added to anything.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,32 +23,32 @@ use super::quorum::Places;
 use super::short_model::ShortModel;
 use smolfed_release::{InvalidUpdate, ReceivedUpdate};
 
-/// Chunks in a frame of numbers in 16 bits.
+/// Number of model chunks in a frame of 16-bit numbers.
 const CHUNKS_IN_SHORT: u16 = (SHORT_CHUNK / MODEL_CHUNK) as u16;
 
-/// A round as it is offered to devices.
+/// A round as offered to devices.
 #[derive(Debug)]
 pub struct Offer {
-    /// The round's number, which names its random streams; never offered twice, but for another
-    /// part of the round.
+    /// The round's number, which names its random streams. It is never offered twice, except for
+    /// another part of the round.
     pub number: u32,
     /// How to take part.
     pub invitation: Invitation,
     /// The global model.
     pub model: Vec<f32>,
-    /// The same in 16 bits, where it is on a grid.
+    /// The model in 16 bits, if it is on a grid.
     pub short: Option<ShortModel>,
-    /// What comes behind the model, by device. Only for methods without labels.
+    /// Values behind the model, by device. Only for methods without labels.
     pub tails: BTreeMap<u32, Vec<f32>>,
-    /// How many updates count, if not all.
+    /// The number of updates that count, if not all.
     pub places: Option<Places>,
-    /// The last round of the run in which the update of a device counted: which personal model it
-    /// goes on from. Only for methods with personal models.
+    /// The last round of the run in which the device's update counted. It identifies the personal
+    /// model to continue from. Only for methods with personal models.
     pub last_rounds: BTreeMap<u32, u32>,
 }
 
 impl Offer {
-    /// A round whose devices get this model and nothing else.
+    /// Returns a round that offers only this model.
     #[must_use]
     pub const fn new(number: u32, invitation: Invitation, model: Vec<f32>) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl Offer {
         }
     }
 
-    /// The invitation of a device.
+    /// Returns the invitation of a device.
     fn invitation_of(&self, device: u32) -> Invitation {
         let request = self.invitation.request.map(|request| match request {
             Request::Personal(request) => Request::Personal(PersonalRequest {
@@ -86,7 +86,7 @@ impl Offer {
         }
     }
 
-    /// Whether it asks a question.
+    /// Returns whether the round asks a question.
     pub(super) const fn is_question(&self) -> bool {
         self.invitation.question().is_some()
     }
@@ -96,7 +96,7 @@ impl Offer {
     }
 }
 
-/// Why a device that was drawn has no update in a round.
+/// Reason why a selected device has no update in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absence {
     /// It had no session when the round ended.
@@ -110,28 +110,27 @@ pub enum Absence {
     CameLate,
     /// It had answered the invitation, and lost its connection before its update was complete.
     Disconnected,
-    /// It lost its session after the whole model was delivered, and came back without an update: it
+    /// It lost its session after the whole model was delivered, and returned without an update. It
     /// may have trained, and does not train in the same round again.
     SessionLost,
     /// It declined the round.
     Declined(Decline),
-    /// Its update exceeds the clip norm, which an honest device's cannot.
+    /// Its update exceeds the clip norm, which an honest device's update cannot.
     OutOfBound,
-    /// It had to wait for its turn to receive the model, which did not come before the round ended,
-    /// or too late.
+    /// It had to wait for its turn to receive the model, and its turn came too late or never.
     NoTurn,
-    /// Its update was complete, but the round had the updates of its quorum.
+    /// Its update was complete, but the quorum already had all its updates.
     BeyondQuorum,
-    /// It was not invited: it stalled or lied before, and nobody has readmitted it.
+    /// It was not invited: it stalled or lied before, and has not been readmitted.
     Quarantined,
-    /// The bit of its update has a third value, which an honest device's cannot have.
+    /// The bit of its update has an invalid third value, which an honest device never sends.
     InvalidBit,
-    /// Its key was revoked, and it has no other one.
+    /// Its key was revoked and not replaced.
     Revoked,
     /// The windows in which its update would have counted are over.
     Expired,
-    /// It had not completed its update, and a message under the session's key was none of the
-    /// protocol, which no line does to it.
+    /// Its update was incomplete, and a message under the session's key violated the protocol,
+    /// which line errors cannot cause.
     Malformed,
 }
 
@@ -159,7 +158,7 @@ impl std::fmt::Display for Absence {
     }
 }
 
-/// Whether a device declines for what its data are.
+/// Returns whether a device declines for a reason that depends on its data.
 pub(super) const fn is_of_data(reason: Decline) -> bool {
     matches!(
         reason,
@@ -174,11 +173,11 @@ pub enum ExchangeOutcome {
     Answered(ReceivedUpdate),
     /// The integers of another message, unchecked.
     Message(Vec<i64>),
-    /// Why there is none.
+    /// The reason for its absence.
     Missing(Absence),
 }
 
-/// How far a device has progressed.
+/// Progress of a device.
 enum Stage {
     /// It has not answered the invitation.
     Invited,
@@ -193,7 +192,7 @@ enum Stage {
         /// The next chunk.
         next: u16,
         negated: bool,
-        /// The tags for helpers, as far as they have come.
+        /// The tags for helpers received so far.
         tags: Vec<Tag>,
     },
     /// The update is complete.
@@ -207,32 +206,32 @@ pub(super) struct Exchange {
     offer: Arc<Offer>,
     /// How this device takes part.
     invitation: PackedInvitation,
-    /// The chunks of the model that are not the same for all devices; none if all are.
+    /// The chunks of the model that differ between devices. Empty if all are the same.
     end: Vec<f32>,
     stage: Stage,
     /// Whether the device waits for its turn and must not be invited yet.
     is_held: bool,
-    /// Whether it had to, for others: how much of the round it had depends on them.
+    /// Whether it had to wait for others, who then determined how much of the round it had.
     has_waited: bool,
-    /// When it is invited next, since it has been invited in this session.
+    /// Time of the next invitation, once it has been invited in this session.
     due: Option<Duration>,
-    /// When it was invited first in this session.
+    /// Time of the first invitation in this session.
     invited: Option<Duration>,
-    /// Whether the whole model was delivered in a session that was lost: if the device has its
-    /// update, it sends that.
+    /// Whether the whole model was delivered in an earlier session, now lost. A device that has its
+    /// update sends it.
     was_delivered: bool,
-    /// Whether the device was without a connection at any time of the round: how much of the round
-    /// it had is not its speed.
+    /// Whether the device was without a connection at any time of the round. Its share of the round
+    /// then does not measure its speed.
     was_disconnected: bool,
     /// Whether the device sent a malformed message.
     was_malformed: bool,
-    /// Whether the result was taken: what is received now is too late.
+    /// Whether the result was taken. Later messages are too late.
     closed: bool,
 }
 
 /// The answer to a device.
 pub(super) enum Reply {
-    /// These chunks.
+    /// These chunks of the model.
     Model(Range<u16>),
     /// These chunks in 16 bits, or as differences to the model of this number.
     Short(Range<u16>, Option<u32>),
@@ -244,7 +243,8 @@ pub(super) enum Reply {
 }
 
 impl Exchange {
-    /// A round whose device is invited at once or, if it `is_held`, after [`Self::release`].
+    /// Creates a round that invites its device at once or, if it `is_held`, after
+    /// [`Self::release`].
     pub(super) fn new(device: u32, offer: Arc<Offer>, is_held: bool) -> Self {
         let tail = offer.tail(device);
         let (_, rest) = offer.model.as_chunks::<MODEL_CHUNK>();
@@ -268,7 +268,7 @@ impl Exchange {
         }
     }
 
-    /// It is the device's turn, for which it may have had to wait.
+    /// Gives the device its turn, for which it may have had to wait.
     pub(super) const fn release(&mut self, has_waited: bool) {
         self.is_held = false;
         self.has_waited |= has_waited;
@@ -278,18 +278,18 @@ impl Exchange {
         self.offer.number
     }
 
-    /// Whether the outcome was taken.
+    /// Returns whether the outcome was taken.
     pub(super) const fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// Whether the device waits for its turn.
+    /// Returns whether the device waits for its turn.
     pub(super) const fn is_held(&self) -> bool {
         self.is_held
     }
 
-    /// Whether the device has the whole model, as far as is known, so that it may have recorded the
-    /// round, and no outcome yet.
+    /// Returns whether the device probably has the whole model, so that it may have recorded the
+    /// round, and has no outcome yet.
     pub(super) const fn has_model(&self) -> bool {
         let is_beyond = match self.stage {
             Stage::Invited => self.was_delivered,
@@ -300,13 +300,13 @@ impl Exchange {
         is_beyond && !self.closed
     }
 
-    /// Whether the device has begun with the round: it has asked for its model.
+    /// Returns whether the device has begun the round by asking for its model.
     pub(super) const fn is_engaged(&self) -> bool {
         self.has_model() || (matches!(self.stage, Stage::Fetching { .. }) && !self.closed)
     }
 
-    /// Whether the device has declined for a reason that is public: before it had the model, and
-    /// whatever its data are.
+    /// Returns whether the device has declined for a public reason: before it had the model, and
+    /// independently of its data.
     pub(super) const fn has_declined(&self) -> bool {
         match self.stage {
             Stage::Missing(Absence::Declined(reason)) => !is_of_data(reason),
@@ -314,18 +314,18 @@ impl Exchange {
         }
     }
 
-    /// Whether the outcome is final.
+    /// Returns whether the outcome is final.
     pub(super) const fn is_settled(&self) -> bool {
         self.closed || matches!(self.stage, Stage::Complete { .. } | Stage::Missing(_))
     }
 
-    /// Whether the device may be invited: it is its turn, it has not answered, and the round is not
-    /// closed.
+    /// Returns whether the device may be invited: it is its turn, it has not answered, and the
+    /// round is not closed.
     pub(super) const fn is_open(&self) -> bool {
         !self.closed && !self.is_held && matches!(self.stage, Stage::Invited)
     }
 
-    /// Whether the device occupies the line: it was invited and has not received the whole model.
+    /// Returns whether the device occupies the line: invited, but without the whole model.
     pub(super) const fn is_in_flight(&self) -> bool {
         let is_before_training = matches!(
             self.stage,
@@ -334,32 +334,32 @@ impl Exchange {
         !self.closed && !self.is_held && is_before_training
     }
 
-    /// When the next invitation is due, if there is to be one.
+    /// Returns when the next invitation is due, if any.
     pub(super) fn due(&self) -> Option<Duration> {
         self.is_open().then(|| self.due.unwrap_or_default())
     }
 
-    /// An invitation is sent, which is repeated when `trip` says so. `jitter` (any number) spreads
-    /// the repetitions of several devices, so that they do not collide again.
+    /// Notes that an invitation is sent. It is repeated after the timeout of `trip`. `jitter` (any
+    /// number) spreads the repetitions of several devices, so that they do not collide again.
     pub(super) fn invite(&mut self, now: Duration, jitter: u32, trip: &mut RoundTrip) {
         match self.invited {
-            // All of it is one frame.
+            // An invitation is one frame.
             None => trip.sent(0),
             Some(_) => trip.repeated(),
         }
         let pause = Duration::from_millis(trip.timeout_ms().into());
-        // A quarter more at most.
+        // At most a quarter more.
         let spread = pause / 4 * (jitter % 256) / 256;
         self.due = Some(now + pause + spread);
         self.invited.get_or_insert(now);
     }
 
-    /// When the invitation was sent first that waits for its answer.
+    /// Returns when the unanswered invitation was first sent.
     pub(super) fn invited(&self) -> Option<Duration> {
         self.invited.filter(|_| self.is_open())
     }
 
-    /// How far the device has progressed, in a word or two.
+    /// Returns the device's progress in a few words.
     pub(super) const fn state(&self) -> &'static str {
         match &self.stage {
             Stage::Invited if self.is_held => "waiting for its turn",
@@ -373,10 +373,10 @@ impl Exchange {
         }
     }
 
-    /// The device has opened a new session, which has no part in the round yet.
+    /// Notes that the device has opened a new session, which has no part in the round yet.
     ///
-    /// It is invited again. One that has trained sends the update that it has, from its beginning;
-    /// one that has lost it finds the round in its ledger, and declines.
+    /// It is invited again. A device that has trained sends its update from the beginning. One that
+    /// has lost its update finds the round in its ledger, and declines.
     pub(super) fn session_lost(&mut self) {
         (self.due, self.invited) = (None, None);
         match self.stage {
@@ -392,14 +392,14 @@ impl Exchange {
         }
     }
 
-    /// The device has a session and answers no questions: it is not asked one.
+    /// Notes that the device answers no questions, so it is not asked one.
     pub(super) fn answers_nothing(&mut self) {
         if self.offer.is_question() && !self.is_settled() {
             self.miss(Absence::Declined(Decline::QUESTION));
         }
     }
 
-    /// The device has no connection.
+    /// Notes that the device has no connection.
     pub(super) const fn disconnected(&mut self) {
         self.was_disconnected = true;
     }
@@ -434,12 +434,12 @@ impl Exchange {
         }
     }
 
-    /// The device sent an authentic message that is malformed. It may still complete its update.
+    /// Notes an authentic but malformed message. The device may still complete its update.
     pub(super) const fn malformed(&mut self) {
         self.was_malformed = true;
     }
 
-    /// Whether the round ended because enough others had answered.
+    /// Returns whether the round ended because enough others had answered.
     fn has_quorum(&self) -> bool {
         let places = self.offer.places.as_ref();
         places.is_some_and(Places::are_taken)
@@ -450,7 +450,7 @@ impl Exchange {
         ExchangeOutcome::Missing(absence)
     }
 
-    /// The answer to a message of the device about this round.
+    /// Returns the answer to a message of the device about this round.
     pub(super) fn receive(&mut self, message: &Message<'_>) -> Result<Reply, Refusal> {
         if let Stage::Missing(absence) = self.stage {
             return Ok(match (message, absence) {
@@ -460,7 +460,7 @@ impl Exchange {
             });
         }
         if self.is_held {
-            // Of another part of the round: it has not been invited to this one.
+            // For another part of the round. The device has not been invited to this one.
             return Err(Refusal::Unexpected);
         }
         if let Some((chunk, count)) = message.wanted() {
@@ -489,13 +489,13 @@ impl Exchange {
         }
     }
 
-    /// Values that the device receives.
+    /// Returns the number of values that the device receives.
     fn received_length(&self) -> usize {
         let (chunks, rest) = self.offer.model.as_chunks::<MODEL_CHUNK>();
         chunks.as_flattened().len() + rest.len().max(self.end.len())
     }
 
-    /// The chunks that there are, of so many.
+    /// Returns the existing chunks among the `count` requested.
     fn want_model(&mut self, index: u16, count: u16) -> Result<Range<u16>, Refusal> {
         let chunks = model_chunks(self.received_length());
         if usize::from(index) >= chunks {
@@ -518,7 +518,7 @@ impl Exchange {
             // The device has not received `Done`.
             return match chunk {
                 chunk if chunk.index == last => Ok(Reply::Done),
-                // Sent once more, with the last one behind it.
+                // Sent again, followed by the last one.
                 chunk if chunk.more => Ok(Reply::Nothing),
                 _ => Err(Refusal::Unexpected),
             };
@@ -552,8 +552,7 @@ impl Exchange {
             false => Reply::WantUpdate(next),
         };
         if chunk.index != *next {
-            // Repeated, or one before it was lost: only the last of those that were sent is
-            // answered.
+            // Repeated, or an earlier one was lost. Only the last one sent gets an answer.
             return Ok(wanted(*next));
         }
         if chunk.negated != *negated {
@@ -574,7 +573,7 @@ impl Exchange {
         Ok(self.complete(integers, negated, bit, tags, chunk.index))
     }
 
-    /// All of the update is there: checks it, and finds out whether it counts.
+    /// Checks the complete update, and decides whether it counts.
     fn complete(
         &mut self,
         integers: Vec<i64>,
@@ -587,17 +586,17 @@ impl Exchange {
             grid, noise, masks, ..
         } = &self.offer.invitation;
         if self.offer.invitation.is_matrix() {
-            // Whoever asked for it knows what it can be.
+            // The requester knows the valid range of the message.
             let answer = ExchangeOutcome::Message(integers);
             self.stage = Stage::Complete { answer, last };
             return Reply::Done;
         }
-        // Under masks, too, all values are possible.
+        // Masked values are arbitrary, too.
         let is_covered = noise.is_some() || masks.is_some();
         let checked = ReceivedUpdate::check(grid, integers, negated, bit, is_covered);
         let places = self.offer.places.as_ref();
         let (stage, reply) = match checked {
-            // Numbered now, not when the round is closed: see `quorum`.
+            // Counted now, not when the round is closed: see `quorum`.
             Ok(_) if places.is_some_and(|places| !places.take()) => {
                 let late = Reply::Abort(Abort::Late);
                 (Stage::Missing(Absence::BeyondQuorum), late)
@@ -618,9 +617,9 @@ impl Exchange {
         reply
     }
 
-    /// The messages for a reply, one by one.
+    /// Returns the messages of a reply, one by one.
     pub(super) fn messages(&self, reply: Reply) -> impl Iterator<Item = Message<'_>> {
-        // All but chunks of the model are one message.
+        // Every reply except chunks of the model is one message.
         let (one, chunks, step, base) = match reply {
             Reply::Model(chunks) => (None, chunks, 1, None),
             Reply::Short(chunks, base) => (None, chunks, CHUNKS_IN_SHORT, base),
@@ -635,7 +634,7 @@ impl Exchange {
             .chain(chunks.step_by(step.into()).filter_map(chunk))
     }
 
-    /// A chunk of the model.
+    /// Returns a chunk of the model.
     fn chunk(&self, index: u16) -> Option<Message<'_>> {
         let (chunks, rest) = self.offer.model.as_chunks::<MODEL_CHUNK>();
         let end = match self.end.is_empty() {
@@ -663,14 +662,14 @@ impl Exchange {
     }
 }
 
-/// What is left of an answer that was taken.
+/// Placeholder for an outcome that was taken.
 const fn taken() -> ExchangeOutcome {
     ExchangeOutcome::Missing(Absence::Late)
 }
 
-/// What a chunk had.
+/// Content of a chunk.
 enum Placed {
-    /// Entries, which are where they belong.
+    /// Entries, now in their place.
     Entries,
     /// The bit.
     Bit(i64),
@@ -678,8 +677,8 @@ enum Placed {
     Tag(Tag),
 }
 
-/// Puts the values of a chunk where they belong, if they are entries of the update: the bit and the
-/// tags come behind the last one.
+/// Puts the values of a chunk into place, if they are entries of the update. The bit and the tags
+/// come after the last entry.
 fn place(
     invitation: &Invitation,
     integers: &mut [i64],

@@ -1,4 +1,4 @@
-//! `fleet.toml` of a run directory: where real devices are, and what tells the run from others.
+//! `fleet.toml` of a run directory: the addresses of real devices, and the identity of the run.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use crate::presence::PresenceSettings;
 use crate::quorum::{Quorum, Share};
 use crate::transport::TransportFiles;
 
-/// What `fleet.toml` of a run directory says.
+/// Contents of `fleet.toml` in a run directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FleetFile {
-    /// Tells the run from others of the same experiment; random.
+    /// Random identifier that distinguishes runs of the same experiment.
     pub id: String,
-    /// The seed of the coordinator's randomness; absent if that is secret.
+    /// Seed of the coordinator's randomness. Absent if it is secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// What is added to a round to get the number that names its streams.
+    /// Offset from a round to the number that names its streams.
     pub first_number: u32,
     /// The file with the keys.
     pub keys: PathBuf,
@@ -28,7 +28,7 @@ pub struct FleetFile {
     pub simulated: u32,
     /// Milliseconds that a device has for its part in a round.
     pub timeout_ms: u64,
-    /// Devices without which no round begins; absent for the default.
+    /// Minimum number of devices for a round to begin. Absent for the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_devices: Option<u32>,
     /// Milliseconds for which a device counts as present after it has disconnected.
@@ -37,29 +37,29 @@ pub struct FleetFile {
     /// Milliseconds that the run waits without any device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub give_up_after_ms: Option<u64>,
-    /// The share of a cohort whose updates end a round; absent if all are awaited.
+    /// Share of a cohort whose updates end a round. Absent if all are awaited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quorum: Option<f64>,
-    /// How many updates end a round, where more devices are drawn.
+    /// Number of updates that end a round, if more devices are drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updates: Option<u32>,
     /// Whether devices must greet with X25519.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub require_x25519: bool,
-    /// Where the coordinator connects to devices.
+    /// Addresses at which the coordinator connects to devices.
     pub devices: Vec<String>,
-    /// Where devices connect to the coordinator.
+    /// Addresses at which the coordinator accepts connections.
     pub listen: Vec<String>,
-    /// Where the helpers are, by number; none without masked updates.
+    /// Addresses of the helpers, by number. Empty without masked updates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub helpers: Vec<String>,
-    /// What happens while one cannot be reached.
+    /// Behaviour while a helper cannot be reached.
     #[serde(default, skip_serializing_if = "WhenMissing::is_wait")]
     pub helper_missing: WhenMissing,
-    /// Milliseconds from the beginning of a round to that of the next one, at least.
+    /// Minimum milliseconds between the beginnings of two rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_interval_ms: Option<u64>,
-    /// How fast links are; absent for fast ones.
+    /// Speed of the links. Absent for fast ones.
     #[serde(default, skip_serializing_if = "is_fast")]
     pub link: Link,
     /// The files that connections need.
@@ -67,13 +67,13 @@ pub struct FleetFile {
     pub files: TransportFiles,
 }
 
-/// Whether all times are those of fast links.
+/// Returns whether all times are the defaults of fast links.
 fn is_fast(link: &Link) -> bool {
     *link == Link::default()
 }
 
 impl FleetFile {
-    /// When a round may begin.
+    /// Returns the presence rule for the start of a round.
     #[must_use]
     pub fn presence(&self) -> PresenceSettings {
         PresenceSettings {
@@ -83,7 +83,7 @@ impl FleetFile {
         }
     }
 
-    /// How many updates end a round, if not those of its whole cohort.
+    /// Returns the number of updates that end a round, if not the whole cohort's.
     #[must_use]
     pub fn quorum(&self) -> Option<Quorum> {
         let share = self.quorum.and_then(Share::new).map(Quorum::Share);

@@ -1,10 +1,10 @@
-//! A gateway: it carries bytes between boards, on serial lines, and a coordinator that they cannot
-//! reach themselves.
+//! A gateway carries bytes between boards, on serial lines, and a coordinator that the boards
+//! cannot reach themselves.
 //!
-//! It has no keys and understands nothing that it carries, so that it need not be trusted: it can
-//! cut, delay or damage a connection, as anything between a device and its coordinator can. Each
-//! board has a connection of its own to the coordinator. When that breaks, it is opened again, and
-//! the line to the board stays open, because many boards restart when theirs is opened.
+//! It has no keys and understands none of the bytes, so it need not be trusted: it can cut, delay
+//! or damage a connection, as anything between a device and its coordinator can. Each board has a
+//! separate connection to the coordinator. When that breaks, the gateway reopens it and keeps the
+//! line to the board open, because many boards restart when their line is opened.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -15,35 +15,35 @@ use tokio::time::{Instant, sleep, timeout};
 use super::backoff::BackOff;
 use super::transport::{Address, Options, Transport};
 
-/// Bytes that are carried at a time.
+/// Maximum bytes per read.
 const CHUNK: usize = 4096;
 
-/// How long a chunk may take to be written: 4.3 s on a serial line of 9,600 baud.
+/// Time limit for writing a chunk. It takes 4.3 s on a serial line of 9,600 baud.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// After a connection that lasted as long, pauses begin anew.
+/// After a connection of at least this duration, the pauses restart.
 const STABLE: Duration = Duration::from_secs(30);
 
-/// Which side ended an exchange.
+/// The side that ended an exchange.
 enum Ended {
     Board(io::Error),
     Coordinator(io::Error),
 }
 
-/// One board, and where its coordinator is.
+/// One board, and its coordinator.
 #[derive(Debug)]
 pub struct Gateway<'a> {
-    /// Where the board is.
+    /// Address of the board.
     pub board: &'a Address,
-    /// Where the coordinator is.
+    /// Address of the coordinator.
     pub coordinator: &'a Address,
-    /// What connections need beside their addresses.
+    /// Settings of connections besides the addresses.
     pub options: &'a Options,
 }
 
 impl Gateway<'_> {
-    /// Carries bytes until it is dropped; `report` is called when a connection is lost, and when it
-    /// is there again.
+    /// Carries bytes until it is dropped. Calls `report` when a connection is lost and when it is
+    /// restored.
     pub async fn carry(&self, report: &(dyn Fn(String) + Sync)) {
         let mut pauses = Pauses::new();
         loop {
@@ -69,7 +69,7 @@ impl Gateway<'_> {
         let mut pauses = Pauses::new();
         loop {
             let opened = Instant::now();
-            // What a board sends meanwhile is of no use later: it repeats it.
+            // Bytes that a board sends meanwhile are useless later: it repeats them.
             let connected = tokio::select! {
                 connected = self.coordinator.connect(self.options) => connected,
                 error = discard(&mut from_board) => return error,
@@ -94,7 +94,7 @@ impl Gateway<'_> {
     }
 }
 
-/// A side: what it sends, and where it receives.
+/// The reader and the writer of one side.
 type Side<'a, R, W> = (&'a mut R, &'a mut W);
 
 /// Carries bytes in both directions until one side ends.
@@ -105,7 +105,7 @@ where
     S: AsyncRead + Unpin,
     V: AsyncWrite + Unpin,
 {
-    // A zero ends a frame that was cut short, in both directions.
+    // A zero ends a truncated frame, in both directions.
     if let Err(error) = write(board.1, &[0]).await {
         return Ended::Board(error);
     }
@@ -124,7 +124,7 @@ where
     }
 }
 
-/// Where copying has ended.
+/// The operation that ended a copy.
 enum Copied {
     Read(io::Error),
     Written(io::Error),
@@ -153,7 +153,7 @@ async fn write(to: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<(
     written.map_err(|_| io::Error::from(ErrorKind::TimedOut))?
 }
 
-/// Reads what nobody needs, until the end.
+/// Reads and discards bytes until the end.
 async fn discard(from: &mut (impl AsyncRead + Unpin)) -> io::Error {
     let mut bytes = vec![0; CHUNK];
     loop {
@@ -165,10 +165,10 @@ async fn discard(from: &mut (impl AsyncRead + Unpin)) -> io::Error {
     }
 }
 
-/// Pauses between attempts to connect, and what is told of them: a loss and a return once each.
+/// Pauses between attempts to connect, which report each loss and each return once.
 struct Pauses {
     back_off: BackOff,
-    /// Whether the last thing told was that there is a connection; `None` at the beginning.
+    /// The last reported state of the connection. `None` at the beginning.
     is_there: Option<bool>,
 }
 
@@ -193,7 +193,8 @@ impl Pauses {
         opened: Instant,
         report: &(dyn Fn(String) + Sync),
     ) {
-        // A coordinator closes connections of silent boards every ten seconds: that is not told.
+        // A coordinator closes connections of silent boards every ten seconds. This is not
+        // reported.
         let is_closed = error.kind() == ErrorKind::UnexpectedEof;
         if !is_closed && self.is_there.replace(false) != Some(false) {
             report(format!("{address}: {}; retrying", address.why(error)));

@@ -1,11 +1,10 @@
-//! Handshakes with X25519, as the coordinator computes them: a key pair of one session, and at most
-//! so many in a time.
+//! Handshakes with X25519 on the coordinator: one key pair per session, at a limited rate.
 //!
-//! Two multiplications of a point are by far the most that a frame of a stranger can make the
-//! coordinator compute. A Hello must therefore have both of its tags right, which only a device's
-//! Hello has, or one that was recorded under the chain key that the device still has. Each
-//! connection has a few of them at once, and then one a second, which no honest device needs; how
-//! many connections there are is a matter of [`super::admission`].
+//! Two multiplications of a point are by far the most expensive computation that a stranger's frame
+//! can cause. A Hello must therefore have both of its tags right, which only a device's Hello has,
+//! or a recorded one under the device's current chain key. Each connection may do a few of them at
+//! once, and then one per second, which no honest device needs. [`super::admission`] limits the
+//! number of connections.
 
 use std::time::Duration;
 
@@ -16,23 +15,23 @@ use smolfed_core::wire::refusal::Refusal;
 
 use smolfed_release::entropy::secret;
 
-/// Handshakes of a connection at once: of several devices behind a gateway, or of one that has
-/// restarted again and again.
+/// Maximum handshakes of a connection at once: of several devices behind a gateway, or of one that
+/// restarts repeatedly.
 const MAX_AT_ONCE: u32 = 8;
 
-/// Time after which a connection has one more.
+/// Time after which a connection may do one more.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How many handshakes a connection has left.
+/// The number of handshakes that a connection has left.
 #[derive(Clone, Copy, Debug)]
 pub struct HandshakeLimit {
     left: u32,
-    /// When it last had one more.
+    /// Time of the last increase.
     since: Duration,
 }
 
 impl HandshakeLimit {
-    /// That of a new connection.
+    /// Returns the limit of a new connection.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -41,7 +40,7 @@ impl HandshakeLimit {
         }
     }
 
-    /// Takes one, if there is one left.
+    /// Takes one, if any is left.
     fn takes(&mut self, now: Duration) -> bool {
         let waited = now.saturating_sub(self.since);
         let more = waited.as_secs() / INTERVAL.as_secs();
@@ -55,13 +54,13 @@ impl HandshakeLimit {
         has_one
     }
 
-    /// The answer to a Hello that begins a handshake, and the key of the session, in which frames
+    /// Answers a Hello that begins a handshake. Also returns the key of the session, whose frames
     /// have this version.
     ///
     /// # Errors
-    /// [`Refusal::Tag`] unless the device has this pre-shared key, and a public key that is none of
-    /// those of small order; [`Refusal::Replayed`] if there were too many; [`Refusal::Unexpected`]
-    /// if the operating system gives no random bytes.
+    /// [`Refusal::Tag`] unless the device has this pre-shared key and a public key not of small
+    /// order. [`Refusal::Replayed`] if there were too many. [`Refusal::Unexpected`] if the
+    /// operating system gives no random bytes.
     pub(super) fn answer(
         &mut self,
         hello: &Hello,
@@ -73,7 +72,7 @@ impl HandshakeLimit {
         if !self.takes(now) {
             return Err(Refusal::Replayed);
         }
-        // Not of a stream: its key would give away all sessions of this run.
+        // Not from a stream: its key would reveal all sessions of this run.
         let secret = secret().map_err(|error| {
             tracing::error!(reason = "entropy", "no session is opened: {error}");
             Refusal::Unexpected

@@ -1,14 +1,14 @@
 //! `smolfed helper`: a party of a fleet that knows the masks of devices and sees no update.
 //!
-//! What a helper checks and answers is `release::masked`; here is the process around it: its files,
-//! and [`crate::helper_link`] is the link over which one coordinator asks.
+//! `release::masked` defines the checks and answers of a helper. This module is the process around
+//! it with its files, and [`crate::helper_link`] is the link to its one coordinator.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
 //! | [`file`](mod@file) | the keys of a helper |
-//! | [`ledger`] | what it has answered, on disk before the answer leaves |
+//! | [`ledger`] | its answers, on disk before they leave |
 //! | [`store`] | both on disk |
-//! | [`service`] | one answer a round, which is recorded before it leaves |
+//! | [`service`] | one answer per round, recorded before it leaves |
 //! | [`slot`] | one coordinator at a time |
 //! | [`server`] | connections |
 //! | `watch` | metrics and health |
@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use crate::watch::HttpServer;
 
-/// Serves the figures of a helper, until its event loop ends.
+/// Serves the metrics of a helper, until its event loop ends.
 pub async fn serve_figures(http: HttpServer, server: Arc<server::Server>) {
     #[cfg(feature = "page")]
     http.serve_routes(watch::routes(server)).await;

@@ -1,14 +1,14 @@
 //! The encrypted connection between a coordinator and a helper.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
 //! | [`cipher`] | the frames of a link |
 //! | [`link`] | the connection |
-//! | [`message`] | what travels over it |
+//! | [`message`] | the messages on it |
 
 pub mod cipher;
 pub mod link;
 pub mod message;
 
-/// What names a coordinator's process.
+/// Identifier of a coordinator's process.
 pub type Process = [u8; 16];

@@ -1,15 +1,14 @@
-//! The helpers of a fleet with masked updates, in other processes: asked over links, once a
-//! round, all at the same time.
+//! The helpers of a fleet with masked updates, in other processes. The coordinator asks all of them
+//! at the same time over links, once per round.
 //!
-//! Before a round begins every helper must answer, and say that it insists on what the privacy
-//! statement counts on. A helper that is gone when the updates are there is tried again until the
-//! time for it is over: the question is the same, so that one which had answered already gives the
-//! same answer. A round without all answers comes to nothing, and is charged
-//! all the same.
+//! Before a round begins, every helper must answer and confirm that it enforces the policy of the
+//! privacy statement. If a helper disappears before the updates are complete, the coordinator
+//! retries it until the deadline. The question stays the same, so a helper that has already
+//! answered gives the same answer. A round without all answers fails, and is charged nevertheless.
 //!
 //! A helper that refuses because of one device's tag or ledger would refuse every list with that
-//! device: it is put into quarantine. A helper that lies about it keeps a device out, as it could
-//! by refusing; it learns nothing.
+//! device, so the coordinator quarantines the device. A helper that lies about it keeps a device
+//! out, which it could also do by refusing. It learns nothing.
 
 mod remote;
 
@@ -38,11 +37,11 @@ use smolfed_release::masked::{
     HelperAnswer, HelperError, HelperPolicy, HelperRefusal, Helpers, MaskedRound,
 };
 
-/// How often a coordinator that waits looks whether it is to stop.
+/// Interval at which a waiting coordinator checks whether it is to stop.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Rounds in a row that may be lost: each costs its share of epsilon, and what was refused three
-/// times will be refused again.
+/// Maximum number of consecutive lost rounds. Each costs its share of epsilon, and a fourth attempt
+/// would be refused like the first three.
 const MAX_LOST: u32 = 3;
 
 /// What a coordinator does while a helper cannot be reached.
@@ -57,27 +56,27 @@ pub enum WhenMissing {
 }
 
 impl WhenMissing {
-    /// Whether it is the default.
+    /// Returns whether it is the default.
     #[must_use]
     pub fn is_wait(&self) -> bool {
         *self == Self::Wait
     }
 }
 
-/// How helpers are asked.
+/// Settings for asking helpers.
 #[derive(Clone, Debug)]
 pub struct HelperSettings {
-    /// Where they are, by number.
+    /// Addresses of the helpers, by number.
     pub addresses: Vec<Address>,
-    /// What connections need beside their addresses.
+    /// Settings of connections besides the addresses.
     pub options: Options,
-    /// What happens while one cannot be reached.
+    /// Behaviour while a helper cannot be reached.
     pub missing: WhenMissing,
-    /// Time for the answer of a round.
+    /// Time limit for the answer of a round.
     pub timeout: Duration,
-    /// The keys of the fleet, beside which the devices in quarantine are.
+    /// The keys of the fleet. The file of quarantined devices is next to them.
     pub keys: PathBuf,
-    /// 0 if no device is put into quarantine.
+    /// 0 disables quarantine.
     pub strikes: u32,
 }
 
@@ -85,20 +84,20 @@ pub struct HelperSettings {
 pub struct RemoteHelpers {
     runtime: Runtime,
     remotes: Vec<Remote>,
-    /// What the privacy statement counts on.
+    /// The policy assumed by the privacy statement.
     policy: HelperPolicy,
     missing: WhenMissing,
     timeout: Duration,
     keys: PathBuf,
     strikes: u32,
     stopping: Arc<Stopping>,
-    /// The number of the round that was asked for last.
+    /// Number of the last requested round.
     round: u32,
-    /// Who shows how they are.
+    /// Publishes the state of the helpers.
     service: Arc<Service>,
-    /// Whether a round was asked for since they were last waited for.
+    /// Whether a round was requested since the last wait for helpers.
     has_asked: bool,
-    /// Rounds that were lost one after the other, and why the last one was.
+    /// Number of consecutive lost rounds, and the reason for the last one.
     lost: u32,
     failure: Option<HelperError>,
 }
@@ -110,10 +109,10 @@ impl fmt::Debug for RemoteHelpers {
 }
 
 impl RemoteHelpers {
-    /// The helpers with these links, which must insist on this policy. Nothing is connected yet.
+    /// Returns the helpers with these links, which must enforce this policy. Connects nothing yet.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// A description of the problem.
     pub fn new(
         settings: &HelperSettings,
         links: impl Iterator<Item = (u8, Key)>,
@@ -154,7 +153,7 @@ impl RemoteHelpers {
         })
     }
 
-    /// Asks every helper how it is.
+    /// Asks every helper for its state.
     fn greet(&mut self) -> Result<(), HelperError> {
         let asked = self.remotes.iter_mut().map(Remote::state);
         let states = self.runtime.block_on(join_all(asked));
@@ -168,7 +167,7 @@ impl RemoteHelpers {
         Ok(())
     }
 
-    /// Puts a device into quarantine, from which the coordinator reads before the next round.
+    /// Quarantines a device. The coordinator reads the file before the next round.
     fn exclude(&self, device: u32, refusal: &HelperRefusal) -> Result<(), KeysError> {
         let mut quarantine = Quarantine::open(&self.keys, self.strikes)?;
         let reason = format!("a helper refuses: {}", refusal.in_public());
@@ -224,7 +223,7 @@ impl Helpers for RemoteHelpers {
             }
             Some(_) => {}
             None if has_asked => self.lost = 0,
-            // It is the same round, which has waited for devices meanwhile.
+            // The same round, which has waited for devices meanwhile.
             None => {}
         }
         self.wait()
@@ -246,7 +245,7 @@ impl Helpers for RemoteHelpers {
         (self.round, self.has_asked) = (round.number, true);
         let deadline = (Instant::now() + self.timeout).into_std();
         let deadline = Instant::from_std(self.stopping.deadline(deadline));
-        // Even of a run that is to stop at once: an answer takes milliseconds.
+        // Even in a run that is to stop at once: an answer takes milliseconds.
         let deadline = deadline.max(Instant::now() + HELLO_TIMEOUT);
         let asked = self.remotes.iter_mut();
         let asked = asked.map(|remote| remote.ask(round, deadline));
@@ -259,7 +258,7 @@ impl Helpers for RemoteHelpers {
     }
 }
 
-/// The reason of a lost round in a few words, without numbers.
+/// Returns the reason for a lost round in a few words, without numbers.
 fn reason(error: &HelperError) -> String {
     match error {
         HelperError::Refused { refusal, .. } => refusal.name(),
@@ -269,7 +268,7 @@ fn reason(error: &HelperError) -> String {
     }
 }
 
-/// Whether a helper insists on what the privacy statement counts on.
+/// Checks that a helper enforces the policy of the privacy statement.
 fn fits(helper: u8, state: &HelperState, policy: &HelperPolicy) -> Result<(), HelperError> {
     let is_same_noise = state.noise_multiplier.to_bits() == policy.noise_multiplier.to_bits()
         && state.coefficients == policy.coefficients;

@@ -1,18 +1,18 @@
-//! The keys of a fleet: a secret TOML file. The devices that it names are the real ones.
+//! The keys of a fleet: a secret TOML file, which lists the real devices.
 //!
-//! Beside it, `<file>.round` holds the lowest round number that the fleet has not used: a device
+//! Next to it, `<file>.round` holds the lowest round number that the fleet has not used: a device
 //! takes part in a round number at most once in its life, so this number only grows, over all runs.
-//! `<file>.lock` is held by the coordinator that uses the keys.
+//! The coordinator that uses the keys holds `<file>.lock`.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
 //! | [`file`](mod@file) | the text: keys, and digests of revoked ones |
 //! | [`vault`] | encryption at rest |
-//! | [`passphrase`] | where the passphrase comes from |
+//! | [`passphrase`] | sources of the passphrase |
 //! | [`stored`] | the file on disk, in clear or encrypted |
 //! | [`edit`] | changes, also while a coordinator runs |
-//! | [`error`] | what can be wrong |
-//! | [`lock`] | one coordinator at a time, and how to tell it of changes |
+//! | [`error`] | errors |
+//! | [`lock`] | one coordinator at a time, and notifications of changes |
 
 pub mod edit;
 pub mod error;
@@ -38,7 +38,7 @@ use self::stored::{Stored, read_round, real_path};
 use self::vault::Vault;
 use smolfed_release::durable::write_atomically;
 
-/// The keys of a fleet, in use by this process only.
+/// The keys of a fleet, used only by this process.
 #[derive(Debug)]
 pub struct FleetKeys {
     keys: BTreeMap<u32, ChainKey>,
@@ -57,14 +57,14 @@ pub struct FleetKeys {
     lock: KeysLock,
 }
 
-/// What is different after [`FleetKeys::reload`].
+/// Changes by [`FleetKeys::reload`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyChanges {
-    /// Devices that had no key and have one: their sessions may begin.
+    /// Devices that have received their first key. Their sessions may begin.
     pub added: Vec<u32>,
-    /// Devices that have no key any more: their sessions must end.
+    /// Devices that no longer have a key. Their sessions must end.
     pub removed: Vec<u32>,
-    /// Devices with another key: their sessions must end, and may begin under the new one.
+    /// Devices with a new key. Their sessions must end, and may begin under the new key.
     pub replaced: Vec<u32>,
 }
 
@@ -75,8 +75,8 @@ impl FleetKeys {
     /// [`KeysError`].
     pub fn open(path: &Path, passphrase: PassphraseSource) -> Result<Self, KeysError> {
         let path = real_path(path)?;
-        // Nothing is written beside a file that does not hold keys; and what is changed before the
-        // lock is taken is not missed.
+        // Nothing is written next to a file without keys. The second read catches changes from
+        // before the lock.
         let before = Stored::read(&path, None, &passphrase)?;
         let lock = KeysLock::take(&path, "another coordinator")?;
         let Stored { file, vault } = Stored::read(&path, before.vault.as_ref(), &passphrase)?;
@@ -102,15 +102,15 @@ impl FleetKeys {
         })
     }
 
-    /// Reads the keys again, after somebody changed them. A run keeps its real devices: one whose
-    /// key was revoked is drawn as before and is missing, and a number that was not real when this
-    /// process began has a key but takes part from the next start on.
+    /// Reads the keys again, after a change. A run keeps its real devices: one whose key was
+    /// revoked is drawn as before and is missing. A number that was not real when this process
+    /// began has a key, but takes part only from the next start on.
     ///
     /// Takes milliseconds, or a second if the passphrase was changed.
     ///
     /// # Errors
-    /// [`KeysError`]; the keys are then as they were. Among them: another seed of the devices'
-    /// random streams, which the run's privacy statement would have to mention.
+    /// [`KeysError`], with the keys unchanged. One cause is another seed of the devices' random
+    /// streams, which the run's privacy statement would have to mention.
     pub fn reload(&mut self) -> Result<KeyChanges, KeysError> {
         let Stored { file, vault } =
             Stored::read(&self.path, self.vault.as_ref(), &self.passphrase)?;
@@ -137,14 +137,14 @@ impl FleetKeys {
         Ok(changes)
     }
 
-    /// Whether other keys derive from the key of a device now.
+    /// Returns whether other keys now derive from the key of a device.
     fn derives_otherwise(&self, number: u32, keys: &BTreeMap<u32, ChainKey>) -> bool {
         let [before, now] = [&self.keys, keys].map(|keys| keys.get(&number).map(ChainKey::kdf));
         before != now
     }
 
-    /// Lets commands that change the keys send SIGHUP to this process: from now on it must call
-    /// [`Self::reload`] then.
+    /// Lets commands that change the keys send SIGHUP to this process, which must then call
+    /// [`Self::reload`].
     ///
     /// # Errors
     /// [`KeysError::Io`].
@@ -153,52 +153,52 @@ impl FleetKeys {
         announced.map_err(io("write", &beside(&self.path, ".lock")))
     }
 
-    /// The file, without symbolic links.
+    /// Returns the path of the file, without symbolic links.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What encrypts them on disk, if anything does.
+    /// Returns the vault that encrypts the keys on disk, if any.
     #[must_use]
     pub const fn vault(&self) -> Option<&Vault> {
         self.vault.as_ref()
     }
 
-    /// The first chain key of each device.
+    /// Returns the first chain key of each device.
     #[must_use]
     pub const fn keys(&self) -> &BTreeMap<u32, ChainKey> {
         &self.keys
     }
 
-    /// Numbers whose key was revoked and which have no other one.
+    /// Returns the numbers whose key was revoked and not replaced.
     #[must_use]
     pub const fn vacant(&self) -> &BTreeSet<u32> {
         &self.vacant
     }
 
-    /// The real devices: those with keys when the file was opened, and those whose key was revoked.
+    /// Returns the real devices: the ones with keys when the file was opened, and revoked ones.
     ///
-    /// A revoked device is still one of the federation, as a device that is always missing: nobody
-    /// else may be simulated in its place, and nothing changes for the accounting.
+    /// A revoked device stays in the federation, as a device that is always missing. No simulated
+    /// device may replace it, and the accounting does not change.
     #[must_use]
     pub const fn members(&self) -> &BTreeSet<u32> {
         &self.members
     }
 
-    /// The key of the link to each helper, by its number.
+    /// Returns the key of the link to each helper, by its number.
     #[must_use]
     pub const fn links(&self) -> &BTreeMap<u8, Key> {
         &self.links
     }
 
-    /// The seed of the devices' random streams, if they were provisioned with one.
+    /// Returns the seed of the devices' random streams, if they were provisioned with one.
     #[must_use]
     pub const fn device_seed(&self) -> Option<u64> {
         self.device_seed
     }
 
-    /// The lowest round number that the fleet has not used.
+    /// Returns the lowest round number that the fleet has not used.
     #[must_use]
     pub const fn next_round(&self) -> u32 {
         self.next_round
@@ -221,7 +221,7 @@ impl FleetKeys {
     }
 }
 
-/// The keys as the protocol uses them, and their digests.
+/// Returns the keys in the form that the protocol uses, and their digests.
 fn typed(file: &KeyFile) -> (BTreeMap<u32, ChainKey>, BTreeMap<u32, KeyDigest>) {
     let keys = file.keys.iter();
     let digests = keys

@@ -1,11 +1,11 @@
-//! The ledgers of a fleet's devices, as the coordinator first saw them: `<keys>.ledgers`.
+//! The first known ledger of each of a fleet's devices: `<keys>.ledgers`.
 //!
-//! A device whose flash was erased has a new ledger, and with it a count of participations that
-//! begins again. It is refused until it is provisioned again, which gives it another key. The file
-//! holds fingerprints, which are no secret, and is written before a device is invited to anything:
-//! many at a time, as a fleet that comes at once would otherwise wait for its own number of writes.
-//! The devices' chain keys are remembered here as well, in [a file of their
-//! own](super::chains).
+//! After its flash is erased, a device has a new ledger, and with it a count of participations that
+//! restarts at zero. The coordinator refuses it until it is provisioned again, which gives it
+//! another key. The file holds fingerprints, which are not secret, and is written before a device
+//! is invited to anything. One write covers many devices, since a fleet that arrives at once would
+//! otherwise wait for as many writes as it has devices. This module also keeps the devices' chain
+//! keys, in [a separate file](super::chains).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,10 +24,10 @@ const HEADER: &str = "# The ledger of each device, as the coordinator first saw 
                       another one is\n# refused until it is provisioned again. Keep this file with \
                       the keys.\n";
 
-/// A device and its ledger.
+/// The key and the ledger of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
-    /// Of the device's key: another one means that it was provisioned again.
+    /// Fingerprint of the device's key. Another one means that it was provisioned again.
     key: Fingerprint,
     ledger: Fingerprint,
 }
@@ -47,7 +47,7 @@ struct RawLedger {
     ledger: String,
 }
 
-/// The ledgers of a fleet's devices. The default ones are stored nowhere: for tests.
+/// The ledgers of a fleet's devices. The default value is never stored, for tests.
 #[derive(Debug, Default)]
 pub struct KnownLedgers {
     known: BTreeMap<u32, Known>,
@@ -55,14 +55,14 @@ pub struct KnownLedgers {
     path: Option<PathBuf>,
     /// Whether the file lacks some of them.
     is_unsaved: bool,
-    /// What the operator has not been told yet.
+    /// Events not yet reported to the operator.
     events: Vec<String>,
     /// The last event of each device, which is not repeated.
     reported: BTreeMap<u32, String>,
 }
 
 impl KnownLedgers {
-    /// Reads the files that belong to a file of keys, which the caller has locked.
+    /// Reads the files next to a file of keys, which the caller has locked.
     ///
     /// # Errors
     /// [`KeysError::Io`], [`KeysError::Content`], [`KeysError::Readable`].
@@ -80,8 +80,8 @@ impl KnownLedgers {
         })
     }
 
-    /// Whether a device with a key of this fingerprint may take part with this ledger: its first
-    /// one, or the one that it had before. A first one is not on disk before [`Self::save`].
+    /// Returns whether a device with a key of this fingerprint may take part with this ledger: its
+    /// first one, or the same one as before. A first one is not on disk before [`Self::save`].
     pub(super) fn admits(&mut self, device: u32, key: Fingerprint, ledger: Fingerprint) -> bool {
         let now = Known { key, ledger };
         match self.known.get(&device) {
@@ -104,16 +104,16 @@ impl KnownLedgers {
         true
     }
 
-    /// The fingerprint of a device's ledger, once it has come.
+    /// Returns the fingerprint of a device's ledger, once it has arrived.
     pub(super) fn fingerprint(&self, device: u32) -> Option<Fingerprint> {
         self.known.get(&device).map(|known| known.ledger)
     }
 
-    /// Writes the file if it lacks some ledgers: no device is invited before that. Chain keys are
-    /// written now and then.
+    /// Writes the file if it lacks some ledgers. No device is invited before that. Also writes
+    /// chain keys now and then.
     ///
     /// # Errors
-    /// [`KeysError::Io`]; the next call tries again.
+    /// [`KeysError::Io`]. The next call tries again.
     pub(super) fn save(&mut self, now: Duration) -> Result<(), KeysError> {
         self.save_ledgers()?;
         self.chains.store_now_and_then(now)
@@ -127,7 +127,7 @@ impl KnownLedgers {
         Ok(())
     }
 
-    /// Writes all that is not on disk yet, at the end of a coordinator.
+    /// Writes all unsaved data, when a coordinator ends.
     ///
     /// # Errors
     /// [`KeysError::Io`].
@@ -136,22 +136,22 @@ impl KnownLedgers {
         self.chains.store()
     }
 
-    /// From now on this encrypts the chain keys, or nothing does.
+    /// Encrypts the chain keys with this vault from now on, or stops encrypting them.
     pub(super) fn seal_with(&mut self, vault: Option<&Vault>) {
         self.chains.seal_with(vault);
     }
 
-    /// The chain key of a device that was provisioned with this one.
+    /// Returns the chain key of a device that was provisioned with `first`.
     pub(super) fn chain(&self, device: u32, first: &ChainKey) -> ChainKey {
         self.chains.chain_key(device, first)
     }
 
-    /// The device has this chain key now.
+    /// Records the device's new chain key.
     pub(super) fn advanced(&mut self, device: u32, key: Fingerprint, chain: &ChainKey) {
         self.chains.advanced(device, key, chain);
     }
 
-    /// A Hello came under a key that the device had before.
+    /// Notes a Hello under an old key of the device.
     pub(super) fn is_stale(&mut self, device: u32) {
         self.report(
             device,
@@ -163,7 +163,7 @@ impl KnownLedgers {
         );
     }
 
-    /// What happened since the last call, in sentences.
+    /// Takes the events since the last call, in sentences.
     pub(super) fn take_events(&mut self) -> Vec<String> {
         std::mem::take(&mut self.events)
     }
@@ -243,7 +243,7 @@ mod tests {
         assert!(ledgers.admits(4, key(4), OTHER));
         assert!(ledgers.take_events().is_empty());
         ledgers.save(Duration::ZERO).unwrap();
-        // After a restart of the coordinator too.
+        // The same after a restart of the coordinator.
         let mut ledgers = KnownLedgers::open(&keys, None).unwrap();
         assert!(ledgers.admits(3, key(3), FIRST));
         for _ in 0..3 {
@@ -252,7 +252,7 @@ mod tests {
         let events = ledgers.take_events();
         assert!(events[0].starts_with("device 3 is refused: it has another ledger"));
         assert_eq!(events.len(), 1, "told once");
-        // Provisioned again: then the new ledger is the one that counts.
+        // Provisioned again: the new ledger now counts.
         assert!(ledgers.admits(3, key(5), OTHER));
         ledgers.save(Duration::ZERO).unwrap();
         let mut ledgers = KnownLedgers::open(&keys, None).unwrap();

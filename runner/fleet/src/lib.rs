@@ -1,48 +1,48 @@
 //! Real devices for smolfed: the coordinator with its sessions over serial lines and sockets, round
 //! by round, the helpers of masked sums, and a device as a process.
 //!
-//! Nothing that a device sends is trusted beyond the checks it passed. A late, dead or dishonest
+//! Messages from a device are trusted only as far as they are checked. A late, dead or dishonest
 //! device costs only its own update and at most the time-out, and does not affect the others.
 //! Refused frames are counted by reason.
 //!
 //! The coordinator:
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
 //! | [`source`] | real devices among simulated ones, as a source of the round loop |
 //! | [`exchange`] | one round with one device: model out, update in, the check of its bound |
-//! | [`peer`] | one device: greeting, sessions, its part in the round; frames in, frames out |
+//! | [`peer`] | one device: greeting, sessions, its part in the round (frames in, frames out) |
 //! | [`registry`] | all devices |
-//! | [`connection`] | one connection: bytes in, bytes out, and which device it belongs to |
-//! | [`handshakes`] | handshakes with X25519, and how many |
+//! | [`connection`] | one connection: bytes in, bytes out, and the device that it belongs to |
+//! | [`handshakes`] | handshakes with X25519, and their limit |
 //! | [`admission`] | which connections stay open |
-//! | [`link`] | how fast links are: bounds of pauses and time-outs |
-//! | [`short_model`] | models in 16 bits, and as differences to the models before |
+//! | [`link`] | the speed of links: bounds of pauses and time-outs |
+//! | [`short_model`] | models in 16 bits, and as differences to earlier models |
 //! | [`service`] | the event loop: a task for each connection |
-//! | `turns` | one round in progress: who is awaited, and whose turn it is |
-//! | [`presence`] | when too few devices are connected for a round |
+//! | `turns` | one round in progress: the awaited devices, and their turns |
+//! | [`presence`] | waiting for enough devices before a round |
 //! | [`quorum`] | rounds that end when a share of the cohort has answered |
-//! | [`quarantine`] | devices that are no longer invited |
+//! | [`quarantine`] | devices excluded from invitations |
 //! | [`coordinator`] | rounds with the devices of a cohort |
 //! | [`helpers`] | the helpers that take masks off sums, in other processes |
-//! | [`ledgers`] | the ledger of each device, as it was first seen |
-//! | [`chains`] | the chain key of each device, and where in the chain it greets |
+//! | [`ledgers`] | the first known ledger of each device |
+//! | [`chains`] | the chain key of each device, and its position in the chain |
 //! | [`fleet_file`] | `fleet.toml` of a run directory |
-//! | [`monitor`], [`status`] | the figures of a run while it goes on; the table of devices |
+//! | [`monitor`], [`status`] | live figures of a run, and the table of devices |
 //! | [`stopping`] | the end of a run before its last round |
-//! | [`traffic`] | the frames of a device's round, before it takes place |
-//! | [`watch`] | tools of an operator: events, the live page |
-//! | [`windows`] | windows of time: who gets a model, and whose update counts |
+//! | [`traffic`] | the frames of a device's round, predicted |
+//! | [`watch`] | tools for operators: events, the live page |
+//! | [`windows`] | windows of time: which devices get a model, and which updates count |
 //!
-//! Processes around it, and the parts that several of them use:
+//! The processes around it, and the parts that several of them use:
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
 //! | [`device`] | a device as a process: flash in a file, memory, connection |
-//! | [`helper`] | a helper as a process: its files, one answer a round |
+//! | [`helper`] | a helper as a process: its files, one answer per round |
 //! | [`helper_link`] | the encrypted connection between coordinator and helper |
-//! | [`gateway`] | carrying bytes between boards and a coordinator that they cannot reach |
-//! | [`transport`] | addresses; serial lines, TCP, TLS, MQTT brokers, Unix sockets |
+//! | [`gateway`] | carrying bytes between boards and a coordinator out of their reach |
+//! | [`transport`] | addresses: serial lines, TCP, TLS, MQTT brokers, Unix sockets |
 //! | [`backoff`] | growing pauses between attempts to connect |
 //! | [`keys`] | the keys of a fleet, and the round numbers that it has used |
 //! | [`lock`] | taking a lock |

@@ -1,4 +1,4 @@
-//! How fast links to devices are: the lower bounds of what is repeated, and how long is waited.
+//! The speed of links to devices: the lower bounds of repetitions and waits.
 //!
 //! Both sides measure round trips (`smolfed_core::wire::round_trip`). These times are for what
 //! comes before any measurement, and for limits that no measurement sets.
@@ -43,7 +43,7 @@ pub struct Link {
 }
 
 impl Preset {
-    /// The times of such a link.
+    /// Returns the times of this kind of link.
     #[must_use]
     pub const fn link(self) -> Link {
         let (session_timeout, call_interval, invite_pause) = match self {
@@ -60,7 +60,7 @@ impl Preset {
         }
     }
 
-    /// The time-out of a round, unless another one is asked for.
+    /// Returns the default time-out of a round.
     #[must_use]
     pub const fn round_timeout(self) -> Duration {
         Duration::from_secs(match self {
@@ -81,8 +81,8 @@ impl Link {
     /// Writes these bytes to a connection.
     ///
     /// # Errors
-    /// Those of the connection, and [`ErrorKind::TimedOut`] if it takes none of the bytes for
-    /// [`Self::write_timeout`]: all of them together may take longer on a slow line.
+    /// The errors of the connection, and [`ErrorKind::TimedOut`] if it takes none of the bytes for
+    /// [`Self::write_timeout`]. All bytes together may take longer on a slow line.
     pub(crate) async fn write(
         &self,
         transport: &mut dyn Transport,
@@ -99,28 +99,28 @@ impl Link {
         timeout(limit, transport.flush()).await?
     }
 
-    /// How long a connection may take none of the bytes that are written to it: two seconds on a
-    /// fast link, where a serial line of 9,600 baud needs 0.3 s for a frame.
+    /// Returns the time for which a connection may take none of the bytes written to it: two
+    /// seconds on a fast link, where a serial line of 9,600 baud needs 0.3 s for a frame.
     #[must_use]
     pub fn write_timeout(&self) -> Duration {
         self.session_timeout / 5
     }
 
-    /// Silence after which a device closes its connection, as the peer may have disappeared
-    /// unnoticed: ten minutes on a fast link.
+    /// Returns the silence after which a device closes its connection, as the peer may have
+    /// disappeared unnoticed: ten minutes on a fast link.
     #[must_use]
     pub fn idle_timeout(&self) -> Duration {
         (self.session_timeout * 6).max(Duration::from_secs(600))
     }
 
-    /// A link of which nothing was measured.
+    /// Returns the estimate for a link without measurements.
     #[must_use]
     pub fn round_trip(&self) -> RoundTrip {
         RoundTrip::new(to_ms(self.invite_pause))
     }
 }
 
-/// Milliseconds of the core's estimate.
+/// Converts a time to milliseconds of the core's estimate.
 pub(crate) fn to_ms(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }

@@ -1,15 +1,15 @@
-//! The figures of a run while it goes on, and who may see which.
+//! The live figures of a run, and access to them.
 //!
-//! What is *released* anyway is public: rounds, the model's figures on public test samples, ε. What
-//! follows from *participation* is not: amplification by sampling assumes that nobody knows who was
-//! drawn. Counts tell that as well: under Poisson sampling the size of a cohort depends on each
-//! device, and under any secret sampling a count of one missing device tells an observer who knows
-//! that a certain device is switched off that it was drawn. So where cohorts are secret, all counts
-//! of a round and all that adds them up need the token ([`Access::Operator`]). Where everybody is
-//! drawn, or comes by a timetable, nothing is amplified and counts are public.
+//! *Released* figures are public anyway: rounds, the model's metrics on public test samples, ε.
+//! Figures that follow from *participation* are not: amplification by sampling assumes that nobody
+//! knows the cohort. Counts reveal the cohort as well: under Poisson sampling its size depends on
+//! each device, and under any secret sampling a count of one missing device tells an observer who
+//! knows that a certain device is switched off that it was drawn. Where cohorts are secret, all
+//! counts of a round and all their sums therefore need the token ([`Access::Operator`]). Where all
+//! devices are drawn, or come by a timetable, nothing is amplified and counts are public.
 //!
-//! Answers to questions are released under noise, so that anybody may see them. Without noise, of
-//! which no finite ε tells, they are the operator's.
+//! Answers to questions are released under noise, so anybody may see them. Without noise, no finite
+//! ε covers them, and only the operator may see them.
 
 pub mod answers;
 pub mod drift;
@@ -32,32 +32,32 @@ use crate::windows::WindowResult;
 use smolfed_engine::round::RoundRecord;
 use smolfed_release::SamplingScheme;
 
-/// Who asks.
+/// Kind of client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Anyone who can reach the address.
     Public,
-    /// Whoever has the token.
+    /// A client with the token.
     Operator,
 }
 
-/// What is known of a run before it begins.
+/// Information about a run before it begins.
 #[derive(Clone, Debug, Default)]
 pub struct RunInfo {
     /// Its name.
     pub name: String,
     /// T.
     pub rounds: u32,
-    /// ε after all rounds; `None` without noise.
+    /// ε after all rounds. `None` without noise.
     pub epsilon: Option<f64>,
-    /// Whether it is an upper bound, under the conditions of the privacy statement; `None` without
+    /// Whether it is an upper bound, under the conditions of the privacy statement. `None` without
     /// noise.
     pub epsilon_is_upper_bound: Option<bool>,
     /// The limit on ε.
     pub epsilon_limit: Option<f64>,
     /// δ.
     pub delta: Option<f64>,
-    /// Whether nobody but the operator may know how many devices were drawn, and answered.
+    /// Whether only the operator may know the number of selected devices and of answers.
     pub is_cohort_secret: bool,
     /// Time for a device to complete its part in a round.
     pub timeout: Duration,
@@ -65,7 +65,7 @@ pub struct RunInfo {
     pub stopping: Arc<Stopping>,
 }
 
-/// Whether privacy assumes that nobody knows who is drawn.
+/// Returns whether privacy assumes that the cohort is secret.
 #[must_use]
 pub const fn is_secret(sampling: SamplingScheme) -> bool {
     match sampling {
@@ -83,7 +83,7 @@ pub const fn is_secret(sampling: SamplingScheme) -> bool {
 pub struct Point {
     /// The round, from 0.
     pub round: u32,
-    /// Part of the public test samples whose class is predicted.
+    /// Share of correctly classified public test samples.
     pub accuracy: Option<f64>,
     /// Root of the mean squared error on them.
     pub rmse: Option<f64>,
@@ -93,7 +93,7 @@ pub struct Point {
 
 impl From<&RoundRecord> for Point {
     fn from(record: &RoundRecord) -> Self {
-        // Test samples that belong to devices are private, and ε does not cover what is read there.
+        // Test samples that belong to devices are private, and ε does not cover metrics on them.
         let test = record.test.filter(|_| !record.test_is_simulation_only);
         Self {
             round: record.round,
@@ -104,32 +104,32 @@ impl From<&RoundRecord> for Point {
     }
 }
 
-/// How long a round may wait for devices without looking at them, which it does several times a
-/// second: some write to a slow disk comes in between.
+/// Maximum time between two looks at the devices while a round waits for them. It looks several
+/// times a second, but a write to a slow disk may come in between.
 const LOOKS_WITHIN: Duration = Duration::from_secs(60);
 
 /// A round in progress.
 #[derive(Clone, Copy, Debug)]
 struct Current {
     since: Instant,
-    /// How long a window of time lasts; other rounds end at the time-out.
+    /// Length of a window of time. Other rounds end at the time-out.
     length: Option<Duration>,
     drawn: usize,
     awaited: usize,
-    /// When it last looked at the devices; `None` once they are not waited for any more.
+    /// Time of the last look at the devices. `None` once they are no longer awaited.
     looked: Option<Instant>,
 }
 
-/// What became of the real devices that were drawn.
+/// Outcomes of the selected real devices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tally {
-    /// Those that were drawn.
+    /// Selected devices.
     pub drawn: u64,
-    /// Those that answered.
+    /// Devices that answered.
     pub answered: u64,
     /// The others, by reason.
     pub missing: BTreeMap<String, u64>,
-    /// How long that took.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
@@ -162,9 +162,9 @@ pub struct DeviceCounts {
 pub struct HelperFigures {
     /// Helpers of the federation.
     pub count: usize,
-    /// Those that answered when they were last asked anything.
+    /// Helpers that answered the last question.
     pub connected: usize,
-    /// Rounds that came to nothing for the want of an answer, by reason.
+    /// Rounds lost for lack of an answer, by reason.
     pub lost: BTreeMap<String, u64>,
 }
 
@@ -177,9 +177,9 @@ struct State {
     burned: u32,
     /// Whether the run waits for devices before its next round.
     is_paused: bool,
-    /// How often it has.
+    /// Number of pauses so far.
     pauses: u64,
-    /// Devices without which no round begins.
+    /// Minimum number of devices for a round to begin.
     needed: u32,
     second_sessions: u64,
     session_conflicts: u64,
@@ -190,26 +190,26 @@ struct State {
     rounds_without_updates: u64,
 }
 
-/// The figures of a run while it goes on.
+/// The live figures of a run.
 #[derive(Debug, Default)]
 pub struct Monitor {
     state: Mutex<State>,
 }
 
-/// What is shown.
+/// Figures to show.
 #[derive(Debug, Serialize)]
 pub struct Figures {
     /// The run.
     pub run: String,
     /// "running", "paused" while too few devices are connected, or "stopping".
     pub state: &'static str,
-    /// How often the run has paused.
+    /// Number of pauses of the run.
     pub pauses: u64,
     /// T.
     pub rounds: u32,
-    /// Rounds that are done.
+    /// Completed rounds.
     pub done: u32,
-    /// Those of them that came to nothing.
+    /// Completed rounds that failed.
     pub burned: u32,
     /// ε spent.
     pub epsilon: Option<f64>,
@@ -223,14 +223,14 @@ pub struct Figures {
     pub delta: Option<f64>,
     /// The model after the last round.
     pub latest: Option<Point>,
-    /// The newest answer to each question. The page gets them apart, and less often.
+    /// The newest answer to each question. The page gets them separately, and less often.
     #[serde(skip)]
     pub answers: Vec<LatestAnswer>,
     /// Devices with keys.
     pub devices: usize,
     /// Those with a session.
     pub connected: usize,
-    /// Those without which no round begins.
+    /// Minimum number of devices for a round to begin.
     pub needed: u32,
     /// Sessions that replaced one whose connection was open.
     pub second_sessions: u64,
@@ -239,13 +239,13 @@ pub struct Figures {
     /// Refused frames that no device is known to have sent, by reason.
     #[serde(rename = "strangers")]
     pub unattributed: BTreeMap<String, u32>,
-    /// The helpers; `None` where updates are not masked.
+    /// The helpers. `None` if updates are not masked.
     pub helpers: Option<HelperFigures>,
-    /// What follows from who takes part; `None` if the asker may not see it.
+    /// Figures about participation. `None` if the client may not see them.
     pub attendance: Option<Attendance>,
 }
 
-/// What follows from who takes part.
+/// Figures about participation.
 #[derive(Debug, Serialize)]
 pub struct Attendance {
     /// The round in progress.
@@ -254,11 +254,11 @@ pub struct Attendance {
     pub last: Option<Tally>,
     /// All rounds of this process.
     pub total: Tally,
-    /// Those of them for which real devices were drawn, and none of them answered.
+    /// Rounds in which real devices were drawn and none answered.
     pub rounds_without_updates: u64,
-    /// Updates by age and wasted participations; `None` before the first window of time has ended.
+    /// Updates by age and wasted participations. `None` before the first window of time has ended.
     pub windows: Option<WindowFigures>,
-    /// Updates a second in the last round.
+    /// Updates per second in the last round.
     pub updates_per_second: Option<f64>,
     /// Refused frames in the names of devices, by reason.
     pub refused: BTreeMap<String, u64>,
@@ -271,14 +271,14 @@ pub struct InProgress {
     pub seconds: f64,
     /// Seconds after which it ends.
     pub timeout: f64,
-    /// Real devices that were drawn.
+    /// Selected real devices.
     pub drawn: usize,
-    /// Those that it still waits for.
+    /// Devices that it still waits for.
     pub awaited: usize,
 }
 
 impl Monitor {
-    /// A run begins, of which `records` were made before.
+    /// Notes that a run begins, or continues after `records`.
     pub fn run_begins(&self, info: RunInfo, records: &[RoundRecord]) {
         let mut state = lock(&self.state);
         state.info = info;
@@ -292,7 +292,7 @@ impl Monitor {
         state.burned = records.iter().filter(|record| record.burned).count() as u32;
     }
 
-    /// A round is recorded. The log tells of answers that have drifted.
+    /// Adds a recorded round, and logs answers that have drifted.
     pub fn round_done(&self, record: &RoundRecord) {
         let mut state = lock(&self.state);
         state.points.push(record.into());
@@ -306,52 +306,52 @@ impl Monitor {
         }
     }
 
-    /// So many of the helpers answered.
+    /// Notes how many of the helpers answered.
     pub fn helpers_are(&self, connected: usize, count: usize) {
         let helpers = &mut lock(&self.state).helpers;
         (helpers.connected, helpers.count) = (connected, count);
     }
 
-    /// A round came to nothing since a helper did not answer.
+    /// Notes that a round failed because a helper did not answer.
     pub fn helper_failed(&self, reason: &str) {
         let helpers = &mut lock(&self.state).helpers;
         *helpers.lost.entry(reason.to_owned()).or_default() += 1;
     }
 
-    /// The next round does not begin without this number of devices.
+    /// Sets the number of devices without which the next round does not begin.
     pub fn needs(&self, devices: u32) {
         lock(&self.state).needed = devices;
     }
 
-    /// The run waits for devices: too few are connected for a round.
+    /// Notes that the run waits because too few devices are connected for a round.
     pub fn pauses(&self) {
         let mut state = lock(&self.state);
         state.is_paused = true;
         state.pauses += 1;
     }
 
-    /// A device has opened a session while another one under its key was open.
+    /// Notes a session opened while another one under the same key was open.
     pub fn second_session(&self) {
         lock(&self.state).second_sessions += 1;
     }
 
-    /// Sessions of one device have replaced each other again and again. Which device it is stays in
-    /// the log file: a series of counts with its number would show when that device comes and goes.
+    /// Notes that sessions of one device replaced each other repeatedly. Only the log file names
+    /// the device: a series of counts with its number would show when that device comes and goes.
     pub fn session_conflict(&self) {
         lock(&self.state).session_conflicts += 1;
     }
 
-    /// Enough devices are connected again.
+    /// Notes that enough devices are connected again.
     pub fn resumes(&self) {
         lock(&self.state).is_paused = false;
     }
 
-    /// Real devices are invited.
+    /// Notes that real devices are invited.
     pub fn round_begins(&self, drawn: usize) {
         self.begins(drawn, None);
     }
 
-    /// A window of time begins, which lasts as long as this.
+    /// Notes that a window of time of this length begins.
     pub fn window_begins(&self, devices: usize, length: Duration) {
         self.begins(devices, Some(length));
     }
@@ -366,7 +366,7 @@ impl Monitor {
         });
     }
 
-    /// So many devices are waited for.
+    /// Sets the number of awaited devices.
     pub fn awaits(&self, awaited: usize) {
         if let Some(current) = &mut lock(&self.state).current {
             current.awaited = awaited;
@@ -374,21 +374,21 @@ impl Monitor {
         }
     }
 
-    /// Devices are not waited for any more: what is left of the round takes as long as it takes.
+    /// Notes that devices are no longer awaited. The rest of the round has no time limit.
     pub fn awaits_no_more(&self) {
         if let Some(current) = &mut lock(&self.state).current {
             current.looked = None;
         }
     }
 
-    /// Whether at this time a round waits for devices and does not look at them.
+    /// Returns whether a round waits for devices and has stopped looking at them.
     #[must_use]
     pub fn is_stuck(&self, now: Instant) -> bool {
         let looked = lock(&self.state).current.and_then(|current| current.looked);
         looked.is_some_and(|looked| now.saturating_duration_since(looked) > LOOKS_WITHIN)
     }
 
-    /// The outcomes of a round's real devices are known.
+    /// Adds the outcomes of a round's real devices.
     pub fn round_ends<'a>(&self, outcomes: impl Iterator<Item = &'a ExchangeOutcome>) {
         let mut tally = Tally::default();
         for outcome in outcomes {
@@ -415,7 +415,7 @@ impl Monitor {
         state.last = Some(tally);
     }
 
-    /// A window of time has ended with this.
+    /// Adds the result of a window of time.
     pub fn window_ends(&self, result: &WindowResult) {
         let mut tally = Tally {
             answered: result.arrivals.len() as u64,
@@ -430,17 +430,17 @@ impl Monitor {
         self.tallied(tally);
     }
 
-    /// The model after each round, thinned to as many as a screen can show.
+    /// Returns the model after each round, thinned to as many points as a screen can show.
     pub fn history(&self) -> Vec<Point> {
         thinned(&lock(&self.state).points)
     }
 
-    /// The answers so far, as far as the asker may see them.
+    /// Returns the answers so far that the client may see.
     pub fn answers(&self, access: Access) -> Answers {
         lock(&self.state).answers.shown(access == Access::Operator)
     }
 
-    /// The figures now, as far as the asker may see them.
+    /// Returns the current figures that the client may see.
     pub fn figures(&self, counts: DeviceCounts, access: Access) -> Figures {
         let state = lock(&self.state);
         let info = &state.info;
@@ -512,7 +512,7 @@ mod tests {
         assert!(monitor.is_stuck(later(61)));
         monitor.awaits(2);
         assert!(!monitor.is_stuck(later(59)));
-        // The models of simulated devices, or a large test set, take as long as they take.
+        // The models of simulated devices, or a large test set, have no time limit.
         monitor.awaits_no_more();
         assert!(!monitor.is_stuck(later(3600)));
         monitor.round_ends(std::iter::empty());

@@ -1,10 +1,10 @@
 //! The coordinator's end of the protocol with one device: frames in, frames out. It has no
 //! transport and no clock: the time is an argument.
 //!
-//! A `Hello` may be a replay. So the active session ends only when the first authentic frame of a
-//! new one proves that the device sent it; until then the new one is *pending*. There are few of
-//! those. That frame is `Ready`, which names the device's ledger: a known device with another
-//! ledger is refused.
+//! A `Hello` may be a replay. The active session therefore ends only when the first authentic frame
+//! of a new one proves that the device sent it. Until then the new one is *pending*. The number of
+//! pending sessions is limited. That frame is `Ready`, which names the device's ledger: a known
+//! device with another ledger is refused.
 
 use std::collections::VecDeque;
 use std::fmt::Display;
@@ -30,32 +30,32 @@ use super::link::{Link as LinkTimes, to_ms};
 use super::lock::lock;
 
 /// Pending sessions of a device on one connection. A new one replaces the oldest one of the same
-/// connection: what is sent on other connections cannot evict it.
+/// connection. Frames on other connections cannot evict it.
 pub const MAX_PENDING: usize = 4;
 
 /// Pending sessions of a device on all connections.
 const MAX_PENDING_TOTAL: usize = 16 * MAX_PENDING;
 
-/// Identifies a connection; never reused.
+/// Identifier of a connection. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionId(pub u64);
 
-/// What the federation requires of every device.
+/// Requirements of the federation for every device.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     /// The model.
     pub shape: ModelShape,
     /// Whether devices add noise.
     pub local_noise: bool,
-    /// Whether they greet with an X25519 handshake.
+    /// Whether devices must greet with an X25519 handshake.
     pub handshake: bool,
-    /// The features that the experiment computes of samples. A device that computes features of
-    /// its own samples must compute the same.
+    /// The features that the experiment computes from samples. A device that computes features must
+    /// compute the same ones.
     pub recipe: Option<Recipe>,
 }
 
 impl Terms {
-    /// Whether a device may compute features by this recipe.
+    /// Checks that a device may compute features by this recipe.
     fn agree_on(&self, recipe: &[u8]) -> Result<(), Unwanted> {
         let mut bytes = [0; MAX_RECIPE_BYTES];
         let own = self.recipe.as_ref().map(|own| own.write(&mut bytes));
@@ -70,21 +70,21 @@ impl Terms {
     }
 }
 
-/// Time after which a device that is still refused is logged again.
+/// Time after which a device is logged again if it is still refused.
 const LOG_AGAIN: Duration = Duration::from_secs(600);
 
-/// Why the coordinator does not work with a device.
+/// Why the coordinator refuses a device.
 struct Unwanted {
-    /// The reason that the device is told.
+    /// The reason sent to the device.
     reason: WhyRefused,
-    /// More words for the operator.
+    /// Additional details for the operator.
     details: String,
     /// The experiment's model or recipe, for the device.
     experiment: Vec<u8>,
 }
 
 impl Unwanted {
-    /// The device has one thing, and the experiment needs another.
+    /// Returns a refusal that states the device's value and the experiment's.
     fn both(reason: WhyRefused, device: &dyn Display, experiment: &dyn Display) -> Self {
         Self {
             details: format!(" (device: {device}; experiment: {experiment})"),
@@ -92,7 +92,7 @@ impl Unwanted {
         }
     }
 
-    /// The device is told that this is the experiment's.
+    /// Also sends the experiment's model or recipe to the device.
     fn with(self, experiment: &[u8]) -> Self {
         Self {
             experiment: experiment.to_vec(),
@@ -113,23 +113,23 @@ impl From<WhyRefused> for Unwanted {
 
 struct PeerSession {
     link: Link<CoordinatorEnd>,
-    /// The connection of its last frame; `None` once that is lost.
+    /// The connection of its last frame. `None` once the connection is lost.
     connection: Option<ConnectionId>,
     hello: Hello,
-    /// The answer to that.
+    /// The answer to the `Hello`.
     answer: Greeting,
-    /// When it was sent; `None` once it was repeated.
+    /// Time of the answer. `None` once it was repeated.
     answered: Option<Duration>,
-    /// How far its chain key was ahead of the one that is known.
+    /// Steps of its chain key ahead of the known one.
     steps: u32,
-    /// Whether the device answers questions, once it has said so.
+    /// Whether the device has said that it answers questions.
     answers_questions: bool,
 }
 
-/// One device, seen from the coordinator.
+/// One device, as the coordinator sees it.
 pub struct Peer {
     device: u32,
-    /// The one that it was provisioned with.
+    /// The provisioned chain key.
     first: ChainKey,
     chain: Chain,
     renamed: Renamed,
@@ -137,40 +137,40 @@ pub struct Peer {
     active: Option<PeerSession>,
     pending: VecDeque<PeerSession>,
     exchange: Option<Exchange>,
-    /// How long the device's link takes.
+    /// Round-trip estimate of the device's link.
     round_trip: RoundTrip,
     refusals: Refusals,
-    /// Why its last `Hello` or `Ready` was refused, in words.
+    /// Reason why its last `Hello` or `Ready` was refused, in words.
     refused: Option<String>,
-    /// When that was logged last.
+    /// Time of the last log entry about it.
     refused_at: Option<Duration>,
     last_received: Option<Duration>,
-    /// When the connection of its session was lost last.
+    /// Time of the last loss of its session's connection.
     last_connected: Option<Duration>,
-    /// Whether it has not been connected since it missed a round without a connection.
+    /// Whether it has stayed disconnected since it missed a round for that reason.
     is_away: bool,
     tally: Tally,
     takeovers: Takeovers,
-    /// The connection whose session another one has replaced.
+    /// The connection whose session was replaced.
     displaced: Option<ConnectionId>,
     is_revoked: bool,
 }
 
 /// Sessions that replaced another one whose connection was still open. A device that reconnects
-/// does that now and then; two boards with one key do it in turns.
+/// does that now and then. Two boards with one key alternate.
 #[derive(Clone, Copy, Debug, Default)]
 struct Takeovers {
     /// All of them.
     total: u32,
-    /// How many there were since `first`.
+    /// Number since `first`.
     count: u32,
     first: Duration,
-    /// Whether they are to be reported.
+    /// Whether they must be reported.
     is_alarming: bool,
 }
 
 impl Takeovers {
-    /// So many within the time raise the alarm.
+    /// This many within the time raise the alarm.
     const MOST: u32 = 3;
     const TIME: Duration = Duration::from_secs(60);
 
@@ -180,41 +180,41 @@ impl Takeovers {
         }
         self.total = self.total.saturating_add(1);
         self.count += 1;
-        // Once for each time.
+        // Once per period.
         self.is_alarming |= self.count == Self::MOST;
     }
 }
 
-/// A device's participation so far.
+/// Participation of a device so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Rounds that it was drawn for.
     pub drawn: u32,
     /// Rounds that it answered.
     pub answered: u32,
-    /// Why it missed the last round that it missed.
+    /// Reason for its last missed round.
     pub missed: Option<Absence>,
 }
 
-/// How far a device is in a round.
+/// Progress of a device in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// The round's number.
     pub number: u32,
     /// Whether the device waits for its turn.
     pub is_held: bool,
-    /// Whether it has asked for the model, and there is no outcome yet.
+    /// Whether it has asked for the model and has no outcome yet.
     pub is_engaged: bool,
-    /// Whether it has the whole model, and no outcome yet.
+    /// Whether it has the whole model and no outcome yet.
     pub has_model: bool,
-    /// Whether it has declined for a reason that is public.
+    /// Whether it has declined for a public reason.
     pub has_declined: bool,
     /// Whether the outcome is final.
     pub is_settled: bool,
 }
 
 impl Peer {
-    /// A device that has not been in contact yet.
+    /// Returns a device that has not been in contact yet.
     #[must_use]
     pub fn new(device: u32, first: ChainKey, terms: Terms) -> Self {
         Self {
@@ -244,7 +244,7 @@ impl Peer {
         }
     }
 
-    /// The same on a link of this kind.
+    /// Sets the kind of link.
     #[must_use]
     pub fn on_link(self, link: &LinkTimes) -> Self {
         Self {
@@ -253,24 +253,25 @@ impl Peer {
         }
     }
 
-    /// Whether two sessions under the device's key have replaced each other since the last call.
+    /// Returns whether two sessions under the device's key have replaced each other since the last
+    /// call.
     pub fn take_alarm(&mut self) -> bool {
         std::mem::take(&mut self.takeovers.is_alarming)
     }
 
-    /// Its sessions that replaced another one whose connection was open.
+    /// Returns the number of sessions that replaced another one with an open connection.
     #[must_use]
     pub const fn second_sessions(&self) -> u32 {
         self.takeovers.total
     }
 
-    /// The open connection whose session was replaced by one on another connection, since the last
-    /// call.
+    /// Takes the open connection whose session was replaced by one on another connection, if any
+    /// since the last call.
     pub(super) const fn take_displaced(&mut self) -> Option<ConnectionId> {
         self.displaced.take()
     }
 
-    /// Offers a round; the device is invited when it is [polled](Self::poll) next.
+    /// Offers a round. The device is invited at the next [poll](Self::poll).
     pub fn offer(&mut self, offer: Arc<Offer>) {
         self.begin(offer, false);
     }
@@ -280,7 +281,7 @@ impl Peer {
         self.begin(offer, true);
     }
 
-    /// The round that the device is at, if it has one whose outcome was not taken.
+    /// Returns the device's position in its round, unless its outcome was taken.
     #[must_use]
     pub fn position(&self) -> Option<Position> {
         let exchange = self
@@ -316,33 +317,33 @@ impl Peer {
         }
     }
 
-    /// Gives the device its turn in the round that it was held for, for which it may have had to
-    /// wait; returns the connection to poll, if it has one.
+    /// Gives the device its turn in a held round, for which it may have had to wait. Returns the
+    /// connection to poll, if it has one.
     pub fn release(&mut self, has_waited: bool) -> Option<ConnectionId> {
         self.exchange.as_mut()?.release(has_waited);
         self.active.as_ref()?.connection
     }
 
-    /// Whether the device occupies the line: it was invited, has a session and has not received the
-    /// whole model.
+    /// Returns whether the device occupies the line: it was invited, has a session and has not
+    /// received the whole model.
     #[must_use]
     pub fn is_in_flight(&self) -> bool {
         let exchange = self.exchange.as_ref();
         self.is_reachable() && exchange.is_some_and(Exchange::is_in_flight)
     }
 
-    /// Whether the outcome of the round that was offered is final.
+    /// Returns whether the outcome of the offered round is final.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.exchange.as_ref().is_none_or(Exchange::is_settled)
     }
 
-    /// Ends the round for this device, whatever its state, and returns the outcome; `None` if no
-    /// round was offered.
+    /// Ends the round for this device, whatever its state, and returns the outcome. `None` without
+    /// an offered round.
     pub fn close(&mut self) -> Option<ExchangeOutcome> {
         let has_session = self.is_reachable();
         let exchange = self.exchange.as_mut()?;
-        // One that has answered and disconnected since is expected back.
+        // A device that has answered and disconnected since is expected back.
         self.is_away = !has_session && !exchange.is_settled();
         let outcome = exchange.close(has_session);
         self.tally.drawn += 1;
@@ -353,59 +354,59 @@ impl Peer {
         Some(outcome)
     }
 
-    /// Its participation so far.
+    /// Returns its participation so far.
     #[must_use]
     pub const fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// Whether the device has a session on an open connection.
+    /// Returns whether the device has a session on an open connection.
     #[must_use]
     pub fn is_reachable(&self) -> bool {
         let active = self.active.as_ref();
         active.is_some_and(|session| session.connection.is_some())
     }
 
-    /// Whether the device is connected, or was less than `away_after` ago.
+    /// Returns whether the device is connected, or was less than `away_after` ago.
     #[must_use]
     pub fn is_present(&self, now: Duration, away_after: Duration) -> bool {
         let since = self.last_connected.map(|then| now.saturating_sub(then));
         self.is_reachable() || since.is_some_and(|since| since < away_after)
     }
 
-    /// Whether the device was not connected when it missed a round, and has not come back: no round
-    /// waits for it.
+    /// Returns whether the device was not connected when it missed a round, and has not come back.
+    /// No round waits for it.
     #[must_use]
     pub const fn is_away(&self) -> bool {
         self.is_away
     }
 
-    /// Whether the device has a session whose connection is lost.
+    /// Returns whether the device has a session whose connection is lost.
     #[must_use]
     pub fn is_orphan(&self) -> bool {
         self.active.is_some() && !self.is_reachable()
     }
 
-    /// Whether the device has its session on this connection.
+    /// Returns whether the device has its session on this connection.
     #[must_use]
     pub fn is_on(&self, connection: ConnectionId) -> bool {
         let active = self.active.as_ref();
         active.is_some_and(|session| session.connection == Some(connection))
     }
 
-    /// Refused frames in the device's name, by reason.
+    /// Returns the number of refused frames in the device's name, by reason.
     #[must_use]
     pub const fn refusals(&self) -> &Refusals {
         &self.refusals
     }
 
-    /// When the last authentic frame was received.
+    /// Returns when the last authentic frame was received.
     #[must_use]
     pub const fn last_received(&self) -> Option<Duration> {
         self.last_received
     }
 
-    /// The device's state, in a few words.
+    /// Returns the device's state in a few words.
     #[must_use]
     pub fn state(&self) -> String {
         match (&self.refused, &self.exchange) {
@@ -417,7 +418,7 @@ impl Peer {
         }
     }
 
-    /// Ends all sessions: the device's key is no longer valid. Connections may still hold it.
+    /// Ends all sessions, since the device's key is no longer valid. Connections may still hold it.
     pub(super) fn revoke(&mut self) {
         self.active = None;
         self.pending.clear();
@@ -425,7 +426,7 @@ impl Peer {
         self.is_revoked = true;
     }
 
-    /// The connection is lost. Its session may continue on another one.
+    /// Notes that the connection is lost. Its session may continue on another one.
     pub fn connection_lost(&mut self, connection: ConnectionId, now: Duration) {
         self.pending
             .retain(|session| session.connection != Some(connection));
@@ -440,23 +441,23 @@ impl Peer {
         }
     }
 
-    /// Takes up the chain key that is remembered of the device.
+    /// Restores the device's chain key from `ledgers`.
     pub(super) fn recall(&mut self, ledgers: &KnownLedgers) {
         let current = ledgers.chain(self.device, &self.first);
         self.chain = Chain::new(&self.first, current);
     }
 
-    /// What the device may call itself if it hides its number.
+    /// Returns the possible names of the device if it hides its number.
     pub(super) fn pseudonyms(&self) -> impl Iterator<Item = Pseudonym> {
         self.chain.pseudonyms()
     }
 
-    /// How these have changed since the last call.
+    /// Takes the changes of its pseudonyms since the last call.
     pub(super) fn take_renamed(&mut self) -> Renamed {
         std::mem::take(&mut self.renamed)
     }
 
-    /// How far the chain key of a `Hello` is ahead of the one that is known.
+    /// Returns how far the chain key of a `Hello` is ahead of the known one.
     ///
     /// # Errors
     /// [`Refusal::Tag`] unless the sender knows it, [`Refusal::Stale`] if it is behind. Both are
@@ -481,11 +482,11 @@ impl Peer {
         Err(refusal)
     }
 
-    /// Answers a `Hello` under the chain key so many `steps` ahead ([`Self::find`]). `fresh` is a
-    /// nonce that was never used before, and `handshakes` how many the connection has left.
+    /// Answers a `Hello` under the chain key this many `steps` ahead ([`Self::find`]). `fresh` must
+    /// be an unused nonce, and `handshakes` is the connection's limit.
     ///
     /// # Errors
-    /// Those of a handshake, which are counted here.
+    /// The errors of a handshake, which are counted here.
     pub(super) fn hello(
         &mut self,
         connection: ConnectionId,
@@ -553,10 +554,10 @@ impl Peer {
         }
     }
 
-    /// Which pending session gives way to a new one: the newest one of the `Hello` that has most of
-    /// them, since only replays come on several connections, and after the one they repeat. So the
-    /// greeting of the device stays while others repeat up to [`MAX_PENDING_TOTAL`] - 2 recorded
-    /// ones, on however many connections. If no `Hello` has two sessions, the oldest one.
+    /// Returns which pending session gives way to a new one: the newest one of the `Hello` with the
+    /// most sessions, since only replays come on several connections, and after the original. The
+    /// device's greeting therefore stays while others repeat up to [`MAX_PENDING_TOTAL`] - 2
+    /// recorded ones, on any number of connections. If no `Hello` has two sessions, the oldest one.
     fn most_expendable(&self) -> usize {
         let copies = |nonce: &Nonce| {
             let same = self
@@ -574,13 +575,13 @@ impl Peer {
             .map_or(0, |(index, _)| index)
     }
 
-    /// Whether the last `Hello` or `Ready` was refused.
+    /// Returns whether the last `Hello` or `Ready` was refused.
     #[must_use]
     pub const fn is_refused(&self) -> bool {
         self.refused.is_some()
     }
 
-    /// Whether the device of this pending session meets the terms.
+    /// Checks that the device of this pending session meets the terms.
     fn agrees(&self, index: usize, ready: &Ready<'_>) -> Result<(), Unwanted> {
         let session = self.pending.get(index);
         let has_handshake = session.is_some_and(|session| session.hello.has_handshake());
@@ -598,12 +599,12 @@ impl Peer {
         self.terms.agree_on(ready.recipe)
     }
 
-    /// Processes a frame that is not part of the greeting; appends the answer to `out`: no frame,
-    /// one, or as many chunks of the model as the device asks for.
+    /// Processes a frame that is not part of the greeting, and appends the answer to `out`: no
+    /// frame, one frame, or the requested chunks of the model.
     ///
     /// # Errors
-    /// [`Refusal::Tag`] if it belongs to no session of this device: it may be another device's, and
-    /// is as it was. Any other [`Refusal`] is counted here.
+    /// [`Refusal::Tag`] if it belongs to no session of this device. It may be another device's, and
+    /// is unchanged. Any other [`Refusal`] is counted here.
     pub fn receive(
         &mut self,
         connection: ConnectionId,
@@ -627,7 +628,7 @@ impl Peer {
                     out.extend_from_slice(self.refuse(index, &unwanted, now).as_slice());
                     return Ok(());
                 }
-                // Before the lock, which all devices share.
+                // Before taking the lock that all devices share.
                 let key = self.first.fingerprint();
                 if !lock(ledgers).admits(self.device, key, ready.ledger) {
                     out.extend_from_slice(
@@ -648,7 +649,7 @@ impl Peer {
         });
         if let Err(refusal) = answer {
             self.refusals.count(refusal);
-            // The frame was authentic: the device itself is at fault.
+            // The frame was authentic, so the device itself is at fault.
             if let (Refusal::Body | Refusal::Kind, Some(exchange)) = (refusal, &mut self.exchange) {
                 exchange.malformed();
             }
@@ -656,7 +657,7 @@ impl Peer {
         answer
     }
 
-    /// Decrypts a frame; returns which pending session it belongs to, if it is not the active one.
+    /// Decrypts a frame. Returns its pending session, if it does not belong to the active one.
     fn admit(
         &mut self,
         connection: ConnectionId,
@@ -666,7 +667,7 @@ impl Peer {
             match session.link.admit(frame) {
                 Err(Refusal::Tag) => {}
                 admitted => {
-                    // The device is where its newest authentic frame came from.
+                    // The newest authentic frame shows the device's current connection.
                     if admitted.is_ok() {
                         session.connection = Some(connection);
                         self.is_away = false;
@@ -684,7 +685,7 @@ impl Peer {
         Err(Refusal::Tag)
     }
 
-    /// A pending session becomes the active one.
+    /// Makes a pending session the active one.
     fn activate(
         &mut self,
         index: usize,
@@ -719,7 +720,7 @@ impl Peer {
         self.pass_over();
     }
 
-    /// Tells the device of a pending session that it is not wanted, and why.
+    /// Tells the device of a pending session that it is refused, and why.
     fn refuse(&mut self, index: usize, unwanted: &Unwanted, now: Duration) -> Encoded {
         let Some(session) = self.pending.get_mut(index) else {
             return Encoded::empty();
@@ -730,7 +731,7 @@ impl Peer {
             experiment,
         } = unwanted;
         let sentence = format!("{reason}{details}");
-        // A device repeats itself, and the log does not.
+        // A device repeats its greeting. The log does not repeat the entry.
         let is_due = |logged| now.saturating_sub(logged) >= LOG_AGAIN;
         if self.refused_at.is_none_or(is_due) {
             tracing::warn!(
@@ -776,7 +777,7 @@ impl Peer {
         }
     }
 
-    /// The frames of a reply, or `Wait` if there is none.
+    /// Seals the frames of a reply, or `Wait` if there is none.
     fn seal(&mut self, reply: Option<Reply>, out: &mut Vec<u8>) {
         let Some(session) = self.active.as_mut() else {
             return;
@@ -792,14 +793,14 @@ impl Peer {
         }
     }
 
-    /// When [`Self::poll`] has something to send on this connection, if it will.
+    /// Returns when [`Self::poll`] will have something to send on this connection, if ever.
     #[must_use]
     pub fn due(&self, connection: ConnectionId) -> Option<Duration> {
         let exchange = self.exchange.as_ref().filter(|_| self.is_on(connection));
         exchange.and_then(Exchange::due)
     }
 
-    /// Appends what is due on this connection without having been asked for: an invitation.
+    /// Appends an invitation to `out` if one is due on this connection.
     pub fn poll(&mut self, connection: ConnectionId, now: Duration, out: &mut Vec<u8>) {
         let (is_here, jitter) = (self.is_on(connection), spread(self.device));
         let is_due = |exchange: &&mut Exchange| exchange.due().is_some_and(|due| due <= now);
@@ -810,7 +811,7 @@ impl Peer {
     }
 }
 
-/// A number that is another one for neighbouring devices.
+/// Returns a number that differs between neighbouring devices.
 const fn spread(device: u32) -> u32 {
     // The odd multiplier of Knuth's multiplicative hashing: 2^32 divided by the golden ratio.
     device.wrapping_mul(0x9e37_79b1) >> 24

@@ -1,25 +1,25 @@
 //! Waiting for devices: no round is drawn or charged while too few of them are connected.
 //!
 //! # Privacy
-//! Whether a round begins is public, so it must depend on nothing that ε does not cover. The rule
-//! reads [`Presence`] alone: which devices have a key, and a connection or had one a short time
-//! ago. It does not read the coins of a cohort, updates, the reasons for which they are missing, or
-//! quarantine, which follows from having been drawn. A pause after rounds without updates would say
-//! that those who were drawn were away. A cohort of connected devices would say the same. So the
-//! next cohort is drawn from all devices of the federation, with or without a key, with the
-//! sampling of the statement, and the sum is divided by the same denominator. An operator decides
-//! which keys are revoked, and must not decide it by who was drawn.
+//! Whether a round begins is public, so it must not depend on anything outside ε. The rule reads
+//! only [`Presence`]: which devices have a key, and a connection now or a short time ago. It does
+//! not read the coins of a cohort, updates, the reasons for missing updates, or quarantine, which
+//! follows from having been drawn. A pause after rounds without updates would reveal that the
+//! selected devices were away, and so would a cohort of connected devices. The next cohort is
+//! therefore drawn from all devices of the federation, with or without a key, with the sampling of
+//! the statement, and the sum is divided by the same denominator. An operator decides which keys
+//! are revoked, and must not base that decision on cohorts.
 //!
-//! Given when devices are connected, the rounds that take place are therefore those of a plan that
-//! is fixed in advance, and the accounting of that plan holds. The statement names the rest. It
-//! does not cover when rounds begin or when devices are connected, and assumes that connections
-//! depend neither on data nor on who was drawn.
+//! Given the times at which devices are connected, the rounds therefore follow a plan that is fixed
+//! in advance, and the accounting of that plan holds. The statement names the remaining
+//! assumptions. It does not cover when rounds begin or when devices are connected, and assumes that
+//! connections depend neither on data nor on the cohorts.
 //!
-//! Transports keep to that as far as they can. A dead connection is noticed as late for devices
-//! that were drawn as for others (`transport::tcp`). Two short interruptions remain: the
-//! coordinator closes the connection of a device that does not read what it is sent, and a device
-//! without any message for ten minutes connects again. Such a device is back within seconds, and
-//! counts as present for `--away-after`.
+//! Transports ensure this as far as they can. A dead connection is noticed equally late for
+//! selected devices and for others (`transport::tcp`). Two short interruptions remain: the
+//! coordinator closes the connection of a device that does not read its messages, and a device
+//! without any message for ten minutes reconnects. Such a device is back within seconds, and counts
+//! as present for `--away-after`.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -29,27 +29,28 @@ use super::registry::Registry;
 use super::service::Service;
 use crate::stopping::Stopping;
 
-/// How long the run waits without any device before it ends, by default: longer than a router or a
+/// Default time that the run waits without any device before it ends: longer than a router or a
 /// broker takes to restart, and short enough to be noticed on the same day.
 pub const DEFAULT_GIVE_UP_AFTER: Duration = Duration::from_secs(3600);
 
-/// How often the coordinator looks, though nothing happens.
+/// Interval at which the coordinator looks, even if nothing happens.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How long it waits after a change for others: when a fleet comes back, thousands come at a time.
+/// Time to wait after a change for others: a returning fleet connects by the thousands.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// Pauses up to this length are not reported: a fleet that has just been started connects.
+/// Pauses up to this length are not reported: a new fleet needs time to connect.
 const UNREPORTED: Duration = Duration::from_secs(1);
 
-/// What an operator has chosen; `None` is the default.
+/// Choices of an operator. `None` is the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PresenceSettings {
-    /// Devices without which no round begins; half of the devices with keys of an expected cohort.
+    /// Minimum number of devices for a round. Default: half the keyed devices of an expected
+    /// cohort.
     pub min_devices: Option<u32>,
-    /// How long a device counts as present after its connection was lost; the time-out of a round.
+    /// Time for which a disconnected device counts as present. Default: the time-out of a round.
     pub away_after: Option<Duration>,
-    /// How long the run waits without any device; [`DEFAULT_GIVE_UP_AFTER`].
+    /// Time that the run waits without any device. Default: [`DEFAULT_GIVE_UP_AFTER`].
     pub give_up_after: Option<Duration>,
 }
 
@@ -62,7 +63,7 @@ pub enum PresenceError {
         "`--min-devices {min_devices}`: {keys} devices have keys, so that no round would ever begin"
     )]
     TooMany {
-        /// What was asked for.
+        /// The requested number.
         min_devices: u32,
         /// Devices with keys.
         keys: u32,
@@ -75,9 +76,9 @@ pub enum PresenceError {
         humantime::format_duration(*give_up_after)
     )]
     Contradiction {
-        /// How long a device counts as present.
+        /// Time for which a disconnected device counts as present.
         away_after: Duration,
-        /// How long the run waits.
+        /// Time that the run waits without any device.
         give_up_after: Duration,
     },
 }
@@ -91,16 +92,16 @@ pub enum PresenceError {
 )]
 pub struct NobodyConnected(Duration);
 
-/// How many devices of a federation are drawn in a round.
+/// Expected cohort of a federation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpectedCohort {
-    /// The expected number of devices that are drawn.
+    /// Expected number of selected devices.
     pub size: f64,
-    /// All devices from which they are drawn, at least 1.
+    /// Number of devices in the federation, at least 1.
     pub device_count: u32,
 }
 
-/// When a round may begin.
+/// Rule for the start of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PresenceRule {
     min_devices: Option<u32>,
@@ -109,18 +110,18 @@ pub struct PresenceRule {
     give_up_after: Duration,
 }
 
-/// Who is connected at one time, of the real devices of a run.
+/// Connection counts of a run's real devices at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Presence {
-    /// Devices with keys: those whose key was revoked cannot come.
+    /// Devices with keys. Revoked devices cannot connect.
     pub devices: u32,
-    /// Those with a session on an open connection.
+    /// Devices with a session on an open connection.
     pub connected: u32,
-    /// These, and those whose connection was lost a short time ago.
+    /// Connected devices, and devices whose connection was lost a short time ago.
     pub present: u32,
 }
 
-/// Checks the number of devices that an operator asks for, of a fleet with this number of keys.
+/// Checks the requested number of devices for a fleet with this number of keys.
 ///
 /// # Errors
 /// [`PresenceError::TooMany`].
@@ -132,7 +133,7 @@ pub const fn check_min_devices(min_devices: u32, keys: u32) -> Result<(), Presen
 }
 
 impl PresenceRule {
-    /// The rule for a federation with these cohorts, whose rounds take up to `timeout`.
+    /// Returns the rule for a federation with these cohorts, whose rounds take up to `timeout`.
     ///
     /// # Errors
     /// [`PresenceError::Contradiction`].
@@ -142,8 +143,8 @@ impl PresenceRule {
         timeout: Duration,
     ) -> Result<Self, PresenceError> {
         let give_up_after = settings.give_up_after.unwrap_or(DEFAULT_GIVE_UP_AFTER);
-        // A device that sleeps is waited for in a round for as long. With more than that, rounds
-        // would go on without a device that no round waits for any more.
+        // A round waits as long for a sleeping device. With a longer time, rounds would continue
+        // without a device that no round waits for any more.
         let away_after = settings.away_after.unwrap_or(timeout.min(give_up_after));
         if away_after > give_up_after {
             return Err(PresenceError::Contradiction {
@@ -159,17 +160,17 @@ impl PresenceRule {
         })
     }
 
-    /// Devices without which no round begins, if this number of real devices have keys: keys may be
-    /// revoked while the run goes on.
+    /// Returns the number of devices without which no round begins, if this number of real devices
+    /// have keys. Keys may be revoked during the run.
     fn needed(&self, devices: u32) -> u32 {
         let ExpectedCohort { size, device_count } = self.cohort;
-        // Their part of an expected cohort. The product comes first: it is exact.
+        // The real devices' share of an expected cohort. The product comes first: it is exact.
         let expected = size * f64::from(devices) / f64::from(device_count.max(1));
         let half = (expected / 2.0).ceil().max(1.0) as u32;
         self.min_devices.unwrap_or(half).min(devices)
     }
 
-    /// Who of the real devices of the run is connected now.
+    /// Counts the connected devices among the run's real devices.
     pub(super) fn presence(
         &self,
         registry: &Registry,
@@ -178,7 +179,7 @@ impl PresenceRule {
     ) -> Presence {
         let mut presence = Presence::default();
         registry.for_each(|device, peer| {
-            // One that was added since the run began is not drawn in it.
+            // A device added since the run began is not drawn in it.
             if members.contains(&device) {
                 presence.devices += 1;
                 presence.connected += u32::from(peer.is_reachable());
@@ -188,13 +189,13 @@ impl PresenceRule {
         presence
     }
 
-    /// Whether a round may begin.
+    /// Returns whether a round may begin.
     pub(super) fn is_met(&self, presence: Presence) -> bool {
         presence.connected > 0 && presence.present >= self.needed(presence.devices)
     }
 
-    /// Waits until a round may begin, or the run is to stop; whether it had to wait. `look` takes
-    /// over keys that were changed meanwhile, and says who is connected.
+    /// Waits until a round may begin, or the run is to stop. Returns whether it had to wait. `look`
+    /// reloads changed keys and counts the connected devices.
     pub(super) fn wait(
         &self,
         service: &Service,
@@ -302,7 +303,7 @@ mod tests {
         assert_eq!((rule.needed(20), rule.away_after.as_secs()), (20, 10));
     }
 
-    /// The others of a cohort are simulated, or have no key any more.
+    /// The others of a cohort are simulated, or no longer have a key.
     #[test]
     fn only_devices_with_keys_are_needed() {
         let by_default = rule(PresenceSettings::default(), HALF);

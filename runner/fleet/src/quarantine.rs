@@ -1,24 +1,24 @@
-//! Devices that are no longer invited, because they stalled or lied: `<keys>.quarantine`.
+//! Devices excluded from invitations because they stalled or lied: `<keys>.quarantine`.
 //!
-//! A device that is drawn and in quarantine is missing, like one that is not connected: a zero
-//! update, which changes neither the denominator nor the accounting.
+//! A selected device in quarantine is missing, like one without a connection. Its update counts as
+//! zero, which changes neither the denominator nor the accounting.
 //!
 //! # Privacy
-//! Whether a device is in quarantine must depend on what it did itself, and on nothing that others
-//! did: otherwise the data of one device would decide whose updates are in later sums. With a
-//! quorum that is not so for devices that are late, since whether a round waits for them depends on
-//! how fast the others are. So they get no strikes then, nor in a round that was stopped early, nor
-//! where a device had to wait for its turn to receive the model.
+//! Whether a device is in quarantine must depend only on its own behaviour, and never on that of
+//! other devices. Otherwise the data of one device would decide which updates are in later sums.
+//! With a quorum, lateness violates this, since whether a round waits for a device depends on the
+//! speed of the others. Late devices therefore get no strikes with a quorum, in a round that was
+//! stopped early, or after waiting for their turn to receive the model.
 //!
 //! A device that was not connected for the whole round gets no strike either: it may sleep, and
-//! wakes by its own clock. An answer takes one strike away. So a device that lets most rounds pass
-//! is excluded, however its answers are spread.
+//! wakes by its own clock. An answer removes one strike. A device that misses most rounds is
+//! therefore excluded, however its answers are spread.
 //!
-//! A helper's word is enough to exclude a device from masked rounds. It sees no update, and the
-//! statement against the parties holds for every choice of who takes part.
+//! A helper's claim is enough to exclude a device from masked rounds. The helper sees no update,
+//! and the statement against the parties holds for every choice of participants.
 //!
-//! An operator readmits a device by taking it out of the file, with `smolfed keys readmit` or an
-//! editor: the coordinator reads it at the beginning of each round.
+//! An operator readmits a device by removing it from the file, with `smolfed keys readmit` or an
+//! editor. The coordinator reads the file at the beginning of each round.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -39,9 +39,9 @@ const HEADER: &str = "# Devices that are no longer invited, and why. `smolfed ke
 pub struct Entry {
     /// The device.
     pub number: u32,
-    /// The round number since which it is not invited.
+    /// The first round number without an invitation.
     pub since: u32,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
@@ -57,16 +57,16 @@ struct Entries {
 pub struct Quarantine {
     path: PathBuf,
     entries: BTreeMap<u32, Entry>,
-    /// Rounds that a device let pass without an answer, less those that it answered since.
+    /// Rounds without an answer from a device, less the rounds that it has answered since.
     strikes: BTreeMap<u32, u32>,
-    /// Strikes after which a device is put into quarantine; 0 for never.
+    /// Number of strikes before a device is quarantined, or 0 for no limit.
     limit: u32,
     /// Devices whose entries are not in the file yet.
     unsaved: BTreeSet<u32>,
 }
 
 impl Quarantine {
-    /// Reads the file that belongs to a file of keys; one that is not there has no devices.
+    /// Reads the file next to a file of keys. A missing file means no devices.
     ///
     /// # Errors
     /// [`KeysError::Io`], [`KeysError::Content`].
@@ -82,11 +82,10 @@ impl Quarantine {
         Ok(quarantine)
     }
 
-    /// Reads the file again: an operator may have readmitted devices. Entries that could not be
-    /// written stay.
+    /// Reads the file again, since an operator may have readmitted devices. Unwritten entries stay.
     ///
     /// # Errors
-    /// [`KeysError::Io`], [`KeysError::Content`]; what was known stays.
+    /// [`KeysError::Io`], [`KeysError::Content`]. The known entries stay.
     pub fn refresh(&mut self) -> Result<(), KeysError> {
         let text = match fs::read_to_string(&self.path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -102,19 +101,19 @@ impl Quarantine {
         Ok(())
     }
 
-    /// Whether the device is not to be invited.
+    /// Returns whether the device must not be invited.
     #[must_use]
     pub fn has(&self, device: u32) -> bool {
         self.entries.contains_key(&device)
     }
 
-    /// The devices in quarantine, by number.
+    /// Returns the devices in quarantine, by number.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.entries.values()
     }
 
-    /// Takes note of what a device did in a round, which gives strikes or not; returns whether it
-    /// is in quarantine from now on.
+    /// Records a device's outcome in a round, which may give a strike. Returns whether this puts
+    /// the device into quarantine.
     pub fn note(
         &mut self,
         device: u32,
@@ -154,8 +153,8 @@ impl Quarantine {
         self.exclude(device, round, reason)
     }
 
-    /// Puts a device into quarantine for what it did in a round; returns whether it is there from
-    /// now on, and not if none is.
+    /// Quarantines a device because of its behaviour in a round. Returns whether it is newly in
+    /// quarantine, and `false` if quarantine is disabled.
     pub fn exclude(&mut self, device: u32, round: u32, reason: String) -> bool {
         if self.limit == 0 {
             return false;
@@ -171,12 +170,12 @@ impl Quarantine {
         true
     }
 
-    /// Readmits a device; whether it was in quarantine.
+    /// Readmits a device. Returns whether it was in quarantine.
     pub fn readmit(&mut self, device: u32) -> bool {
         self.entries.remove(&device).is_some()
     }
 
-    /// Whether the file is to be written.
+    /// Returns whether the file needs to be written.
     #[must_use]
     pub fn is_unsaved(&self) -> bool {
         !self.unsaved.is_empty()
@@ -199,7 +198,7 @@ impl Quarantine {
     }
 }
 
-/// Says that a device was put into quarantine.
+/// Logs that a device was put into quarantine.
 pub(super) fn report(device: u32) {
     tracing::warn!(
         reason = "quarantine",
@@ -208,24 +207,24 @@ pub(super) fn report(device: u32) {
     );
 }
 
-/// What a round says about a device.
+/// Judgement of a device's outcome in a round.
 enum Verdict {
-    /// It did its part, or said why not.
+    /// It did its part, or gave a reason.
     Fine,
-    /// It may not be its fault.
+    /// It may not be the device's fault.
     NothingKnown,
-    /// It was there for the whole round and did not answer in time.
+    /// It was connected for the whole round and did not answer in time.
     Strike,
-    /// It sent what the protocol does not have, whatever others did.
+    /// It violated the protocol, whatever others did.
     Fault,
-    /// It sent what no honest device sends.
+    /// It sent a message that no honest device sends.
     Lie,
 }
 
 const fn judge(absence: Absence) -> Verdict {
     match absence {
         Absence::Declined(_) => Verdict::Fine,
-        // A device that sleeps is not at fault.
+        // A sleeping device is not at fault.
         Absence::NotConnected
         | Absence::CameLate
         | Absence::Disconnected
@@ -275,7 +274,7 @@ mod tests {
         assert!(quarantine.note(5, 9, false, &missing(Absence::OutOfBound)));
         assert!(quarantine.has(4) && quarantine.has(5) && !quarantine.has(6));
         quarantine.save().unwrap();
-        // After a restart too, until somebody readmits it.
+        // The same after a restart, until an operator readmits it.
         let mut again = Quarantine::open(&keys, 3).unwrap();
         let reasons: Vec<_> = again.entries().map(|entry| entry.reason.as_str()).collect();
         assert_eq!(reasons, ["too late", "the update exceeds its bound"]);
@@ -285,7 +284,7 @@ mod tests {
         assert!(!quarantine.has(4) && quarantine.has(5));
     }
 
-    /// A device that sleeps wakes by its own clock, however often it is drawn meanwhile.
+    /// A sleeping device wakes by its own clock, however often it is drawn meanwhile.
     #[test]
     fn a_device_that_was_not_connected_for_the_whole_round_gets_no_strike() {
         let dir = tempfile::tempdir().unwrap();
@@ -301,7 +300,7 @@ mod tests {
         }
     }
 
-    /// What is malformed is the device's own fault, with a quorum too.
+    /// A malformed message is the device's own fault, with a quorum too.
     #[test]
     fn malformed_messages_give_strikes_whatever_others_do() {
         let dir = tempfile::tempdir().unwrap();
@@ -310,7 +309,7 @@ mod tests {
         assert!(quarantine.note(4, 1, false, &missing(Absence::Malformed)));
     }
 
-    /// How fast others are decides who is late then, and must not decide who is in later sums.
+    /// The speed of others decides who is late then, and must not decide who is in later sums.
     #[test]
     fn late_devices_get_no_strikes_with_a_quorum() {
         let dir = tempfile::tempdir().unwrap();

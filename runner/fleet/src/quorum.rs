@@ -1,31 +1,30 @@
-//! A round that ends when some of the cohort have answered.
+//! A round that ends when part of the cohort has answered.
 //!
 //! # Privacy
-//! Which updates are in the sum then depends on who was faster: a device that answers early
-//! displaces the one that would have been last. Suppose that when a device answers does not depend
-//! on the data of *others*. If the data of one device change, the order of all others stays, and
-//! exactly the first k updates count. So either the device's update is in both sums, or it takes
-//! the place of one other update in one of them: the sums differ by two updates, each of norm at
-//! most L, that is by 2L. This is the sensitivity that is counted under replace-one adjacency
-//! anyway, where a quorum costs nothing. Under add-remove adjacency the sensitivity would be L
-//! without a quorum and 2L with one, so that there the coordinator refuses it under central trust.
-//! Under local trust every update is private by itself, and any choice among them is
-//! post-processing.
+//! The updates in the sum then depend on speed: a device that answers early displaces the one that
+//! would have been last. Suppose that the time of a device's answer does not depend on the data of
+//! *others*. If the data of one device change, the order of all others stays, and exactly the first
+//! k updates count. So either the device's update is in both sums, or it replaces one other update
+//! in one of them. The sums differ by two updates, each of norm at most L, and therefore by at most
+//! 2L. This is the sensitivity under replace-one adjacency anyway, where a quorum costs nothing.
+//! Under add-remove adjacency the sensitivity would be L without a quorum and 2L with one, so the
+//! coordinator refuses it there under central trust. Under local trust every update is private by
+//! itself, and any choice among them is post-processing.
 //!
-//! It matters that exactly k updates count, and not those that happened to be there when the round
-//! was closed: the time of closing depends on the device too, and could move several others. So
-//! each update is numbered at the moment at which it is complete.
+//! Exactly k updates must count, and not the updates present when the round was closed: the time of
+//! closing depends on the device too, and could move several others. Each update is therefore
+//! numbered at the moment when it is complete.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many updates end a round.
+/// Number of updates that end a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Quorum {
-    /// Those of a share of its cohort.
+    /// A share of its cohort.
     Share(Share),
-    /// So many, where more devices are drawn.
+    /// This many, if more devices are drawn.
     Updates(u32),
 }
 
@@ -33,7 +32,7 @@ pub enum Quorum {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share(f64);
 
-/// A share that is not above 0 and at most 1.
+/// Error for a share that is not above 0 and at most 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a share of the cohort above 0 and up to 1, for example 0.8")]
 pub struct ShareError;
@@ -54,13 +53,13 @@ impl fmt::Display for Share {
 }
 
 impl Share {
-    /// A share; `None` unless it is above 0 and at most 1.
+    /// Returns a share, or `None` unless it is above 0 and at most 1.
     #[must_use]
     pub fn new(share: f64) -> Option<Self> {
         (share > 0.0 && share <= 1.0).then_some(Self(share))
     }
 
-    /// The share.
+    /// Returns the share.
     #[must_use]
     pub const fn get(self) -> f64 {
         self.0
@@ -68,11 +67,11 @@ impl Share {
 }
 
 impl Quorum {
-    /// How many of a cohort's devices end the round: at least 1; of a share, rounded up.
+    /// Returns how many of a cohort's updates end the round, at least 1. Shares are rounded up.
     #[must_use]
     pub fn updates_needed(self, cohort: usize) -> u32 {
         match self {
-            // At most the cohort's size, which is a number of devices.
+            // At most the size of the cohort, a `u32`.
             Self::Share(Share(share)) => ((share * cohort as f64).ceil() as u32).max(1),
             Self::Updates(count) => count.max(1),
         }
@@ -87,7 +86,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Places for so many updates.
+    /// Returns places for this many updates.
     #[must_use]
     pub const fn new(limit: u32) -> Self {
         Self {
@@ -96,14 +95,14 @@ impl Places {
         }
     }
 
-    /// Takes a place for an update that is complete now; whether there was one left.
+    /// Takes a place for a complete update. Returns whether one was left.
     pub fn take(&self) -> bool {
         let take = |taken: u32| (taken < self.limit).then_some(taken + 1);
         let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
         self.taken.fetch_update(success, failure, take).is_ok()
     }
 
-    /// Whether all places are taken.
+    /// Returns whether all places are taken.
     #[must_use]
     pub fn are_taken(&self) -> bool {
         self.taken.load(Ordering::Acquire) >= self.limit

@@ -1,7 +1,7 @@
 //! The devices whose keys the coordinator has.
 //!
-//! Each device has a lock of its own, under which its frames are opened and sealed: two devices
-//! never wait for each other's cryptography. All other locks here are held for a lookup.
+//! Each device has a separate lock, under which its frames are opened and sealed: two devices never
+//! wait for each other's cryptography. All other locks here are held for a lookup.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
@@ -23,16 +23,16 @@ use super::peer::{ConnectionId, Peer};
 /// A device that several connections and the coordinator share.
 pub type SharedPeer = Arc<Mutex<Peer>>;
 
-/// Sessions without a connection that are compared with a frame of unknown origin: each comparison
-/// costs a tag.
+/// Maximum number of sessions without a connection that are compared with a frame of unknown
+/// origin: each comparison costs a tag.
 const MAX_ORPHANS_COMPARED: usize = 256;
 
 /// The devices whose keys the coordinator has.
 pub struct Registry {
-    /// By number.
+    /// Devices by number.
     peers: RwLock<BTreeMap<u32, SharedPeer>>,
     ledgers: Mutex<KnownLedgers>,
-    /// The devices by the names that those have which hide their numbers.
+    /// The devices by pseudonym, for devices that hide their numbers.
     names: RwLock<HashMap<Pseudonym, u32>>,
     searches: Mutex<SearchLimit>,
     nonces: Mutex<Stream>,
@@ -44,8 +44,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Devices that have not been in contact yet, with the chain keys that are remembered of them.
-    /// `nonces` must be another stream at each start.
+    /// Returns a registry of devices without contact so far, with their remembered chain keys.
+    /// `nonces` must be a different stream at each start.
     #[must_use]
     pub fn new(mut peers: BTreeMap<u32, Peer>, ledgers: KnownLedgers, nonces: Stream) -> Self {
         let mut names = HashMap::new();
@@ -66,7 +66,7 @@ impl Registry {
         }
     }
 
-    /// The device, if the coordinator has its key.
+    /// Returns the device, if the coordinator has its key.
     #[must_use]
     pub fn peer(&self, device: u32) -> Option<SharedPeer> {
         self.all().get(&device).map(Arc::clone)
@@ -79,13 +79,13 @@ impl Registry {
         }
     }
 
-    /// How many devices there are.
+    /// Returns the number of devices.
     #[must_use]
     pub fn device_count(&self) -> usize {
         self.all().len()
     }
 
-    /// A device in the place of the one with its number, if any.
+    /// Adds a device, or replaces the one with its number.
     pub fn insert(&self, device: u32, mut peer: Peer) {
         peer.recall(&self.ledgers());
         let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
@@ -95,7 +95,7 @@ impl Registry {
         peers.insert(device, Arc::new(Mutex::new(peer)));
     }
 
-    /// Takes a device out: its sessions end.
+    /// Removes a device and ends its sessions.
     pub fn remove(&self, device: u32) {
         let mut peers = self.peers.write().unwrap_or_else(PoisonError::into_inner);
         let removed = peers.remove(&device);
@@ -117,12 +117,12 @@ impl Registry {
         self.peers.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The devices' ledgers.
+    /// Returns the devices' ledgers.
     pub fn ledgers(&self) -> MutexGuard<'_, KnownLedgers> {
         lock(&self.ledgers)
     }
 
-    /// The device of a Hello, if its key is here. Nothing shows yet that the Hello is from it.
+    /// Returns the device of a Hello, if its key is known. The Hello is not yet authenticated.
     pub(super) fn device_of(&self, name: &Name) -> Option<(u32, SharedPeer)> {
         let device = match name {
             Name::Number(number) => *number,
@@ -134,7 +134,7 @@ impl Registry {
         Some((device, self.peer(device)?))
     }
 
-    /// [`Peer::hello`] of this device.
+    /// Calls [`Peer::hello`] of this device.
     pub(super) fn hello(
         &self,
         peer: &mut Peer,
@@ -147,7 +147,7 @@ impl Registry {
         peer.hello(connection, hello, found, self.nonce(), handshakes, now)
     }
 
-    /// [`Peer::receive`] of this device.
+    /// Calls [`Peer::receive`] of this device.
     pub(super) fn receive(
         &self,
         device: u32,
@@ -169,7 +169,7 @@ impl Registry {
         answer
     }
 
-    /// A nonce that was never used before.
+    /// Returns an unused nonce.
     pub(super) fn nonce(&self) -> Nonce {
         let mut nonce = [0; 16];
         lock(&self.nonces).fill_bytes(&mut nonce);
@@ -186,20 +186,20 @@ impl Registry {
         }
     }
 
-    /// Devices whose session may continue on another connection, or some of them if there are many.
+    /// Returns the devices whose session may continue on another connection, or some of them if
+    /// there are many.
     pub(super) fn orphans(&self) -> Vec<u32> {
         let orphans = lock(&self.orphans);
         orphans.iter().take(MAX_ORPHANS_COMPARED).copied().collect()
     }
 
-    /// Tells the coordinator that something about a device has changed.
+    /// Tells the coordinator that a device has changed.
     pub(super) fn notify(&self, device: u32) {
         lock(&self.changed).insert(device);
         self.change.notify_one();
     }
 
-    /// The devices about which something has changed since the last call; waits for one, at most
-    /// `timeout`.
+    /// Returns the devices that have changed since the last call. Waits up to `timeout` for one.
     pub fn changes(&self, timeout: Duration) -> BTreeSet<u32> {
         let changed = lock(&self.changed);
         let waited = self

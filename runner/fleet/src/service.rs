@@ -1,4 +1,4 @@
-//! The event loop: a task for each connection. A connection that breaks or blocks does not affect
+//! The event loop, with one task per connection. A broken connection does not affect the others.
 //! the others.
 
 use std::collections::HashMap;
@@ -29,43 +29,43 @@ use super::registry::Registry;
 use super::transport::{Accepted, Address, Connecting, Listener, Options, Transport, accept};
 use crate::monitor::Monitor;
 
-/// Bytes that are read from a connection before they are answered. Nothing more is read until the
-/// answers are written, which bounds the output buffer: an answer has at most 256 bytes, and the
-/// frame that it answers at least 31.
+/// Bytes read from a connection before they are answered. Reading pauses until the answers are
+/// written, which bounds the output buffer: an answer has at most 256 bytes, and the frame that it
+/// answers at least 31.
 const READ_BYTES: usize = 4096;
 
-/// Bytes of answers that a connection keeps room for while it has nothing to send.
+/// Buffer capacity for answers that an idle connection keeps.
 const KEPT_BYTES: usize = 1024;
 
-/// Refused frames of nobody after which an accepted connection without a session is closed.
+/// Refused unattributed frames after which an accepted connection without a session is closed.
 const MAX_REFUSED: u32 = 256;
 
-/// How long nothing is accepted after the system has refused a connection.
+/// Pause in accepting after the system has refused a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Far away: a timer that never fires.
+/// A distant time, for a timer that never fires.
 const NEVER: Duration = Duration::from_secs(86_400);
 
-/// What the tasks of a coordinator share.
+/// Shared state of a coordinator's tasks.
 pub struct Service {
     registry: Registry,
     admission: Mutex<Admission>,
-    /// How the task of each connection is woken.
+    /// Wakers of the tasks, by connection.
     wakers: Mutex<HashMap<u64, Arc<Waker>>>,
     link: Link,
     stop: CancellationToken,
-    /// Whether the keys are to be read again.
+    /// Whether a reload of the keys was requested.
     is_reload_requested: AtomicBool,
     started: Instant,
     next_connection: AtomicU64,
-    /// Whether it was reported that a connection was rejected.
+    /// Whether a rejected connection was reported.
     is_full: AtomicBool,
-    /// Refused frames that no device is known to have sent.
+    /// Refused frames without a known device.
     unattributed: Mutex<Refusals>,
     monitor: Monitor,
 }
 
-/// Where a connection leads.
+/// Origin of a connection.
 #[derive(Clone)]
 enum Source {
     /// The coordinator has opened it to this address.
@@ -75,7 +75,7 @@ enum Source {
 }
 
 impl Source {
-    /// The address that counts for admission, if it was accepted.
+    /// Returns the address that counts for admission, if it was accepted.
     const fn accepted(&self) -> Option<Option<IpAddr>> {
         match self {
             Self::Dialled(_) => None,
@@ -98,11 +98,11 @@ impl fmt::Display for Source {
 struct Waker {
     notify: Notify,
     source: Source,
-    /// Whether the connection is to be closed, because another one has its place.
+    /// Whether to close the connection, because another one has its place.
     is_displaced: AtomicBool,
 }
 
-/// A connection with what its task knows of it.
+/// A connection with its task's state.
 struct Served {
     connection: Connection,
     id: ConnectionId,
@@ -110,13 +110,13 @@ struct Served {
     /// Its source, if it was accepted.
     accepted: Option<Option<IpAddr>>,
     has_session: bool,
-    /// When it had a session last, or was opened.
+    /// Time of its last session, or of its opening.
     last_session: Duration,
     refused: u32,
 }
 
 impl Service {
-    /// A coordinator without connections, with places for so many of those that are accepted.
+    /// Returns a coordinator without connections, with places for this many accepted ones.
     #[must_use]
     pub fn new(registry: Registry, max_connections: usize) -> Self {
         Self {
@@ -134,42 +134,42 @@ impl Service {
         }
     }
 
-    /// The same on links of this kind.
+    /// Sets the kind of links.
     #[must_use]
     pub fn on_link(self, link: Link) -> Self {
         Self { link, ..self }
     }
 
-    /// The devices.
+    /// Returns the devices.
     #[must_use]
     pub const fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// How fast links are.
+    /// Returns the times of the links.
     #[must_use]
     pub const fn link(&self) -> &Link {
         &self.link
     }
 
-    /// The figures of the run.
+    /// Returns the figures of the run.
     #[must_use]
     pub const fn monitor(&self) -> &Monitor {
         &self.monitor
     }
 
-    /// Refused frames that no device is known to have sent, by reason.
+    /// Returns the number of refused frames without a known device, by reason.
     pub fn unattributed(&self) -> Refusals {
         *lock(&self.unattributed)
     }
 
-    /// Time since the coordinator started.
+    /// Returns the time since the coordinator started.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Has the coordinator read its keys again, in the round that runs or before the next one.
+    /// Makes the coordinator reload its keys, in the current round or before the next one.
     pub fn request_reload(&self) {
         self.is_reload_requested.store(true, Ordering::Relaxed);
     }
@@ -183,7 +183,7 @@ impl Service {
         self.stop.cancel();
     }
 
-    /// Has a connection send what is due.
+    /// Makes a connection send its due messages.
     pub fn wake(&self, connection: ConnectionId) {
         let waker = lock(&self.wakers).get(&connection.0).cloned();
         if let Some(waker) = waker {
@@ -233,8 +233,8 @@ impl Service {
         result
     }
 
-    /// The handshake of a connection, if its transport has one: `None` if the coordinator stops or
-    /// another connection gets its place meanwhile.
+    /// Completes the handshake of a connection, if its transport has one. Returns `None` if the
+    /// coordinator stops or another connection gets its place meanwhile.
     async fn open(
         &self,
         served: &Served,
@@ -270,7 +270,7 @@ impl Service {
                 out.shrink_to(KEPT_BYTES);
             }
             let next = self.next_due(served);
-            // A timer that is moved needs a lock: most frames leave it where it is.
+            // Resetting a timer takes a lock. Most frames do not change it.
             if next != due || timer.is_elapsed() {
                 due = next;
                 timer.as_mut().reset(self.started + due);
@@ -278,8 +278,8 @@ impl Service {
         }
     }
 
-    /// Waits for bytes, and answers them. They are read to the stack, so that a connection needs no
-    /// buffer while it is silent.
+    /// Waits for bytes and answers them. Reads to the stack, so that a silent connection needs no
+    /// buffer.
     async fn receive(
         &self,
         served: &mut Served,
@@ -301,7 +301,7 @@ impl Service {
         .await
     }
 
-    /// Keeps account of a connection after something has happened on it.
+    /// Updates the state of a connection after an event on it.
     fn follow(&self, served: &mut Served) -> io::Result<()> {
         let refusals = served.connection.take_refusals();
         if refusals.total() > 0 {
@@ -324,7 +324,7 @@ impl Service {
             if !has_session {
                 admission.waits(served.id, source);
             } else if !admission.stop_waiting(served.id, source) {
-                // Another connection got its place at this moment.
+                // Another connection has just taken its place.
                 return Err(ErrorKind::ConnectionAborted.into());
             }
             (served.has_session, served.refused) = (has_session, 0);
@@ -366,9 +366,9 @@ impl Service {
         }
     }
 
-    /// A device has opened a session while another one under its key was open. The connection of
-    /// that one is told: it sends a `Call`, to which a device that is still there answers with a
-    /// greeting, and is closed if nobody greets.
+    /// Handles a device that has opened a session while another one under its key was open. The
+    /// older connection then sends a `Call`. A device that is still there answers it with a
+    /// greeting. Otherwise the connection is closed.
     fn second_session(&self, device: u32, served: &Served, other: ConnectionId) {
         let Some(first) = lock(&self.wakers).get(&other.0).cloned() else {
             return;
@@ -387,11 +387,11 @@ impl Service {
         );
     }
 
-    /// When the task of a connection has something to do though nothing happens.
+    /// Returns the next time at which the task of a connection has something to do.
     fn next_due(&self, served: &Served) -> Duration {
         let due = served.connection.due().unwrap_or(NEVER);
         if served.accepted.is_some() && !served.has_session {
-            // A little later than the limit, which is then exceeded.
+            // Just after the limit, so that it is then exceeded.
             let limit = served.last_session + self.link.session_timeout + Duration::from_millis(1);
             return due.min(limit);
         }
@@ -436,7 +436,7 @@ impl Service {
         }
     }
 
-    /// Accepts connections until the coordinator stops; `spawn` starts the task of one.
+    /// Accepts connections until the coordinator stops. `spawn` starts the task of a connection.
     pub async fn accept(
         self: Arc<Self>,
         mut listener: Box<dyn Listener>,
@@ -464,7 +464,7 @@ impl Service {
         }
     }
 
-    /// The task of an accepted connection, if there is a place for it.
+    /// Returns the task of an accepted connection, if there is a place for it.
     fn admit(
         self: Arc<Self>,
         accepted: Accepted,
@@ -488,12 +488,12 @@ impl Service {
         }
         let opening = accepted.opening;
         Some(Box::pin(async move {
-            // Devices may disconnect at any time: that is not reported.
+            // Devices may disconnect at any time. This is not reported.
             let _ = self.serve(opening, id, Source::Accepted(source)).await;
         }))
     }
 
-    /// Reports once that there are no places: a flood of connections must not flood the log.
+    /// Reports once that all places are taken: a flood of connections must not flood the log.
     fn report_full(&self, what: &str) {
         if !self.is_full.swap(true, Ordering::Relaxed) {
             tracing::warn!(
@@ -504,7 +504,7 @@ impl Service {
     }
 }
 
-/// Says what has to be updated: the device's Hello was authentic.
+/// Logs which side must be updated. The device's Hello was authentic.
 fn report_incompatible(device: u32, versions: Versions) {
     let Versions { lowest, highest } = versions;
     let theirs = match lowest == highest {

@@ -1,18 +1,18 @@
-//! Models in 16 bits for devices that ask for short chunks, and the models before, to which they
-//! can be differences.
+//! Models in 16 bits for devices that ask for short chunks, and earlier models as the base of
+//! differences.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use smolfed_core::wire::message::{MODEL_CHUNK, Message, ModelGrid, SHORT_CHUNK, Short, Values};
 
-/// Models that are remembered: a device that comes back after more rounds gets all 16 bits.
+/// Number of remembered models. A device that returns after more rounds gets all 16 bits.
 const MODELS: usize = 8;
 
 /// A model in steps of its grid.
 type Steps = Arc<Vec<i16>>;
 
-/// A model on a grid, and those before, by the numbers under which they were offered.
+/// A model on a grid, and earlier ones by the numbers of their offers.
 #[derive(Clone, Debug)]
 pub struct ShortModel {
     grid: ModelGrid,
@@ -21,8 +21,8 @@ pub struct ShortModel {
 }
 
 impl ShortModel {
-    /// The frame that begins with this chunk of [`MODEL_CHUNK`] parameters, for a device that has
-    /// the model of the number `base`.
+    /// Returns the frame that begins with this chunk of [`MODEL_CHUNK`] parameters, for a device
+    /// that has the model of the number `base`.
     pub(crate) fn frame(&self, chunk: u16, base: Option<u32>) -> Option<Message<'_>> {
         let frame_of = |steps: &'_ Steps| {
             let begin = usize::from(chunk) * MODEL_CHUNK;
@@ -41,7 +41,7 @@ impl ShortModel {
     }
 }
 
-/// The models on a grid that were offered last.
+/// The most recently offered models on a grid.
 #[derive(Debug, Default)]
 pub struct Recent {
     grid: Option<ModelGrid>,
@@ -49,7 +49,7 @@ pub struct Recent {
 }
 
 impl Recent {
-    /// None so far, of models on this grid.
+    /// Returns an empty list of models on this grid.
     #[must_use]
     pub const fn new(grid: Option<ModelGrid>) -> Self {
         Self {
@@ -58,8 +58,8 @@ impl Recent {
         }
     }
 
-    /// The short form of a model that is offered under this number, which is remembered. `None` if
-    /// a parameter is not on the grid.
+    /// Returns the short form of a model offered under this number, and remembers it. `None` if a
+    /// parameter is not on the grid.
     pub fn offer(&mut self, number: u32, model: &[f32]) -> Option<ShortModel> {
         let grid = self.grid?;
         let on_grid = |x: &f32| {

@@ -48,32 +48,32 @@ pub struct Fleet<'a> {
     federation: &'a Federation,
     terms: Terms,
     first_number: u32,
-    /// Rounds below were paid for by an earlier process, whatever came of them.
+    /// Earlier rounds were paid for by another process, whatever their outcome.
     paid: u32,
     participation: RecordFile<Participation>,
-    /// Whether this process goes on with a run, and has not had a round yet.
+    /// Whether this process continues a run, and has not had a round yet.
     is_resumed: bool,
-    /// How many updates end a round, if not those of its whole cohort.
+    /// Number of updates that end a round, if not the whole cohort's.
     quorum: Option<Quorum>,
-    /// What devices are asked for beside local training of the shared model, in this run.
+    /// Request to devices in this run, besides local training of the shared model.
     request: Option<Request>,
     /// The last round number in which each device answered.
     last_rounds: BTreeMap<u32, u32>,
     /// The round whose sum is not released yet.
     pending: Option<Participation>,
-    /// Who answered questions, if that is written down.
+    /// Record of the devices that answered questions, if kept.
     answers: Option<RecordFile<AnswerRecord>>,
     /// The answers whose sum is not released yet.
     pending_answers: Option<AnswerRecord>,
-    /// The windows, where rounds are windows of time.
+    /// The windows, if rounds are windows of time.
     open: Option<Open>,
-    /// The models in 16 bits that devices may have.
+    /// Recent models in 16 bits, which devices may still have.
     recent: Recent,
 }
 
 impl<'a> Fleet<'a> {
-    /// A fleet at work for a run whose first round has the number `first_number`, and whose first
-    /// `paid` rounds were paid for.
+    /// Returns a running fleet for a run whose first round has the number `first_number`, and whose
+    /// first `paid` rounds were paid for.
     #[must_use]
     pub const fn new(
         fleet: Coordinator,
@@ -102,7 +102,7 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// The same where rounds are windows of time, after rounds with this record.
+    /// Sets windows of time as rounds, after rounds with this record.
     #[must_use]
     pub fn with_windows(self, rule: Option<WindowRule>, rounds: &[Participation]) -> Self {
         Self {
@@ -111,7 +111,7 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// The same for the method and the grid of this experiment, after rounds with this record.
+    /// Sets the method and the grid of this experiment, after rounds with this record.
     #[must_use]
     pub fn of_experiment(self, experiment: &Experiment, rounds: &[Participation]) -> Self {
         Self {
@@ -122,20 +122,20 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// The same where a round ends when so many of its cohort have answered;
-    /// [`terms::check_quorum`] says whether the accounting allows it.
+    /// Sets the number of updates that end a round. [`terms::check_quorum`] decides whether the
+    /// accounting allows it.
     #[must_use]
     pub fn with_quorum(self, quorum: Option<Quorum>) -> Self {
         Self { quorum, ..self }
     }
 
-    /// The same with a record of who answers questions, if there are any.
+    /// Sets the record of devices that answer questions, if there are any.
     #[must_use]
     pub fn with_answers(self, answers: Option<RecordFile<AnswerRecord>>) -> Self {
         Self { answers, ..self }
     }
 
-    /// The same where another process had the first `rounds` rounds.
+    /// Sets the number of rounds by an earlier process.
     #[must_use]
     pub fn resumed_after(self, rounds: u32) -> Self {
         Self {
@@ -144,7 +144,7 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// The fleet.
+    /// Returns the coordinator.
     #[must_use]
     pub const fn fleet(&self) -> &Coordinator {
         &self.fleet
@@ -156,7 +156,8 @@ impl<'a> Fleet<'a> {
         Ok(())
     }
 
-    /// The invitation of a round; `None` without a clip norm, which [`terms::terms`] has seen to.
+    /// Returns the invitation of a round. `None` without a clip norm, which [`terms::terms`]
+    /// refuses.
     fn invitation(&self, assignment: &Assignment<'_>) -> Option<Invitation> {
         let Assignment {
             training, release, ..
@@ -166,9 +167,9 @@ impl<'a> Fleet<'a> {
 }
 
 impl Source for Fleet<'_> {
-    /// Waits for devices, unless the round was paid for by an earlier process: it will be burned.
+    /// Waits for devices, unless an earlier process paid for the round, which will be burned.
     fn ready(&mut self, round: u32) -> Result<bool, SourceError> {
-        // Windows follow the clock, once a first device has come.
+        // Windows follow the clock, once a first device has connected.
         let goes_on = self.open.as_ref().is_some_and(Open::have_begun);
         if round < self.paid || goes_on {
             return Ok(false);
@@ -244,7 +245,7 @@ impl Source for Fleet<'_> {
             before.exchange(|context| learner.before(assignment, cohort, context))?;
         let is_real = |device: &u32| self.fleet.has(*device);
         let simulated: Vec<u32> = cohort.iter().copied().filter(|x| !is_real(x)).collect();
-        // Nobody is asked too early; the device would decline.
+        // No device is asked too early, since it would decline.
         let is_asked = |device: &u32| assignment.admitted.has(*device);
         let asked: Vec<u32> = cohort.iter().copied().filter(is_asked).collect();
         let offer = Offer {
@@ -298,8 +299,8 @@ impl Source for Fleet<'_> {
         self.ask(inquiry, cohort)
     }
 
-    /// Records who took part. Of a round that came to nothing nobody did: no device goes on from
-    /// the personal model that it made in it.
+    /// Records the participants. A failed round has none, so that no device continues from its
+    /// personal model of that round.
     fn round_finished(&mut self, is_lost: bool) -> Result<(), SourceError> {
         self.answered(is_lost)?;
         let Some(record) = self.pending.take() else {
@@ -321,7 +322,7 @@ impl Source for Fleet<'_> {
 }
 
 impl Fleet<'_> {
-    /// What real devices are asked for when they train, without a quorum.
+    /// Returns the offer to real devices for training, without a quorum.
     fn offer_of(
         &mut self,
         assignment: &Assignment<'_>,
@@ -352,7 +353,7 @@ impl Fleet<'_> {
         }
     }
 
-    /// Adds what real devices have sent, and records who has; what became of each of the cohort.
+    /// Adds the updates of real devices and records their senders. Returns each device's outcome.
     fn add(
         &self,
         assignment: &Assignment<'_>,
@@ -404,7 +405,7 @@ impl Fleet<'_> {
         }
         let attendee = Attendee {
             device,
-            // That of the session: another one is refused.
+            // The ledger of the session. Another one is refused.
             ledger: self.fleet.ledger_of(device).unwrap_or_default(),
             tags: update.tags().to_vec(),
         };
@@ -412,7 +413,7 @@ impl Fleet<'_> {
     }
 }
 
-/// Who is missing in a round, and why.
+/// Returns the missing devices of a round, and the reasons.
 fn reasons(record: &Participation) -> impl Iterator<Item = (u32, String)> {
     let of_matrix = record.without_matrix.iter();
     let of_matrix = of_matrix.map(|(device, reason)| (*device, format!("no matrix: {reason}")));

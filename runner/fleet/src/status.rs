@@ -13,17 +13,17 @@ use super::service::Service;
 pub struct Status {
     /// The device.
     pub device: u32,
-    /// Its state, in a few words.
+    /// Its state in a few words.
     pub state: String,
     /// Seconds since its last authentic frame.
     pub silent_seconds: Option<f64>,
-    /// Rounds that it was drawn for.
+    /// Rounds for which it was drawn.
     pub drawn: u32,
     /// Rounds that it answered.
     pub answered: u32,
-    /// Why it missed the last round that it missed.
+    /// Reason for its last missed round.
     pub missed: Option<String>,
-    /// Its sessions that replaced one whose connection was open.
+    /// Number of its sessions that replaced one with an open connection.
     pub second_sessions: u32,
     /// Refused frames in its name, by reason.
     pub refused: BTreeMap<String, u32>,
@@ -32,7 +32,7 @@ pub struct Status {
 /// All devices.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Table {
-    /// Always false: who takes part is not covered by the privacy statement.
+    /// Always false: the privacy statement does not cover who takes part.
     pub covered_by_the_privacy_statement: bool,
     /// The devices by number.
     pub devices: Vec<Status>,
@@ -42,7 +42,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// The current state.
+    /// Returns the current state.
     #[must_use]
     pub fn new(service: &Service) -> Self {
         let unattributed = by_reason(&service.unattributed());
@@ -70,7 +70,7 @@ impl Table {
     }
 }
 
-/// Refused frames by reason.
+/// Returns the number of refused frames by reason.
 pub(super) fn by_reason(refusals: &Refusals) -> BTreeMap<String, u32> {
     let refusals = refusals.iter();
     refusals

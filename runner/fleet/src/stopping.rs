@@ -1,10 +1,10 @@
-//! The end of a run before its last round, as the system or a person asks for it.
+//! The early end of a run, by request of the system or a person.
 //!
 //! A round is charged before its devices are invited, and a charged round that is not completed is
-//! burned. So a round in progress is never abandoned: its deadline is brought forward to the end of
-//! a grace period. Devices that have not answered by then are missing as at any other deadline,
-//! which is a zero update under the planned sampling: neither the denominator nor the accounting
-//! depends on when the deadline was. No further round is charged.
+//! burned. A round in progress is therefore never abandoned: its deadline moves forward to the end
+//! of a grace period. Devices that have not answered by then are missing as at any other deadline,
+//! and count as zero updates under the planned sampling. Neither the denominator nor the accounting
+//! depends on the deadline. No further round is charged.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::lock::lock;
 
-/// Whether a run is to stop, and when its round in progress ends.
+/// Whether a run must stop, and when its round in progress ends.
 #[derive(Debug, Default)]
 pub struct Stopping {
     is_asked: AtomicBool,
@@ -29,19 +29,19 @@ impl Stopping {
         self.is_asked.store(true, Ordering::Relaxed);
     }
 
-    /// Set once no further round is to begin.
+    /// Returns the flag that is set once no further round may begin.
     #[must_use]
     pub const fn flag(&self) -> &AtomicBool {
         &self.is_asked
     }
 
-    /// Whether no further round is to begin.
+    /// Returns whether no further round may begin.
     #[must_use]
     pub fn is_asked(&self) -> bool {
         self.is_asked.load(Ordering::Relaxed)
     }
 
-    /// The deadline of a round that was planned to end at `deadline`.
+    /// Returns the deadline of a round planned to end at `deadline`.
     #[must_use]
     pub fn deadline(&self, deadline: Instant) -> Instant {
         match *lock(&self.deadline) {

@@ -64,8 +64,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     /// A third of the frames are lost, damaged, repeated, cut short, delayed or mixed with random
-    /// bytes, and from time to time the device reconnects. In the end the connection is good: a
-    /// cycle of faults may never let a frame through.
+    /// bytes, and from time to time the device reconnects. The connection is good in the end,
+    /// because a cycle of faults may never let a frame through.
     #[test]
     fn a_bad_connection_costs_only_time(
         faults in vec((0u8..24, any::<u16>()), 200),
@@ -114,7 +114,7 @@ proptest! {
                 prop_assert_eq!(integers, expected(1, &offer));
                 prop_assert_eq!(participations, 1);
             }
-            // A session that is lost costs no update either: that goes out in the next one.
+            // A lost session costs no update either: the update goes out in the next one.
             other => prop_assert!(false, "{other:?}"),
         }
     }
@@ -147,7 +147,7 @@ fn updates_out_of_bound_are_refused() {
         (one(5, -bound), true, Some(one(5, bound))),
         (one(5, bound - 1), false, Some(one(5, bound - 1))),
         (two, false, None),
-        // Negated without need: a second encoding would let a device mark its update.
+        // An unnecessary negation: a second encoding would let a device mark its update.
         (one(5, 3), true, None),
         (vec![-bound; PARAMETERS], false, None),
     ];
@@ -166,7 +166,7 @@ fn updates_out_of_bound_are_refused() {
     }
 }
 
-/// An update within its bound, whose bit would count for more than one device.
+/// An update within its bound, with a bit that would count for more than one device.
 #[test]
 fn bits_of_a_third_value_are_refused() {
     let half = 1i64 << 20;
@@ -215,7 +215,7 @@ fn malformed_chunks_are_counted_and_the_round_continues() {
     device.send(&mut harness, 1, &Message::WantModel { chunk: 3, count: 1 });
     assert_eq!(harness.peer(0).refusals().get(Refusal::Body), 1);
     device.fetch(&mut harness, 1);
-    // A chunk that is too short, one out of order, one of another round.
+    // A chunk that is too short, one out of order, and one of another round.
     device.send(&mut harness, 1, &chunk(0, false, &[0; 220]));
     device.send(&mut harness, 1, &chunk(1, false, &[0; 111]));
     device.send(&mut harness, 2, &chunk(0, false, &[0; 221]));
@@ -223,7 +223,7 @@ fn malformed_chunks_are_counted_and_the_round_continues() {
     assert_eq!(chunks, 2);
     let refusals = *harness.peer(0).refusals();
     assert_eq!(refusals.get(Refusal::Body), 2);
-    // The one out of order is answered with the number that is wanted.
+    // The one out of order is answered with the number of the expected chunk.
     assert_eq!(refusals.get(Refusal::Unexpected), 1);
     assert_eq!(refusals.get(Refusal::Round), 1);
     // `negated` must not change between chunks.
@@ -244,7 +244,7 @@ fn malformed_chunks_are_counted_and_the_round_continues() {
     );
 }
 
-/// It may be late because others were early, but not for that.
+/// It may be late because others were early, but that is not the reason here.
 #[test]
 fn a_device_whose_messages_are_malformed_is_missing_for_that_reason() {
     let mut harness = Harness::new(None);
@@ -262,7 +262,7 @@ fn a_device_whose_messages_are_malformed_is_missing_for_that_reason() {
     assert_eq!(outcome, ExchangeOutcome::Missing(Absence::Malformed));
 }
 
-/// Exactly as many updates count as the quorum has, also if others are complete when the round is
+/// Exactly as many updates count as the quorum has, even if others are complete when the round is
 /// closed.
 #[test]
 fn updates_beyond_the_quorum_do_not_count() {
@@ -291,14 +291,14 @@ fn updates_beyond_the_quorum_do_not_count() {
     );
 }
 
-/// Two boards with one key take the session from each other.
+/// Two boards with one key alternate.
 #[test]
 fn sessions_that_alternate_raise_an_alarm() {
     let mut harness = Harness::new(None);
     ScriptedDevice::new(&mut harness, 0);
     for turn in 1..=3 {
         assert!(!harness.peer(0).take_alarm(), "turn {turn}");
-        // Another connection; the one before stays open.
+        // Another connection. The earlier one stays open.
         harness.connections += 1;
         harness.connection = Connection::new(ConnectionId(harness.connections));
         restart(&mut harness, turn);
@@ -312,7 +312,7 @@ fn sessions_that_alternate_raise_an_alarm() {
 fn another_key_or_number_opens_no_session() {
     let mut harness = Harness::new(None);
     harness.receive(&[]);
-    // Device 1 claims to be device 0; device 7 has no key here.
+    // Device 1 claims to be device 0. Device 7 has no key here.
     let mut other = board_with(0, 1, 0, policy());
     let mut unknown = board(7);
     for _ in 0..10 {
@@ -348,7 +348,7 @@ fn a_replayed_hello_does_not_end_a_session() {
     assert_eq!(outcome, ExchangeOutcome::Answered(expected(3, &offer)));
 }
 
-/// A connection is read a kilobyte at a time: the answers to that are all that is buffered.
+/// A connection is read a kilobyte at a time, so only the answers to a kilobyte are buffered.
 #[test]
 fn answers_to_a_flood_of_requests_are_bounded() {
     let mut harness = Harness::new(None);
@@ -370,7 +370,7 @@ fn answers_to_a_flood_of_requests_are_bounded() {
     assert_eq!(raws(&answers).len(), 29);
 }
 
-/// What one request costs is bounded, however much is asked for.
+/// The cost of one request is bounded, however much it asks for.
 #[test]
 fn a_request_is_answered_by_a_window_of_chunks() {
     let mut harness = Harness::new(None);
@@ -386,7 +386,7 @@ fn a_request_is_answered_by_a_window_of_chunks() {
     assert_eq!(harness.peer(0).refusals().get(Refusal::Body), 3);
 }
 
-/// Several chunks before an answer: only the last one of them is answered, with what is wanted.
+/// After several chunks only the last one is answered, with the expected chunk.
 #[test]
 fn chunks_that_are_followed_by_others_are_not_answered() {
     let mut harness = Harness::new(None);
@@ -409,15 +409,15 @@ fn chunks_that_are_followed_by_others_are_not_answered() {
     assert!(send(0, true).is_empty());
     assert!(send(0, true).is_empty(), "again");
     assert_eq!(send(1, false), [22]);
-    // `Done` is lost: both are sent once more.
+    // `Done` is lost: both are sent again.
     assert!(send(0, true).is_empty());
     assert_eq!(send(1, false), [22]);
     let expected = ExchangeOutcome::Answered(vec![0; PARAMETERS].into());
     assert_eq!(harness.peer(0).close().unwrap(), expected);
 }
 
-/// A device that has trained and restarts has no update, and says that the round is used; one that
-/// says nothing had its session and its chance.
+/// A device that has trained and restarts has no update, and says that the round is used. A silent
+/// one had its session and its chance.
 #[test]
 fn a_device_that_lost_its_update_is_missing() {
     for says_so in [true, false] {
@@ -440,8 +440,8 @@ fn a_device_that_lost_its_update_is_missing() {
     }
 }
 
-/// Only whoever may have trained, in a session before, begins with an update; and what of it had
-/// arrived then is of no use.
+/// Only a device that may have trained in an earlier session begins with an update. Chunks from
+/// that session are discarded.
 #[test]
 fn an_update_comes_from_its_beginning_in_a_new_session() {
     let mut harness = Harness::new(None);
@@ -483,7 +483,7 @@ fn each_missing_update_has_a_reason() {
     harness.peer(0).offer(offer(3, None));
     device.fetch(&mut harness, 3);
     assert_eq!(outcome(&mut harness), missing(Absence::Late));
-    // A late message is answered, so that the device stops waiting.
+    // A late message gets an answer, so that the device stops waiting.
     assert_eq!(
         device.send(&mut harness, 3, &Message::WantModel { chunk: 0, count: 1 })[0],
         24
@@ -514,7 +514,7 @@ fn devices_that_do_not_meet_the_terms_are_refused() {
         harness.peer(0).state(),
         "refused: the federation's devices add no noise"
     );
-    // Of an unsupported version: told in the greeting.
+    // An unsupported version: reported in the greeting.
     let versions = Versions {
         lowest: VERSION + 1,
         highest: 9,
@@ -526,7 +526,7 @@ fn devices_that_do_not_meet_the_terms_are_refused() {
     assert!(answer.iter().any(is_message));
     let state = harness.peer(1).state();
     assert_eq!(state, "refused: no common version of the protocol");
-    // With another model: told in the session.
+    // Another model: reported in the session.
     let answer = harness.receive(&self::hello(1, 1, [2; 16]));
     let mut device = ScriptedDevice::welcomed(1, [2; 16], &answer);
     let mut ready = ready();
@@ -541,7 +541,7 @@ fn devices_that_do_not_meet_the_terms_are_refused() {
         "refused: the federation trains another model (device: softmax, 20 features, 7 outputs, \
          f32; experiment: softmax, 20 features, 6 outputs, f32)"
     );
-    // That trains in integers.
+    // Training in integers.
     ready.shape = ModelShape {
         integer: FeatureFormat::new(false, 6).ok(),
         ..shape()
@@ -554,7 +554,7 @@ fn devices_that_do_not_meet_the_terms_are_refused() {
     );
 }
 
-/// Whatever the coordinator claims, the device's ledger decides.
+/// The device's ledger decides, whatever the coordinator claims.
 #[test]
 fn a_device_stops_at_its_own_budget() {
     let twice = Policy {
@@ -578,7 +578,7 @@ fn a_device_stops_at_its_own_budget() {
     assert_eq!(outcomes[2..], [spent.clone(), spent]);
 }
 
-/// Whatever the coordinator asks for, and it says why a device is missing.
+/// The device's ledger decides, and the reason is recorded.
 #[test]
 fn a_device_that_is_asked_too_early_is_named() {
     let apart = Policy {
@@ -618,7 +618,7 @@ fn hellos_replayed_on_another_connection_evict_no_session() {
         let replay = hello(0, 0, [number; 16]);
         other.receive(&replay, &harness.registry, harness.now, &mut out);
     }
-    // Also the `Hello` that is being answered.
+    // Also the `Hello` now being answered.
     other.receive(
         &hello(0, 0, nonce),
         &harness.registry,
@@ -630,7 +630,7 @@ fn hellos_replayed_on_another_connection_evict_no_session() {
     assert!(harness.peer(0).is_on(ConnectionId(0)));
 }
 
-/// Many connections repeat recorded Hellos again and again, and the one that is being answered.
+/// Many connections repeat recorded Hellos, and the one being answered.
 #[test]
 fn hellos_replayed_on_many_connections_evict_no_greeting() {
     let mut harness = Harness::new(None);
@@ -712,7 +712,7 @@ fn a_forged_frame_of_another_version_is_attributed_to_no_device() {
     assert!(harness.peer(0).is_reachable());
 }
 
-/// One message cannot end a device: neither an invitation to the last round number, nor many.
+/// One message cannot disable a device: neither an invitation to the last round number, nor many.
 #[test]
 fn an_invitation_far_ahead_is_declined_and_the_next_one_answered() {
     let (mut harness, mut board) = (Harness::new(None), board(0));
@@ -726,8 +726,8 @@ fn an_invitation_far_ahead_is_declined_and_the_next_one_answered() {
     assert_eq!(board.ledger().past().participations, 2);
 }
 
-/// Its flash was erased: it is told, its earlier session and the ledger that is known stay, and
-/// with another key it is another device.
+/// Its flash was erased. It is told so, its earlier session and known ledger stay, and with another
+/// key it is another device.
 #[test]
 fn a_device_with_a_new_ledger_is_refused_until_it_is_provisioned_again() {
     let new_ledger = |key| Ledger::create(Ram::blank(), [8; 8], key).unwrap();
@@ -735,7 +735,7 @@ fn a_device_with_a_new_ledger_is_refused_until_it_is_provisioned_again() {
     harness.peer(2).offer(offer(1, None));
     let outcome = run(&mut board(2), &mut harness, 2, |bytes| bytes);
     assert!(matches!(outcome, ExchangeOutcome::Answered(_)));
-    // The coordinator restarts too: what it knows is all that is left.
+    // The coordinator restarts too. Only its records remain.
     let ledgers = std::mem::take(&mut *harness.registry.ledgers());
     let mut harness = Harness::new(None);
     *harness.registry.ledgers() = ledgers;
@@ -770,7 +770,7 @@ fn a_device_with_a_new_ledger_is_refused_until_it_is_provisioned_again() {
     );
 }
 
-/// The device that `smolfed provision --hide-number` makes, after each of its sessions.
+/// A device made by `smolfed provision --hide-number`, after each of its sessions.
 fn hidden(flash: Ram, start: u32) -> Board {
     let policy = Policy {
         hides_number: true,
@@ -779,7 +779,7 @@ fn hidden(flash: Ram, start: u32) -> Board {
     board_of(2, start, policy, Ledger::open(flash).unwrap())
 }
 
-/// Session after session, with a coordinator that is restarted and one that is put back.
+/// Many sessions, with a coordinator that restarts and one that is restored from a backup.
 #[test]
 fn chains_go_on_and_are_found_again() {
     for is_hidden in [false, true] {
@@ -793,12 +793,12 @@ fn chains_go_on_and_are_found_again() {
                 false => board_of(2, number, policy(), Ledger::open(flash).unwrap()),
             };
             if number == 4 {
-                // What it knows is what it has stored.
+                // It has only its stored state.
                 let ledgers = std::mem::take(&mut *harness.registry.ledgers());
                 harness = Harness::with(ledgers, None);
             }
             if number == 6 && !is_hidden {
-                // Nothing but the first key: five steps behind, further than it looks at once.
+                // Only the first key: five steps behind, beyond its immediate search.
                 harness = Harness::new(None);
             }
             harness.reconnect();
@@ -819,7 +819,7 @@ fn chains_go_on_and_are_found_again() {
     }
 }
 
-/// Who the Hello in these bytes say that they are from.
+/// Returns the names in the Hellos of these bytes.
 fn named(bytes: &[u8]) -> Vec<Name> {
     let raws = raws(bytes).into_iter();
     raws.filter_map(|mut raw| {
@@ -832,7 +832,7 @@ fn named(bytes: &[u8]) -> Vec<Name> {
     .collect()
 }
 
-/// A copy of a device's flash: as soon as one of both takes part, the other one falls behind.
+/// A copy of a device's flash: as soon as one of them takes part, the other falls behind.
 #[test]
 fn a_copy_of_a_device_falls_behind_and_is_reported() {
     for is_hidden in [false, true] {

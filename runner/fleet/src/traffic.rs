@@ -1,9 +1,9 @@
-//! The frames of a device's round, before it takes place.
+//! The frames of a device's round, predicted.
 //!
-//! The messages of `docs/protocol.md` ("A round") are made and sealed with an arbitrary key, zeros
-//! in the place of all numbers, and only the lengths of the frames are kept: they depend on no
-//! number. The device asks for one chunk at a time, as boards do, and no frame is lost. Answers to
-//! questions and fine-tuning after the last round are not part of it.
+//! The messages of `docs/protocol.md` ("A round") are made and sealed with an arbitrary key and
+//! zeros instead of all numbers, and only the lengths of the frames are kept: they do not depend on
+//! the numbers. The device asks for one chunk at a time, as boards do, and no frame is lost.
+//! Answers to questions and fine-tuning after the last round are not included.
 
 use smolfed_core::contrast::{ContrastRequest, Part, RECIPE_LENGTH};
 use smolfed_core::crypto::Key;
@@ -23,7 +23,7 @@ use crate::source::terms::{ServeError, terms};
 use smolfed_engine::experiment::Experiment;
 use smolfed_engine::method::contract::SecondMessage;
 
-/// Lengths of frames in bytes, in their order, with the zero that ends each of them.
+/// Lengths of frames in bytes, in order, including the zero at the end of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// From the device.
@@ -33,8 +33,8 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// A greeting without X25519 and without a Call of the coordinator, of a device with this model
-    /// whose samples are features already, and that is not invited at once.
+    /// Returns a greeting without X25519 and without a Call of the coordinator, of a device with
+    /// this model whose samples are already features. No invitation follows at once.
     #[must_use]
     pub fn of_greeting(shape: ModelShape) -> Self {
         let nonce = [0; 16];
@@ -55,8 +55,8 @@ impl Traffic {
         line.traffic
     }
 
-    /// From an invitation to `Done`, with a model of so many numbers, of which the device has those
-    /// in the first `known_chunks` chunks already.
+    /// Returns an exchange from an invitation to `Done`, with a model of this many numbers. The
+    /// device already has the first `known_chunks` chunks.
     #[must_use]
     pub fn of_exchange(invitation: &Invitation, numbers: usize, known_chunks: usize) -> Self {
         let mut line = Line::invited(invitation);
@@ -72,8 +72,8 @@ impl Traffic {
         line.updated(invitation)
     }
 
-    /// The same with a model of so many numbers on a grid, for a device that asks for short chunks:
-    /// in 16 bits, or as differences that all fit in a byte.
+    /// Returns an exchange with a model of this many numbers on a grid, for a device that asks for
+    /// short chunks: in 16 bits, or as differences that all fit in a byte.
     #[must_use]
     pub fn of_short_exchange(
         invitation: &Invitation,
@@ -96,19 +96,19 @@ impl Traffic {
         line.updated(invitation)
     }
 
-    /// Bytes of all frames from the device.
+    /// Returns the number of bytes of all frames from the device.
     #[must_use]
     pub fn bytes_up(&self) -> usize {
         self.up.iter().sum()
     }
 
-    /// Bytes of all frames to the device.
+    /// Returns the number of bytes of all frames to the device.
     #[must_use]
     pub fn bytes_down(&self) -> usize {
         self.down.iter().sum()
     }
 
-    /// The frames of `other` behind these.
+    /// Appends the frames of `other`.
     #[must_use]
     pub(crate) fn then(mut self, other: Self) -> Self {
         self.up.extend(other.up);
@@ -120,11 +120,11 @@ impl Traffic {
 /// A round of one device.
 #[derive(Clone, Debug)]
 pub struct DeviceRound {
-    /// To train.
+    /// The invitation to train.
     pub invitation: Invitation,
-    /// Its frames. Where devices send a matrix as well, those of the matrix come first.
+    /// Its frames. If devices send a matrix as well, the frames of the matrix come first.
     pub traffic: Traffic,
-    /// The frames of devices that ask for short chunks, where the model is on a grid.
+    /// The frames of devices that ask for short chunks, if the model is on a grid.
     pub short: Option<ShortTraffic>,
 }
 
@@ -133,12 +133,12 @@ pub struct DeviceRound {
 pub struct ShortTraffic {
     /// With all 16 bits.
     pub whole: Traffic,
-    /// With differences to the model that it has, all of one byte.
+    /// With differences to the device's model, all of one byte.
     pub differences: Traffic,
 }
 
 impl DeviceRound {
-    /// The first round of an experiment.
+    /// Returns the first round of an experiment.
     ///
     /// # Errors
     /// [`ServeError`] if real devices cannot take part in the experiment.
@@ -179,8 +179,8 @@ impl ShortTraffic {
     }
 }
 
-/// A round in which devices send a matrix and then an update: the encoder comes down once, the mean
-/// of the other devices' matrices behind it.
+/// Returns a round in which devices send a matrix and then an update: the encoder comes down once,
+/// followed by the mean of the other devices' matrices.
 fn with_matrix(invitation: &Invitation, message: &SecondMessage) -> Traffic {
     let (shape, parameters) = (invitation.shape, invitation.shape.parameters());
     let entries = ContrastRequest::matrix_entries(shape.outputs.into());
@@ -218,7 +218,7 @@ fn with_matrix(invitation: &Invitation, message: &SecondMessage) -> Traffic {
     of_both_parts(&matrix, &update)
 }
 
-/// A round with a matrix and an update, for devices with these invitations.
+/// Returns a round with a matrix and an update, for devices with these invitations.
 pub(crate) fn of_both_parts(matrix: &Invitation, update: &Invitation) -> Traffic {
     let encoder = matrix.shape.parameters();
     // The last entry of a matrix is the number of samples.
@@ -245,7 +245,7 @@ impl Line {
         }
     }
 
-    /// A device that gets this invitation.
+    /// Returns the line of a device that gets this invitation.
     fn invited(invitation: &Invitation) -> Self {
         let mut line = Self::new();
         let packed = PackedInvitation::from(invitation);
@@ -253,7 +253,7 @@ impl Line {
         line
     }
 
-    /// The frames, with those of the update behind them.
+    /// Appends the frames of the update, and returns all frames.
     fn updated(mut self, invitation: &Invitation) -> Traffic {
         let chunks = invitation.update_chunks();
         for (index, part) in
@@ -284,7 +284,7 @@ impl Line {
     }
 }
 
-/// Any key.
+/// Returns an arbitrary key.
 fn chain() -> ChainKey {
     ChainKey::new(Key::from_secret([0; 32]))
 }
@@ -293,12 +293,12 @@ fn session() -> SessionKeys {
     chain().session(0, &[0; 16], &[0; 16])
 }
 
-/// The number of a chunk: [`terms`] refuses models with more.
+/// Returns the number of a chunk. [`terms`] refuses models with more.
 fn number(chunk: usize) -> u16 {
     u16::try_from(chunk).unwrap_or(u16::MAX)
 }
 
-/// A part of an update, all zeros.
+/// Returns a part of an update, all zeros.
 fn packed(invitation: &Invitation, part: UpdatePart) -> Packed<'static> {
     const ZEROS: &[u8] = &[0; UPDATE_CHUNK_BYTES];
     let bytes = match part {

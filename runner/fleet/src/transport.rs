@@ -1,7 +1,7 @@
 //! Transports: `serial:PATH[@BAUD]`, `tcp:HOST:PORT`, `tls:HOST:PORT`, `mqtt:HOST:PORT[/PREFIX]`,
 //! `udp:HOST:PORT[/SIZE]`, `unix:PATH`.
 //!
-//! A transport is a file of this folder that implements [`Endpoint`], and a line in `SCHEMES`.
+//! A transport is a file of this folder that implements [`Endpoint`], and an entry in `SCHEMES`.
 
 #[cfg(feature = "tls")]
 mod credentials;
@@ -47,14 +47,14 @@ const SCHEMES: &[Scheme] = &[
     unix::SCHEME,
 ];
 
-/// Schemes that need a feature, in their words; a scheme is named like its feature.
+/// Schemes that need a feature, with a description. Each scheme has the name of its feature.
 const OPTIONAL: [(&str, &str); 3] = [
     (SERIAL, "serial lines"),
     (TLS, "TLS"),
     (MQTT, "MQTT brokers"),
 ];
 
-/// An address that cannot be used.
+/// Error for an unusable address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
@@ -76,7 +76,7 @@ fn forms() -> String {
     forms.join(", ")
 }
 
-/// Where a device is, or where devices connect to.
+/// Address of a device, or for devices to connect to.
 #[derive(Clone, Debug)]
 pub struct Address {
     scheme: &'static str,
@@ -101,7 +101,7 @@ impl FromStr for Address {
 }
 
 impl AddressError {
-    /// Why `text` is not an address of this program.
+    /// Returns why `text` is not an address of this program.
     fn of(text: &str) -> Self {
         let name = text.split_once(':').map(|(name, _)| name);
         let is_compiled = |name| SCHEMES.iter().any(|scheme| scheme.name == name);
@@ -123,25 +123,25 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Whether what is sent there may cross a network.
+    /// Returns whether messages to this address may cross a network.
     #[must_use]
     pub fn leaves_this_machine(&self) -> bool {
         self.endpoint.leaves_this_machine()
     }
 
-    /// The kind of the address: the part before the first colon.
+    /// Returns the kind of the address: the part before the first colon.
     #[must_use]
     pub const fn scheme(&self) -> &'static str {
         self.scheme
     }
 
-    /// Whether both sides meet at a broker, where coordinators listen and devices connect.
+    /// Returns whether both sides meet at a broker, where coordinators listen and devices connect.
     #[must_use]
     pub fn has_broker(&self) -> bool {
         self.scheme == MQTT
     }
 
-    /// Whether connections lose nothing and carry any bytes, as those of helpers must.
+    /// Returns whether connections lose nothing and carry any bytes, as helpers require.
     #[must_use]
     pub fn is_reliable(&self) -> bool {
         ![MQTT, SERIAL, UDP].contains(&self.scheme)
@@ -150,12 +150,12 @@ impl Address {
     /// Connects, within a runtime of tokio.
     ///
     /// # Errors
-    /// Those of the operating system, and of the transport's handshake.
+    /// The errors of the operating system, and of the transport's handshake.
     pub fn connect<'a>(&'a self, options: &'a Options) -> Connecting<'a> {
         self.endpoint.connect(options)
     }
 
-    /// Why a connection to this address could not be made, or broke, in words.
+    /// Describes why a connection to this address could not be made, or broke.
     #[must_use]
     pub fn why(&self, error: &std::io::Error) -> String {
         use std::io::ErrorKind::{ConnectionRefused, NotFound};
@@ -170,17 +170,17 @@ impl Address {
     /// Listens for connections, within a runtime of tokio.
     ///
     /// # Errors
-    /// Those of the operating system; [`ErrorKind::Unsupported`](std::io::ErrorKind::Unsupported)
-    /// for a serial line.
+    /// The errors of the operating system, and
+    /// [`ErrorKind::Unsupported`](std::io::ErrorKind::Unsupported) for a serial line.
     pub fn listen(&self, options: &Options) -> std::io::Result<Box<dyn Listener>> {
         self.endpoint.listen(options)
     }
 }
 
-/// Reads what connections to the addresses `dial` and at the addresses `listen` need.
+/// Reads the files that connections to the addresses `dial` and at the addresses `listen` need.
 ///
 /// # Errors
-/// [`OptionsError`]: a file that is wrong or missing, or that no address needs.
+/// [`OptionsError`]: a file is invalid, missing, or not needed by any address.
 pub fn read_options(
     files: &TransportFiles,
     dial: &[Address],
@@ -195,10 +195,10 @@ pub fn read_options(
     Options::read(files, &needs)
 }
 
-/// The next connection of a listener.
+/// Returns the next connection of a listener.
 ///
 /// # Errors
-/// Those of the operating system.
+/// The errors of the operating system.
 pub async fn accept(listener: &mut dyn Listener) -> std::io::Result<Accepted> {
     std::future::poll_fn(|context| listener.poll_accept(context)).await
 }

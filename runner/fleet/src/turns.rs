@@ -1,10 +1,9 @@
-//! One round in progress: who is awaited, and whose turn it is.
+//! One round in progress: the awaited devices, and their turns.
 //!
 //! Devices that receive the model share the line and the processors, so a bounded number of them is
 //! *in flight*: invited, and without the whole model. The next one is invited when one of them has
-//! its model, declines, or stays silent for long enough that it must not hold up the others. What
-//! devices do after that takes its own time: training is slow, and updates come when they are
-//! ready.
+//! its model, declines, or stays silent for so long that it must not hold up the others. Devices
+//! then take as long as they need: training is slow, and updates come when they are ready.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -16,16 +15,17 @@ use super::peer::ConnectionId;
 use super::quorum::Places;
 use super::registry::Registry;
 
-/// How long a device in flight may be silent before its turn goes to another one. It may still
-/// complete the round.
+/// Silence after which a device in flight loses its turn to another one. It may still complete the
+/// round.
 const STALL: Duration = Duration::from_secs(2);
 
-/// When a round is over.
+/// Condition for the end of a round.
 #[derive(Clone, Copy)]
 enum Over<'a> {
     /// When no device is awaited, or these places are taken.
     Complete(Option<&'a Places>),
-    /// At the end of a window of time, in which so many devices get the newest version at most.
+    /// At the end of a window of time, in which at most `cohort_size` devices get the newest
+    /// version.
     AtItsTime { cohort_size: usize },
 }
 
@@ -34,16 +34,16 @@ pub(super) struct Turns<'a> {
     registry: &'a Registry,
     /// When the round is over.
     over: Over<'a>,
-    /// Devices that were invited to the newest version, in a window of time.
+    /// Devices invited to the newest version, in a window of time.
     invited: BTreeSet<u32>,
-    /// Devices in flight at most.
+    /// Maximum number of devices in flight.
     window: usize,
     drawn: BTreeSet<u32>,
-    /// Devices for which the round goes on.
+    /// Devices that are still at work on the round.
     awaited: BTreeSet<u32>,
     /// Devices with a session that wait for their turn, since this call of [`Self::advance`].
     queue: VecDeque<(u32, u64)>,
-    /// Calls of [`Self::advance`].
+    /// Number of calls of [`Self::advance`].
     calls: u64,
     queued: BTreeSet<u32>,
     /// When each device in flight got its turn.
@@ -51,7 +51,7 @@ pub(super) struct Turns<'a> {
 }
 
 impl<'a> Turns<'a> {
-    /// Offers the round to the devices that were drawn.
+    /// Offers the round to the selected devices.
     pub(super) fn new(
         registry: &'a Registry,
         offer: &'a Arc<Offer>,
@@ -67,8 +67,8 @@ impl<'a> Turns<'a> {
         Self::of(registry, over, drawn, window)
     }
 
-    /// A window of time with devices that have an offer, in which `cohort_size` devices get the
-    /// newest version at most.
+    /// Returns a window of time with devices that have an offer, in which at most `cohort_size`
+    /// devices get the newest version.
     pub(super) fn of_window(
         registry: &'a Registry,
         cohort_size: usize,
@@ -95,7 +95,7 @@ impl<'a> Turns<'a> {
         turns
     }
 
-    /// Takes note of what has become of a device.
+    /// Updates the state of a device.
     pub(super) fn look_at(&mut self, device: u32) {
         if !self.drawn.contains(&device) {
             return;
@@ -120,7 +120,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Gives turns to as many devices as the window allows; returns their connections, which have
+    /// Gives turns to as many devices as the window allows. Returns their connections, which have
     /// invitations to send.
     pub(super) fn advance(&mut self, now: Duration) -> Vec<ConnectionId> {
         let registry = self.registry;
@@ -133,7 +133,7 @@ impl<'a> Turns<'a> {
         });
         let mut connections = Vec::new();
         let mut places = self.places_left();
-        // Without a place nobody is invited. Devices that have a version come by themselves.
+        // Without a place no device is invited. Devices that have a version come by themselves.
         while self.flight.len() < self.window && places > 0 {
             let Some((device, since)) = self.queue.pop_front() else {
                 break;
@@ -143,7 +143,7 @@ impl<'a> Turns<'a> {
                 continue;
             };
             let mut peer = lock(&peer);
-            // One that was lost meanwhile comes back to the queue with its next session.
+            // A device without a session returns to the queue with its next session.
             if peer.is_reachable() && !peer.is_settled() {
                 if peer.position().is_some_and(|position| position.is_held) {
                     places -= 1;
@@ -159,8 +159,8 @@ impl<'a> Turns<'a> {
         connections
     }
 
-    /// How many devices more may be invited: in a window of time, those that decline for reasons
-    /// that are public give their places to others.
+    /// Returns how many more devices may be invited. In a window of time, devices that decline for
+    /// public reasons give their places to others.
     fn places_left(&self) -> usize {
         let Over::AtItsTime { cohort_size } = self.over else {
             return usize::MAX;
@@ -174,12 +174,12 @@ impl<'a> Turns<'a> {
         cohort_size.saturating_sub(taken.count())
     }
 
-    /// How many devices are awaited.
+    /// Returns the number of awaited devices.
     pub(super) fn awaited(&self) -> usize {
         self.awaited.len()
     }
 
-    /// Whether no device is awaited any more, or the round has its quorum.
+    /// Returns whether no device is awaited any more, or the round has its quorum.
     pub(super) fn is_over(&self) -> bool {
         match self.over {
             Over::Complete(places) => {

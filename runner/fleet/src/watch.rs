@@ -1,16 +1,16 @@
-//! What an operator needs: what a coordinator tells, and what it shows.
+//! Tools for operators: the coordinator's log, and its live page.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
-//! | [`log`] | what happens, as lines of text or of JSON |
-//! | [`limit`] | how often the same is written |
+//! | [`log`] | events as lines of text or of JSON |
+//! | [`limit`] | limits on repeated lines |
 //! | `http`, [`settings`] | the live page, its events, metrics and health |
-//! | `metrics` | the figures as Prometheus reads them |
-//! | `hosts` | which requests are answered |
-//! | [`token`] | who may see which devices take part |
-//! | `limited_listener`, `events` | connections to the page, and what is sent to it |
-//! | `figures_cache` | figures that many ask for |
-//! | `without_page` | the page in a program without it |
+//! | `metrics` | the figures in the format of Prometheus |
+//! | `hosts` | the requests that are answered |
+//! | [`token`] | access to the list of participating devices |
+//! | `limited_listener`, `events` | connections to the page, and their events |
+//! | `figures_cache` | figures shared by many clients |
+//! | `without_page` | replacement in a program without the page |
 
 #[cfg(feature = "page")]
 mod events;

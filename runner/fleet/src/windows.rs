@@ -4,7 +4,7 @@
 //! A device that connects without an update is invited to the newest version. One that has the
 //! model of an earlier version is invited to that again, and sends its update from it: a session
 //! that has the update finds it by the round's number and the checksum of the invitation. So an
-//! update needs no message of its own to outlive sleep.
+//! update survives sleep without a separate message.
 //!
 //! The end of a window depends on the clock alone. The number of invitations depends on the devices
 //! that connect, and on those among them that decline for a public reason, such as their ledger. A
@@ -24,15 +24,15 @@ use smolfed_release::ReceivedUpdate;
 /// The rule of windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowRule {
-    /// How long it lasts.
+    /// Length of a window.
     pub length: Duration,
-    /// s: the number of windows after that of its version in which an update still counts.
+    /// s: the number of windows after the window of its version in which an update still counts.
     pub staleness: u32,
-    /// The most devices that are invited to a version.
+    /// Maximum number of devices invited to a version.
     pub cohort_size: u32,
-    /// The least distance between two versions of a device.
+    /// Minimum distance between two versions of a device.
     pub separation: u32,
-    /// The most versions of a device.
+    /// Maximum number of versions of a device.
     pub participations: u32,
 }
 
@@ -62,14 +62,14 @@ pub struct Arrival {
 pub struct WindowResult {
     /// Updates that have arrived, by device.
     pub arrivals: BTreeMap<u32, Arrival>,
-    /// Devices without an update, and why.
+    /// Devices without an update, and the reasons.
     pub missing: BTreeMap<u32, Absence>,
     /// The devices among them that have spent a round.
     pub wasted: BTreeSet<u32>,
 }
 
 impl Windows {
-    /// Before the first window.
+    /// Returns the state before the first window.
     #[must_use]
     pub const fn new(rule: WindowRule) -> Self {
         Self {
@@ -80,13 +80,13 @@ impl Windows {
         }
     }
 
-    /// The rule of its windows.
+    /// Returns the rule of its windows.
     #[must_use]
     pub const fn rule(&self) -> &WindowRule {
         &self.rule
     }
 
-    /// Whether the first window has begun.
+    /// Returns whether the first window has begun.
     #[must_use]
     pub const fn have_begun(&self) -> bool {
         self.end.is_some()
@@ -100,8 +100,8 @@ impl Windows {
         }
     }
 
-    /// Whether the device may take the version of this number, as far as the coordinator knows. The
-    /// device's ledger decides.
+    /// Returns whether the device may take the version of this number, as far as the coordinator
+    /// knows. The device's ledger decides.
     fn may_take(&self, device: u32, number: u32) -> bool {
         let rule = &self.rule;
         let is_apart = |last: u32, least| number.checked_sub(last) >= Some(least);
@@ -117,20 +117,20 @@ impl Windows {
             && counts + burns < rule.participations
     }
 
-    /// Notes that the window of this number came to nothing. It counts for all devices.
+    /// Notes that the window of this number failed. It counts for all devices.
     pub fn burned(&mut self, number: u32) {
         let burns = self.burned.map_or(0, |(_, count)| count);
         self.burned = Some((number, burns + 1));
     }
 
-    /// Whether an update of the version `number` counts in the window of `now`.
+    /// Returns whether an update of the version `number` counts in the window of `now`.
     fn is_in_time(&self, number: u32, now: u32) -> bool {
         now.checked_sub(number)
             .is_some_and(|age| age <= self.rule.staleness)
     }
 
-    /// The end of a window that begins now. All ends are a whole number of lengths apart, so that
-    /// none depends on the duration of a sum.
+    /// Returns the end of a window that begins now. All ends are a whole number of lengths apart,
+    /// so that none depends on the duration of a sum.
     pub(super) fn next_end(&mut self, now: Instant) -> Instant {
         let length = self.rule.length;
         let mut end = self.end.map_or(now + length, |end| end + length);
@@ -162,7 +162,7 @@ impl Windows {
             match peer.position().filter(has_begun) {
                 Some(at) if self.is_in_time(at.number, now) => awaited.push(device),
                 begun => {
-                    // One that never began with its version has missed nothing.
+                    // A device that never began its version has missed nothing.
                     if let Some(at) = begun {
                         self.ends(device, &mut peer, &at, now, result);
                     }
@@ -176,8 +176,8 @@ impl Windows {
         awaited
     }
 
-    /// Takes the outcomes that are final at the end of the window `now`, and ends the exchanges
-    /// whose update would count in no later window.
+    /// Takes the final outcomes at the end of the window `now`, and ends the exchanges whose update
+    /// would count in no later window.
     pub(super) fn close(
         &mut self,
         registry: &Registry,
@@ -203,7 +203,7 @@ impl Windows {
         }
     }
 
-    /// Ends an exchange in the window `now`, and takes note of its outcome.
+    /// Ends an exchange in the window `now`, and records its outcome.
     fn ends(
         &mut self,
         device: u32,
@@ -220,7 +220,7 @@ impl Windows {
             Some(ExchangeOutcome::Missing(Absence::Malformed)) => Err(Absence::Malformed),
             Some(ExchangeOutcome::Missing(_)) if at.has_model => Err(Absence::Expired),
             Some(ExchangeOutcome::Missing(absence)) => Err(absence),
-            // No other message was asked for.
+            // No other message was requested.
             Some(ExchangeOutcome::Message(_)) | None => return,
         };
         let number = at.number;
@@ -247,12 +247,12 @@ impl Windows {
     }
 }
 
-/// Whether a device without an update counts as one of zeros.
+/// Returns whether a device without an update counts as one with an update of zeros.
 fn is_zero(absence: Absence) -> bool {
     matches!(absence, Absence::Declined(reason) if is_of_data(reason))
 }
 
-/// Whether the device has recorded a round, for which no update counts.
+/// Returns whether the device has spent a round without an update that counts.
 const fn is_spent(absence: Absence) -> bool {
     matches!(
         absence,

@@ -1,4 +1,4 @@
-//! A fleet releases what is claimed, and its devices are attacked as those of a simulation are.
+//! A fleet releases what it claims, and its devices are attacked like those of a simulation.
 
 use super::*;
 use smolfed_data::DataFolders;
@@ -9,7 +9,7 @@ use smolfed_engine::config::Config;
 use smolfed_engine::run;
 use smolfed_release::Fault;
 
-/// The direct tests that fail in this view: none does by chance but with a probability below 1e-6.
+/// Returns the failed direct tests in this view. Each fails by chance with probability below 1e-6.
 fn failed_in(view: View, method: &str, privacy: &str, fault: Fault) -> Vec<&'static str> {
     let text = format!(
         "method = \"{method}\"\nseed = 7\nrounds = 2\n[data]\nsource = \"synthetic\"\n\
@@ -27,7 +27,7 @@ fn failed_in(view: View, method: &str, privacy: &str, fault: Fault) -> Vec<&'sta
     failed.map(|check| check.test).collect()
 }
 
-/// The same of what is released.
+/// Returns the failed direct tests of the releases.
 fn failed(method: &str, privacy: &str, fault: Fault) -> Vec<&'static str> {
     failed_in(View::Releases, method, privacy, fault)
 }
@@ -64,8 +64,8 @@ fn faults_of_the_server_are_found_in_a_fleet() {
     assert!(failed("dp-fed", CENTRAL, Fault::NoNoiseInLastRound).contains(&STD));
 }
 
-/// Devices with a session have none of these faults. Where helpers expect other masks than the
-/// devices have, they refuse to answer, and the round is lost.
+/// Devices with a session have none of these faults. If helpers expect other masks than the devices
+/// have, they refuse to answer, and the round is lost.
 #[test]
 fn faults_of_masks_and_helpers_are_found_in_a_fleet() {
     for (fault, view, test) in [

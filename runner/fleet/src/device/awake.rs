@@ -1,4 +1,4 @@
-//! How long a device that is a process stays awake, and how fast it is.
+//! The time that a device process stays awake, and its speed.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use tokio::time::Instant;
 pub struct Awake {
     /// Its length.
     pub duration: Duration,
-    /// From a request to its answer, at most.
+    /// Maximum time from a request to its answer.
     pub round_trip: Duration,
-    /// Bytes that the link carries, at least.
+    /// Minimum number of bytes per second on the link.
     pub bytes_per_second: NonZeroU32,
-    /// Samples that the device trains on, at least.
+    /// Minimum number of samples per second in training.
     pub samples_per_second: NonZeroU32,
-    /// Samples of a device, at most: the bound counts with as many, so that it says nothing about
-    /// the number of samples.
+    /// Maximum number of samples of a device. The bound assumes this number, so that it reveals
+    /// nothing about the actual one.
     pub max_samples: NonZeroU32,
 }
 
 impl Awake {
-    /// What is left of a wake that ends at `end`, for a device that can hold its updates or not.
+    /// Returns the rest of a wake that ends at `end`. `resumes` says whether updates can be held.
     pub(super) fn left(&self, end: Instant, resumes: bool) -> Wake {
         Wake {
             awake_ms: milliseconds(end.saturating_duration_since(Instant::now())),
@@ -35,7 +35,7 @@ impl Awake {
     }
 }
 
-/// A time as the core has it; 49 days at most.
+/// Converts a time to milliseconds for the core, at most 49 days.
 fn milliseconds(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }

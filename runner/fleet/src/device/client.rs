@@ -1,4 +1,4 @@
-//! The main loop of a device: bytes between a connection and the session, as firmware moves them
+//! The main loop of a device, which moves bytes between a connection and the session like firmware
 //! between a UART and the session.
 
 use std::io;
@@ -18,10 +18,10 @@ use super::pace::Pace;
 use crate::link::Link;
 use crate::transport::Transport;
 
-/// Bytes that are read at a time: a few frames.
+/// Bytes per read: a few frames.
 const READ_BYTES: usize = 1024;
 
-/// What happened to a device.
+/// Event of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A session is established.
@@ -38,25 +38,25 @@ pub enum Event {
         /// The number of the round.
         round: u32,
     },
-    /// The file of its updates cannot be read or written: a restart loses the update.
+    /// The file of its updates cannot be read or written, so a restart loses the update.
     NotHeld,
     /// The coordinator refused the device.
     Refused(Phase),
 }
 
-/// A device that sleeps.
+/// Sleep settings of a device.
 #[derive(Debug, Default)]
 pub struct Sleep {
     /// The wake, and its end.
     pub awake: Option<(Awake, Instant)>,
-    /// Where its updates outlive sleep.
+    /// The file in which its updates survive sleep.
     pub held: Option<HeldFile>,
 }
 
 /// Takes part in rounds over one connection, until it breaks or `stop` is cancelled.
 ///
 /// # Errors
-/// Why the connection broke.
+/// The reason why the connection broke.
 pub async fn exchange<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
     session: &mut Session<'_, M, F, R, K>,
     samples: &impl Samples<Target = M::Target>,
@@ -67,7 +67,7 @@ pub async fn exchange<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
     report: &mut dyn FnMut(Event),
 ) -> io::Result<()> {
     let mut phase = session.phase();
-    // A zero ends frames that were cut short, in both directions; the last frame is repeated.
+    // A zero ends truncated frames, in both directions. The last frame is repeated.
     let link = *pace.link();
     link.write(transport, &[0]).await?;
     session.receive(&[0]);
@@ -122,21 +122,21 @@ pub async fn exchange<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
             rest = rest.get(taken..).unwrap_or_default();
             if session.phase() == Phase::Training {
                 session.train(samples);
-                // Before any of it is sent.
+                // Before sending any of it.
                 hold(session, sleep, report);
             }
             let sent = send(session, transport, &link).await?;
             pace.sent(sent, session.phase());
         }
         if let Some(held) = &mut sleep.held {
-            // What cannot be removed now is removed later.
+            // A file that cannot be removed now is removed later.
             let _ = held.release(session);
         }
     }
     Ok(())
 }
 
-/// Keeps the update where it outlives sleep, if there is such a place.
+/// Saves the update to the file that survives sleep, if there is one.
 fn hold<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
     session: &mut Session<'_, M, F, R, K>,
     sleep: &mut Sleep,
@@ -149,13 +149,13 @@ fn hold<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
     }
 }
 
-/// Sends what the session has to send; returns the number of bytes.
+/// Sends the session's pending bytes. Returns their number.
 async fn send<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
     session: &mut Session<'_, M, F, R, K>,
     transport: &mut dyn Transport,
     link: &Link,
 ) -> io::Result<usize> {
-    // Several frames go out in one write, where a session has a window.
+    // Several frames go out in one write if a session has a window.
     let mut bytes = Vec::new();
     while !session.outgoing().is_empty() {
         bytes.extend_from_slice(session.outgoing());

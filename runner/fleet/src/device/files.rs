@@ -21,22 +21,22 @@ const MAX_INPUT: usize = 1 << 16;
 /// The name of standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// The end of a ledger's name.
+/// Suffix of a ledger's name.
 const LEDGER: &str = ".ledger";
 
-/// How a zip archive begins.
+/// First bytes of a zip archive.
 const ARCHIVE: &[u8] = b"PK";
 
-/// Where the record and the ledger of a device are.
+/// Paths of a device's record and ledger.
 #[derive(Debug)]
 pub struct DeviceFiles {
-    /// The record that `smolfed provision` wrote; `-` is standard input.
+    /// The record written by `smolfed provision`, or `-` for standard input.
     pub record: PathBuf,
     /// The ledger.
     pub ledger: PathBuf,
 }
 
-/// The files of all devices in a folder that `smolfed provision` wrote, by number.
+/// Returns the files of all devices in a folder written by `smolfed provision`, ordered by number.
 ///
 /// # Errors
 /// [`DeviceError::Usage`] if the folder cannot be read or has no record.
@@ -63,7 +63,7 @@ pub fn files_in_folder(folder: &Path) -> Result<Vec<DeviceFiles>, DeviceError> {
     Ok(numbers.into_iter().map(files).collect())
 }
 
-/// The file of a device beside its ledger, with another end of the name.
+/// Returns the file next to a device's ledger that has another suffix.
 pub(super) fn beside(ledger: &Path, end: &str) -> PathBuf {
     let name = ledger.file_name().unwrap_or_default();
     let mut name = match name.to_str() {
@@ -74,7 +74,7 @@ pub(super) fn beside(ledger: &Path, end: &str) -> PathBuf {
     ledger.with_file_name(name)
 }
 
-/// The device's ledger; a new one, if it is its first start.
+/// Returns the device's ledger, or a new one at its first start.
 pub(super) fn ledger(
     path: &Path,
     is_new: bool,
@@ -83,7 +83,7 @@ pub(super) fn ledger(
     if is_new {
         return create(path, record);
     }
-    // A missing one is not created: the device may have used its random streams before.
+    // A missing one is not created: the device may already have used its random streams.
     let flash = FileFlash::open(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => refused(
             path,
@@ -94,7 +94,7 @@ pub(super) fn ledger(
     Ledger::open(flash).map_err(|error| refused(path, error))
 }
 
-/// A ledger with a nonce of its own: its streams are not those of any other ledger.
+/// Creates a ledger with a fresh nonce: its streams differ from those of any other ledger.
 fn create(path: &Path, record: &Record<'_>) -> Result<Ledger<FileFlash>, DeviceError> {
     let Some(key) = record.key.clone() else {
         return Err(DeviceError::Usage(
@@ -115,8 +115,8 @@ fn create(path: &Path, record: &Record<'_>) -> Result<Ledger<FileFlash>, DeviceE
     Ledger::create(flash, nonce, key).map_err(|error| refused(path, error))
 }
 
-/// Overwrites the first chain key in the file of a record: the ledger has it, and replaces it. What
-/// was recorded of the line before stays secret from who reads the record later.
+/// Overwrites the first chain key in the file of a record, since the ledger has it and replaces it.
+/// Earlier recorded traffic then stays secret from later readers of the record.
 pub(super) fn forget_key(path: &Path, record: &[u8]) {
     let key = record.get(KEY).unwrap_or_default();
     if path == Path::new(STANDARD_INPUT) || key.iter().all(|byte| *byte == 0) {
@@ -141,8 +141,7 @@ pub(super) fn forget_key(path: &Path, record: &[u8]) {
     }
 }
 
-/// Puts a record without its key in the place of the text that it was read from, and overwrites the
-/// text.
+/// Replaces the text of a record by the record without its key, and overwrites the text.
 fn replace_text(path: &Path, record: &[u8], mut text: File) -> io::Result<()> {
     let mut record = Zeroizing::new(record.to_vec());
     record.get_mut(KEY).unwrap_or_default().fill(0);
@@ -153,7 +152,8 @@ fn replace_text(path: &Path, record: &[u8], mut text: File) -> io::Result<()> {
     text.sync_all()
 }
 
-/// The device's record, which only its owner may be able to read; overwritten when it is dropped.
+/// Returns the device's record, which only its owner may be able to read. It is overwritten on
+/// drop.
 pub(super) fn record(path: &Path) -> Result<Zeroizing<Vec<u8>>, DeviceError> {
     let bytes = match path == Path::new(STANDARD_INPUT) {
         true => read(path, io::stdin().lock(), MAX_INPUT)?,
@@ -204,7 +204,7 @@ fn read_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, DeviceError> {
     read(path, file, length as usize)
 }
 
-/// Reads up to `room` bytes: a vector that grows leaves copies behind.
+/// Reads up to `room` bytes. A growing vector would leave copies behind.
 fn read(path: &Path, from: impl Read, room: usize) -> Result<Zeroizing<Vec<u8>>, DeviceError> {
     let mut bytes = Zeroizing::new(Vec::with_capacity(room + 1));
     let mut from = from.take(room as u64 + 1);
@@ -216,7 +216,7 @@ fn read(path: &Path, from: impl Read, room: usize) -> Result<Zeroizing<Vec<u8>>,
     }
 }
 
-/// A refusal that names the file.
+/// Returns an error that names the file.
 pub fn refused(path: &Path, error: impl fmt::Display) -> DeviceError {
     DeviceError::Usage(format!("{}: {error}", path.display()))
 }

@@ -14,7 +14,7 @@ use smolfed_core::ledger::SLOT_BYTES;
 
 use smolfed_release::durable::{DurableFile, create_private};
 
-/// Bytes of a page.
+/// Bytes per page.
 pub const PAGE: usize = 64;
 
 /// Bytes of the file.
@@ -42,17 +42,17 @@ impl From<io::Error> for FlashError {
     }
 }
 
-/// The file, locked by this process.
+/// A flash file, locked by this process.
 #[derive(Debug)]
 pub struct FileFlash {
     file: Box<dyn DurableFile>,
 }
 
 impl FileFlash {
-    /// Creates a blank one, which only its owner can access.
+    /// Creates a blank file, which only its owner can access.
     ///
     /// # Errors
-    /// Those of the file system; [`io::ErrorKind::AlreadyExists`] if the file exists.
+    /// The errors of the file system, and [`io::ErrorKind::AlreadyExists`] if the file exists.
     pub fn create(path: &Path) -> io::Result<Self> {
         let file = create_private(path, &[0xff; SIZE])?;
         lock(&file)?;
@@ -62,8 +62,8 @@ impl FileFlash {
     /// Opens the file.
     ///
     /// # Errors
-    /// Those of the file system; [`io::ErrorKind::WouldBlock`] if another process uses it, and
-    /// [`io::ErrorKind::InvalidData`] if it has another size.
+    /// The errors of the file system, [`io::ErrorKind::WouldBlock`] if another process uses the
+    /// file, and [`io::ErrorKind::InvalidData`] if it has another size.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         lock(&file)?;
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(ledger.past().participations, 1);
     }
 
-    /// A crash loses what was not synced. A round that was begun before it stays used.
+    /// A crash loses unsynced data. A round that began before it stays used.
     #[test]
     fn a_round_is_on_the_disk_when_it_begins() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! The update of a device that waits to be sent, in a file: it survives the process.
+//! The unsent update of a device, in a file that survives the process.
 //!
 //! The file has the bytes of a board's flash, without the blank ones at its end. It is replaced as
 //! a whole and removed once the update has arrived or is given up. A file that cannot be read or
-//! written loses a participation and nothing else, so the device goes on without it.
+//! written only loses a participation, so the device continues without it.
 
 use std::fs;
 use std::io;
@@ -24,14 +24,14 @@ const BLANK: u8 = 0xff;
 #[derive(Debug)]
 pub struct HeldFile {
     path: PathBuf,
-    /// Bytes of flash, of which the file has the first ones.
+    /// Size of the flash in bytes. The file has the first ones.
     size: usize,
     may_exist: bool,
 }
 
 impl HeldFile {
-    /// The file beside this ledger, of a device whose updates have up to so many entries:
-    /// `device-3.held` beside `device-3.ledger`. It need not be there.
+    /// Returns the file next to this ledger, for updates of up to this many entries:
+    /// `device-3.held` next to `device-3.ledger`. It need not exist.
     #[must_use]
     pub fn beside(ledger: &Path, entries: usize) -> Self {
         let path = beside(ledger, ".held");
@@ -44,11 +44,11 @@ impl HeldFile {
         }
     }
 
-    /// Takes up the update of the file, before the session has sent anything. Returns the number of
+    /// Restores the update in the file, before the session has sent anything. Returns the number of
     /// its round.
     ///
     /// # Errors
-    /// Those of the file system. Damage is no update.
+    /// The errors of the file system. Damaged files have no update.
     pub fn resume<M: Trainable, F, R: Greeter, K: PersonalStore>(
         &self,
         session: &mut Session<'_, M, F, R, K>,
@@ -62,10 +62,10 @@ impl HeldFile {
         resumed.map_err(io::Error::other)
     }
 
-    /// Writes the update that the session is to send, if it has one that may be held.
+    /// Writes the session's unsent update, if it has one that may be held.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// The errors of the file system.
     pub fn hold<M: Trainable, F, R: Greeter, K: PersonalStore>(
         &mut self,
         session: &Session<'_, M, F, R, K>,
@@ -81,15 +81,15 @@ impl HeldFile {
         replace_private(&self.path, used)
     }
 
-    /// Removes the file once the session does not wait to send the update any more.
+    /// Removes the file once the session has no update left to send.
     ///
     /// # Errors
-    /// Those of the file system. The next call tries it again.
+    /// The errors of the file system. The next call retries.
     pub fn release<M: Trainable, F, R: Greeter, K: PersonalStore>(
         &mut self,
         session: &Session<'_, M, F, R, K>,
     ) -> io::Result<()> {
-        // Before the coordinator has accepted the device nothing is known of the round.
+        // Nothing is known of the round before the coordinator has accepted the device.
         let is_accepted = matches!(
             session.phase(),
             Phase::Idle | Phase::Receiving | Phase::Training | Phase::Sending
@@ -105,7 +105,7 @@ impl HeldFile {
     }
 }
 
-/// The store on these bytes.
+/// Returns a store on these bytes.
 fn store(bytes: Vec<u8>) -> io::Result<FlashStore<Image<Vec<u8>>>> {
     FlashStore::new(Image(bytes)).map_err(io::Error::other)
 }
@@ -121,7 +121,7 @@ mod tests {
     use smolfed_core::model::Softmax;
     use smolfed_core::stream::{Purpose, Root};
 
-    /// What a session without an update finds in the file, and whether the file is there then.
+    /// Resumes a session without an update. Also returns whether the file exists then.
     fn found(ledger: &Path) -> (io::Result<Option<u32>>, bool) {
         let model = Softmax::new(FEATURES, CLASSES);
         let mut memory = SessionMemory::new(&model, SAMPLES, CLASSES);

@@ -1,4 +1,4 @@
-//! Flash as bytes in memory: the ledger of a new device, or the content of a small file.
+//! Flash as bytes in memory: the ledger of a new device, or the contents of a small file.
 
 use embedded_storage::nor_flash::{
     ErrorType, NorFlash, NorFlashErrorKind, ReadNorFlash, check_erase, check_read, check_write,
@@ -8,10 +8,10 @@ use smolfed_core::ledger::{Ledger, LedgerError, LedgerNonce};
 
 use super::flash::{PAGE, SIZE};
 
-/// The bytes of a new ledger with this nonce, of a device with this first key.
+/// Returns the bytes of a new ledger with this nonce, for a device with this first key.
 ///
 /// # Errors
-/// None that are known: the pages are blank, and large enough.
+/// No known error: the pages are blank, and large enough.
 pub fn new_ledger(nonce: LedgerNonce, key: Key) -> Result<[u8; SIZE], LedgerError> {
     let mut image = Image([0xff; SIZE]);
     Ledger::create(&mut image, nonce, key)?;

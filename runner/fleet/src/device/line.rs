@@ -1,4 +1,4 @@
-//! The connection of a device, made again whenever it breaks.
+//! The connection of a device, which reconnects whenever it breaks.
 
 use std::io;
 
@@ -18,19 +18,19 @@ use crate::backoff::BackOff;
 use crate::link::Link;
 use crate::transport::{Address, Listener, Options, Transport, accept};
 
-/// Chunks that are asked for or sent before an answer: 4 KiB, which any socket holds.
+/// Chunks requested or sent before an answer: 4 KiB, which any socket holds.
 const WINDOW: u8 = 16;
 
-/// Where the events of devices are shown.
+/// Display for the events of devices.
 pub trait Watcher: Sync {
-    /// An event of a device that may take part `budget` times.
+    /// Shows an event of a device that may take part `budget` times.
     fn note(&self, device: u32, budget: u32, event: Event);
 
-    /// A sentence about a device.
+    /// Shows a sentence about a device.
     fn print(&self, sentence: String);
 }
 
-/// Which way a connection is made.
+/// Direction in which a connection is made.
 #[derive(Clone, Debug)]
 pub enum Direction {
     /// The device connects to the coordinator.
@@ -47,25 +47,25 @@ impl Direction {
     }
 }
 
-/// How a device is connected.
+/// Connection settings of a device.
 #[derive(Clone)]
 pub struct LineOptions<'a> {
     /// The coordinator's address, or the device's.
     pub direction: &'a Direction,
     /// Credentials and time limits of connections.
     pub transport: &'a Options,
-    /// How fast it is.
+    /// Speed of the link.
     pub link: Link,
     /// Whether to end when the coordinator closes the connection.
     pub once: bool,
-    /// When to end, and what fits before.
+    /// End of the wake, and the speed until then.
     pub awake: Option<Awake>,
-    /// Where events are shown.
+    /// Display for the events.
     pub watcher: &'a dyn Watcher,
 }
 
 impl std::fmt::Debug for LineOptions<'_> {
-    /// The direction only: the options have credentials.
+    /// Only the direction, since the options have credentials.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("LineOptions").field(self.direction).finish()
     }
@@ -80,8 +80,8 @@ pub(super) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// Takes part in rounds until `stop` is cancelled, or the device goes to sleep. Its updates
-    /// are in the file `held`, if there is one.
+    /// Takes part in rounds until `stop` is cancelled, or the device goes to sleep. `held` is the
+    /// file of its updates, if any.
     pub(super) async fn take_part<M: Trainable, F: NorFlash, R: Greeter, K: BlockingStore>(
         &self,
         mut session: Session<'_, M, F, R, K>,
@@ -124,7 +124,7 @@ impl Line<'_> {
         };
         let (mut back_off, mut is_reported) = (BackOff::new(), false);
         let mut has_greeted = false;
-        // What was measured on a connection holds on the next one.
+        // Measurements on a connection also apply to the next one.
         let mut pace = Pace::new(self.options.link);
         while !self.stop.is_cancelled() {
             let opened = tokio::select! {
@@ -145,7 +145,7 @@ impl Line<'_> {
                         stop,
                         &mut report,
                     );
-                    // Connections end at any time: that is not reported.
+                    // Connections end at any time. This is not reported.
                     let _ = ended.await;
                     self.report_tls(session.phase(), &mut has_greeted);
                     if self.options.once {
@@ -175,8 +175,7 @@ impl Line<'_> {
             .map_err(|error| DeviceError::Stopped(format!("cannot listen at {address}: {error}")))
     }
 
-    /// Says, once, what it may mean if a device gets no answer from a port at which something
-    /// listens.
+    /// Explains once why a device may get no answer from an open port.
     fn report_tls(&self, phase: Phase, has_greeted: &mut bool) {
         let is_first = !std::mem::replace(has_greeted, true);
         if let Direction::Connect(address) = self.options.direction
@@ -193,7 +192,7 @@ impl Line<'_> {
         }
     }
 
-    /// The next connection.
+    /// Returns the next connection.
     async fn open(
         &self,
         listener: Option<&mut (dyn Listener + 'static)>,

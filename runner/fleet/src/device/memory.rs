@@ -1,9 +1,9 @@
-//! The memory of a session, on the heap: its size is known only at run time.
+//! The memory of a session, on the heap because its size is known only at run time.
 
 use smolfed_core::session::{Memory, Trainable};
 use smolfed_core::train::Workspace;
 
-/// What a board keeps in static memory.
+/// The equivalent of a board's static memory.
 pub struct SessionMemory {
     global: Vec<f32>,
     local: Vec<f32>,
@@ -13,7 +13,8 @@ pub struct SessionMemory {
 }
 
 impl SessionMemory {
-    /// Memory to train `model` on up to `samples` samples, with so many entries of scratch memory.
+    /// Allocates memory to train `model` on up to `samples` samples, with this many entries of
+    /// scratch.
     #[must_use]
     pub fn new(model: &impl Trainable, samples: usize, scratch: usize) -> Self {
         let parameters = || vec![0.0; model.parameter_count()];
@@ -26,7 +27,7 @@ impl SessionMemory {
         }
     }
 
-    /// The memory, for one session at a time.
+    /// Returns the memory, for one session at a time.
     pub fn borrow(&mut self) -> Memory<'_> {
         Memory {
             global: &mut self.global,

@@ -1,5 +1,5 @@
-//! The pace of a device process: the core's on the clock of the machine. Pauses vary, so that
-//! devices which lost their answers together do not ask together again.
+//! The pace of a device process: the core's pace on the machine's clock. Pauses vary, so that
+//! devices that lost their answers together do not retry in lockstep.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use crate::link::Link;
 pub struct Pace {
     link: Link,
     pace: session::Pace,
-    /// When its clock began.
+    /// Start of its clock.
     begin: Instant,
     due: Instant,
 }
 
 impl Pace {
-    /// That of a device on a link of this kind, which has sent nothing yet.
+    /// Returns the pace of a device on a link of this kind that has sent nothing yet.
     #[must_use]
     pub fn new(link: Link) -> Self {
         let now = Instant::now();
@@ -31,7 +31,7 @@ impl Pace {
         }
     }
 
-    /// How fast the link is.
+    /// Returns the times of the link.
     #[must_use]
     pub const fn link(&self) -> &Link {
         &self.link
@@ -42,7 +42,7 @@ impl Pace {
         self.pace.connected(phase);
     }
 
-    /// A message of so many bytes was sent, if it has any, and the session is in this phase now.
+    /// Notes that a message of this many bytes was sent, and the session's phase after it.
     pub(super) fn sent(&mut self, bytes: usize, phase: Phase) {
         if bytes > 0 {
             self.pace.sent(count(bytes), phase, self.now_ms());
@@ -50,25 +50,25 @@ impl Pace {
         }
     }
 
-    /// The last message was sent once more.
+    /// Notes that the last message was sent again.
     pub(super) fn repeated(&mut self) {
         self.pace.repeated();
         self.wait();
     }
 
-    /// So many bytes were received, and this was heard in them.
+    /// Notes how many bytes were received, and their content.
     pub(super) fn received(&mut self, bytes: usize, heard: Heard) {
         if self.pace.received(count(bytes), heard, self.now_ms()) {
             self.wait();
         }
     }
 
-    /// When the next repetition is due; `None` where a session has nothing to repeat.
+    /// Returns when the next repetition is due. `None` if a session has nothing to repeat.
     pub(super) fn due(&self, phase: Phase) -> Option<Instant> {
         phase.is_awaited().then_some(self.due)
     }
 
-    /// It begins anew after 2³².
+    /// Milliseconds since the start. It wraps at 2³².
     fn now_ms(&self) -> u32 {
         self.begin.elapsed().as_millis() as u32
     }
@@ -83,10 +83,10 @@ fn count(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// Up to an eighth more or less.
+/// Varies a pause by up to an eighth.
 fn varied(pause: Duration) -> Duration {
     let mut byte = [0];
-    // Without entropy the pause is as it is.
+    // Without entropy the pause stays the same.
     let _ = getrandom::fill(&mut byte);
     pause.mul_f64(0.875 + f64::from(byte[0]) / 1024.0)
 }

@@ -1,6 +1,5 @@
 //! The personal model of a device in a file, in the format of safetensors: the arrays `state`, and
-//! `before`, which it came from. The metadata say of each what it is, whose, and which round led to
-//! it; and there is a checksum.
+//! `before`, its predecessor. The metadata give the kind, owner and round of each, and a checksum.
 
 use std::collections::HashMap;
 use std::fs;
@@ -25,8 +24,8 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// The store beside the ledger in this file: `device-3.personal` beside `device-3.ledger`. It
-    /// need not be there.
+    /// Returns the store next to the ledger in this file: `device-3.personal` next to
+    /// `device-3.ledger`. It need not exist.
     #[must_use]
     pub fn beside(ledger: &Path) -> Self {
         Self {
@@ -34,7 +33,7 @@ impl FileStore {
         }
     }
 
-    /// The state of a name, if it is in the file and undamaged.
+    /// Returns the state of this name, if it is in the file and undamaged.
     fn read(&self, id: &StateId) -> Result<Option<Vec<u8>>, StoreError> {
         let file = match fs::read(&self.path) {
             Ok(file) => file,
@@ -55,7 +54,7 @@ impl FileStore {
     }
 }
 
-/// What the metadata say of a state.
+/// Returns the metadata of a state.
 fn describe(id: &StateId, values: &[u8]) -> String {
     let kind = match id.kind {
         StateKind::Model => "model",
@@ -161,7 +160,7 @@ mod tests {
             assert_eq!(store.load(&id(round), &mut to), Ok(true));
             assert_eq!(to.map(f32::to_bits), state(round).map(f32::to_bits));
         }
-        // From the one before, as after an update that did not count.
+        // From the predecessor, as after an update that did not count.
         store.save(&id(3), &state(3), Some(&id(1))).unwrap();
         let there = [1, 2, 3].map(|round| store.load(&id(round), &mut to).unwrap());
         assert_eq!(there, [true, false, true]);

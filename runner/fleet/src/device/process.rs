@@ -28,7 +28,7 @@ use super::personal::FileStore;
 /// A device that takes part in rounds.
 pub type Running<'a> = Pin<Box<dyn Future<Output = Result<(), DeviceError>> + 'a>>;
 
-/// Samples of a file, as the model reads them.
+/// Samples of a file, in the form that the model reads.
 #[derive(Default)]
 pub struct DeviceSamples {
     /// Features, row after row.
@@ -46,24 +46,24 @@ impl std::fmt::Debug for DeviceSamples {
     }
 }
 
-/// One device that runs as a process.
+/// A device that runs as a process.
 #[derive(Debug)]
 pub struct DeviceProcess<'a> {
     /// The model that it trains.
     pub task: Task,
     /// Whether it learns without labels.
     pub is_encoder: bool,
-    /// Where its record and its ledger are.
+    /// Paths of its record and its ledger.
     pub files: DeviceFiles,
     /// Whether to create the ledger, which must not exist.
     pub has_new_ledger: bool,
-    /// Whether its updates outlive the process, in a file beside the ledger.
+    /// Whether its updates survive the process, in a file next to the ledger.
     pub holds_updates: bool,
     /// Whether each session begins with an X25519 handshake.
     pub has_handshake: bool,
-    /// Which questions it answers; `None` for those that the record allows.
+    /// Questions that it answers. `None` for the ones that the record allows.
     pub questions: Option<QuestionPolicy>,
-    /// Its samples; `None` for those of the record.
+    /// Its samples. `None` for the samples of the record.
     pub samples: Option<&'a DeviceSamples>,
     /// How the features of these samples were computed, if they were.
     pub recipe: Option<Recipe>,
@@ -72,7 +72,7 @@ pub struct DeviceProcess<'a> {
 }
 
 impl DeviceProcess<'_> {
-    /// Takes part in rounds until `stop` is cancelled: one type for all models.
+    /// Takes part in rounds until `stop` is cancelled. Has the same type for all models.
     pub fn run<'a>(&'a self, stop: &'a CancellationToken) -> Running<'a> {
         if self.is_encoder {
             return self.run_encoder(stop);
@@ -98,8 +98,8 @@ impl DeviceProcess<'_> {
             _ => Network::Linear(Projection::new(features, width)),
         };
         let encoder = Unlabelled::<_, Variations>::new(network);
-        // Room for all that can be asked for, so that no answer depends on how many samples there
-        // are. Pages that no batch reaches are never touched.
+        // Room for the largest possible request, so that no answer depends on the number of
+        // samples. Pages that no batch reaches are never touched.
         let scratch = |encoder: &Unlabelled<_, _>, samples: usize| {
             encoder.scratch_for((2 * MAX_PAIRS as usize).saturating_mul(samples.max(2)))
         };
@@ -156,9 +156,9 @@ impl DeviceProcess<'_> {
             stop,
         };
         let wrong = |error| DeviceError::Usage(format!("`--model`: {error}"));
-        // Two types, so that no session of the one kind becomes one of the other.
+        // Two types, so that a session of one kind never becomes one of the other.
         if self.has_handshake {
-            // Not of a stream: its key would give away all sessions of this process.
+            // Not from a stream: its key would reveal all sessions of this process.
             let keys = X25519::new(UnwrapErr(SysRng));
             let session = Session::with_store(identity, policy, model, memory, ledger, keys, store);
             let mut session = session.map_err(wrong)?;
@@ -176,8 +176,8 @@ impl DeviceProcess<'_> {
         }
     }
 
-    /// The number of samples that the device has memory for. Of one that sleeps it is a public
-    /// number, as declines depend on it.
+    /// Returns the number of samples for which the device has memory. For a sleeping device it is a
+    /// public number, since declines depend on it.
     fn max_samples(&self, samples: usize) -> Result<usize, DeviceError> {
         let Some(awake) = &self.line.awake else {
             return Ok(samples);
@@ -192,7 +192,7 @@ impl DeviceProcess<'_> {
         }
     }
 
-    /// How the device computes features of its samples: as the record says, if that says it.
+    /// Returns how the device computes features of its samples, from the record if it says so.
     fn recipe<'a>(
         &self,
         record: &Record<'_>,
@@ -218,7 +218,7 @@ impl DeviceProcess<'_> {
         }))
     }
 
-    /// The samples of the file, or those of the record, without their targets.
+    /// Returns the samples of the file or the record, without their targets.
     fn features(&self, record: &Record<'_>) -> Result<Vec<f32>, DeviceError> {
         if let Some(samples) = self.samples {
             return Ok(samples.features.clone());
@@ -237,7 +237,7 @@ impl DeviceProcess<'_> {
         ))
     }
 
-    /// The samples of the file, or those of the record.
+    /// Returns the samples of the file or the record.
     fn labelled_samples<T: Target + FromNumber>(
         &self,
         record: &Record<'_>,
@@ -288,7 +288,7 @@ impl DeviceProcess<'_> {
     }
 }
 
-/// Nonces of sessions that never repeat: those of a stream under a fresh secret.
+/// Returns session nonces that never repeat: a stream under a fresh secret.
 fn nonces(device: u32) -> Result<Stream, DeviceError> {
     let secret = secret().map_err(|error| DeviceError::Stopped(error.to_string()))?;
     Ok(Root::from_secret(*secret).stream(StreamId {
@@ -300,7 +300,7 @@ fn nonces(device: u32) -> Result<Stream, DeviceError> {
 
 /// A target that can be read from a CSV file.
 trait FromNumber: Sized {
-    /// The target for a number; `None` if it is not a class of the model.
+    /// Converts a number to a target. `None` if it is not a class of the model.
     fn from_number(value: f32, classes: usize) -> Option<Self>;
 }
 
@@ -311,7 +311,7 @@ impl FromNumber for f32 {
 }
 
 impl FromNumber for u16 {
-    /// Class numbers, not names: devices would number names differently, by the samples they have.
+    /// Class numbers, not names: devices would number names differently, by their samples.
     fn from_number(value: f32, classes: usize) -> Option<Self> {
         let class = value as Self;
         let is_class = f32::from(class).to_bits() == value.to_bits();

@@ -1,8 +1,8 @@
 //! The keys of a helper: a secret TOML file with a mask key for each device, the key of the link to
-//! the coordinator, and what the helper insists on.
+//! the coordinator, and the helper's policy.
 //!
-//! No file of the coordinator has a mask key, and this one has no device key: who has both files
-//! reads every update.
+//! No file of the coordinator has a mask key, and this file has no device key: both files together
+//! make every update readable.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::keys::file::{KeyDigest, Secret, push_digits, secret};
 use smolfed_release::masked::HelperPolicy;
 
-/// The content of a helper's file.
+/// Contents of a helper's file.
 #[derive(Clone)]
 pub struct HelperFile {
     /// The number of the helper, from 0.
@@ -22,11 +22,11 @@ pub struct HelperFile {
     pub link: Secret,
     /// The seed of its noise, for tests and demonstrations only.
     pub noise_seed: Option<u64>,
-    /// What it insists on.
+    /// Its policy.
     pub policy: HelperPolicy,
     /// The mask key of each device.
     pub keys: BTreeMap<u32, Secret>,
-    /// Devices that it does not answer for any more.
+    /// Devices that it no longer answers for.
     pub revoked: BTreeSet<u32>,
 }
 
@@ -67,7 +67,7 @@ impl HelperFile {
     /// Parses the text of a file.
     ///
     /// # Errors
-    /// What is wrong, without the name of the file. It contains no key.
+    /// A description of the problem, without the name of the file. It contains no key.
     pub fn parse(text: &str) -> Result<Self, String> {
         // The parser's messages quote the line, which may contain a key.
         let raw: RawFile = toml::from_str(text).map_err(|error| {
@@ -115,7 +115,7 @@ impl HelperFile {
         Ok(file)
     }
 
-    /// No two devices have one key: their masks would be the same.
+    /// Checks that no two devices have the same key, since their masks would be the same.
     fn check(&self) -> Result<(), String> {
         let mut owners = BTreeMap::new();
         for (number, key) in &self.keys {
@@ -126,13 +126,13 @@ impl HelperFile {
         Ok(())
     }
 
-    /// The text, overwritten when it is dropped.
+    /// Returns the text, which is overwritten on drop.
     #[must_use]
     pub fn to_toml(&self) -> Zeroizing<String> {
-        /// More than the text of a key.
+        /// Upper bound on the text of a key.
         const ROOM: usize = 128;
         let entries = self.keys.len() + self.revoked.len() + 16;
-        // Room for all of it: a string that grows leaves copies behind.
+        // Room for the whole text: a growing string leaves copies behind.
         let mut text = Zeroizing::new(String::with_capacity(ROOM * entries));
         text.push_str(&format!(
             "# The keys of helper {}. Secret, from the coordinator above all: whoever has these \
@@ -150,7 +150,7 @@ impl HelperFile {
             let revoked: Vec<String> = self.revoked.iter().map(u32::to_string).collect();
             text.push_str(&format!("revoked = [{}]\n", revoked.join(", ")));
         }
-        // Numbers and lists of them: it has a text form.
+        // Serializes without errors: only numbers and lists.
         let policy = toml::to_string(&self.policy).unwrap_or_default();
         text.push_str(&format!("\n[policy]\n{policy}"));
         for (number, key) in &self.keys {
@@ -161,10 +161,10 @@ impl HelperFile {
         text
     }
 
-    /// Takes devices over from another file of the same helper; those whose keys were replaced.
+    /// Adds the devices of another file of the same helper. Returns those with replaced keys.
     ///
     /// # Errors
-    /// The file is another helper's, or insists on something else.
+    /// The file is another helper's, or has another policy.
     pub fn add(&mut self, other: &Self) -> Result<BTreeSet<u32>, String> {
         if other.helper != self.helper || other.policy.helpers != self.policy.helpers {
             return Err(format!(
@@ -198,10 +198,10 @@ impl HelperFile {
         Ok(replaced)
     }
 
-    /// Answers for a device no more: its key is erased.
+    /// Stops answering for a device and erases its key.
     ///
     /// # Errors
-    /// There is no such device, or it was revoked before.
+    /// The device does not exist, or was already revoked.
     pub fn revoke(&mut self, number: u32) -> Result<(), String> {
         match self.keys.remove(&number) {
             Some(_) => {
@@ -321,7 +321,7 @@ mod tests {
         assert!(!fleet.keys.contains_key(&1) && fleet.revoked.contains(&1));
         assert!(fleet.revoke(1).unwrap_err().contains("already"));
         assert!(fleet.revoke(7).unwrap_err().contains("no device 7"));
-        // A key that is another device's, and files of others: nothing is added.
+        // A key of another device, and files of others: nothing is added.
         for (wrong, expected) in [
             (file(&[(5, 1)]), "devices 0 and 5"),
             (

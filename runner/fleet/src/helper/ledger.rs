@@ -1,20 +1,19 @@
-//! What a helper has answered, on the disk before an answer leaves: a file beside its keys, to
-//! which lines are appended.
+//! The answers of a helper, on disk before they leave: a file next to its keys, to which lines are
+//! appended.
 //!
 //! ```text
 //! 0123456789abcdef {"answer":{"round":3,"devices":[[0,"fingerprint of its ledger"],..]}}
 //! 0123456789abcdef {"keys":[[0,"digest of its mask key"],..]}
 //! ```
 //!
-//! The first sixteen digits are the check of the line and of all before it: the first half of
-//! BLAKE2s-256 of the check before (zeros for the first line) and of the text.
+//! The first sixteen digits are the check of the line and of everything before it: the first half
+//! of BLAKE2s-256 of the previous check (zeros for the first line) and of the text.
 //!
-//! An answer leaves once its line is on the disk. So a line of which only the beginning is there,
-//! at the end of the file, is that of an answer that nobody got: it is cut off. Anything else that
-//! is wrong ends the process.
+//! An answer leaves once its line is on disk. An incomplete line at the end of the file therefore
+//! belongs to an answer that was never sent, and is cut off. Any other error ends the process.
 //!
-//! Devices are known by their mask keys: a device that was provisioned anew is another one, whose
-//! ledger and participations begin anew.
+//! Devices are known by their mask keys. A device that was provisioned again is a new device, whose
+//! ledger and participations restart.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -29,21 +28,21 @@ use crate::keys::file::KeyDigest;
 use smolfed_release::durable::DurableFile;
 use smolfed_release::masked::AnswerRecord;
 
-/// Why a ledger cannot be read or written.
+/// Error when reading or writing a ledger.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HelperLedgerError {
-    /// The file system.
+    /// The file system failed.
     #[error("cannot {action} {path}: {source}")]
     Io {
         /// read or write.
         action: &'static str,
         /// The file.
         path: String,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// A line that this program has not written there.
+    /// A line was not written by this program.
     #[error(
         "{path}, line {line}: it was changed or damaged; without the whole record a second answer \
          could be given, so restore the file from a backup that is not older than the last answer, \
@@ -55,7 +54,7 @@ pub enum HelperLedgerError {
         /// The line, from 1.
         line: usize,
     },
-    /// There is none.
+    /// There is no ledger.
     #[error(
         "{path} is missing, which `smolfed provision` writes beside the keys of the helper: \
          without it a second answer could be given, so restore it from a backup that is not older \
@@ -65,7 +64,7 @@ pub enum HelperLedgerError {
         /// The file.
         path: String,
     },
-    /// It is unknown what of the last line is on the disk.
+    /// The last line may be incomplete on disk.
     #[error("{path}: an earlier record could not be written: start the helper again")]
     Broken {
         /// The file.
@@ -85,9 +84,9 @@ enum Line {
 }
 
 impl Line {
-    /// The line behind that with the check `before`, and its own check.
+    /// Returns the line that follows the check `before`, and its own check.
     fn to_bytes(&self, before: &Check) -> (Vec<u8>, Check) {
-        // Numbers and digits: it has a text form.
+        // Serializes without errors: only numbers and digests.
         let text = serde_json::to_string(self).unwrap_or_default();
         let check = check(before, text.as_bytes());
         let line = format!("{} {text}\n", hex::encode(check));
@@ -95,35 +94,35 @@ impl Line {
     }
 }
 
-/// Half of a hash.
+/// Half a hash.
 type Check = [u8; 8];
 
-/// The ledger of a helper, in use by this process only.
+/// The ledger of a helper, used only by this process.
 #[derive(Debug)]
 pub struct HelperLedger {
     file: Box<dyn DurableFile>,
     path: PathBuf,
-    /// Bytes of whole lines.
+    /// Bytes of complete lines.
     length: u64,
     check: Check,
-    /// The digest of each device's key, as the ledger knows it.
+    /// The recorded digest of each device's key.
     keys: BTreeMap<u32, String>,
     is_broken: bool,
 }
 
-/// A ledger that was read.
+/// An opened ledger.
 #[derive(Debug)]
 pub struct Opened {
     /// The ledger.
     pub ledger: HelperLedger,
-    /// What it says of devices that have the keys which they had then.
+    /// Records of devices that still have the same keys.
     pub records: Vec<AnswerRecord>,
-    /// Whether the end of an unfinished line was cut off.
+    /// Whether an unfinished line was cut off.
     pub was_torn: bool,
 }
 
 impl HelperLedger {
-    /// A new ledger of a helper with these keys, as bytes.
+    /// Returns a new ledger of a helper with these keys, as bytes.
     #[must_use]
     pub fn begin(keys: impl Iterator<Item = (u32, KeyDigest)>) -> Vec<u8> {
         let keys = keys.map(|(device, digest)| (device, digest.to_string()));
@@ -181,7 +180,7 @@ impl HelperLedger {
         })
     }
 
-    /// What a line says.
+    /// Applies a line.
     fn take(
         &mut self,
         line: Line,
@@ -216,7 +215,7 @@ impl HelperLedger {
         Ok(())
     }
 
-    /// Devices that had another key before.
+    /// Returns the devices that had another key before.
     fn changed(&self, keys: &[(u32, String)]) -> Vec<u32> {
         let is_changed = |(device, digest): &&(u32, String)| {
             let before = self.keys.get(device);
@@ -226,8 +225,8 @@ impl HelperLedger {
         changed.map(|(device, _)| *device).collect()
     }
 
-    /// Records the keys of new devices, and other keys of devices; these are returned. What was
-    /// recorded of them is not of these devices.
+    /// Records the keys of new devices, and replaced keys. Returns the devices with replaced keys,
+    /// whose earlier records no longer apply to them.
     ///
     /// # Errors
     /// As [`Self::answered`].
@@ -268,12 +267,12 @@ impl HelperLedger {
         }
         let (line, check) = line.to_bytes(&self.check);
         if let Err(error) = self.file.write_all(&line) {
-            // On a full disk a part of the line may be there. It must not stay before another one.
+            // On a full disk part of the line may be written. No other line may follow it.
             self.is_broken = self.file.set_length(self.length).is_err();
             return Err(io_error("write", &self.path)(error));
         }
         if let Err(error) = self.file.sync() {
-            // The system may have dropped what it could not write.
+            // The system may have dropped unwritten data.
             self.is_broken = true;
             return Err(io_error("write", &self.path)(error));
         }
@@ -292,7 +291,7 @@ impl HelperLedger {
     }
 }
 
-/// Whole lines, and the beginning of one. A crash may leave zeros in the place of its end.
+/// Splits into complete lines and the beginning of one. A crash may leave zeros at the end.
 fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
     let end = bytes.iter().position(|byte| *byte == 0);
     let text = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or(bytes);
@@ -319,13 +318,13 @@ use smolfed_release::durable::forgetful::{Disk, ForgetfulFile};
 
 #[cfg(test)]
 impl HelperLedger {
-    /// As if the disk were full, on a device that always is.
+    /// Simulates a full disk with a device that is always full.
     pub(super) fn fill_up(&mut self) {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         self.file = Box::new(full);
     }
 
-    /// From now on over a disk that loses at a crash what was not synced.
+    /// Simulates a disk that loses unsynced data in a crash, from now on.
     pub(super) fn over_forgetful(&mut self) -> Disk {
         let (file, disk) = ForgetfulFile::open(&self.path, true).unwrap();
         self.file = Box::new(file);

@@ -1,4 +1,4 @@
-//! Connections to a helper: a task each, few of them, and the questions of one coordinator.
+//! Connections to a helper: a limited number of tasks, and the questions of one coordinator.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,19 +15,19 @@ use crate::helper_link::message::{Question, Reply};
 use crate::lock::lock;
 use crate::transport::{Accepted, Listener, accept};
 
-/// Connections at the same time: one coordinator, its next one, and some without keys.
+/// Maximum number of connections: one coordinator, its next connection, and some without keys.
 const MAX_CONNECTIONS: usize = 32;
 
-/// How long a connection may take for its handshake and first message.
+/// Time limit of a connection for its handshake and first message.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a message may take to be sent.
+/// Time limit for sending a message.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long nothing is accepted after the system has refused a connection.
+/// Pause in accepting after the system has refused a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What connections share.
+/// Shared state of the connections.
 #[derive(Debug)]
 pub struct Server {
     service: Mutex<HelperService>,
@@ -39,7 +39,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A helper without connections.
+    /// Returns a helper without connections.
     #[must_use]
     pub fn new(service: HelperService) -> Arc<Self> {
         Arc::new(Self {
@@ -52,13 +52,13 @@ impl Server {
         })
     }
 
-    /// The helper at work.
+    /// Returns the running service.
     #[must_use]
     pub const fn service(&self) -> &Mutex<HelperService> {
         &self.service
     }
 
-    /// Whether a coordinator is connected.
+    /// Returns whether a coordinator is connected.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.slot.is_taken()
@@ -90,14 +90,14 @@ impl Server {
         }
     }
 
-    /// Accepts no connection any more, and waits until the answers in progress have left.
+    /// Stops accepting connections, and waits until the answers in progress have left.
     pub async fn stop(&self) {
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
     }
 
-    /// A connection, to its end.
+    /// Serves a connection until its end.
     async fn serve(&self, accepted: Accepted) {
         let greeted = async {
             let stream = accepted.opening.await?;
@@ -132,8 +132,7 @@ impl Server {
         tracing::info!(reason = "disconnected", "the coordinator is gone: {why}");
     }
 
-    /// Answers questions until the connection ends, or is to end. A question that has come is
-    /// answered before.
+    /// Answers questions until the connection ends or must end. Answers a received question first.
     async fn talk(&self, link: &mut Link, ends: &CancellationToken) -> Result<(), LinkError> {
         let mut reply = self.state();
         loop {
@@ -148,7 +147,7 @@ impl Server {
             reply = match Question::parse(&question) {
                 Ok(Question::Ask) => self.state(),
                 Ok(Question::Request(request)) => {
-                    // Seconds of arithmetic for a large model; other connections go on.
+                    // Seconds of arithmetic for a large model. Other connections continue.
                     tokio::task::block_in_place(|| lock(&self.service).answer(&request))
                 }
                 Ok(Question::Hello(_)) | Err(_) => return Err(LinkError::Message),
@@ -161,7 +160,7 @@ impl Server {
     }
 }
 
-/// Says that a connection was not that of the coordinator.
+/// Logs a connection from another client than the coordinator.
 fn refused(why: &str) {
     tracing::warn!(reason = "connection", "a connection was refused: {why}");
 }

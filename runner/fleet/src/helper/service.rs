@@ -1,5 +1,5 @@
-//! A helper at work: one coordinator at a time, one answer a round, and the record of an answer on
-//! the disk before it leaves.
+//! A running helper: one coordinator at a time, one answer per round, and the record of an answer
+//! on disk before it leaves.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,23 +20,23 @@ use smolfed_release::entropy::{EntropyError, secret};
 use smolfed_release::masked::device::helper_root;
 use smolfed_release::masked::{HelperParty, HelperPolicy, HelperRefusal, HelperRequest};
 
-/// Why a helper cannot work.
+/// Error that keeps a helper from working.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HelperServiceError {
-    /// Its keys.
+    /// Its keys are unusable.
     #[error(transparent)]
     Keys(#[from] KeysError),
-    /// Its ledger.
+    /// Its ledger is unusable.
     #[error(transparent)]
     Ledger(#[from] HelperLedgerError),
-    /// The randomness of its noise.
+    /// No randomness for its noise.
     #[error(transparent)]
     Entropy(#[from] EntropyError),
 }
 
 impl HelperServiceError {
-    /// Whether what was given is to blame, and not the file system.
+    /// Returns whether the input is at fault, and not the file system.
     #[must_use]
     pub fn is_bad_input(&self) -> bool {
         match self {
@@ -47,12 +47,12 @@ impl HelperServiceError {
     }
 }
 
-/// What a helper has done since it was started.
+/// Activity of a helper since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Answers that were recorded.
+    /// Recorded answers.
     pub answered: u64,
-    /// Answers that were given again.
+    /// Repeated answers.
     pub repeated: u64,
     /// Refusals, by reason.
     pub refused: BTreeMap<String, u64>,
@@ -60,7 +60,7 @@ pub struct Tally {
     pub failed: u64,
 }
 
-/// The service of a helper: its keys and its ledger, while it answers.
+/// A running helper with its keys and its ledger.
 #[derive(Debug)]
 pub struct HelperService {
     path: PathBuf,
@@ -73,8 +73,8 @@ pub struct HelperService {
 }
 
 impl HelperService {
-    /// Reads keys and ledger, and locks them for this process. The operator may insist on more
-    /// devices on a list than the file.
+    /// Reads keys and ledger, and locks them for this process. The operator may require larger
+    /// cohorts than the file.
     ///
     /// # Errors
     /// [`HelperServiceError`].
@@ -101,7 +101,7 @@ impl HelperService {
                 .retain(|(device, _)| !changed.contains(device));
         }
         let root = match file.noise_seed {
-            // Each round is answered once: no noise is drawn twice, whatever happens in between.
+            // Each round is answered once: no noise is drawn twice, in any case.
             Some(seed) => helper_root(&Root::from_seed(seed), file.helper),
             None => Root::from_secret(*secret()?),
         };
@@ -126,11 +126,11 @@ impl HelperService {
         })
     }
 
-    /// Reads the keys of devices again, after somebody changed them; how many there are now. What
-    /// the helper insists on stays as it was.
+    /// Reads the keys of devices again, after a change. Returns the number of devices. The policy
+    /// of the helper does not change.
     ///
     /// # Errors
-    /// [`HelperServiceError`]; the keys are then as they were.
+    /// [`HelperServiceError`], with the keys unchanged.
     pub fn reload(&mut self) -> Result<usize, HelperServiceError> {
         let (_, file) = store::read(&self.path)?;
         let changed = self.ledger.has_keys(digests(&file))?;
@@ -140,19 +140,19 @@ impl HelperService {
         Ok(self.devices)
     }
 
-    /// The key of its link.
+    /// Returns the key of its link.
     #[must_use]
     pub const fn link(&self) -> &LinkKey {
         &self.link
     }
 
-    /// What it has done since it was started.
+    /// Returns its activity since the start.
     #[must_use]
     pub const fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// How it is, and what it insists on.
+    /// Returns its state and policy.
     #[must_use]
     pub fn state(&self) -> HelperState {
         let (policy, answered) = (self.party.policy(), self.party.answered());
@@ -167,8 +167,8 @@ impl HelperService {
         }
     }
 
-    /// Answers a request, or says why not. What is returned may leave: the record of an answer is
-    /// on the disk.
+    /// Answers a request, or refuses it with a reason. The result may leave, since the record of an
+    /// answer is on disk.
     pub fn answer(&mut self, request: &HelperRequest) -> Reply {
         let prepared = match self.party.prepare(request) {
             Ok(prepared) => prepared,
@@ -220,7 +220,7 @@ impl HelperService {
     }
 }
 
-/// What the file insists on, and the operator.
+/// Returns the policy of the file, with the operator's minimum cohort if larger.
 fn insisting(file: &HelperFile, min_cohort: Option<u32>) -> HelperPolicy {
     let mut policy = file.policy.clone();
     policy.min_cohort = policy.min_cohort.max(min_cohort.unwrap_or(0));

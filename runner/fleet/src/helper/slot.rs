@@ -1,5 +1,5 @@
-//! One coordinator at a time. A coordinator whose connection broke comes back, and takes the place
-//! of its earlier connection; another one is refused until that connection is closed.
+//! One coordinator at a time. A coordinator whose connection broke returns and replaces its earlier
+//! connection. Another one is refused until that connection is closed.
 
 use std::sync::Mutex;
 
@@ -19,8 +19,8 @@ struct Taken {
 pub struct CoordinatorSlot(Mutex<Option<Taken>>);
 
 impl CoordinatorSlot {
-    /// Takes the slot for a connection of `process`; `None` if another one has it. The connection
-    /// ends when the token is cancelled.
+    /// Takes the slot for a connection of `process`. `None` if another process has it. The
+    /// connection ends when the token is cancelled.
     #[must_use]
     pub fn take(&self, process: Process) -> Option<CancellationToken> {
         let mut slot = lock(&self.0);
@@ -38,7 +38,7 @@ impl CoordinatorSlot {
         Some(ends)
     }
 
-    /// The connection with this token is closed.
+    /// Frees the slot when the connection with this token is closed.
     pub fn leave(&self, ends: &CancellationToken) {
         let mut slot = lock(&self.0);
         // Unless a later connection has the slot.
@@ -47,7 +47,7 @@ impl CoordinatorSlot {
         }
     }
 
-    /// Whether a coordinator is connected.
+    /// Returns whether a coordinator is connected.
     #[must_use]
     pub fn is_taken(&self) -> bool {
         lock(&self.0).is_some()

@@ -1,4 +1,4 @@
-//! The file of a helper on disk, and changes of it.
+//! The file of a helper on disk, and changes to it.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,13 +14,13 @@ use crate::keys::lock::Holder;
 use crate::keys::stored::{is_of_helper, real_path};
 use smolfed_release::durable::{is_private, replace_private};
 
-/// The ledger that belongs to a helper's file.
+/// Returns the path of the ledger for a helper's file.
 #[must_use]
 pub fn ledger_path(path: &Path) -> PathBuf {
     beside(path, ".ledger")
 }
 
-/// Reads a helper's file; its path without symbolic links, and its content.
+/// Reads a helper's file. Returns its path without symbolic links, and its contents.
 ///
 /// # Errors
 /// [`KeysError`].
@@ -31,17 +31,17 @@ pub fn read(path: &Path) -> Result<(PathBuf, HelperFile), KeysError> {
     Ok((path, file))
 }
 
-/// Whether there is a helper's file of this name, which its owner alone can read.
+/// Returns whether this is a helper's file that only its owner can read.
 #[must_use]
 pub fn is_one(path: &Path) -> bool {
     read_text(path).is_ok_and(|text| is_of_helper(&text))
 }
 
-/// Changes a file, as long as no other command does the same. Returns who has to be told, and what
-/// `change` returned.
+/// Changes a file, while no other command does the same. Returns the process to notify, and the
+/// result of `change`.
 ///
 /// # Errors
-/// [`KeysError`]; the file is then as it was.
+/// [`KeysError`], with the file unchanged.
 pub fn edit<T>(
     path: &Path,
     change: impl FnOnce(&mut HelperFile) -> Result<T, String>,
@@ -68,7 +68,7 @@ fn read_text(path: &Path) -> Result<Zeroizing<String>, KeysError> {
             what: "keys",
         });
     }
-    // Room for all of it: a string that grows leaves copies behind.
+    // Room for the whole text: a growing string leaves copies behind.
     let mut text = Zeroizing::new(String::with_capacity(data.len() as usize + 1));
     file.read_to_string(&mut text)
         .map_err(|error| match error.kind() {

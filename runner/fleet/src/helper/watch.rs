@@ -1,4 +1,4 @@
-//! `/metrics` and `/healthz` of a helper. All figures are public: none follows from which devices
+//! `/metrics` and `/healthz` of a helper. All figures are public: none depends on which devices
 //! take part.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::helper_link::message::HelperState;
 use crate::lock::lock;
 use crate::watch::metrics::{CONTENT_TYPE, by_reason, counter, encoded, gauge};
 
-/// The paths of a helper.
+/// Returns the routes of a helper.
 pub fn routes(server: Arc<Server>) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
@@ -25,7 +25,7 @@ pub fn routes(server: Arc<Server>) -> Router {
 }
 
 async fn prometheus(State(server): State<Arc<Server>>) -> Response {
-    // An answer locks the service for seconds: others wait elsewhere than on the event loop.
+    // An answer locks the service for seconds, so others must not wait on the event loop.
     let text = tokio::task::block_in_place(|| {
         let (state, tally) = {
             let service = lock(server.service());
@@ -36,7 +36,7 @@ async fn prometheus(State(server): State<Arc<Server>>) -> Response {
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response()
 }
 
-/// The figures in Prometheus's text format.
+/// Returns the figures in Prometheus's text format.
 #[rustfmt::skip]
 pub(crate) fn text(state: &HelperState, tally: &Tally, is_connected: bool) -> String {
     let connected = f64::from(u8::from(is_connected));

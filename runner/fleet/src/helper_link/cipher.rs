@@ -4,38 +4,38 @@
 //! length u16 | ciphertext | tag (16)        length = that of the two behind it
 //! ```
 //!
-//! ChaCha20-Poly1305 without associated data; the nonce counts the frames of a direction from 0
-//! (section 12.3). A message is a series of frames, all full but the last: a frame of less than
-//! [`MAX_TEXT`] bytes ends it, if need be an empty one.
+//! ChaCha20-Poly1305 without associated data. The nonce counts the frames of a direction from 0
+//! (section 12.3). A message is a series of frames, all full except the last: a frame of less than
+//! [`MAX_TEXT`] bytes ends it, if necessary an empty one.
 
 use smolfed_core::crypto::Key;
 use smolfed_core::crypto::aead::{self, Nonce, TAG_BYTES};
 
-/// Bytes of a frame without its length, at most: what Noise allows.
+/// Maximum bytes of a frame without its length, as limited by Noise.
 const MAX_FRAME: usize = 65_535;
 
-/// Bytes of text in a frame, at most.
+/// Maximum bytes of text in a frame.
 pub const MAX_TEXT: usize = MAX_FRAME - TAG_BYTES;
 
-/// Bytes of the length of a frame.
+/// Bytes of a frame's length field.
 pub const LENGTH_BYTES: usize = 2;
 
 /// One direction of a link.
 #[derive(Debug)]
 pub struct Cipher {
     key: Key,
-    /// Frames so far.
+    /// Number of frames so far.
     count: u64,
 }
 
 impl Cipher {
-    /// A direction before its first frame.
+    /// Returns a direction before its first frame.
     #[must_use]
     pub const fn new(key: Key) -> Self {
         Self { key, count: 0 }
     }
 
-    /// The frames of a message.
+    /// Returns the frames of a message.
     #[must_use]
     pub fn seal(&mut self, message: &[u8]) -> Vec<u8> {
         let frames = message.len() / MAX_TEXT + 1;
@@ -57,8 +57,8 @@ impl Cipher {
         sealed
     }
 
-    /// The text of the next frame, without its length; `None` if it was not sealed as the next one
-    /// under this key.
+    /// Returns the text of the next frame, given without its length. `None` if it was not sealed as
+    /// the next one under this key.
     #[must_use]
     pub fn open(&mut self, mut frame: Vec<u8>) -> Option<Vec<u8>> {
         let text = frame.len().checked_sub(TAG_BYTES)?;
@@ -72,7 +72,7 @@ impl Cipher {
         Some(frame)
     }
 
-    /// 32 bits of zeros, then the count in 64. No link lives to see the end of those.
+    /// 32 zero bits, then a 64-bit count, which no link exhausts.
     const fn next_nonce(&mut self) -> Nonce {
         let count = self.count;
         self.count += 1;
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// The second frame as another implementation seals it.
+    /// The second frame as sealed by another implementation.
     #[test]
     fn frames_are_those_of_noise() {
         let mut cipher = cipher();

@@ -1,5 +1,5 @@
 //! An encrypted connection between a coordinator and a helper:
-//! Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s under a key that only the two have.
+//! Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s under a key shared only by the two.
 //!
 //! ```text
 //! prologue = "smolfed helper 1" | number of the helper u8
@@ -7,8 +7,8 @@
 //! <- public key (32) | tag (16)                       e, ee
 //! ```
 //!
-//! Then come the frames of [`cipher`](super::cipher). Who has the key is a coordinator of this
-//! fleet or this helper; who gets it later decrypts nothing that was recorded. A replayed first
+//! Then come the frames of [`cipher`](super::cipher). The key identifies a coordinator of this
+//! fleet or this helper. A later thief of the key cannot decrypt recorded traffic. A replayed first
 //! message leads to keys that nobody has.
 
 use smolfed_core::crypto::Key;
@@ -20,20 +20,20 @@ use super::cipher::{Cipher, LENGTH_BYTES, MAX_TEXT};
 use crate::transport::Transport;
 use smolfed_release::entropy::{EntropyError, secret};
 
-/// The version of the handshake and of all that follows.
+/// Version of the handshake and of everything after it.
 const VERSION: u8 = 1;
 
-/// What the handshake is about, beside the number of the helper.
+/// Label of the handshake. The number of the helper follows it.
 const LABEL: &[u8; 16] = b"smolfed helper 1";
 
-/// Bytes of a message, at most: a model of 50 million parameters with its list of devices.
+/// Maximum bytes of a message: a model of 50 million parameters with its list of devices.
 const MAX_MESSAGE: usize = 1 << 28;
 
-/// Why there is no link, or not any more.
+/// Error when a link cannot be opened, or breaks.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// The connection.
+    /// The connection failed.
     #[error("the connection broke: {0}")]
     Io(#[from] std::io::Error),
     /// The other side has another key.
@@ -45,13 +45,13 @@ pub enum LinkError {
     /// The other side speaks another version.
     #[error("the other side speaks version {0} of the link, this one version {VERSION}")]
     Version(u8),
-    /// A frame that the other side has not sent, or not as the next one.
+    /// A frame was damaged, or was not the next one.
     #[error("a frame was damaged, or was not the next one")]
     Frame,
-    /// A message that is none, or that does not come at this place.
+    /// A message is malformed or unexpected.
     #[error("a message was malformed")]
     Message,
-    /// A message without end.
+    /// A message is too long.
     #[error("a message has more than {MAX_MESSAGE} bytes")]
     TooLong,
     /// No random bytes for a handshake.
@@ -59,7 +59,7 @@ pub enum LinkError {
     Entropy(#[from] EntropyError),
 }
 
-/// What a coordinator and a helper share, and nobody else has.
+/// The secret that only a coordinator and a helper share.
 #[derive(Clone, Debug)]
 pub struct LinkKey {
     /// The pre-shared key.
@@ -76,7 +76,7 @@ impl LinkKey {
     }
 }
 
-/// A key pair for one handshake.
+/// Returns a key pair for one handshake.
 ///
 /// # Errors
 /// [`EntropyError`].
@@ -98,7 +98,7 @@ impl std::fmt::Debug for Link {
 }
 
 impl Link {
-    /// The coordinator's end: it begins the handshake.
+    /// Opens the coordinator's end, which begins the handshake.
     ///
     /// # Errors
     /// [`LinkError`].
@@ -123,7 +123,7 @@ impl Link {
         })
     }
 
-    /// The helper's end: it answers the handshake, of who has the key only.
+    /// Opens the helper's end, which answers the handshake only to owners of the key.
     ///
     /// # Errors
     /// [`LinkError`]. A stranger gets no byte.
@@ -165,7 +165,7 @@ impl Link {
         Ok(self.stream.flush().await?)
     }
 
-    /// The next message. The link is of no use any more if this is cancelled.
+    /// Receives the next message. Cancelling this makes the link unusable.
     ///
     /// # Errors
     /// [`LinkError`].

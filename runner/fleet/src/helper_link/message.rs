@@ -1,4 +1,4 @@
-//! What travels over a link: messages of one byte for the kind and a body, numbers little-endian.
+//! The messages on a link: one byte for the kind and a body, with little-endian numbers.
 //!
 //! | kind | from | body |
 //! | --- | --- | --- |
@@ -39,10 +39,10 @@ mod kind {
 /// A coordinator's message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Question {
-    /// The first of a link: which process it is, so that it can come back after its connection
-    /// broke, and another one cannot.
+    /// The first message of a link. It identifies the process, so that only this process can return
+    /// after its connection broke.
     Hello([u8; 16]),
-    /// How the helper is.
+    /// Asks for the state of the helper.
     Ask,
     /// The question of a round.
     Request(HelperRequest),
@@ -51,11 +51,11 @@ pub enum Question {
 /// A helper's message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// How it is.
+    /// Its state.
     State(HelperState),
-    /// The answer of a round, in integers of so many bits.
+    /// The answer of a round, in integers of this many bits.
     Answer(HelperAnswer, u8),
-    /// Why there is none.
+    /// Why the helper gives no answer.
     Refusal(HelperRefusal),
     /// Another coordinator is connected.
     Busy,
@@ -63,32 +63,32 @@ pub enum Reply {
     Failed,
 }
 
-/// How a helper is, and what it insists on.
+/// The state and the policy of a helper.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HelperState {
-    /// The last round that it answered.
+    /// The last answered round.
     pub last: Option<u32>,
-    /// Rounds that it would answer yet.
+    /// Rounds that it would still answer.
     pub rounds_left: u32,
-    /// Devices whose keys it has.
+    /// Number of devices with keys.
     pub devices: u32,
-    /// Devices on a list, at least.
+    /// Minimum number of devices on a list.
     pub min_cohort: u32,
     /// Helpers of the federation.
     pub helpers: u8,
-    /// Std of its noise over the clip norm.
+    /// Standard deviation of its noise over the clip norm.
     pub noise_multiplier: f64,
-    /// How it combines the sums of rounds; none for independent noise.
+    /// How it combines the sums of rounds. Empty for independent noise.
     pub coefficients: Vec<i64>,
 }
 
-/// A message that is none.
+/// Error for malformed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message was malformed")]
 pub struct Malformed;
 
 impl Question {
-    /// The bytes of the message.
+    /// Returns the bytes of the message.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let request = match self {
@@ -127,7 +127,7 @@ impl Question {
         bytes
     }
 
-    /// The message of these bytes.
+    /// Parses these bytes.
     ///
     /// # Errors
     /// [`Malformed`].
@@ -171,7 +171,7 @@ fn request(reader: &mut Reader<'_>) -> Option<HelperRequest> {
 }
 
 impl Reply {
-    /// The bytes of the message.
+    /// Returns the bytes of the message.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
@@ -186,7 +186,7 @@ impl Reply {
                 let width = u32::from(*width);
                 bytes.resize(start + pack::packed_bytes(width, entries.len()), 0);
                 let place = bytes.get_mut(start..).unwrap_or_default();
-                // The room is that of the integers.
+                // The buffer has the length of the packed integers.
                 let _ = pack::pack(entries.iter().copied(), width, place);
                 bytes
             }
@@ -199,7 +199,7 @@ impl Reply {
         }
     }
 
-    /// The message of these bytes.
+    /// Parses these bytes.
     ///
     /// # Errors
     /// [`Malformed`].
@@ -232,7 +232,7 @@ fn answer(reader: &mut Reader<'_>) -> Option<Reply> {
     }
     let mut integers = vec![0; entries];
     pack::unpack(reader.0, bits, &mut integers)?;
-    // From 0, not around it.
+    // Unsigned, not centred on 0.
     let mask = (1 << bits) - 1;
     integers.iter_mut().for_each(|x| *x &= mask);
     Some(Reply::Answer(HelperAnswer { round, integers }, width))
@@ -270,12 +270,12 @@ impl HelperState {
     }
 }
 
-/// The length of a list. No message is so long that it does not fit.
+/// Returns the length of a list. The limit on messages makes it fit.
 fn count<T>(list: &[T]) -> [u8; 4] {
     (list.len() as u32).to_le_bytes()
 }
 
-/// What is left of a message.
+/// The unread rest of a message.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
@@ -293,7 +293,7 @@ impl Reader<'_> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// A list. Its length is not believed before its elements are there.
+    /// Reads a list. Its length is not trusted before its elements are there.
     fn many<T>(&mut self, mut one: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = self.u32()?;
         let mut list = Vec::new();

@@ -1,4 +1,4 @@
-//! One helper as the coordinator sees it: a link that is opened when it is needed, and questions.
+//! One helper as the coordinator sees it: a link, opened when needed, and questions.
 
 use tokio::time::{Duration, Instant, sleep, timeout, timeout_at};
 
@@ -9,7 +9,7 @@ use crate::helper_link::message::{HelperState, Question, Reply};
 use crate::transport::{Address, Options};
 use smolfed_release::masked::{HelperAnswer, HelperError, HelperRefusal, MaskedRound};
 
-/// How long a helper has to answer a question without arithmetic.
+/// Time limit for a question without arithmetic.
 pub(super) const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One helper, as the coordinator sees it.
@@ -22,16 +22,16 @@ pub(super) struct Remote {
     pub(super) link: Option<Link>,
 }
 
-/// Why a helper did not answer this time.
+/// Reason why a helper did not answer this time.
 pub(super) enum Failure {
     /// It may answer later.
     Missing(String),
-    /// It will not.
+    /// It will not answer.
     Refused(HelperRefusal),
 }
 
 impl Failure {
-    /// The error of the helper of this number.
+    /// Converts to an error of the helper with this number.
     pub(super) fn into_error(self, helper: u8) -> HelperError {
         match self {
             Self::Missing(reason) => HelperError::Missing { helper, reason },
@@ -41,20 +41,20 @@ impl Failure {
 }
 
 impl Remote {
-    /// How the helper is.
+    /// Returns the state of the helper.
     pub(super) async fn state(&mut self) -> Result<HelperState, Failure> {
         let deadline = Instant::now() + HELLO_TIMEOUT;
         match self.link.is_some() {
             false => self.connect(deadline).await,
             true => match self.exchange(&Question::Ask, deadline).await {
                 Ok(Reply::State(state)) => Ok(state),
-                // The process that had this link is gone, perhaps for a new one.
+                // The process at the other end is gone, perhaps replaced by a new one.
                 _ => self.connect(deadline).await,
             },
         }
     }
 
-    /// Asks the question of a round until it is answered or refused, or the time is over.
+    /// Asks the question of a round until it is answered or refused, or until the deadline.
     pub(super) async fn ask(
         &mut self,
         round: &MaskedRound,
@@ -100,7 +100,7 @@ impl Remote {
         }
     }
 
-    /// A new link, and how the helper is.
+    /// Opens a new link, and returns the state of the helper.
     async fn connect(&mut self, deadline: Instant) -> Result<HelperState, Failure> {
         self.link = None;
         let linked = async {
@@ -129,7 +129,7 @@ impl Remote {
         }
     }
 
-    /// A question over the link, and its reply. A link that fails is given up.
+    /// Asks a question over the link, and returns its reply. Drops a link that fails.
     async fn exchange(&mut self, question: &Question, deadline: Instant) -> Result<Reply, Failure> {
         let Some(mut link) = self.link.take() else {
             return Err(Failure::Missing(self.at("there is no connection")));

@@ -1,8 +1,8 @@
-//! Changes of a file of keys, also while a coordinator uses it.
+//! Changes to a file of keys, also while a coordinator uses it.
 //!
-//! An edit locks the file itself for as long as it takes, reads it, and replaces it atomically. The
-//! lock is then on a file without a name: whoever waited for it finds out that the name means
-//! another file, and begins again. Readers need no lock: they see the file before or after.
+//! An edit locks the file itself while it runs, reads it, and replaces it atomically. The lock is
+//! then on a file without a name: a waiting edit finds that the name means another file, and starts
+//! again. Readers need no lock: they see the file before or after.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -17,7 +17,7 @@ use super::stored::{Stored, real_path};
 use super::vault::Vault;
 use smolfed_release::durable::replace_private;
 
-/// A file of keys that is being changed.
+/// A file of keys during a change.
 #[derive(Debug)]
 pub struct Edit {
     path: PathBuf,
@@ -26,7 +26,7 @@ pub struct Edit {
 }
 
 impl Edit {
-    /// Locks and reads the file; waits for other edits.
+    /// Locks and reads the file, after waiting for other edits.
     ///
     /// # Errors
     /// [`KeysError`].
@@ -41,31 +41,31 @@ impl Edit {
         })
     }
 
-    /// The keys as they will be.
+    /// Returns the keys after the change.
     #[must_use]
     pub const fn keys(&self) -> &KeyFile {
         &self.stored.file
     }
 
-    /// The file, without symbolic links.
+    /// Returns the path of the file, without symbolic links.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the file is encrypted.
+    /// Returns whether the file is encrypted.
     #[must_use]
     pub const fn is_sealed(&self) -> bool {
         self.stored.vault.is_some()
     }
 
-    /// What the file was encrypted with, or will be.
+    /// Returns the current or future encryption of the file.
     #[must_use]
     pub const fn vault(&self) -> Option<&Vault> {
         self.stored.vault.as_ref()
     }
 
-    /// Encrypts the file when it is stored, or not.
+    /// Makes storing encrypt the file, or not.
     pub fn seal_with(&mut self, vault: Option<Vault>) {
         self.stored.vault = vault;
     }
@@ -95,7 +95,7 @@ impl Edit {
         Ok(())
     }
 
-    /// Whether the key of a device is in a secure element, or was when it was revoked.
+    /// Returns whether the key of a device is in a secure element, or was when it was revoked.
     #[must_use]
     pub fn has_element(&self, number: u32) -> bool {
         let file = self.keys();
@@ -109,7 +109,7 @@ impl Edit {
         }
     }
 
-    /// Why a device has no key.
+    /// Explains why a device has no key.
     fn unknown(&self, number: u32) -> String {
         let mut revoked = self.keys().revoked.iter().rev();
         match revoked.find(|revoked| revoked.number == number) {
@@ -121,7 +121,7 @@ impl Edit {
         }
     }
 
-    /// Gives keys to devices without one; those of `elements` have them in a secure element.
+    /// Gives keys to devices without one. Devices in `elements` have theirs in a secure element.
     ///
     /// # Errors
     /// [`KeysError::Content`] if a number has a key, or a key is another device's or was revoked.
@@ -162,10 +162,10 @@ impl Edit {
         Ok(())
     }
 
-    /// Replaces the file atomically. Returns who has to be told.
+    /// Replaces the file atomically. Returns the process to notify.
     ///
     /// # Errors
-    /// [`KeysError::Io`]; the file is then as it was.
+    /// [`KeysError::Io`], with the file unchanged.
     pub fn store(self) -> Result<Holder, KeysError> {
         let bytes = self
             .stored
@@ -180,7 +180,7 @@ impl Edit {
     }
 }
 
-/// Locks the file of this name; waits for other edits.
+/// Locks the file of this name, after waiting for other edits.
 ///
 /// # Errors
 /// [`KeysError::Io`].
@@ -196,10 +196,10 @@ pub fn lock_named(path: &Path) -> Result<File, KeysError> {
     }
 }
 
-/// Checks the reason for which a key is revoked.
+/// Checks the reason for a revocation.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the problem.
 pub fn reason(text: &str) -> Result<String, String> {
     let length = text.chars().count();
     match text.chars().any(char::is_control) || !(1..=MAX_REASON).contains(&length) {

@@ -1,9 +1,9 @@
-//! What is wrong with the keys of a fleet, and the names of the files beside them.
+//! Errors of a fleet's keys, and the names of the files next to them.
 
 use smolfed_engine::source::SourceError;
 use std::path::{Path, PathBuf};
 
-/// What is wrong with the keys of a fleet.
+/// Error of a fleet's keys.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeysError {
@@ -14,7 +14,7 @@ pub enum KeysError {
         action: &'static str,
         /// The file.
         path: String,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
     /// The content of a file is malformed.
@@ -22,7 +22,7 @@ pub enum KeysError {
     Content {
         /// The file.
         path: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// Other users can read a secret.
@@ -30,7 +30,7 @@ pub enum KeysError {
     Readable {
         /// The file.
         path: String,
-        /// Which secret.
+        /// The kind of secret.
         what: &'static str,
     },
     /// Another process uses the keys.
@@ -56,21 +56,21 @@ impl From<KeysError> for SourceError {
 }
 
 impl KeysError {
-    /// Whether what was given is to blame, and not the file system.
+    /// Returns whether the input is at fault, and not the file system.
     #[must_use]
     pub fn is_bad_input(&self) -> bool {
         !matches!(self, Self::Io { action, .. } if *action != "read")
     }
 }
 
-/// A file that belongs to a file of keys: its name with something appended.
+/// Returns the path next to a file of keys with `ending` appended.
 pub(crate) fn beside(keys: &Path, ending: &str) -> PathBuf {
     let mut name = keys.file_name().unwrap_or_default().to_os_string();
     name.push(ending);
     keys.with_file_name(name)
 }
 
-/// A file system's error, with what was tried.
+/// Returns a file system error with the attempted action.
 pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> KeysError {
     let path = path.display().to_string();
     move |source| KeysError::Io {
@@ -80,7 +80,7 @@ pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Erro
     }
 }
 
-/// Something wrong in a file.
+/// Returns an error about a file's contents.
 pub(crate) fn content(path: &Path) -> impl FnOnce(String) -> KeysError {
     let path = path.display().to_string();
     move |reason| KeysError::Content { path, reason }

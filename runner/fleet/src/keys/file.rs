@@ -1,6 +1,6 @@
-//! The content of a file of keys: TOML text with a `[[helper]]` for the link to each helper, a
-//! `[[device]]` for each key, and a `[[revoked]]` for each key that was withdrawn, of which only a
-//! digest is left. It has no mask key.
+//! Contents of a file of keys: TOML text with a `[[helper]]` for the link to each helper, a
+//! `[[device]]` for each key, and a `[[revoked]]` for each withdrawn key, which keeps only a
+//! digest. It has no mask key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,10 @@ use blake2::{Blake2s256, Digest};
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
-/// The 32 bytes of a device key, overwritten when they are dropped.
+/// The 32 bytes of a device key, overwritten on drop.
 pub type Secret = Zeroizing<[u8; 32]>;
 
-/// Characters of the reason for which a key was revoked.
+/// Maximum characters in the reason for a revocation.
 pub const MAX_REASON: usize = 200;
 
 /// Separates digests of keys from every other use of the hash function.
@@ -19,13 +19,13 @@ const DIGEST_LABEL: &[u8] = b"smolfed key digest";
 
 /// Sixteen public bytes by which a key is recognised without being kept.
 ///
-/// A key is 32 uniform bytes, so its digest does not lead back to it; and two keys of one fleet
-/// have the same digest with probability below n²·2⁻¹²⁹.
+/// A key is 32 uniform bytes, so its digest does not reveal it. Two keys of one fleet have the same
+/// digest with probability below n²·2⁻¹²⁹.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyDigest([u8; 16]);
 
 impl KeyDigest {
-    /// The first half of BLAKE2s-256("smolfed key digest" ‖ key).
+    /// Returns the first half of BLAKE2s-256("smolfed key digest" ‖ key).
     #[must_use]
     pub fn of(key: &[u8; 32]) -> Self {
         let hash = Blake2s256::new().chain_update(DIGEST_LABEL);
@@ -40,22 +40,22 @@ impl std::fmt::Display for KeyDigest {
     }
 }
 
-/// A key that must not come back.
+/// A revoked key, which must not be used again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revoked {
     /// The device that had it.
     pub number: u32,
-    /// What is left of it.
+    /// Its digest.
     pub digest: KeyDigest,
-    /// When, in UTC.
+    /// The date, in UTC.
     pub date: String,
-    /// Why, in the operator's words.
+    /// The reason, in the operator's words.
     pub reason: Option<String>,
-    /// Whether the key was in a secure element: so is the next one of the device.
+    /// Whether the key was in a secure element. The device's next key is too.
     pub element: bool,
 }
 
-/// The content of a file of keys.
+/// Contents of a file of keys.
 #[derive(Clone, Default)]
 pub struct KeyFile {
     /// The key of the link to each helper, by its number.
@@ -64,7 +64,7 @@ pub struct KeyFile {
     pub keys: BTreeMap<u32, Secret>,
     /// Devices whose secrets are in a secure element, which derives keys by another function.
     pub elements: BTreeSet<u32>,
-    /// Keys that were withdrawn, in that order.
+    /// Revoked keys, in the order of revocation.
     pub revoked: Vec<Revoked>,
     /// The seed of the devices' random streams, if they were provisioned with one.
     pub device_seed: Option<u64>,
@@ -127,7 +127,7 @@ impl KeyFile {
     /// Parses the text of a file.
     ///
     /// # Errors
-    /// What is wrong, without the name of the file. It contains no key.
+    /// A description of the problem, without the name of the file. It contains no key.
     pub fn parse(text: &str) -> Result<Self, String> {
         // The parser's messages quote the line, which may contain a key.
         let raw: RawFile = toml::from_str(text).map_err(|error| {
@@ -179,7 +179,7 @@ impl KeyFile {
         Ok(file)
     }
 
-    /// No two devices have one key, and none has a revoked one.
+    /// Checks that no two devices have the same key, and none has a revoked one.
     fn check(&self) -> Result<(), String> {
         let withdrawn = self.withdrawn();
         let mut owners = BTreeMap::new();
@@ -199,14 +199,14 @@ impl KeyFile {
         Ok(())
     }
 
-    /// The revoked keys by digest.
+    /// Returns the revoked keys by digest.
     #[must_use]
     pub fn withdrawn(&self) -> BTreeMap<KeyDigest, &Revoked> {
         let entries = self.revoked.iter();
         entries.map(|revoked| (revoked.digest, revoked)).collect()
     }
 
-    /// Numbers whose last key was revoked and which have no other one.
+    /// Returns the numbers whose last key was revoked and not replaced.
     #[must_use]
     pub fn vacant(&self) -> BTreeSet<u32> {
         let numbers = self.revoked.iter().map(|revoked| revoked.number);
@@ -214,13 +214,13 @@ impl KeyFile {
         numbers.filter(is_vacant).collect()
     }
 
-    /// The text, overwritten when it is dropped.
+    /// Returns the text, which is overwritten on drop.
     #[must_use]
     pub fn to_toml(&self) -> Zeroizing<String> {
-        /// More than the text of a key or of a revoked one, and than what stands around them.
+        /// Upper bound on the text of an entry for a key or a revoked key.
         const ROOM: usize = 256 + 4 * MAX_REASON;
         let entries = (self.keys.len() + self.links.len()) / 4 + self.revoked.len() + 1;
-        // Room for all of it: a string that grows leaves copies behind.
+        // Room for the whole text: a growing string leaves copies behind.
         let mut text = Zeroizing::new(String::with_capacity(ROOM * entries));
         text.push_str(
             "# The keys of a fleet. Secret: they suffice to impersonate its devices and \
@@ -252,14 +252,14 @@ impl KeyFile {
     }
 }
 
-/// The secret of 64 hexadecimal digits.
+/// Parses a secret of 64 hexadecimal digits.
 pub(crate) fn secret(digits: &str) -> Option<Secret> {
     let mut secret = Zeroizing::new([0; 32]);
     hex::decode_to_slice(digits, &mut *secret).ok()?;
     Some(secret)
 }
 
-/// Writes a secret as 64 hexadecimal digits, of which no copy is left.
+/// Writes a secret as 64 hexadecimal digits, and leaves no other copy.
 pub(crate) fn push_digits(text: &mut String, secret: &Secret) {
     let mut digits = Zeroizing::new([0; 64]);
     // The lengths fit.
@@ -345,7 +345,7 @@ mod tests {
             (&file.links, &file.elements)
         );
         assert_eq!(again.device_seed, Some(5));
-        // Device 9 has another key by now.
+        // Device 9 has another key now.
         assert_eq!(again.vacant(), BTreeSet::from([4]));
         assert_eq!(format!("{again:?}"), "KeyFile(2 keys, 2 revoked)");
     }

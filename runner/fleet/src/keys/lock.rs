@@ -1,9 +1,9 @@
-//! One coordinator, or one helper, at a time: a lock on `<keys>.lock`, beside the keys and not on
+//! One coordinator, or one helper, at a time: a lock on `<keys>.lock`, next to the keys and not on
 //! them, so that the file of keys can be replaced while a coordinator runs.
 //!
-//! The system releases the lock when the process ends, however it ends; the file stays, and means
-//! nothing without the lock. A coordinator that takes over keys on SIGHUP writes its process number
-//! into the file once its handler is installed, since the signal ends a process without one.
+//! The system releases the lock when the process ends, for whatever reason. The file stays, and is
+//! meaningless without the lock. A coordinator that reloads keys on SIGHUP writes its process
+//! number into the file once its handler is installed, since the signal ends a process without one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::error::{KeysError, beside, io as io_error};
 
-/// Whoever asks about the lock holds it for a moment.
+/// A process that queries the lock holds it for a moment.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct KeysLock(File);
 
 impl KeysLock {
-    /// Locks the keys for this process. `other` is who has them if they are in use.
+    /// Locks the keys for this process. `other` names the user of the keys in the error.
     ///
     /// # Errors
     /// [`KeysError::InUse`], [`KeysError::Io`].
@@ -47,12 +47,12 @@ impl KeysLock {
             });
         }
         let lock = Self(file);
-        // An earlier process may be named in it.
+        // It may name an earlier process.
         lock.clear().map_err(io_error("write", &path))?;
         Ok(lock)
     }
 
-    /// Names no process.
+    /// Removes the process number.
     fn clear(&self) -> io::Result<()> {
         if self.0.metadata()?.len() > 0 {
             self.0.set_len(0)?;
@@ -63,7 +63,7 @@ impl KeysLock {
     /// Lets commands that change the keys send SIGHUP to this process.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// The errors of the file system.
     pub fn announce(&mut self) -> io::Result<()> {
         self.0.set_len(0)?;
         self.0.seek(SeekFrom::Start(0))?;
@@ -73,24 +73,24 @@ impl KeysLock {
 
 impl Drop for KeysLock {
     fn drop(&mut self) {
-        // The next coordinator does it otherwise, and nobody signals a process that has ended.
+        // Otherwise the next coordinator clears it, and nobody signals an ended process.
         let _ = self.clear();
     }
 }
 
-/// Who uses the keys.
+/// User of the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// No coordinator.
     Absent,
-    /// A coordinator that cannot be told of changes.
+    /// A coordinator that cannot be notified of changes.
     Unreachable,
-    /// A coordinator that takes over changes on SIGHUP.
+    /// A coordinator that reloads keys on SIGHUP.
     Process(u32),
 }
 
 impl Holder {
-    /// Who uses these keys now. Nobody, if that cannot be found out.
+    /// Returns the current user of these keys, or [`Self::Absent`] if that is unknown.
     #[must_use]
     pub fn of(keys: &Path) -> Self {
         let Ok(mut file) = File::open(beside(keys, ".lock")) else {
@@ -108,7 +108,7 @@ impl Holder {
         }
     }
 
-    /// Has the coordinator take over the keys; returns whether it was told.
+    /// Makes the coordinator reload the keys. Returns whether it was notified.
     #[must_use]
     pub fn signal(self) -> bool {
         let Self::Process(number) = self else {
@@ -119,10 +119,10 @@ impl Holder {
     }
 }
 
-/// Whether a process has this file open.
+/// Returns whether a process has this file open.
 ///
-/// A number alone may be that of another process: in another container's numbering, or given again.
-/// Where this cannot be found out, the answer is no.
+/// A number alone may be another process's: in another container's numbering, or reused. Returns
+/// `false` if this is unknown.
 fn has_open(process: u32, file: &File) -> bool {
     let Ok(lock) = file.metadata() else {
         return false;
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// A process that has the file open or not, and ends with code 7 on SIGHUP.
+    /// Returns a process that may have the file open, and ends with code 7 on SIGHUP.
     fn process(stdin: impl Into<Stdio>) -> Child {
         let mut child = Command::new("sh")
             .args([
@@ -175,7 +175,7 @@ mod tests {
         lock.announce().unwrap();
         assert_eq!(Holder::of(&keys), Holder::Process(std::process::id()));
         let path = beside(&keys, ".lock");
-        // Another one that has nothing to do with it.
+        // An unrelated process.
         let mut other = process(Stdio::null());
         fs::write(&path, format!("{}\n", other.id())).unwrap();
         assert_eq!(Holder::of(&keys), Holder::Unreachable);

@@ -1,5 +1,5 @@
-//! Where the passphrase of encrypted keys comes from: never the command line, which other users of
-//! the machine can read.
+//! The sources of the passphrase of encrypted keys. The command line is not one of them, since
+//! other users of the machine can read it.
 
 use std::fs::File;
 use std::io::{IsTerminal, Read};
@@ -11,32 +11,33 @@ use zeroize::Zeroizing;
 use super::error::{KeysError, content, io};
 use smolfed_release::durable::is_private;
 
-/// The variable that names a file.
+/// The variable with the path of a file.
 const VARIABLE: &str = "SMOLFED_KEYS_PASSPHRASE_FILE";
 
-/// The folder of a systemd unit's credentials, and the name of ours there.
+/// The folder of a systemd unit's credentials, and the name of our credential.
 const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 const CREDENTIAL: &str = "smolfed-keys-passphrase";
 
 const MAX_BYTES: u64 = 4096;
 
-/// Shorter ones are guessed, whatever a guess costs.
+/// Shorter ones can be guessed at any cost per guess.
 const MIN_BYTES: usize = 8;
 
-/// Where the passphrase comes from.
+/// Source of the passphrase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PassphraseSource {
     /// The first line of a file that only its owner can read.
     File(PathBuf),
-    /// Whoever sits at the terminal.
+    /// The user at the terminal.
     Terminal,
-    /// Nowhere: an encrypted file is refused.
+    /// No source: an encrypted file is refused.
     Nowhere,
 }
 
 impl PassphraseSource {
-    /// In this order: the file that was `given`; the one that `SMOLFED_KEYS_PASSPHRASE_FILE` names;
-    /// the credential `smolfed-keys-passphrase` of a systemd unit; a terminal.
+    /// Returns the first source that exists: the file `given`, the file in
+    /// `SMOLFED_KEYS_PASSPHRASE_FILE`, the credential `smolfed-keys-passphrase` of a systemd unit,
+    /// or a terminal.
     #[must_use]
     pub fn find(given: Option<&Path>) -> Self {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -56,11 +57,11 @@ impl PassphraseSource {
         }
     }
 
-    /// The passphrase of `keys`.
+    /// Returns the passphrase of `keys`.
     ///
     /// # Errors
-    /// [`KeysError`] for a file that cannot be read, that others can read, or that is empty; if
-    /// there is nobody to ask.
+    /// [`KeysError`] for a file that is unreadable, readable by others, or empty, and if there is
+    /// nobody to ask.
     pub fn read(&self, keys: &Path) -> Result<Zeroizing<Vec<u8>>, KeysError> {
         match self {
             Self::File(path) => read(path),
@@ -72,10 +73,10 @@ impl PassphraseSource {
         }
     }
 
-    /// A passphrase for keys that are to be encrypted: asked for twice, and not too short.
+    /// Returns a passphrase for encrypting keys: asked for twice, and not too short.
     ///
     /// # Errors
-    /// As [`Self::read`]; if it has fewer than eight bytes, or the two differ.
+    /// As [`Self::read`], and if it has fewer than eight bytes, or the two differ.
     pub fn choose(&self, keys: &Path) -> Result<Zeroizing<Vec<u8>>, KeysError> {
         let passphrase = match self {
             Self::Terminal => {
@@ -127,7 +128,7 @@ fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeysError> {
         let reason = format!("is longer than {MAX_BYTES} bytes: is it the passphrase?");
         return Err(content(path)(reason));
     }
-    // The first line without its end, as editors leave one.
+    // The first line without its line end, which editors add.
     if let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
         bytes.truncate(end);
     }

@@ -13,17 +13,17 @@ use super::passphrase::PassphraseSource;
 use super::vault::{Vault, VaultError};
 use smolfed_release::durable::is_private;
 
-/// A file of keys, and how it is encrypted, if it is.
+/// A file of keys, and its encryption, if any.
 #[derive(Debug)]
 pub struct Stored {
     /// The keys.
     pub file: KeyFile,
-    /// What encrypts them.
+    /// Encryption of the keys, if any.
     pub vault: Option<Vault>,
 }
 
 impl Stored {
-    /// Reads a file. `known` is what decrypted it before, if anything.
+    /// Reads a file. `known` is the vault that decrypted it before, if any.
     ///
     /// # Errors
     /// [`KeysError`].
@@ -55,10 +55,10 @@ impl Stored {
         Ok(Self { file, vault })
     }
 
-    /// What is written to disk.
+    /// Returns the bytes for the disk.
     ///
     /// # Errors
-    /// In words, if there is no randomness.
+    /// A description, if there is no randomness.
     pub fn to_bytes(&self) -> Result<Zeroizing<Vec<u8>>, String> {
         let text = self.file.to_toml();
         let bytes = match &self.vault {
@@ -69,7 +69,7 @@ impl Stored {
     }
 }
 
-/// Whether a text is that of a helper's file, and not of a coordinator's.
+/// Returns whether a text is a helper's file, and not a coordinator's.
 #[must_use]
 pub fn is_of_helper(text: &str) -> bool {
     let mut lines = text.lines();
@@ -87,17 +87,17 @@ impl From<VaultError> for OpenError {
     }
 }
 
-/// The path of a file of keys without symbolic links, so that what belongs to it lies beside the
-/// file and not beside the link.
+/// Returns the path of a file of keys without symbolic links, so that its companion files lie next
+/// to the file and not next to the link.
 ///
 /// # Errors
-/// [`KeysError::Content`] if there is no such file, [`KeysError::Io`].
+/// [`KeysError::Content`] if the file does not exist, and [`KeysError::Io`].
 pub fn real_path(path: &Path) -> Result<PathBuf, KeysError> {
     let path = path.canonicalize().map_err(|error| match error.kind() {
         ErrorKind::NotFound => missing(path),
         _ => io("read", path)(error),
     })?;
-    // A relative path is what the operator typed.
+    // The operator may have given a relative path.
     let here = std::env::current_dir().ok();
     let relative = here.and_then(|here| path.strip_prefix(here).map(Path::to_path_buf).ok());
     Ok(relative.unwrap_or(path))
@@ -123,18 +123,18 @@ fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeysError> {
             what: "keys",
         });
     }
-    // What lies beside one name does not lie beside the other.
+    // Companion files next to one name are not next to the other.
     if data.nlink() > 1 {
         let reason = "has several names (hard links): copy it, and remove the others";
         return Err(content(path)(reason.to_owned()));
     }
-    // Room for all of it: a vector that grows leaves copies behind.
+    // Room for the whole file: a growing vector leaves copies behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(data.len() as usize + 1));
     file.read_to_end(&mut bytes).map_err(io("read", path))?;
     Ok(bytes)
 }
 
-/// The lowest unused round number in the file at `path`.
+/// Returns the lowest unused round number in the file at `path`.
 ///
 /// # Errors
 /// [`KeysError`].

@@ -115,7 +115,7 @@ fn a_coordinator_takes_over_what_was_changed_and_keeps_its_devices() {
     let changes = keys.reload().unwrap();
     assert_eq!((changes.added, changes.replaced), (vec![9], vec![0]));
     assert!(changes.removed.is_empty() && keys.vacant().is_empty());
-    // The same secret in an element derives other keys.
+    // The same secret in a secure element derives other keys.
     let text = fs::read_to_string(&path).unwrap();
     fs::write(
         &path,
@@ -163,7 +163,7 @@ fn a_revoked_key_does_not_come_back() {
         again.contains("revoked on 2026-11-23T19:00:00Z already"),
         "{again}"
     );
-    // Not by hand either.
+    // Editing by hand does not help either.
     let text = fs::read_to_string(&path).unwrap();
     let by_hand = two().replace("device_seed = 5", "");
     fs::write(&path, text.replace("number = 0", "number = 5") + &by_hand).unwrap();
@@ -197,7 +197,7 @@ fn additions_are_checked_and_made_whole_or_not_at_all() {
 fn edits_at_the_same_time_are_all_made() {
     let (_dir, path) = fleet();
     let _coordinator = open(&path).unwrap();
-    // Some wait for a file that others have replaced by then.
+    // Some wait for a file that others have meanwhile replaced.
     let add = &|number: u8| {
         let mut change = edit(&path);
         let new = BTreeMap::from([(number.into(), secret(number))]);

@@ -1,16 +1,15 @@
-//! Keys that are encrypted at rest: XChaCha20-Poly1305 under a key that Argon2id derives from a
-//! passphrase (draft-irtf-cfrg-xchacha-03; RFC 8439; RFC 9106).
+//! Encryption of keys at rest: XChaCha20-Poly1305 under a key derived from a passphrase by Argon2id
+//! (draft-irtf-cfrg-xchacha-03; RFC 8439; RFC 9106).
 //!
 //! ```text
 //! smolfed keys, encrypted: argon2id m=65536 t=3 p=4 salt=<32 hex digits> nonce=<48 hex digits>\n
 //! ciphertext and tag
 //! ```
 //!
-//! The line is the associated data, so a file whose line was changed does not open. Each write
-//! draws a nonce of 192 bits, which does not repeat by chance; edits keep the salt, so that a
-//! command or a running coordinator derives the key once. This hides the keys from whoever reads
-//! the disk or a backup without the passphrase. It does not tell an older copy of the file from the
-//! newest one.
+//! The line is the associated data, so a file with a changed line does not open. Each write draws a
+//! 192-bit nonce, which does not repeat by chance. Edits keep the salt, so a command or a running
+//! coordinator derives the key once. Encryption hides the keys from readers of the disk or a backup
+//! without the passphrase. It does not distinguish an older copy of the file from the newest one.
 
 use argon2::{Algorithm, Argon2, Params, Version};
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
@@ -19,24 +18,24 @@ use zeroize::Zeroizing;
 
 use smolfed_release::entropy::{EntropyError, secret};
 
-/// What an encrypted file begins with.
+/// First bytes of an encrypted file.
 const MAGIC: &str = "smolfed keys, encrypted: ";
 
-/// The line is shorter.
+/// Exclusive upper bound on the line's length.
 const MAX_LINE: usize = 256;
 
 const SALT_BYTES: usize = 16;
 const NONCE_BYTES: usize = 24;
 
-/// More than this is not derived: a changed line must not take all memory.
+/// Limits of the derivation: a changed line must not take all memory.
 const MAX_MEMORY_KIB: u32 = 1 << 20;
 const MAX_PASSES: u32 = 16;
 const MAX_LANES: u32 = 16;
 
-/// Why an encrypted file does not open.
+/// Error when opening an encrypted file.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
-    /// The line, or what follows it, is incomplete.
+    /// The line, or the part after it, is incomplete.
     #[error("is encrypted, but incomplete or damaged: restore it from a backup")]
     Damaged,
     /// Authentication failed.
@@ -56,7 +55,7 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// The second recommended option of RFC 9106, section 4: for where memory is not plentiful.
+    /// The second recommended option of RFC 9106, section 4, for limited memory.
     pub(super) const RECOMMENDED: Self = Self {
         memory_kib: 1 << 16,
         passes: 3,
@@ -71,14 +70,14 @@ impl Cost {
     };
 }
 
-/// How the key of a file is derived.
+/// Parameters of a file's key derivation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Derivation {
     cost: Cost,
     salt: [u8; SALT_BYTES],
 }
 
-/// A key derived from a passphrase, overwritten when it is dropped.
+/// A key derived from a passphrase, overwritten on drop.
 #[derive(Clone)]
 pub struct Vault {
     derivation: Derivation,
@@ -86,7 +85,7 @@ pub struct Vault {
 }
 
 impl Vault {
-    /// A key for a new file, with a salt of its own.
+    /// Derives a key for a new file, with a fresh salt.
     ///
     /// # Errors
     /// [`VaultError::Entropy`].
@@ -114,15 +113,15 @@ impl Vault {
         Ok(Self { derivation, key })
     }
 
-    /// Whether these are the bytes of an encrypted file.
+    /// Returns whether these are the bytes of an encrypted file.
     #[must_use]
     pub fn is_sealed(bytes: &[u8]) -> bool {
-        // A cut is recognised too, so that nothing takes its bytes for text.
+        // A truncated file is recognised too, so that its bytes are not taken for text.
         let length = bytes.len().min(MAGIC.len());
         length > 0 && bytes.starts_with(MAGIC.as_bytes().get(..length).unwrap_or_default())
     }
 
-    /// Encrypts.
+    /// Encrypts a text.
     ///
     /// # Errors
     /// [`VaultError::Entropy`].
@@ -137,7 +136,7 @@ impl Vault {
             hex::encode(salt),
             hex::encode(nonce)
         );
-        // Room for all of it: a vector that grows leaves copies of the text behind.
+        // Room for the whole text: a growing vector leaves copies of the text behind.
         let mut sealed = Vec::with_capacity(line.len() + text.len() + 16);
         sealed.extend_from_slice(line.as_bytes());
         sealed.extend_from_slice(text);
@@ -150,11 +149,11 @@ impl Vault {
         Ok(sealed)
     }
 
-    /// Decrypts a file. `known` is a key that may be the right one; else the passphrase is asked
-    /// for, and the key is derived.
+    /// Decrypts a file. `known` is a key that may fit. Otherwise the key is derived from the
+    /// passphrase.
     ///
     /// # Errors
-    /// [`VaultError`], or that of `passphrase`.
+    /// [`VaultError`], or the error of `passphrase`.
     pub fn open<E: From<VaultError>>(
         bytes: &[u8],
         known: Option<&Self>,
@@ -187,7 +186,7 @@ impl std::fmt::Debug for Vault {
     }
 }
 
-/// The line with its end, and what follows.
+/// Splits a file after the end of the line.
 fn split(bytes: &[u8]) -> Option<(&str, &[u8])> {
     let end = bytes
         .iter()
@@ -272,7 +271,7 @@ mod tests {
         );
     }
 
-    /// What a changed line asks for is not tried.
+    /// The cost of a changed line is not tried.
     #[test]
     fn costs_are_bounded() {
         let text = String::from_utf8_lossy(&sealed()).replace("m=32", "m=4000000000");
@@ -280,7 +279,7 @@ mod tests {
         assert!(matches!(error, VaultError::Damaged));
     }
 
-    /// As OpenSSL's Argon2id (through Python's `cryptography` 48) derives it, at the cost of RFC
+    /// As derived by OpenSSL's Argon2id (through Python's `cryptography` 48), at the cost of RFC
     /// 9106, section 4, second option.
     #[test]
     fn keys_are_derived_as_by_an_independent_implementation() {

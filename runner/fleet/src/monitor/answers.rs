@@ -1,4 +1,4 @@
-//! The answers to questions of a run that goes on.
+//! The answers to questions of a running run.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use smolfed_engine::question::{Answer, Estimate};
 use smolfed_engine::round::RoundRecord;
 use smolfed_engine::tables::question::QuestionKind;
 
-/// The most figures of one answer that are shown: the first ones are the most important. All of
-/// them are in `metrics.jsonl`.
+/// Maximum number of figures shown per answer. The first ones are the most important. All of them
+/// are in `metrics.jsonl`.
 pub const MAX_ESTIMATES: usize = 64;
 
 /// The newest answer to a question.
@@ -48,7 +48,7 @@ pub struct AnswerCurve {
     pub points: Vec<AnswerPoint>,
 }
 
-/// What a page shows of answers.
+/// Answers as the page shows them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Answers {
     /// The newest answer to each question.
@@ -57,7 +57,7 @@ pub struct Answers {
     pub curves: Vec<AnswerCurve>,
 }
 
-/// An answer as it is kept.
+/// A kept answer.
 #[derive(Clone, Debug)]
 struct Kept<T> {
     /// Whether a finite ε covers it.
@@ -74,7 +74,7 @@ pub struct AnswerHistory {
 }
 
 impl AnswerHistory {
-    /// Adds the answers of a round. Gives those that have drifted.
+    /// Adds the answers of a round. Returns those that have drifted.
     pub fn add(&mut self, record: &RoundRecord) -> Vec<Drift> {
         let drifts = self.watch.see(record);
         for answer in &record.answers {
@@ -123,14 +123,14 @@ impl AnswerHistory {
         }
     }
 
-    /// The newest answers, to somebody who may see everything or only what a finite ε covers.
+    /// Returns the newest answers. Without `sees_all`, only the ones under a finite ε.
     #[must_use]
     pub fn latest(&self, sees_all: bool) -> Vec<LatestAnswer> {
         let shown = self.latest.values().filter(|x| sees_all || x.is_covered);
         shown.map(|kept| kept.of.clone()).collect()
     }
 
-    /// The same with the curves.
+    /// Returns the newest answers and the curves, with the same restriction.
     #[must_use]
     pub fn shown(&self, sees_all: bool) -> Answers {
         let curves = self.curves.values().filter(|x| sees_all || x.is_covered);

@@ -67,7 +67,7 @@ fn what_was_recorded_is_read() {
     assert_eq!(records, [record(3, &[0]), record(5, &[2]), record(6, &[1])]);
 }
 
-/// A crash loses what was not synced. What was recorded before it stays: an answer may have left.
+/// A crash loses unsynced data. Earlier records stay, since an answer may have left.
 #[test]
 fn a_record_is_on_the_disk_when_it_returns() {
     let dir = tempfile::tempdir().unwrap();
@@ -93,7 +93,7 @@ fn a_record_is_on_the_disk_when_it_returns() {
     let disk = ledger.over_forgetful();
     assert!(ledger.has_keys(keys.into_iter()).unwrap().is_empty());
     assert_eq!(ledger.length, length, "the keys were recorded");
-    // Another key: what was recorded of the device is not of this one.
+    // Another key: earlier records do not apply to this device.
     let changed = digests(&[(1, 9)]);
     assert_eq!(ledger.has_keys(changed.into_iter()).unwrap(), [1]);
     disk.crash().unwrap();
@@ -151,7 +151,7 @@ fn a_changed_line_is_refused_and_named() {
     }
 }
 
-/// The device that is always full.
+/// The device file that is always full.
 #[test]
 fn a_full_disk_names_the_file() {
     let dir = tempfile::tempdir().unwrap();
@@ -163,7 +163,7 @@ fn a_full_disk_names_the_file() {
         error.contains("ledger") && error.contains("space"),
         "{error}"
     );
-    // What is on the disk is not known: nothing is answered any more.
+    // The contents of the disk are unknown, so nothing is answered any more.
     let error = ledger.answered(&record(0, &[0])).unwrap_err().to_string();
     assert!(error.contains("start the helper again"), "{error}");
 }

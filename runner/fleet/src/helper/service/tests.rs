@@ -104,7 +104,7 @@ fn a_restarted_helper_remembers_what_it_has_answered() {
     assert_eq!(service.answer(&first), answer, "the same once more");
     assert_eq!((service.tally().answered, service.tally().repeated), (1, 1));
     drop(service);
-    // The noise of the round is gone, or known: either way there is no second answer.
+    // The noise of the round is gone, or known. In either case there is no second answer.
     let mut service = place.open();
     assert_eq!(service.state().last, Some(0));
     assert_eq!(service.state().rounds_left, 4);
@@ -120,8 +120,8 @@ fn a_restarted_helper_remembers_what_it_has_answered() {
     );
 }
 
-/// A restart before every request changes nothing: the rounds that are left, those of a device and
-/// the last round are those of a helper that was never stopped.
+/// A restart before every request changes nothing: the remaining rounds, the participations of a
+/// device and the last round are the same as without restarts.
 #[test]
 fn a_helper_that_restarts_at_each_step_keeps_its_budget_and_counts() {
     let mut file = file();
@@ -161,7 +161,7 @@ fn a_helper_that_restarts_at_each_step_keeps_its_budget_and_counts() {
     assert_eq!(found, HelperRefusal::Exhausted { rounds: 5 });
 }
 
-/// The order matters: an answer that is out without a record would be given again after a restart.
+/// The order matters: an answer sent without a record would be given again after a restart.
 #[test]
 fn an_answer_leaves_once_its_record_is_on_the_disk() {
     let file = file();
@@ -170,7 +170,7 @@ fn an_answer_leaves_once_its_record_is_on_the_disk() {
     let before = place.ledger();
     service.answer(&request(&file, 0, &[0, 1]));
     assert!(place.ledger().len() > before.len());
-    // A disk that is full: no answer leaves, and nothing was answered.
+    // A full disk: no answer leaves, and no round counts as answered.
     service.ledger.fill_up();
     assert_eq!(service.answer(&request(&file, 1, &[0, 1])), Reply::Failed);
     assert_eq!((service.state().last, service.tally().failed), (Some(0), 1));
@@ -197,7 +197,7 @@ fn lists_of_devices_that_do_not_belong_are_refused() {
     forged.devices[1].tag[3] ^= 1;
     let found = refusal(service.answer(&forged));
     assert_eq!(found, HelperRefusal::Tag { device: 1 });
-    // None of this used the round up.
+    // The round is still unused.
     let answer = service.answer(&request(&file, 0, &[0, 1]));
     assert!(matches!(answer, Reply::Answer(..)));
 }
@@ -228,7 +228,7 @@ fn revoked_devices_are_refused_and_those_with_another_key_begin_anew() {
     of_new.devices[1].ledger = *b"ledger 2";
     of_new.devices[1].tag = key.tag(&TERMS, &of_new.invitation, &of_new.model);
     assert!(matches!(service.answer(&of_new), Reply::Answer(..)));
-    // And after a restart; device 0 is the same as before.
+    // The same after a restart. Device 0 has not changed.
     drop(service);
     let mut service = place.open();
     let mut later = request(&file, 2, &[0, 3]);
@@ -248,7 +248,7 @@ fn a_helper_s_files_are_of_one_process() {
         .to_string();
     assert!(error.contains("is in use by another helper"), "{error}");
     drop(service);
-    // The operator may insist on more than the file, and not on less.
+    // The operator may require more than the file, and not less.
     for (asked, found) in [(Some(7), 7), (Some(1), 2), (None, 2)] {
         let service = HelperService::open(&place.path(), asked).unwrap();
         assert_eq!(service.state().min_cohort, found);

@@ -66,7 +66,7 @@ async fn another_version_is_named() {
     assert!(error.to_string().contains("version 2"), "{error}");
 }
 
-/// As an independent reading of Noise has them: tests/vectors/link.py.
+/// As in an independent implementation of Noise: tests/vectors/link.py.
 #[tokio::test]
 async fn the_bytes_are_those_of_another_implementation() {
     let (a, mut b) = duplex(1 << 12);
@@ -108,7 +108,7 @@ async fn a_recorded_conversation_cannot_be_replayed() {
         link.send(b"question").await.unwrap();
     };
     let recorded = async {
-        // Everything that the coordinator sends, behind the answer of a helper.
+        // All messages of the coordinator, after the answer of a helper.
         let (mut from, mut to) = tokio::io::split(b);
         let (c, d) = duplex(1 << 12);
         let (mut reader, mut writer) = tokio::io::split(d);

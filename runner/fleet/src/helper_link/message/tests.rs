@@ -48,7 +48,7 @@ proptest! {
         prop_assert_eq!(Reply::parse(&bytes[..cut.index(bytes.len())]), Err(Malformed));
     }
 
-    /// Whatever a peer with the key sends.
+    /// Arbitrary bytes from a peer with the key.
     #[test]
     fn no_bytes_make_the_parsers_panic(bytes in vec(any::<u8>(), 0..200)) {
         let _ = (Question::parse(&bytes), Reply::parse(&bytes));
@@ -85,7 +85,7 @@ fn other_messages_are_read_as_they_were_written() {
     }
 }
 
-/// A list that claims to have four thousand million elements.
+/// A list that claims to have four billion elements.
 #[test]
 fn a_length_is_not_believed() {
     let mut bytes = vec![kind::REQUEST];
