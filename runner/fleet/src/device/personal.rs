@@ -13,7 +13,7 @@ use smolfed_core::personal::store::{BlockingStore, PersonalStore, StateId, State
 use super::files::beside;
 use smolfed_release::durable::replace_private;
 
-/// The array of the newest state, and of the one before.
+/// Arrays of the newest state and of its predecessor.
 const NEWEST: &str = "state";
 const BEFORE: &str = "before";
 

@@ -11,10 +11,11 @@ use smolfed_engine::question::{Answer, Estimate};
 use smolfed_engine::round::RoundRecord;
 use smolfed_engine::tables::question::QuestionKind;
 
-/// Figures of which less is better.
+/// Error figures, for which less is better.
 const ERRORS: [&str; 3] = ["loss", "rmse", "squared error"];
 
-/// Whether the whole interval of `latest` is worse than that of `best`. An open end is beyond all.
+/// Returns whether the whole interval of `latest` is worse than that of `best`. An open end is
+/// infinite.
 #[must_use]
 pub fn is_worse(latest: &Estimate, best: &Estimate) -> bool {
     let ([low, high], [best_low, best_high]) = (latest.interval, best.interval);
@@ -28,7 +29,7 @@ fn is_error(estimate: &Estimate) -> bool {
     ERRORS.contains(&estimate.name.as_str())
 }
 
-/// The end of an interval up to which a figure is certainly good, larger for better ones.
+/// Returns the guaranteed end of a figure's interval, with a sign such that larger is better.
 fn certain(estimate: &Estimate) -> Option<f64> {
     match (is_error(estimate), estimate.interval) {
         (false, [low, _]) => low,
@@ -36,7 +37,7 @@ fn certain(estimate: &Estimate) -> Option<f64> {
     }
 }
 
-/// The figure of an answer that is judged.
+/// Returns the figure of an answer to judge.
 fn judged(answer: &Answer) -> Option<&Estimate> {
     let is_judged = answer.kind == QuestionKind::Evaluate;
     answer.estimates.first().filter(|_| is_judged)
@@ -51,25 +52,25 @@ pub struct DriftWatch {
     drifted: BTreeSet<u8>,
 }
 
-/// An answer that is worse than an earlier one.
+/// An answer worse than an earlier one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drift {
     /// The round after which it was released, from 0.
     pub round: u32,
-    /// Which question, from 0.
+    /// The question, from 0.
     pub question: u8,
     /// The name of the question.
     pub name: String,
-    /// What was found.
+    /// The figure of this answer.
     pub latest: Estimate,
     /// The best earlier figure.
     pub best: Estimate,
-    /// Whether the answer before had not drifted. One line in a log is enough.
+    /// Whether the previous answer had not drifted. One line in a log is enough.
     pub is_new: bool,
 }
 
 impl DriftWatch {
-    /// A watch that has seen the rounds before.
+    /// Returns a watch that has seen the rounds so far.
     #[must_use]
     pub fn after(records: &[RoundRecord]) -> Self {
         let mut watch = Self::default();

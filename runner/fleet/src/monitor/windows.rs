@@ -1,10 +1,9 @@
-//! Windows of time of a run that goes on: updates by the age of their model, and wasted
-//! participations.
+//! Windows of time of a running run: updates by the age of their model, and wasted participations.
 
 use serde::Serialize;
 use smolfed_engine::round::{RoundRecord, WindowTally};
 
-/// The windows of a run so far, those before a restart among them.
+/// The windows of a run so far, including the ones before a restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WindowFigures {
     /// The last window that ended.
@@ -14,7 +13,7 @@ pub struct WindowFigures {
 }
 
 impl WindowFigures {
-    /// Adds the window of a record, if its round is one. The first window makes the figures.
+    /// Adds the window of a record, if its round is one. The first window creates the figures.
     pub(super) fn add(figures: &mut Option<Self>, record: &RoundRecord) {
         if let Some(last) = WindowTally::of_record(record) {
             let figures = figures.get_or_insert_default();

@@ -15,7 +15,7 @@ use smolfed_release::masked::Asked;
 use smolfed_release::{Admitted, Outcome, PrivateSum};
 
 impl Fleet<'_> {
-    /// Asks the devices of a cohort a question, for which each has the time of a round.
+    /// Asks the devices of a cohort a question. Each has the time of a round to answer.
     pub(super) fn ask(
         &mut self,
         inquiry: &Inquiry<'_>,
@@ -48,7 +48,7 @@ impl Fleet<'_> {
             model: inquiry.model.to_vec(),
         });
         let (answers, (mut sum, outcomes)) = self.fleet.round(offer, cohort, || {
-            // Nobody masks what is added here.
+            // Nothing masks these local answers.
             answer_here(inquiry, None, federation, &simulated)
         })?;
         let of_real = self.add_answers(inquiry, answers, &mut sum, &mut record);
@@ -68,7 +68,7 @@ impl Fleet<'_> {
         })
     }
 
-    /// The sum of the answers was released, or came to nothing: records who has answered.
+    /// Records the answering devices, once the sum of the answers was released or lost.
     pub(super) fn answered(&mut self, is_lost: bool) -> Result<(), SourceError> {
         let (Some(record), Some(file)) = (self.pending_answers.take(), &mut self.answers) else {
             return Ok(());
@@ -80,8 +80,8 @@ impl Fleet<'_> {
         Ok(file.sync()?)
     }
 
-    /// The invitation to answer a question; `None` if it cannot be sent. Local training is told as
-    /// in a round, and devices do not look at it.
+    /// Returns the invitation to answer a question. `None` if it cannot be sent. It describes local
+    /// training as in a round, and devices ignore that.
     fn question(&self, inquiry: &Inquiry<'_>) -> Option<Invitation> {
         let (training, release) = (&inquiry.training, &inquiry.asked.release);
         let request = Some(Request::Question(inquiry.asked.question));
@@ -93,7 +93,7 @@ impl Fleet<'_> {
         })
     }
 
-    /// Adds what real devices have sent, and records who has; what became of each of the cohort.
+    /// Adds the answers of real devices and records their senders. Returns each device's outcome.
     fn add_answers(
         &self,
         inquiry: &Inquiry<'_>,

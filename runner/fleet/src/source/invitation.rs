@@ -6,7 +6,7 @@ use smolfed_core::train::LocalTraining;
 use smolfed_core::wire::message::{Invitation, ModelShape, Request};
 use smolfed_release::ReleaseSettings;
 
-/// The invitation to train a model of this shape; `None` without a clip norm, which
+/// Returns the invitation to train a model of this shape. `None` without a clip norm, which
 /// [`terms`](super::terms::terms) refuses.
 #[must_use]
 pub fn training(

@@ -1,4 +1,4 @@
-//! What real devices send beside their updates: a part of the round of its own.
+//! Messages of real devices besides their updates, in a separate part of the round.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,18 @@ use smolfed_engine::source::contract::SourceError;
 use smolfed_engine::source::participation::Participation;
 use smolfed_release::Message;
 
-/// Real devices that send messages in a round, and the record of who has not.
+/// Real devices that send messages in a round, and the record of the missing ones.
 pub(super) struct RealMessages<'a> {
     fleet: &'a mut Coordinator,
     invitation: &'a Invitation,
     assignment: &'a Assignment<'a>,
     record: &'a mut Participation,
-    /// Why no device was asked.
+    /// The error that kept all devices from being asked.
     failure: Option<KeysError>,
 }
 
 impl<'a> RealMessages<'a> {
-    /// Messages of a round whose devices are invited to train like this.
+    /// Returns the messages of a round with this training invitation.
     pub(super) const fn new(
         fleet: &'a mut Coordinator,
         invitation: &'a Invitation,
@@ -44,7 +44,7 @@ impl<'a> RealMessages<'a> {
         }
     }
 
-    /// Has a method exchange messages with the real devices among others.
+    /// Lets a method exchange messages with all devices, including the real ones.
     pub(super) fn exchange<T>(
         mut self,
         exchange: impl FnOnce(&mut RoundContext<'_>) -> Result<T, StateError>,
@@ -59,7 +59,7 @@ impl<'a> RealMessages<'a> {
         }
     }
 
-    /// What becomes of an outcome; whose message did not come, or cannot be, is recorded.
+    /// Converts an outcome. Records devices without a valid message.
     fn outcome(
         &mut self,
         request: &MessageRequest<'_>,
@@ -84,7 +84,7 @@ impl<'a> RealMessages<'a> {
             | Absence::CameLate
             | Absence::Declined(_)
             | Absence::Quarantined => MessageOutcome::Absent,
-            // The message of a device whose key was revoked in the meantime may have come.
+            // The message of a device whose key was meanwhile revoked may have arrived.
             _ => {
                 self.record.lost_matrices.push(device);
                 MessageOutcome::Lost
@@ -93,7 +93,7 @@ impl<'a> RealMessages<'a> {
     }
 }
 
-/// A message that so many samples can have given; the number of samples is behind it.
+/// Checks that a message is possible for its number of samples, which comes after it.
 fn checked(request: &MessageRequest<'_>, mut integers: Vec<i64>) -> Option<MessageOutcome> {
     let samples = u32::try_from(integers.pop()?).ok()?;
     let message = Message::received(integers);

@@ -1,9 +1,9 @@
-//! Devices that are missing in a round or in the answers to a question, in the log.
+//! Log entries about devices missing in a round or in the answers to a question.
 
 use std::collections::BTreeMap;
 
-/// Tells who is missing in `what`, an event a reason. The sentence that names devices is private:
-/// who takes part is not covered by the privacy statement.
+/// Logs the devices missing in `what`, one event per reason. The sentence that names devices is
+/// private: the privacy statement does not cover who takes part.
 pub(super) fn report(what: &str, round: u32, reasons: impl Iterator<Item = (u32, String)>) {
     for Missing {
         reason,
@@ -21,15 +21,15 @@ pub(super) fn report(what: &str, round: u32, reasons: impl Iterator<Item = (u32,
     }
 }
 
-/// Devices that are missing for one reason.
+/// Devices missing for one reason.
 struct Missing {
     reason: String,
     count: usize,
-    /// The sentence that names them.
+    /// A sentence with their numbers.
     private: String,
 }
 
-/// Who is missing: one entry a reason, however many devices there are.
+/// Groups missing devices, with one entry per reason.
 fn missing(what: &str, reasons: impl Iterator<Item = (u32, String)>) -> Vec<Missing> {
     let mut by_reason: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for (device, reason) in reasons {
@@ -42,7 +42,7 @@ fn missing(what: &str, reasons: impl Iterator<Item = (u32, String)>) -> Vec<Miss
 }
 
 fn of_reason(what: &str, reason: String, devices: &[u32]) -> Missing {
-    /// Devices that are named.
+    /// Maximum number of devices to name.
     const NAMED: usize = 5;
     let named: Vec<String> = devices.iter().take(NAMED).map(u32::to_string).collect();
     let named = named.join(", ");

@@ -8,7 +8,7 @@ use crate::windows::{Arrival, WindowRule, Windows};
 use smolfed_engine::experiment::Experiment;
 use smolfed_engine::source::participation::Participation;
 
-/// The windows of a run, with the updates of the one that has ended.
+/// The windows of a run, with the updates of the last ended window.
 #[derive(Debug)]
 pub(super) struct Open {
     pub windows: Windows,
@@ -37,8 +37,8 @@ pub fn window_rule(experiment: &Experiment, real: usize) -> Option<WindowRule> {
 }
 
 impl Open {
-    /// After rounds with this record, where the first round would have the number `first_number`
-    /// in this process: distances are then those of rounds, as the release path counts them.
+    /// Returns the windows after rounds with this record, if the first round had the number
+    /// `first_number` in this process. Distances count rounds, as in the release path.
     pub fn after(rule: WindowRule, rounds: &[Participation], first_number: u32) -> Self {
         let mut windows = Windows::new(rule);
         let number_of = |round: u32| first_number.saturating_add(round);
@@ -61,7 +61,7 @@ impl Open {
         }
     }
 
-    /// Whether there was a window in this process.
+    /// Returns whether this process has had a window.
     pub const fn have_begun(&self) -> bool {
         self.windows.have_begun()
     }

@@ -1,9 +1,9 @@
-//! Drawing more devices than updates are needed, so that stragglers delay no round.
+//! Drawing more devices than the number of needed updates, so that stragglers delay no round.
 //!
-//! Of S(1 + x) devices that are drawn the first S updates count, and the sum is divided by S. This
-//! is a quorum of a larger cohort: what [`crate::quorum`] says of its privacy holds, and ε
-//! counts on all devices that are drawn, since any of them may be among the first. The denominator
-//! S is known beforehand; a round that ends with fewer updates is still divided by it.
+//! Of S(1 + x) selected devices the first S updates count, and the sum is divided by S. This is a
+//! quorum of a larger cohort: the privacy argument of [`crate::quorum`] holds, and ε counts all
+//! selected devices, since any of them may be among the first. The denominator S is known
+//! beforehand. A round that ends with fewer updates is still divided by it.
 //!
 //! Source: Bonawitz et al. 2019, "Towards federated learning at scale: system design",
 //! arXiv:1902.01046, section 2.2, which draws 130 % of the target.
@@ -16,15 +16,15 @@ use smolfed_engine::config::Config;
 use smolfed_engine::tables::Denominator;
 use smolfed_release::SamplingScheme;
 
-/// How many devices more are drawn, as a share of the updates that are needed: above 0, at most 9.
+/// Additional devices to draw, as a share of the needed updates: above 0, at most 9.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OverSelection(f64);
 
-/// Why devices cannot be over-selected.
+/// Error for impossible over-selection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OverSelectionError {
-    /// No such share.
+    /// The share is out of range.
     #[error("expected a share of the cohort above 0 and up to 9, for example 0.25")]
     Share,
     /// Devices are not drawn by number.
@@ -33,12 +33,12 @@ pub enum OverSelectionError {
          \"uniform\" and set `cohort.cohort_size`"
     )]
     Sampling,
-    /// There is another denominator.
+    /// The experiment sets another denominator.
     #[error(
         "`--over-select` divides the sum by `cohort.cohort_size`: leave out `cohort.denominator`"
     )]
     Denominator,
-    /// There are not so many devices.
+    /// The federation has too few devices.
     #[error(
         "`--over-select {share}` of a `cohort.cohort_size` of {updates} draws {drawn} devices, and \
          the federation has {devices}: use a smaller share, or smaller cohorts"
@@ -48,9 +48,9 @@ pub enum OverSelectionError {
         share: String,
         /// S.
         updates: u32,
-        /// How many would be drawn.
+        /// Number of devices to draw.
         drawn: u32,
-        /// How many there are.
+        /// Number of existing devices.
         devices: u32,
     },
 }
@@ -74,11 +74,12 @@ impl fmt::Display for OverSelection {
 }
 
 impl OverSelection {
-    /// Makes cohorts of the experiment so much larger, with the denominator of before; how many
-    /// updates then end a round. The federation has so many devices.
+    /// Enlarges the cohorts of the experiment and keeps the denominator, for a federation of this
+    /// many devices. Returns how many updates end a round.
     ///
     /// # Errors
-    /// [`OverSelectionError`], but [`OverSelectionError::Share`]; the experiment is unchanged then.
+    /// [`OverSelectionError`], except [`OverSelectionError::Share`]. The experiment is then
+    /// unchanged.
     pub fn apply(self, config: &mut Config, devices: u32) -> Result<u32, OverSelectionError> {
         let cohort = &mut config.cohort;
         let updates = cohort.cohort_size.and_then(NonZeroU32::new);
@@ -102,9 +103,9 @@ impl OverSelection {
         Ok(updates.get())
     }
 
-    /// How many devices are drawn for so many updates: rounded up.
+    /// Returns how many devices are drawn for this many updates, rounded up.
     fn drawn(self, updates: u32) -> u32 {
-        // Saturates; nobody has so many devices.
+        // Saturates. No federation has that many devices.
         (f64::from(updates) * (1.0 + self.0)).ceil() as u32
     }
 }
@@ -134,7 +135,7 @@ mod tests {
         }
     }
 
-    /// What is accounted is the number of devices that are drawn; what is divided by, that of the
+    /// The accounting uses the number of selected devices, and the denominator the number of
     /// updates that end a round.
     #[test]
     fn cohorts_are_larger_and_the_denominator_is_that_of_before() {

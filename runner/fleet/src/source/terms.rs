@@ -1,4 +1,4 @@
-//! What a federation asks of real devices, and whether an experiment can ask it.
+//! The requirements of a federation for real devices, and checks of an experiment.
 
 use std::time::Duration;
 
@@ -21,25 +21,25 @@ use smolfed_engine::combinations::{Conflict, Setting};
 use smolfed_engine::experiment::Experiment;
 use smolfed_release::Encoding;
 
-/// Why a large matrix of a small encoder cannot be sent.
+/// Reason for refusing a large matrix of a small encoder.
 const ROOM: &str = "real devices send a matrix from the memory of the update";
 
-/// Why variations cannot be sent.
+/// Reason for refusing variations.
 const RECIPE: &str = "real devices know shifts and sizes up to 65,535 values";
 
-/// Why a sum of so many samples cannot be sent.
+/// Reason for refusing a sum of too many samples.
 const SAMPLES: &str = "the matrices of real devices are sums of up to 1,048,576 samples";
 
-/// Why an experiment cannot be run with real devices.
+/// Error when an experiment cannot be run with real devices.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// Updates without a bound have no form on the wire.
+    /// Updates without a bound cannot be encoded.
     #[error(
         "`privacy.clip_norm` is missing: real devices send their updates on the grid of a clip norm"
     )]
     NoClipNorm,
-    /// A number that every device declines.
+    /// A number out of range, which every device declines.
     #[error("`{key}` is {value}: real devices accept numbers from 2^-30 to 2^30")]
     Setting {
         /// The key.
@@ -47,18 +47,18 @@ pub enum ServeError {
         /// Its value.
         value: f32,
     },
-    /// A method, model or setting that real devices do not have.
+    /// A method, model or setting unsupported on real devices.
     #[error(transparent)]
     Combination(#[from] Conflict),
-    /// Numbers of a method without labels that the protocol cannot describe.
+    /// Settings of a method without labels that the protocol cannot describe.
     #[error("{what} is supported only in simulations: {reason}")]
     SimulationOnly {
-        /// Which.
+        /// The setting.
         what: &'static str,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
-    /// A model that the wire cannot carry.
+    /// A model too large for the protocol.
     #[error(
         "the model has {features} features and {outputs} scores: a device can have up to 65,535 of \
          each, and an update of up to 65,535 chunks"
@@ -96,7 +96,7 @@ pub enum ServeError {
          time, for example \"1h\""
     )]
     NoWindow,
-    /// Windows have their own grid of times.
+    /// Windows follow their own times.
     #[error(
         "`--round-interval {}`: with `cohort.sampling` = \"buffered\" rounds follow \
          `cohort.window`: leave it out, or change the window",
@@ -106,24 +106,24 @@ pub enum ServeError {
     /// A quorum that the accounting does not cover.
     #[error("`--quorum`: {reason}; leave it out, or {instead}")]
     Quorum {
-        /// Why.
+        /// The reason.
         reason: &'static str,
-        /// What is possible.
+        /// The alternative.
         instead: &'static str,
     },
-    /// Settings of waiting for devices.
+    /// Wrong settings of waiting for devices.
     #[error(transparent)]
     Presence(#[from] PresenceError),
     /// Over-selection that does not fit the experiment.
     #[error(transparent)]
     OverSelection(#[from] OverSelectionError),
-    /// The fleet.
+    /// The coordinator cannot start.
     #[error(transparent)]
     Fleet(#[from] FleetError),
 }
 
 impl ServeError {
-    /// Whether the input is to blame, not the run.
+    /// Returns whether the input is at fault, not the run.
     #[must_use]
     pub const fn is_bad_input(&self) -> bool {
         !matches!(
@@ -133,7 +133,7 @@ impl ServeError {
     }
 }
 
-/// Checks that the devices with keys and the simulated ones are those of the federation.
+/// Checks that the keyed and the simulated devices add up to the federation.
 ///
 /// # Errors
 /// [`ServeError::NoSuchDevice`], [`ServeError::Count`].
@@ -160,7 +160,7 @@ pub fn check_devices(
     Ok(())
 }
 
-/// When a round of the federation may begin, for rounds that take up to `timeout`.
+/// Returns the presence rule of the federation, for rounds that take up to `timeout`.
 ///
 /// # Errors
 /// [`ServeError::Presence`].
@@ -176,13 +176,13 @@ pub fn presence(
     };
     let mut settings = file.presence();
     if experiment.attendance().windows().is_some() {
-        // Devices that sleep are seldom connected together: the first one begins the run.
+        // Sleeping devices are seldom connected together, so the first one begins the run.
         settings.min_devices = settings.min_devices.or(Some(1));
     }
     Ok(PresenceRule::new(settings, cohort, timeout)?)
 }
 
-/// What the federation asks of its devices.
+/// Returns the requirements of the federation for its devices.
 ///
 /// # Errors
 /// [`ServeError::NoClipNorm`], [`ServeError::Setting`], [`ServeError::TooLarge`],
@@ -211,14 +211,14 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
     Ok(Terms {
         shape,
         local_noise: privacy.mechanism.is_local() && privacy.mechanism.sampler.is_some(),
-        // The coordinator's operator says it.
+        // The coordinator's operator decides.
         handshake: false,
-        // The federation has it.
+        // The federation decides.
         recipe: None,
     })
 }
 
-/// Refuses a time between rounds where rounds are windows of time.
+/// Refuses an interval between rounds if rounds are windows of time.
 ///
 /// # Errors
 /// [`ServeError::RoundInterval`].
@@ -229,7 +229,7 @@ pub fn check_interval(interval: Duration, experiment: &Experiment) -> Result<(),
     }
 }
 
-/// Whether the accounting covers rounds that end when a share of the cohort has answered; see
+/// Checks that the accounting covers rounds that end with a share of the cohort's answers. See
 /// [`crate::quorum`].
 ///
 /// # Errors
@@ -251,7 +251,7 @@ pub fn check_quorum(experiment: &Experiment) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Refuses what devices decline: the learning rate falls from the first round to the last.
+/// Refuses settings that devices decline. The learning rate falls from the first round to the last.
 fn check_settings(
     experiment: &Experiment,
     training: &LocalTraining,
@@ -284,7 +284,7 @@ fn check_settings(
     }
 }
 
-/// What of a method without labels real devices do not do, and why.
+/// Returns what real devices cannot do of a method without labels, and the reason.
 fn refusal_without_labels(experiment: &Experiment) -> Option<(&'static str, &'static str)> {
     let properties = experiment.method().properties();
     let message = experiment.method().second_message();
@@ -306,7 +306,7 @@ fn refusal_without_labels(experiment: &Experiment) -> Option<(&'static str, &'st
     }
 }
 
-/// The model as the wire names it, if it can be carried.
+/// Returns the model in the protocol's form, if possible.
 fn shape(experiment: &Experiment) -> Option<ModelShape> {
     let properties = experiment.method().properties();
     let shape = properties.model_shape?;

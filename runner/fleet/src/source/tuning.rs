@@ -1,9 +1,9 @@
 //! Fine-tuning on real devices: after the last round each receives the final model, trains it
 //! further, and keeps it.
 //!
-//! Nothing is sent that depends on the data: a device answers with an empty update whatever
-//! training leads to. So the privacy statement has nothing to add. It is a participation in the
-//! device's own ledger, which bounds the work that a coordinator can ask for.
+//! Nothing depends on the data: a device answers with an empty update whatever the result of
+//! training. The privacy statement therefore does not change. Fine-tuning is a participation in the
+//! device's own ledger, which bounds the work that a coordinator can request.
 
 use smolfed_core::params::Penalty;
 use smolfed_core::personal::{Personal, PersonalRequest};
@@ -16,16 +16,16 @@ use smolfed_engine::method::tuning::FineTune;
 use smolfed_engine::source::contract::SourceError;
 use smolfed_release::Encoding;
 
-/// How many devices have the final model.
+/// Number of devices with the final model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// Those that have fine-tuned it.
+    /// Devices that have fine-tuned it.
     pub tuned: usize,
-    /// Those that were asked.
+    /// Devices that were asked.
     pub asked: usize,
 }
 
-/// λ of fine-tuning that real devices know, and its passes over the samples.
+/// Returns λ and the number of epochs of fine-tuning, if real devices support it.
 #[must_use]
 pub fn fine_tuning(experiment: &Experiment) -> Option<(Penalty, u32)> {
     let (objective, epochs) = experiment.method().properties().fine_tuning?;
@@ -37,7 +37,7 @@ pub fn fine_tuning(experiment: &Experiment) -> Option<(Penalty, u32)> {
 }
 
 impl Fleet<'_> {
-    /// Has all real devices fine-tune the final model, if the experiment says so.
+    /// Makes all real devices fine-tune the final model, if the experiment requires it.
     ///
     /// # Errors
     /// [`SourceError`] if the round number cannot be recorded.

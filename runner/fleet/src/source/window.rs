@@ -1,5 +1,5 @@
-//! Windows of time with real devices: the updates that arrive are known at the end of a window, and
-//! each is added to the sum of the window with the devices of its version.
+//! Windows of time with real devices. The updates are known at the end of a window, and each is
+//! added to the sum of the window with the devices of its version.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ impl Fleet<'_> {
         let mut versions: BTreeMap<u32, u32> =
             pairs.filter(|(device, _)| !is_real(device)).collect();
         versions.extend(result.arrivals.iter().map(|(device, arrival)| {
-            // Versions are numbered as rounds are.
+            // Versions are numbered like rounds.
             let age = number.saturating_sub(arrival.number);
             (*device, step.round.saturating_sub(age))
         }));
@@ -107,7 +107,7 @@ impl Fleet<'_> {
         }
     }
 
-    /// The sum of the updates from one version.
+    /// Returns the sum of the updates from one version.
     pub(super) fn sum_of_version(
         &mut self,
         assignment: &Assignment<'_>,

@@ -22,8 +22,8 @@ use crate::exchange::ExchangeOutcome;
 use crate::ledgers::KnownLedgers;
 use crate::peer::{ConnectionId, Terms};
 
-/// Its keys are from what stands for the generator of its hardware, and not from the root of its
-/// streams: under a root that somebody finds later they would be worth nothing.
+/// Its keys come from a stand-in for its hardware generator, and not from the root of its streams.
+/// Under a root that is later found they would be worthless.
 type Secure = Board<X25519<ChaCha20Rng>>;
 
 fn secure(flash: Ram, start: u32, policy: Policy) -> Secure {
@@ -46,7 +46,7 @@ fn hello_of(name: Name, nonce: Nonce, versions: Versions, own: &Ephemeral) -> He
     Hello::with_handshake(&key, &psk, name, nonce, versions, own)
 }
 
-/// A Hello of device 2, as it was recorded.
+/// Returns a recorded Hello of device 2.
 fn recorded(number: u8) -> Hello {
     let (name, nonce) = (Name::Number(2), [number; 16]);
     hello_of(name, nonce, Versions::OURS, &pair(number))
@@ -65,8 +65,8 @@ fn answers(out: &[u8]) -> Vec<Second> {
     found.filter_map(second).collect()
 }
 
-/// Session after session under one chain key after the other, also of a device that hides its
-/// number, and with a coordinator that was put back.
+/// Many sessions under successive chain keys, also of a device that hides its number, and with a
+/// coordinator restored from a backup.
 #[test]
 fn rounds_with_handshakes_give_the_bits_of_the_simulator() {
     for hides_number in [false, true] {
@@ -78,7 +78,7 @@ fn rounds_with_handshakes_give_the_bits_of_the_simulator() {
         for number in 1..8 {
             let mut board = secure(flash, number, policy);
             if number == 6 && !hides_number {
-                // Nothing but the first key: five steps behind, further than it looks at once.
+                // Only the first key: five steps behind, beyond its immediate search.
                 harness = Harness::new(None);
             }
             harness.reconnect();
@@ -117,7 +117,7 @@ fn a_coordinator_that_requires_handshakes_refuses_devices_without_and_tells_them
     assert!(harness.peer(2).is_reachable());
 }
 
-/// Also one that only knows versions to come.
+/// Also a device that only knows future versions.
 #[test]
 fn a_device_without_a_common_version_is_told_in_the_greeting() {
     let mut harness = Harness::new(None);
@@ -147,7 +147,7 @@ fn a_repeated_hello_gets_the_same_answer() {
     assert!(other.len() == 1 && other != first);
 }
 
-/// A flood of recorded Hellos on one connection, all of which would cost two multiplications.
+/// A flood of recorded Hellos on one connection. Each costs two multiplications.
 #[test]
 fn recorded_hellos_are_answered_a_few_times() {
     let mut harness = Harness::new(None);
@@ -167,7 +167,7 @@ fn recorded_hellos_are_answered_a_few_times() {
     assert!(harness.peer(2).is_on(ConnectionId(0)));
 }
 
-/// Those with a changed key cost no handshake of the connection's few.
+/// Hellos with a changed key do not count against the connection's handshakes.
 #[test]
 fn forged_hellos_are_refused_before_anything_is_multiplied() {
     let mut harness = Harness::new(None);
@@ -188,8 +188,8 @@ fn forged_hellos_are_refused_before_anything_is_multiplied() {
     assert_eq!(answers(&harness.receive(&bytes(&recorded(1)))).len(), 1);
 }
 
-/// Who has recorded a greeting and has no secret of the device opens nothing: neither do frames of
-/// the old session, nor is the answer of any use.
+/// A recorded greeting opens nothing without a secret of the device: neither frames of the old
+/// session nor the answer are of any use.
 #[test]
 fn a_recorded_greeting_opens_no_session() {
     let mut harness = Harness::new(None);
@@ -206,7 +206,7 @@ fn a_recorded_greeting_opens_no_session() {
     assert!(harness.peer(2).is_orphan());
     harness.receive(&tape);
     assert!(!harness.peer(2).is_reachable());
-    // Nor does the device's key of before, once it has taken part.
+    // The device's earlier key does not work either, once it has taken part.
     let offer = offer(1, None);
     harness.peer(2).offer(Arc::clone(&offer));
     run(&mut board, &mut harness, 2, |bytes| bytes);
@@ -221,7 +221,7 @@ fn a_recorded_greeting_opens_no_session() {
     assert_eq!(harness.peer(2).refusals().get(Refusal::Stale), before + 1);
 }
 
-/// A session is open to whoever finishes its handshake, and to nobody else.
+/// Only the party that finishes a handshake gets a session.
 #[test]
 fn ready_is_heard_under_the_key_of_the_handshake() {
     let mut harness = Harness::new(None);

@@ -52,19 +52,19 @@ fn scratch() -> usize {
 /// The nonce of the devices' ledgers.
 pub(super) const NONCE: [u8; 8] = [3; 8];
 
-/// A device that claims to be `device`, with the key of `owner`, after `start` restarts.
+/// Returns a device that claims to be `device`, with the key of `owner`, after `start` restarts.
 pub(super) fn board_with(device: u32, owner: u32, start: u32, policy: Policy) -> Board {
     let ledger = Ledger::create(Ram::blank(), NONCE, key(owner)).unwrap();
     board_of(device, start, policy, ledger)
 }
 
-/// A device with this ledger.
+/// Returns a device with this ledger.
 pub(super) fn board_of(device: u32, start: u32, policy: Policy, ledger: Ledger<Ram>) -> Board {
     let nonces = stream(Purpose::Initialisation, start, device);
     board_by(nonces, device, policy, ledger)
 }
 
-/// The same, which greets by these nonces.
+/// Returns a device with this ledger that greets with these nonces.
 pub(super) fn board_by<R: Greeter>(
     nonces: R,
     device: u32,
@@ -105,7 +105,7 @@ pub(super) fn offer(number: u32, noise: Option<Sigma>) -> Arc<Offer> {
     Arc::new(Offer::new(number, invitation(noise), model))
 }
 
-/// The same of an adaptive clip norm; under noise the bit has it too.
+/// Returns an offer with an adaptive clip norm. The noise also covers the bit.
 pub(super) fn offer_with_bit(number: u32, noise: Option<Sigma>) -> Arc<Offer> {
     let offer = Arc::into_inner(offer(number, noise)).unwrap();
     Arc::new(Offer {
@@ -117,7 +117,7 @@ pub(super) fn offer_with_bit(number: u32, noise: Option<Sigma>) -> Arc<Offer> {
     })
 }
 
-/// The device's update, computed without the protocol.
+/// Returns the device's update, computed without the protocol.
 pub(super) fn expected(device: u32, offer: &Offer) -> ReceivedUpdate {
     let (root, global) = (Root::from_seed(11), offer.model.as_slice());
     let global = global.try_into().unwrap();
@@ -139,7 +139,7 @@ impl Harness {
         Self::with(KnownLedgers::default(), noise)
     }
 
-    /// A coordinator that remembers these ledgers.
+    /// Returns a coordinator that remembers these ledgers.
     pub(super) fn with(ledgers: KnownLedgers, noise: Option<Sigma>) -> Self {
         Self::under(terms(noise), ledgers)
     }
@@ -148,7 +148,7 @@ impl Harness {
         Self::of(terms, ledgers, &Link::default())
     }
 
-    /// A coordinator whose devices are on such links.
+    /// Returns a coordinator whose devices are on such links.
     pub(super) fn on_link(link: &Link) -> Self {
         Self::of(terms(None), KnownLedgers::default(), link)
     }
@@ -175,14 +175,14 @@ impl Harness {
         lock(&self.peers[&device])
     }
 
-    /// A device in the place of the one with its number.
+    /// Adds a device, or replaces the one with its number.
     pub(super) fn insert(&mut self, device: u32, peer: Peer) {
         self.registry.insert(device, peer);
         self.peers
             .insert(device, self.registry.peer(device).unwrap());
     }
 
-    /// Bytes in, bytes out, and time passes.
+    /// Receives bytes and returns the answer, while time passes.
     pub(super) fn receive(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.now += STEP;
         let mut out = vec![];
@@ -192,7 +192,7 @@ impl Harness {
         out
     }
 
-    /// The connection breaks and is replaced by another one.
+    /// Breaks the connection and opens another one.
     pub(super) fn reconnect(&mut self) {
         self.connection.lost(&self.registry, self.now);
         self.connections += 1;
@@ -200,7 +200,7 @@ impl Harness {
     }
 }
 
-/// Both ends receive what the other one has sent, as `line` delivers it.
+/// Exchanges the pending bytes of both ends, as `line` delivers them.
 pub(super) fn turn<R: Greeter>(
     board: &mut Board<R>,
     harness: &mut Harness,

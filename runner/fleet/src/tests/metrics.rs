@@ -1,4 +1,4 @@
-//! Every metric is documented, and alerts and the dashboard ask for metrics that there are.
+//! Every metric is documented, and alerts and the dashboard use only existing metrics.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,12 +21,12 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A reason with a count: a family without one is not written.
+/// Returns a reason with a count. A family without one is not written.
 fn reasons<T: From<u8>>() -> std::collections::BTreeMap<String, T> {
     [("a reason".to_owned(), 1.into())].into()
 }
 
-/// An answer with all parts of an estimate.
+/// Returns an answer with all parts of an estimate.
 fn answer(name: &str) -> LatestAnswer {
     let estimate = |name: &str| Estimate {
         name: name.to_owned(),
@@ -66,7 +66,7 @@ fn answers_are_gauges_with_escaped_labels() {
     ] {
         assert!(text.contains(&format!("\n{line}\n")), "{line}: {text}");
     }
-    // What is not known has no sample.
+    // Unknown values have no sample.
     let unknown = [
         format!(r#"smolfed_answer{{{question},estimate="loss"}}"#),
         format!(r#"smolfed_answer_low{{{question},estimate="loss"}}"#),
@@ -94,7 +94,7 @@ fn windows_are_counters_with_the_age_as_a_label() {
     assert!(of_windows.iter().all(|name| !text.contains(name)), "{text}");
 }
 
-/// Figures of which none is missing.
+/// Returns figures without missing values.
 fn all_figures() -> Figures {
     let tally = Tally {
         drawn: 1,
@@ -157,7 +157,7 @@ fn all_figures() -> Figures {
     }
 }
 
-/// The metrics of a coordinator and of a helper.
+/// Returns the metrics of a coordinator and of a helper.
 fn text() -> String {
     let state = HelperState {
         last: Some(1),
@@ -170,7 +170,7 @@ fn text() -> String {
     metrics::text(&all_figures()) + &watch::text(&state, &answers, true)
 }
 
-/// The names of all metrics.
+/// Returns the names of all metrics.
 fn exported() -> BTreeSet<String> {
     let text = text();
     let samples = text.lines().filter(|line| !line.starts_with('#'));
@@ -178,7 +178,7 @@ fn exported() -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The names in a text: `smolfed_` and what follows.
+/// Returns the names in a text: `smolfed_` and the rest.
 fn names(text: &str) -> BTreeSet<String> {
     let is_of_name = |c: char| c.is_ascii_lowercase() || c == '_';
     let starts = text.match_indices("smolfed_").map(|(at, _)| &text[at..]);
@@ -186,7 +186,7 @@ fn names(text: &str) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The names in the tables of a page, in which `_b` after `smolfed_a` stands for `smolfed_b`.
+/// Returns the names in the tables of a page, in which `_b` after `smolfed_a` means `smolfed_b`.
 fn documented(page: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for row in page.lines().filter(|row| row.starts_with("| `smolfed_")) {
@@ -213,7 +213,7 @@ fn every_metric_is_documented_and_every_documented_metric_is_there() {
     assert_eq!(documented(&read("docs/monitoring.md")), exported());
 }
 
-/// Under the name of its samples, as `promtool check metrics` demands.
+/// Under the name of its samples, as `promtool check metrics` requires.
 #[test]
 fn every_metric_has_a_help_text_and_a_type() {
     let text = text();
@@ -243,7 +243,7 @@ fn alerts_and_the_dashboard_ask_for_metrics_that_are_there() {
     }
 }
 
-/// As Grafana reads it: panels do not overlap, and each has a query.
+/// As in Grafana: panels do not overlap, and each has a query.
 #[test]
 fn the_dashboard_has_a_place_and_a_query_for_each_panel() {
     let dashboard = read("packaging/grafana-dashboard.json");

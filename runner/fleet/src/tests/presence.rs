@@ -1,4 +1,4 @@
-//! Which devices are waited for, before a round and in it.
+//! The awaited devices, before a round and in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::stopping::Stopping;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The rule of four devices all of whom are drawn.
+/// Returns the rule for four devices, all of them drawn.
 fn rule(settings: PresenceSettings) -> PresenceRule {
     let cohort = ExpectedCohort {
         size: 4.0,
@@ -25,7 +25,7 @@ fn rule(settings: PresenceSettings) -> PresenceRule {
     PresenceRule::new(settings, cohort, 5 * SECOND).unwrap()
 }
 
-/// Who is connected of devices 0 to 3.
+/// Counts the connected devices among devices 0 to 3.
 fn presence(rule: &PresenceRule, harness: &Harness) -> Presence {
     rule.presence(
         &harness.registry,
@@ -34,7 +34,7 @@ fn presence(rule: &PresenceRule, harness: &Harness) -> Presence {
     )
 }
 
-/// Devices 0 to 3, of which these are connected.
+/// Returns devices 0 to 3, with these connected.
 fn with_connected(devices: &[u32]) -> Harness {
     let mut harness = Harness::new(None);
     for device in devices {
@@ -60,7 +60,7 @@ fn a_device_counts_for_a_while_after_it_has_disconnected() {
     assert!(rule.is_met(presence(&harness)));
     harness.reconnect();
     assert_eq!(presence(&harness), counts(4, 0, 2));
-    // With nobody there, none could answer.
+    // Without connected devices none could answer.
     assert!(!rule.is_met(presence(&harness)));
     harness.now += 5 * SECOND;
     assert_eq!(presence(&harness), counts(4, 0, 0));
@@ -93,7 +93,7 @@ fn a_device_that_was_added_to_the_fleet_does_not_count() {
     assert_eq!((now.devices, now.connected, now.present), (3, 1, 1));
 }
 
-/// Were it otherwise, a pause would say who was drawn.
+/// Otherwise a pause would reveal the cohort.
 #[test]
 fn whether_a_round_begins_does_not_depend_on_draws_updates_or_strikes() {
     let harness = with_connected(&[0, 1]);
@@ -102,7 +102,7 @@ fn whether_a_round_begins_does_not_depend_on_draws_updates_or_strikes() {
     for number in 0..9 {
         for device in 0..2 {
             harness.peer(device).offer(offer(number, None));
-            // Nobody answers.
+            // No device answers.
             harness.peer(device).close();
         }
         let now = presence(&rule, &harness);

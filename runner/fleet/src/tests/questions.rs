@@ -33,7 +33,7 @@ fn answers(max_answers: u32) -> QuestionPolicy {
     }
 }
 
-/// The answer on the grid, computed without the protocol.
+/// Returns the answer on the grid, computed without the protocol.
 fn expected_answer(offer: &Offer, question: Question) -> ReceivedUpdate {
     let (features, targets) = data();
     let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
@@ -77,7 +77,7 @@ fn an_answer_comes_as_the_device_computes_it_and_as_often_as_it_may() {
     let answer = ExchangeOutcome::Answered(expected_answer(&asking(3, EVALUATE), EVALUATE));
     let spent = ExchangeOutcome::Missing(Absence::Declined(Decline::ANSWERS));
     assert_eq!(outcomes, [answer.clone(), answer, spent]);
-    // A kind that it does not answer. Updates go on.
+    // A kind of question that it does not answer. Updates continue.
     harness.peer(2).offer(asking(7, Question::Count));
     let outcome = run(&mut board, &mut harness, 2, |bytes| bytes);
     let declined = ExchangeOutcome::Missing(Absence::Declined(Decline::QUESTION));
@@ -89,7 +89,7 @@ fn an_answer_comes_as_the_device_computes_it_and_as_often_as_it_may() {
     assert_eq!(harness.peer(2).refusals().total(), 0);
 }
 
-/// It says so in its session, whenever that begins: nobody waits for it.
+/// It says so in its session, whenever that begins. No round waits for it.
 #[test]
 fn a_device_without_answers_is_not_asked() {
     let declined = ExchangeOutcome::Missing(Absence::Declined(Decline::QUESTION));

@@ -1,4 +1,4 @@
-//! A device that computes features says which, and the coordinator compares.
+//! A device that computes features declares its recipe, and the coordinator compares.
 
 use smolfed_core::features::Cells;
 use smolfed_core::recipe::{MAX_RECIPE_BYTES, Recipe};
@@ -15,8 +15,8 @@ fn gradients(cell: usize) -> Recipe {
     Recipe::Gradients { cells, planes: 1 }
 }
 
-/// The phase of a device with a recipe, and its state, once an experiment with another one has
-/// answered.
+/// Returns the phase of a device with a recipe, and its state, after the answer of an experiment
+/// with another recipe.
 fn answered(device: Option<Recipe>, experiment: Option<Recipe>) -> (Phase, String) {
     let recipe = experiment;
     let mut harness = Harness::under(
@@ -58,7 +58,7 @@ fn a_device_with_other_features_is_refused_and_both_recipes_are_named() {
     assert_eq!(answered(Some(pool), Some(gradients(4))).0, refused);
 }
 
-/// One whose samples were features when it got them says nothing.
+/// A device whose samples were already features declares nothing.
 #[test]
 fn a_device_with_the_same_features_or_with_none_takes_part() {
     for device in [Some(gradients(4)), None] {

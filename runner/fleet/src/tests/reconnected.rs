@@ -1,4 +1,4 @@
-//! Devices that come back on another connection.
+//! Devices that return on another connection.
 
 use smolfed_core::wire::greeting::Greeting;
 use smolfed_core::wire::message::{Message, Packed, UpdateChunk};
@@ -13,7 +13,7 @@ use crate::peer::ConnectionId;
 /// The kind of an invitation (docs/protocol.md).
 const INVITATION: u8 = 17;
 
-/// `Done` was lost with the connection, and the next round has begun: what the device repeats is
+/// `Done` was lost with the connection, and the next round has begun. The device's repetition is
 /// refused, but shows where it is, and it is invited there.
 #[test]
 fn a_device_that_repeats_a_chunk_of_an_earlier_round_is_invited() {
@@ -33,7 +33,7 @@ fn a_device_that_repeats_a_chunk_of_an_earlier_round_is_invited() {
     });
     device.send(&mut harness, 1, &chunk);
     assert_eq!(harness.peer(0).refusals().get(Refusal::Round), 1);
-    // Whoever gives turns is told, and the invitation goes to this connection.
+    // The giver of turns is notified, and the invitation goes to this connection.
     assert!(harness.registry.changes(STEP).contains(&0));
     let released = harness.peer(0).release(false);
     assert_eq!(released, Some(ConnectionId(harness.connections)));
@@ -41,7 +41,7 @@ fn a_device_that_repeats_a_chunk_of_an_earlier_round_is_invited() {
     assert_eq!(device.kinds(&invited), [INVITATION]);
 }
 
-/// How much of a round a device has that had to wait depends on the others: it is no straggler.
+/// A waiting device's share of a round depends on the others, so it is not a straggler.
 #[test]
 fn a_device_that_had_to_wait_for_its_turn_is_not_late() {
     for (turn, expected) in [
@@ -60,7 +60,7 @@ fn a_device_that_had_to_wait_for_its_turn_is_not_late() {
     }
 }
 
-/// It may sleep: it is missing for another reason than one that was there for the whole round.
+/// It may sleep, so its reason differs from that of a device connected for the whole round.
 #[test]
 fn a_device_that_was_not_connected_for_the_whole_round_is_not_late() {
     let close = |harness: &mut Harness| harness.peer(0).close().unwrap();
@@ -76,8 +76,8 @@ fn a_device_that_was_not_connected_for_the_whole_round_is_not_late() {
     assert_eq!(close(&mut harness), disconnected);
 }
 
-/// The connection that a session had is told that another one has it: whoever is there still is
-/// called, and greets anew.
+/// The connection of the replaced session is notified: a device that is still there is called, and
+/// greets again.
 #[test]
 fn a_second_session_names_the_connection_of_the_first_one() {
     let mut harness = Harness::new(None);
@@ -90,7 +90,7 @@ fn a_second_session_names_the_connection_of_the_first_one() {
     let second = std::mem::replace(&mut harness.connection, first);
     harness.now += std::time::Duration::from_secs(1);
     assert_eq!(greetings(&harness.receive(&[])), [Greeting::Call]);
-    // The first device goes on, and the second one is named.
+    // The first device continues, and the second one is named.
     restart(&mut harness, 2);
     let displaced = harness.connection.take_displaced();
     assert_eq!(displaced, Some((0, ConnectionId(1))));

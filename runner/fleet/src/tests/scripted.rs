@@ -28,7 +28,7 @@ impl ScriptedDevice {
         device
     }
 
-    /// The same of a device that answers questions.
+    /// Opens a session as a device that answers questions.
     pub(super) fn answering(harness: &mut Harness, device: u32) -> Self {
         let nonce = [7; 16];
         let answer = harness.receive(&hello(device, device, nonce));
@@ -41,12 +41,12 @@ impl ScriptedDevice {
         device
     }
 
-    /// Says what it is.
+    /// Sends `Ready`.
     pub(super) fn ready(&mut self, harness: &mut Harness) -> Vec<u8> {
         self.send(harness, 0, &Message::Ready(ready()))
     }
 
-    /// A session that the welcome in `answer` opens.
+    /// Returns the session that the welcome in `answer` opens.
     pub(super) fn welcomed(device: u32, nonce: [u8; 16], answer: &[u8]) -> Self {
         let welcome = greetings(answer).into_iter().find_map(|found| match found {
             Greeting::Welcome(welcome) => Some(welcome),
@@ -61,7 +61,7 @@ impl ScriptedDevice {
         }
     }
 
-    /// Sends a message; returns the kinds of the answers.
+    /// Sends a message. Returns the kinds of the answers.
     pub(super) fn send(
         &mut self,
         harness: &mut Harness,
@@ -73,7 +73,7 @@ impl ScriptedDevice {
         self.kinds(&answer)
     }
 
-    /// The kinds of the messages in these bytes.
+    /// Returns the kinds of the messages in these bytes.
     pub(super) fn kinds(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut kinds = vec![];
         for mut raw in raws(bytes) {
@@ -103,7 +103,7 @@ impl ScriptedDevice {
         assert_eq!(harness.peer(self.device).state(), "training");
     }
 
-    /// Sends the bit of an update, behind its last chunk; returns the kinds of the answers.
+    /// Sends the bit of an update, after its last chunk. Returns the kinds of the answers.
     pub(super) fn send_bit(&mut self, harness: &mut Harness, offer: &Offer, bit: i64) -> Vec<u8> {
         let asked = &offer.invitation;
         let mut packed = [0; UPDATE_CHUNK_BYTES];
@@ -118,7 +118,7 @@ impl ScriptedDevice {
         self.send(harness, offer.number, &Message::UpdateChunk(chunk))
     }
 
-    /// Sends an update; returns the kinds of the answers to its last chunk.
+    /// Sends an update. Returns the kinds of the answers to its last chunk.
     pub(super) fn send_update(
         &mut self,
         harness: &mut Harness,
@@ -144,7 +144,7 @@ impl ScriptedDevice {
     }
 }
 
-/// What every device here is.
+/// Returns the properties of every device here.
 pub(super) fn ready() -> Ready<'static> {
     Ready {
         ledger: ledger_fingerprint(&NONCE),
@@ -155,12 +155,12 @@ pub(super) fn ready() -> Ready<'static> {
     }
 }
 
-/// The first chain key of a device.
+/// Returns the first chain key of a device.
 pub(super) fn chain(device: u32) -> ChainKey {
     ChainKey::new(key(device))
 }
 
-/// The first frame of a device, under the key of `owner`.
+/// Returns the first frame of a device, under the key of `owner`.
 pub(super) fn hello(device: u32, owner: u32, nonce: [u8; 16]) -> Vec<u8> {
     hello_of(&chain(owner), Name::Number(device), nonce, Versions::OURS)
 }
@@ -175,7 +175,7 @@ pub(super) fn hello_of(
     hello.encoded().as_slice().to_vec()
 }
 
-/// The frames in these bytes, before COBS.
+/// Returns the frames in these bytes, before COBS.
 pub(super) fn raws(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut decoder = smolfed_core::wire::cobs::Decoder::new();
     let mut raws = vec![];
@@ -187,7 +187,7 @@ pub(super) fn raws(bytes: &[u8]) -> Vec<Vec<u8>> {
     raws
 }
 
-/// The greetings to a device in these bytes.
+/// Returns the greetings to a device in these bytes.
 pub(super) fn greetings(bytes: &[u8]) -> Vec<Greeting> {
     let raws = raws(bytes).into_iter();
     raws.filter_map(|mut raw| {
@@ -197,7 +197,7 @@ pub(super) fn greetings(bytes: &[u8]) -> Vec<Greeting> {
     .collect()
 }
 
-/// Device 0 restarts.
+/// Restarts device 0.
 pub(super) fn restart(harness: &mut Harness, start: u8) -> ScriptedDevice {
     let nonce = [100 + start; 16];
     let answer = harness.receive(&hello(0, 0, nonce));

@@ -1,5 +1,5 @@
 //! Rounds over links of few bytes per second or many seconds each way, in virtual time: the loops
-//! of coordinator and device, and buffers between them that nobody sees.
+//! of coordinator and device, and hidden buffers between them.
 
 use std::io;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ struct Line {
     delay: Duration,
 }
 
-/// Carries bytes one way, one after the other; the sender sees no queue.
+/// Carries bytes one way, one after the other. The sender sees no queue.
 async fn carry(
     mut from: ReadHalf<DuplexStream>,
     mut to: WriteHalf<DuplexStream>,
@@ -75,7 +75,8 @@ async fn carry(
     tokio::join!(read, write);
 }
 
-/// A round with one device: its bytes and its time, or `None` if it is not complete in an hour.
+/// Runs a round with one device. Returns its bytes and its time, or `None` if it takes over an
+/// hour.
 fn round(line: Line, link: Link) -> Option<(usize, Duration)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -131,7 +132,7 @@ fn round(line: Line, link: Link) -> Option<(usize, Duration)> {
     })
 }
 
-/// The bytes that a round needs: over a link without any time there is nothing to repeat.
+/// Returns the bytes that a round needs: an immediate link needs no repetitions.
 fn necessary() -> usize {
     let line = Line {
         rate: 100_000_000,

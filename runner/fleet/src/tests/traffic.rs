@@ -1,4 +1,4 @@
-//! The frames of real rounds are those that were predicted, byte by byte.
+//! The frames of real rounds are the predicted ones, byte by byte.
 
 use std::collections::BTreeMap;
 
@@ -54,27 +54,28 @@ fn invitation_of(noise: Option<Sigma>) -> Box<Invitation> {
     Box::new(smolfed_core::harness::invitation(noise))
 }
 
-/// The lengths of the frames in these bytes.
+/// Returns the lengths of the frames in these bytes.
 fn lengths(bytes: &[u8]) -> Vec<usize> {
     let frames = bytes.split_inclusive(|byte| *byte == 0);
     frames.map(<[u8]>::len).collect()
 }
 
-/// Without what a coordinator says on a new connection: a zero, which clears the line, and a Call.
+/// Removes a coordinator's first bytes on a new connection: a zero, which clears the line, and a
+/// Call.
 fn without_call(mut greeting: Traffic) -> Traffic {
     let call = Greeting::Call.encoded().as_slice().len();
     greeting.down.retain(|length| ![1, call].contains(length));
     greeting
 }
 
-/// What a device is, but for its model.
+/// Properties of a device, except its model.
 struct Kind<'a, M: Trainable, K> {
     scratch: usize,
     targets: &'a [M::Target],
     store: K,
 }
 
-/// The greeting of a device and its part of the offers, on a line that loses nothing.
+/// Returns a device's greeting and its part of the offers, on a line that loses nothing.
 fn real<M: Trainable<Target: Default>, K: BlockingStore>(
     model: M,
     kind: Kind<'_, M, K>,
@@ -132,7 +133,7 @@ fn real<M: Trainable<Target: Default>, K: BlockingStore>(
     [without_call(greeting), round]
 }
 
-/// To train this way, and nothing behind the model.
+/// Returns an offer to train this way, with nothing behind the model.
 fn offer_of(asked: Invitation) -> Offer {
     Offer {
         invitation: asked,
@@ -182,7 +183,7 @@ fn a_round_under_central_trust_has_the_predicted_frames() {
     assert_eq!(of_softmax(asked), predicted(asked));
 }
 
-/// On a grid, in two rounds: the second model is a difference to the first one.
+/// On a grid, in two rounds: the second model is sent as a difference to the first one.
 #[test]
 fn rounds_with_short_models_have_the_predicted_frames() {
     let grid = ModelGrid::new(12).unwrap();
@@ -327,7 +328,7 @@ fn a_round_without_labels_has_the_predicted_frames() {
     assert_eq!(round, of_both_parts(&matrix, &update));
 }
 
-/// The table of `docs/protocol.md`, which the core's tests have by other means.
+/// The table of `docs/protocol.md`, which the core's tests compute in another way.
 #[test]
 fn an_update_has_the_bytes_of_the_protocols_table() {
     let update = |bits, noise: bool| {

@@ -1,4 +1,4 @@
-//! Rounds that are windows of time.
+//! Rounds as windows of time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn windows(staleness: u32) -> Windows {
     })
 }
 
-/// The window of `offer` begins with these devices, all of which are invited as soon as they come.
+/// Begins the window of `offer` with these devices, which are all invited as soon as they connect.
 fn open(windows: &mut Windows, harness: &Harness, offer: &Arc<Offer>) -> (WindowResult, Vec<u32>) {
     let mut result = WindowResult::default();
     let devices = windows.open(&harness.registry, 0..4, offer, &mut result);
@@ -38,7 +38,7 @@ fn close(windows: &mut Windows, harness: &Harness, now: u32) -> WindowResult {
     result
 }
 
-/// Turns until the device is there.
+/// Turns until the device is at this position.
 fn go_on(board: &mut Board, harness: &mut Harness, until: impl Fn(&Position) -> bool) {
     for _ in 0..1_000 {
         if harness
@@ -53,8 +53,8 @@ fn go_on(board: &mut Board, harness: &mut Harness, until: impl Fn(&Position) -> 
     panic!("{board:?}, {:?}", harness.peer(0).position());
 }
 
-/// A device gets a version, and its update arrives a window later, once: in a session of its own,
-/// as the same integers.
+/// A device gets a version, and its update arrives a window later, once: in a separate session, as
+/// the same integers.
 #[test]
 fn an_update_arrives_in_a_later_window_and_counts_once() {
     for reconnects in [false, true] {
@@ -79,7 +79,7 @@ fn an_update_arrives_in_a_later_window_and_counts_once() {
         assert_eq!(arrival.number, 1);
         assert_eq!(arrival.update, Ok(expected(0, &offer(1, None))));
         assert!(close(&mut windows, &harness, 2).arrivals.is_empty(), "once");
-        // Version 3 is the first that is far enough from version 1.
+        // Version 3 is the first one far enough from version 1.
         assert!(!open(&mut windows, &harness, &offer(2, None)).1.contains(&0));
         assert!(open(&mut windows, &harness, &offer(3, None)).1.contains(&0));
     }
@@ -103,8 +103,8 @@ fn an_update_for_a_closed_window_is_refused_and_its_participation_wasted() {
     assert_eq!(board.ledger().past().participations, 2);
 }
 
-/// A device that declines for its data counts as an update of zeros, and keeps its place. One that
-/// declines for a reason that is public does neither.
+/// A device that declines because of its data counts as an update of zeros, and keeps its place. A
+/// device that declines for a public reason does neither.
 #[test]
 fn what_a_device_declines_for_decides_whether_it_counts() {
     for (reason, counts) in [
@@ -132,8 +132,8 @@ fn what_a_device_declines_for_decides_whether_it_counts() {
     }
 }
 
-/// `cohort_size` devices get the newest version. The place of one that declines for a reason that
-/// is public goes to another device.
+/// `cohort_size` devices get the newest version. A device that declines for a public reason gives
+/// its place to another one.
 #[test]
 fn so_many_devices_get_a_version_as_there_are_places() {
     for (reason, has_place) in [(Decline::NoSamples, false), (Decline::TooSoon, true)] {

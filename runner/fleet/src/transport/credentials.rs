@@ -1,4 +1,4 @@
-//! Who a side of a TLS connection is, and whom it believes.
+//! The identity of a side of a TLS connection, and the authorities that it trusts.
 
 pub(super) mod authorities;
 pub(super) mod certificate;

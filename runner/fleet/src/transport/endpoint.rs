@@ -1,4 +1,4 @@
-//! What a transport implements.
+//! The interface of a transport.
 
 use std::fmt;
 use std::io;
@@ -11,12 +11,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::options::Options;
 
-/// The names of the schemes that need a feature, which has the same name.
+/// Names of the schemes that need a feature of the same name.
 pub(super) const MQTT: &str = "mqtt";
 pub(super) const SERIAL: &str = "serial";
 pub(super) const TLS: &str = "tls";
 
-/// That of datagrams.
+/// Name of the datagram scheme.
 pub(super) const UDP: &str = "udp";
 
 /// A kind of address.
@@ -25,44 +25,45 @@ pub(super) struct Scheme {
     pub(super) name: &'static str,
     /// The form of the whole address, for messages.
     pub(super) syntax: &'static str,
-    /// Parses what follows the colon, which is not empty; `None` if it is malformed.
+    /// Parses the non-empty part after the colon. `None` if it is malformed.
     pub(super) parse: fn(&str) -> Option<Arc<dyn Endpoint>>,
 }
 
-/// What an attempt to connect becomes.
+/// The result of an attempt to connect.
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Transport>>> + Send + 'a>>;
 
-/// Where a device is, or where devices connect to. `Display` shows what follows the scheme.
+/// Address of a device, or for devices to connect to. `Display` shows the part after the scheme.
 ///
 /// Both functions are called within a runtime of tokio.
 pub trait Endpoint: fmt::Debug + fmt::Display + Send + Sync {
-    /// Whether what is sent there may cross a network.
+    /// Returns whether messages to this address may cross a network.
     fn leaves_this_machine(&self) -> bool;
 
     /// Connects.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// The errors of the operating system.
     fn connect<'a>(&'a self, options: &'a Options) -> Connecting<'a>;
 
     /// Listens for connections.
     ///
     /// # Errors
-    /// Those of the operating system, or [`io::ErrorKind::Unsupported`].
+    /// The errors of the operating system, or [`io::ErrorKind::Unsupported`].
     fn listen(&self, options: &Options) -> io::Result<Box<dyn Listener>>;
 }
 
-/// A connection that was accepted.
+/// An accepted connection.
 pub struct Accepted {
-    /// Becomes its bytes. A transport with a handshake makes it here, so that it keeps nobody else
-    /// waiting; an error of the kind [`io::ErrorKind::InvalidData`] is worth telling an operator.
+    /// Opens the stream. A transport does its handshake here, so that it delays no other
+    /// connection. An error of the kind [`io::ErrorKind::InvalidData`] is worth reporting to an
+    /// operator.
     pub opening: Connecting<'static>,
-    /// The address of the peer, where transports have one: quotas are kept by it.
+    /// The address of the peer, if the transport has one, for quotas.
     pub source: Option<IpAddr>,
 }
 
 impl Accepted {
-    /// A connection without a handshake.
+    /// Returns a connection without a handshake.
     pub(super) fn open(transport: impl Transport + 'static, source: Option<IpAddr>) -> Self {
         let transport: Box<dyn Transport> = Box::new(transport);
         Self {
@@ -74,13 +75,13 @@ impl Accepted {
 
 /// Accepts connections.
 pub trait Listener: Send {
-    /// The next connection.
+    /// Returns the next connection.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// The errors of the operating system.
     fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Accepted>>;
 }
 
-/// A stream of bytes in both directions. What was written is sent once it is flushed.
+/// A stream of bytes in both directions. Written bytes are sent once flushed.
 pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}

@@ -1,4 +1,4 @@
-//! The files that connections need beside their addresses.
+//! The files that connections need besides their addresses.
 
 use std::io;
 #[cfg(any(feature = "mqtt", feature = "tls"))]
@@ -7,31 +7,31 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// A file that connections need is wrong or missing.
+/// Error for an invalid or missing file of connections.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionsError {
     /// It cannot be read.
     #[error("`{flag} {}`: cannot read it: {source}", path.display())]
     Io {
-        /// The flag that names it.
+        /// The flag.
         flag: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// It does not contain what it should.
+    /// Its contents are invalid.
     #[error("`{flag} {}`: {what}", path.display())]
     Content {
-        /// The flag that names it.
+        /// The flag.
         flag: &'static str,
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what would be right.
+        /// The problem, and the expected contents.
         what: String,
     },
-    /// An address needs a file that was not given.
+    /// An address needs a file, and none was given.
     #[error(
         "`{0}`: give `--tls-certificate FILE` and `--tls-key FILE`, with which it proves itself"
     )]
@@ -39,9 +39,9 @@ pub enum OptionsError {
     /// A file was given that no address needs.
     #[error("`{flag}`: {user}")]
     Unused {
-        /// The flag that names it.
+        /// The flag.
         flag: &'static str,
-        /// Which address would need it.
+        /// The kind of address that would need it.
         user: &'static str,
     },
     /// The system has no certificate authorities.
@@ -78,13 +78,13 @@ pub struct TransportFiles {
 }
 
 impl TransportFiles {
-    /// Whether none is named.
+    /// Returns whether no file is given.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The same, with those of `stored` where none is named.
+    /// Falls back to the files of `stored` for the ones not given.
     #[must_use]
     pub fn or(self, stored: &Self) -> Self {
         Self {
@@ -95,10 +95,10 @@ impl TransportFiles {
         }
     }
 
-    /// The same files, wherever they are read from.
+    /// Returns the same files with absolute paths.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// The errors of the operating system.
     pub fn absolute(&self) -> io::Result<Self> {
         let absolute = |path: &Option<PathBuf>| path.as_ref().map(std::path::absolute).transpose();
         Ok(Self {
@@ -110,7 +110,7 @@ impl TransportFiles {
     }
 }
 
-/// A file whose content is wrong.
+/// Returns an error for a file with invalid contents.
 #[cfg(any(feature = "mqtt", feature = "tls"))]
 pub(super) fn wrong(flag: &'static str, path: &Path, what: impl Into<String>) -> OptionsError {
     OptionsError::Content {

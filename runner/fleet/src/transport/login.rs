@@ -1,4 +1,4 @@
-//! The user name and password for a broker, from a file: on the command line others would see them.
+//! The user name and password for a broker, from a file: others could see them on the command line.
 
 use std::fmt;
 use std::fs::File;
@@ -12,7 +12,7 @@ use smolfed_release::durable::is_private;
 
 const FLAG: &str = "--mqtt-login";
 
-/// More is no login.
+/// Maximum length of a login file.
 const MAX_BYTES: u64 = 4096;
 
 /// A user name and a password.

@@ -1,4 +1,4 @@
-//! Pipes in the memory of this process. No text names them.
+//! Pipes in the memory of this process. They have no textual address.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -10,14 +10,14 @@ use super::endpoint::{Connecting, Endpoint, Listener, Transport};
 use super::{Address, Options};
 use crate::lock::lock;
 
-/// Bytes that wait in a pipe: many frames.
+/// Capacity of a pipe in bytes: many frames.
 const ROOM: usize = 1 << 16;
 
 /// One end of a pipe, until somebody connects to it.
 #[derive(Debug)]
 struct Memory(Mutex<Option<DuplexStream>>);
 
-/// A pipe: the address of one end, and the other end.
+/// Returns a pipe: the address of one end, and the other end.
 pub(crate) fn pipe() -> (Address, DuplexStream) {
     let (one, other) = tokio::io::duplex(ROOM);
     let address = Address {

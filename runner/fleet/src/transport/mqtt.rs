@@ -1,23 +1,23 @@
-//! MQTT 5: `mqtt:HOST:PORT[/PREFIX]`, by way of a broker.
+//! MQTT 5: `mqtt:HOST:PORT[/PREFIX]`, through a broker.
 //!
-//! The protocol needs a stream of bytes a device. Here a stream is a pair of topics under a name
-//! that the connecting side draws at random, anew for each connection, so that topics tell nothing
-//! of devices:
+//! The protocol needs one stream of bytes per device. Here a stream is a pair of topics under a
+//! name that the connecting side draws at random for each connection, so that topics reveal nothing
+//! about devices:
 //!
 //! | topic | from | payload |
 //! | --- | --- | --- |
-//! | `PREFIX/call` | the coordinator, retained | a random name; empty: it is gone |
-//! | `PREFIX/NAME/up` | a device | frames; empty, and the will: its connection has ended |
-//! | `PREFIX/NAME/down` | the coordinator | frames; empty: the connection has ended |
+//! | `PREFIX/call` | the coordinator, retained | a random name, or empty when it is gone |
+//! | `PREFIX/NAME/up` | a device | frames, or empty (also the will) at the end of its connection |
+//! | `PREFIX/NAME/down` | the coordinator | frames, or empty at the end of the connection |
 //!
-//! A message has whole frames, so that one that is lost or repeated costs frames and not the place
-//! in the stream. Quality of service 1 repeats messages, which the protocol refuses as replays.
-//! Nothing is kept over a connection to the broker (clean start): when it breaks, all streams of it
-//! end, and are opened again. The protocol's sessions go on, as over any other transport.
+//! A message has whole frames, so a lost or repeated one costs frames and not the position in the
+//! stream. Quality of service 1 repeats messages, which the protocol refuses as replays. Nothing
+//! outlasts a connection to the broker (clean start): when it breaks, all its streams end, and are
+//! opened again. The protocol's sessions continue, as over any other transport.
 //!
-//! Whoever may publish under the prefix can end streams, and open as many as the coordinator has
-//! places for. So can anybody who reaches a port. The broker sees sizes, times and names; models
-//! and updates are encrypted and authentic whatever it does.
+//! A client with permission to publish under the prefix can end streams, and open as many as the
+//! coordinator has places for, like any client that reaches a port. The broker sees sizes, times
+//! and names. Models and updates are encrypted and authenticated against it.
 
 mod broker;
 mod inbox;
@@ -40,10 +40,10 @@ use inbox::Inbox;
 use stream::{Message, Stream};
 use topics::Topics;
 
-/// How long the call of a coordinator is waited for, once a device has subscribed to it.
+/// Time to wait for the call of a coordinator, after subscribing to it.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Messages of one device that wait for the broker, and that it has not acknowledged.
+/// Queued messages of one device for the broker, and unacknowledged ones.
 const QUEUE: usize = 8;
 const IN_FLIGHT: u16 = 16;
 
@@ -58,7 +58,7 @@ pub(super) const SCHEME: Scheme = Scheme {
 struct Mqtt(Topics);
 
 impl Mqtt {
-    /// Opens a stream to the coordinator that calls.
+    /// Opens a stream to the calling coordinator.
     async fn open(&self, options: &Options) -> io::Result<Box<dyn Transport>> {
         let name = broker::name()?;
         let topics = &self.0;
@@ -128,12 +128,12 @@ async fn carry(
                 return;
             }
             if topic == down.as_bytes() {
-                // What has no room is lost, and repeated by the protocol.
+                // A message without room is lost, and repeated by the protocol.
                 inbox.push(&payload);
             }
         }
     };
-    // Without a farewell the broker publishes the will, which ends the stream at the other side.
+    // Without a farewell, the broker publishes the will, which ends the stream at the other side.
     tokio::select! {
         () = send => {}
         () = receive => {}

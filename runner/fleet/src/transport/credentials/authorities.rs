@@ -1,4 +1,4 @@
-//! Whose certificates are accepted where this side connects.
+//! The authorities whose certificates are accepted when this side connects.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use crate::transport::files::{OptionsError, wrong};
 
 const FLAG: &str = "--tls-ca";
 
-/// Certificate authorities, from a file or those of the system.
+/// Certificate authorities, from a file or the system.
 #[derive(Clone)]
 pub struct Authorities {
-    /// `None` for those of the system.
+    /// `None` for the system's authorities.
     file: Option<PathBuf>,
     config: Arc<ClientConfig>,
 }
 
 impl Authorities {
-    /// Those of a PEM file, and no others.
+    /// Reads the authorities in a PEM file, and trusts no others.
     ///
     /// # Errors
     /// [`OptionsError`].
@@ -34,13 +34,13 @@ impl Authorities {
         Self::new(Some(path.to_owned()), roots)
     }
 
-    /// Those that the operating system trusts.
+    /// Returns the authorities that the operating system trusts.
     ///
     /// # Errors
     /// [`OptionsError::NoAuthorities`].
     pub fn of_system() -> Result<Self, OptionsError> {
         let mut roots = RootCertStore::empty();
-        // Systems have some that nothing can read any more.
+        // Systems have some obsolete ones that cannot be parsed.
         let found = rustls_native_certs::load_native_certs();
         let (usable, _) = roots.add_parsable_certificates(found.certs);
         if usable == 0 {
@@ -61,12 +61,12 @@ impl Authorities {
         })
     }
 
-    /// How a side that believes them connects.
+    /// Returns the configuration of a side that trusts them.
     pub(in crate::transport) const fn config(&self) -> &Arc<ClientConfig> {
         &self.config
     }
 
-    /// The sentence for a certificate of another authority.
+    /// Returns the sentence for a certificate of another authority.
     pub(in crate::transport) fn refusal(&self) -> String {
         match &self.file {
             Some(file) => {

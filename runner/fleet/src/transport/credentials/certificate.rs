@@ -1,4 +1,4 @@
-//! The certificate and private key with which this side proves itself, from PEM files.
+//! The certificate and private key that identify this side, from PEM files.
 
 use std::fmt;
 use std::io;
@@ -18,7 +18,7 @@ use crate::transport::files::{OptionsError, wrong};
 const CERTIFICATE: &str = "--tls-certificate";
 const KEY: &str = "--tls-key";
 
-/// A certificate that can be renewed while it is in use.
+/// A certificate that can be renewed during use.
 pub struct Certificate {
     certificate: PathBuf,
     key: PathBuf,
@@ -29,7 +29,7 @@ impl Certificate {
     /// Reads a certificate and its key.
     ///
     /// # Errors
-    /// [`OptionsError`], also if they do not belong together.
+    /// [`OptionsError`], also if they do not match.
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, OptionsError> {
         Ok(Self {
             certificate: certificate.to_owned(),
@@ -38,10 +38,10 @@ impl Certificate {
         })
     }
 
-    /// Reads both files again. The next handshake uses what was read; connections stay open.
+    /// Reads both files again. The next handshake uses the new contents. Connections stay open.
     ///
     /// # Errors
-    /// [`OptionsError`]; the certificate of before stays.
+    /// [`OptionsError`]. The earlier certificate then stays.
     pub fn reload(&self) -> Result<(), OptionsError> {
         let renewed = certified(&self.certificate, &self.key)?;
         *lock(&self.current) = Arc::new(renewed);
@@ -55,7 +55,7 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
-/// Shows where the files are, and nothing of the key.
+/// Shows the paths of the files, and nothing of the key.
 impl fmt::Debug for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (certificate, key) = (self.certificate.display(), self.key.display());
@@ -63,8 +63,8 @@ impl fmt::Debug for Certificate {
     }
 }
 
-/// How a side that has a certificate accepts connections. Peers need none: keys of the fleet say
-/// who they are.
+/// Returns the configuration of a side with a certificate that accepts connections. Peers need no
+/// certificate, since keys of the fleet identify them.
 pub(in crate::transport) fn config(
     certificate: &Arc<Certificate>,
 ) -> io::Result<Arc<ServerConfig>> {
@@ -100,7 +100,7 @@ fn certified(certificate: &Path, key: &Path) -> Result<CertifiedKey, OptionsErro
     })
 }
 
-/// All certificates of a PEM file, of which there is one at least.
+/// Returns all certificates of a PEM file, at least one.
 pub(in crate::transport) fn certificates(
     flag: &'static str,
     path: &Path,
@@ -134,7 +134,7 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, OptionsError> {
     })
 }
 
-/// Reads a file that a flag names.
+/// Reads the file given by a flag.
 fn read(flag: &'static str, path: &Path) -> Result<Vec<u8>, OptionsError> {
     std::fs::read(path).map_err(|source| OptionsError::Io {
         flag,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 
-/// Those of `ring`.
+/// Returns the algorithms of `ring`.
 pub(in crate::transport) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }

@@ -1,5 +1,5 @@
-//! A connection to a broker. There is one a process and stream: when it breaks it is not repaired,
-//! and nothing of it is kept.
+//! A connection to a broker, one per process and stream. A broken connection is not repaired, and
+//! nothing of it is kept.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -15,48 +15,48 @@ use super::super::tcp::Tcp;
 use super::stream::{MAX_MESSAGE, Message};
 use crate::transport::login::Login;
 
-/// How long connecting and subscribing may take.
+/// Time limit for connecting and subscribing.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Silence after which the broker is asked whether it is there; it publishes the will after one and
-/// a half times as long.
+/// Silence after which the broker is pinged. The broker publishes the will after one and a half
+/// times as long.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Bytes of a packet at most: a message, its topic and what MQTT adds. The broker leaves out larger
-/// ones, which are not of this protocol.
+/// Maximum bytes of a packet: a message, its topic and MQTT's overhead. The broker drops larger
+/// packets, which are not of this protocol.
 const MAX_PACKET: u32 = MAX_MESSAGE as u32 + 1024;
 
-/// Messages that wait for their packets.
+/// Queued messages.
 const CAPACITY: usize = 64;
 
-/// How to connect to a broker.
+/// Settings for connecting to a broker.
 pub(super) struct Broker<'a> {
     pub(super) tcp: &'a Tcp,
     pub(super) login: Option<&'a Login>,
-    /// The identifier of the client: another client with it would end this one's connection.
+    /// Client identifier. Another client with the same one would end this one's connection.
     pub(super) name: &'a str,
-    /// Messages at most that the broker has not acknowledged; memory is set aside for each.
+    /// Maximum number of unacknowledged messages. Memory is reserved for each.
     pub(super) in_flight: u16,
-    /// Where the broker publishes an empty message when this side is gone, and whether it is
-    /// retained.
+    /// Topic on which the broker publishes an empty message when this side is gone, and whether it
+    /// is retained.
     pub(super) will: (&'a str, bool),
 }
 
-/// A connection to a broker, which is driven by [`Self::next`].
+/// A connection to a broker, driven by [`Self::next`].
 pub(super) struct Link {
     client: AsyncClient,
     events: EventLoop,
-    /// What came while this side subscribed.
+    /// Messages that arrived while this side subscribed.
     early: Vec<Incoming>,
 }
 
-/// A message of the broker.
+/// A message from the broker.
 pub(super) struct Incoming {
     pub(super) topic: Vec<u8>,
     pub(super) payload: Vec<u8>,
 }
 
-/// Publishes, while somebody drives the link.
+/// Publishes messages while the link is driven.
 pub(super) struct Publisher(AsyncClient);
 
 impl Broker<'_> {
@@ -97,7 +97,7 @@ impl Broker<'_> {
                 _ => {}
             }
         }
-        // The first one is taken first.
+        // The first one is popped first.
         link.early.reverse();
         Ok(link)
     }
@@ -129,7 +129,7 @@ impl Broker<'_> {
 }
 
 impl Link {
-    /// The next message; sends those that were published meanwhile.
+    /// Returns the next message. Meanwhile sends published messages.
     ///
     /// # Errors
     /// The connection to the broker has ended.
@@ -166,12 +166,12 @@ impl Link {
 }
 
 impl Publisher {
-    /// Hands a message over; waits while many are waiting.
+    /// Queues a message. Waits while the queue is full.
     pub(super) async fn publish(&self, message: Message) -> io::Result<()> {
         self.send(message, false).await
     }
 
-    /// The same, and the broker keeps it for those who subscribe later.
+    /// Queues a message that the broker keeps for later subscribers.
     pub(super) async fn retain(&self, message: Message) -> io::Result<()> {
         self.send(message, true).await
     }
@@ -185,7 +185,7 @@ impl Publisher {
     }
 }
 
-/// A name that nobody else has: 64 random bits.
+/// Returns a unique name: 64 random bits.
 pub(super) fn name() -> io::Result<String> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
@@ -197,7 +197,7 @@ fn denied(what: String) -> io::Error {
     io::Error::new(ErrorKind::PermissionDenied, sentence)
 }
 
-/// Why there is no connection to the broker, in a sentence.
+/// Describes why there is no connection to the broker.
 fn sentence(error: ConnectionError) -> io::Error {
     match error {
         ConnectionError::Io(error) if error.kind() == ErrorKind::ConnectionRefused => {

@@ -1,5 +1,5 @@
-//! Bytes that have arrived and were not read yet: a bounded buffer between the task of the broker,
-//! which never waits for a reader, and the reader of one stream.
+//! Unread bytes: a bounded buffer between the task of the broker, which never waits for a reader,
+//! and the reader of one stream.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,7 +10,7 @@ use tokio::io::ReadBuf;
 
 use crate::lock::lock;
 
-/// Bytes at most: a window of chunks for each of the eight devices of a connection.
+/// Maximum bytes: a window of chunks for each of the eight devices of a connection.
 const CAPACITY: usize = 1 << 15;
 
 /// The bytes of one stream.
@@ -25,7 +25,7 @@ struct State {
 }
 
 impl Inbox {
-    /// Appends a message, or leaves all of it out if it has no room.
+    /// Appends a message, or drops all of it if there is no room.
     pub(super) fn push(&self, message: &[u8]) {
         let mut state = lock(&self.0);
         if !state.is_closed && state.bytes.len() + message.len() <= CAPACITY {
@@ -34,7 +34,7 @@ impl Inbox {
         }
     }
 
-    /// Ends the stream, behind what it holds.
+    /// Ends the stream after its buffered bytes.
     pub(super) fn close(&self) {
         let mut state = lock(&self.0);
         state.is_closed = true;
@@ -45,7 +45,7 @@ impl Inbox {
         lock(&self.0).is_closed
     }
 
-    /// Reads; nothing at the end of the stream.
+    /// Reads bytes. Reads nothing at the end of the stream.
     pub(super) fn poll_read(
         &self,
         context: &mut Context<'_>,

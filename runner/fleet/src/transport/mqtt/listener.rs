@@ -1,4 +1,4 @@
-//! The coordinator's side: one connection to the broker, and a stream for each name that speaks.
+//! The coordinator's side: one connection to the broker, and a stream for each active name.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,19 +18,19 @@ use super::topics::Topics;
 use crate::backoff::BackOff;
 use crate::transport::login::Login;
 
-/// Streams that were opened and not accepted yet. Messages that would open more are lost.
+/// Maximum number of streams not accepted yet. Messages that would open more are lost.
 const BACKLOG: usize = 1024;
 
-/// Messages of all streams that wait for the broker.
+/// Queued messages of all streams for the broker.
 const QUEUE: usize = 1024;
 
-/// Messages at most that the broker has not acknowledged; brokers may allow fewer.
+/// Maximum number of unacknowledged messages. Brokers may allow fewer.
 const IN_FLIGHT: u16 = 1024;
 
-/// Names that were opened after which those of streams that have ended are forgotten.
+/// Number of opened names after which ended ones are forgotten.
 const SWEEP_AFTER: usize = 1024;
 
-/// A coordinator that calls, and accepts the streams of devices.
+/// A calling coordinator, which accepts the streams of devices.
 pub(super) struct Calling {
     accepted: mpsc::Receiver<Accepted>,
     task: AbortHandle,
@@ -60,7 +60,7 @@ impl Listener for Calling {
 
 impl Drop for Calling {
     fn drop(&mut self) {
-        // Without a farewell: the will takes the call back.
+        // Without a farewell, so that the will withdraws the call.
         self.task.abort();
     }
 }
@@ -69,9 +69,9 @@ impl Drop for Calling {
 struct Side {
     topics: Topics,
     login: Option<Arc<Login>>,
-    /// The same for all connections of this process: the broker ends the one before, and publishes
+    /// The same for all connections of this process. The broker ends the earlier one, and publishes
     /// its will, before it answers the next one, which then calls. Under another name the will
-    /// could come later and take the new call back.
+    /// could come later and withdraw the new call.
     name: String,
     opened: mpsc::Sender<Accepted>,
 }
@@ -146,10 +146,10 @@ impl Side {
         error
     }
 
-    /// Looks at a call: somebody has taken ours back, or another coordinator calls.
+    /// Handles a call: a withdrawal of ours, or another coordinator's.
     fn heard(&self, call: &[u8], own: &[u8], again: &tokio::sync::Notify) {
         if call.is_empty() {
-            // The will of a process before this one, which the broker has just given up.
+            // The will of an earlier process, which the broker has just given up.
             again.notify_one();
         } else if call != own {
             tracing::warn!(
@@ -162,7 +162,7 @@ impl Side {
     }
 }
 
-/// Publishes what streams have written.
+/// Publishes the messages of streams.
 async fn forward(publisher: &Publisher, mut messages: mpsc::Receiver<Message>) -> io::Error {
     while let Some(message) = messages.recv().await {
         if let Err(error) = publisher.publish(message).await {
