@@ -1,8 +1,7 @@
-//! What connections need beside their addresses: certificates, a login.
+//! Settings of connections besides their addresses: certificates, a login.
 //!
-//! An address says where; the files of [`TransportFiles`] are the same for all addresses of a
-//! command. They are read once, before anything is connected, so that a wrong one is an error of
-//! the command line.
+//! The files of [`TransportFiles`] are the same for all addresses of a command. They are read once,
+//! before connecting, so that a bad one is an error of the command line.
 
 #[cfg(any(feature = "mqtt", feature = "tls"))]
 use std::sync::Arc;
@@ -13,27 +12,27 @@ use super::files::{OptionsError, TransportFiles};
 #[cfg(feature = "mqtt")]
 use super::login::Login;
 
-/// What the addresses of a command need.
+/// Requirements of a command's addresses.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
-    /// An address at which this side must prove itself over TLS.
+    /// An address at which this side needs a certificate for TLS.
     pub(super) certificate: Option<String>,
-    /// Whether others prove themselves to this side over TLS.
+    /// Whether other sides identify themselves to this one over TLS.
     pub(super) authorities: bool,
-    /// Whether there is a broker.
+    /// Whether an address has a broker.
     pub(super) login: bool,
 }
 
-/// What connections need beside their addresses. Copies share what was read.
+/// Settings of connections besides their addresses. Copies share the contents of the files.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// With what this side proves itself where it accepts connections over TLS.
+    /// Certificate of this side for accepting connections over TLS.
     #[cfg(feature = "tls")]
     pub(super) certificate: Option<Arc<Certificate>>,
-    /// Whom it believes where it connects over TLS.
+    /// Authorities trusted when connecting over TLS.
     #[cfg(feature = "tls")]
     pub(super) authorities: Option<Authorities>,
-    /// How brokers know this side; without it, not at all.
+    /// Login for brokers. `None` connects anonymously.
     #[cfg(feature = "mqtt")]
     pub(super) login: Option<Arc<Login>>,
 }
@@ -42,7 +41,7 @@ impl Options {
     /// Reads the files that addresses need.
     ///
     /// # Errors
-    /// [`OptionsError`]: a file that is wrong or missing, or that no address needs.
+    /// [`OptionsError`]: a file is invalid, missing, or not needed by any address.
     pub(super) fn read(files: &TransportFiles, needs: &Needs) -> Result<Self, OptionsError> {
         refuse_unused(files, needs)?;
         Ok(Self {
@@ -58,11 +57,11 @@ impl Options {
         })
     }
 
-    /// Reads the certificate and its key again, for connections from now on: they are renewed every
-    /// few months. Whether there is one.
+    /// Reads the certificate and its key again, for later connections, since they are renewed every
+    /// few months. Returns whether there is one.
     ///
     /// # Errors
-    /// [`OptionsError`]; the certificate of before stays.
+    /// [`OptionsError`]. The earlier certificate then stays.
     pub fn reload(&self) -> Result<bool, OptionsError> {
         #[cfg(feature = "tls")]
         if let Some(certificate) = &self.certificate {

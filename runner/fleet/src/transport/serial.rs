@@ -9,7 +9,7 @@ use tokio_serial::SerialPortBuilderExt;
 use super::endpoint::{Connecting, Endpoint, Listener, SERIAL, Scheme, Transport};
 use super::options::Options;
 
-/// Bits a second, if the address does not specify them.
+/// Bits per second, if the address does not specify them.
 const DEFAULT_BAUD: u32 = 115_200;
 
 pub(super) const SCHEME: Scheme = Scheme {
@@ -22,7 +22,7 @@ pub(super) const SCHEME: Scheme = Scheme {
 struct Serial {
     /// The device file.
     path: String,
-    /// Bits a second.
+    /// Bits per second.
     baud: u32,
 }
 

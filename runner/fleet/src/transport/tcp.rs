@@ -16,20 +16,20 @@ use super::options::Options;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Connections that the operating system holds until they are accepted: a fleet that comes back
-/// after an outage comes at once. The system's own limit may be lower (net.core.somaxconn).
+/// Pending connections in the operating system: a fleet that returns after an outage connects at
+/// once. The system's own limit may be lower (net.core.somaxconn).
 const BACKLOG: i32 = 4096;
 
 /// Keep-alive probes begin after this much silence, are repeated at this interval, and the
-/// connection is broken after so many without an answer. The loss of a device's power is then
-/// noticed within a minute, where the operating system's defaults take hours.
+/// connection breaks after this many unanswered ones. A device's loss of power is then noticed
+/// within a minute, instead of hours with the operating system's defaults.
 const KEEP_ALIVE_TIME: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_PROBES: u32 = 3;
 
-/// Linux sends no probes while data wait to be acknowledged. Without this limit it would take a
-/// quarter of an hour to notice the loss of a device that was drawn, and half a minute for another
-/// one. It replaces the number of probes, so that both take a minute.
+/// Linux sends no probes while data are unacknowledged. Without this limit it would take a quarter
+/// of an hour to notice the loss of a selected device, and half a minute for another one. It
+/// replaces the number of probes, so that both take a minute.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED: Duration = Duration::from_secs(60);
 
@@ -50,7 +50,7 @@ impl Tcp {
         (!host.is_empty()).then(|| Self(text.to_owned()))
     }
 
-    /// The host, without the brackets of an IPv6 address.
+    /// Returns the host, without the brackets of an IPv6 address.
     pub(super) fn host(&self) -> &str {
         let host = self.0.rsplit_once(':').map_or("", |(host, _)| host);
         host.trim_start_matches('[').trim_end_matches(']')
@@ -69,7 +69,7 @@ impl Tcp {
         Err(last)
     }
 
-    /// Listens at the first of the host's addresses that is one of this machine.
+    /// Listens on the first of the host's addresses that belongs to this machine.
     pub(super) fn listener(&self) -> io::Result<TcpListener> {
         let mut last = io::Error::from(ErrorKind::NotFound);
         for address in self.0.to_socket_addrs()? {
@@ -122,7 +122,7 @@ impl Listener for TcpListener {
     }
 }
 
-/// The next connection, with the address of the peer.
+/// Returns the next connection, with the address of the peer.
 pub(super) fn accepted(
     listener: &TcpListener,
     context: &mut Context<'_>,

@@ -1,8 +1,8 @@
 //! TLS over TCP: `tls:HOST:PORT`.
 //!
-//! For networks that demand it. The protocol encrypts and authenticates by itself, whatever carries
-//! it, and no property of it rests on TLS: a certificate says which machine answers, and keys say
-//! which fleet.
+//! For networks that require it. The protocol itself encrypts and authenticates, and none of its
+//! properties depend on TLS: a certificate identifies the answering machine, and keys identify the
+//! fleet.
 
 mod explain;
 #[cfg(test)]
@@ -24,7 +24,7 @@ use super::endpoint::{Accepted, Connecting, Endpoint, Listener, Scheme, TLS, Tra
 use super::options::Options;
 use super::tcp::{Tcp, accepted};
 
-/// How long a handshake may take: two round trips, and signatures.
+/// Time limit for a handshake: two round trips, and signatures.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) const SCHEME: Scheme = Scheme {
@@ -84,7 +84,7 @@ impl Endpoint for Tls {
     }
 }
 
-/// Accepts connections; each makes its handshake in its own task.
+/// Accepts connections. Each does its handshake in a separate task.
 struct Encrypted {
     listener: TcpListener,
     acceptor: TlsAcceptor,
@@ -100,7 +100,7 @@ impl Listener for Encrypted {
     }
 }
 
-/// The handshake of this side with a peer that has connected.
+/// Completes the handshake with a connected peer.
 async fn answer(acceptor: TlsAcceptor, stream: TcpStream) -> io::Result<Box<dyn Transport>> {
     let stream = within(acceptor.accept(stream)).await;
     Ok(Box::new(stream.map_err(explain::client)?))

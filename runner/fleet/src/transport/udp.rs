@@ -1,11 +1,11 @@
 //! Datagrams: `udp:HOST:PORT[/SIZE]`, for links that carry packets.
 //!
-//! A frame travels in packets of at most SIZE bytes, one a datagram
-//! ([`smolfed_core::wire::fragment`]). A program that speaks with a radio, such as one for BLE or
-//! the network server of LoRaWAN, passes them on unread. Datagrams that get lost, come twice or
-//! overtake each other cost frames, which the protocol repeats, and never a participation.
+//! A frame travels in packets of at most SIZE bytes, one per datagram
+//! ([`smolfed_core::wire::fragment`]). A program that drives a radio, such as one for BLE or the
+//! network server of LoRaWAN, passes them on unread. Lost, repeated or reordered datagrams cost
+//! frames, which the protocol repeats, and never a participation.
 //!
-//! There is no connection, so none breaks. Packets of an unknown sender open a stream, and one
+//! There is no connection to break. Packets of an unknown sender open a stream, and a stream
 //! without a session is closed after a while, as for any other transport.
 
 use std::collections::{HashMap, VecDeque};
@@ -29,22 +29,22 @@ use super::endpoint::{Accepted, Connecting, Endpoint, Listener, Scheme, Transpor
 use super::options::Options;
 use super::tcp::Tcp;
 
-/// The size of packets, if the address does not specify it: the largest of LoRaWAN in Europe.
+/// Default size of packets: the largest of LoRaWAN in Europe.
 const DEFAULT_SIZE: u8 = 242;
 
-/// Packets of a stream that wait to be read, and to be sent. Those that have no room get lost.
+/// Packets of a stream waiting to be read, and to be sent. Packets without room are lost.
 const QUEUE: usize = 1024;
 
-/// Streams that were opened and not accepted yet. Packets that would open more get lost.
+/// Maximum number of streams not accepted yet. Packets that would open more are lost.
 const BACKLOG: usize = 256;
 
-/// Senders after which those whose streams have ended are forgotten.
+/// Number of senders after which the ones with ended streams are forgotten.
 const SWEEP_AFTER: usize = 1024;
 
-/// How long nothing is received after an error: one that stays takes no processor.
+/// Pause in receiving after an error, so that a lasting error does not use the processor.
 const ERROR_PAUSE: Duration = Duration::from_millis(10);
 
-/// Bytes of a packet at most.
+/// Maximum bytes of a packet.
 const PACKET_BYTES: usize = u8::MAX as usize;
 
 pub(super) const SCHEME: Scheme = Scheme {
@@ -71,7 +71,7 @@ impl Udp {
         })
     }
 
-    /// A stream to the first of the host's addresses.
+    /// Opens a stream to the first of the host's addresses.
     async fn stream(&self) -> io::Result<Stream> {
         let mut addresses = lookup_host(self.place.to_string()).await?;
         let peer = addresses.next().ok_or(ErrorKind::NotFound)?;
@@ -87,7 +87,7 @@ impl Udp {
             loop {
                 let (length, from) = received(&socket, &mut packet).await;
                 if from == peer {
-                    // Where there is no room, the packet is lost.
+                    // A packet without room is lost.
                     let _ = sender.try_send(packet.get(..length).unwrap_or_default().to_vec());
                 }
             }
@@ -126,8 +126,8 @@ impl Endpoint for Udp {
     }
 }
 
-/// The next datagram, with its sender. Errors are of datagrams that were sent before: nobody
-/// listens there.
+/// Returns the next datagram and its sender. Errors belong to earlier sent datagrams without a
+/// listener.
 async fn received(socket: &UdpSocket, packet: &mut [u8]) -> (usize, SocketAddr) {
     loop {
         match socket.recv_from(packet).await {
@@ -137,7 +137,7 @@ async fn received(socket: &UdpSocket, packet: &mut [u8]) -> (usize, SocketAddr) 
     }
 }
 
-/// Gives the packets of each sender to its stream, and opens one for a new sender.
+/// Passes packets to the stream of their sender, and opens one for a new sender.
 async fn dispatch(socket: Arc<UdpSocket>, size: PacketSize, opened: mpsc::Sender<Accepted>) {
     let mut streams: HashMap<SocketAddr, mpsc::Sender<Vec<u8>>> = HashMap::new();
     let mut packet = [0; PACKET_BYTES + 1];
@@ -147,7 +147,7 @@ async fn dispatch(socket: Arc<UdpSocket>, size: PacketSize, opened: mpsc::Sender
         if let Some(stream) = streams.get(&peer)
             && !stream.is_closed()
         {
-            // Where there is no room, the packet is lost.
+            // A packet without room is lost.
             let _ = stream.try_send(bytes);
             continue;
         }
@@ -193,14 +193,14 @@ struct Stream {
     peer: SocketAddr,
     packets: mpsc::Receiver<Vec<u8>>,
     reassembly: Reassembly<2>,
-    /// Frames that are whole and not read.
+    /// Complete and unread frames.
     whole: VecDeque<u8>,
-    /// A frame that was written in part.
+    /// A partially written frame.
     written: Vec<u8>,
     fragmenter: Fragmenter,
-    /// Packets that were not sent yet.
+    /// Unsent packets.
     outgoing: VecDeque<Vec<u8>>,
-    /// Where the packets of the peer are received, unless a listener does it.
+    /// Receives the packets of the peer, unless a listener does.
     task: Option<Task>,
 }
 
@@ -224,7 +224,7 @@ impl Stream {
         }
     }
 
-    /// Cuts the frame that was written into packets. Zeros alone are no frame.
+    /// Splits the written frame into packets. Only zeros are not a frame.
     fn cut(&mut self) {
         if self.written.len() > 1 {
             let mut packets = self.fragmenter.packets(&self.written);
@@ -236,7 +236,7 @@ impl Stream {
         self.written.clear();
     }
 
-    /// Sends the packets. One that nobody takes is lost, as on the way.
+    /// Sends the packets. A packet without a receiver is lost, as in transit.
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Some(packet) = self.outgoing.front() {
             match ready!(self.socket.poll_send_to(context, packet, self.peer)) {
@@ -261,7 +261,7 @@ impl AsyncRead for Stream {
             let Some(packet) = ready!(stream.packets.poll_recv(context)) else {
                 return Poll::Ready(Ok(()));
             };
-            // What is no packet is lost, as if it had been damaged on the way.
+            // Bytes that are not a packet are dropped, like damaged packets.
             if let Ok(Some(frame)) = stream.reassembly.push(&packet) {
                 stream.whole.extend(frame);
             }
@@ -285,7 +285,7 @@ impl AsyncWrite for Stream {
         }
         let end = bytes.iter().position(|byte| *byte == 0);
         let taken = end.map_or(bytes.len(), |end| end + 1);
-        // Longer than a frame: a byte too many shows it.
+        // Longer than a frame: one extra byte shows it.
         let room = (FRAME_BYTES + 1).saturating_sub(self.written.len());
         let kept = bytes.get(..taken.min(room)).unwrap_or_default();
         self.written.extend_from_slice(kept);
@@ -311,13 +311,13 @@ mod tests {
     use super::super::accept;
     use super::*;
 
-    /// A listener, and the socket of its peer.
+    /// Returns a listener, and the address for its peer.
     async fn pair(port: u16) -> (Box<dyn Listener>, Udp) {
         let udp = Udp::parse(&format!("127.0.0.1:{port}/20")).unwrap();
         (udp.listen(&Options::default()).unwrap(), udp)
     }
 
-    /// A port that was free just now.
+    /// Returns a port that was free just now.
     fn free_port() -> u16 {
         let socket = Socket::bind("127.0.0.1:0").unwrap();
         socket.local_addr().unwrap().port()
@@ -331,7 +331,7 @@ mod tests {
     async fn frames_go_both_ways_in_packets_of_their_size() {
         let (mut listener, udp) = pair(free_port()).await;
         let mut device = udp.stream().await.unwrap();
-        // Zeros that clear a line are no frames.
+        // Zeros for clearing a line are not frames.
         let frames = [vec![0], frame(200), vec![0], frame(30)].concat();
         device.write_all(&frames).await.unwrap();
         assert_eq!(device.outgoing.len(), 11 + 2);

@@ -39,7 +39,7 @@ impl Endpoint for Unix {
         })
     }
 
-    /// Listens. A stale socket of an earlier process is replaced.
+    /// Listens. Replaces a stale socket of an earlier process.
     fn listen(&self, _: &Options) -> io::Result<Box<dyn Listener>> {
         let path = &self.0;
         let listener = match UnixListener::bind(path) {
@@ -56,7 +56,7 @@ impl Endpoint for Unix {
     }
 }
 
-/// A listening socket, whose file is removed when it is dropped.
+/// A listening socket, whose file is removed on drop.
 struct Socket {
     listener: UnixListener,
     path: PathBuf,
@@ -78,7 +78,7 @@ impl Drop for Socket {
     }
 }
 
-/// Whether the file is a socket at which no process listens. Other files are never removed.
+/// Returns whether the file is a socket without a listener. Other files are never removed.
 fn is_stale(path: &Path) -> bool {
     let refused = |error: io::Error| error.kind() == ErrorKind::ConnectionRefused;
     is_socket(path) && std::os::unix::net::UnixStream::connect(path).is_err_and(refused)
@@ -106,7 +106,7 @@ mod tests {
         assert!(path.exists(), "stale");
         let listener = endpoint.listen(&options).unwrap();
         assert!(endpoint.listen(&options).is_err(), "in use");
-        // Another file that has taken its place stays as well.
+        // Another file that has replaced it stays as well.
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "keys").unwrap();
         drop(listener);

@@ -1,4 +1,4 @@
-//! `/events`: the figures as server-sent events, once a second where they have changed.
+//! `/events`: the figures as server-sent events, once per second if they have changed.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::figures_cache::FiguresCache;
 use crate::monitor::Access;
 use crate::monitor::answers::Answers;
 
-/// How often figures are sent.
+/// Interval between figures.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// A stream to one page.
@@ -23,14 +23,14 @@ struct ToPage {
     ticks: Interval,
     /// Whether the curve was sent.
     has_history: bool,
-    /// The answers that were sent last.
+    /// The last sent answers.
     sent_answers: Answers,
-    /// The figures that were sent last.
+    /// The last sent figures.
     sent: String,
     _permit: OwnedSemaphorePermit,
 }
 
-/// The curve so far, then answers and figures.
+/// Streams the curve so far, then answers and figures.
 pub(super) fn stream(
     cache: Arc<FiguresCache>,
     access: Access,
@@ -64,7 +64,7 @@ impl ToPage {
             );
         }
         loop {
-            // They are long, and new after few rounds.
+            // They are long, and change only after some rounds.
             let answers = self.cache.service().monitor().answers(self.access);
             if answers != self.sent_answers {
                 let event = event("answers", &to_json(&answers));
@@ -87,7 +87,7 @@ fn event(kind: &str, json: &str) -> Event {
     Event::default().event(kind).data(json)
 }
 
-/// Numbers and sentences always have a text.
+/// Serializes without errors: only numbers and sentences.
 fn to_json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

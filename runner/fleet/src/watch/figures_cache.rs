@@ -1,4 +1,4 @@
-//! Figures that are asked for at any time, and by many: devices are counted once a second.
+//! Cached figures for frequent requests: devices are counted once per second.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use crate::monitor::{Access, DeviceCounts, Figures};
 use crate::service::Service;
 use crate::status::by_reason;
 
-/// How long the counts of all devices, each under its lock, are reused.
+/// Time for which the counts of all devices, each behind a lock, are reused.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// The figures of a coordinator.
@@ -19,20 +19,20 @@ pub struct FiguresCache {
 }
 
 impl FiguresCache {
-    /// Nothing was counted yet.
+    /// Returns a cache without counts.
     #[must_use]
     pub const fn new(service: Arc<Service>) -> Self {
         let last = Mutex::new(None);
         Self { service, last }
     }
 
-    /// The coordinator.
+    /// Returns the coordinator's service.
     #[must_use]
     pub fn service(&self) -> &Service {
         &self.service
     }
 
-    /// The figures now, as far as the asker may see them.
+    /// Returns the current figures that the client may see.
     pub fn figures(&self, access: Access) -> Figures {
         self.service.monitor().figures(self.device_counts(), access)
     }

@@ -1,8 +1,8 @@
-//! Which requests are answered, and what every answer has.
+//! Filtering of requests by host, and the headers of every answer.
 //!
-//! A page of another site must not read any of this in an operator's browser: no header allows
-//! other origins, and the `Host` that was asked for must be the address that is listened at, so
-//! that a name which an attacker points here (DNS rebinding) is refused.
+//! A page of another site must not read these answers in an operator's browser: no header allows
+//! other origins, and the requested `Host` must be the listening address, so that a name pointed
+//! here by an attacker (DNS rebinding) is refused.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use axum::http::{StatusCode, Uri, uri::Authority};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-/// What may be asked for.
+/// The accepted hosts.
 #[derive(Debug)]
 pub struct Hosts {
     port: u16,
-    /// The address that is listened at.
+    /// The listening address.
     ip: IpAddr,
     names: Vec<String>,
 }
 
 impl Hosts {
-    /// An address, and names besides.
+    /// Accepts an address, and additional names.
     #[must_use]
     pub const fn new(address: SocketAddr, names: Vec<String>) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl Hosts {
         }
     }
 
-    /// Whether the address that is listened at was asked for, or a name that was allowed.
+    /// Returns whether the request is for the listening address or an allowed name.
     fn is_host(&self, headers: &HeaderMap, uri: &Uri) -> bool {
         let mut hosts = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
@@ -43,7 +43,7 @@ impl Hosts {
         let Some(Ok(host)) = authority else {
             return false;
         };
-        // A request line that names a host counts more than the header (RFC 9112, section 3.2.2).
+        // A host in the request line overrides the header (RFC 9112, section 3.2.2).
         self.allows(&host) && uri.authority().is_none_or(|asked| self.allows(asked))
     }
 
@@ -66,18 +66,18 @@ impl Hosts {
         let Ok(ip) = name.parse::<IpAddr>() else {
             return false;
         };
-        // At all addresses: no name can be rebound to a number.
+        // Listening on all addresses: no name can be rebound to a number.
         ip == self.ip || self.ip.is_unspecified()
     }
 }
 
-/// An answer that is a sentence.
+/// Returns an answer that consists of a sentence.
 #[must_use]
 pub fn refusal(status: StatusCode, sentence: &'static str) -> Response {
     (status, format!("{sentence}\n")).into_response()
 }
 
-/// Refuses requests for other hosts, and adds what every answer has.
+/// Refuses requests for other hosts, and adds the headers of every answer.
 pub async fn guard(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
     let mut response = match hosts.is_host(request.headers(), request.uri()) {
         true => next.run(request).await,

@@ -1,14 +1,14 @@
 //! `--http`: the live page, its events, metrics and health, over HTTP/1.1.
 //!
-//! | path | content | who |
+//! | path | content | access |
 //! | --- | --- | --- |
-//! | `/` | the page, which holds no figure | anyone |
-//! | `/healthz` | whether the event loop answers, and the round goes on | anyone |
-//! | `/metrics` | figures for Prometheus | anyone; those of participation with the token |
+//! | `/` | the page, without figures | anyone |
+//! | `/healthz` | whether the event loop answers, and the round progresses | anyone |
+//! | `/metrics` | figures for Prometheus | anyone, but participation only with the token |
 //! | `/events` | the same as server-sent events | as `/metrics` |
 //! | `/devices` | devices by number | with the token |
 //!
-//! Which requests are answered at all is in [`hosts`](super::hosts).
+//! [`hosts`](super::hosts) decides which requests are answered at all.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -35,11 +35,11 @@ use crate::monitor::Access;
 use crate::service::Service;
 use crate::status::Table;
 
-/// The page. Its one style sheet and its one script have a nonce in each answer.
+/// The page. Its only style sheet and script have a nonce in each answer.
 const PAGE: &str = include_str!("page.html");
 const NONCE: &str = "{{nonce}}";
 
-/// The page before it is served: its address is taken.
+/// The bound server, before it serves the page.
 #[derive(Debug)]
 pub struct HttpServer {
     listener: TcpListener,
@@ -47,7 +47,7 @@ pub struct HttpServer {
     settings: HttpSettings,
 }
 
-/// What requests share.
+/// Shared state of requests.
 #[derive(Debug)]
 struct Shared {
     cache: Arc<FiguresCache>,
@@ -55,11 +55,11 @@ struct Shared {
     streams: Arc<tokio::sync::Semaphore>,
 }
 
-/// Streams of events at the same time.
+/// Maximum number of simultaneous event streams.
 const MAX_STREAMS: usize = 16;
 
 impl HttpServer {
-    /// Takes the address.
+    /// Binds the address.
     ///
     /// # Errors
     /// [`HttpError`].
@@ -84,7 +84,7 @@ impl HttpServer {
         }
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -134,10 +134,10 @@ fn router(shared: Arc<Shared>) -> Router {
 }
 
 impl Shared {
-    /// Who asks.
+    /// Returns the access of the client.
     ///
     /// # Errors
-    /// Why the request is not authorised.
+    /// The reason why the request is not authorised.
     fn access(&self, headers: &HeaderMap) -> Result<Access, &'static str> {
         let Some(given) = headers.get(header::AUTHORIZATION) else {
             return Ok(Access::Public);
@@ -189,7 +189,7 @@ async fn page() -> Response {
         );
     }
     let nonce = STANDARD.encode(random);
-    // The icon of the page is an empty data URI, without which browsers ask for one.
+    // The icon of the page is an empty data URI. Without it browsers request one.
     let policy = format!(
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; \
          connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \

@@ -1,26 +1,26 @@
-//! How often the same is written: a mass outage, a flood or a full disk must not fill the log.
+//! A limit on repeated log entries: a mass outage, a flood or a full disk must not fill the log.
 //!
-//! Events of one kind (one place in the code, one reason) are written [`MAX_A_WINDOW`] times in a
-//! minute and then counted; the count is written when the minute is over. Time is monotonic: a
-//! clock that is set has no effect.
+//! Events of one kind (one place in the code, one reason) are written [`MAX_A_WINDOW`] times per
+//! minute and then counted. The count is written at the end of the minute. Time is monotonic:
+//! setting the clock has no effect.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Events of one kind that are written in a [`WINDOW`].
+/// Maximum number of written events of one kind per [`WINDOW`].
 pub const MAX_A_WINDOW: u32 = 5;
 
-/// After this time, events of a kind are written again.
+/// Time after which events of a kind are written again.
 pub const WINDOW: Duration = Duration::from_secs(60);
 
-/// Kinds that are told apart; those beyond count as one. Reasons are few: this bounds the memory
-/// should they ever come from outside.
+/// Maximum number of distinct kinds. All others count as one. There are few reasons, but this
+/// bounds the memory if they ever come from outside.
 const MAX_KINDS: usize = 256;
 
 /// A place in the code, and the reason.
 type Kind = (usize, String);
 
-/// What is known of each kind of event.
+/// State of each kind of event.
 #[derive(Debug, Default)]
 pub struct Limits {
     kinds: HashMap<Kind, Tally>,
@@ -28,14 +28,14 @@ pub struct Limits {
 
 #[derive(Debug)]
 struct Tally {
-    /// When its window began.
+    /// Start of its window.
     since: Duration,
     written: u32,
     left_out: u64,
 }
 
 impl Limits {
-    /// Whether an event is written at this time.
+    /// Returns whether an event is written at this time.
     pub fn admits(&mut self, place: usize, reason: &str, now: Duration) -> bool {
         let kind = match self.kinds.len() < MAX_KINDS {
             true => (place, reason.to_owned()),
@@ -54,8 +54,8 @@ impl Limits {
         false
     }
 
-    /// Ends the windows that are over, or all of them; returns the reasons for which events were
-    /// left out, and how many.
+    /// Ends the expired windows, or all of them. Returns the reasons of omitted events, and their
+    /// numbers.
     pub fn over(&mut self, now: Duration, all: bool) -> Vec<(String, u64)> {
         let mut counts = Vec::new();
         self.kinds.retain(|(_, reason), tally| {

@@ -1,4 +1,4 @@
-//! Connections to the live page: few, and none that is silent. Otherwise they would take the open
+//! Limited connections to the live page, without silent ones. Otherwise they would take the open
 //! files that devices need.
 
 use std::collections::BTreeMap;
@@ -17,16 +17,15 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::lock::lock;
 
-/// Connections at the same time: the coordinator leaves room for as many files. A new one takes the
-/// place of the one on which nothing was sent for the longest time: whoever opens many, or sends a
-/// request a byte at a time, displaces their own, and no health check waits for them.
+/// Maximum number of connections. The coordinator reserves as many files. A new one replaces the
+/// one with the longest silence: a client that opens many, or sends a request byte by byte,
+/// displaces its own, and no health check waits for it.
 const MAX_CONNECTIONS: usize = 32;
 
-/// A connection on which nothing was sent for so long is closed. Streams of events send something
-/// every ten seconds.
+/// Silence after which a connection is closed. Event streams send something every ten seconds.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// How long nothing is accepted after the system has refused a connection.
+/// Pause in accepting after the system has refused a connection.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts connections to the page.
@@ -35,7 +34,7 @@ pub(super) struct LimitedListener {
     open: Arc<Mutex<OpenConnections>>,
 }
 
-/// The connections that are open.
+/// The open connections.
 #[derive(Default)]
 struct OpenConnections {
     by_number: BTreeMap<u64, OpenConnection>,
@@ -43,13 +42,13 @@ struct OpenConnections {
 }
 
 struct OpenConnection {
-    /// When something was sent last, or it was accepted.
+    /// Time of the last sent bytes, or of its acceptance.
     sent: Instant,
     displaced: CancellationToken,
 }
 
 impl OpenConnections {
-    /// A place for a connection, and when it has to give it up.
+    /// Returns a place for a connection, and a token that withdraws it.
     fn admit(&mut self) -> (u64, CancellationToken) {
         if self.by_number.len() >= MAX_CONNECTIONS {
             let silent = self.by_number.iter().min_by_key(|(_, open)| open.sent);
@@ -115,7 +114,7 @@ pub(super) struct PageConnection {
 }
 
 impl PageConnection {
-    /// Notes what was sent.
+    /// Notes the result of sending.
     fn sent(&mut self, result: &Poll<io::Result<usize>>) {
         if matches!(result, Poll::Ready(Ok(_))) {
             let now = Instant::now();
@@ -139,7 +138,7 @@ impl AsyncRead for PageConnection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // First: a request that comes a byte at a time is cut off as well.
+        // First, so that a request sent byte by byte is cut off as well.
         let is_displaced = self.displaced.as_mut().poll(context).is_ready();
         if is_displaced || self.silence.as_mut().poll(context).is_ready() {
             return Poll::Ready(Err(ErrorKind::TimedOut.into()));

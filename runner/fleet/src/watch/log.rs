@@ -1,9 +1,9 @@
-//! What happens, as lines of text or of JSON: on standard error, and in a file if asked for.
+//! The log: events as lines of text or of JSON, on standard error and optionally in a file.
 //!
-//! Who takes part is secret. The field `private` of an event is a sentence that may name devices;
-//! it takes the place of the event's message in the file, which only its owner can read, and on
-//! standard error at the levels debug and trace. In all other cases it is left out: supervisors
-//! forward standard error to logs that others can read.
+//! Participation is secret. The field `private` of an event is a sentence that may name devices. It
+//! replaces the event's message in the file, which only its owner can read, and on standard error
+//! at the levels debug and trace. In all other cases it is omitted: supervisors forward standard
+//! error to logs that others can read.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -26,7 +26,7 @@ use smolfed_release::durable::is_private;
 /// The field of an event that may name devices.
 const PRIVATE: &str = "private";
 
-/// Events of other crates are those of their authors.
+/// Target of the logged events. Events of other crates are ignored.
 const TARGET: &str = "smolfed";
 
 /// How lines are written.
@@ -64,18 +64,18 @@ impl From<Detail> for Level {
     }
 }
 
-/// What is written, and where.
+/// Settings of the log.
 #[derive(Clone, Debug, Default)]
 pub struct LogSettings {
-    /// How much is written.
+    /// Level of detail.
     pub detail: Detail,
-    /// How lines are written.
+    /// Format of lines.
     pub format: Format,
     /// A private file, besides standard error.
     pub file: Option<PathBuf>,
 }
 
-/// Why there is no log file.
+/// Error when opening a log file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
@@ -84,7 +84,7 @@ pub enum LogError {
     Io {
         /// The file.
         path: String,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
     /// Others can read it.
@@ -110,7 +110,7 @@ struct State {
     /// Standard error.
     screen: Box<dyn Write + Send>,
     limits: Limits,
-    /// A progress bar that lines must not be written into.
+    /// A progress bar that lines must not overwrite.
     bar: Option<ProgressBar>,
 }
 
@@ -137,7 +137,7 @@ impl Log {
         })))
     }
 
-    /// Writes the events of this process from now on. A process has one log: a later one gets
+    /// Writes the events of this process from now on. A process has one log. A later one gets
     /// nothing.
     pub fn install(&self) {
         let _ = tracing::subscriber::set_global_default(self.clone());
@@ -148,8 +148,8 @@ impl Log {
         lock(&self.0.state).bar = Some(bar.clone());
     }
 
-    /// Opens the file again: another process has renamed it. What cannot be opened is told, and the
-    /// file that is open stays in use.
+    /// Opens the file again after another process has renamed it. Logs a failure, and then keeps
+    /// using the open file.
     pub fn reopen(&self) {
         match open(&self.0.settings) {
             Ok(file) => lock(&self.0.state).file = file,
@@ -157,7 +157,7 @@ impl Log {
         }
     }
 
-    /// Writes how many events were left out in the windows that are over, or in all of them.
+    /// Writes the number of omitted events in the expired windows, or in all of them.
     pub fn flush(&self, all: bool) {
         let mut state = lock(&self.0.state);
         for (reason, count) in state.limits.over(self.0.started.elapsed(), all) {
@@ -172,7 +172,7 @@ impl Log {
 
     fn write(&self, state: &mut State, line: Line) {
         let settings = &self.0.settings;
-        // A log that cannot be written must not stop the run: the disk may be full.
+        // An unwritable log must not stop the run: the disk may be full.
         if let Some(file) = &mut state.file {
             let _ = file.write_all(line.format(settings.format, true).as_bytes());
         }
@@ -198,7 +198,7 @@ fn open(settings: &LogSettings) -> Result<Option<File>, LogError> {
     let checked = opened.and_then(|file| Ok((is_private(&file)?, file)));
     match checked {
         Ok((true, file)) => Ok(Some(file)),
-        // A device or a pipe holds nothing.
+        // A device or a pipe stores nothing.
         Ok((false, file)) if file.metadata().is_ok_and(|data| !data.is_file()) => Ok(Some(file)),
         Ok((false, _)) => Err(LogError::Readable { path: name }),
         Err(source) => Err(LogError::Io { path: name, source }),
@@ -230,8 +230,7 @@ impl Line {
         reason.unwrap_or_default().to_owned()
     }
 
-    /// The line with its end. What comes from outside cannot end it: control characters are
-    /// escaped.
+    /// Returns the line with its end. Untrusted text cannot end it: control characters are escaped.
     fn format(&self, format: Format, names_devices: bool) -> String {
         let time = humantime::format_rfc3339_millis(self.time).to_string();
         let private = self.private.as_ref().filter(|_| names_devices);
@@ -305,7 +304,7 @@ impl Subscriber for Log {
     fn event(&self, event: &Event<'_>) {
         let mut line = Line::new(*event.metadata().level());
         event.record(&mut line);
-        // Its place in the code; the metadata of an event are static.
+        // Its place in the code. The metadata of an event are static.
         let place = std::ptr::from_ref(event.metadata()).addr();
         let now = self.0.started.elapsed();
         let mut state = lock(&self.0.state);
@@ -314,7 +313,7 @@ impl Subscriber for Log {
         }
     }
 
-    // There are no spans.
+    // Spans are not used.
     fn new_span(&self, _: &Attributes<'_>) -> Id {
         Id::from_u64(1)
     }

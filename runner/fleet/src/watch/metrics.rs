@@ -1,4 +1,4 @@
-//! `/metrics`: the figures as Prometheus reads them. docs/operating.md says what each means.
+//! `/metrics`: the figures in the format of Prometheus. docs/operating.md describes each.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
@@ -14,24 +14,24 @@ use crate::monitor::answers::LatestAnswer;
 use crate::monitor::{Attendance, Figures, HelperFigures};
 use smolfed_engine::round::WindowTally;
 
-/// The type of [`text`].
+/// Content type of [`text`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 type Number = Gauge<f64, AtomicU64>;
 
-/// Reasons are sentences of this program, a few dozen: none comes from a device.
+/// A reason. Reasons are a few dozen sentences of this program, and never come from a device.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Reason {
     reason: String,
 }
 
-/// A gauge and not an `info`, which the older text format does not have.
+/// A gauge and not an `info`, which the older text format lacks.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Build {
     version: String,
 }
 
-/// A question, by its name in the experiment.
+/// A question, named as in the experiment.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Asked {
     question: String,
@@ -44,13 +44,13 @@ struct Figure {
     estimate: String,
 }
 
-/// How many windows older than its update a model was.
+/// Age of a model at its update, in windows.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Age {
     age: u64,
 }
 
-/// The figures in Prometheus's text format.
+/// Returns the figures in Prometheus's text format.
 #[must_use]
 pub fn text(figures: &Figures) -> String {
     let mut metrics = Registry::with_prefix("smolfed");
@@ -69,9 +69,9 @@ pub fn text(figures: &Figures) -> String {
     encoded(&metrics)
 }
 
-/// The text of a registry. In OpenMetrics, which the registry writes, `HELP` and `TYPE` of a
+/// Returns the text of a registry. In OpenMetrics, the registry's format, `HELP` and `TYPE` of a
 /// counter have its name without `_total`. `promtool check metrics` and other readers of the older
-/// format look for the name of the samples.
+/// format expect the name of the samples.
 pub(crate) fn encoded(metrics: &Registry) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
@@ -128,8 +128,8 @@ fn of_run(metrics: &mut Registry, figures: &Figures) {
     by_reason(metrics, "stranger_frames_refused", "Refused frames of nobody", unattributed);
 }
 
-/// The newest answer to each question. Open ends and unknown estimates have no sample.
-/// Of questions with one name the last one is shown.
+/// Adds the newest answer to each question. Open ends and unknown estimates have no sample. The
+/// last of several questions with the same name is shown.
 fn of_answers(metrics: &mut Registry, answers: &[LatestAnswer]) {
     if answers.is_empty() {
         return;
@@ -197,7 +197,7 @@ fn of_answers(metrics: &mut Registry, answers: &[LatestAnswer]) {
     }
 }
 
-/// Text as the value of a label, which the registry writes as it is.
+/// Escapes text for a label value, which the registry writes unchanged.
 fn escaped(text: &str) -> String {
     let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
     quoted.replace('\n', "\\n")
@@ -234,7 +234,7 @@ fn of_attendance(metrics: &mut Registry, attendance: &Attendance) {
     }
 }
 
-/// The counts of all windows of time.
+/// Adds the counts of all windows of time.
 fn of_windows(metrics: &mut Registry, total: &WindowTally) {
     let family = Family::<Age, Counter>::default();
     for (age, count) in (0..).zip(&total.ages) {
@@ -258,7 +258,7 @@ fn of_helpers(metrics: &mut Registry, helpers: &HelperFigures) {
     by_reason(metrics, "helper_rounds_lost", "Rounds without the answer of a helper", lost);
 }
 
-/// A number, if there is one.
+/// Adds a number, if there is one.
 pub fn gauge(metrics: &mut Registry, name: &str, help: &str, value: Option<f64>) {
     if let Some(value) = value {
         let gauge = Number::default();
@@ -267,14 +267,14 @@ pub fn gauge(metrics: &mut Registry, name: &str, help: &str, value: Option<f64>)
     }
 }
 
-/// A number that only grows.
+/// Adds a number that only grows.
 pub fn counter(metrics: &mut Registry, name: &str, help: &str, value: u64) {
     let counter: Counter = Counter::default();
     counter.inc_by(value);
     metrics.register(name, help, counter);
 }
 
-/// A counter for each reason.
+/// Adds a counter for each reason.
 pub fn by_reason<'a>(
     metrics: &mut Registry,
     name: &str,

@@ -1,4 +1,4 @@
-//! Settings of the live page, and why there is none.
+//! Settings of the live page, and its errors.
 
 use std::net::SocketAddr;
 
@@ -6,12 +6,12 @@ use smolfed_data::missing_feature::MissingFeature;
 
 use super::token::{Token, TokenError};
 
-/// Where the page is, and who may see what.
+/// Address of the page, and access to it.
 #[derive(Debug)]
 pub struct HttpSettings {
-    /// The address to listen at.
+    /// The listening address.
     pub address: SocketAddr,
-    /// Names under which the page may be asked for besides, behind a proxy.
+    /// Additional host names of the page, behind a proxy.
     pub names: Vec<String>,
     /// The operator's token.
     pub token: Option<Token>,
@@ -19,11 +19,11 @@ pub struct HttpSettings {
     pub is_public: bool,
 }
 
-/// Why there is no page.
+/// Error when starting the page.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpError {
-    /// The token.
+    /// The token is unusable.
     #[error(transparent)]
     Token(#[from] TokenError),
     /// Other machines could read the figures.
@@ -40,18 +40,18 @@ pub enum HttpError {
         /// The feature.
         missing: MissingFeature,
     },
-    /// The address cannot be listened at.
+    /// The address is not available.
     #[error("cannot listen at {address}: {source}; choose another address with `--http`")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
 }
 
 impl HttpError {
-    /// Whether what was asked for is wrong, and not the machine.
+    /// Returns whether the request is at fault, and not the machine.
     #[must_use]
     pub const fn is_bad_input(&self) -> bool {
         !matches!(self, Self::Listen { .. })

@@ -1,4 +1,4 @@
-//! The token of an operator: who has it may see which devices take part.
+//! The token of an operator, which gives access to the list of participating devices.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,13 +9,13 @@ use zeroize::Zeroizing;
 
 use smolfed_release::durable::is_private;
 
-/// Fewer characters can be guessed.
+/// Minimum length. Shorter tokens can be guessed.
 const MIN_LENGTH: usize = 16;
 
-/// More is no token.
+/// Maximum length of a token file.
 const MAX_LENGTH: u64 = 4096;
 
-/// What is wrong with a file that should hold a token.
+/// Error for a token file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
@@ -44,7 +44,7 @@ pub enum TokenError {
     },
 }
 
-/// The digest of a token; the token itself is not kept.
+/// The digest of a token. The token itself is not kept.
 pub struct Token([u8; 32]);
 
 impl Token {
@@ -79,8 +79,8 @@ impl Token {
         Self(Blake2s256::digest(token).into())
     }
 
-    /// Whether this is the token. Digests are compared, all of their bytes: the time depends
-    /// neither on the length of the token nor on how much of it is right.
+    /// Returns whether this is the token. Compares all bytes of the digests, so that the time
+    /// depends neither on the length of the token nor on a correct prefix.
     #[must_use]
     pub fn is(&self, given: &[u8]) -> bool {
         let given = Self::from_bytes(given);
@@ -90,8 +90,8 @@ impl Token {
     }
 }
 
-/// Whether the file is one of `LoadCredential=`: systemd lets the service's user read it by an
-/// access control list, which looks like a group in the mode, and nobody else.
+/// Returns whether the file is from `LoadCredential=`: systemd lets only the service's user read it
+/// by an access control list, which looks like a group in the mode.
 fn is_credential(path: &Path) -> bool {
     let folder = std::env::var_os("CREDENTIALS_DIRECTORY");
     folder.is_some_and(|folder| !folder.is_empty() && path.starts_with(folder))

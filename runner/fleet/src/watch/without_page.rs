@@ -1,4 +1,4 @@
-//! The live page in a program that was compiled without it: nothing can be served.
+//! Replacement for the live page in a program compiled without it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use smolfed_data::missing_feature::MissingFeature;
 use super::settings::{HttpError, HttpSettings};
 use crate::service::Service;
 
-/// The live page, of which there is none.
+/// The live page, which does not exist here.
 #[derive(Debug)]
 pub enum HttpServer {}
 
 impl HttpServer {
-    /// Refuses.
+    /// Refuses to bind.
     ///
     /// # Errors
     /// [`HttpError::Missing`].
@@ -27,7 +27,7 @@ impl HttpServer {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         match *self {}

@@ -177,7 +177,7 @@ struct Streams<'a> {
     topics: &'a Topics,
     opened: &'a mpsc::Sender<Accepted>,
     sender: mpsc::Sender<Message>,
-    /// The stream itself belongs to the task that serves it, and ends with it.
+    /// The stream itself belongs to its task, and ends with it.
     known: HashMap<String, Weak<Inbox>>,
     sweep_at: usize,
 }
@@ -197,7 +197,7 @@ impl<'a> Streams<'a> {
         }
     }
 
-    /// Hands a message to its stream, which it opens if need be.
+    /// Passes a message to its stream, and opens the stream if necessary.
     fn receive(&mut self, message: &Incoming) {
         let Some(name) = self.topics.name_of(&message.topic) else {
             return;
@@ -209,7 +209,7 @@ impl<'a> Streams<'a> {
                 inbox.close();
                 self.known.remove(name);
             }
-            // What has no room is lost, and repeated by the protocol.
+            // A message without room is lost, and repeated by the protocol.
             (Some(inbox), bytes) => inbox.push(bytes),
             (None, []) => {}
             (None, bytes) => {
@@ -220,7 +220,7 @@ impl<'a> Streams<'a> {
     }
 
     fn open(&mut self, name: String, bytes: &[u8]) {
-        // Streams that nobody serves any more leave their names.
+        // Forget the names of ended streams.
         if self.known.len() >= self.sweep_at {
             self.known.retain(|_, inbox| inbox.strong_count() > 0);
             self.sweep_at = SWEEP_AFTER.max(2 * self.known.len());
@@ -233,7 +233,7 @@ impl<'a> Streams<'a> {
         let topic = self.topics.down(&name);
         let stream = Stream::new(Arc::clone(&inbox), self.sender.clone(), topic);
         self.known.insert(name, Arc::downgrade(&inbox));
-        // Brokers do not tell the addresses of clients.
+        // Brokers do not reveal the addresses of clients.
         place.send(Accepted::open(stream, None));
     }
 

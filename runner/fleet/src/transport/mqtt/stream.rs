@@ -1,4 +1,4 @@
-//! One stream of bytes: what is read comes from an inbox, what is written becomes messages.
+//! One stream of bytes: reads come from an inbox, and writes become messages.
 
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use tokio_util::sync::PollSender;
 
 use super::inbox::Inbox;
 
-/// Bytes of a message at most; two windows of chunks.
+/// Maximum bytes of a message: two windows of chunks.
 pub(super) const MAX_MESSAGE: usize = 1 << 13;
 
 /// A message for the broker.
@@ -25,9 +25,9 @@ pub(super) struct Message {
 pub(super) struct Stream {
     inbox: Arc<Inbox>,
     messages: PollSender<Message>,
-    /// Where this side publishes.
+    /// The topic on which this side publishes.
     topic: String,
-    /// What was written and not sent: less than a frame, once it was flushed.
+    /// Written and unsent bytes: less than a frame after a flush.
     written: Vec<u8>,
 }
 
@@ -41,7 +41,7 @@ impl Stream {
         }
     }
 
-    /// Sends all whole frames; or everything, if the longest message would have none.
+    /// Sends all complete frames, or all bytes if the longest message would have no complete frame.
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let end = self.written.iter().rposition(|byte| *byte == 0);
         let end = end.map_or(self.written.len(), |last| last + 1);
@@ -97,8 +97,8 @@ impl AsyncWrite for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // An empty message ends the stream at the other side. Where the queue is full it is left
-        // out: the other side finds out by the silence.
+        // An empty message ends the stream at the other side. It is dropped if the queue is full.
+        // The other side then notices the silence.
         if !self.inbox.is_closed()
             && let Some(messages) = self.messages.get_ref()
         {
@@ -133,7 +133,7 @@ mod tests {
         stream.flush().await.unwrap();
         assert_eq!(sent(), Some(vec![5, 6, 7, 0, 8, 0]));
         assert_eq!(sent(), None);
-        // Frames of 100 bytes, more than a message holds: it ends with a frame.
+        // Frames of 100 bytes, more than a message holds: messages end at frame boundaries.
         let mut frame = vec![1; 99];
         frame.push(0);
         stream.write_all(&[0]).await.unwrap();
@@ -142,7 +142,7 @@ mod tests {
         let (first, second) = (sent().unwrap(), sent().unwrap());
         assert_eq!(first.len(), 2 + 81 * 100);
         assert_eq!(first.len() + second.len(), 2 + 100 * 100);
-        // Bytes of no frame are sent as well: the protocol counts them.
+        // Bytes without a frame are sent as well: the protocol counts them.
         stream.write_all(&[1; MAX_MESSAGE + 1]).await.unwrap();
         assert_eq!(sent().map(|message| message.len()), Some(MAX_MESSAGE));
 

@@ -1,14 +1,14 @@
-//! Where a broker is, and the topics of a fleet.
+//! The address of a broker, and the topics of a fleet.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::super::tcp::Tcp;
 
-/// Topics are below this word, unless the address has another one.
+/// Default prefix of the topics.
 const PREFIX: &str = "smolfed";
 
-/// Longer ones are refused.
+/// Length limits.
 const MAX_PREFIX: usize = 200;
 const MAX_NAME: usize = 64;
 
@@ -33,7 +33,7 @@ impl Topics {
         })
     }
 
-    /// Where the coordinator says that it is there.
+    /// Returns the topic on which the coordinator announces itself.
     pub(super) fn call(&self) -> String {
         format!("{}/call", self.prefix)
     }
@@ -46,12 +46,13 @@ impl Topics {
         format!("{}/{name}/down", self.prefix)
     }
 
-    /// What all devices send.
+    /// Returns the topics of all devices' messages.
     pub(super) fn all_up(&self) -> String {
         self.up("+")
     }
 
-    /// `NAME` of `PREFIX/NAME/up`; longer ones than devices draw are of nobody.
+    /// Returns `NAME` of `PREFIX/NAME/up`. Names longer than the ones that devices draw are
+    /// ignored.
     pub(super) fn name_of<'t>(&self, topic: &'t [u8]) -> Option<&'t str> {
         let topic = std::str::from_utf8(topic).ok()?;
         let name = topic.strip_prefix(self.prefix.as_str())?;

@@ -1,4 +1,4 @@
-//! Why a handshake failed, in sentences that say what to do.
+//! Explanations of failed handshakes, with advice.
 
 use std::io::{self, ErrorKind};
 use std::time::{Duration, SystemTime};
@@ -8,7 +8,7 @@ use tokio_rustls::rustls::{AlertDescription, CertificateError, Error};
 
 use crate::transport::credentials::authorities::Authorities;
 
-/// Why this side, which has connected to `host`, does not go on.
+/// Explains why this side ends the handshake after connecting to `host`.
 pub(super) fn server(error: io::Error, host: &str, authorities: &Authorities) -> io::Error {
     with_reason(error, |reason| match reason {
         Error::InvalidCertificate(why) => certificate(why, host, authorities),
@@ -20,7 +20,7 @@ pub(super) fn server(error: io::Error, host: &str, authorities: &Authorities) ->
     })
 }
 
-/// Why the handshake with a peer that has connected to this side failed.
+/// Explains why the handshake with a connected peer failed.
 pub(super) fn client(error: io::Error) -> io::Error {
     with_reason(error, |reason| match reason {
         Error::InvalidMessage(_) => {
@@ -36,7 +36,7 @@ pub(super) fn client(error: io::Error) -> io::Error {
     })
 }
 
-/// The same error with another sentence, if it is one of TLS.
+/// Replaces the sentence of a TLS error.
 fn with_reason(error: io::Error, sentence: impl Fn(&Error) -> String) -> io::Error {
     let reason = error.get_ref().and_then(|inner| inner.downcast_ref());
     match reason {
@@ -51,7 +51,7 @@ fn with_reason(error: io::Error, sentence: impl Fn(&Error) -> String) -> io::Err
 
 fn certificate(why: &CertificateError, host: &str, authorities: &Authorities) -> String {
     match why {
-        // The second one: by another authority of the same name.
+        // The second one: another authority of the same name.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => authorities.refusal(),
         CertificateError::NotValidForName => {
             format!("its certificate is for another name than {host}")
@@ -85,8 +85,8 @@ fn certificate(why: &CertificateError, host: &str, authorities: &Authorities) ->
     }
 }
 
-/// Whether a certificate with CA:TRUE was used as that of a server, which `openssl req -x509` makes
-/// by default. The library of certificates has no variant of its own for it.
+/// Returns whether a server used a certificate with CA:TRUE, as created by `openssl req -x509` by
+/// default. The certificate library has no variant for it.
 fn is_of_authority(why: &CertificateError) -> bool {
     matches!(why, CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity"))
 }

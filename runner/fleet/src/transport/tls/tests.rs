@@ -1,4 +1,4 @@
-//! Certificates that are made here, of an authority that is made here.
+//! Certificates and an authority created for the tests.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::super::{Address, Options, TransportFiles, accept, read_options};
 use super::*;
 
-/// A folder with an authority, and certificates of it.
+/// A folder with an authority, and its certificates.
 struct Place {
     dir: TempDir,
     authority: CertifiedIssuer<'static, KeyPair>,
@@ -22,7 +22,7 @@ impl Place {
         Self::of("an authority")
     }
 
-    /// With an authority of this name.
+    /// Creates an authority of this name.
     fn of(name: &str) -> Self {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -38,7 +38,7 @@ impl Place {
         self.dir.path().join(name)
     }
 
-    /// Writes `NAME.pem` and `NAME.key`, for `host`, after some change.
+    /// Writes `NAME.pem` and `NAME.key` for `host`, with a change.
     fn issue(&self, name: &str, host: &str, change: impl FnOnce(&mut CertificateParams)) {
         let mut params = CertificateParams::new([host.to_owned()]).unwrap();
         change(&mut params);
@@ -56,14 +56,14 @@ impl Place {
         }
     }
 
-    /// The options of a side that listens with a certificate.
+    /// Returns the options of a side that listens with a certificate.
     fn listening(&self, name: &str) -> Options {
         let listen = ["tls:127.0.0.1:0".parse().unwrap()];
         read_options(&self.certificate(name), &[], &listen).unwrap()
     }
 }
 
-/// The options of a side that connects.
+/// Returns the options of a side that connects.
 fn connecting(authority: &Path) -> Options {
     let files = TransportFiles {
         tls_ca: Some(authority.to_owned()),
@@ -72,7 +72,7 @@ fn connecting(authority: &Path) -> Options {
     read_options(&files, &["tls:localhost:1".parse().unwrap()], &[]).unwrap()
 }
 
-/// An address of this machine that is free.
+/// Returns a free port of this machine.
 async fn free() -> u16 {
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     socket.local_addr().unwrap().port()
@@ -82,7 +82,7 @@ fn address(text: &str) -> Address {
     text.parse().unwrap()
 }
 
-/// Listens with the certificate `name`, and answers each connection with the byte that it sends.
+/// Listens with the certificate `name`, and returns the byte of each connection to it.
 async fn listen(options: &Options) -> u16 {
     let port = free().await;
     let mut listener = address(&format!("tls:127.0.0.1:{port}"))
@@ -101,7 +101,7 @@ async fn listen(options: &Options) -> u16 {
     port
 }
 
-/// Sends a byte to a host and port, and gets it back.
+/// Sends a byte to a host and port, and receives it back.
 async fn echo(to: &str, options: &Options) -> io::Result<()> {
     let mut transport = address(&format!("tls:{to}")).connect(options).await?;
     transport.write_u8(7).await?;
@@ -119,7 +119,7 @@ async fn bytes_go_both_ways_though_other_handshakes_stall() {
     let place = Place::new();
     place.issue("good", "localhost", |_| {});
     let port = listen(&place.listening("good")).await;
-    // Two that say nothing come first.
+    // Two silent connections come first.
     let _first = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let _second = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let options = connecting(&place.path("ca.pem"));
@@ -185,7 +185,7 @@ async fn certificates_that_do_not_fit_are_refused_with_the_reason() {
     assert!(why.contains("basicConstraints=CA:FALSE"), "{why}");
 }
 
-/// Without CA:TRUE a certificate can be its own authority, as docs/fleet.md makes one.
+/// Without CA:TRUE a certificate can be its own authority, as in docs/fleet.md.
 #[tokio::test]
 async fn a_certificate_can_be_its_own_authority() {
     let place = Place::new();
@@ -245,7 +245,7 @@ async fn a_renewed_certificate_is_used_from_the_next_connection_on() {
 
     place.issue("site", "localhost", |_| {});
     assert!(refusal(&to, &trusted).await.contains("old.example"));
-    // Half of it is there: the certificate of before stays.
+    // Only half of it is replaced: the earlier certificate stays.
     let key = std::fs::read(place.path("site.key")).unwrap();
     place.issue("other", "localhost", |_| {});
     std::fs::copy(place.path("other.key"), place.path("site.key")).unwrap();

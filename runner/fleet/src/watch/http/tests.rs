@@ -73,8 +73,8 @@ fn figures_of_participation_need_a_token_where_cohorts_are_secret() {
     }
 }
 
-/// Under local trust, who counts in a window is public. A restarted coordinator counts on from its
-/// records.
+/// Under local trust, participation in a window is public. A restarted coordinator continues the
+/// counts of its records.
 #[test]
 fn windows_of_time_are_shown_to_anyone() {
     use crate::monitor::{RunInfo, is_secret};
@@ -114,7 +114,7 @@ fn windows_of_time_are_shown_to_anyone() {
     );
 }
 
-/// Answers are released under noise, and need no token where a finite ε covers them.
+/// Answers are released under noise, and need no token if a finite ε covers them.
 #[test]
 fn answers_are_shown_to_anyone_unless_nothing_covers_them() {
     use smolfed_core::params::LearningRate;
@@ -163,7 +163,7 @@ fn answers_are_shown_to_anyone_unless_nothing_covers_them() {
     assert!(text(Access::Operator).contains("smolfed_answer_round{question=\"evaluate\"} 5.0"));
 }
 
-/// Whoever is connected does not follow from who was drawn: a pause is shown to anyone.
+/// Connections do not depend on the cohort, so anyone may see a pause.
 #[test]
 fn a_pause_is_shown_to_anyone() {
     let shared = shared();
@@ -197,7 +197,7 @@ fn a_stuck_round_is_not_healthy() {
     assert_eq!(health_of(true).status(), StatusCode::SERVICE_UNAVAILABLE);
 }
 
-/// Streams of events, and connections on which nothing is asked, give way to a health check.
+/// Event streams and silent connections make room for a health check.
 #[test]
 fn open_connections_do_not_starve_a_health_check() {
     use std::io::{Read, Write};
