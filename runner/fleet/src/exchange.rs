@@ -662,7 +662,7 @@ impl Exchange {
     }
 }
 
-/// Placeholder for an outcome that was taken.
+/// Placeholder for a taken outcome.
 const fn taken() -> ExchangeOutcome {
     ExchangeOutcome::Missing(Absence::Late)
 }

@@ -141,7 +141,7 @@ impl KnownLedgers {
         self.chains.seal_with(vault);
     }
 
-    /// Returns the chain key of a device that was provisioned with `first`.
+    /// Returns the chain key of a device provisioned with `first`.
     pub(super) fn chain(&self, device: u32, first: &ChainKey) -> ChainKey {
         self.chains.chain_key(device, first)
     }

@@ -1,7 +1,8 @@
-//! The answers to the questions of a run: the newest of each question, its figures in words.
+//! The answers to the questions of a run: the newest answer to each question, and its figures in
+//! words.
 //!
 //! Answers are released under noise, so anybody may see them. An interval covers the noise and the
-//! spread over devices that were not asked.
+//! spread over devices that did not answer.
 
 use serde::Serialize;
 use smolfed_engine::question::{Answer, Estimate};
@@ -9,7 +10,7 @@ use smolfed_engine::round::RoundRecord;
 use smolfed_engine::tables::question::QuestionKind;
 use smolfed_release::number::{fixed, significant};
 
-/// Figures of a histogram of values that are in the unit of the values.
+/// Figures of a histogram of values in the unit of the values.
 const QUARTILES: [&str; 3] = ["median", "lower quartile", "upper quartile"];
 
 /// An answer with its round.
@@ -22,7 +23,7 @@ pub struct AnswerOfRound<'a> {
     pub answer: &'a Answer,
 }
 
-/// The newest answer to each question, in the order of the experiment.
+/// Returns the newest answer to each question, in the order of the experiment.
 #[must_use]
 pub fn latest(records: &[RoundRecord]) -> Vec<AnswerOfRound<'_>> {
     let mut latest: Vec<AnswerOfRound<'_>> = Vec::new();
@@ -38,7 +39,7 @@ pub fn latest(records: &[RoundRecord]) -> Vec<AnswerOfRound<'_>> {
     latest
 }
 
-/// All answers, round by round.
+/// Returns all answers, round by round.
 pub fn all(records: &[RoundRecord]) -> impl Iterator<Item = AnswerOfRound<'_>> {
     records.iter().flat_map(|record| {
         let round = record.round;
@@ -47,7 +48,7 @@ pub fn all(records: &[RoundRecord]) -> impl Iterator<Item = AnswerOfRound<'_>> {
     })
 }
 
-/// The figures that stand for a whole answer. Of shares it is the largest.
+/// Returns the figures that represent a whole answer. For shares it is the largest one.
 #[must_use]
 pub fn leading(answer: &Answer) -> Vec<&Estimate> {
     let count = match answer.kind {
@@ -56,7 +57,7 @@ pub fn leading(answer: &Answer) -> Vec<&Estimate> {
         QuestionKind::Histogram if has_quartiles(answer) => 1,
         QuestionKind::Histogram | QuestionKind::Presence => {
             let value = |estimate: &Estimate| estimate.value.unwrap_or(f64::NEG_INFINITY);
-            // The first of several that are equal.
+            // The first of several equal ones.
             let all = answer.estimates.iter().rev();
             return all
                 .max_by(|a, b| value(a).total_cmp(&value(b)))
@@ -67,14 +68,14 @@ pub fn leading(answer: &Answer) -> Vec<&Estimate> {
     answer.estimates.iter().take(count).collect()
 }
 
-/// Whether a histogram is of values, whose quartiles come before the shares of its bins.
+/// Returns whether a histogram is of values. Its quartiles come before the shares of its bins.
 #[must_use]
 pub fn has_quartiles(answer: &Answer) -> bool {
     let first = answer.estimates.first();
     first.is_some_and(|first| QUARTILES.contains(&first.name.as_str()))
 }
 
-/// Whether a figure of an answer is a part of 1.
+/// Returns whether a figure of an answer is a share of 1.
 #[must_use]
 pub fn is_share(answer: &Answer, estimate: &Estimate) -> bool {
     match answer.kind {
@@ -87,7 +88,7 @@ pub fn is_share(answer: &Answer, estimate: &Estimate) -> bool {
     }
 }
 
-/// The ends of an interval as part of a sentence.
+/// Returns the ends of an interval as part of a sentence.
 #[must_use]
 pub fn interval_in_words(interval: [Option<f64>; 2], words: impl Fn(f64) -> String) -> String {
     match interval {
@@ -98,13 +99,13 @@ pub fn interval_in_words(interval: [Option<f64>; 2], words: impl Fn(f64) -> Stri
     }
 }
 
-/// A confidence in percent.
+/// Returns a confidence in percent.
 #[must_use]
 pub fn confidence_in_words(confidence: f64) -> String {
     format!("{} %", significant(100.0 * confidence, 6))
 }
 
-/// The number of devices that answered, which has noise.
+/// Returns the number of devices that answered, which has noise.
 #[must_use]
 pub fn answered_in_words(answer: &Answer) -> String {
     match answer.answered.value {
@@ -113,7 +114,8 @@ pub fn answered_in_words(answer: &Answer) -> String {
     }
 }
 
-/// An answer in one line: `evaluate: accuracy 0.81, from 0.78 to 0.84 (99 %), about 98 devices`.
+/// Returns an answer in one line:
+/// `evaluate: accuracy 0.81, from 0.78 to 0.84 (99 %), about 98 devices`.
 #[must_use]
 pub fn in_one_line(answer: &Answer) -> String {
     let words = |value| significant(value, 3);
@@ -127,7 +129,7 @@ pub fn in_one_line(answer: &Answer) -> String {
         )
     });
     let confidence = confidence_in_words(answer.confidence);
-    // A count says nothing but the number of devices.
+    // A count states only the number of devices.
     let devices = match answer.kind {
         QuestionKind::Count => String::new(),
         _ => format!(", about {} devices", answered_in_words(answer)),
@@ -140,7 +142,7 @@ pub(crate) mod tests {
     use super::*;
     use smolfed_core::params::LearningRate;
 
-    /// An answer with these figures: name, estimate, ends.
+    /// Returns an answer with these figures: name, estimate, ends.
     pub(crate) fn answer(
         question: u8,
         kind: QuestionKind,
@@ -162,7 +164,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A round with these answers.
+    /// Returns a round with these answers.
     pub(crate) fn record(round: u32, answers: Vec<Answer>) -> RoundRecord {
         let rate = LearningRate::new(0.1).unwrap();
         RoundRecord {

@@ -21,7 +21,7 @@ use smolfed_release::Encoding;
 pub struct Delivered {
     /// Devices that have fine-tuned it.
     pub tuned: usize,
-    /// Devices that were asked.
+    /// Devices asked to do so.
     pub asked: usize,
 }
 

@@ -13,7 +13,7 @@ use crate::lock::lock;
 /// Capacity of a pipe in bytes: many frames.
 const ROOM: usize = 1 << 16;
 
-/// One end of a pipe, until somebody connects to it.
+/// One end of a pipe, until it is connected.
 #[derive(Debug)]
 struct Memory(Mutex<Option<DuplexStream>>);
 

@@ -317,7 +317,7 @@ mod tests {
         (udp.listen(&Options::default()).unwrap(), udp)
     }
 
-    /// Returns a port that was free just now.
+    /// Returns a currently free port.
     fn free_port() -> u16 {
         let socket = Socket::bind("127.0.0.1:0").unwrap();
         socket.local_addr().unwrap().port()

@@ -1,4 +1,4 @@
-//! How good a model is on rows whose targets are known, which come in parts.
+//! The quality of a model on rows with known targets, which come in parts.
 
 use super::error::InferenceError;
 use super::input::Input;
@@ -24,8 +24,8 @@ pub fn assess(model: &TrainedModel, input: &mut Input<'_>) -> Result<Assessment,
     })
 }
 
-/// Evaluates a model in integers on all rows of a file. Also returns how many features are beyond
-/// their integers.
+/// Evaluates a model in integers on all rows of a file. Also returns the number of saturated
+/// features.
 ///
 /// # Errors
 /// As [`assess`].
@@ -47,14 +47,14 @@ pub fn assess_integers(
     Ok((assessment?, saturated))
 }
 
-/// How the targets of a model are scaled.
+/// Returns the scale of a model's targets.
 ///
 /// # Errors
 /// [`InferenceError::NoPrediction`] for a model without labels.
 pub(super) fn scale_of(model: &TrainedModel) -> Result<Affine, InferenceError> {
     match model.outputs() {
         Outputs::Representation => {
-            // A hidden layer has a sentence of its own.
+            // A hidden layer has a separate message.
             model.parameters()?;
             Err(InferenceError::NoPrediction(
                 "the model is an encoder that was learned without labels: its outputs are no \

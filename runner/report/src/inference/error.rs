@@ -1,4 +1,4 @@
-//! What can go wrong when a model is used: one sentence, with what would be right.
+//! Errors when using a model: one sentence each, with advice.
 
 use smolfed_core::model::ModelError;
 use smolfed_core::quantised::QuantisedError;
@@ -7,35 +7,35 @@ use smolfed_data::error::DataError;
 use smolfed_engine::method::state::StateError;
 use smolfed_engine::run_files::error::RunDirError;
 
-/// What can go wrong when a model is used.
+/// Error when using a model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InferenceError {
-    /// The run directory.
+    /// The run directory cannot be used.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
-    /// The personal models.
+    /// The personal models cannot be used.
     #[error(transparent)]
     States(#[from] StateError),
-    /// The file with new rows.
+    /// The file with new rows cannot be used.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// Parameters that do not fit; they have been checked.
+    /// The parameters do not fit. They have been checked.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// A model that does not calculate in integers.
+    /// The model does not calculate in integers.
     #[error(
         "`--arithmetic integer`: linear, logistic and softmax models and networks for classes \
          predict in integers, and this is another model; leave it out"
     )]
     Arithmetic,
-    /// Parameters that no integer stands for.
+    /// A parameter cannot be represented by an integer.
     #[error(
         "`--arithmetic integer`: a parameter of the model is not a finite number; train again, or \
          leave the option out"
     )]
     NotFinite,
-    /// A layer without a form in integers.
+    /// A layer has no integer form.
     #[error(
         "`--arithmetic integer`: {layer} has no form in integers, only convolution, dense, relu, \
          max-pool and global-average have one; leave the option out"
@@ -44,7 +44,7 @@ pub enum InferenceError {
         /// The layer.
         layer: String,
     },
-    /// A feature without bounds.
+    /// A feature has no bounds.
     #[error(
         "`--arithmetic integer`: {feature} has no bounds, from which the ranges of a network in 8 \
          bits follow; give public rows with `--calibrate FILE`, or train with bounds (`data.scale`)"
@@ -53,13 +53,13 @@ pub enum InferenceError {
         /// The feature.
         feature: String,
     },
-    /// Calibration rows for nothing.
+    /// Calibration rows have no use.
     #[error("`--calibrate` is for networks that predict with `--arithmetic integer`; leave it out")]
     Calibration,
-    /// A network in integers whose layers do not fit.
+    /// The layers of a network in integers do not fit.
     #[error("`--arithmetic integer`: {0}")]
     Quantised(#[from] QuantisedError),
-    /// A run of an earlier version.
+    /// The run was made by an earlier version.
     #[error(
         "{path} has no preprocessing.json, as it was written by an earlier version of smolfed, or \
          its first round is not done; `smolfed run {path}/config.toml` repeats it"
@@ -68,14 +68,14 @@ pub enum InferenceError {
         /// The run directory.
         path: String,
     },
-    /// Nothing is shared.
+    /// No model is shared.
     #[error(
         "{path} has no shared model: {reason}; `--device K` uses the personal model of device K"
     )]
     NotShared {
         /// The run directory.
         path: String,
-        /// Why not.
+        /// Reason.
         reason: &'static str,
     },
     /// Some of the parameters are personal.
@@ -89,7 +89,7 @@ pub enum InferenceError {
         /// Parameters of the model.
         expected: usize,
     },
-    /// No personal models.
+    /// The run has no personal models.
     #[error(
         "`--device {device}`: {path} has no personal models, as its method shares one model with \
          all devices; leave `--device` out"
@@ -100,7 +100,7 @@ pub enum InferenceError {
         /// The device.
         device: u32,
     },
-    /// A device without a state.
+    /// The device has no state.
     #[error(
         "`--device {device}`: {path} has no personal model of it, but one of each device that took \
          part"
@@ -111,17 +111,17 @@ pub enum InferenceError {
         /// The device.
         device: u32,
     },
-    /// Features that the file does not have.
+    /// The file lacks some features.
     #[error("{origin}: the model reads {missing}, which the file does not have; it has {columns}")]
     MissingColumns {
         /// The file.
         origin: String,
-        /// The columns that are missing.
+        /// The missing columns.
         missing: String,
-        /// The columns that are there.
+        /// The existing columns.
         columns: String,
     },
-    /// A column that an option names.
+    /// An option names a column that does not exist.
     #[error("{origin}: there is no column `{column}` (`{option}`); the columns are {columns}")]
     NoColumn {
         /// The file.
@@ -130,10 +130,10 @@ pub enum InferenceError {
         column: String,
         /// The option.
         option: &'static str,
-        /// The columns that are there.
+        /// The existing columns.
         columns: String,
     },
-    /// Another number of features, where they have no names.
+    /// The number of unnamed features is wrong.
     #[error("{origin}: has {found} features a row, but the model reads {expected}{hint}")]
     FeatureCount {
         /// The file.
@@ -142,10 +142,10 @@ pub enum InferenceError {
         expected: usize,
         /// Features of the file.
         found: usize,
-        /// What may help.
+        /// Advice.
         hint: &'static str,
     },
-    /// A missing value that nothing stands for.
+    /// A missing value has no replacement.
     #[error(
         "{origin}: {place} is empty, and nothing stands for it, since no value was missing in \
          training; fill it in, or train with a constant `data.missing`"
@@ -156,7 +156,7 @@ pub enum InferenceError {
         /// The line and the column.
         place: String,
     },
-    /// A value that is too large for its scale.
+    /// A value is too large for its scale.
     #[error("{origin}: {place} is too large for the scale of the model")]
     TooLarge {
         /// The file.
@@ -164,7 +164,7 @@ pub enum InferenceError {
         /// The line and the column.
         place: String,
     },
-    /// A label that is no class of the model.
+    /// A label is not a class of the model.
     #[error("{origin}: {place} is `{label}`, which is none of the model's classes: {classes}")]
     Label {
         /// The file.
@@ -181,20 +181,20 @@ pub enum InferenceError {
     NoTargets {
         /// The file.
         origin: String,
-        /// How to give them.
+        /// How to provide them.
         advice: &'static str,
     },
-    /// An option of another format.
+    /// An option is for another format.
     #[error("{origin}: `{option}` is for {meant}")]
     Option {
         /// The file.
         origin: String,
         /// The option.
         option: &'static str,
-        /// For what.
+        /// The format.
         meant: &'static str,
     },
-    /// Several arrays in an archive.
+    /// An archive has several arrays.
     #[error("{origin}: holds the arrays {names}: name one, as in `{origin}/{example}`")]
     Arrays {
         /// The archive.
@@ -204,7 +204,7 @@ pub enum InferenceError {
         /// The first of them.
         example: String,
     },
-    /// A folder for a model that reads no images.
+    /// A folder was given for a model without images.
     #[error(
         "{origin}: is a folder, but the model was not trained on images; give a file with its \
          features"
@@ -213,7 +213,7 @@ pub enum InferenceError {
         /// The folder.
         origin: String,
     },
-    /// A model without predictions.
+    /// The model makes no predictions.
     #[error("{0}")]
     NoPrediction(&'static str),
     /// A network has no form in floating point in the formats of exports.
@@ -222,10 +222,10 @@ pub enum InferenceError {
          rust); their weights are in model.safetensors, in the order and shapes of PyTorch"
     )]
     Network,
-    /// An archive of NumPy.
+    /// An NPZ archive cannot be written.
     #[error("cannot write the NPZ file: {0}")]
     Npz(String),
-    /// Another number of targets.
+    /// The number of targets is wrong.
     #[error("there are {targets} targets for {rows} rows")]
     TargetCount {
         /// The targets.
@@ -233,7 +233,7 @@ pub enum InferenceError {
         /// The rows.
         rows: usize,
     },
-    /// A target that is not a number.
+    /// A target is not a finite number.
     #[error("the target of row {row} is {value}: it must be finite")]
     Target {
         /// The row, from 0.
@@ -241,7 +241,7 @@ pub enum InferenceError {
         /// The target.
         value: f64,
     },
-    /// A file without rows.
+    /// A file has no rows.
     #[error("{origin}: has no row")]
     Empty {
         /// The file.
@@ -250,7 +250,7 @@ pub enum InferenceError {
 }
 
 impl InferenceError {
-    /// Whether the input is to blame, not the disk.
+    /// Returns whether the input is at fault, not the disk.
     #[must_use]
     pub fn is_bad_input(&self) -> bool {
         match self {

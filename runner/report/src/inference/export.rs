@@ -1,10 +1,10 @@
 //! A trained model with its preprocessing, for programs in other languages.
 //!
-//! All formats do the same: a missing value (NaN) is replaced, the value is clipped to
-//! `min..=max`, and `(value − mean) / std` goes into the layers. Constants and that quotient are
-//! `f64`, as in training, and everything after them is `f32`. Sums are added up in another order
-//! than here, so that results agree within rounding. A scale of two maps (`then` in
-//! preprocessing.json) becomes one, within rounding, too.
+//! All formats do the same: a missing value (NaN) is replaced, the value is clipped to `min..=max`,
+//! and `(value − mean) / std` goes into the layers. Constants and that quotient are `f64`, as in
+//! training, and everything after them is `f32`. Sums are computed in another order than here, so
+//! results agree within rounding. A scale of two maps (`then` in preprocessing.json) becomes one,
+//! also within rounding.
 
 pub mod c_header;
 pub mod format;
@@ -17,18 +17,18 @@ use smolfed_data::large;
 use smolfed_data::preparation::{ColumnMap, Fill};
 use smolfed_engine::tables::model::ActivationName;
 
-/// The constants of the columns, in their order.
+/// The constants of the columns, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Constants {
-    /// What stands for a missing value; NaN if nothing does.
+    /// Replacements for missing values. NaN for none.
     pub(crate) missing: Vec<f64>,
-    /// Smallest values; −∞ without a bound.
+    /// Smallest values. −∞ without a bound.
     pub(crate) min: Vec<f64>,
-    /// Largest values; ∞ without a bound.
+    /// Largest values. ∞ without a bound.
     pub(crate) max: Vec<f64>,
-    /// What is subtracted.
+    /// Subtracted values.
     pub(crate) mean: Vec<f64>,
-    /// What is divided by.
+    /// Divisors.
     pub(crate) std: Vec<f64>,
 }
 
@@ -46,17 +46,17 @@ impl Constants {
         constants
     }
 
-    /// Whether something stands for missing values of some column.
+    /// Returns whether missing values of some column are replaced.
     pub(crate) fn fills(&self) -> bool {
         self.missing.iter().any(|value| !value.is_nan())
     }
 
-    /// Whether values of some column are clipped.
+    /// Returns whether values of some column are clipped.
     pub(crate) fn clips(&self) -> bool {
         self.min.iter().chain(&self.max).any(|x| x.is_finite())
     }
 
-    /// Whether values of some column are scaled.
+    /// Returns whether values of some column are scaled.
     pub(crate) fn scales(&self) -> bool {
         let is = |values: &[f64], constant: f64| {
             let bits = constant.to_bits();
@@ -66,10 +66,10 @@ impl Constants {
     }
 }
 
-/// `missing`, `min`, `max`, `mean` and `std` of a column.
+/// Returns `missing`, `min`, `max`, `mean` and `std` of a column.
 fn constants_of(map: &ColumnMap) -> [f64; 5] {
     let ColumnMap::Number(number) = map else {
-        // Whatever is there, even an infinity, is clipped to 0.
+        // Any value, even an infinity, is clipped to 0.
         return [0.0, 0.0, 0.0, 0.0, 1.0];
     };
     let affine = number.map.affine;
@@ -90,14 +90,14 @@ fn constants_of(map: &ColumnMap) -> [f64; 5] {
     [missing, min, max, mean, std]
 }
 
-/// How the cells of a table become features, as JSON; `None` where each is a number.
+/// Returns how the cells of a table become features, as JSON. `None` if each is a number.
 pub(crate) fn cells_of(model: &TrainedModel) -> Option<String> {
     let cells = &model.preprocessing.cells;
-    // Texts have a form in JSON.
+    // Serializes without errors: only texts.
     (!cells.is_empty()).then(|| serde_json::to_string(cells).unwrap_or_default())
 }
 
-/// The names of a layer's tensors, as in `model.safetensors`.
+/// Returns the names of a layer's tensors, as in `model.safetensors`.
 const fn tensor_names(layer: usize) -> [&'static str; 2] {
     match layer {
         0 => ["weights", "biases"],
@@ -105,7 +105,7 @@ const fn tensor_names(layer: usize) -> [&'static str; 2] {
     }
 }
 
-/// The name of an activation.
+/// Returns the name of an activation.
 const fn activation_name(activation: ActivationName) -> &'static str {
     match activation {
         ActivationName::Tanh => "tanh",

@@ -1,9 +1,9 @@
 //! New rows for a model: read in parts, prepared as rows were in training.
 //!
-//! Files are read whole, plain or gzipped, and become features part by part. The columns of tables
-//! are found by name, and so is that of texts; where features are computed from windows, a table of
-//! recordings is cut as in training. The features of IDX, NumPy and LEAF files and of
-//! images have no names, and are taken in order.
+//! Files are read whole, plain or gzipped, and become features part by part. Columns of tables and
+//! texts are found by name. If features are computed from windows, a table of recordings is cut as
+//! in training. The features of IDX, NumPy and LEAF files and of images have no names, and are
+//! taken in order.
 
 mod array;
 mod recording;
@@ -34,9 +34,9 @@ pub struct Input<'a> {
     origin: String,
     preprocessing: &'a Preprocessing,
     kind: Kind<'a>,
-    /// Rows that have been read.
+    /// Number of rows read so far.
     done: usize,
-    /// How boards store features that they compute in integers.
+    /// Format in which boards store features that they compute in integers.
     integers: Option<FeatureFormat>,
 }
 
@@ -47,7 +47,7 @@ enum Kind<'a> {
 }
 
 impl<'a> Kind<'a> {
-    /// That of a file, known by its content.
+    /// Recognises the kind of a file by its contents.
     fn of_file(
         path: &Path,
         origin: &str,
@@ -81,16 +81,16 @@ impl<'a> Kind<'a> {
     }
 }
 
-/// Some rows, prepared for the model.
+/// Rows prepared for the model.
 pub struct Part {
-    /// What names each row: its number from 1, or what the column of names has.
+    /// Name of each row: its number from 1, or its entry in the name column.
     pub ids: Vec<String>,
     data: Dataset,
     rows: Vec<u32>,
 }
 
 impl Part {
-    /// The rows as samples; their targets are 0 unless they were asked for.
+    /// Returns the rows as samples. Their targets are 0 unless requested.
     #[must_use]
     pub fn samples(&self) -> DatasetView<'_> {
         let shared = self.data.shared_view(&self.rows);
@@ -100,10 +100,10 @@ impl Part {
 }
 
 impl<'a> Input<'a> {
-    /// Opens a file, or standard input for `-`; the format is known by the content.
+    /// Opens a file, or standard input for `-`. The format is recognised by the contents.
     ///
     /// # Errors
-    /// [`InferenceError`] if it cannot be read, or does not have the model's columns.
+    /// [`InferenceError`] if it cannot be read, or lacks the model's columns.
     pub fn open(
         path: &Path,
         preprocessing: &'a Preprocessing,
@@ -134,11 +134,11 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// A table that a program has in memory, which errors call `origin`.
+    /// Reads a table in a program's memory, called `origin` in errors.
     ///
     /// # Errors
-    /// [`InferenceError`] if it does not have the model's columns, or if the model reads texts or
-    /// windows of recordings.
+    /// [`InferenceError`] if it lacks the model's columns, or if the model reads texts or windows
+    /// of recordings.
     pub fn of_frame(
         frame: &Frame,
         origin: &str,
@@ -161,20 +161,20 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// The same rows, whose computed features round to the integers of boards.
+    /// Makes computed features round to the integers of boards.
     #[must_use]
     pub const fn for_integers(mut self, format: FeatureFormat) -> Self {
         self.integers = Some(format);
         self
     }
 
-    /// The name of the file, for errors.
+    /// Returns the name of the file, for errors.
     #[must_use]
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// Rows so far with a category that the model does not know, where these are ignored.
+    /// Returns the number of rows so far with a category unknown to the model, if ignored.
     #[must_use]
     pub fn unknown_rows(&self) -> u64 {
         match &self.kind {
@@ -183,7 +183,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// What the owner of the file may not expect of the rows so far: sentences that quote them.
+    /// Returns surprising facts about the rows so far, as sentences that quote them.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         match &self.kind {
@@ -192,7 +192,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The next rows, at most `count`; `None` after the last.
+    /// Returns the next rows, at most `count`, or `None` after the last.
     ///
     /// # Errors
     /// [`InferenceError`] with the line and column.
@@ -212,7 +212,7 @@ impl<'a> Input<'a> {
                 class_count: labels.len(),
             },
             Target::Value { .. } => Targets::Values(rows.targets),
-            // Encoders read samples as models of classes do.
+            // Encoders read samples like models of classes.
             Target::Representation => Targets::Classes {
                 labels: vec![0; rows.targets.len()],
                 class_count: preprocessing.task.output_count(),

@@ -1,5 +1,5 @@
-//! A model that predicts in integers, with the bits of boards without a floating-point unit: of one
-//! layer with the arithmetic in which it trains, or a network in 8 bits.
+//! A model that predicts in integers, with the bits of boards without a floating-point unit: a
+//! model of one layer with the arithmetic of its training, or a network in 8 bits.
 
 use smolfed_core::fixed_point::{
     Feature, FeatureFormat, FixedPointModel, round_feature, round_weight,
@@ -14,10 +14,10 @@ use super::model::{Outputs, TrainedModel};
 use super::prediction::{IntegerPredictions, Prediction};
 use super::quantised::QuantisedModel;
 
-/// 1 in the unit of scores and probabilities.
+/// One in the unit of scores and probabilities.
 const ONE: f32 = 65_536.0;
 
-/// A trained model of one layer whose weights and features are integers.
+/// A trained model of one layer with integer weights and features.
 #[derive(Clone, Copy)]
 pub struct IntegerModel<'a> {
     model: &'a TrainedModel,
@@ -34,7 +34,7 @@ pub enum Integers<'a> {
 }
 
 impl<'a> Integers<'a> {
-    /// The model in numbers.
+    /// Returns the model in floating point.
     #[must_use]
     pub const fn model(&self) -> &'a TrainedModel {
         match self {
@@ -43,7 +43,7 @@ impl<'a> Integers<'a> {
         }
     }
 
-    /// Predictions of samples, whose features are rounded first.
+    /// Returns predictions of samples, whose features are rounded first.
     ///
     /// # Errors
     /// [`InferenceError`] if samples and model do not fit.
@@ -59,7 +59,7 @@ impl<'a> Integers<'a> {
 }
 
 impl TrainedModel {
-    /// The model with weights in units of 2⁻¹⁸ and features of this format.
+    /// Returns the model with weights in units of 2⁻¹⁸ and features of this format.
     ///
     /// # Errors
     /// [`InferenceError::Arithmetic`] for models of several layers, and for encoders.
@@ -76,30 +76,30 @@ impl TrainedModel {
 }
 
 impl<'a> IntegerModel<'a> {
-    /// The model in numbers.
+    /// Returns the model in floating point.
     #[must_use]
     pub const fn model(&self) -> &'a TrainedModel {
         self.model
     }
 
-    /// How features are stored.
+    /// Returns the format of features.
     #[must_use]
     pub const fn format(&self) -> FeatureFormat {
         self.format
     }
 
-    /// Weights and biases in units of 2⁻¹⁸, rounded to the nearest and saturated.
+    /// Returns weights and biases in units of 2⁻¹⁸, rounded to nearest and saturated.
     ///
     /// # Errors
-    /// [`InferenceError::NoPrediction`] for a hidden layer by itself,
+    /// [`InferenceError::NoPrediction`] for a hidden layer alone, and
     /// [`InferenceError::NotFinite`].
     pub fn weights(&self) -> Result<Vec<i32>, InferenceError> {
         let parameters = self.model.finite_parameters()?;
         Ok(parameters.iter().map(|w| round_weight(*w).0).collect())
     }
 
-    /// Classes with probabilities, or values in their own unit, of samples whose features are
-    /// rounded to the format first.
+    /// Returns classes with probabilities, or values in their own unit, of samples whose features
+    /// are first rounded to the format.
     ///
     /// # Errors
     /// [`InferenceError`] if samples and model do not fit.
@@ -161,7 +161,7 @@ impl<'a> IntegerModel<'a> {
         Ok(found)
     }
 
-    /// A class with probabilities in units of 2⁻¹⁶, or a scaled value.
+    /// Returns a class with probabilities in units of 2⁻¹⁶, or a scaled value.
     fn prediction(&self, found: f64, probabilities: &[i32]) -> Prediction {
         let share = |units: i32| units as f32 / ONE;
         match (self.model.outputs(), probabilities) {

@@ -1,5 +1,5 @@
-//! A trained model: the parameters of a run, or of one of its devices, with what they need of a new
-//! row.
+//! A trained model: the parameters of a run, or of one of its devices, with the preprocessing of
+//! new rows.
 
 use std::fmt;
 use std::path::Path;
@@ -19,41 +19,41 @@ use smolfed_engine::preprocessing::{Basis, Preprocessing, Target};
 /// A trained model.
 #[derive(Clone)]
 pub struct TrainedModel {
-    /// What it needs of a row.
+    /// The preprocessing of a row.
     pub preprocessing: Preprocessing,
-    /// All parameters of the task or, of layers that are shared below personal heads, those of the
-    /// hidden layer.
+    /// All parameters of the task, or only the hidden layer's if heads above shared layers are
+    /// personal.
     parameters: Vec<f32>,
-    /// Whether the parameters are those of one device, which no ε covers.
+    /// Whether the parameters belong to one device. No ε covers them then.
     is_personal: bool,
 }
 
 /// A layer: `activation(Wx + b)`.
 #[derive(Clone, Copy)]
 pub struct Layer<'a> {
-    /// Rows of W, one an output, as a flat slice.
+    /// Rows of W, one per output, as a flat slice.
     pub weights: &'a [f32],
-    /// One an output.
+    /// One per output.
     pub biases: &'a [f32],
-    /// What is done to each sum; nothing in the last layer.
+    /// Activation of each sum. `None` in the last layer.
     pub activation: Option<ActivationName>,
 }
 
 impl Layer<'_> {
-    /// Numbers that it gives.
+    /// Returns the number of outputs.
     #[must_use]
     pub const fn outputs(&self) -> usize {
         self.biases.len()
     }
 
-    /// Numbers that it reads.
+    /// Returns the number of inputs.
     #[must_use]
     pub const fn inputs(&self) -> usize {
         self.weights.len() / self.biases.len()
     }
 }
 
-/// What the outputs of the last layer are.
+/// Meaning of the last layer's outputs.
 #[derive(Clone, Copy, Debug)]
 pub enum Outputs<'a> {
     /// A scaled value.
@@ -66,7 +66,7 @@ pub enum Outputs<'a> {
     Representation,
 }
 
-/// Shape only: a personal model never reaches a log.
+/// Only the shape: a personal model never reaches a log.
 impl fmt::Debug for TrainedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "TrainedModel({} parameters)", self.parameters.len())
@@ -74,10 +74,10 @@ impl fmt::Debug for TrainedModel {
 }
 
 impl TrainedModel {
-    /// The shared model of a run, or the personal one of a device.
+    /// Opens the shared model of a run, or the personal model of a device.
     ///
     /// # Errors
-    /// [`InferenceError`] if there is no such model, or files are missing or damaged.
+    /// [`InferenceError`] if the model does not exist, or files are missing or damaged.
     pub fn open(path: &Path, device: Option<u32>) -> Result<Self, InferenceError> {
         let dir = RunDir::open(path)?;
         let file = path.join(Preprocessing::FILE);
@@ -114,13 +114,14 @@ impl TrainedModel {
         }
     }
 
-    /// Where the constants come from, and the parameters if they are those of one device.
+    /// Returns the sources of the constants, and of the parameters of a device's model.
     pub fn origins(&self) -> impl Iterator<Item = (&'static str, Basis)> {
         let personal = self.is_personal.then_some(("parameters", Basis::Measured));
         self.preprocessing.disclosure.origins().chain(personal)
     }
 
-    /// The same in sentences, for the heads of exported files: what is measured is private.
+    /// Returns the sources in sentences, for the heads of exported files: measured ones are
+    /// private.
     pub(super) fn origin_sentences(&self) -> impl Iterator<Item = String> {
         self.origins().map(|(name, basis)| {
             let warning = match basis {
@@ -131,10 +132,10 @@ impl TrainedModel {
         })
     }
 
-    /// The shared model of a run that is in memory.
+    /// Returns the shared model of a run in memory.
     ///
     /// # Errors
-    /// [`InferenceError::NotWhole`] if devices keep some of the parameters to themselves.
+    /// [`InferenceError::NotWhole`] if devices keep some of the parameters.
     pub fn of_run(
         preprocessing: Preprocessing,
         parameters: Vec<f32>,
@@ -151,16 +152,16 @@ impl TrainedModel {
         }
     }
 
-    /// The model that it is, or of which it is the hidden layer.
+    /// Returns its task. For a hidden layer alone, the task of the whole model.
     #[must_use]
     pub fn task(&self) -> &Task {
         &self.preprocessing.task
     }
 
-    /// All parameters, if it is a whole model.
+    /// Returns all parameters, if it is a whole model.
     ///
     /// # Errors
-    /// [`InferenceError::NoPrediction`] for a hidden layer by itself.
+    /// [`InferenceError::NoPrediction`] for a hidden layer alone.
     pub fn parameters(&self) -> Result<&[f32], InferenceError> {
         match self.is_hidden_layer() {
             true => Err(InferenceError::NoPrediction(
@@ -171,7 +172,7 @@ impl TrainedModel {
         }
     }
 
-    /// All parameters, which integers can stand for.
+    /// Returns all parameters, if integers can represent them.
     ///
     /// # Errors
     /// As [`Self::parameters`], and [`InferenceError::NotFinite`].
@@ -183,7 +184,7 @@ impl TrainedModel {
         }
     }
 
-    /// Whether it is the hidden layer alone, below heads that stay on the devices.
+    /// Returns whether it is only the hidden layer, below heads that stay on the devices.
     #[must_use]
     pub fn is_hidden_layer(&self) -> bool {
         let tensors = self.task().tensors();
@@ -193,7 +194,7 @@ impl TrainedModel {
         is_personal && lengths.len() == 4 && self.parameters.len() == hidden
     }
 
-    /// The layers, from the features on.
+    /// Returns the layers, starting at the features.
     #[must_use]
     pub fn layers(&self) -> Vec<Layer<'_>> {
         let tensors = self.task().tensors();
@@ -217,7 +218,7 @@ impl TrainedModel {
         layers
     }
 
-    /// What the last layer gives.
+    /// Returns the meaning of the last layer's outputs.
     #[must_use]
     pub fn outputs(&self) -> Outputs<'_> {
         match &self.preprocessing.target {
@@ -232,8 +233,8 @@ impl TrainedModel {
     }
 }
 
-/// The parameters of an encoder that is a linear map with the biases of its layout, which are 0;
-/// those of any other model as they are.
+/// Appends the layout's zero biases to the parameters of a linear encoder. Returns the parameters
+/// of any other model unchanged.
 fn with_biases(mut parameters: Vec<f32>, preprocessing: &Preprocessing) -> Vec<f32> {
     let (task, target) = (&preprocessing.task, &preprocessing.target);
     let is_linear = *target == Target::Representation && task.is_one_layer();
@@ -243,7 +244,7 @@ fn with_biases(mut parameters: Vec<f32>, preprocessing: &Preprocessing) -> Vec<f
     parameters
 }
 
-/// The parameters of a device's own model.
+/// Returns the parameters of a device's own model.
 fn personal(
     dir: &RunDir,
     preprocessing: &Preprocessing,

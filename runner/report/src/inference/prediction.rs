@@ -1,5 +1,5 @@
-//! From prepared rows to what a reader wants: a class with probabilities, a value in its own unit,
-//! or a representation. The scores are those of the evaluation of a run.
+//! From prepared rows to a class with probabilities, a value in its own unit, or a representation.
+//! The scores are the same as in the evaluation of a run.
 
 use smolfed_core::model::Model;
 
@@ -9,7 +9,7 @@ use smolfed_data::dataset::DatasetView;
 use smolfed_engine::evaluation::samples::scores;
 use smolfed_engine::task::Task;
 
-/// What the model says of a row.
+/// A model's prediction for a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Prediction {
     /// A class.
@@ -25,27 +25,27 @@ pub enum Prediction {
     Representation(Vec<f32>),
 }
 
-/// What a model in integers says of samples.
+/// The predictions of a model in integers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IntegerPredictions {
-    /// Of each sample.
+    /// One per sample.
     pub predictions: Vec<Prediction>,
-    /// As many numbers for each sample as the model has outputs.
+    /// For each sample, as many numbers as the model has outputs.
     pub scores: Vec<f32>,
-    /// Features beyond the largest integer of their format, which stand for it.
+    /// Number of features beyond the largest integer of their format, which replaces them.
     pub saturated: u64,
 }
 
 impl TrainedModel {
-    /// The scores of samples, as many numbers each as the model has outputs.
+    /// Returns the scores of samples: for each, as many numbers as the model has outputs.
     ///
     /// # Errors
-    /// [`InferenceError::NoPrediction`] for a hidden layer by itself.
+    /// [`InferenceError::NoPrediction`] for a hidden layer alone.
     pub fn scores(&self, samples: DatasetView<'_>) -> Result<Vec<f32>, InferenceError> {
         Ok(scores(self.task(), self.parameters()?, samples)?)
     }
 
-    /// What scores mean, sample by sample.
+    /// Returns the predictions for scores, sample by sample.
     pub fn predictions(&self, scores: &[f32]) -> impl Iterator<Item = Prediction> {
         let rows = scores.chunks_exact(self.task().output_count());
         rows.map(|row| match self.outputs() {
@@ -59,7 +59,7 @@ impl TrainedModel {
     }
 }
 
-/// The probability of each class, with the bits of devices.
+/// Returns the probability of each class, with the bits of devices.
 fn probabilities(task: &Task, scores: &[f32]) -> Vec<f32> {
     let mut scores = scores.to_vec();
     match task {

@@ -1,10 +1,10 @@
-//! A trained network in integers of 8 bits: the tables of [`smolfed_core::quantised`], with the
-//! bits of boards.
+//! A trained network in 8-bit integers: the tables of [`smolfed_core::quantised`], with the bits of
+//! boards.
 //!
 //! Weights have a scale for each output, their largest magnitude over 127. Activations have one for
-//! each layer, over a range that holds 0. Ranges follow from public calibration rows or, without
+//! each layer, over a range that includes 0. Ranges follow from public calibration rows or, without
 //! any, from the bounds of the features by interval arithmetic. The latter reads no data and is
-//! never exceeded, but it is wide: each layer takes the worst case of the layer below.
+//! never exceeded, but it is wide: each layer assumes the worst case of the layer below.
 
 mod bounds;
 mod network;
@@ -21,23 +21,23 @@ use super::prediction::{IntegerPredictions, Prediction};
 use network::{Interval, Network};
 use tables::{Table, Tables};
 
-/// Rows of a calibration file that are read: more hardly move the ranges.
+/// Maximum number of calibration rows: more would hardly change the ranges.
 pub const CALIBRATION_ROWS: usize = 1_000;
 
-/// 1 in the unit of scores and probabilities.
+/// One in the unit of scores and probabilities.
 const ONE: f32 = 65_536.0;
 
-/// A trained network whose weights and activations are integers of 8 bits.
+/// A trained network with 8-bit integer weights and activations.
 #[derive(Clone)]
 pub struct QuantisedModel<'a> {
     model: &'a TrainedModel,
     input: Image,
     scale: Scale,
-    /// The place among the features of each value of the input, which lies pixel by pixel.
+    /// The feature index of each value of the input, which is stored pixel by pixel.
     order: Vec<usize>,
     layers: Vec<Table>,
     head: Table,
-    /// Calibration rows; `None` for ranges from bounds.
+    /// Number of calibration rows. `None` for ranges from bounds.
     rows: Option<usize>,
 }
 
@@ -46,10 +46,10 @@ impl<'a> QuantisedModel<'a> {
     /// its features.
     ///
     /// # Errors
-    /// [`InferenceError::NotFinite`], [`InferenceError::NoIntegerLayer`] for a layer that has no
-    /// form in integers, [`InferenceError::NoRanges`] without rows where a feature has no bounds,
-    /// [`InferenceError::Arithmetic`] for a model that is not a network of classes, and any of the
-    /// calibration rows.
+    /// [`InferenceError::NotFinite`], [`InferenceError::NoIntegerLayer`] for a layer without an
+    /// integer form, [`InferenceError::NoRanges`] without rows if a feature has no bounds,
+    /// [`InferenceError::Arithmetic`] for a model that is not a network of classes, and any error
+    /// of the calibration rows.
     pub fn new(
         model: &'a TrainedModel,
         calibration: Option<&mut Input<'_>>,
@@ -78,25 +78,25 @@ impl<'a> QuantisedModel<'a> {
         })
     }
 
-    /// The model in numbers.
+    /// Returns the model in floating point.
     #[must_use]
     pub const fn model(&self) -> &'a TrainedModel {
         self.model
     }
 
-    /// How a feature becomes an integer.
+    /// Returns the scale that converts features to integers.
     #[must_use]
     pub const fn scale(&self) -> Scale {
         self.scale
     }
 
-    /// The place among the features of each value that the network reads.
+    /// Returns the feature index of each value that the network reads.
     #[must_use]
     pub fn order(&self) -> &[usize] {
         &self.order
     }
 
-    /// Where the ranges come from, in a sentence.
+    /// Returns the source of the ranges, in a sentence.
     #[must_use]
     pub fn origin(&self) -> String {
         match self.rows {
@@ -112,7 +112,7 @@ impl<'a> QuantisedModel<'a> {
     /// Calls a function with the network.
     ///
     /// # Errors
-    /// [`InferenceError::Quantised`] for layers with more values than it has room for.
+    /// [`InferenceError::Quantised`] for layers with too many values.
     pub fn with_network<R>(
         &self,
         call: impl FnOnce(&Quantised<'_>) -> R,
@@ -122,7 +122,7 @@ impl<'a> QuantisedModel<'a> {
         Ok(call(&Quantised::new(self.input, &layers, &head)?))
     }
 
-    /// Classes with probabilities of samples, whose features are rounded first.
+    /// Returns classes with probabilities of samples, whose features are rounded first.
     ///
     /// # Errors
     /// [`InferenceError`] if samples and model do not fit.
@@ -155,7 +155,7 @@ impl<'a> QuantisedModel<'a> {
         Ok(found)
     }
 
-    /// The integers of a row, and how many features are beyond them.
+    /// Returns the integers of a row, and the number of saturated features.
     fn integers(&self, features: &[f32]) -> (Vec<i8>, u64) {
         let half = 0.5 * self.scale.unit;
         let ends = [-128, 127].map(|end| self.scale.value(end));
@@ -166,14 +166,15 @@ impl<'a> QuantisedModel<'a> {
     }
 }
 
-/// Scores less the largest: classes have the order of integers, also where `f32` has fewer digits.
+/// Returns scores minus the largest. Classes keep the order of the integers, even where `f32` has
+/// fewer digits.
 fn differences(scores: &[i32]) -> impl Iterator<Item = f32> {
     let largest = scores.iter().copied().max().unwrap_or_default();
     let from_largest = move |score: &i32| (i64::from(*score) - i64::from(largest)) as f32 / ONE;
     scores.iter().map(from_largest)
 }
 
-/// The ranges of the first rows of a file, and how many these are.
+/// Returns the ranges of the first rows of a file, and their number.
 fn calibrated(
     network: &Network,
     input: &mut Input<'_>,

@@ -1,4 +1,4 @@
-//! Predictions for rows that a program has in memory, and figures of rows with targets.
+//! Predictions for rows in a program's memory, and metrics of rows with targets.
 
 use super::assessment::scale_of;
 use super::error::InferenceError;
@@ -12,7 +12,7 @@ use smolfed_engine::evaluation::assessment::{Assessment, Assessor};
 use smolfed_engine::evaluation::samples::Tally;
 use smolfed_engine::preprocessing::Target;
 
-/// What errors name in the place of a file.
+/// Name of the rows in errors, instead of a file.
 const ORIGIN: &str = "the rows in memory";
 
 /// The targets of rows in memory.
@@ -34,13 +34,13 @@ impl RowTargets<'_> {
 }
 
 impl TrainedModel {
-    /// What the model says of rows, prepared as those of the training were.
+    /// Predicts rows, prepared as in training.
     ///
-    /// * `features`: row after row, in the order and the units of the samples that it was trained
-    ///   on. NaN stands for a missing value where the run replaced those.
+    /// * `features`: row after row, in the order and the units of the training samples. NaN is a
+    ///   missing value if the run replaced missing values.
     ///
     /// # Errors
-    /// [`InferenceError::Data`] for another number of features, or one that is not finite.
+    /// [`InferenceError::Data`] for a wrong number of features, or one that is not finite.
     pub fn predict_rows(
         &self,
         features: Vec<f32>,
@@ -50,9 +50,10 @@ impl TrainedModel {
         Ok(self.predictions(&scores).collect())
     }
 
-    /// The scores of rows, as many numbers each as the model has outputs: for classes, logits.
+    /// Returns the scores of rows: for each, as many numbers as the model has outputs. For classes,
+    /// they are logits.
     ///
-    /// * `features` as of [`predict_rows`](Self::predict_rows).
+    /// * `features` as in [`predict_rows`](Self::predict_rows).
     ///
     /// # Errors
     /// As `predict_rows`.
@@ -83,15 +84,15 @@ impl TrainedModel {
         }
     }
 
-    /// How good the model is on rows whose targets are known: the figures that
-    /// [`assess`](super::assessment::assess) has of the same rows in a file.
+    /// Evaluates the model on rows with known targets. Returns the same metrics as
+    /// [`assess`](super::assessment::assess) for the same rows in a file.
     ///
-    /// * `features` as of [`predict_rows`](Self::predict_rows), with one target a row.
+    /// * `features` as in [`predict_rows`](Self::predict_rows), with one target per row.
     ///
     /// # Errors
-    /// As `predict_rows`. [`InferenceError::Label`] for a label that is not a class of the model,
-    /// [`InferenceError::TargetCount`] and [`InferenceError::Target`] for other wrong targets,
-    /// [`InferenceError::Empty`] without rows.
+    /// As `predict_rows`. Also [`InferenceError::Label`] for a label that is not a class of the
+    /// model, [`InferenceError::TargetCount`] and [`InferenceError::Target`] for other invalid
+    /// targets, and [`InferenceError::Empty`] without rows.
     pub fn assess_rows(
         &self,
         features: Vec<f32>,
@@ -125,7 +126,7 @@ impl TrainedModel {
         assessor.finish().ok_or_else(empty)
     }
 
-    /// Features as the model reads them.
+    /// Returns features in the model's form.
     fn prepared(
         &self,
         mut features: Vec<f32>,
@@ -144,7 +145,7 @@ impl TrainedModel {
             let (row, column) = (at / feature_count, at % feature_count);
             let known = (!value.is_nan()).then_some(f64::from(*value));
             let prepared = columns[column].map.apply(known);
-            // One that nothing stands for is refused as what it is.
+            // A value without a replacement is reported unchanged.
             let is_usable = |x: &f32| x.is_finite() || known.is_none();
             *value = prepared.filter(is_usable).ok_or_else(|| {
                 let value = *value;
@@ -162,7 +163,7 @@ impl TrainedModel {
         Ok(features.map_err(DataError::at(ORIGIN))?)
     }
 
-    /// Targets as the model has them.
+    /// Returns targets in the model's form.
     fn targets(&self, targets: RowTargets<'_>) -> Result<Targets, InferenceError> {
         match (&self.preprocessing.target, targets) {
             (Target::Value { scale, .. }, RowTargets::Values(values)) => {

@@ -1,5 +1,5 @@
-//! A header for C99 (and C++) with the model and its preprocessing, which needs nothing but the
-//! mathematics of the standard library and no memory but one number for each unit.
+//! A header for C99 (and C++) with the model and its preprocessing. It needs only the mathematics
+//! of the standard library, and memory for one number per unit.
 
 mod features;
 mod integers;
@@ -18,10 +18,10 @@ use literal::{double, float, quoted};
 use smolfed_engine::preprocessing::WindowColumns;
 use smolfed_engine::tables::model::ActivationName;
 
-/// Numbers in a line of an array.
+/// Numbers per line of an array.
 const PER_LINE: usize = 6;
 
-/// The text of the header.
+/// Returns the text of the header.
 #[must_use]
 pub fn encode(model: &TrainedModel) -> String {
     let mut header = Header {
@@ -40,7 +40,7 @@ pub fn encode(model: &TrainedModel) -> String {
     header.text
 }
 
-/// The text of a header that predicts in integers.
+/// Returns the text of a header that predicts in integers.
 ///
 /// # Errors
 /// As [`IntegerModel::weights`], and [`QuantisedModel::with_network`].
@@ -113,7 +113,7 @@ struct Header {
 }
 
 impl Header {
-    /// Sizes, and what features and classes are called.
+    /// Writes sizes, and the names of features and classes.
     fn begin(&mut self, model: &TrainedModel, include: &str) {
         let layers = model.layers();
         let features = model.preprocessing.columns.len();
@@ -152,7 +152,7 @@ impl Header {
         self.text.push('\n');
     }
 
-    /// Where the constants come from: what is measured is private.
+    /// Writes the sources of the constants: measured ones are private.
     fn origins(&mut self, model: &TrainedModel) {
         for origin in model.origin_sentences() {
             self.line(&format!("/* {origin} */"));
@@ -160,7 +160,7 @@ impl Header {
         self.text.push('\n');
     }
 
-    /// Where features come from that are no columns of the data.
+    /// Writes the source of features that are not columns of the data.
     fn window(&mut self, window: &WindowColumns) {
         let Some(features) = &window.recordings.features else {
             return;
@@ -183,7 +183,7 @@ impl Header {
         self.names("smolfed_channel_names", "SMOLFED_CHANNELS", &names);
     }
 
-    /// The constants of the columns, and what becomes of a feature.
+    /// Writes the constants of the columns, and the preparation of a feature.
     fn columns(&mut self) {
         let Constants {
             missing,
@@ -221,7 +221,7 @@ impl Header {
         );
     }
 
-    /// Constants of the columns: one number if all are the same. Returns how column i reads it.
+    /// Writes constants of the columns: one number if all are equal. Returns how column i reads it.
     fn doubles(&mut self, name: &str, values: &[f64]) -> String {
         let first = values.first().copied().unwrap_or(0.0);
         if values
@@ -250,7 +250,7 @@ impl Header {
         }
     }
 
-    /// The function for users.
+    /// Writes the function for users.
     fn predict(&mut self, model: &TrainedModel, reading: &Reading) {
         let (about, signature, conclusion) = match model.outputs() {
             Outputs::Value(scale) => (
@@ -325,16 +325,16 @@ fn of_classes() -> String {
 
 /// How a layer reads a row.
 struct Reading {
-    /// What is done before.
+    /// Code before the reading.
     before: &'static str,
-    /// How many numbers it reads.
+    /// The number of values that it reads.
     count: &'static str,
-    /// Number i.
+    /// Value i.
     number: &'static str,
 }
 
 impl Reading {
-    /// All numbers at once, or each by itself, so that no row of them is kept.
+    /// All values at once, or each separately, so that no row of them is stored.
     const fn new(is_whole: bool) -> Self {
         match is_whole {
             true => Self {
@@ -351,7 +351,7 @@ impl Reading {
     }
 }
 
-/// Sums in the order of the numbers that are read.
+/// Returns the code of the first layer. Its sums follow the order in which numbers are read.
 fn first_layer(sums: &str, length: &str, layer: &Layer<'_>, reading: &Reading) -> String {
     let Reading {
         before,
@@ -363,7 +363,7 @@ fn first_layer(sums: &str, length: &str, layer: &Layer<'_>, reading: &Reading) -
         Some(activation) => {
             let value = match activation {
                 ActivationName::Tanh => format!("tanhf({sums}[k])"),
-                // NaN stays.
+                // NaN stays NaN.
                 ActivationName::Relu => format!("{sums}[k] < 0.0f ? 0.0f : {sums}[k]"),
             };
             format!(

@@ -1,4 +1,4 @@
-//! The formats of exports by their names.
+//! The formats of exports, by name.
 
 use super::{c_header, npz, onnx};
 use crate::inference::error::InferenceError;
@@ -16,10 +16,10 @@ pub enum Format {
 }
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 3] = [Self::CHeader, Self::Onnx, Self::Npz];
 
-    /// The name that options and arguments have for it.
+    /// Returns the name in options and arguments.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -29,18 +29,18 @@ impl Format {
         }
     }
 
-    /// The format of this name.
+    /// Returns the format of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 }
 
-/// The bytes of a model's file.
+/// Returns the contents of a model's file.
 ///
 /// # Errors
-/// [`InferenceError::Network`] for a network of `model.layers`; [`InferenceError::Npz`] if an
-/// archive cannot be made.
+/// [`InferenceError::Network`] for a network of `model.layers`, and [`InferenceError::Npz`] if an
+/// archive cannot be written.
 pub fn encode(model: &TrainedModel, format: Format) -> Result<Vec<u8>, InferenceError> {
     if model.task().network().is_some() {
         return Err(InferenceError::Network);

@@ -1,4 +1,4 @@
-//! NumPy's NPZ: a zip archive, not compressed, of one NPY file an array.
+//! NumPy's NPZ: an uncompressed zip archive with one NPY file per array.
 //!
 //! Source: NumPy Enhancement Proposal 1, "A Simple File Format for NumPy Arrays", version 1.0. Text
 //! is `<U` (UTF-32), so that `numpy.load` needs no pickles.
@@ -18,13 +18,13 @@ const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
 /// The header of an NPY file ends at a multiple of this.
 const ALIGNMENT: usize = 64;
 
-/// An archive that is being written.
+/// An archive during writing.
 struct Archive(ZipWriter<Cursor<Vec<u8>>>);
 
-/// The model as the bytes of an NPZ file.
+/// Returns the model as the bytes of an NPZ file.
 ///
 /// # Errors
-/// What the writer of zip files says, to follow "cannot write the NPZ file: ".
+/// The zip writer's message, to follow "cannot write the NPZ file: ".
 pub fn encode(model: &TrainedModel) -> Result<Vec<u8>, String> {
     let write = || -> zip::result::ZipResult<Vec<u8>> {
         let mut archive = Archive(ZipWriter::new(Cursor::new(Vec::new())));
@@ -79,7 +79,7 @@ pub fn encode(model: &TrainedModel) -> Result<Vec<u8>, String> {
     write().map_err(|error| error.to_string())
 }
 
-/// How features are computed of a row, and the length that they are shortened to.
+/// Adds how features are computed from a row, and the length to which they are shortened.
 fn features(archive: &mut Archive, model: &TrainedModel) -> zip::result::ZipResult<()> {
     let preprocessing = &model.preprocessing;
     if let Some(recipe) = &preprocessing.features {
@@ -131,7 +131,7 @@ impl Archive {
         self.array(name, "<f8", &[values.len()], bytes.collect())
     }
 
-    /// Entries as long as the longest, with zeros at the end.
+    /// Adds text. Entries are padded with zeros to the length of the longest.
     fn text(&mut self, name: &str, entries: &[String]) -> zip::result::ZipResult<()> {
         let longest = entries.iter().map(|entry| entry.chars().count()).max();
         let width = longest.unwrap_or(0).max(1);
@@ -151,7 +151,7 @@ impl Archive {
         shape: &[usize],
         bytes: Vec<u8>,
     ) -> zip::result::ZipResult<()> {
-        // A fixed time: the same model is the same file.
+        // A fixed time, so that the same model gives the same file.
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             .last_modified_time(zip::DateTime::default());

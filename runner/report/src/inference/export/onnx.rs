@@ -1,5 +1,5 @@
-//! ONNX: one graph with the preprocessing and the model, from features as they are in the data to
-//! predictions. Only operators of the standard set, version 13.
+//! ONNX: one graph with the preprocessing and the model, from raw features to predictions. It uses
+//! only operators of the standard set, version 13.
 //!
 //! | input | `features` | float, rows × features; NaN is a missing value |
 //! | --- | --- | --- |
@@ -8,9 +8,9 @@
 //! | output of a regression | `prediction` | float, rows × 1, in the target's own unit |
 //! | output of an encoder | `representation` | float, rows × outputs |
 //!
-//! The metadata `features` and `classes` are the names of the columns and classes, as JSON, `cells`
-//! says how the cells of a table become features, and `origin` of each kind of constant whether it
-//! is declared, released or measured.
+//! The metadata `features` and `classes` are the names of the columns and classes, as JSON. `cells`
+//! describes how the cells of a table become features, and `origin` says of each kind of constant
+//! whether it is declared, released or measured.
 
 mod features;
 mod proto;
@@ -25,18 +25,18 @@ use proto::{Attribute, ElementType, Graph, Model, Node, OperatorSet, Property, T
 use smolfed_data::constants::Affine;
 use smolfed_engine::tables::model::ActivationName;
 
-/// The version of the standard operators, which every runtime since 2020 has.
+/// Version of the standard operators, which every runtime since 2020 supports.
 const OPERATORS: i64 = 13;
-/// The version of the format that came with them.
+/// Version of the format that introduced them.
 const IR_VERSION: i64 = 7;
 
-/// A graph that is being built: each operation reads what is there and names what it gives.
+/// A graph during construction: each operation reads existing values and names its result.
 #[derive(Default)]
 struct Builder {
     graph: Graph,
 }
 
-/// The model as the bytes of an ONNX file.
+/// Returns the model as the bytes of an ONNX file.
 #[must_use]
 pub fn encode(model: &TrainedModel) -> Vec<u8> {
     let mut builder = Builder::default();
@@ -86,7 +86,7 @@ pub fn encode(model: &TrainedModel) -> Vec<u8> {
 }
 
 impl Builder {
-    /// Replaces, clips and scales; returns the name of the result.
+    /// Adds replacing, clipping and scaling. Returns the name of the result.
     fn prepare(&mut self, constants: &Constants) -> String {
         let (fills, clips, scales) = (constants.fills(), constants.clips(), constants.scales());
         if !(fills || clips || scales) {
@@ -138,7 +138,7 @@ impl Builder {
         }
     }
 
-    /// From scores to the outputs of the graph.
+    /// Adds the operations from scores to the outputs of the graph.
     fn conclude(&mut self, model: &TrainedModel, scores: &str) {
         match model.outputs() {
             Outputs::Value(scale) => self.value(scores, scale),
@@ -185,7 +185,7 @@ impl Builder {
         self.add("Squeeze", &[&column, "last_axis"], "class", vec![]);
     }
 
-    /// The outputs of a classifier.
+    /// Adds the outputs of a classifier.
     fn classes(&mut self, count: usize) {
         self.graph.output = vec![
             ValueInfo::vector("class", ElementType::Int64),
@@ -207,7 +207,7 @@ impl Builder {
         self.graph.initializer.push(tensor);
     }
 
-    /// Adds an operation that gives `output`, and returns that name.
+    /// Adds an operation with the result `output`, and returns that name.
     fn add(
         &mut self,
         operator: &str,

@@ -1,4 +1,4 @@
-//! A file in Rust with the tables of a network in 8 bits, for `smolfed_core::quantised`.
+//! A Rust file with the tables of a network in 8 bits, for `smolfed_core::quantised`.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use smolfed_core::quantised::{Convolution, Dense, Hidden, Layer, Output, Quantis
 use crate::inference::error::InferenceError;
 use crate::inference::quantised::QuantisedModel;
 
-/// Weights in a line.
+/// Weights per line.
 const PER_LINE: usize = 16;
 
-/// The text of the file.
+/// Returns the text of the file.
 ///
 /// # Errors
 /// As [`QuantisedModel::with_network`].
@@ -61,7 +61,7 @@ fn text(model: &QuantisedModel<'_>, network: &Quantised<'_>) -> String {
     text
 }
 
-/// The expression of a layer, in a line; its tables go to `text`.
+/// Returns the expression of a layer, in a line, and adds its tables to `text`.
 fn of(text: &mut String, number: usize, layer: &Layer<'_>) -> String {
     let expression = match layer {
         Layer::Convolution(Convolution {
@@ -112,7 +112,7 @@ fn of(text: &mut String, number: usize, layer: &Layer<'_>) -> String {
     format!("    {expression},\n")
 }
 
-/// The tables of a layer; returns the expression of a dense layer with them.
+/// Adds the tables of a layer. Returns the expression of a dense layer with them.
 fn tables(text: &mut String, number: usize, dense: &Dense<'_>) -> String {
     let weights: Vec<String> = dense.weights.iter().map(i8::to_string).collect();
     let lines: Vec<String> = weights

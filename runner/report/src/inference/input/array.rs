@@ -18,25 +18,25 @@ use smolfed_data::npy;
 use smolfed_data::table::listed;
 use smolfed_engine::preprocessing::{Preprocessing, Target};
 
-/// The formats whose labels are in a file of their own.
+/// The formats with labels in a separate file.
 const LABELLED: &str = "IDX and NumPy files";
 
 /// Rows in memory.
 pub(super) struct Array {
     features: Features,
-    /// The digits that these have no room for, of large numbers.
+    /// The remaining digits of large numbers, for which the features have no room.
     rests: Vec<(usize, f64)>,
     width: usize,
-    /// One a row, if they were asked for.
+    /// One per row, if requested.
     targets: Option<Vec<f32>>,
-    /// What names each row, if not its number.
+    /// Names of the rows, if not their numbers.
     ids: Option<Vec<String>>,
-    /// Rows that have been read.
+    /// Number of rows read so far.
     done: usize,
 }
 
 impl Array {
-    /// The rows of an IDX or NumPy file, with targets from another of either format.
+    /// Reads the rows of an IDX or NumPy file, with targets from another file of either format.
     pub(super) fn of_array(
         bytes: &[u8],
         origin: &str,
@@ -68,7 +68,7 @@ impl Array {
         })
     }
 
-    /// The images of a folder, each with the class that the folder it is in is named after.
+    /// Reads the images of a folder. The name of an image's folder is its class.
     pub(super) fn of_images(
         folder: &Path,
         origin: &str,
@@ -107,7 +107,7 @@ impl Array {
         })
     }
 
-    /// The rows of a LEAF file, or of those in a zip archive.
+    /// Reads the rows of a LEAF file, or of all in a zip archive.
     pub(super) fn of_leaf(
         bytes: &[u8],
         origin: &str,
@@ -139,7 +139,7 @@ impl Array {
         })
     }
 
-    /// The ends of texts, or all their samples where targets were asked for.
+    /// Reads the ends of texts, or all their samples if targets are requested.
     pub(super) fn of_text(
         bytes: &[u8],
         origin: &str,
@@ -183,18 +183,18 @@ impl Array {
         }
     }
 
-    /// What the feature at a place leaves out of a large number.
+    /// Returns the digits of a large number that the feature at this place omits.
     fn rest(&self, place: usize) -> f64 {
         let found = self.rests.binary_search_by_key(&place, |(at, _)| *at);
         found.map_or(0.0, |at| self.rests[at].1)
     }
 
-    /// Features of a row.
+    /// Returns the number of features per row.
     pub(super) const fn width(&self) -> usize {
         self.width
     }
 
-    /// The next rows.
+    /// Returns the next rows.
     pub(super) fn next(
         &mut self,
         count: usize,
@@ -229,7 +229,7 @@ impl Array {
     }
 }
 
-/// A target as the model has it.
+/// Returns a target in the model's form.
 fn read(
     preprocessing: &Preprocessing,
     origin: &str,
@@ -253,12 +253,12 @@ fn read(
     }
 }
 
-/// Whether a file is an archive of arrays (.npz).
+/// Returns whether a file is an archive of arrays (.npz).
 pub(super) fn has_arrays(bytes: &[u8]) -> bool {
     archive::member_names(bytes, "npy").is_ok_and(|names| !names.is_empty())
 }
 
-/// The one array of an archive, or the bytes as they are.
+/// Returns the only array of an archive, or the bytes unchanged.
 fn array_of<'b>(bytes: &'b [u8], origin: &str) -> Result<Cow<'b, [u8]>, InferenceError> {
     if !has_arrays(bytes) {
         return Ok(Cow::Borrowed(bytes));
@@ -277,7 +277,7 @@ fn array_of<'b>(bytes: &'b [u8], origin: &str) -> Result<Cow<'b, [u8]>, Inferenc
     }
 }
 
-/// An array of either format, known by its first bytes.
+/// Parses an array of either format, recognised by its first bytes.
 fn parse<'b>(bytes: &'b [u8], origin: &str) -> Result<Box<dyn ArrayOf + 'b>, InferenceError> {
     Ok(match bytes.starts_with(npy::MAGIC) {
         true => Box::new(npy::parse(bytes).map_err(DataError::at(origin))?),
@@ -285,7 +285,7 @@ fn parse<'b>(bytes: &'b [u8], origin: &str) -> Result<Box<dyn ArrayOf + 'b>, Inf
     })
 }
 
-/// The targets in a file: classes by number, or values.
+/// Reads the targets in a file: classes by number, or values.
 fn entries(
     path: &Path,
     preprocessing: &Preprocessing,

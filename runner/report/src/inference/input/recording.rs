@@ -1,4 +1,4 @@
-//! Rows of a recording: cut into windows, whose features the core computes, as in training.
+//! Rows of a recording, cut into windows whose features the core computes, as in training.
 
 use super::rows::{Options, Rows, prepare};
 use super::table::{by_name, classes, open, read, roles};
@@ -9,26 +9,26 @@ use smolfed_data::table::reader::{Cells, Reader, Row};
 use smolfed_data::window_features::WindowFeaturesError;
 use smolfed_engine::preprocessing::{Preprocessing, WindowColumns};
 
-/// The windows of a table, one after the other.
+/// The windows of a table, in order.
 pub(super) struct Recording {
     windows: Rows,
     width: usize,
-    /// Windows that were given out.
+    /// Number of windows returned so far.
     done: usize,
 }
 
-/// What was read of the rows.
+/// The rows read so far.
 #[derive(Default)]
 struct Read {
     /// The channels, row after row.
     values: Values,
-    /// What the columns hold at whose changes windows end.
+    /// Contents of the columns that end a window when they change.
     breaks: Vec<Vec<String>>,
     ids: Vec<String>,
     targets: Vec<f32>,
 }
 
-/// Where the columns of a table are.
+/// Indices of the columns of a table.
 struct Places {
     channels: Vec<(usize, FeatureColumn)>,
     breaks: Vec<usize>,
@@ -37,8 +37,8 @@ struct Places {
 }
 
 impl Recording {
-    /// The windows of a table; `None` if the model's features are no such, or the table has them
-    /// already.
+    /// Opens the windows of a table. `None` if the model does not use windows, or the table already
+    /// has their features.
     pub(super) fn open(
         bytes: &[u8],
         origin: &str,
@@ -79,7 +79,7 @@ impl Recording {
         }))
     }
 
-    /// The next windows.
+    /// Returns the next windows.
     pub(super) fn next(&mut self, count: usize) -> Rows {
         let end = (self.done + count).min(self.windows.ids.len());
         let places = self.done..end;
@@ -112,7 +112,7 @@ impl Read {
         Ok(all)
     }
 
-    /// All of a row but its target.
+    /// Adds a row without its target.
     fn push(
         &mut self,
         row: &Row<'_>,
@@ -142,7 +142,7 @@ impl Read {
         Ok(())
     }
 
-    /// The features of the windows, as the model reads them.
+    /// Returns the features of the windows in the model's form.
     fn windows(
         &self,
         origin: &str,
@@ -161,7 +161,7 @@ impl Read {
         for (number, start) in (1..).zip(starts) {
             let at =
                 |channel, step| self.values.features[(start + step * every) * channels + channel];
-            // Preprocessing has none without features.
+            // Preprocessing has no windows without features.
             let Some(features) = &recordings.features else {
                 break;
             };

@@ -1,4 +1,4 @@
-//! What rows of all formats have in common.
+//! Common parts of rows of all formats.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use smolfed_data::column::Unknown;
 use smolfed_data::table::listed;
 use smolfed_engine::preprocessing::Preprocessing;
 
-/// What is known of a file beside its name.
+/// Information about a file besides its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// Whether rows have targets, which are needed.
+    /// Whether rows have targets, and need them.
     pub has_targets: bool,
-    /// The column of the targets in a table; by default that of training.
+    /// The column of the targets in a table. Defaults to the one of training.
     pub label: Option<&'a str>,
     /// The file with the labels of an IDX file.
     pub labels: Option<&'a Path>,
@@ -20,12 +20,12 @@ pub struct Options<'a> {
     pub id: Option<&'a str>,
     /// Whether a table has a header line.
     pub has_header: bool,
-    /// What becomes of categories that the model does not know.
+    /// Handling of categories unknown to the model.
     pub unknown: Unknown,
 }
 
 impl Options<'_> {
-    /// Rows without targets, whose columns have names.
+    /// Returns options for rows without targets, whose columns have names.
     #[must_use]
     pub const fn of_features() -> Self {
         Self {
@@ -39,18 +39,18 @@ impl Options<'_> {
     }
 }
 
-/// Rows as they are read, before they are a part.
+/// Rows as read, before they form a part.
 #[derive(Default)]
 pub(super) struct Rows {
-    /// What names each row.
+    /// Name of each row.
     pub(super) ids: Vec<String>,
-    /// Row after row, as the model reads them.
+    /// Row after row, in the model's form.
     pub(super) features: Vec<f32>,
-    /// In the model's unit; classes by their numbers.
+    /// In the model's unit. Classes by number.
     pub(super) targets: Vec<f32>,
 }
 
-/// What the model reads of a value; `origin` and `place` name it in errors.
+/// Prepares a value for the model. `origin` and `place` name it in errors.
 pub(super) fn prepare(
     preprocessing: &Preprocessing,
     at: usize,
@@ -72,7 +72,7 @@ pub(super) fn prepare(
     }
 }
 
-/// A label that is no class of the model.
+/// Returns the error for a label that is not a class of the model.
 pub(super) fn unknown(
     preprocessing: &Preprocessing,
     origin: &str,

@@ -1,4 +1,4 @@
-//! Rows of a table: columns by their names in any order, or in order where there are no names.
+//! Rows of a table: columns by name in any order, or in order without names.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,22 +13,22 @@ use smolfed_data::table::reader::{Cells, Reader, Row};
 use smolfed_data::table::{TableError, TableFormat, listed};
 use smolfed_engine::preprocessing::{Preprocessing, Target};
 
-/// A table that is read row by row.
+/// A table read row by row.
 pub(super) struct Table<'a> {
     rows: Reader,
-    /// The columns that become features, and where they are; numbers if they have no names.
+    /// The feature columns and their indices. They are numbers if they have no names.
     cells: Vec<(usize, FeatureColumn)>,
-    /// The column of the targets, if they were asked for.
+    /// The column of the targets, if requested.
     target: Option<usize>,
     /// The column that names rows.
     id: Option<usize>,
     /// The number of each class by its label.
     classes: HashMap<&'a str, usize>,
-    /// What becomes of unknown categories.
+    /// Handling of unknown categories.
     unknown: Unknown,
-    /// Rows with such.
+    /// Number of rows with such categories.
     unknown_rows: u64,
-    /// Rows that have been read.
+    /// Number of rows read so far.
     done: u64,
 }
 
@@ -47,7 +47,7 @@ impl<'a> Table<'a> {
         )
     }
 
-    /// Of a table that has been opened.
+    /// Reads an opened table.
     pub(super) fn of_reader(
         rows: Reader,
         origin: &str,
@@ -81,17 +81,17 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// Rows so far with a category that the model does not know, where these are ignored.
+    /// Returns the number of rows so far with a category unknown to the model, if ignored.
     pub(super) const fn unknown_rows(&self) -> u64 {
         self.unknown_rows
     }
 
-    /// What the owner of the file may not expect of the rows so far.
+    /// Returns surprising facts about the rows so far.
     pub(super) fn remarks(&self, origin: &str) -> Vec<String> {
         self.rows.remarks(origin)
     }
 
-    /// The next rows.
+    /// Returns the next rows.
     pub(super) fn next(
         &mut self,
         count: usize,
@@ -139,7 +139,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// A table with its header.
+/// Opens a table with its header.
 pub(super) fn open(
     bytes: &[u8],
     origin: &str,
@@ -165,7 +165,7 @@ pub(super) fn open(
     }
 }
 
-/// The column that names rows, and that of the targets, if there are such.
+/// Returns the columns of names and of targets, if any.
 pub(super) fn roles(
     header: &StringRecord,
     origin: &str,
@@ -197,7 +197,7 @@ pub(super) fn roles(
     }
 }
 
-/// The number of each class by its label.
+/// Returns the number of each class by its label.
 pub(super) fn classes(preprocessing: &Preprocessing) -> HashMap<&str, usize> {
     let labels = preprocessing.labels().iter().enumerate();
     labels
@@ -205,7 +205,7 @@ pub(super) fn classes(preprocessing: &Preprocessing) -> HashMap<&str, usize> {
         .collect()
 }
 
-/// A target as the model has it.
+/// Returns a target in the model's form.
 pub(super) fn read(
     preprocessing: &Preprocessing,
     classes: &HashMap<&str, usize>,
@@ -235,7 +235,7 @@ pub(super) fn read(
     }
 }
 
-/// The columns with these names.
+/// Returns the indices of the columns with these names.
 pub(super) fn by_name(
     names: &[&str],
     header: &StringRecord,
@@ -248,7 +248,7 @@ pub(super) fn by_name(
             twice.insert(name);
         }
     }
-    // Of columns that the model does not read, it does not matter.
+    // It does not matter for columns that the model does not read.
     if let Some(name) = names.iter().find(|name| twice.contains(*name)) {
         let column = (*name).to_owned();
         return Err(DataError::at(origin)(TableError::DuplicateColumn { column }).into());
@@ -264,7 +264,7 @@ pub(super) fn by_name(
     }
 }
 
-/// All columns but these, which must be as many as there are features.
+/// Returns all columns except these, which must be as many as there are features.
 fn in_order(
     expected: usize,
     header: &StringRecord,

@@ -8,14 +8,14 @@ use super::network::Interval;
 use crate::inference::error::InferenceError;
 use crate::inference::model::TrainedModel;
 
-/// The interval of each feature.
+/// Returns the interval of each feature.
 ///
 /// # Errors
 /// [`InferenceError::NoRanges`] names a feature without bounds.
 pub(super) fn of_features(model: &TrainedModel) -> Result<Vec<Interval>, InferenceError> {
     let preprocessing = &model.preprocessing;
     let count = preprocessing.feature_count();
-    // No feature is beyond the length of its row.
+    // No feature exceeds the length of its row.
     let length = preprocessing.norm_bound.map(f64::from);
     let longest = length.map(|bound| Interval::new(-bound, bound));
     let unbounded = |feature: String| InferenceError::NoRanges { feature };
@@ -46,7 +46,7 @@ pub(super) fn of_features(model: &TrainedModel) -> Result<Vec<Interval>, Inferen
     }
 }
 
-/// What a column gives between its bounds, if it has any.
+/// Returns the values of a column between its bounds, if it has any.
 fn of_column(map: &ColumnMap) -> Option<Interval> {
     let ColumnMap::Number(NumberMap { map, then, .. }) = map else {
         return Some(Interval::point(0.0));
@@ -55,6 +55,6 @@ fn of_column(map: &ColumnMap) -> Option<Interval> {
         let scaled = map.affine.apply_exact(large::kept(end));
         f64::from(then.map_or(scaled, |then| then.apply(scaled)))
     });
-    // What stands for a missing value may be 0.
+    // The replacement for a missing value may be 0.
     Some(Interval::new(low, high).hull(Interval::point(0.0)))
 }

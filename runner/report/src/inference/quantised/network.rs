@@ -1,4 +1,4 @@
-//! A trained network in numbers of 64 bits, on intervals: a sample is a row of points.
+//! A trained network in 64-bit numbers, on intervals. A sample is a row of points.
 
 use smolfed_core::model::{Layer, Sequential, Shape};
 use smolfed_core::quantised::{Image, Windows};
@@ -15,7 +15,7 @@ pub(super) struct Interval {
     pub(super) high: f64,
 }
 
-/// Weights by output, of values pixel by pixel, and biases.
+/// Weights by output, for values pixel by pixel, and biases.
 #[derive(Clone, Debug)]
 pub(super) struct Weights {
     pub(super) weights: Vec<f64>,
@@ -36,11 +36,11 @@ pub(super) enum Step {
     Relu,
 }
 
-/// Layers with the images that they read.
+/// Layers with their input images.
 #[derive(Clone, Debug)]
 pub(super) struct Network {
     steps: Vec<(Step, Image)>,
-    /// The place among the features of each value of the input.
+    /// The feature index of each value of the input.
     order: Vec<usize>,
 }
 
@@ -53,12 +53,12 @@ impl Interval {
         Self::new(x, x)
     }
 
-    /// The smallest interval that holds both.
+    /// Returns the smallest interval that contains both.
     pub(super) const fn hull(self, other: Self) -> Self {
         Self::new(self.low.min(other.low), self.high.max(other.high))
     }
 
-    /// The part of it between the ends of another that meets it.
+    /// Clips it to another interval that meets it.
     pub(super) const fn clip(self, other: Self) -> Self {
         Self::new(self.low.max(other.low), self.high.min(other.high))
     }
@@ -71,7 +71,7 @@ impl Interval {
 }
 
 impl Network {
-    /// The layers of a model of classes.
+    /// Returns the layers of a model of classes.
     ///
     /// # Errors
     /// [`InferenceError::NotFinite`], [`InferenceError::NoIntegerLayer`],
@@ -85,7 +85,7 @@ impl Network {
         }
     }
 
-    /// Layers, and the images that they read.
+    /// Returns the layers, and their input images.
     pub(super) fn steps(&self) -> &[(Step, Image)] {
         &self.steps
     }
@@ -104,7 +104,7 @@ impl Network {
         &self.order
     }
 
-    /// Steps on features in the order of the input.
+    /// Returns a network on features in the order of the input.
     #[cfg(test)]
     pub(super) fn from_steps(steps: Vec<(Step, Image)>) -> Self {
         let count = steps.first().map_or(0, |(_, image)| image.count());
@@ -112,7 +112,7 @@ impl Network {
         Self { steps, order }
     }
 
-    /// What the last layer gives.
+    /// Returns the outputs of the last layer.
     #[cfg(test)]
     pub(super) fn values(&self, features: &[Interval]) -> Vec<Interval> {
         let steps = self.steps.iter();
@@ -121,7 +121,7 @@ impl Network {
         })
     }
 
-    /// The ranges of the features and of what each layer gives.
+    /// Returns the ranges of the features and of the outputs of each layer.
     pub(super) fn ranges(&self, features: &[Interval]) -> Vec<Interval> {
         let mut values: Vec<Interval> = self.order.iter().map(|at| features[*at]).collect();
         let mut ranges = vec![range(&values)];
@@ -133,13 +133,13 @@ impl Network {
     }
 }
 
-/// The hull of all values.
+/// Returns the hull of all values.
 fn range(values: &[Interval]) -> Interval {
     let empty = Interval::new(f64::INFINITY, f64::NEG_INFINITY);
     values.iter().fold(empty, |hull, x| hull.hull(*x))
 }
 
-/// An image or a sequence pixel by pixel, and where each of its values is in the order of samples.
+/// Returns an image or a sequence pixel by pixel, and the index of each of its values in samples.
 fn layout(shape: Shape) -> (Image, Vec<usize>) {
     let (image, is_planar) = match shape {
         Shape::Image {
@@ -245,14 +245,14 @@ fn refused(at: usize, kind: &str) -> InferenceError {
     }
 }
 
-/// Rows of weights in the order of the values.
+/// Returns rows of weights in the order of the values.
 fn ordered(weights: &[f64], order: &[usize]) -> Vec<f64> {
     let rows = weights.chunks_exact(order.len().max(1));
     rows.flat_map(|row| order.iter().map(|at| row[*at]))
         .collect()
 }
 
-/// A hidden layer below a softmax.
+/// Returns a hidden layer below a softmax.
 fn of_encoder(model: &TrainedModel) -> Result<Network, InferenceError> {
     let layers = model.layers();
     let numbers = |values: &[f32]| values.iter().map(|x| f64::from(*x)).collect();
@@ -365,8 +365,8 @@ impl Weights {
     }
 }
 
-/// Calls a function for each window of a padded image, with the pixels that it holds: the number of
-/// each in the window, and where its values begin.
+/// Calls a function for each window of a padded image, with its pixels: the number of each in the
+/// window, and the index of its first value.
 fn each_window(
     image: Image,
     windows: Windows,

@@ -1,4 +1,4 @@
-//! From numbers and ranges to tables of integers.
+//! Conversion of numbers and ranges to tables of integers.
 
 use smolfed_core::quantised::{
     Convolution, Dense, GlobalAverage, Hidden, Image, Layer, Output, Scale, Windows,
@@ -7,13 +7,13 @@ use smolfed_core::quantised::{
 use super::network::{Interval, Network, Step, Weights};
 use crate::inference::error::InferenceError;
 
-/// Values of the largest weight.
+/// Integer value of the largest weight.
 const LARGEST_WEIGHT: f64 = 127.0;
 
 /// Largest magnitude of a bias, which leaves room for the products.
 const LARGEST_BIAS: f64 = (1_u32 << 30) as f64;
 
-/// The value of a unit of scores.
+/// Value of a unit of scores.
 const SCORE: f64 = 1.0 / 65_536.0;
 
 /// A layer with its tables.
@@ -25,21 +25,21 @@ pub(super) struct Table {
     kind: Layer<'static>,
 }
 
-/// All layers, and how features become integers.
+/// All layers, and the conversion of features to integers.
 pub(super) struct Tables {
     pub(super) scale: Scale,
     pub(super) layers: Vec<Table>,
     pub(super) head: Table,
 }
 
-/// How values lie in 8 bits.
+/// Mapping of values to 8 bits.
 #[derive(Clone, Copy)]
 struct Format {
     unit: f64,
     zero: i8,
 }
 
-/// A dense layer without its tables.
+/// Returns a dense layer without its tables.
 const fn dense(input: Format) -> Dense<'static> {
     Dense {
         weights: &[],
@@ -49,7 +49,7 @@ const fn dense(input: Format) -> Dense<'static> {
 }
 
 impl Table {
-    /// The layer.
+    /// Returns the layer.
     pub(super) fn layer(&self) -> Layer<'_> {
         match self.kind {
             Layer::Convolution(layer) => Layer::Convolution(Convolution {
@@ -65,7 +65,7 @@ impl Table {
         }
     }
 
-    /// The tables as those of a dense layer.
+    /// Returns the tables as a dense layer.
     pub(super) fn dense(&self) -> Dense<'_> {
         let input_zero = match self.kind {
             Layer::Dense(layer) => layer.dense.input_zero,
@@ -80,10 +80,10 @@ impl Table {
 }
 
 impl Tables {
-    /// Quantises a network whose values are in these ranges: of the features, then of each layer.
+    /// Quantises a network with values in these ranges: first the features', then each layer's.
     pub(super) fn new(network: &Network, ranges: &[Interval]) -> Result<Self, InferenceError> {
         let mut format = Format::of(ranges.first().copied());
-        // Programs in C and on boards have the unit in 32 bits.
+        // Programs in C and on boards store the unit in 32 bits.
         let scale = Scale {
             unit: format.unit as f32,
             zero: format.zero,
@@ -121,7 +121,7 @@ impl Tables {
     }
 }
 
-/// Layers that one kernel computes with the layer below.
+/// Layers that one kernel computes together with the layer below.
 struct Follows {
     count: usize,
     is_rectified: bool,
@@ -142,7 +142,7 @@ impl Follows {
         for (next, _) in above {
             match next {
                 Step::Relu => follows.is_rectified = true,
-                // Windows that overlap would compute sums twice.
+                // Overlapping windows would compute sums twice.
                 Step::MaxPool(windows)
                     if is_convolution
                         && follows.pool == Windows::PIXELS
@@ -163,8 +163,8 @@ impl Follows {
 }
 
 impl Step {
-    /// The layer that reads values of one format and gives values of another; and that of the
-    /// values that it gives.
+    /// Returns the layer from values of one format to values of another, and the format of its
+    /// results.
     fn table(
         &self,
         image: Image,
@@ -218,7 +218,7 @@ impl Step {
                 };
                 return (without(Layer::GlobalAverage(layer)), result);
             }
-            // Of one format.
+            // Both have the same format.
             Self::MaxPool(windows) => return (without(Layer::MaxPool(*windows)), input),
             Self::Relu => return (without(Layer::Relu(input_zero)), input),
         };
@@ -233,7 +233,7 @@ impl Step {
 }
 
 impl Weights {
-    /// The tables for an input of this format, with results in multiples of `unit`.
+    /// Returns the tables for an input of this format, with results in multiples of `unit`.
     fn quantised(&self, input: Format, unit: f64) -> (Vec<i8>, Vec<Output>) {
         let width = self.weights.len() / self.biases.len().max(1);
         let rows = self.weights.chunks_exact(width.max(1));
@@ -247,13 +247,13 @@ impl Weights {
     }
 }
 
-/// The weights of an output, its bias and its multiplier.
+/// Returns the weights of an output, its bias and its multiplier.
 fn quantised(row: &[f64], bias: f64, input: Format, unit: f64) -> (Vec<i8>, Output) {
     let largest = row.iter().fold(0.0_f64, |largest, w| largest.max(w.abs()));
     let of_bias = bias.abs() / input.unit / LARGEST_BIAS;
     let mut scale = (largest / LARGEST_WEIGHT).max(of_bias);
     if scale <= 0.0 {
-        // All are 0, whatever the scale.
+        // All are 0 at any scale.
         scale = 1.0;
     }
     loop {
@@ -270,7 +270,7 @@ fn quantised(row: &[f64], bias: f64, input: Format, unit: f64) -> (Vec<i8>, Outp
     }
 }
 
-/// A bias with the multiplier of this value.
+/// Returns a bias with the multiplier of this value.
 fn multiplied(bias: i32, ratio: f64) -> Output {
     let (mut mantissa, mut shift) = (ratio, 0_i8);
     while mantissa < 0.5 && shift < 30 {
@@ -281,7 +281,7 @@ fn multiplied(bias: i32, ratio: f64) -> Output {
         mantissa /= 2.0;
         shift -= 1;
     }
-    // Casts saturate: just below 1 is 1 less 2⁻³¹.
+    // Casts saturate: just below 1 becomes 1 minus 2⁻³¹.
     let mantissa = (mantissa * 2_147_483_648.0).round() as i32;
     Output {
         bias,
@@ -291,12 +291,12 @@ fn multiplied(bias: i32, ratio: f64) -> Output {
 }
 
 impl Format {
-    /// 256 steps over a range and 0, which is one of the steps.
+    /// Returns 256 steps over a range that includes 0, which is one of the steps.
     fn of(range: Option<Interval>) -> Self {
         let range = range.unwrap_or(Interval::point(0.0));
         let (low, high) = (range.low.min(0.0), range.high.max(0.0));
         let unit = (high - low) / 255.0;
-        // Below the least positive f32 all values are 0.
+        // Below the smallest positive f32 all values are 0.
         if unit < f64::from(f32::MIN_POSITIVE) || !unit.is_finite() {
             return Self { unit: 1.0, zero: 0 };
         }

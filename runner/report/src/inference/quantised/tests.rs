@@ -1,4 +1,4 @@
-//! Quantised networks against the numbers from which they are made.
+//! Quantised networks compared with their original numbers.
 
 use proptest::collection::vec as vector;
 use proptest::prelude::*;
@@ -30,7 +30,7 @@ const PAIRS: Windows = Windows {
     stride: [2, 2],
 };
 
-/// Networks of each kind of layer, on images of two channels.
+/// Returns a network of each kind of layer, on images of two channels.
 fn network(kind: u8, values: &[f64]) -> Network {
     let convolution = Step::Convolution {
         weights: weights(values, 18, 4),
@@ -71,8 +71,8 @@ fn network(kind: u8, values: &[f64]) -> Network {
     Network::from_steps(steps)
 }
 
-/// How far scores in 8 bits are from those in numbers: a unit of each layer's results and half a
-/// unit of each weight, carried through the layers above. `ranges` bound the values.
+/// Returns a bound on the error of scores in 8 bits: one unit of each layer's results and half a
+/// unit of each weight, propagated through the layers above. `ranges` bound the values.
 fn bound(network: &Network, ranges: &[Interval]) -> f64 {
     let magnitude = |range: &Interval| range.low.abs().max(range.high.abs());
     let unit = |range: &Interval| (range.high.max(0.0) - range.low.min(0.0)) / 255.0;
@@ -98,7 +98,7 @@ fn bound(network: &Network, ranges: &[Interval]) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// With ranges from bounds, no value is beyond them.
+    /// With ranges from bounds, no value exceeds them.
     #[test]
     fn scores_are_near_those_in_numbers(
         kind in 0_u8..4, values in vector(-1.0_f64..1.0, 800), size in 0.01_f64..4.0,
@@ -122,14 +122,14 @@ proptest! {
             prop_assert!(error <= bound, "{error} is above {bound}");
             prop_assert!(exact.low == exact.high);
         }
-        // Ranges from bounds hold those of any row.
+        // Ranges from bounds include the ranges of any row.
         for (wide, narrow) in ranges.iter().zip(network.ranges(&points)) {
             prop_assert!(wide.low <= narrow.low && narrow.high <= wide.high);
         }
     }
 }
 
-/// Scores of a network in numbers, and in 8 bits with the ranges of these rows.
+/// Returns scores of a network in numbers, and in 8 bits with the ranges of these rows.
 fn both(network: &Network, rows: &[Vec<f32>]) -> [Vec<f64>; 2] {
     let points = |row: &Vec<f32>| -> Vec<Interval> {
         row.iter().map(|x| Interval::point(f64::from(*x))).collect()
@@ -154,8 +154,8 @@ fn both(network: &Network, rows: &[Vec<f32>]) -> [Vec<f64>; 2] {
     [exact, found]
 }
 
-/// Calibrated scores differ from those in numbers by a small part of how they differ from sample to
-/// sample: a wrong sign, order or zero point would be most of it.
+/// The error of calibrated scores is a small part of their variation between samples. A wrong sign,
+/// order or zero point would make up most of it.
 #[test]
 fn calibrated_scores_follow_those_in_numbers() {
     let mut state = 1_u32;

@@ -1,4 +1,4 @@
-//! The functions in C that compute fixed features of a row, and shorten what is too long.
+//! The C functions that compute fixed features of a row, and shorten rows that are too long.
 
 use std::fmt::Write;
 
@@ -8,8 +8,8 @@ use smolfed_engine::preprocessing::Preprocessing;
 
 use super::literal::float;
 
-/// The definition of `smolfed_read`, which writes all that the model reads of a row; `None` if that
-/// is each feature by itself.
+/// Returns the definition of `smolfed_read`, which writes the model's whole input for a row. `None`
+/// if the model reads each feature separately.
 pub(super) fn reader(preprocessing: &Preprocessing) -> Option<String> {
     if preprocessing.features.is_none() && preprocessing.norm_bound.is_none() {
         return None;
@@ -49,7 +49,7 @@ pub(super) fn reader(preprocessing: &Preprocessing) -> Option<String> {
     Some(text)
 }
 
-/// The sizes of an image, and its pixels in 8 bits.
+/// Returns the sizes of an image, and its pixels in 8 bits.
 fn image(cells: Cells, planes: usize, levels: f32) -> String {
     let level = match levels > 1.0 {
         true => format!("features[i] * {} + 0.5f", float(levels)),
@@ -67,7 +67,7 @@ fn image(cells: Cells, planes: usize, levels: f32) -> String {
     )
 }
 
-/// The bounds of each value; NaN for one that stays as it is.
+/// Returns the bounds of each value, or NaN for an unchanged one.
 fn bounds(steps: Steps, ranges: &[Option<Range<f32>>]) -> String {
     let bounds = ranges.iter().map(|range| {
         let ends = range.map(|range| [range.low(), range.high()].map(float));

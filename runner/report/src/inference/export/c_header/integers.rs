@@ -1,4 +1,4 @@
-//! The functions in C that predict in integers, with the bits of `smolfed_core::fixed_point`.
+//! The C functions that predict in integers, with the bits of `smolfed_core::fixed_point`.
 
 use std::fmt::Write;
 
@@ -9,18 +9,18 @@ use crate::inference::error::InferenceError;
 use crate::inference::integers::IntegerModel;
 use crate::inference::model::Outputs;
 
-/// The parts of a header that follow from the model.
+/// The model-specific parts of a header.
 pub(super) struct Functions {
     /// The type of features.
     pub(super) types: String,
-    /// Weights, and as many biases as there are outputs behind them.
+    /// Weights, followed by one bias per output.
     pub(super) weights: Vec<i32>,
     pub(super) outputs: usize,
     /// The functions that use them.
     pub(super) body: String,
 }
 
-/// What the model is in C.
+/// Returns the model's parts in C.
 ///
 /// # Errors
 /// As [`IntegerModel::weights`].
@@ -44,12 +44,12 @@ pub(super) fn functions(model: &IntegerModel<'_>) -> Result<Functions, Inference
     })
 }
 
-/// The function that predicts a class from a score for each.
+/// Returns the function that predicts a class from a score for each class.
 pub(super) fn classes() -> String {
     format!("{}{CLASSES}{LOGITS}", exponential())
 }
 
-/// The type of features, and the places of the sums.
+/// Returns the type of features, and the places of the sums.
 fn types(format: FeatureFormat, count: usize) -> String {
     let (name, most) = match format.is_wide() {
         false => ("int8_t", 127),
@@ -65,7 +65,7 @@ fn types(format: FeatureFormat, count: usize) -> String {
     )
 }
 
-/// Sums of eight products at most, exact in 32 bits: weights are below 2^21.
+/// Returns code for sums of at most eight products, exact in 32 bits: weights are below 2^21.
 const fn block(format: FeatureFormat) -> &'static str {
     match format.is_wide() {
         false => {
@@ -91,14 +91,14 @@ const fn block(format: FeatureFormat) -> &'static str {
     }
 }
 
-/// In the place of the functions that read a row.
+/// Replaces the functions that read a row.
 pub(super) const NOT_COMPUTED: &str = "
 /* The features are not computed here, but from a row as smolfed_core::features does it in integers:
    docs/features.md. */
 
 ";
 
-/// The rounding of numbers that `smolfed_prepare` or `smolfed_read` give.
+/// Returns the rounding of the numbers from `smolfed_prepare` or `smolfed_read`.
 pub(super) fn rounding(is_whole: bool) -> String {
     let (before, number) = match is_whole {
         true => (
@@ -146,7 +146,7 @@ BLOCK        }
 }
 ";
 
-/// e^-x by tables, as `smolfed_core::fixed_point` has it.
+/// Returns e^-x by tables, as in `smolfed_core::fixed_point`.
 fn exponential() -> String {
     let list = |numbers: &mut dyn Iterator<Item = f64>| {
         let numbers: Vec<String> = numbers.map(|x| x.round().to_string()).collect();

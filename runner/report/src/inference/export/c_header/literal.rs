@@ -1,8 +1,8 @@
-//! Literals of C.
+//! C literals.
 
 use std::fmt::Write;
 
-/// The shortest text that is read as the same number.
+/// Returns the shortest text that parses to the same number.
 pub(super) fn float(value: f32) -> String {
     format!("{value:e}f")
 }
@@ -20,8 +20,8 @@ pub(super) fn double(value: f64) -> String {
     }
 }
 
-/// A string literal, with all but plain ASCII as octal escapes: they end after three digits, where
-/// hexadecimal ones would go on. A question mark could begin a trigraph.
+/// Returns a string literal, with octal escapes for everything except plain ASCII: they end after
+/// three digits, where hexadecimal ones would continue. A question mark could begin a trigraph.
 pub(super) fn quoted(text: &str) -> String {
     let mut literal = "\"".to_owned();
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! The functions in C that predict with a network in 8 bits, with the bits of
+//! The C functions that predict with a network in 8 bits, with the bits of
 //! `smolfed_core::quantised`.
 
 use std::fmt::Write;
@@ -9,10 +9,10 @@ use super::kernels::{AVERAGE, CONVOLVE, DENSE, FUNCTIONS, MAX_POOL};
 use super::literal::float;
 use crate::inference::quantised::QuantisedModel;
 
-/// Numbers of 8 bits in a line of an array.
+/// 8-bit numbers per line of an array.
 const PER_LINE: usize = 16;
 
-/// The type of features, and how a number becomes one.
+/// Returns the type of features, and the conversion of a number to it.
 pub(super) fn types(model: &QuantisedModel<'_>) -> String {
     let scale = model.scale();
     format!(
@@ -27,7 +27,7 @@ pub(super) fn types(model: &QuantisedModel<'_>) -> String {
     )
 }
 
-/// In place of the function that reads a row.
+/// Replaces the function that reads a row.
 pub(super) const NOT_COMPUTED: &str = "
 /* The features are not computed here, but from a row as smolfed_core::features does it:
    docs/features.md. */
@@ -50,7 +50,7 @@ static inline smolfed_feature smolfed_round(float x)
 }
 ";
 
-/// The function that reads a row.
+/// Returns the function that reads a row.
 pub(super) fn reading(model: &QuantisedModel<'_>, input: Image, is_whole: bool) -> String {
     let (before, number) = match is_whole {
         true => (
@@ -78,7 +78,7 @@ pub(super) fn reading(model: &QuantisedModel<'_>, input: Image, is_whole: bool) 
     )
 }
 
-/// Tables, and the function that computes scores.
+/// Returns tables, and the function that computes scores.
 pub(super) fn scores(network: &Quantised<'_>) -> String {
     let mut text = FUNCTIONS.to_owned();
     let used = |is: fn(&Layer<'_>) -> bool| network.layers().iter().any(is);
@@ -96,7 +96,7 @@ pub(super) fn scores(network: &Quantised<'_>) -> String {
     let (mut calls, mut image) = (String::new(), network.input());
     let mut values = "features".to_owned();
     for (at, (layer, output)) in network.layers().iter().zip(network.images()).enumerate() {
-        // Results lie at the beginning and at the end of the memory in turn.
+        // Results alternate between the beginning and the end of the memory.
         let results = match at % 2 {
             0 => "scratch".to_owned(),
             _ => format!("scratch + {}", scratch - output.count()),
@@ -132,7 +132,7 @@ pub(super) fn scores(network: &Quantised<'_>) -> String {
     text
 }
 
-/// The call that computes a layer; its tables go to `text`.
+/// Returns the call that computes a layer, and adds its tables to `text`.
 fn call(
     text: &mut String,
     number: usize,
@@ -191,7 +191,7 @@ fn call(
     }
 }
 
-/// The tables and sizes of a convolution.
+/// Adds the tables and sizes of a convolution.
 fn convolution(
     text: &mut String,
     number: usize,
@@ -233,7 +233,7 @@ fn literal(output: &Output) -> String {
     format!("{{{bias}, {mantissa}, {shift}}}")
 }
 
-/// The tables of a layer.
+/// Adds the tables of a layer.
 fn tables(text: &mut String, number: usize, dense: &Dense<'_>) {
     let lines = |numbers: Vec<String>, per_line: usize| {
         let lines: Vec<String> = numbers

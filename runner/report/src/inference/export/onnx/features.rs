@@ -1,4 +1,4 @@
-//! Fixed features of a row, and samples of bounded length, as operators of ONNX.
+//! Fixed features of a row, and samples of bounded length, as ONNX operators.
 
 use smolfed_core::features::{Cells, DIRECTIONS, Range, Steps};
 use smolfed_data::features::{FeatureRecipe, ImageFeatures};
@@ -6,7 +6,7 @@ use smolfed_data::features::{FeatureRecipe, ImageFeatures};
 use super::Builder;
 use super::proto::{Attribute, ElementType, Tensor};
 
-/// What a pixel of a gradient has: the names of the results, of one plane.
+/// Names of the results for the gradient of one plane at a pixel.
 struct Gradient {
     across: String,
     down: String,
@@ -16,7 +16,7 @@ struct Gradient {
 }
 
 impl Builder {
-    /// The features of the rows `x`; returns the name of the result.
+    /// Adds the features of the rows `x`. Returns the name of the result.
     pub(super) fn features(&mut self, recipe: &FeatureRecipe, x: &str) -> String {
         match recipe {
             FeatureRecipe::Steps { steps, ranges } => self.steps(*steps, ranges, x),
@@ -55,7 +55,7 @@ impl Builder {
         self.initialise(Tensor::integers(name, &of_rows));
     }
 
-    /// Rows × planes × rows × columns, in levels of 8 bits.
+    /// Reshapes to rows × planes × rows × columns, in levels of 8 bits.
     fn image(&mut self, cells: Cells, planes: usize, levels: f32, x: &str) -> String {
         let mut pixels = x.to_owned();
         if levels > 1.0 {
@@ -69,7 +69,7 @@ impl Builder {
         self.add("Reshape", &[&pixels, "image_shape"], "image", vec![])
     }
 
-    /// Sums of magnitudes by cell and direction.
+    /// Adds sums of magnitudes by cell and direction.
     fn gradients(&mut self, cells: Cells, planes: usize, image: &str) -> String {
         let gradient = self.steepest(cells, planes, image);
         let masks = self.directions(&gradient);
@@ -87,7 +87,7 @@ impl Builder {
         self.cell_sums(cells, DIRECTIONS, &by_direction)
     }
 
-    /// The gradient of each pixel, of the plane where it is the largest.
+    /// Adds the gradient of each pixel, from the plane with the largest one.
     fn steepest(&mut self, cells: Cells, planes: usize, image: &str) -> Gradient {
         self.scalar("three_eighths", 0.375);
         let across = self.differences("across", cells.columns(), planes, [1, 3], image);
@@ -123,7 +123,7 @@ impl Builder {
         }
     }
 
-    /// The pixel after, less the one before; 0 at both ends.
+    /// Adds the next pixel minus the previous one, or 0 at both ends.
     fn differences(
         &mut self,
         name: &str,
@@ -149,7 +149,7 @@ impl Builder {
         self.add("Pad", &[&inner, &ends], name, vec![])
     }
 
-    /// Where a gradient has each direction.
+    /// Adds masks of the gradients with each direction.
     fn directions(&mut self, gradient: &Gradient) -> Vec<String> {
         self.scalar("of_smaller", 29.0);
         self.scalar("of_larger", 12.0);
@@ -166,7 +166,7 @@ impl Builder {
         let level = self.either("Equal", &size, &gradient.larger, "level");
         let right = self.either("Greater", &gradient.across, "none", "right");
         let below = self.either("Greater", &gradient.down, "none", "below");
-        // From 0 to 7: whether it is diagonal, and which of both signs it has.
+        // From 0 to 7: whether it is diagonal, and its two signs.
         (0..DIRECTIONS)
             .map(|direction| {
                 let is_right = usize::from(!matches!(direction, 0 | 1 | 7));
@@ -193,14 +193,14 @@ impl Builder {
             .collect()
     }
 
-    /// A condition and its opposite.
+    /// Adds a condition and its opposite.
     fn either(&mut self, operator: &str, a: &str, b: &str, name: &str) -> [String; 2] {
         let is = self.add(operator, &[a, b], name, vec![]);
         let is_not = self.add("Not", &[&is], &format!("not_{name}"), vec![]);
         [is, is_not]
     }
 
-    /// Sums of pixels by cell, of the brightness of a colour image.
+    /// Adds sums of pixels by cell, of the brightness of a colour image.
     fn pool(&mut self, cells: Cells, planes: usize, image: &str) -> String {
         let mut grey = image.to_owned();
         if planes == 3 {
@@ -214,7 +214,7 @@ impl Builder {
         self.cell_sums(cells, 1, &grey)
     }
 
-    /// Sums over the cells of each plane: cells by rows, then planes.
+    /// Adds sums over the cells of each plane: cells by rows, then planes.
     fn cell_sums(&mut self, cells: Cells, planes: usize, x: &str) -> String {
         let cell = cells.cell();
         let ones = vec![1.0; planes * cell * cell];
@@ -230,20 +230,20 @@ impl Builder {
         self.add("Reshape", &[&sums, "sums_shape"], "sums_of_cells", vec![])
     }
 
-    /// From sums to roots of their shares.
+    /// Adds the step from sums to roots of their shares.
     fn shares(&mut self, count: usize, sums: &str) -> String {
         self.initialise(Tensor::integers("of_a_row", &[1]));
         self.scalar("least_total", 1.0);
         self.scalar("half_root", (count as f32).sqrt() / 2.0);
         let total = self.add("ReduceSum", &[sums, "of_a_row"], "total", vec![]);
-        // Sums are whole numbers: less than 1 is none.
+        // Sums are whole numbers: less than 1 means none.
         let total = self.add("Max", &[&total, "least_total"], "total_or_one", vec![]);
         let shares = self.add("Div", &[sums, &total], "shares", vec![]);
         let roots = self.add("Sqrt", &[&shares], "roots", vec![]);
         self.add("Mul", &[&roots, "half_root"], "computed", vec![])
     }
 
-    /// Steps of each value that has bounds; others stay, and what is missing becomes 0.
+    /// Adds the steps of each value with bounds. Others stay, and missing values become 0.
     fn steps(&mut self, steps: Steps, ranges: &[Option<Range<f32>>], x: &str) -> String {
         let (mut places, mut lows, mut widths) = (Vec::new(), Vec::new(), Vec::new());
         let (mut numbers, mut stays) = (Vec::new(), Vec::new());

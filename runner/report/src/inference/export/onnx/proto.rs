@@ -1,10 +1,10 @@
-//! The messages of ONNX that a graph here needs, as Protocol Buffers.
+//! The ONNX messages that a graph needs here, as Protocol Buffers.
 //!
-//! Source: `onnx.proto` of ONNX, IR version 7. Fields that are left out have other numbers.
+//! Source: `onnx.proto` of ONNX, IR version 7. The omitted fields have other numbers.
 
 use prost::Message;
 
-/// Type of the entries of a tensor, by its number in `TensorProto.DataType`.
+/// Type of a tensor's entries, by its number in `TensorProto.DataType`.
 #[derive(Clone, Copy)]
 pub(super) enum ElementType {
     Float = 1,
@@ -13,7 +13,7 @@ pub(super) enum ElementType {
     Double = 11,
 }
 
-/// Types of attributes: a whole number, and several, in `AttributeProto.AttributeType`.
+/// Types of attributes in `AttributeProto.AttributeType`: one integer, and several.
 const INTEGER: i32 = 2;
 const INTEGERS: i32 = 7;
 
@@ -85,7 +85,7 @@ pub(super) struct Node {
 pub(super) struct Attribute {
     #[prost(string, tag = "1")]
     name: String,
-    /// Written where it is 0, too.
+    /// Also written if it is 0.
     #[prost(int64, optional, tag = "3")]
     i: Option<i64>,
     #[prost(int64, repeated, packed = "false", tag = "8")]
@@ -152,7 +152,7 @@ impl Property {
     pub(super) fn json<T: serde::Serialize>(key: &str, value: &T) -> Self {
         Self {
             key: key.to_owned(),
-            // Texts have a form in JSON.
+            // Serializes without errors: only texts.
             value: serde_json::to_string(value).unwrap_or_default(),
         }
     }
@@ -205,7 +205,7 @@ impl Tensor {
 }
 
 impl ValueInfo {
-    /// Rows of any number, with so many entries each.
+    /// Returns a matrix with any number of rows and this many columns.
     pub(super) fn matrix(name: &str, kind: ElementType, columns: usize) -> Self {
         let columns = Dimension {
             value: Some(columns as i64),
@@ -214,7 +214,7 @@ impl ValueInfo {
         Self::new(name, kind, vec![rows(), columns])
     }
 
-    /// An entry for each row.
+    /// Returns a vector with an entry for each row.
     pub(super) fn vector(name: &str, kind: ElementType) -> Self {
         Self::new(name, kind, vec![rows()])
     }
@@ -232,7 +232,7 @@ impl ValueInfo {
     }
 }
 
-/// The dimension of rows.
+/// Returns the dimension of rows.
 fn rows() -> Dimension {
     Dimension {
         value: None,
