@@ -1,10 +1,10 @@
-//! The report of a run, `report.html`: one self-contained page that reads without a script, a
-//! network or an explanation, in light, dark and print.
+//! The report of a run, `report.html`: one self-contained page that needs no script, network or
+//! explanation, in light, dark and print.
 //!
-//! [`render`] is a pure function of what the run directory holds: the same run gives the same page.
-//! Each figure has its origin, and those that read private data without noise are marked
-//! "simulation only". A page for the public has none of them ([`ReportInput::for_public`]). Plots
-//! come from [`plot`], which sweeps and trade-off curves share.
+//! [`render`] is a pure function of the run directory: the same run gives the same page. Each
+//! figure has its origin, and figures from private data without noise are marked "simulation only".
+//! A page for the public has none of them ([`ReportInput::for_public`]). Plots come from [`plot`],
+//! which sweeps and trade-off curves share.
 
 mod accounts;
 mod answers;
@@ -52,7 +52,7 @@ pub fn write_to(dir: &RunDir, audience: Audience, path: &Path) -> Result<(), Run
     write_atomically(path, render(&input).as_bytes())
 }
 
-/// Writes or rewrites the report of a run directory; returns its path.
+/// Writes or rewrites the report of a run directory. Returns its path.
 ///
 /// # Errors
 /// [`RunDirError`] if the run cannot be read or the report cannot be written.
@@ -60,7 +60,7 @@ pub fn write(dir: &RunDir) -> Result<PathBuf, RunDirError> {
     dir.write_report(&render(&ReportInput::read(dir)?))
 }
 
-/// The page. All text from outside is escaped; nothing is fetched when it is read.
+/// Returns the page. External text is escaped, and reading the page fetches nothing.
 #[must_use]
 pub fn render(input: &ReportInput) -> String {
     let is_public = input.audience == Audience::Public;

@@ -1,7 +1,7 @@
-//! Runs that are there already: listed, compared, and written for other programs.
+//! Existing runs: listed, compared, and exported for other programs.
 //!
-//! Figures are read from `metrics.jsonl` by their dotted names, whichever there are, so that runs
-//! of several methods and versions of smolfed stand side by side.
+//! Figures are read from `metrics.jsonl` by their dotted names, so that runs of different methods
+//! and versions of smolfed can be compared.
 //!
 //! | question | file |
 //! | --- | --- |
@@ -9,12 +9,12 @@
 //! | one run, as far as it has come | `record` |
 //! | figures of rounds by dotted names, and which of them judge a model | `figures` |
 //! | the configuration by dotted keys, and in what several differ | `settings` |
-//! | ε in a table, with what it must name | `spent` |
-//! | runs that are named on the command line | `selection` |
+//! | ε in a table, with its qualifications | `spent` |
+//! | runs given on the command line | `selection` |
 //! | `smolfed runs` | [`list`] |
 //! | `smolfed runs compare` | [`compare`] |
 //! | `smolfed runs export` | [`export`] |
-//! | output that replaces nothing | `output` |
+//! | output without overwriting | `output` |
 
 pub mod compare;
 mod error;

@@ -1,4 +1,5 @@
-//! What was spent, in full: ε over rounds, every accountant's figure, every field of the statement.
+//! The privacy spent, in full: ε over rounds, every accountant's figure, every field of the
+//! statement.
 
 use serde_json::Value;
 
@@ -10,8 +11,8 @@ use smolfed_release::number::{grouped, lower, significant, upper};
 use smolfed_release::provenance::Provenance;
 use smolfed_release::statement::{PrivacyStatement, Subject};
 
-/// Fields of a statement in the order of reading, with what they mean; a field that is not here
-/// follows under its own name.
+/// Fields of a statement in reading order, with their meaning. Other fields follow under their own
+/// names.
 const FIELDS: [(&str, &str); 27] = [
     ("subject", "about"),
     ("epsilon", "ε"),
@@ -48,7 +49,7 @@ const FIELDS: [(&str, &str); 27] = [
     ("hit_rate_at_1_percent", "hit rate at 1 % false alarms"),
 ];
 
-/// The section.
+/// Returns the section.
 pub(super) fn section_of(input: &ReportInput) -> String {
     let mut cards: Vec<String> = curves::epsilon(input).into_iter().collect();
     cards.extend(correlated::figures_of(input));
@@ -70,7 +71,7 @@ pub(super) fn section_of(input: &ReportInput) -> String {
             }
         };
         let fields = fields(statement);
-        // The run's own statement is open; the others are for comparison.
+        // The run's own statement is open. The others are for comparison.
         content.push_str(&match index {
             0 => format!("<h3>{}</h3>\n{fields}", super::html::escape(&summary)),
             _ => details(&summary, &(paragraph(&statement.in_words()) + &fields)),
@@ -79,7 +80,7 @@ pub(super) fn section_of(input: &ReportInput) -> String {
     section("What was spent", &content)
 }
 
-/// One row an accountant.
+/// Returns a table with one row per accountant.
 fn figures(statements: &[PrivacyStatement]) -> String {
     let subject = statements.first().map(|statement| statement.subject);
     let has_subjects = statements.iter().any(|of| Some(of.subject) != subject);
@@ -106,7 +107,7 @@ fn figures(statements: &[PrivacyStatement]) -> String {
         ("δ", Column::Number),
         ("kind", Column::Words),
     ];
-    // One subject needs no column.
+    // A single subject needs no column.
     if !has_subjects {
         head.remove(0);
         rows.iter_mut().for_each(|row| drop(row.remove(0)));
@@ -127,7 +128,7 @@ fn figures(statements: &[PrivacyStatement]) -> String {
     figure.around(&table(class, &head, &rows))
 }
 
-/// One row a field, straight from what `privacy.json` holds, so that none is forgotten.
+/// Returns a table with one row per field of `privacy.json`, so that none is forgotten.
 fn fields(statement: &PrivacyStatement) -> String {
     let Ok(Value::Object(mut fields)) = serde_json::to_value(statement) else {
         return String::new();
@@ -161,7 +162,7 @@ fn fields(statement: &PrivacyStatement) -> String {
     table("fields", &head, &rows)
 }
 
-/// A value for readers.
+/// Returns a value for readers.
 fn words(key: &str, value: &Value) -> String {
     match value {
         Value::Null => "∞".to_owned(),
@@ -170,7 +171,7 @@ fn words(key: &str, value: &Value) -> String {
         Value::String(text) => meaning(text),
         Value::Number(number) => match (number.as_u64(), number.as_f64()) {
             (Some(whole), _) => grouped(whole),
-            // Rounded to the side on which what is said stays true.
+            // Rounded to the safe side of the claim.
             (None, Some(number)) => match key {
                 "epsilon"
                 | "epsilon_replace_one"
@@ -205,7 +206,7 @@ fn words(key: &str, value: &Value) -> String {
     }
 }
 
-/// The words of the statement that need one.
+/// Explains the words of the statement that need it.
 fn meaning(word: &str) -> String {
     let meaning = match word {
         "add-remove" => "one device takes part or not",

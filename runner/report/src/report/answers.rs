@@ -1,5 +1,5 @@
 //! The answers to the questions of a run: curves over rounds, the newest figures, and pictures of
-//! those that are tables or shares.
+//! tables and shares.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ use smolfed_engine::tables::question::QuestionKind;
 use smolfed_release::number::{fixed, grouped, significant};
 use smolfed_release::provenance::Provenance;
 
-/// Most bars of one picture.
+/// Maximum number of bars in one picture.
 const MAX_BARS: usize = 64;
 
 /// The meaning of an estimate and of its interval.
@@ -28,7 +28,7 @@ const MEANING: &str = "Devices answered these questions about samples of their o
     released noise and the spread over devices, and it holds with the stated confidence by \
     itself, not together with all others. Every device has the same weight.";
 
-/// The section; empty for a run without answers.
+/// Returns the section, which is empty for a run without answers.
 pub(super) fn section_of(input: &ReportInput) -> String {
     let newest = latest(&input.records);
     if newest.is_empty() {
@@ -44,7 +44,7 @@ pub(super) fn section_of(input: &ReportInput) -> String {
     section("Answers", &content)
 }
 
-/// What the figures of the section have in common.
+/// Shared data of the section's figures.
 struct AnswerPage<'a> {
     input: &'a ReportInput,
 }
@@ -66,7 +66,7 @@ impl AnswerPage<'_> {
         figure.around(content)
     }
 
-    /// The newest answer to each question, by its leading figures.
+    /// Returns a table of the newest answer to each question, by its leading figures.
     fn overview(&self, newest: &[AnswerOfRound<'_>]) -> String {
         let rows = newest.iter().flat_map(|found| {
             leading(found.answer).into_iter().map(|estimate| {
@@ -96,13 +96,13 @@ impl AnswerPage<'_> {
         self.figure("The newest answers", caption, &content)
     }
 
-    /// A curve of each leading figure, of a question that was asked more than once.
+    /// Returns a curve of each leading figure, if the question was asked more than once.
     fn curves(&self, answer: &Answer) -> Vec<String> {
         let is_of_shares = matches!(
             answer.kind,
             QuestionKind::Histogram | QuestionKind::Presence
         );
-        // The largest share may be another one in each round.
+        // The largest share may differ in each round.
         if is_of_shares && !has_quartiles(answer) {
             return Vec::new();
         }
@@ -111,7 +111,7 @@ impl AnswerPage<'_> {
         curves.collect()
     }
 
-    /// One figure over rounds, with its interval as a band.
+    /// Returns one figure over rounds, with its interval as a band.
     fn curve(&self, newest: &Answer, estimate: &Estimate, index: usize) -> Option<String> {
         let percent = is_share(newest, estimate);
         let scaled = |x: f64| if percent { 100.0 * x } else { x };
@@ -165,7 +165,7 @@ impl AnswerPage<'_> {
         }))
     }
 
-    /// The picture of an answer that has more figures than the leading ones.
+    /// Returns the picture of an answer with more figures than the leading ones.
     fn picture(&self, found: &AnswerOfRound<'_>) -> Option<String> {
         let (answer, round) = (found.answer, grouped(u64::from(found.round) + 1));
         let confidence = confidence_in_words(answer.confidence);
@@ -204,7 +204,7 @@ impl AnswerPage<'_> {
         }
     }
 
-    /// The name of a class, of `class 3`, for readers.
+    /// Returns the name of a class for readers, from `class 3`.
     fn class_name(&self, name: &str) -> Option<String> {
         let number = name.strip_prefix("class ")?.parse::<usize>().ok()?;
         let names = &self.input.model.as_ref()?.class_names;
@@ -217,7 +217,7 @@ impl AnswerPage<'_> {
         let ends = shares.iter().flat_map(|x| [x.value, x.interval[1]]);
         let largest = ends.flatten().fold(0.0, f64::max);
         let full = if largest > 0.0 { largest.min(1.0) } else { 1.0 };
-        // A number that is none has no length.
+        // NaN has no length.
         let place = |share: f64| match share > 0.0 {
             true => 100.0 * (share / full).min(1.0),
             false => 0.0,
@@ -292,7 +292,7 @@ struct Classes<'a> {
     count: usize,
     recall: &'a [Estimate],
     precision: &'a [Estimate],
-    /// True class by true class.
+    /// Ordered by true class.
     cells: &'a [Estimate],
 }
 
@@ -333,7 +333,7 @@ impl<'a> Classes<'a> {
         rows.collect()
     }
 
-    /// The largest cells with a wrong prediction.
+    /// Returns the largest cells with a wrong prediction.
     fn most_frequent(&self, name: impl Fn(usize) -> String) -> String {
         let cells = self.cells.iter().enumerate();
         let places = cells.map(|(at, cell)| (at / self.count, at % self.count, cell));
@@ -361,7 +361,7 @@ impl<'a> Classes<'a> {
     }
 }
 
-/// All figures of an answer.
+/// Returns a table of all figures of an answer.
 fn estimates(answer: &Answer) -> String {
     let rows = answer.estimates.iter().take(2 * MAX_BARS).map(|estimate| {
         vec![
@@ -378,7 +378,7 @@ fn estimates(answer: &Answer) -> String {
     table("figures", &head, &rows.collect::<Vec<_>>())
 }
 
-/// A figure of an answer: shares in percent.
+/// Returns a figure of an answer in words, with shares in percent.
 fn words(answer: &Answer, estimate: &Estimate, value: f64) -> String {
     match is_share(answer, estimate) {
         true => format!("{} %", fixed(100.0 * value, 1)),
@@ -395,7 +395,7 @@ fn ends_in_words(answer: &Answer, estimate: &Estimate) -> String {
     interval_in_words(estimate.interval, |end| words(answer, estimate, end))
 }
 
-/// The number of devices that answered, with its interval.
+/// Returns the number of devices that answered, with its interval.
 fn devices_in_words(answer: &Answer) -> String {
     let ends = interval_in_words(answer.answered.interval, |end| fixed(end, 0));
     format!("{} ({ends})", answered_in_words(answer))

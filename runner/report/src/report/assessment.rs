@@ -1,5 +1,5 @@
-//! The final model on held-out samples: its figures beside those of predicting always the same, and
-//! which class was taken for which.
+//! The final model on held-out samples: its figures next to a constant prediction's, and its
+//! confusions of classes.
 
 use super::class_table::{ClassCell, MAX_CLASSES, MAX_CONFUSIONS, class_table};
 use super::input::ReportInput;
@@ -8,7 +8,7 @@ use smolfed_engine::evaluation::assessment::{ClassFigures, FinalAssessment};
 use smolfed_release::number::{fixed, grouped};
 use smolfed_release::provenance::Provenance;
 
-/// The section; empty for a run that did not end, or without a shared model.
+/// Returns the section, which is empty for an unfinished run, or without a shared model.
 pub(super) fn section_of(input: &ReportInput) -> String {
     let Some(assessment) = &input.assessment else {
         return String::new();

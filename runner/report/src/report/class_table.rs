@@ -1,29 +1,29 @@
-//! A table of classes by classes, whose cells are tinted by their share of the row.
+//! A table of classes by classes. Each cell is tinted by its share of the row.
 
 use std::fmt::Write;
 
 use super::html::escape;
 use smolfed_release::number::fixed;
 
-/// Most classes whose whole table is shown.
+/// Maximum number of classes for the whole table.
 pub(super) const MAX_CLASSES: usize = 26;
-/// Wrong predictions that are listed beyond that.
+/// Maximum number of listed confusions for more classes.
 pub(super) const MAX_CONFUSIONS: usize = 12;
-/// Tint of a cell with all of its row, in percent.
+/// Tint of a cell with its whole row, in percent.
 const FULL_TINT: f64 = 60.0;
 
 /// A cell of the table.
 #[derive(Clone, Debug)]
 pub(super) struct ClassCell {
-    /// Its share of the row, from 0 to 1. A cell without any is a dot.
+    /// Its share of the row, from 0 to 1. A cell with share 0 is a dot.
     pub(super) share: f64,
     /// Plain text.
     pub(super) text: String,
-    /// More about it, shown to a reader who points at it.
+    /// Details, shown on hovering.
     pub(super) title: Option<String>,
 }
 
-/// The table: one row a class, one column a predicted class.
+/// Returns the table: one row per class, one column per predicted class.
 pub(super) fn class_table(rows: &[Vec<ClassCell>], name: impl Fn(usize) -> String) -> String {
     let mut text =
         "<div class=\"scroll\"><table class=\"confusion\">\n<thead><tr><td></td>".to_owned();

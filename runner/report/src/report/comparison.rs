@@ -1,5 +1,5 @@
-//! A page about several runs: their figures, what differs in their configurations, and their curves
-//! side by side.
+//! A page about several runs: their figures, the differences in their configurations, and their
+//! curves side by side.
 
 use super::html::escape;
 use super::page::{
@@ -8,16 +8,16 @@ use super::page::{
 use super::plot::{Plot, Scale, Series};
 use smolfed_release::provenance::Provenance;
 
-/// What the page shows. All text is plain.
+/// Contents of the page. All text is plain.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
     /// The names of the runs.
     pub names: Vec<String>,
-    /// A table of figures, the first row being its head.
+    /// A table of figures. The first row is its head.
     pub figures: Vec<Vec<String>>,
-    /// What its cells need to have said about them.
+    /// Notes about its cells.
     pub notes: Vec<String>,
-    /// The keys of the configurations that differ, the first row being the head.
+    /// The configuration keys that differ. The first row is the head.
     pub differences: Vec<Vec<String>>,
     /// Curves over rounds.
     pub panels: Vec<Panel>,
@@ -32,13 +32,13 @@ pub struct Panel {
     pub title: String,
     /// Its name with its unit.
     pub axis: String,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: Provenance,
     /// A curve for each run that has it.
     pub series: Vec<Series>,
 }
 
-/// The page, self-contained as a report is.
+/// Returns the page, which is self-contained like a report.
 #[must_use]
 pub fn render(input: &Comparison) -> String {
     let names = input.names.join(", ");
@@ -78,7 +78,7 @@ pub fn render(input: &Comparison) -> String {
     document(&format!("Comparison of {names}"), &content.concat())
 }
 
-/// A table from rows, the first being its head. Cells may be broken, as those of numbers are not.
+/// Returns a table from rows, the first as its head. Unlike numbers, cells may wrap.
 fn plain_table(class: &str, rows: &[Vec<String>]) -> String {
     let Some((head, body)) = rows.split_first() else {
         return String::new();

@@ -1,5 +1,5 @@
-//! Correlated noise over rounds: the noise in a prefix sum, which is what a model consists of,
-//! beside that of other families at the same epsilon. It follows from the configuration alone.
+//! Correlated noise over rounds: the noise in a prefix sum, of which a model consists, next to
+//! other families' noise at the same epsilon. It follows from the configuration alone.
 
 use smolfed_accounting::SamplingRate;
 use smolfed_accounting::correlated::{Family, Participation, Strategy};
@@ -12,15 +12,15 @@ use smolfed_release::SamplingScheme;
 use smolfed_release::number::significant;
 use smolfed_release::provenance::Provenance;
 
-/// What the family in use is compared with.
+/// Families compared with the one in use.
 const OTHERS: [(Family, Tone); 2] = [
     (Family::Identity, Tone::Orange),
     (Family::Tree, Tone::Purple),
 ];
-/// Points of a curve: more do not show.
+/// Points per curve: more are not visible.
 const POINTS: usize = 400;
 
-/// The figures; none where noise is independent, or there is none.
+/// Returns the figures, or none for independent noise or no noise.
 pub(super) fn figures_of(input: &ReportInput) -> Vec<String> {
     let config = &input.config;
     let privacy = &config.privacy;
@@ -45,7 +45,7 @@ pub(super) fn figures_of(input: &ReportInput) -> Vec<String> {
     let families = others.chain([(family, Tone::Blue)]);
     let planned = families.filter_map(|(family, tone)| {
         let strategy = Strategy::plan(family, participation).ok()?;
-        // A family that does not go with the sampling is left out.
+        // A family that does not support the sampling is omitted.
         let strategy = match drawn_at {
             None => strategy,
             Some(rate) => strategy.block_cyclic(rate).ok()?,

@@ -12,13 +12,13 @@ use smolfed_engine::tables::{ClipNormSetting, ClipTime};
 use smolfed_release::number::{fixed, significant, upper};
 use smolfed_release::provenance::Provenance;
 
-/// How well the model does, and how that is written.
+/// A quality metric of the model, and its format.
 struct Measure {
     title: &'static str,
     axis: &'static str,
     get: fn(&Evaluation) -> Option<f64>,
     words: fn(f64) -> String,
-    /// The figure of a prediction that is always the same, and how that is said in a caption.
+    /// The metric of a constant prediction, and its description in a caption.
     constant: fn(&Assessment) -> Option<f64>,
     constant_words: &'static str,
 }
@@ -48,7 +48,7 @@ const LOSS: Measure = Measure {
     constant_words: "",
 };
 
-/// Accuracy (or rmse) and loss over rounds.
+/// Returns accuracy (or rmse) and loss over rounds.
 pub(super) fn learning(input: &ReportInput) -> String {
     let records = &input.records;
     let mut figures: Vec<String> = [ACCURACY, RMSE]
@@ -77,7 +77,7 @@ pub(super) fn learning(input: &ReportInput) -> String {
     section("Learning", &content)
 }
 
-/// One measure on test and validation samples; `None` without a single value.
+/// Returns one metric on test and validation samples. `None` without any value.
 fn quality(input: &ReportInput, measure: &Measure, more: Option<Series>) -> Option<String> {
     let records = &input.records;
     let part = |label: &str, tone, dashed, of: fn(&RoundRecord) -> Option<Evaluation>| {
@@ -150,7 +150,7 @@ fn quality(input: &ReportInput, measure: &Measure, more: Option<Series>) -> Opti
     }))
 }
 
-/// What a model without any input would reach on the samples of one of the curves.
+/// Returns the result of a constant prediction on the samples of one of the curves.
 fn constant(input: &ReportInput, measure: &Measure, series: &[Series]) -> Option<Rule> {
     let assessment = input.assessment.as_ref()?;
     let part = assessment.part.name();
@@ -163,7 +163,7 @@ fn constant(input: &ReportInput, measure: &Measure, series: &[Series]) -> Option
     })
 }
 
-/// Accuracy of nearest neighbours and of the probe over rounds.
+/// Returns the accuracy of nearest neighbours and of the probe over rounds.
 fn probe_accuracy(records: &[RoundRecord]) -> Option<String> {
     type Get = fn(&RoundRecord) -> Option<f64>;
     let measures: [(&str, Tone, Get); 2] = [
@@ -206,7 +206,7 @@ fn probe_accuracy(records: &[RoundRecord]) -> Option<String> {
     }))
 }
 
-/// ε over rounds; `None` where it is infinite.
+/// Returns ε over rounds. `None` if it is infinite.
 pub(super) fn epsilon(input: &ReportInput) -> Option<String> {
     let points = curve(&input.records, |record| record.epsilon);
     let last = points.last()?;
@@ -256,7 +256,7 @@ pub(super) fn epsilon(input: &ReportInput) -> Option<String> {
     )
 }
 
-/// Update norms and the share of clipped steps over rounds.
+/// Returns update norms and the share of clipped steps over rounds.
 pub(super) fn updates(input: &ReportInput) -> Vec<String> {
     [norms(input), clipped(input)]
         .into_iter()
@@ -381,17 +381,17 @@ pub(super) fn extent(records: &[RoundRecord]) -> Vec<f64> {
         .collect()
 }
 
-/// The number of a round for readers, from 1.
+/// Returns the number of a round for readers, from 1.
 fn number(record: &RoundRecord) -> f64 {
     number_of(record.round)
 }
 
-/// The same of a round that counts from 0.
+/// Returns the number for readers of a round counted from 0.
 pub(super) fn number_of(round: u32) -> f64 {
     f64::from(round) + 1.0
 }
 
-/// One value a round where there is one.
+/// Returns the values of the rounds that have one.
 pub(super) fn curve(
     records: &[RoundRecord],
     get: impl Fn(&RoundRecord) -> Option<f64>,

@@ -1,4 +1,4 @@
-//! How good models are device by device: the distribution, its figures, and which of them gain.
+//! The quality of models on each device: the distribution, its figures, and which devices gain.
 
 use super::input::ReportInput;
 use super::page::{Column, Figure, grid, section, table};
@@ -7,7 +7,7 @@ use smolfed_engine::evaluation::devices::{DeviceFigures, DeviceReport, Which};
 use smolfed_release::number::{fixed, significant};
 use smolfed_release::provenance::Provenance;
 
-/// The section; empty where devices have no samples of their own to test on.
+/// Returns the section, which is empty if devices have no test samples.
 pub(super) fn section_of(input: &ReportInput) -> String {
     let Some(report) = input.devices.as_ref().filter(|r| r.devices.len() > 1) else {
         return String::new();
@@ -18,7 +18,7 @@ pub(super) fn section_of(input: &ReportInput) -> String {
     section("Device by device", &(grid(&cards) + &figures(report)))
 }
 
-/// Figures in the unit in which they are read: percent, or the target's own.
+/// Converts a figure to its display unit: percent, or the target's own.
 fn shown(report: &DeviceReport, figure: f64) -> f64 {
     if report.is_error {
         figure
@@ -42,7 +42,8 @@ fn axis(report: &DeviceReport) -> &'static str {
     }
 }
 
-/// Devices from the worst to the best: what share of them does no better than a figure.
+/// Plots the devices from the worst to the best: the share of devices that do no better than a
+/// figure.
 fn distribution(report: &DeviceReport) -> String {
     let series = Which::ALL
         .into_iter()
@@ -86,7 +87,7 @@ fn distribution(report: &DeviceReport) -> String {
     figure.with_plot(plot)
 }
 
-/// One row a kind of model.
+/// Returns a table with one row per kind of model.
 fn figures(report: &DeviceReport) -> String {
     let rows: Vec<Vec<String>> = Which::ALL
         .into_iter()
@@ -137,7 +138,7 @@ fn figures(report: &DeviceReport) -> String {
     figure.around(&table("figures", &head, &rows))
 }
 
-/// What a device gains from its personal model over the shared one and over training alone.
+/// Plots a device's gain from its personal model over the shared one and over training alone.
 fn gains(report: &DeviceReport) -> Option<String> {
     let series: Vec<Series> = [(Which::Shared, Tone::nth(0)), (Which::Alone, Tone::nth(3))]
         .into_iter()
@@ -181,7 +182,7 @@ fn gains(report: &DeviceReport) -> Option<String> {
     Some(figure.with_plot(plot))
 }
 
-/// The gain of each device over one kind of model, in ascending order.
+/// Returns the gain of each device over one kind of model, in ascending order.
 fn gains_over(report: &DeviceReport, which: Which, tone: Tone) -> Option<Series> {
     let gain = |device: &DeviceFigures| {
         let gain = device.models.tuned.or(device.models.own)? - device.models.get(which)?;

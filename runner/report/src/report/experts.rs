@@ -1,5 +1,5 @@
-//! What `denoiser = "auto"` mixes, over rounds: the weights of its filters, what speaks for them,
-//! and how much of each tensor was kept.
+//! The mix of `denoiser = "auto"` over rounds: the weights of its filters, the evidence for them,
+//! and the kept share of each tensor.
 
 use super::input::ReportInput;
 use super::page::Figure;
@@ -9,10 +9,10 @@ use smolfed_engine::round::RoundRecord;
 use smolfed_release::number::fixed;
 use smolfed_release::provenance::Provenance;
 
-/// Curves: more cannot be told apart.
+/// Maximum number of curves: more cannot be distinguished.
 const CURVES: usize = 6;
 
-/// The figures; none with another denoiser, or without one.
+/// Returns the figures, or none with another denoiser, or without one.
 pub(super) fn figures_of(input: &ReportInput) -> Vec<String> {
     let records = &input.records;
     if records.iter().all(|record| record.experts.is_empty()) {
@@ -73,7 +73,7 @@ fn plot(y_label: &str, y_reach: Vec<f64>, curves: Vec<(String, Vec<Point>)>) -> 
     }
 }
 
-/// A curve for each expert, the one of most weight over all rounds first.
+/// Returns a curve for each expert, the one with most weight over all rounds first.
 fn of_experts(
     records: &[RoundRecord],
     value: fn(&ExpertWeight) -> f64,

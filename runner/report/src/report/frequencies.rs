@@ -1,4 +1,4 @@
-//! The spectrum of the averaged update: the picture of what smoothing does.
+//! The spectrum of the averaged update, which shows the effect of smoothing.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::plot::{Plot, Point, Scale, Series, Tone};
 use smolfed_engine::denoise::DenoiserKind;
 use smolfed_release::provenance::Provenance;
 
-/// The section; without spectra it says why there are none.
+/// Returns the section. Without spectra it gives the reason.
 pub(super) fn section_of(input: &ReportInput) -> String {
     let heading = "Signal and noise";
     let Some(spectrum) = &input.spectrum else {
@@ -19,7 +19,7 @@ pub(super) fn section_of(input: &ReportInput) -> String {
     let denoised = if input.config.server.smoothing_factor > 0.0 {
         Some("smoothed")
     } else {
-        // "auto" filters what the rounds add up to, not the average of one.
+        // "auto" filters the sum of the rounds, not the average of one.
         let of_average = !matches!(
             input.config.server.denoiser,
             DenoiserKind::None | DenoiserKind::Auto | DenoiserKind::AutoStep
@@ -81,7 +81,7 @@ pub(super) fn section_of(input: &ReportInput) -> String {
 fn line(name: &str, power: &[f64], tone: Tone, dashed: bool) -> Series {
     let bands = power.len() as f64;
     let points = power.iter().enumerate().map(|(band, power)| {
-        // Bands share the frequencies from 0 to one half evenly.
+        // Bands divide the frequencies from 0 to one half evenly.
         Point::new(0.5 * (band as f64 + 0.5) / bands, *power)
     });
     Series {

@@ -1,4 +1,4 @@
-//! The top of the page: what ran, how good it is, what it spent.
+//! The top of the page: the experiment, its quality, and the privacy it spent.
 
 use super::html::escape;
 use super::input::{Audience, ReportInput};
@@ -12,7 +12,7 @@ use smolfed_release::number::{counted, fixed, grouped, significant, upper};
 use smolfed_release::provenance::Provenance;
 use smolfed_release::statement::{PrivacyStatement, Subject};
 
-/// Name, method, the figures that count, and the privacy statement in words.
+/// Returns name, method, the main figures, and the privacy statement in words.
 pub(super) fn headline(input: &ReportInput) -> String {
     let config = &input.config;
     let mut text = format!(
@@ -45,7 +45,7 @@ pub(super) fn headline(input: &ReportInput) -> String {
         tiles.concat()
     ));
     let words = match input.statements.first() {
-        // The first on each subject; the others are in the section on what was spent.
+        // The first on each subject. The others are in the section about spent privacy.
         Some(first) => {
             let of_matrices = input.statements.iter().find(|s| s.subject != first.subject);
             let statements = [Some(first), of_matrices].into_iter().flatten();
@@ -88,7 +88,7 @@ fn method(input: &ReportInput) -> String {
     words
 }
 
-/// A figure with its name and what belongs to it; `more` is markup.
+/// Returns a figure with its name and details. `more` is markup.
 fn tile(name: &str, value: &str, more: &str) -> String {
     format!(
         "<div class=\"card tile\"><span class=\"name\">{}</span>\
@@ -98,7 +98,7 @@ fn tile(name: &str, value: &str, more: &str) -> String {
     )
 }
 
-/// What representations are worth, for an encoder that has no accuracy of its own.
+/// Returns the quality of representations, for an encoder without an accuracy.
 fn encoder_quality(input: &ReportInput) -> String {
     let newest_first = input.records.iter().rev();
     let figure = |record: &RoundRecord| Some((record.round, record.simulation_only.knn_accuracy?));
@@ -112,7 +112,7 @@ fn encoder_quality(input: &ReportInput) -> String {
     }
 }
 
-/// The figure by which the method is judged: that of the models that devices would use.
+/// Returns the figure that judges the method, from the models that devices would use.
 fn quality(input: &ReportInput) -> String {
     let of_devices = input.devices.as_ref();
     match of_devices.and_then(own_models) {
@@ -121,7 +121,7 @@ fn quality(input: &ReportInput) -> String {
     }
 }
 
-/// The models of the devices, where the method gives each its own.
+/// Returns the models of the devices, if the method has personal models.
 fn own_models(report: &DeviceReport) -> Option<String> {
     let which = [Which::Tuned, Which::Own].into_iter();
     let (which, spread) = which
@@ -155,7 +155,7 @@ fn own_models(report: &DeviceReport) -> Option<String> {
     Some(tile(name, &words(spread.mean), &more))
 }
 
-/// The shared model.
+/// Returns the quality of the shared model.
 fn shared_quality(input: &ReportInput) -> String {
     let newest_first = || input.records.iter().rev();
     let test = newest_first().find_map(|record| Some((record, record.test?)));
@@ -179,7 +179,7 @@ fn shared_quality(input: &ReportInput) -> String {
     tile(&format!("{part} {name}"), &value, more.trim_end())
 }
 
-/// R² of the final model on held-out samples of this part, if `round` is the last one.
+/// Returns R² of the final model on held-out samples of this part, if `round` is the last one.
 fn r2(input: &ReportInput, part: &str, round: u32) -> Option<f64> {
     let assessment = input.assessment.as_ref()?;
     let is_final = input.records.last()?.round == round && assessment.part.name() == part;
@@ -188,7 +188,7 @@ fn r2(input: &ReportInput, part: &str, round: u32) -> Option<f64> {
 
 fn epsilon(input: &ReportInput) -> String {
     let name = "Privacy spent";
-    // What protects nothing is in the statement below; the card has what protects something.
+    // The statement below includes infinite ε. The card shows a finite one if there is any.
     let finite = input.statements.iter().find(|s| s.epsilon.is_finite());
     let Some(statement) = finite.or(input.statements.first()) else {
         let last = input.records.last();
@@ -279,7 +279,7 @@ fn cohort(input: &ReportInput) -> String {
     tile("Devices a round", &value, more.trim_end())
 }
 
-/// The expected size of a cohort, which is public.
+/// Returns the expected size of a cohort, which is public.
 fn expected(statement: Option<&PrivacyStatement>) -> String {
     let size = statement.and_then(|statement| {
         let parts = f64::from(statement.separation.unwrap_or(1));
@@ -288,7 +288,7 @@ fn expected(statement: Option<&PrivacyStatement>) -> String {
     size.map_or("–".to_owned(), |size| fixed(size, 1))
 }
 
-/// Whether an ε is proved and finite.
+/// Returns whether an ε is proved and finite.
 fn is_guarantee(statement: &PrivacyStatement) -> bool {
     statement.is_upper_bound() && statement.epsilon.is_finite()
 }

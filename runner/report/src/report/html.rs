@@ -1,9 +1,9 @@
-//! Text from outside, made safe for a page.
+//! External text, made safe for a page.
 
 use std::borrow::Cow;
 
-/// `text` with `& < > " '` as entities, and characters that XML forbids as `�`: it may stand
-/// between tags and between quotes.
+/// Escapes `& < > " '` in `text` as entities, and replaces characters forbidden in XML by `�`. The
+/// result may stand between tags and between quotes.
 #[must_use]
 pub fn escape(text: &str) -> Cow<'_, str> {
     let is_plain = |c: char| !matches!(c, '&' | '<' | '>' | '"' | '\'') && is_allowed(c);

@@ -1,4 +1,4 @@
-//! What a report is made of: the contents of a run directory.
+//! The input of a report: the contents of a run directory.
 
 use serde::{Deserialize, Serialize};
 use smolfed_data::Federation;
@@ -16,47 +16,47 @@ use smolfed_engine::run_files::error::{RunDirError, if_there};
 use smolfed_release::provenance::Provenance;
 use smolfed_release::statement::{PrivacyStatement, Subject};
 
-/// What a report is made of. Only the configuration must be there. Its serialised form is for
-/// programs that keep a result in a file of their own: only the same version reads it.
+/// The input of a report. Only the configuration is required. Its serialised form is for programs
+/// that keep a result in a separate file, which only the same version can read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReportInput {
     /// The complete configuration.
     #[serde(with = "as_toml")]
     pub config: Config,
-    /// One record a round, in order.
+    /// One record per round, in order.
     pub records: Vec<RoundRecord>,
-    /// The privacy statements, the run's accountant first; empty before the run ends or stops.
+    /// The privacy statements, the run's accountant first. Empty before the run ends or stops.
     pub statements: Vec<PrivacyStatement>,
     /// Spectra of the last round, if it was reached.
     pub spectrum: Option<Spectrum>,
     /// The model, if it was written.
     pub model: Option<ModelFile>,
-    /// Figures of each device's models, after the last round.
+    /// Figures of each device's models after the last round.
     pub devices: Option<DeviceReport>,
     /// All figures of the final model on held-out samples.
     pub assessment: Option<FinalAssessment>,
     /// The attack on membership, of this model or of several, if examples were held out for it.
     pub membership: Vec<Attack>,
-    /// What representations look like, if the run trained an encoder without labels.
+    /// A picture of the representations, if the run trained an encoder without labels.
     pub representation: Option<Picture>,
-    /// Who reads the page.
+    /// Audience of the page.
     pub audience: Audience,
 }
 
-/// Who reads a report.
+/// Audience of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Audience {
-    /// Whoever holds the data of the simulated devices, or runs the fleet.
+    /// The owner of the simulated devices' data, or the operator of the fleet.
     #[default]
     Owner,
-    /// Anybody: the page has only what ε covers.
+    /// Anybody. The page has only figures that ε covers.
     Public,
 }
 
 impl ReportInput {
-    /// The same without everything that no ε covers: what a simulation alone knows, the sizes of
-    /// secret cohorts, times and, unless ε is a bound for all that
-    /// was released, the model with all figures of it.
+    /// Removes everything that no ε covers: facts known only to a simulation, the sizes of secret
+    /// cohorts, times and, unless ε bounds everything that was released, the model with all its
+    /// figures.
     #[must_use]
     pub fn for_public(self) -> Self {
         let is_bound = |statement: &PrivacyStatement| {
@@ -106,7 +106,7 @@ impl ReportInput {
         }
     }
 
-    /// Where the sizes of cohorts come from.
+    /// Returns the origin of the cohort sizes.
     pub(super) fn size_origin(&self) -> Provenance {
         let is_secret = |record: &RoundRecord| {
             let origin = record.origin.get("cohort");
@@ -116,13 +116,13 @@ impl ReportInput {
         Provenance::of_sizes(is_secret)
     }
 
-    /// Where the figures on test samples come from.
+    /// Returns the origin of the figures on test samples.
     pub(super) fn test_origin(&self) -> Provenance {
         let tested = self.records.iter().filter(|record| record.test.is_some());
         tested.map(test_origin).max().unwrap_or(Provenance::Public)
     }
 
-    /// Of a run that is in memory.
+    /// Returns the input of a run in memory.
     #[must_use]
     pub fn of_result(experiment: &Experiment, federation: &Federation, result: &RunResult) -> Self {
         let task = experiment.task();
@@ -142,7 +142,7 @@ impl ReportInput {
         }
     }
 
-    /// Reads a run directory; what a broken run has not written yet is absent.
+    /// Reads a run directory. Files that a broken run has not written are absent.
     ///
     /// # Errors
     /// [`RunDirError`] if a file is damaged or cannot be read.

@@ -1,9 +1,9 @@
-//! A small reader of markup for tests: every tag that opens is closed, in order.
+//! A small markup reader for tests: every opened tag is closed, in order.
 
-/// Elements of HTML without an end tag.
+/// HTML elements without an end tag.
 const VOID: [&str; 4] = ["meta", "br", "hr", "img"];
 
-/// Fails unless the tags of `text` are balanced, attributes are quoted and `&` begins an entity.
+/// Panics unless the tags of `text` are balanced, attributes are quoted and `&` begins an entity.
 pub(super) fn assert_well_formed(text: &str) {
     let mut open: Vec<&str> = Vec::new();
     let mut rest = text;

@@ -7,7 +7,7 @@ use smolfed_engine::membership::Attack;
 use smolfed_release::number::fixed;
 use smolfed_release::provenance::Provenance;
 
-/// The curves of several models, each with its area.
+/// Returns the curves of several models, each with its area.
 #[must_use]
 pub fn roc_plot(attacks: &[Attack]) -> Plot {
     let guessing = Series {
@@ -40,7 +40,7 @@ pub fn roc_plot(attacks: &[Attack]) -> Plot {
     }
 }
 
-/// The figure of one run; `None` where no examples were held out.
+/// Returns the figure of one run. `None` if no examples were held out.
 pub(super) fn figure_of(input: &ReportInput) -> Option<String> {
     let Attack { roc, .. } = input.membership.first()?;
     let caption = format!(

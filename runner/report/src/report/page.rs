@@ -1,4 +1,4 @@
-//! The pieces of the page that every section uses: frame, figures, tables, the badge.
+//! The shared parts of all sections: frame, figures, tables, the badge.
 
 use std::fmt::Write;
 
@@ -7,16 +7,16 @@ use super::input::Audience;
 use super::plot::{Plot, STYLE};
 use smolfed_release::provenance::Provenance;
 
-/// Style of the page; the palette comes from the plots.
+/// Style of the page. The palette comes from the plots.
 const PAGE_STYLE: &str = include_str!("page.css");
 
-/// What marks a figure that reads private data without noise.
+/// Badge of figures from private data without noise.
 pub(super) const BADGE: &str = "<span class=\"badge\">simulation only</span>";
 
-/// The badge of a figure of an older version, which does not say whose data it reads.
+/// Badge of figures of older versions, which do not record their origin.
 const UNKNOWN: &str = "<span class=\"badge\">provenance unknown</span>";
 
-/// The badge of a figure; none where the figure may be published.
+/// Returns the badge of a figure, which is empty if the figure may be published.
 pub(super) const fn badge(origin: Provenance) -> &'static str {
     match origin {
         Provenance::Public | Provenance::Released => "",
@@ -34,8 +34,8 @@ pub(super) const BADGE_MEANING: &str = "Figures with this mark read private data
 const PUBLIC_MEANING: &str = "This page is for the public: it has only what the privacy statement \
     covers. Figures on private samples and the sizes of secret cohorts are left out.";
 
-/// A whole page with this title around its content. The page asks for nothing from elsewhere and
-/// tells the browser to refuse what would.
+/// Returns a whole page with this title around its content. The page fetches nothing, and tells the
+/// browser to refuse anything external.
 pub(super) fn document(title: &str, content: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -49,7 +49,7 @@ pub(super) fn document(title: &str, content: &str) -> String {
     )
 }
 
-/// The foot of the page: the meaning of the badge, or of its absence.
+/// Returns the foot of the page, which explains the badge or its absence.
 pub(super) fn footer(audience: Audience) -> String {
     let (badge, meaning) = match audience {
         Audience::Owner => (BADGE, BADGE_MEANING),
@@ -58,7 +58,7 @@ pub(super) fn footer(audience: Audience) -> String {
     format!("<footer><p>{badge} {}</p></footer>\n", escape(meaning))
 }
 
-/// A section with its heading.
+/// Returns a section with its heading.
 pub(super) fn section(heading: &str, content: &str) -> String {
     format!(
         "<section>\n<h2>{}</h2>\n{content}</section>\n",
@@ -66,7 +66,7 @@ pub(super) fn section(heading: &str, content: &str) -> String {
     )
 }
 
-/// Plain text with `names` between backticks set as code.
+/// Returns plain text with `names` between backticks set as code.
 pub(super) fn prose(text: &str) -> String {
     let parts = text.split('`').enumerate();
     let parts = parts.map(|(index, part)| match index % 2 {
@@ -76,12 +76,12 @@ pub(super) fn prose(text: &str) -> String {
     parts.collect()
 }
 
-/// A paragraph of plain text.
+/// Returns a paragraph of plain text.
 pub(super) fn paragraph(text: &str) -> String {
     format!("<p>{}</p>\n", prose(text))
 }
 
-/// Figures side by side where there is room.
+/// Returns figures side by side if there is room.
 pub(super) fn grid(figures: &[String]) -> String {
     if figures.is_empty() {
         return String::new();
@@ -95,14 +95,14 @@ pub(super) struct Figure<'a> {
     pub(super) title: &'a str,
     /// Plain text.
     pub(super) caption: &'a str,
-    /// Where its numbers come from.
+    /// Origin of its numbers.
     pub(super) origin: Provenance,
-    /// Whether its caption goes beside it where there is room.
+    /// Whether its caption goes next to it if there is room.
     pub(super) caption_beside: bool,
 }
 
 impl Figure<'_> {
-    /// The figure around its content, which is markup.
+    /// Returns the figure around its content, which is markup.
     pub(super) fn around(&self, content: &str) -> String {
         format!(
             "<figure class=\"card{}\">\n<div class=\"head\"><h3>{}</h3>{}</div>\n{content}\n\
@@ -114,7 +114,7 @@ impl Figure<'_> {
         )
     }
 
-    /// The figure around a plot, which takes its title and description from the figure.
+    /// Returns the figure around a plot, which takes its title and description from the figure.
     pub(super) fn with_plot(&self, plot: Plot) -> String {
         let plot = Plot {
             title: self.title.to_owned(),
@@ -125,18 +125,18 @@ impl Figure<'_> {
     }
 }
 
-/// How a column of a table is set.
+/// Format of a table's column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
-    /// Words, from the left.
+    /// Words, left-aligned.
     Words,
-    /// Words with `names` between backticks, from the left.
+    /// Words with `names` between backticks, left-aligned.
     Prose,
-    /// Numbers, to the right.
+    /// Numbers, right-aligned.
     Number,
 }
 
-/// A table of plain text. The first column names the rows.
+/// Returns a table of plain text. The first column names the rows.
 pub(super) fn table(class: &str, head: &[(&str, Column)], rows: &[Vec<String>]) -> String {
     let class_of = |column: Column| match column {
         Column::Words | Column::Prose => "",
@@ -175,7 +175,7 @@ pub(super) fn table(class: &str, head: &[(&str, Column)], rows: &[Vec<String>]) 
     text
 }
 
-/// Something to open on demand.
+/// Returns details to open on demand.
 pub(super) fn details(summary: &str, content: &str) -> String {
     format!(
         "<details>\n<summary>{}</summary>\n{content}</details>\n",
@@ -183,7 +183,7 @@ pub(super) fn details(summary: &str, content: &str) -> String {
     )
 }
 
-/// Text as it is typed.
+/// Returns preformatted text.
 pub(super) fn preformatted(text: &str) -> String {
     format!("<pre><code>{}</code></pre>\n", escape(text.trim_end()))
 }

@@ -2,8 +2,8 @@
 //! logarithmic axes.
 //!
 //! A plot takes its colours from the variables of [`STYLE`], so that it follows the reader's choice
-//! of light or dark. Within a page that has this style, use [`Plot::to_svg`]; for a file of its
-//! own, [`Plot::to_svg_file`]. Curves are labelled at their ends instead of in a legend.
+//! of light or dark. Use [`Plot::to_svg`] in a page with this style, and [`Plot::to_svg_file`] for
+//! a separate file. Curves are labelled at their ends instead of in a legend.
 //!
 //! ```
 //! use smolfed_report::report::plot::{Plot, Point, Scale, Series, Tone};
@@ -40,20 +40,20 @@ pub use axis::Scale;
 pub use cloud::Cloud;
 pub use mark::{Band, Point, Rule, Series, Span, Tone};
 
-/// Style sheet of all plots: the palette, light, dark and for print, and the classes of the marks.
+/// Style sheet of all plots: the palette, light, dark and for print, and the classes of marks.
 pub const STYLE: &str = include_str!("plot/style.css");
 
-/// More points than this are a curve; fewer get a dot each.
+/// Curves with more points than this are lines. Shorter ones get a dot per point.
 const DOTTED: usize = 12;
-/// More curves than this have labels of one line.
+/// With more curves than this, labels have one line.
 const TALL_LABELS: usize = 3;
 
-/// A plot: what is drawn, without how. Only `series`, `bands` or `clouds` need content.
+/// Contents of a plot. Only `series`, `bands` or `clouds` must not be empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plot {
-    /// Read out by screen readers; the page has a heading of its own.
+    /// Read out by screen readers. The page has a separate heading.
     pub title: String,
-    /// What the plot shows, in a sentence, for readers who cannot see it.
+    /// Description in a sentence, for readers who cannot see the plot.
     pub description: String,
     /// Name of the horizontal axis, with its unit.
     pub x_label: String,
@@ -63,9 +63,9 @@ pub struct Plot {
     pub x_scale: Scale,
     /// Vertical scale.
     pub y_scale: Scale,
-    /// Values that the horizontal axis must reach.
+    /// Values that the horizontal axis must include.
     pub x_reach: Vec<f64>,
-    /// Values that the vertical axis must reach, for example 0.
+    /// Values that the vertical axis must include, for example 0.
     pub y_reach: Vec<f64>,
     /// The curves, the last one on top.
     pub series: Vec<Series>,
@@ -73,7 +73,7 @@ pub struct Plot {
     pub bands: Vec<Band>,
     /// Reference lines.
     pub rules: Vec<Rule>,
-    /// Clouds of points, their names above all else.
+    /// Clouds of points. Their names are above everything else.
     pub clouds: Vec<Cloud>,
 }
 
@@ -85,7 +85,7 @@ struct Label {
     tone: Tone,
 }
 
-/// Several plots, one below the other, as a file of its own.
+/// Returns several plots, one below the other, as a separate file.
 #[must_use]
 pub fn stacked_file(plots: &[Plot]) -> String {
     let height = HEIGHT * plots.len() as f64;
@@ -105,8 +105,8 @@ pub fn stacked_file(plots: &[Plot]) -> String {
 }
 
 impl Plot {
-    /// The plot as an `<svg>` element for a page that has [`STYLE`]. The same plot gives the same
-    /// text everywhere. Title, labels and names are escaped.
+    /// Returns the plot as an `<svg>` element for a page with [`STYLE`]. The same plot gives the
+    /// same text everywhere. Title, labels and names are escaped.
     #[must_use]
     pub fn to_svg(&self) -> String {
         let mut svg = String::new();
@@ -114,7 +114,7 @@ impl Plot {
         svg
     }
 
-    /// The plot as a file of its own, with its style.
+    /// Returns the plot as a separate file, with its style.
     #[must_use]
     pub fn to_svg_file(&self) -> String {
         let style = format!("<style>{STYLE}svg {{ background: var(--paper); }}</style></svg>\n");
@@ -126,7 +126,7 @@ impl Plot {
         self.write_at(svg, "");
     }
 
-    /// The element, with more attributes.
+    /// Writes the element, with additional attributes.
     fn write_at(&self, svg: &mut String, attributes: &str) {
         let frame = self.frame();
         let _ = write!(
@@ -185,7 +185,8 @@ impl Plot {
         }
     }
 
-    /// The lines of the label at the end of a curve or a rule: its name and its value in words.
+    /// Returns the lines of the label at the end of a curve or a rule: its name and its value in
+    /// words.
     fn end_lines(&self, name: &str, value: &str) -> Vec<String> {
         let parts = [name, value].into_iter().filter(|part| !part.is_empty());
         if self.series.len() <= TALL_LABELS {
@@ -337,7 +338,7 @@ fn write_labels(svg: &mut String, frame: &Frame, labels: &[Label]) {
     let middles = labels::spread(&wanted, 4.0, labels::bottom(&wanted, 4.0));
     for (label, middle) in labels.iter().zip(middles) {
         let tone = label.tone.class();
-        // A label that had to move, or whose curve ends early, is tied to the end of its curve.
+        // A label that was moved, or whose curve ends early, gets a line to the end of its curve.
         if (middle - label.y).abs() > LINE || frame.right - label.x > LINE {
             let _ = write!(
                 svg,

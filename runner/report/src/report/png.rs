@@ -1,5 +1,5 @@
 //! Numbers as small PNG images: blue below zero, orange above, transparent at zero, so that the
-//! same image reads on light and on dark paper.
+//! same image works on light and on dark paper.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as STANDARD;
@@ -10,8 +10,8 @@ const SHADES: u8 = 60;
 const BLUE: [u8; 3] = [0x1f, 0x7a, 0xd0];
 const ORANGE: [u8; 3] = [0xe0, 0x6c, 0x10];
 
-/// `values` row by row as a PNG of `width` columns in a data URI; full colour at ± `full` and
-/// beyond. `None` unless the values fill whole rows of an image.
+/// Returns `values` row by row as a PNG of `width` columns in a data URI, with full colour at ±
+/// `full` and beyond. `None` unless the values fill whole rows of an image.
 pub(super) fn data_uri(values: &[f32], width: usize, full: f32) -> Option<String> {
     let height = values.len().checked_div(width)?;
     if height == 0 || height * width != values.len() {
@@ -32,7 +32,7 @@ pub(super) fn data_uri(values: &[f32], width: usize, full: f32) -> Option<String
     encoder.set_color(ColorType::Indexed);
     encoder.set_palette(palette);
     encoder.set_trns(alpha);
-    // Entries of a palette are no numbers: their differences compress worse than they do.
+    // Palette indices are not quantities: their differences compress worse.
     encoder.set_filter(Filter::NoFilter);
     encoder.set_deflate_compression(DeflateCompression::Level(9));
     encoder
@@ -42,10 +42,10 @@ pub(super) fn data_uri(values: &[f32], width: usize, full: f32) -> Option<String
     Some(format!("data:image/png;base64,{}", STANDARD.encode(&image)))
 }
 
-/// Entry of the palette for a value; zero and NaN are the middle.
+/// Returns the palette index of a value. Zero and NaN are the middle.
 fn shade(value: f32, full: f32) -> u8 {
     let level = f32::from(SHADES) * (value / full).clamp(-1.0, 1.0);
-    // A cast takes NaN to 0.
+    // A cast converts NaN to 0.
     (i32::from(SHADES) + level.round() as i32) as u8
 }
 

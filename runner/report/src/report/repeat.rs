@@ -1,9 +1,9 @@
-//! How to repeat the run, and its complete configuration.
+//! Commands to repeat the run, and its complete configuration.
 
 use super::input::ReportInput;
 use super::page::{details, paragraph, preformatted, section};
 
-/// The section.
+/// Returns the section.
 pub(super) fn section_of(input: &ReportInput) -> String {
     let content = match input.config.run_seed() {
         Some(_) => commands(input),
@@ -20,7 +20,7 @@ pub(super) fn section_of(input: &ReportInput) -> String {
     section("How to repeat this run", &content)
 }
 
-/// The commands for a run with a known seed.
+/// Returns the commands for a run with a known seed.
 fn commands(input: &ReportInput) -> String {
     let next_seed = input.config.seed.wrapping_add(1);
     let other_noise = format!(
@@ -28,7 +28,7 @@ fn commands(input: &ReportInput) -> String {
         "",
         pad = 7usize.saturating_sub(next_seed.to_string().len())
     );
-    // A run with other noise would state what a selection costs without having been selected.
+    // A run with other noise would state the cost of a selection without having been selected.
     let is_selected = input.config.privacy.selection.is_some();
     let other_noise = if is_selected { "" } else { &other_noise };
     let is_portable = input.config.simulation.arithmetic.caution().is_none();

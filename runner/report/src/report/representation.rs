@@ -1,4 +1,4 @@
-//! What the encoder sees: principal components of its representations and their spectrum.
+//! The encoder's representations: their principal components and their spectrum.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use smolfed_engine::representation::{Dot, Picture};
 use smolfed_release::number::fixed;
 use smolfed_release::provenance::Provenance;
 
-/// Eigenvalues below this part of the largest are the rounding of `f32`; they are drawn there.
+/// Eigenvalues below this share of the largest are `f32` rounding. They are drawn at this level.
 const ROUNDING: f64 = 1e-8;
-/// Eigenvalues above this part of the largest are counted as directions in use.
+/// Eigenvalues above this share of the largest count as directions in use.
 const IN_USE: f64 = 0.01;
 
-/// The section; empty for a run that trained no encoder without labels.
+/// Returns the section, which is empty for a run without an unsupervised encoder.
 pub(super) fn section_of(input: &ReportInput) -> String {
     let Some(picture) = &input.representation else {
         return String::new();
@@ -27,7 +27,7 @@ pub(super) fn section_of(input: &ReportInput) -> String {
     section("What the encoder sees", &grid(&figures))
 }
 
-/// The samples in the plane of the two principal axes, by class.
+/// Plots the samples in the plane of the two principal axes, by class.
 fn components(picture: &Picture) -> Option<String> {
     let mut by_class: BTreeMap<u16, Vec<Point>> = BTreeMap::new();
     for Dot { x, y, class } in &picture.points {
@@ -69,7 +69,7 @@ fn components(picture: &Picture) -> Option<String> {
     }))
 }
 
-/// The eigenvalues of the correlation matrix, the largest first.
+/// Plots the eigenvalues of the correlation matrix, the largest first.
 fn spectrum(picture: &Picture) -> Option<String> {
     let largest = *picture.eigenvalues.first().filter(|value| **value > 0.0)?;
     let points = (1..)

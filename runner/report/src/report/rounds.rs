@@ -1,5 +1,4 @@
-//! Rounds in figures: a table for those who cannot or do not want to read curves, and the devices
-//! that were left out.
+//! Rounds in figures: a table as an alternative to the curves, and the devices left out.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +9,14 @@ use smolfed_engine::round::RoundRecord;
 use smolfed_release::number::{fixed, grouped, significant, upper};
 use smolfed_release::provenance::Provenance;
 
-/// Most rows of the table of rounds.
+/// Maximum number of rows in the table of rounds.
 const MAX_ROWS: usize = 25;
 
-/// The table of rounds, evenly thinned, to be opened on demand.
+/// Returns the table of rounds, evenly thinned, to be opened on demand.
 pub(super) fn table_of(input: &ReportInput) -> String {
     let count = input.records.len();
     let every = count.div_ceil(MAX_ROWS).max(1);
-    // Counted from the end, which always has its row.
+    // Counted from the last round, which always has a row.
     let is_kept = |index: usize| (count - 1 - index).is_multiple_of(every);
     let kept = input
         .records
@@ -57,7 +56,7 @@ struct RoundColumn {
     cell: fn(&RoundRecord) -> String,
 }
 
-/// The columns of the table; for the public, those that may be published.
+/// Returns the columns of the table. For the public, only the publishable ones.
 fn columns(input: &ReportInput) -> Vec<RoundColumn> {
     fn number(value: Option<f64>) -> String {
         value.map_or("–".to_owned(), |value| significant(value, 4))
@@ -95,7 +94,7 @@ fn columns(input: &ReportInput) -> Vec<RoundColumn> {
     columns
 }
 
-/// The updates of a window by the age of their model, youngest first.
+/// Returns the updates of a window by the age of their model, youngest first.
 fn ages(record: &RoundRecord) -> String {
     let counts = record.ages.iter().map(|count| grouped(u64::from(*count)));
     match record.ages.is_empty() {
@@ -115,7 +114,7 @@ fn quality(evaluation: Option<Evaluation>) -> String {
     }
 }
 
-/// Devices that were drawn and did not contribute, by reason.
+/// Lists selected devices without a contribution, by reason.
 pub(super) fn left_out(input: &ReportInput) -> String {
     let mut reasons: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for record in &input.records {

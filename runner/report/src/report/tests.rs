@@ -24,7 +24,7 @@ mod answers;
 mod baseline;
 mod windows;
 
-/// A run of `rounds` rounds with everything that a run can have.
+/// Returns a run of `rounds` rounds with everything that a run can have.
 fn complete(rounds: u32) -> ReportInput {
     let rounds_key = Override::new("rounds", i64::from(rounds).into());
     ReportInput {
@@ -54,8 +54,8 @@ fn complete(rounds: u32) -> ReportInput {
     }
 }
 
-/// What a page for the public must not have: every private figure of the input has a value that the
-/// page of the owner shows and this one does not.
+/// Every private figure of the input has a value that the owner's page shows and the public one
+/// does not.
 #[test]
 fn a_public_page_has_only_what_epsilon_covers() {
     let mut input = complete(3);
@@ -90,7 +90,7 @@ fn a_public_page_has_only_what_epsilon_covers() {
     }
 }
 
-/// Where ε is no bound for all that was released, the model is left out as well.
+/// If ε does not bound everything that was released, the model is left out as well.
 #[test]
 fn a_public_page_of_an_uncovered_run_has_no_figure_of_the_model() {
     let mut input = complete(3);
@@ -105,7 +105,7 @@ fn a_public_page_of_an_uncovered_run_has_no_figure_of_the_model() {
     }
 }
 
-/// Of three classes.
+/// Returns an assessment of three classes.
 fn assessment() -> FinalAssessment {
     serde_json::from_str(
         r#"{
@@ -116,7 +116,7 @@ fn assessment() -> FinalAssessment {
     .unwrap()
 }
 
-/// Two classes with a name, one without.
+/// Returns a picture of three classes, two of them with a name.
 fn picture() -> Picture {
     let dot = |index: u16| Dot {
         x: f32::from(index % 7),
@@ -131,7 +131,7 @@ fn picture() -> Picture {
     }
 }
 
-/// Three devices with figures of all kinds.
+/// Returns three devices with figures of all kinds.
 fn devices() -> DeviceReport {
     let device = |index: u32| {
         let figure = |base: f64| Some(base + 0.01 * f64::from(index));
@@ -213,7 +213,7 @@ fn statement(noise_multiplier: f64, rounds: u32) -> PrivacyStatement {
     PrivacyStatement::new(&estimate, &[event], Some(ClipNorm::new(0.3).unwrap())).unwrap()
 }
 
-/// The page, checked as every page must be.
+/// Renders the page and checks it.
 fn page(input: &ReportInput) -> String {
     let html = render(input);
     assert_well_formed(&html);
@@ -313,7 +313,7 @@ fn ten_thousand_rounds_stay_a_small_file() {
     assert!(html.len() < 400_000, "{} bytes", html.len());
 }
 
-/// The card has the figure by which the method is judged, and the privacy of what has some.
+/// The card has the figure that judges the method, and a finite ε if there is one.
 #[test]
 fn the_headline_is_the_methods_own() {
     let mut input = complete(5);
@@ -330,7 +330,7 @@ fn the_headline_is_the_methods_own() {
     assert!(html.contains("Privacy of the matrices") && html.contains("encoder is not protected"));
 }
 
-/// The final model, and what is confused: a matrix, or with many classes a list.
+/// The final model, and its confusions: a matrix, or a list for many classes.
 #[test]
 fn the_final_model_is_shown_with_its_confusions() {
     let mut input = complete(5);
@@ -383,7 +383,7 @@ fn an_encoder_is_evaluated_by_its_representations() {
         record.simulation_only.probe_accuracy = None;
     }
     assert!(!page(&input).contains(">linear probe<"));
-    // A collapsed encoder: nothing but zeros.
+    // A collapsed encoder: only zeros.
     let picture = input.representation.as_mut().unwrap();
     picture.eigenvalues.fill(0.0);
     picture.points.fill(Dot::default());
@@ -484,7 +484,7 @@ fn sensor_windows_and_tables_have_pictures_of_weights_too() {
     assert!(page(&input).contains("images wide"));
     input.model.as_mut().unwrap().axes = vec![];
     assert!(page(&input).contains("class=\"rows\""));
-    // A damaged shape is not believed.
+    // An invalid shape is ignored.
     input.model.as_mut().unwrap().axes = vec![7, 9];
     assert!(page(&input).contains("class=\"rows\""));
 }
@@ -550,7 +550,7 @@ fn a_directory_gives_the_same_page_twice() {
     assert!(matches!(write(&dir), Err(RunDirError::Damaged { .. })));
 }
 
-/// With another seed the run would state what a selection costs without having been selected.
+/// With another seed the run would state the cost of a selection without having been selected.
 #[test]
 fn a_selected_run_is_not_repeated_with_other_noise() {
     let mut input = complete(3);

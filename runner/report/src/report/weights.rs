@@ -1,5 +1,5 @@
-//! The learned weights: images where the input is an image, bars for a single output, else a heat
-//! map with a row an output.
+//! The learned weights: images if the input is an image, bars for a single output, otherwise a heat
+//! map with one row per output.
 
 use std::fmt::Write;
 
@@ -11,12 +11,12 @@ use smolfed_engine::run::directory::model_file::ModelFile;
 use smolfed_release::number::significant;
 use smolfed_release::provenance::Provenance;
 
-/// Most images or rows; a page with more is no longer read.
+/// Maximum number of images or rows: a longer page is not read.
 const MAX_OUTPUTS: usize = 64;
-/// Most bars.
+/// Maximum number of bars.
 const MAX_BARS: usize = 40;
 
-/// The section. Weights are released: they need no badge.
+/// Returns the section. Weights are released, so they need no badge.
 pub(super) fn section_of(input: &ReportInput) -> String {
     let heading = "What the model learned";
     let Some(model) = input.model.as_ref().filter(|model| model.features > 0) else {
@@ -40,10 +40,10 @@ pub(super) fn section_of(input: &ReportInput) -> String {
     section(heading, &figure)
 }
 
-/// The weights of each output, with its name.
+/// Returns the weights of each output, with its name.
 fn outputs(model: &ModelFile) -> impl Iterator<Item = (String, &[f32])> {
     let rows = model.weights.chunks_exact(model.features);
-    // A single output of a classifier speaks for the second class.
+    // The single output of a classifier represents the second class.
     let first = usize::from(rows.len() == 1);
     rows.enumerate()
         .take(MAX_OUTPUTS)
@@ -61,7 +61,7 @@ fn images(model: &ModelFile, height: usize, width: usize) -> String {
     let full = full_colour(&model.weights);
     let is_wide = width > 3 * height;
     let class = if is_wide { "images wide" } else { "images" };
-    // Windows of a few channels are stretched to be seen.
+    // Windows with few channels are stretched to be visible.
     let shape = if is_wide {
         4 * height.max(width / 16)
     } else {
@@ -101,7 +101,7 @@ fn images(model: &ModelFile, height: usize, width: usize) -> String {
     .around(&content)
 }
 
-/// What the colours of weights mean.
+/// Returns the meaning of the weights' colours.
 const fn colours(model: &ModelFile) -> &'static str {
     match model.hidden {
         Some(_) => "Orange: a larger input raises what the unit gives; blue: it lowers it.",
@@ -198,7 +198,7 @@ fn bars(model: &ModelFile) -> String {
     .around(&content)
 }
 
-/// What the colours mean.
+/// Returns the scale of the colours.
 fn key(full: f32) -> String {
     let end = significant(f64::from(full), 2);
     format!(
@@ -208,8 +208,8 @@ fn key(full: f32) -> String {
     )
 }
 
-/// The absolute weight of full colour: one in a hundred is beyond, so that no outlier pales the
-/// rest.
+/// Returns the absolute weight of full colour. One weight in a hundred is larger, so that no
+/// outlier pales the rest.
 fn full_colour(weights: &[f32]) -> f32 {
     let mut sizes: Vec<f32> = weights
         .iter()

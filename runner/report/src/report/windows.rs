@@ -9,10 +9,10 @@ use smolfed_engine::round::{RoundRecord, WindowTally};
 use smolfed_release::number::{fixed, grouped};
 use smolfed_release::provenance::Provenance;
 
-/// Curves of ages: more cannot be told apart from wasted participations.
+/// Maximum number of age curves: more are indistinguishable from wasted participations.
 const CURVES: usize = 5;
 
-/// The section; empty where rounds are no windows.
+/// Returns the section, which is empty if rounds are not windows.
 pub(super) fn section_of(input: &ReportInput) -> String {
     let Some(totals) = WindowTally::of_records(&input.records) else {
         return String::new();
@@ -24,7 +24,7 @@ pub(super) fn section_of(input: &ReportInput) -> String {
     section("Windows of time", &grid(&cards))
 }
 
-/// Updates by age, and wasted participations, in each window.
+/// Plots updates by age, and wasted participations, in each window.
 fn over_windows(records: &[RoundRecord], ages: usize, origin: Provenance) -> String {
     let shown = ages.min(CURVES);
     let of_ages = (0..shown).map(|age| {
@@ -82,7 +82,7 @@ fn line(
     }
 }
 
-/// The counts and shares of all windows together.
+/// Returns the counts and shares of all windows together.
 fn all(totals: &WindowTally, origin: Provenance) -> String {
     let shares = totals.shares();
     let share_of = |age: usize| match shares.get(age) {

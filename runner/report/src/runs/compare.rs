@@ -1,4 +1,4 @@
-//! Several runs side by side: their figures, their curves, and what differs in their settings.
+//! Several runs side by side: their figures, their curves, and the differences in their settings.
 
 use serde_json::{Map, Value, json};
 
@@ -15,9 +15,9 @@ use smolfed_engine::round::WindowTally;
 use smolfed_release::number::{significant, upper};
 use smolfed_release::provenance::Provenance;
 
-/// Curves on one plot that colours and dashes tell apart.
+/// Maximum number of curves on one plot that colours and dashes distinguish.
 const MAX_CURVES: usize = 12;
-/// Of these, those whose lines are not dashed.
+/// Number of solid curves among them.
 const MAX_COLOURS: usize = 6;
 
 /// Several runs side by side.
@@ -26,17 +26,17 @@ pub struct Comparison<'a> {
     runs: &'a [Selected],
 }
 
-/// The rows of a table, the first being its head.
+/// The rows of a table. The first one is its head.
 pub type Rows = Vec<Vec<String>>;
 
 impl<'a> Comparison<'a> {
-    /// Of these runs.
+    /// Compares these runs.
     #[must_use]
     pub const fn new(runs: &'a [Selected]) -> Self {
         Self { runs }
     }
 
-    /// The figures, each with its value after the last round and its best, and the lines below.
+    /// Returns the figures, each with its last and its best value, and the lines below.
     #[must_use]
     pub fn figures(&self) -> (Rows, Vec<String>) {
         let mut notes = Notes::default();
@@ -77,7 +77,7 @@ impl<'a> Comparison<'a> {
         (rows, meaning.chain(notes.lines()).collect())
     }
 
-    /// The keys of the configurations that differ, with a column for each run.
+    /// Returns the configuration keys that differ, with a column for each run.
     #[must_use]
     pub fn differences(&self) -> Rows {
         let mut rows = vec![self.head("key")];
@@ -90,7 +90,7 @@ impl<'a> Comparison<'a> {
         rows
     }
 
-    /// One JSON document.
+    /// Returns one JSON document.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let runs = self.runs.iter().map(|Selected { label, run }| {
@@ -113,7 +113,7 @@ impl<'a> Comparison<'a> {
                 "rounds": run.rounds.len(),
                 "rounds_planned": run.config.rounds,
                 "state": run.state.name(),
-                // Infinite where no finite one holds: null.
+                // Null if no finite ε holds.
                 "epsilon": statement.map(|s| s.epsilon),
                 "delta": statement.map(|s| s.delta),
                 "privacy": run.statements,
@@ -129,7 +129,7 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// A page with the figures and the curves.
+    /// Returns a page with the figures and the curves.
     ///
     /// # Errors
     /// [`RunsError::TooManyCurves`].
@@ -156,7 +156,8 @@ impl<'a> Comparison<'a> {
         }))
     }
 
-    /// The shares of updates by age, and of wasted participations, if any run has windows of time.
+    /// Returns the shares of updates by age, and of wasted participations, if any run has windows
+    /// of time.
     fn windows(&self) -> Rows {
         let runs = self.runs.iter();
         let totals: Vec<_> = runs.map(|of| windows(&of.run.rounds)).collect();
@@ -186,7 +187,7 @@ impl<'a> Comparison<'a> {
         std::iter::once(name.to_owned()).chain(cells).collect()
     }
 
-    /// The figures that judge a model, of any run.
+    /// Returns the figures that judge a model, in any run.
     fn judging(&self) -> Vec<&'a str> {
         let rounds = self.runs.iter().flat_map(|of| &of.run.rounds);
         let mut names = names(rounds);
@@ -199,19 +200,19 @@ impl<'a> Comparison<'a> {
         settings::differences(&settings)
     }
 
-    /// The last kind among the origins of a figure in all runs.
+    /// Returns the most private origin of a figure in all runs.
     fn origin(&self, name: &str) -> Provenance {
         let runs = self.runs.iter();
         let origins = runs.map(|of| figures::origin(name, &of.run.rounds));
         origins.max().unwrap_or(Provenance::Public)
     }
 
-    /// The name of a figure with its mark.
+    /// Returns the name of a figure with its mark.
     fn marked(&self, name: &str) -> String {
         format!("{name}{}", self.origin(name).mark())
     }
 
-    /// A figure of all runs over rounds.
+    /// Returns a figure of all runs over rounds.
     fn panel(&self, name: &str) -> Panel {
         let all = || self.runs.iter().map(|of| of.run.rounds.as_slice());
         let quality = all().find_map(|rounds| Quality::of(name, rounds));
@@ -242,10 +243,10 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// The totals of the windows among these rounds; `None` without one.
+/// Returns the totals of the windows among these rounds. `None` without any.
 fn windows(rounds: &[Round]) -> Option<WindowTally> {
     WindowTally::total(rounds.iter().filter_map(|round| {
-        // They are counts.
+        // The values are counts.
         let wasted = round.get(WASTED)? as u64;
         let ages = (0..).map_while(|age| round.get(&format!("{AGES}.{age}")));
         let ages = ages.map(|count| count as u64).collect();

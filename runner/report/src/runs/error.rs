@@ -1,23 +1,23 @@
-//! Why runs cannot be listed, compared or exported.
+//! Errors when listing, comparing or exporting runs.
 
 use std::io;
 
 use smolfed_engine::run_files::error::RunDirError;
 
-/// Why runs cannot be listed, compared or exported.
+/// Error when listing, comparing or exporting runs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunsError {
-    /// A run directory.
+    /// A run directory cannot be used.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
-    /// Nothing to look for runs in.
+    /// There is no folder to search for runs.
     #[error("{path} is no folder: give one that has run directories in it, or below it")]
     NoFolder {
-        /// What was given.
+        /// The given path.
         path: String,
     },
-    /// A sweep, which keeps no curves.
+    /// A sweep was given, which keeps no curves.
     #[error(
         "{path} is a sweep, which keeps no rounds of its runs: its figures are in {path}/table.csv"
     )]
@@ -25,13 +25,13 @@ pub enum RunsError {
         /// The folder.
         path: String,
     },
-    /// A run before its first round.
+    /// The run has no round yet.
     #[error("{path} has no round yet: its metrics.jsonl is missing or empty")]
     NoRounds {
         /// The run directory.
         path: String,
     },
-    /// The same run twice.
+    /// The same run was given twice.
     #[error("{path} and {other} are the same run: name each run once")]
     Twice {
         /// One of them.
@@ -39,15 +39,15 @@ pub enum RunsError {
         /// The other.
         other: String,
     },
-    /// More curves than can be told apart.
+    /// There are too many curves to distinguish.
     #[error("curves of {runs} runs cannot be told apart on one page: choose up to {max}")]
     TooManyCurves {
-        /// How many were given.
+        /// The number of runs given.
         runs: usize,
-        /// How many there may be.
+        /// The maximum number.
         max: usize,
     },
-    /// The output is there.
+    /// The output already exists.
     #[error("{path} already exists and is not overwritten: choose another place, or remove it")]
     Exists {
         /// The file or folder.
@@ -58,13 +58,13 @@ pub enum RunsError {
     Write {
         /// The file or folder.
         path: String,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
 }
 
 impl RunsError {
-    /// Whether the input is to blame.
+    /// Returns whether the input is at fault.
     #[must_use]
     pub const fn is_bad_input(&self) -> bool {
         match self {

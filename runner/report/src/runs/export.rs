@@ -1,6 +1,6 @@
-//! Runs for other programs.
+//! Exports of runs for other programs.
 //!
-//! A format is a file that gives the files to write, and a line of [`FORMATS`].
+//! A format is a file of this folder that returns the files to write, and an entry in [`FORMATS`].
 
 mod csv;
 mod format;
@@ -12,7 +12,7 @@ pub use format::Format;
 /// All formats, in the order of the help.
 pub const FORMATS: [Format; 3] = [csv::FORMAT, tensorboard::FORMAT, mlflow::FORMAT];
 
-/// The format of this name.
+/// Returns the format of this name.
 #[must_use]
 pub fn format_named(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)

@@ -1,4 +1,4 @@
-//! Figures of rounds by their dotted names, such as `test.accuracy`, and which of them judge a
+//! Figures of rounds by their dotted names, such as `test.accuracy`, and the ones that judge a
 //! model.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,15 +13,15 @@ use smolfed_release::provenance::Provenance;
 
 /// The wall time of a round.
 pub const SECONDS: &str = "seconds";
-/// ε after a round; infinite where none holds.
+/// ε after a round. Infinite if no finite ε holds.
 pub const EPSILON: &str = "epsilon";
-/// In a window of time, participations that were spent without an update that counts.
+/// In a window of time, the number of participations spent without an update that counts.
 pub const WASTED: &str = "wasted";
-/// In a window of time, its updates by the age of their model stand below it: `ages.0`, `ages.1`.
+/// Prefix of a window's updates by the age of their model: `ages.0`, `ages.1`.
 pub const AGES: &str = "ages";
-/// The answers to questions stand below it, by the names of the questions.
+/// Prefix of the answers to questions, by the names of the questions.
 const ANSWERS: &str = "answers";
-/// What only a simulation knows stands below it.
+/// Prefix of the figures known only to a simulation.
 const SIMULATION_ONLY: &str = "simulation_only.";
 
 /// The figures of one round.
@@ -29,21 +29,21 @@ const SIMULATION_ONLY: &str = "simulation_only.";
 pub struct Round {
     /// The round, from 0.
     pub round: u32,
-    /// Every number by its dotted name; 1 for what is true, and what is not finite left out but for
+    /// Every number by its dotted name. True values are 1. Non-finite values are left out, except
     /// an infinite ε.
     pub figures: BTreeMap<String, f64>,
-    /// Where the figures come from, by the first part of their names.
+    /// Origins of the figures, by the first part of their names.
     pub origin: BTreeMap<String, Provenance>,
 }
 
 impl Round {
-    /// Rounds that are done after this one.
+    /// Returns the number of rounds up to and including this one.
     #[must_use]
     pub const fn done(&self) -> u32 {
         self.round.saturating_add(1)
     }
 
-    /// A figure, if the round has it.
+    /// Returns a figure, if the round has it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<f64> {
         self.figures.get(name).copied()
@@ -78,7 +78,7 @@ impl From<RecordValues> for Round {
 }
 
 /// Adds the figures of an answer: `answers.evaluate.accuracy` for the estimate, and the ends of its
-/// interval with `.low` and `.high`. Of two questions with one name the later one is kept.
+/// interval with `.low` and `.high`. The later of two questions with the same name is kept.
 fn add_answer(figures: &mut BTreeMap<String, f64>, answer: &Value) {
     let name_of = |of: &Value| of.get("name").and_then(Value::as_str).map(str::to_owned);
     let Some(question) = name_of(answer) else {
@@ -127,7 +127,7 @@ fn add(figures: &mut BTreeMap<String, f64>, name: String, value: &Value) {
     }
 }
 
-/// The names of all figures of some rounds, those that a federation of real devices has first.
+/// Returns the names of all figures of some rounds, with simulation-only ones last.
 pub fn names<'a>(rounds: impl IntoIterator<Item = &'a Round>) -> Vec<&'a str> {
     let names = rounds.into_iter().flat_map(|round| round.figures.keys());
     let sorted: BTreeSet<(bool, &str)> = names
@@ -136,7 +136,7 @@ pub fn names<'a>(rounds: impl IntoIterator<Item = &'a Round>) -> Vec<&'a str> {
     sorted.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Where a figure of some rounds comes from.
+/// Returns the origin of a figure of some rounds.
 #[must_use]
 pub fn origin(name: &str, rounds: &[Round]) -> Provenance {
     let with_it = rounds.iter().filter(|round| round.get(name).is_some());
@@ -144,7 +144,7 @@ pub fn origin(name: &str, rounds: &[Round]) -> Provenance {
     origins.max().unwrap_or(Provenance::Public)
 }
 
-/// The name of a figure where it leaves smolfed: that of a private figure says so.
+/// Returns the exported name of a figure, which marks private ones.
 #[must_use]
 pub fn exported_name(name: &str, rounds: &[Round]) -> String {
     match origin(name, rounds) {

@@ -1,16 +1,16 @@
-//! Axes: from a range of values to round ticks and to places on the page.
+//! Axes: from a range of values to round ticks and positions on the page.
 
 use smolfed_release::number::{fixed, grouped, superscript};
 
-/// How values become distances.
+/// Mapping of values to distances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
     /// Equal differences are equal distances.
     #[default]
     Linear,
-    /// As `Linear`, with ticks at whole numbers only: rounds, devices.
+    /// Like `Linear`, with ticks at whole numbers only: rounds, devices.
     Whole,
-    /// Equal ratios are equal distances; what is not above 0 is left out.
+    /// Equal ratios are equal distances. Values not above 0 are left out.
     Log,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Tick {
 }
 
 impl Scale {
-    /// Whether a value has a place on this scale.
+    /// Returns whether a value has a position on this scale.
     pub(super) fn holds(self, value: f64) -> bool {
         // Differences of larger values may overflow.
         value.abs() < 1e300 && (self != Self::Log || value > 0.0)
@@ -39,8 +39,8 @@ impl Scale {
 }
 
 impl Axis {
-    /// An axis that holds all of `values`, with about `count` ticks. With `outward` its ends are
-    /// ticks as well, where the scale allows.
+    /// Returns an axis that includes all of `values`, with about `count` ticks. With `outward` its
+    /// ends are ticks as well, if the scale allows.
     pub(super) fn new(
         scale: Scale,
         values: impl Iterator<Item = f64>,
@@ -62,11 +62,11 @@ impl Axis {
 
     fn linear(scale: Scale, low: f64, high: f64, count: usize, outward: bool) -> Self {
         let size = low.abs().max(high.abs());
-        // A single value gets room on both sides; so do values that differ by rounding only.
+        // A single value gets room on both sides, and so do values that differ only by rounding.
         let (low, high) = if high - low > 1e-9 * size {
             (low, high)
         } else {
-            // Among whole numbers one is room enough, unless they are too large to tell apart.
+            // For whole numbers one is room enough, unless they are too large to distinguish.
             let is_small = size == 0.0 || (scale == Scale::Whole && size < 1e9);
             let room = if is_small { 1.0 } else { 0.1 * size };
             (low - room, high + room)
@@ -120,7 +120,7 @@ impl Axis {
                 .map(|exponent| tick(f64::from(*exponent), power_text(*exponent)))
                 .collect()
         } else {
-            // Too short for powers of ten alone.
+            // Too short for only powers of ten.
             (low.floor() as i32..=high.ceil() as i32)
                 .flat_map(|exponent| [1.0, 2.0, 5.0].map(|factor| (factor, exponent)))
                 .map(|(factor, exponent)| {
@@ -138,7 +138,7 @@ impl Axis {
         }
     }
 
-    /// Where a value lies between the low end (0) and the high end (1); `None` if it has no place.
+    /// Returns a value's position between the low end (0) and the high end (1), if it has one.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         if !self.scale.holds(value) {
             return None;
@@ -151,7 +151,7 @@ impl Axis {
         Some(self.part(value))
     }
 
-    /// Where a tick lies.
+    /// Returns a tick's position.
     pub(super) fn tick_place(&self, tick: &Tick) -> f64 {
         self.part(tick.value)
     }
@@ -161,13 +161,13 @@ impl Axis {
     }
 }
 
-/// The smallest of 1, 2, 5 times a power of ten that is not below `least`.
+/// Returns the smallest of 1, 2, 5 times a power of ten not below `least`.
 fn round_step(least: f64) -> f64 {
     let power = libm::pow(10.0, libm::log10(least).floor());
     [1.0, 2.0, 5.0]
         .into_iter()
         .map(|factor| factor * power)
-        // A step that misses by rounding is as good.
+        // A step too small only by rounding is as good.
         .find(|step| *step >= least * (1.0 - 1e-9))
         .unwrap_or(10.0 * power)
 }

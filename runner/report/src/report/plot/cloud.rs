@@ -7,20 +7,19 @@ use super::labels::{LINE, width};
 use super::mark::{Point, Tone};
 use crate::report::html::escape;
 
-/// How many lines a name may move away from the centre of its cloud, among few clouds, so that all
-/// have their names, and among many, where a name far away would mislead: one without room is left
-/// out.
+/// Maximum distance in lines of a name from the centre of its cloud. With few clouds all have their
+/// names. With many, a distant name would mislead, so a name without room is left out.
 const LINES_OF_FEW: i32 = 6;
 const LINES_OF_MANY: i32 = 2;
-/// Longer names are cut.
+/// Length to which names are cut.
 const MAX_LETTERS: usize = 16;
-/// The number of colours: as many clouds have dots, the next ones crosses.
+/// The number of colours. As many clouds have dots, and the next ones have crosses.
 const TONES: usize = 6;
 
-/// Points that belong together, in no order; error bars are not drawn.
+/// A group of points, in no order. Error bars are not drawn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cloud {
-    /// Its name, shown at its centre where there is room; empty for none.
+    /// Its name, shown at its centre if there is room. Empty for none.
     pub label: String,
     /// The points.
     pub points: Vec<Point>,
@@ -31,11 +30,11 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// So many clouds differ in colour or mark; then they repeat.
+    /// Number of clouds with distinct colour or mark. Later ones repeat.
     pub const DISTINCT: usize = 2 * TONES;
 
-    /// Cloud number `index`, from 0: the first six have dots, the next six crosses, and so on in
-    /// turn.
+    /// Returns cloud number `index`, from 0. The first six have dots, the next six crosses, and so
+    /// on in turn.
     #[must_use]
     pub fn nth(index: usize, label: String, points: Vec<Point>) -> Self {
         Self {
@@ -47,7 +46,7 @@ impl Cloud {
     }
 }
 
-/// The name of a cloud: its centre, its middle line and how far it reaches to both sides.
+/// The name of a cloud: its centre, its middle line and its half width.
 struct Name<'a> {
     text: String,
     cloud: &'a Cloud,
@@ -96,7 +95,7 @@ pub(super) fn write(svg: &mut String, frame: &Frame, clouds: &[Cloud]) {
     for name in &names {
         let tone = name.cloud.tone.class();
         let (x, y) = name.centre;
-        // A name that had to move is tied to the centre of its cloud.
+        // A name that was moved gets a line to the centre of its cloud.
         if (name.y - y).abs() > LINE {
             let end = name.y + LINE / 2.0 * (y - name.y).signum();
             let _ = write!(
@@ -113,7 +112,7 @@ pub(super) fn write(svg: &mut String, frame: &Frame, clouds: &[Cloud]) {
     }
 }
 
-/// The name of a cloud at the free line that is nearest to its centre.
+/// Returns the name of a cloud at the free line nearest to its centre.
 fn placed<'a>(
     frame: &Frame,
     cloud: &'a Cloud,

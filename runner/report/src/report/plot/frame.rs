@@ -1,15 +1,15 @@
-//! Where things go: the rectangle of a plot, between its two axes.
+//! Layout: the rectangle of a plot, between its two axes.
 
 use super::axis::Axis;
 
-/// Size in the units of the drawing; it scales to the width of its place.
+/// Size in drawing units. The drawing scales to the available width.
 pub(super) const WIDTH: f64 = 480.0;
 pub(super) const HEIGHT: f64 = 268.0;
 /// Room for the name of the vertical axis, and for ticks and name of the horizontal one.
 pub(super) const TOP: f64 = 34.0;
 const BOTTOM: f64 = 44.0;
 
-/// The axes and the rectangle they span.
+/// The axes and the rectangle between them.
 pub(super) struct Frame {
     pub(super) x: Axis,
     pub(super) y: Axis,
@@ -28,7 +28,7 @@ impl Frame {
         Self::BASE - part * (Self::BASE - TOP)
     }
 
-    /// Where a point goes, unless it has no place.
+    /// Returns the position of a point, if it has one.
     pub(super) fn place(&self, x: f64, y: f64) -> Option<(f64, f64)> {
         Some((self.x(self.x.place(x)?), Self::y(self.y.place(y)?)))
     }

@@ -4,13 +4,13 @@ use super::frame::{Frame, HEIGHT};
 
 /// Height of a line of text.
 pub(super) const LINE: f64 = 15.0;
-/// Room between two labels, so that lines of one are closer than those of two.
+/// Room between two labels, so that the lines of one are closer than two labels.
 pub(super) const GAP: f64 = 6.0;
 
-/// The lowest end of labels that begin at `top`: above the last tick of the horizontal axis, which
-/// is as far to the right as they are, if all fit there.
+/// Returns the lowest end of labels that begin at `top`: above the last tick of the horizontal
+/// axis, which extends as far to the right, if all fit there.
 pub(super) fn bottom(wanted: &[(f64, f64)], top: f64) -> f64 {
-    // A tick is written 18 below the axis, and its figures are 10 high.
+    // A tick is written 18 below the axis, and its digits are 10 high.
     let above_ticks = Frame::BASE + 6.0;
     let height: f64 = wanted.iter().map(|label| label.1).sum();
     match top + height <= above_ticks {
@@ -19,20 +19,20 @@ pub(super) fn bottom(wanted: &[(f64, f64)], top: f64) -> f64 {
     }
 }
 
-/// Where labels go: `wanted` holds the middle and the height of each. Returns the middles, between
-/// `top` and `bottom` where all fit, in the order of the input.
+/// Places labels: `wanted` has the middle and the height of each. Returns the middles in the order
+/// of the input, between `top` and `bottom` if all fit.
 pub(super) fn spread(wanted: &[(f64, f64)], top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|&a, &b| wanted[a].0.total_cmp(&wanted[b].0));
     let mut middles: Vec<f64> = wanted.iter().map(|label| label.0).collect();
-    // Down from the top: no label above the end of the one before it.
+    // Down from the top: no label above the end of the previous one.
     let mut free = top;
     for &index in &order {
         let half = wanted[index].1 / 2.0;
         middles[index] = middles[index].max(free + half);
         free = middles[index] + half;
     }
-    // Back up from the bottom, where the first pass pushed them out.
+    // Back up from the bottom, if the first pass pushed them out.
     let mut free = bottom;
     for &index in order.iter().rev() {
         let half = wanted[index].1 / 2.0;
@@ -42,7 +42,7 @@ pub(super) fn spread(wanted: &[(f64, f64)], top: f64, bottom: f64) -> Vec<f64> {
     middles
 }
 
-/// Estimated width of a text at the size of the plot's labels on a narrow screen.
+/// Estimates the width of a text at the size of the plot's labels on a narrow screen.
 pub(super) fn width(text: &str) -> f64 {
     7.2 * text.chars().count() as f64
 }
@@ -60,7 +60,7 @@ mod tests {
         assert!(spread(&[], 0.0, 1.0).is_empty());
     }
 
-    /// The end of the lowest label of a curve that ends on the axis.
+    /// Returns the end of the lowest label of a curve that ends on the axis.
     fn lowest(labels: usize) -> f64 {
         let wanted = vec![(Frame::BASE, 2.0 * LINE + GAP); labels];
         let middles = spread(&wanted, 4.0, bottom(&wanted, 4.0));
@@ -72,7 +72,7 @@ mod tests {
         for labels in 1..=6 {
             assert!(lowest(labels) <= Frame::BASE + 8.0, "{labels}");
         }
-        // More than that need all of the height.
+        // More labels need the whole height.
         assert!((lowest(7) - (HEIGHT - 4.0)).abs() < 1e-9);
     }
 

@@ -1,25 +1,25 @@
-//! What a plot shows: curves of points, bands and reference lines, in tones of one palette.
+//! The marks of a plot: curves of points, bands and reference lines, in tones of one palette.
 
-/// A colour of the palette: told apart by colour-blind readers, 4.5 : 1 on the paper.
+/// A colour of the palette. Colour-blind readers can distinguish them, at 4.5 : 1 on the paper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
     /// The main curve.
     #[default]
     Blue,
-    /// What it is compared with.
+    /// The curve for comparison.
     Orange,
-    /// A third.
+    /// A third curve.
     Green,
-    /// A fourth.
+    /// A fourth curve.
     Purple,
-    /// A fifth.
+    /// A fifth curve.
     Ochre,
     /// Context: limits, reference lines.
     Grey,
 }
 
 impl Tone {
-    /// The tone of curve number `index`, from 0; they repeat after the sixth.
+    /// Returns the tone of curve number `index`, from 0. Tones repeat after the sixth.
     #[must_use]
     pub const fn nth(index: usize) -> Self {
         match index % 6 {
@@ -44,25 +44,25 @@ impl Tone {
     }
 }
 
-/// A point of a curve. Values that are not finite interrupt the curve.
+/// A point of a curve. Non-finite values interrupt the curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Across.
+    /// Horizontal value.
     pub x: f64,
-    /// Up.
+    /// Vertical value.
     pub y: f64,
-    /// Half the length of an error bar, in the units of `y`; 0 draws none.
+    /// Half the length of an error bar, in the units of `y`. Zero draws none.
     pub error: f64,
 }
 
 impl Point {
-    /// A point without an error bar.
+    /// Returns a point without an error bar.
     #[must_use]
     pub const fn new(x: f64, y: f64) -> Self {
         Self { x, y, error: 0.0 }
     }
 
-    /// A point with an error bar from `y - error` to `y + error`.
+    /// Returns a point with an error bar from `y - error` to `y + error`.
     #[must_use]
     pub const fn with_error(x: f64, y: f64, error: f64) -> Self {
         Self { x, y, error }
@@ -72,11 +72,11 @@ impl Point {
 /// A curve: its points from left to right.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// Its name, shown at its end; empty for none.
+    /// Its name, shown at its end. Empty for none.
     pub label: String,
-    /// The value at its end in words, for example `84.3 %`; empty for none.
+    /// The value at its end in words, for example `84.3 %`. Empty for none.
     pub end: String,
-    /// The points; long curves are thinned without losing a peak.
+    /// The points. Long curves are thinned without losing a peak.
     pub points: Vec<Point>,
     /// The colour.
     pub tone: Tone,
@@ -84,10 +84,10 @@ pub struct Series {
     pub dashed: bool,
 }
 
-/// The vertical extent of a band at one place.
+/// The vertical extent of a band at one position.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
-    /// Across.
+    /// Horizontal value.
     pub x: f64,
     /// Lower end.
     pub low: f64,
@@ -95,7 +95,7 @@ pub struct Span {
     pub high: f64,
 }
 
-/// A filled band behind the curves; what it shows belongs into the caption.
+/// A filled band behind the curves. Its meaning belongs in the caption.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Band {
     /// The spans from left to right.
@@ -104,13 +104,13 @@ pub struct Band {
     pub tone: Tone,
 }
 
-/// A horizontal line at a value of its own meaning, such as a limit.
+/// A horizontal line at a special value, such as a limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rule {
     /// Its name, shown at its right end.
     pub label: String,
-    /// The value in words, below the name; empty for none.
+    /// The value in words, below the name. Empty for none.
     pub end: String,
-    /// The value; a rule whose value has no place on the axis is not drawn.
+    /// The value. A rule without a position on the axis is not drawn.
     pub y: f64,
 }

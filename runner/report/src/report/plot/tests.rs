@@ -84,7 +84,7 @@ fn long_curves_make_short_files() {
 }
 
 proptest! {
-    /// Whatever the values, the drawing is well-formed, finite and always the same.
+    /// For all values the drawing is well-formed, finite and deterministic.
     #[test]
     fn any_values_make_a_drawing(
         values in vec((any::<f64>(), any::<f64>(), any::<f64>()), 0..20),

@@ -1,12 +1,12 @@
-//! Long curves, thinned so that the picture stays the same: each stretch of points is replaced by
-//! its lowest and its highest, so no peak is lost; first and last always stay.
+//! Thinning of long curves without changing the picture: each stretch of points is replaced by its
+//! lowest and its highest, so no peak is lost. First and last always stay.
 
 use super::mark::{Point, Span};
 
-/// Most stretches of a curve: more than a screen shows side by side in one plot.
+/// Maximum number of stretches: more than a screen shows side by side in one plot.
 const STRETCHES: usize = 240;
 
-/// At most two points a stretch, in order.
+/// Returns at most two points per stretch, in order.
 pub(super) fn points(all: &[Point]) -> Vec<Point> {
     let (Some(first), Some(last)) = (all.first(), all.last()) else {
         return Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn points(all: &[Point]) -> Vec<Point> {
     kept
 }
 
-/// One span a stretch: as low and as high as the stretch reaches.
+/// Returns one span per stretch, with its lowest and highest values.
 pub(super) fn spans(all: &[Span]) -> Vec<Span> {
     if all.len() <= 2 * STRETCHES {
         return all.to_vec();
@@ -45,7 +45,7 @@ pub(super) fn spans(all: &[Span]) -> Vec<Span> {
                 high: sum.high.max(span.high),
                 ..sum
             });
-            // The ends of the axis stay covered.
+            // Covers the ends of the axis.
             Some([
                 envelope,
                 Span {

@@ -3,7 +3,7 @@ use crate::answers::tests::answer;
 use smolfed_engine::question::Answer;
 use smolfed_engine::tables::question::QuestionKind;
 
-/// An answer about three classes, with a cell of every size.
+/// Returns an answer about three classes, with distinct cells.
 fn confusion() -> Answer {
     let names: Vec<String> = (0..16).map(|index| format!("figure {index}")).collect();
     let figures = names.iter().enumerate().map(|(index, name)| {
@@ -14,7 +14,7 @@ fn confusion() -> Answer {
     answer(2, QuestionKind::Confusion, "which", &figures)
 }
 
-/// A run with an answer of every kind. The names of questions come from outside.
+/// Returns a run with an answer of every kind. The names of questions are untrusted.
 fn asked() -> ReportInput {
     let mut input = complete(10);
     let evaluated = |accuracy: f64| {
@@ -62,7 +62,7 @@ fn answers_have_curves_and_figures_with_intervals() {
         "<th scope=\"row\">good &lt;b&gt;?</th><td>accuracy</td><td class=\"number\">81.2 %</td>\
          <td>from 76.2 % to 86.2 %</td><td class=\"number\">99 %</td>\
          <td class=\"number\">98 (from 80 to 115)</td><td class=\"number\">10</td>",
-        // The largest share stands for the answer.
+        // The largest share represents the answer.
         "<td>class 9 &amp; more</td><td class=\"number\">75.0 %</td>",
         "<td class=\"number\">25.0 %</td><td>from 12.5 % to 50.0 %</td>",
         "mean of feature 2</th><td class=\"number\">3.25</td><td>from −1.5 to 8</td>",
@@ -73,7 +73,7 @@ fn answers_have_curves_and_figures_with_intervals() {
         assert!(html.contains(expected), "`{expected}` is missing: {html}");
     }
     assert!(!html.contains("<b>") && !html.contains(page::BADGE));
-    // A question that was asked once has no curve.
+    // A question asked once has no curve.
     assert!(!html.contains("count: devices"));
 }
 
@@ -82,7 +82,7 @@ fn a_run_without_answers_has_no_section() {
     assert!(!page(&complete(3)).contains("<h2>Answers</h2>"));
 }
 
-/// Answers are released. Without a bound they are no secret of a simulation, but no ε covers them.
+/// Answers are released. Without a bound they are not simulation-only either, but no ε covers them.
 #[test]
 fn a_public_page_has_answers_where_epsilon_covers_them() {
     let mut input = asked();
@@ -92,7 +92,7 @@ fn a_public_page_has_answers_where_epsilon_covers_them() {
     assert!(!html.contains("<h2>Answers</h2>") && !html.contains("81.2 %"));
 }
 
-/// A page reads files of other programs: figures that do not fit are no table of classes.
+/// A page reads files of other programs: figures that do not fit are not a table of classes.
 #[test]
 fn damaged_answers_are_shown_as_far_as_they_go() {
     let mut input = asked();

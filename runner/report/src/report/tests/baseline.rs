@@ -1,8 +1,8 @@
-//! What figures are compared with, and the words of the statement in full.
+//! Baselines of figures, and the words of the statement in full.
 
 use super::*;
 
-/// The figures of a regression on its test samples.
+/// Returns the figures of a regression on its test samples.
 fn of_values() -> FinalAssessment {
     serde_json::from_str(
         r#"{
@@ -38,7 +38,7 @@ fn curves_of_quality_have_the_figure_of_a_constant_prediction() {
     assert!(html.contains("Dotted: the model that predicts always the most frequent class."));
     let html = page(&regression());
     assert!(html.contains(">3.25</text>") && html.contains("predicts always the mean."));
-    // Without an assessment, or of samples without a curve, there is none.
+    // Without an assessment, or without a curve for its samples, there is none.
     let mut input = complete(3);
     input
         .records
@@ -54,7 +54,7 @@ fn curves_of_quality_have_the_figure_of_a_constant_prediction() {
 fn the_card_of_a_regression_has_r2() {
     let mut input = regression();
     assert!(page(&input).contains("after round 3, R² 0.7812, loss 0.2"));
-    // It is that of the final model: not of an earlier round.
+    // It belongs to the final model, not to an earlier round.
     input.records[2].test = None;
     let html = page(&input);
     assert!(html.contains("after round 2, loss 0.2"));

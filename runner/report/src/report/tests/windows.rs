@@ -1,12 +1,12 @@
 use super::*;
 use smolfed_release::SamplingScheme;
 
-/// A run whose rounds are windows, with these updates by age and wasted participations.
+/// Returns a run whose rounds are windows, with these updates by age and wasted participations.
 fn windows(records: &[(&[u32], u32)]) -> ReportInput {
     windows_of(records, false)
 }
 
-/// The same where these counts are secret or not.
+/// Returns such a run with secret or public counts.
 fn windows_of(records: &[(&[u32], u32)], are_secret: bool) -> ReportInput {
     let mut input = complete(records.len() as u32);
     input.config.cohort.sampling = SamplingScheme::Buffered;
@@ -25,7 +25,7 @@ fn the_public_page_has_no_counts_that_may_depend_on_data() {
     assert!(!public.contains("Windows of time") && !public.contains("by age"));
 }
 
-/// Counts that depend on no data stand on both pages.
+/// Counts that do not depend on data are on both pages.
 #[test]
 fn both_pages_have_updates_by_age_and_wasted_participations() {
     let input = windows(&[(&[12, 0, 0], 0), (&[10, 5, 0], 1), (&[8, 4, 1], 3)]);

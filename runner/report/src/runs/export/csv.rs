@@ -1,4 +1,4 @@
-//! One flat table: a row a run and round, a column a figure.
+//! One flat table: one row per run and round, one column per figure.
 
 use std::path::Path;
 
@@ -17,14 +17,14 @@ pub(super) const FORMAT: Format = Format {
 fn files(runs: &[Selected], _: &Path) -> Vec<OutputFile> {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     for row in rows(runs) {
-        // A vector takes every row, and all rows are of one length.
+        // A vector accepts every row, and all rows have the same length.
         let _ = writer.write_record(&row);
     }
     vec![OutputFile::whole(writer.into_inner().unwrap_or_default())]
 }
 
-/// Columns `run` and `round`, from 0 as in `metrics.jsonl`, then the figures by their dotted names.
-/// What a round does not have is empty, and an infinite ε is `inf`.
+/// Returns columns `run` and `round`, from 0 as in `metrics.jsonl`, then the figures by their
+/// dotted names. Missing figures are empty, and an infinite ε is `inf`.
 fn rows(runs: &[Selected]) -> Vec<Vec<String>> {
     let all = || runs.iter().flat_map(|of| &of.run.rounds);
     let names = names(all());

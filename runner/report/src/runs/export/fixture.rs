@@ -12,7 +12,7 @@ use smolfed_engine::run_files::records::RecordValues;
 /// Unix time of the last round of every run here.
 pub(crate) const WRITTEN: u64 = 1_700_000_000;
 
-/// A run of the built-in experiment with these lines in its `metrics.jsonl`.
+/// Returns a run of the built-in experiment with these lines in its `metrics.jsonl`.
 pub(crate) fn run(label: &str, lines: &[&str]) -> Selected {
     let config = Config::parse(DEFAULT, "default", &[]).unwrap();
     let rounds = lines.iter().map(|line| {

@@ -1,17 +1,17 @@
-//! What a format is.
+//! The definition of a format.
 
 use std::path::Path;
 
 use crate::runs::output::OutputFile;
 use crate::runs::selection::Selected;
 
-/// A format that other programs read.
+/// A format for other programs.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A one-line description.
     pub about: &'static str,
-    /// What to write; the path is the absolute one of the output.
+    /// Returns the files to write. The path is the absolute path of the output.
     pub files: fn(&[Selected], &Path) -> Vec<OutputFile>,
 }

@@ -1,5 +1,5 @@
-//! MLflow's file store: a folder an experiment with a folder a run, in which parameters, metrics
-//! and tags are a file each.
+//! MLflow's file store: one folder per experiment with one folder per run, and one file per
+//! parameter, metric and tag.
 //!
 //! Source: `mlflow/store/tracking/file_store.py` of MLflow 3.17.
 
@@ -23,9 +23,9 @@ pub(super) const FORMAT: Format = Format {
     files,
 };
 
-/// Most characters of the name of a file; file systems allow 255 bytes.
+/// Maximum characters of a file's name. File systems allow 255 bytes.
 const MAX_NAME: usize = 120;
-/// Digits of the number of an experiment.
+/// Exclusive upper bound on the number of an experiment.
 const EXPERIMENT_DIGITS: u64 = 1_000_000_000_000_000_000;
 
 fn files(runs: &[Selected], out: &Path) -> Vec<OutputFile> {
@@ -109,7 +109,7 @@ fn run_files(of: &Selected, experiment: &str, out: &Path) -> Vec<OutputFile> {
         }
         files.push(OutputFile::new(folder.join("metrics").join(file), lines));
     }
-    // MLflow takes only a run with a folder of this name.
+    // MLflow accepts only runs with a folder of this name.
     let statements = serde_json::to_vec_pretty(&run.statements).unwrap_or_default();
     files.push(OutputFile::new(
         folder.join("artifacts/privacy.json"),
@@ -120,7 +120,7 @@ fn run_files(of: &Selected, experiment: &str, out: &Path) -> Vec<OutputFile> {
     files
 }
 
-/// What MLflow shows of a run beside its figures; the note has the privacy statements.
+/// Returns the information that MLflow shows next to figures. The note has the privacy statements.
 fn tags(label: &str, run: &Run) -> Vec<(&'static str, String)> {
     let statements = run.statements.iter().map(|statement| statement.in_words());
     let statements = statements.collect::<Vec<_>>().join("\n\n");
@@ -132,7 +132,7 @@ fn tags(label: &str, run: &Run) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Where the files of a run are, as MLflow names folders of this machine.
+/// Returns the URI of a run's files, in MLflow's form for local folders.
 fn artifacts(folder: &Path) -> String {
     let mut uri = "file://".to_owned();
     for byte in folder.join("artifacts").as_os_str().as_encoded_bytes() {
@@ -148,17 +148,17 @@ fn artifacts(folder: &Path) -> String {
     uri
 }
 
-/// The same name has the same number in every export, so that folders can be put together.
+/// Returns an experiment's number, the same in every export, so that folders can be merged.
 fn experiment_id(name: &str) -> String {
     let digest: [u8; 32] = Blake2s256::digest(name.as_bytes()).into();
     let first = digest
         .first_chunk()
         .map_or(0, |first| u64::from_le_bytes(*first));
-    // 0 is MLflow's own.
+    // MLflow reserves 0.
     (first % EXPERIMENT_DIGITS).max(1).to_string()
 }
 
-/// 32 hexadecimal digits, the same for a run directory in every export.
+/// Returns 32 hexadecimal digits, the same for a run directory in every export.
 fn run_id(run: &Run) -> String {
     let path: PathBuf = match run.path.canonicalize() {
         Ok(path) => path,
@@ -168,14 +168,14 @@ fn run_id(run: &Run) -> String {
     hex::encode(&digest[..16])
 }
 
-/// A name that MLflow accepts: letters, digits and `_-. `.
+/// Returns a name that MLflow accepts: letters, digits and `_-. `.
 fn file_name(name: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
     let name = name.chars().take(MAX_NAME);
     name.map(|c| if allowed(c) { c } else { '_' }).collect()
 }
 
-/// A mapping of keys to values that are YAML already.
+/// Returns a mapping of keys to values that are already YAML.
 fn yaml(fields: &[(&str, String)]) -> String {
     let lines = fields
         .iter()
@@ -183,7 +183,7 @@ fn yaml(fields: &[(&str, String)]) -> String {
     lines.collect()
 }
 
-/// Text as YAML, quoted as JSON is, of which YAML takes every string.
+/// Returns text as YAML, quoted as in JSON, since YAML accepts every JSON string.
 fn text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(file_name(name), expected);
         assert_eq!(file_name(&"x".repeat(300)).len(), MAX_NAME);
         assert_eq!(text("a: \"b\"\n"), r#""a: \"b\"\n""#);
-        // Figures whose names become the same keep a file each.
+        // Figures whose names become equal keep separate files.
         let line = r#"{"round":0,"left_out":{"a/b":1,"a:b":2}}"#;
         let files = files(&[run("a", &[line])], Path::new("/out"));
         assert!(content(&files, "metrics/provenance_unknown.left_out.a_b").ends_with(" 1 0\n"));

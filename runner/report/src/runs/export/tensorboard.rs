@@ -1,5 +1,5 @@
-//! Event files of TensorBoard: a folder a run, scalars by round, and as text the configuration and
-//! the privacy statements.
+//! Event files of TensorBoard: one folder per run, with scalars by round, and the configuration and
+//! the privacy statements as text.
 //!
 //! Source: `tensorflow/core/lib/io/record_writer.cc` for the framing, `event.proto` and
 //! `summary.proto` for the messages.
@@ -28,7 +28,7 @@ pub(super) const FORMAT: Format = Format {
     files,
 };
 
-/// What the first event of a file says.
+/// Version in the first event of a file.
 const VERSION: &str = "brain.Event:2";
 /// CRC-32C (Castagnoli).
 const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
@@ -36,9 +36,9 @@ const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 fn files(runs: &[Selected], _: &Path) -> Vec<OutputFile> {
     let files = runs.iter().map(|Selected { label, run }| {
         let seconds = since_epoch(run.started()).as_secs();
-        // TensorBoard knows event files by their names, and reads them in the order of the time.
+        // TensorBoard recognises event files by their names, and reads them in the order of time.
         let name = format!("events.out.tfevents.{seconds:010}.smolfed");
-        // An absolute label would lead out of the folder.
+        // An absolute label would leave the folder.
         let folder = PathBuf::from(label.trim_start_matches('/'));
         let events = events(run).into_iter();
         let records = events.flat_map(|event| framed(&event.encode_to_vec()));
@@ -47,7 +47,7 @@ fn files(runs: &[Selected], _: &Path) -> Vec<OutputFile> {
     files.collect()
 }
 
-/// A record: the length, its checksum, the data, their checksum, all little-endian.
+/// Returns a record: the length, its checksum, the data, their checksum, all little-endian.
 fn framed(data: &[u8]) -> Vec<u8> {
     let length = (data.len() as u64).to_le_bytes();
     let parts = [
@@ -59,7 +59,7 @@ fn framed(data: &[u8]) -> Vec<u8> {
     parts.concat()
 }
 
-/// The checksum as it is stored: rotated, so that a checksum of data that hold checksums differs.
+/// Returns the stored checksum: rotated, so that checksums of data that contain checksums differ.
 fn masked(data: &[u8]) -> u32 {
     CRC.checksum(data)
         .rotate_right(15)
@@ -87,7 +87,7 @@ fn events(run: &Run) -> Vec<Event> {
     ];
     events.extend(run.rounds.iter().zip(run.times()).map(|(round, time)| {
         let figures = round.figures.iter();
-        // TensorBoard groups plots by what stands before the first slash.
+        // TensorBoard groups plots by the part before the first slash.
         let values = figures.map(|(name, value)| {
             let name = exported_name(name, &run.rounds);
             Value::scalar(&name.replace('.', "/"), *value)
@@ -108,7 +108,7 @@ fn wall_time(time: SystemTime) -> f64 {
     since_epoch(time).as_secs_f64()
 }
 
-/// The configuration as a table in Markdown.
+/// Returns the configuration as a Markdown table.
 fn hyperparameters(run: &Run) -> String {
     let mut text = "| key | value |\n| --- | --- |\n".to_owned();
     for (key, value) in &run.settings {

@@ -1,7 +1,7 @@
-//! The messages of TensorBoard that scalars and texts need, as Protocol Buffers.
+//! The TensorBoard messages for scalars and texts, as Protocol Buffers.
 //!
 //! Source: `event.proto`, `summary.proto`, `tensor.proto` and `tensor_shape.proto` of TensorFlow.
-//! Fields that are left out have other numbers.
+//! The omitted fields have other numbers.
 
 use prost::Message;
 
@@ -19,7 +19,7 @@ pub(super) struct Event {
     pub(super) wall_time: f64,
     #[prost(int64, tag = "2")]
     pub(super) step: i64,
-    /// In the first event of a file.
+    /// Only in the first event of a file.
     #[prost(string, optional, tag = "3")]
     pub(super) file_version: Option<String>,
     #[prost(message, optional, tag = "5")]
@@ -62,7 +62,7 @@ pub(super) struct Plugin {
     plugin_name: String,
 }
 
-/// `TensorProto`, of text; without a shape it is a single one.
+/// `TensorProto` of text. Without a shape it is a single value.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Tensor {
     #[prost(int32, tag = "1")]
@@ -89,7 +89,7 @@ impl Metadata {
 }
 
 impl Value {
-    /// A number of a curve.
+    /// Returns a value of a curve.
     pub(super) fn scalar(tag: &str, value: f64) -> Self {
         Self {
             tag: tag.to_owned(),
@@ -99,7 +99,7 @@ impl Value {
         }
     }
 
-    /// A text in Markdown.
+    /// Returns a text in Markdown.
     pub(super) fn text(tag: &str, text: &str) -> Self {
         Self {
             tag: tag.to_owned(),

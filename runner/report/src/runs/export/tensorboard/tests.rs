@@ -1,7 +1,7 @@
 use super::super::fixture::{WRITTEN, run};
 use super::*;
 
-/// CRC-32C bit by bit, independent of the table of the crate.
+/// Computes CRC-32C bit by bit, independently of the crate's table.
 fn crc32c(data: &[u8]) -> u32 {
     let mut crc = !0u32;
     for byte in data {
@@ -13,7 +13,7 @@ fn crc32c(data: &[u8]) -> u32 {
     !crc
 }
 
-/// The data of each record, whose checksums must be right.
+/// Returns the data of each record, and checks its checksums.
 fn records(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let stored = |crc: u32| crc.rotate_left(17).wrapping_add(0xa282_ead8);
     let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap());
@@ -56,7 +56,7 @@ fn a_file_begins_with_its_version_and_has_an_event_a_round() {
     let name = format!("below/a/events.out.tfevents.{started}.smolfed");
     assert_eq!(files[0].path, Path::new(&name));
     let records = records(&files[0].bytes);
-    // Field 1, a double; field 3, 13 bytes of text.
+    // Field 1, a double. Field 3, 13 bytes of text.
     assert_eq!(records[0][0], 0x09);
     assert_eq!(records[0][1..9], (started as f64).to_le_bytes());
     assert_eq!(records[0][9..11], [0x1a, 13]);
