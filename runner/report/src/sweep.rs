@@ -1,8 +1,8 @@
 //! A sweep: many runs from one file, in parallel, to one table.
 //!
-//! A sweep file is a whole experiment with a table `[sweep]`: what changes from run to run. Every
-//! combination of the variants, the values of the grid and the seeds is one run; the runs of all
-//! seeds together are one [`Cell`] of the table.
+//! A sweep file is a whole experiment with a table `[sweep]`, which defines the changes between
+//! runs. Every combination of the variants, the values of the grid and the seeds is one run. The
+//! runs of all seeds together are one [`Cell`] of the table.
 //!
 //! ```toml
 //! [sweep]
@@ -14,12 +14,12 @@
 //!
 //! | question | file |
 //! | --- | --- |
-//! | what `[sweep]` may say | `file` |
+//! | contents of `[sweep]` | `file` |
 //! | variants and values to cells | `grid` |
 //! | runs in parallel, each data set once | `execution`, `workers`, `federations` |
-//! | the same over several ranks | `ranks` |
-//! | one run; the best of a random number of them | `single`, `private` |
-//! | `results.jsonl`: what is there already | `results` |
+//! | the runs over several ranks | `ranks` |
+//! | one run, and the best of a random number of them | `single`, `private` |
+//! | `results.jsonl`: the existing results | `results` |
 //! | mean and standard error of a cell | `summary`, `metric` |
 //! | rows and columns | `layout`, `table` |
 //! | `table.md`, `table.csv`, `--json` | `document` |
@@ -62,11 +62,11 @@ pub use results::{Figures, Results, RunRecord};
 pub use summary::{CellSummary, Mean, Summaries};
 pub use workers::{Refusal, Run, RunOutcome, Watch};
 
-/// Why there is no table.
+/// Error when making a table.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SweepError {
-    /// The experiment in the file, or an override.
+    /// The experiment in the file, or an override, is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A setting of the sweep makes an experiment that cannot be read.
@@ -74,7 +74,7 @@ pub enum SweepError {
     Setting {
         /// The settings of the cell.
         settings: String,
-        /// Why.
+        /// Reason.
         reason: ConfigError,
     },
     /// The file has no `[sweep]`.
@@ -90,22 +90,22 @@ pub enum SweepError {
         origin: String,
         /// The key.
         key: String,
-        /// What is wrong and what would be right.
+        /// The problem, and the expected value.
         reason: String,
     },
-    /// The data.
+    /// The data cannot be used.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// The file of initial parameters.
+    /// The file of initial parameters cannot be used.
     #[error(transparent)]
     Pretrained(#[from] Box<PretrainedError>),
-    /// The results or the tables.
+    /// The results or the tables cannot be read or written.
     #[error(transparent)]
     Files(#[from] RunDirError),
     /// Nothing could be run.
     #[error("no cell of the sweep can be run, the first because {reason}")]
     NothingRuns {
-        /// What the first cell said.
+        /// The reason of the first cell.
         reason: String,
     },
     /// The runs have no such figure.
@@ -113,24 +113,24 @@ pub enum SweepError {
     Metric {
         /// The metric.
         metric: Metric,
-        /// What there is.
+        /// The available figures.
         known: String,
     },
-    /// Another rank cannot go on.
+    /// Another rank cannot continue.
     #[error(transparent)]
     Rank(#[from] RankError),
     /// Threads cannot be started.
     #[error("cannot start {threads} threads: {reason}")]
     Threads {
-        /// How many.
+        /// The number of threads.
         threads: usize,
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }
 
 impl SweepError {
-    /// Whether the input is to blame, not the runs.
+    /// Returns whether the input is at fault, not the runs.
     #[must_use]
     pub const fn is_bad_input(&self) -> bool {
         match self {

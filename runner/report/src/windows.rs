@@ -3,7 +3,7 @@
 use smolfed_engine::round::WindowTally;
 use smolfed_release::number::{counted, fixed};
 
-/// The share of each age, youngest first, such as `61 %, 30 %, 9 %`.
+/// Returns the share of each age, youngest first, such as `61 %, 30 %, 9 %`.
 #[must_use]
 pub fn ages_in_words(tally: &WindowTally) -> String {
     let shares = tally.shares();
@@ -14,27 +14,27 @@ pub fn ages_in_words(tally: &WindowTally) -> String {
     }
 }
 
-/// The wasted share of all participations, such as `1.2 %`.
+/// Returns the wasted share of all participations, such as `1.2 %`.
 #[must_use]
 pub fn wasted_in_words(tally: &WindowTally) -> String {
     let share = tally.wasted_share();
     share.map_or("–".to_owned(), |share| percent(share, 1))
 }
 
-/// Both in one line: `updates by age: 61 %, 30 %, 9 %; wasted participations 1.2 %`.
+/// Returns both in one line: `updates by age: 61 %, 30 %, 9 %; wasted participations 1.2 %`.
 #[must_use]
 pub fn in_one_line(tally: &WindowTally) -> String {
     let (ages, wasted) = (ages_in_words(tally), wasted_in_words(tally));
     format!("updates by age: {ages}; wasted participations {wasted}")
 }
 
-/// An age in words: `0 windows`, `1 window`.
+/// Returns an age in words: `0 windows`, `1 window`.
 #[must_use]
 pub fn age_in_words(age: usize) -> String {
     counted(age as u64, "window")
 }
 
-/// A share in percent.
+/// Returns a share in percent.
 fn percent(share: f64, digits: usize) -> String {
     format!("{} %", fixed(100.0 * share, digits))
 }

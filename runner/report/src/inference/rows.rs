@@ -220,7 +220,7 @@ mod tests {
     use smolfed_engine::preprocessing::Preprocessing;
     use smolfed_engine::run::{self, Control};
 
-    /// A model of the built-in digits, whose pixels are 0 to 16.
+    /// Returns a model of the built-in digits, whose pixels are 0 to 16.
     fn trained() -> (TrainedModel, Experiment, Federation) {
         let overrides = [
             "rounds=3".parse().unwrap(),
@@ -249,7 +249,7 @@ mod tests {
         let prepared = test.piece(0..rows.len(), &mut buffer);
         let expected = model.scores(prepared).unwrap();
         let expected: Vec<Prediction> = model.predictions(&expected).collect();
-        // Back to pixels, which are exact.
+        // Back to exact pixels.
         let raw = (0..prepared.len()).flat_map(|row| prepared.features(row));
         let raw: Vec<f32> = raw.map(|x| ((x + 0.5) * 8.0).round()).collect();
         assert_eq!(model.predict_rows(raw, 64).unwrap(), expected);
@@ -297,7 +297,7 @@ mod tests {
         assert!(model.predict_rows(Vec::new(), 64).unwrap().is_empty());
         let short = TrainedModel::of_run(model.preprocessing.clone(), vec![0.0; 3]);
         assert!(matches!(short, Err(InferenceError::NotWhole { .. })));
-        // Files with such parameters are refused when they are opened.
+        // Opening files with such parameters fails.
         let infinite = vec![f32::INFINITY; model.parameters().unwrap().len()];
         let infinite = TrainedModel::of_run(model.preprocessing.clone(), infinite).unwrap();
         let format = FeatureFormat::new(false, 6).unwrap();

@@ -372,7 +372,7 @@ fn clipped(input: &ReportInput) -> Option<String> {
     }))
 }
 
-/// First and last round: all curves share their horizontal axis.
+/// Returns the first and last round: all curves share their horizontal axis.
 pub(super) fn extent(records: &[RoundRecord]) -> Vec<f64> {
     [records.first(), records.last()]
         .into_iter()

@@ -55,7 +55,7 @@ pub enum Audience {
 
 impl ReportInput {
     /// Removes everything that no ε covers: facts known only to a simulation, the sizes of secret
-    /// cohorts, times and, unless ε bounds everything that was released, the model with all its
+    /// cohorts, times and, unless ε bounds everything released, the model with all its
     /// figures.
     #[must_use]
     pub fn for_public(self) -> Self {

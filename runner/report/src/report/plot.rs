@@ -338,7 +338,7 @@ fn write_labels(svg: &mut String, frame: &Frame, labels: &[Label]) {
     let middles = labels::spread(&wanted, 4.0, labels::bottom(&wanted, 4.0));
     for (label, middle) in labels.iter().zip(middles) {
         let tone = label.tone.class();
-        // A label that was moved, or whose curve ends early, gets a line to the end of its curve.
+        // A moved label, or one whose curve ends early, gets a line to the end of its curve.
         if (middle - label.y).abs() > LINE || frame.right - label.x > LINE {
             let _ = write!(
                 svg,

@@ -49,7 +49,7 @@ pub(super) fn table_of(input: &ReportInput) -> String {
     )
 }
 
-/// A figure of every round.
+/// A column of the table of rounds.
 struct RoundColumn {
     head: &'static str,
     origin: Provenance,

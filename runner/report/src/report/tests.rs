@@ -90,7 +90,7 @@ fn a_public_page_has_only_what_epsilon_covers() {
     }
 }
 
-/// If ε does not bound everything that was released, the model is left out as well.
+/// If ε does not bound everything released, the model is left out as well.
 #[test]
 fn a_public_page_of_an_uncovered_run_has_no_figure_of_the_model() {
     let mut input = complete(3);

@@ -161,7 +161,7 @@ pub fn exported_name(name: &str, rounds: &[Round]) -> String {
 pub struct Quality {
     /// Whether less is better.
     pub is_error: bool,
-    /// Whether it is a part of 1, to be shown in percent.
+    /// Whether it is a share of 1, shown in percent.
     pub is_share: bool,
 }
 
@@ -175,7 +175,7 @@ impl Quality {
         is_share: false,
     };
 
-    /// What a figure of these rounds is, by the last word of its name; `None` for one that is
+    /// Returns the kind of a figure of these rounds, by the last word of its name. `None` if it is
     /// neither good nor bad, such as a norm.
     #[must_use]
     pub fn of(name: &str, rounds: &[Round]) -> Option<Self> {
@@ -199,7 +199,7 @@ impl Quality {
         }
     }
 
-    /// A value as a table shows it: shares in percent.
+    /// Returns a value in the form of a table: shares in percent.
     #[must_use]
     pub fn words(self, value: f64) -> String {
         match self.is_share {
@@ -208,7 +208,7 @@ impl Quality {
         }
     }
 
-    /// The best value, with the rounds that were done when it was first reached.
+    /// Returns the best value, and the number of rounds after which it was first reached.
     #[must_use]
     pub fn best(self, name: &str, rounds: &[Round]) -> Option<(u32, f64)> {
         let values = rounds.iter().filter_map(|r| Some((r.done(), r.get(name)?)));
@@ -222,7 +222,7 @@ impl Quality {
     }
 }
 
-/// The value after the last round that has it, with the rounds that were done.
+/// Returns the last available value, and the number of rounds after which it was reached.
 #[must_use]
 pub fn last(name: &str, rounds: &[Round]) -> Option<(u32, f64)> {
     let mut newest_first = rounds.iter().rev();
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(Quality::of("answers.evaluate.accuracy.low", &rounds), None);
     }
 
-    /// Who is present is public, and so are counts of ages.
+    /// Attendance is public, and so are counts of ages.
     #[test]
     fn windows_have_their_updates_by_age() {
         let rounds = [round(
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(found[3..], ["simulation_only.train_loss"]);
     }
 
-    /// The origin is that of the file; an older file says nothing but for what stands below
+    /// The origin is the one in the file. An older file states only the origin of figures below
     /// `simulation_only`.
     #[test]
     fn a_figure_has_the_last_origin_of_its_rounds() {

@@ -1,4 +1,4 @@
-//! Which folders are runs or sweeps.
+//! Search for folders of runs and sweeps.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,20 @@ use crate::sweep::Results;
 use smolfed_engine::run::directory::RunDir;
 use smolfed_engine::run_files::error::{RunDirError, io};
 
-/// What a folder is.
+/// Kind of a folder.
 #[derive(Debug)]
 pub(super) enum Kind {
     /// It looks like a run directory.
     Run,
-    /// It holds the results of a sweep.
+    /// It has the results of a sweep.
     Sweep,
-    /// What is in it cannot be known.
+    /// Its contents are unknown.
     Unreadable(RunDirError),
 }
 
-/// The runs, sweeps and unreadable folders at or below `folder`, in the order of their paths.
+/// Returns the runs, sweeps and unreadable folders at or below `folder`, ordered by path.
 ///
-/// Hidden folders are passed over, and symbolic links, which could lead in circles, not followed.
+/// Skips hidden folders, and does not follow symbolic links, which could form loops.
 pub(super) fn below(folder: &Path) -> Vec<(PathBuf, Kind)> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_path_buf()];
@@ -48,7 +48,7 @@ fn folders_in(path: &Path) -> Result<Vec<PathBuf>, RunDirError> {
         let entry = entry.map_err(io("read", path))?;
         let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
         if !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            // What is below the current folder needs no `./`.
+            // Paths below the current folder need no `./`.
             let path = entry.path();
             folders.push(
                 path.strip_prefix(".")

@@ -1,4 +1,4 @@
-//! The runs and sweeps below a folder, one a row.
+//! The runs and sweeps below a folder, one per row.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -17,8 +17,8 @@ use smolfed_engine::run_files::error::RunDirError;
 use smolfed_release::number::{counted, fixed};
 use smolfed_release::provenance::Provenance;
 
-/// The figure that a method is judged by: the first that a run has. Those of encoders without
-/// labels come first, then personal models, then the model that they share.
+/// Figures that judge a method. The first existing one counts. The ones of unsupervised encoders
+/// come first, then personal models, then the shared model.
 const HEADLINES: [(&str, &str); 14] = [
     ("simulation_only.knn_accuracy", "nearest neighbours"),
     ("simulation_only.probe_accuracy", "linear probe"),
@@ -39,7 +39,7 @@ const HEADLINES: [(&str, &str); 14] = [
     ("simulation_only.train_loss", "training loss"),
 ];
 
-/// The runs and sweeps below a folder, the last written last.
+/// The runs and sweeps below a folder, in the order of their last writes.
 #[derive(Debug)]
 pub struct Listing {
     folder: PathBuf,
@@ -61,11 +61,11 @@ enum Entry {
     Broken(String),
 }
 
-/// A sweep, whose runs are too many for rows of their own.
+/// A sweep, whose runs are too many for separate rows.
 #[derive(Debug)]
 struct SweepRow {
     runs: usize,
-    /// The figure that its runs have, and its range over them.
+    /// The figure of its runs, and its range.
     figure: Option<(Metric, [f64; 2], Provenance)>,
 }
 
@@ -92,7 +92,7 @@ impl SweepRow {
     }
 }
 
-/// The figure that a run is judged by.
+/// The figure that judges a run.
 struct Headline {
     name: &'static str,
     words: &'static str,
@@ -119,7 +119,7 @@ impl Headline {
 }
 
 impl Listing {
-    /// Reads all runs at or below `folder`; one that is damaged becomes a row that says why.
+    /// Reads all runs at or below `folder`. A damaged one becomes a row with the reason.
     ///
     /// # Errors
     /// [`RunsError::NoFolder`].
@@ -132,7 +132,7 @@ impl Listing {
             .into_iter()
             .map(|(path, kind)| Row::new(path, kind))
             .collect();
-        // Stable: what was written at the same time stays in the order of the paths.
+        // Stable: entries written at the same time stay ordered by path.
         rows.sort_by_key(|row| row.written);
         Ok(Self {
             folder: folder.to_path_buf(),
@@ -140,13 +140,13 @@ impl Listing {
         })
     }
 
-    /// Whether there is nothing to list.
+    /// Returns whether there is nothing to list.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The rows of a table, the first being its head, and the lines below it.
+    /// Returns the rows of a table, the first as its head, and the lines below it.
     #[must_use]
     pub fn table(&self) -> (Vec<Vec<String>>, Vec<String>) {
         let head = [
@@ -169,7 +169,7 @@ impl Listing {
         (rows, meaning.chain(notes.lines()).collect())
     }
 
-    /// One JSON document.
+    /// Returns one JSON document.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let rows = self.rows.iter().map(|row| {
@@ -222,7 +222,7 @@ impl Row {
         }
     }
 
-    /// Where its figure comes from, if it has one.
+    /// Returns the origin of its figure, if it has one.
     fn origin(&self) -> Option<Provenance> {
         match &self.entry {
             Entry::Run(run) => Headline::of(&run.rounds).map(|found| found.origin),
@@ -231,7 +231,7 @@ impl Row {
         }
     }
 
-    /// Its cells, in the order of the head.
+    /// Returns its cells, in the order of the head.
     fn cells(&self, notes: &mut Notes) -> Vec<String> {
         let written = self.written.map_or(String::new(), |time| {
             let text = format_rfc3339_seconds(time).to_string();
@@ -266,7 +266,7 @@ fn one_line(error: &RunDirError) -> String {
     error.to_string().replace('\n', " ")
 }
 
-/// Name, method, data, rounds, figure, ε and state.
+/// Returns name, method, data, rounds, figure, ε and state.
 fn run_cells(run: &Run, notes: &mut Notes) -> [String; 7] {
     let figure = Headline::of(&run.rounds).map_or("–".to_owned(), |found| {
         let (value, mark) = (found.quality.words(found.value), found.origin.mark());
@@ -306,7 +306,7 @@ fn run_json(run: &Run) -> Value {
         "rounds": run.rounds.len(),
         "rounds_planned": run.config.rounds,
         "figure": figure,
-        // Infinite where no finite one holds: null.
+        // Null if no finite ε holds.
         "epsilon": epsilon,
         "delta": statement.map(|statement| statement.delta),
         "privacy": run.statements,
@@ -315,7 +315,7 @@ fn run_json(run: &Run) -> Value {
     })
 }
 
-/// The source of the data, and the name of its file or folder.
+/// Returns the source of the data, and the name of its file or folder.
 fn data(settings: &Settings) -> String {
     let text = |key: &str| settings.get(key).map(settings::words);
     let path = text("data.path");

@@ -1,4 +1,4 @@
-//! Output that replaces nothing: a file, or a folder of files.
+//! Output without overwriting: a file, or a folder of files.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -9,14 +9,14 @@ use super::error::RunsError;
 /// A file to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputFile {
-    /// Its place below the output; empty if it is the output itself.
+    /// Its path below the output. Empty if it is the output itself.
     pub path: PathBuf,
-    /// Its content.
+    /// Its contents.
     pub bytes: Vec<u8>,
 }
 
 impl OutputFile {
-    /// A file at a place below the output.
+    /// Returns a file at a path below the output.
     pub fn new(path: impl Into<PathBuf>, bytes: impl Into<Vec<u8>>) -> Self {
         Self {
             path: path.into(),
@@ -24,21 +24,21 @@ impl OutputFile {
         }
     }
 
-    /// A file that is the whole output.
+    /// Returns a file that is the whole output.
     pub fn whole(bytes: impl Into<Vec<u8>>) -> Self {
         Self::new(PathBuf::new(), bytes)
     }
 }
 
-/// Writes `files` to `out`, a file or a folder that is not there yet, and makes the folders above.
+/// Writes `files` to `out`, a new file or folder, and creates its parent folders.
 ///
 /// # Errors
-/// [`RunsError::Exists`]; [`RunsError::Write`], after which nothing is left at `out`.
+/// [`RunsError::Exists`], and [`RunsError::Write`], after which nothing is left at `out`.
 pub fn write_new(out: &Path, files: &[OutputFile]) -> Result<(), RunsError> {
     let path = out.display().to_string();
     let parent = out.parent().unwrap_or(Path::new(""));
     let is_file = matches!(files, [file] if file.path.as_os_str().is_empty());
-    // Only what is made here may be removed again.
+    // Only files created here may be removed again.
     let begun = fs::create_dir_all(parent).and_then(|()| match is_file {
         true => create(out).map(drop),
         false => fs::create_dir(out),
@@ -46,7 +46,7 @@ pub fn write_new(out: &Path, files: &[OutputFile]) -> Result<(), RunsError> {
     let written = begun.and_then(|()| {
         let written = files.iter().try_for_each(|file| write(out, file));
         if written.is_err() {
-            // What is half there is of no use; the first error counts.
+            // Partial output is useless. The first error counts.
             let _ = match is_file {
                 true => fs::remove_file(out),
                 false => fs::remove_dir_all(out),
@@ -100,7 +100,7 @@ mod tests {
     fn a_tree_that_cannot_be_written_whole_is_not_left_half() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("tree");
-        // A file stands where a folder is needed.
+        // A file in the place of a folder.
         let tree = [OutputFile::new("x", "1"), OutputFile::new("x/y", "2")];
         assert!(write_new(&folder, &tree).is_err());
         assert!(!folder.exists());

@@ -1,4 +1,4 @@
-//! One run, as far as it has come.
+//! One run, complete or not.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -10,19 +10,19 @@ use smolfed_engine::run::directory::RunDir;
 use smolfed_engine::run_files::error::{RunDirError, if_there};
 use smolfed_release::statement::PrivacyStatement;
 
-/// Whether a run is done.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// All of its rounds are done, and its privacy statement is written.
     Complete,
     /// A process writes to it.
     Running,
-    /// It stopped, was stopped or broke off.
+    /// It stopped, was stopped, or crashed.
     Unfinished,
 }
 
 impl State {
-    /// The word in tables and in JSON.
+    /// Returns the word in tables and in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -33,28 +33,28 @@ impl State {
     }
 }
 
-/// What a run directory holds of the course of its run.
+/// Contents of a run directory about the course of its run.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The directory, as it was given.
     pub path: PathBuf,
     /// The complete configuration.
     pub config: Config,
-    /// The same by dotted keys.
+    /// The configuration by dotted keys.
     pub settings: Settings,
     /// Its rounds, in order.
     pub rounds: Vec<Round>,
-    /// The privacy statements, the run's accountant first; empty while there are rounds that they
-    /// do not cover.
+    /// The privacy statements, the run's accountant first. Empty while they do not cover all
+    /// rounds.
     pub statements: Vec<PrivacyStatement>,
-    /// Whether it is done.
+    /// Progress of the run.
     pub state: State,
-    /// When its last round was written down.
+    /// Time at which its last round was recorded.
     pub written: SystemTime,
 }
 
 impl Run {
-    /// Reads a run directory; what a broken run has not written yet is absent.
+    /// Reads a run directory. Files that a broken run has not written are absent.
     ///
     /// # Errors
     /// [`RunDirError`] if there is no run, or a file is damaged or cannot be read.
@@ -69,7 +69,7 @@ impl Run {
             (Some(_), false) if rounds.len() >= config.rounds as usize => State::Complete,
             _ => State::Unfinished,
         };
-        // Before a run was resumed, it may have stopped and stated what it had spent until then.
+        // Before a resumption, the run may have stopped and stated its spent privacy until then.
         let covers_all = |statements: &Vec<PrivacyStatement>| match state {
             State::Complete => true,
             State::Running => false,
@@ -89,21 +89,21 @@ impl Run {
         })
     }
 
-    /// Wall time of all rounds, in seconds.
+    /// Returns the wall time of all rounds, in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         let seconds = self.rounds.iter().map(|r| r.get(figures::SECONDS));
         seconds.map(Option::unwrap_or_default).sum()
     }
 
-    /// About when the first round ended; see [`Self::times`].
+    /// Returns the approximate end of the first round. See [`Self::times`].
     #[must_use]
     pub fn started(&self) -> SystemTime {
         self.times().first().map_or(self.written, |time| *time)
     }
 
-    /// When each round ended: the last one when it was written down, those before it earlier by the
-    /// seconds that rounds took. A pause of a resumed run is left out.
+    /// Returns when each round ended: the last one when it was recorded, and earlier ones earlier
+    /// by the duration of rounds. Pauses of a resumed run are left out.
     #[must_use]
     pub fn times(&self) -> Vec<SystemTime> {
         let mut time = self.written;
@@ -119,7 +119,7 @@ impl Run {
     }
 }
 
-/// Time since 1970; zero before.
+/// Returns the time since 1970, or zero before.
 #[must_use]
 pub fn since_epoch(time: SystemTime) -> Duration {
     time.duration_since(SystemTime::UNIX_EPOCH)

@@ -1,4 +1,4 @@
-//! The runs that are named on a command line, each with a short name of its own.
+//! The runs given on a command line, each with a short name.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::sweep::Results;
 /// A run among others.
 #[derive(Clone, Debug)]
 pub struct Selected {
-    /// As many of the last parts of its path as tell all runs apart, for example `digits-17`.
+    /// The shortest unique end of its path, for example `digits-17`.
     pub label: String,
     /// The run.
     pub run: Run,
@@ -18,11 +18,11 @@ pub struct Selected {
 /// Reads runs that have begun.
 ///
 /// # Errors
-/// [`RunsError`] naming the folder and what is missing in it, or that is named twice.
+/// [`RunsError`] names the folder and the missing part, or the repeated run.
 pub fn open(paths: &[PathBuf]) -> Result<Vec<Selected>, RunsError> {
     let runs = paths.iter().map(|path| begun(path));
     let runs = runs.collect::<Result<Vec<_>, _>>()?;
-    // Links and dots resolved; of a folder that is gone in the meantime as it was given.
+    // With links and dots resolved, or as given if the folder is meanwhile gone.
     let full = runs.iter().map(|run| match run.path.canonicalize() {
         Ok(path) => path,
         Err(_) => run.path.clone(),
@@ -53,7 +53,7 @@ fn begun(path: &Path) -> Result<Run, RunsError> {
     Ok(run)
 }
 
-/// The last parts of each path, as many as make all of them different; they are different paths.
+/// Returns the end of each of these different paths, with as many parts as make all unique.
 fn labels(paths: &[PathBuf]) -> Vec<String> {
     let longest = paths.iter().map(|path| path.iter().count()).max();
     let with = |parts: usize| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! The configuration of a run by dotted keys, and in which keys several differ.
+//! The configuration of a run by dotted keys, and the keys in which several differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use smolfed_engine::config::{Config, ConfigError};
 /// The values of a complete configuration by their dotted keys.
 pub type Settings = BTreeMap<String, Value>;
 
-/// The settings of a configuration.
+/// Returns the settings of a configuration.
 ///
 /// # Errors
-/// [`ConfigError`] if a value has no form in TOML.
+/// [`ConfigError`] if a value cannot be written as TOML.
 pub fn from_config(config: &Config) -> Result<Settings, ConfigError> {
     let text = config.to_toml()?;
     let table: Table = toml::from_str(&text).map_err(|error| ConfigError::Parse {
@@ -36,7 +36,7 @@ fn add(settings: &mut Settings, prefix: &str, table: Table) {
     }
 }
 
-/// A value in words: text without its quotes, the rest as in a file.
+/// Returns a value in words: text without its quotes, the rest as in a file.
 #[must_use]
 pub fn words(value: &Value) -> String {
     match value.as_str() {
@@ -45,10 +45,10 @@ pub fn words(value: &Value) -> String {
     }
 }
 
-/// A key with its value in each of several configurations; `None` where it is absent.
+/// A key with its value in each of several configurations. `None` if absent.
 pub type Difference<'a> = (&'a str, Vec<Option<&'a Value>>);
 
-/// The keys in which configurations differ, in the order of their names.
+/// Returns the keys in which configurations differ, ordered by name.
 #[must_use]
 pub fn differences<'a>(all: &[&'a Settings]) -> Vec<Difference<'a>> {
     let keys: BTreeSet<&str> = (all.iter())

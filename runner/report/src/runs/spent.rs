@@ -1,5 +1,5 @@
-//! ε in a table: the figure in its cell, and what it must name in notes below, once for all rows
-//! that share it.
+//! ε in a table: the figure in its cell, and its qualifications in notes below, once for all rows
+//! that share them.
 
 use smolfed_accounting::event::PrivacyUnit;
 
@@ -13,7 +13,7 @@ use smolfed_release::statement::{PrivacyStatement, Subject};
 pub(super) struct Notes(Vec<String>);
 
 impl Notes {
-    /// `figure` with the number of its note.
+    /// Returns `figure` with the number of its note.
     pub(super) fn mark(&mut self, figure: &str, note: String) -> String {
         let known = self.0.iter().position(|known| *known == note);
         let number = known.unwrap_or_else(|| {
@@ -23,7 +23,7 @@ impl Notes {
         format!("{figure} [{}]", number + 1)
     }
 
-    /// The notes with their numbers.
+    /// Returns the notes with their numbers.
     pub(super) fn lines(&self) -> Vec<String> {
         let notes = (1..).zip(&self.0);
         notes
@@ -32,7 +32,7 @@ impl Notes {
     }
 }
 
-/// What a run has spent, on each subject.
+/// Returns the privacy spent by a run, on each subject.
 pub(super) fn words(run: &Run, notes: &mut Notes) -> String {
     let Some(first) = run.statements.first() else {
         return so_far(run, notes);
@@ -49,7 +49,7 @@ pub(super) fn words(run: &Run, notes: &mut Notes) -> String {
     cells.collect::<Vec<_>>().join(", ")
 }
 
-/// Of a run that has no statement yet.
+/// Returns the privacy spent by a run without a statement.
 fn so_far(run: &Run, notes: &mut Notes) -> String {
     let note = "of the rounds so far, without a statement: `smolfed run` writes one, with delta \
                 and assumptions, when it ends or stops";
@@ -62,7 +62,7 @@ fn so_far(run: &Run, notes: &mut Notes) -> String {
     }
 }
 
-/// ε with its unit.
+/// Returns ε with its unit.
 fn figure(statement: &PrivacyStatement) -> String {
     if statement.epsilon.is_infinite() {
         return "no bound".to_owned();
@@ -75,7 +75,7 @@ fn figure(statement: &PrivacyStatement) -> String {
     }
 }
 
-/// What the figure is worth, and under which assumptions.
+/// Returns the strength of the figure, and its assumptions.
 fn meaning(statement: &PrivacyStatement) -> String {
     let worth = match statement.epsilon.is_infinite() {
         true => "no privacy guarantee at all".to_owned(),

@@ -1,7 +1,8 @@
-//! Settings that are chosen by validation and not shown: for each combination of the others, the
-//! one with the best mean over the seeds.
+//! Settings chosen by validation and not shown: for each combination of the others, the one with
+//! the best mean over the seeds.
 //!
-//! Looking at validation figures costs privacy that no ε here covers, unless they are of public
+//! Looking at validation figures costs privacy not covered by any ε here, unless they are from
+//! public data of the same kind. `private.rs` has a choice that ε covers.
 //! data of the same kind. A choice that ε covers is in `private.rs`.
 
 use serde_json::{Value, json};
@@ -15,12 +16,12 @@ use super::summary::{CellSummary, Mean, Summaries};
 use smolfed_release::condition::Condition;
 use smolfed_release::provenance::Figure;
 
-/// What was chosen for each combination of the settings that are shown.
+/// The choice for each combination of the shown settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// The keys that were chosen.
+    /// The chosen keys.
     pub keys: Vec<String>,
-    /// By which figure.
+    /// The deciding figure.
     pub by: Metric,
     /// One for each combination.
     pub picks: Vec<Pick>,
@@ -29,16 +30,16 @@ pub struct Choice {
 /// The best settings of one combination.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pick {
-    /// The labels of the settings that are shown.
+    /// The labels of the shown settings.
     pub shown: Vec<String>,
-    /// The labels of the settings that were chosen.
+    /// The labels of the chosen settings.
     pub chosen: Vec<String>,
-    /// The figure that they were chosen by.
+    /// The figure that decided.
     pub figure: Mean,
 }
 
 impl Choice {
-    /// The picks, each with its settings by key.
+    /// Returns the picks, each with its settings by key.
     pub(super) fn to_json(&self) -> Value {
         let pick = |Pick {
                         shown,
@@ -56,21 +57,21 @@ impl Choice {
     }
 }
 
-/// A sweep and its cells without the keys that were chosen.
+/// A sweep and its cells without the chosen keys.
 #[derive(Clone, Debug)]
 pub struct Reduced {
-    /// The sweep over the settings that are shown.
+    /// The sweep over the shown settings.
     pub sweep: Sweep,
     /// Its cells.
     pub summaries: Summaries,
-    /// What was chosen for each.
+    /// The choice for each.
     pub choice: Choice,
 }
 
-/// The sweep and its cells with the chosen keys gone; `None` if none are to be chosen.
+/// Returns the sweep and its cells without the chosen keys. `None` if there is nothing to choose.
 ///
 /// # Errors
-/// [`SweepError::Metric`] if a combination has no run with the figure to choose by.
+/// [`SweepError::Metric`] if a combination has no run with the deciding figure.
 pub fn choose(
     sweep: &Sweep,
     results: &Results,
@@ -107,7 +108,7 @@ pub fn choose(
                 figure: figure(sweep, results, cell, by),
             })
             .collect();
-        // Where nothing can run, all rivals say the same.
+        // If none can run, all rivals have the same reason.
         let Some(rival) = best(&rivals, by).or(rivals.first()) else {
             continue;
         };
@@ -150,14 +151,14 @@ pub fn choose(
     }))
 }
 
-/// A cell among those that differ in the chosen settings only.
+/// A cell among cells that differ only in the chosen settings.
 struct Rival<'a> {
     cell: &'a Cell,
     summary: &'a CellSummary,
     figure: Option<Mean>,
 }
 
-/// The first among those with the best figure.
+/// Returns the first one with the best figure.
 fn best<'a, 'b>(rivals: &'b [Rival<'a>], by: Metric) -> Option<&'b Rival<'a>> {
     let is_better = |new: Mean, old: Mean| match by.is_error() {
         true => new.mean < old.mean,
@@ -174,7 +175,7 @@ fn best<'a, 'b>(rivals: &'b [Rival<'a>], by: Metric) -> Option<&'b Rival<'a>> {
     best.map(|(rival, _)| rival)
 }
 
-/// The mean over the seeds of the runs of a cell.
+/// Returns the mean over the seeds of the runs of a cell.
 fn figure(sweep: &Sweep, results: &Results, cell: &Cell, by: Metric) -> Option<Mean> {
     let seeds = sweep.seeds.iter();
     let runs = seeds.filter_map(|seed| results.get(cell, *seed));
@@ -202,7 +203,7 @@ mod tests {
     use super::*;
     use crate::sweep::fixture::{record, sweep};
 
-    /// The best of each row by the figure, the first among equals, and a table without the rest.
+    /// The best of each row by the figure, the first of equal ones, and a table without the others.
     #[test]
     fn the_best_of_each_is_kept() {
         let sweep = sweep(

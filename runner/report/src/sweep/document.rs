@@ -1,4 +1,4 @@
-//! What a sweep leaves for readers: `table.md`, `table.csv`, the terminal's table and `--json`.
+//! The output of a sweep: `table.md`, `table.csv`, the terminal's table and `--json`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -25,15 +25,14 @@ pub struct Document<'a> {
     pub sweep: &'a Sweep,
     /// Its cells.
     pub summaries: &'a Summaries,
-    /// What was chosen by validation.
+    /// The choice by validation.
     pub choice: Option<&'a Choice>,
-    /// The command that makes it again.
+    /// The command to repeat it.
     pub command: &'a str,
 }
 
 impl Document<'_> {
-    /// Writes `table.md`, `table.csv` and, if anything changes from cell to cell, `plot.svg` into
-    /// `dir`.
+    /// Writes `table.md`, `table.csv` and, if cells differ in a setting, `plot.svg` into `dir`.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
@@ -51,7 +50,7 @@ impl Document<'_> {
         }
     }
 
-    /// The tables for a terminal.
+    /// Returns the tables for a terminal.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = format!("{}: {}\n", self.sweep.name, self.what());
@@ -66,7 +65,7 @@ impl Document<'_> {
         text
     }
 
-    /// `table.md`.
+    /// Returns `table.md`.
     #[must_use]
     pub fn to_markdown(&self) -> String {
         let mut text = format!("# {}\n\n{}.\n", self.sweep.name, self.what());
@@ -85,7 +84,7 @@ impl Document<'_> {
         text
     }
 
-    /// The metric, its spread and the seeds.
+    /// Returns the metric, its spread and the seeds.
     fn what(&self) -> String {
         let title = self.summaries.metric.title();
         let seeds = &self.sweep.seeds;
@@ -102,7 +101,7 @@ impl Document<'_> {
         }
     }
 
-    /// What every ε in the tables means; the reasons of cells without a figure.
+    /// Returns the meaning of every ε in the tables, and the reasons of cells without a figure.
     fn privacy_lines(&self, render: impl Fn(&Table) -> String) -> Vec<String> {
         let mut lines = Vec::new();
         lines.extend(self.summaries.origin().meaning().map(str::to_owned));
@@ -155,7 +154,7 @@ impl Document<'_> {
         lines
     }
 
-    /// `table.csv`: one line a cell, shares as fractions of 1; the same on every machine.
+    /// Returns `table.csv`: one line per cell, shares as fractions of 1, the same on every machine.
     fn to_csv(&self) -> Result<Vec<u8>, csv::Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let names = self
@@ -199,7 +198,7 @@ impl Document<'_> {
             .map_err(|error| error.into_error().into())
     }
 
-    /// The origin of each figure of a cell, by the name of its metric.
+    /// Returns the origin of each figure of a cell, by the name of its metric.
     fn origins(&self, cell: &CellSummary) -> BTreeMap<&'static str, Provenance> {
         let metrics = [self.summaries.metric]
             .into_iter()
@@ -228,7 +227,7 @@ impl Document<'_> {
         ]
     }
 
-    /// One JSON document with all cells.
+    /// Returns one JSON document with all cells.
     #[must_use]
     pub fn to_json(&self, out: &Path) -> Value {
         let cells: Vec<Value> = (self.sweep.cells.iter().zip(&self.summaries.cells))
@@ -276,7 +275,7 @@ impl Document<'_> {
     }
 }
 
-/// A number of a table, or nothing.
+/// Returns a number of a table, or nothing.
 fn number(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
@@ -310,7 +309,7 @@ const CSV_HEADER: [&str; 12] = [
     "noise_std",
 ];
 
-/// Only where devices send correlation matrices.
+/// Only if devices send correlation matrices.
 const CSV_MATRICES: [&str; 4] = [
     "matrix_epsilon",
     "matrix_is_upper_bound",
@@ -318,7 +317,7 @@ const CSV_MATRICES: [&str; 4] = [
     "matrix_noise_multiplier",
 ];
 
-/// The statement of what is protected, for all cells at once.
+/// Returns the meaning of the protection, for all cells at once.
 fn meaning(summaries: &Summaries) -> Vec<String> {
     let statements = || summaries.cells.iter().filter_map(CellSummary::statement);
     let Some(first) = statements().next() else {
@@ -383,8 +382,8 @@ fn meaning(summaries: &Summaries) -> Vec<String> {
     lines
 }
 
-/// The conditions of proved statements in a few words, without the seeds, which differ from run to
-/// run.
+/// Returns the conditions of proved statements in a few words, without the seeds, which differ
+/// between runs.
 fn stated_conditions<'a>(statements: impl Iterator<Item = &'a PrivacyStatement>) -> Option<String> {
     let stated = statements.flat_map(|statement| statement.conditions().iter());
     let stated = stated.map(|condition| match condition {

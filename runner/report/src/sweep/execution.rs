@@ -1,4 +1,4 @@
-//! All runs of a sweep, led by this process: its own workers and those of other ranks, if any.
+//! All runs of a sweep, led by this process: its own workers and other ranks' workers, if any.
 
 use std::num::NonZeroUsize;
 
@@ -11,13 +11,13 @@ use super::workers::{JobQueue, RunOutcome, Watch, jobs, missing, work};
 use smolfed_data::DataFolders;
 use smolfed_engine::ranks::Communicator;
 
-/// Does every run of `sweep` that `results` does not hold, on so many threads of this rank, and on
-/// those of the others if there are more.
+/// Does every run of `sweep` missing in `results`, on this many threads of this rank, and on the
+/// other ranks' threads if there are any.
 ///
 /// # Errors
 /// [`SweepError::Data`] if data cannot be read, [`SweepError::Files`] if a result cannot be
-/// written, [`SweepError::Rank`] if another rank fails; what was done until then is in `results`. A
-/// run that cannot be done is no error.
+/// written, and [`SweepError::Rank`] if another rank fails. Earlier results stay in `results`. A
+/// run that cannot be done is not an error.
 pub fn execute(
     sweep: &Sweep,
     results: &mut Results,
@@ -29,7 +29,7 @@ pub fn execute(
     let mut federations = Federations::new(folders);
     let jobs = missing(sweep, results)
         .and_then(|runs| jobs(sweep, &runs, results.dir(), &mut federations));
-    // The others wait for it, whatever it is.
+    // The others wait for it in any case.
     let (jobs, begun) = match jobs {
         Ok(jobs) => (jobs, Ok(())),
         Err(error) => (Vec::new(), Err(error)),

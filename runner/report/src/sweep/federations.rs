@@ -23,7 +23,7 @@ struct Entry {
 #[derive(Default)]
 struct State {
     federation: Option<Arc<Federation>>,
-    /// Runs that have not asked for it yet.
+    /// Number of runs that have not requested it yet.
     waiting: usize,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Federations<'a> {
         }
     }
 
-    /// Announces a run: anchors the paths of its data and returns the number of its federation.
+    /// Announces a run: resolves the paths of its data and returns the number of its federation.
     pub(super) fn announce(&mut self, config: &mut Config) -> Result<usize, SweepError> {
         config.data = self.folders.anchor(config.data.clone())?;
         pretrained::anchor(&mut config.model, self.folders)?;
@@ -53,7 +53,7 @@ impl<'a> Federations<'a> {
         Ok(number)
     }
 
-    /// A run that was announced is another rank's; the last such run takes the federation away.
+    /// Notes that another rank does an announced run. The last run of a federation drops it.
     pub(super) fn skip(&self, number: usize) {
         let Some(entry) = self.entries.get(number) else {
             return;
@@ -65,10 +65,10 @@ impl<'a> Federations<'a> {
         }
     }
 
-    /// The federation of a run that was announced; the last such run takes it away with it.
+    /// Returns the federation of an announced run. The last run takes it out of memory.
     pub(super) fn take(&self, number: usize) -> Result<Arc<Federation>, SweepError> {
         let entry = &self.entries[number];
-        // A worker that asks while it is built waits for it: two would need twice the memory.
+        // A worker that asks during construction waits: two copies would need twice the memory.
         let mut state = entry.state.lock().unwrap_or_else(PoisonError::into_inner);
         let federation = match state.federation.take() {
             Some(federation) => federation,

@@ -13,10 +13,10 @@ use super::metric::Metric;
 use smolfed_engine::config::file::read;
 use smolfed_engine::config::{Config, ConfigError, Override, sentence};
 
-/// More runs than anybody means to start.
+/// Limit on runs, beyond any intended sweep.
 const MAX_RUNS: usize = 1_000_000;
 
-/// `[sweep]` as it is written.
+/// `[sweep]` as written.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct RawSweep {
@@ -62,7 +62,7 @@ enum RawSeeds {
     List(Vec<u64>),
 }
 
-/// Keys to be chosen by validation, or how else settings are chosen.
+/// Keys to choose by validation, or another way of choosing settings.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a list of keys, or \"private\"")]
 enum RawChoose {
@@ -98,31 +98,32 @@ struct RawVariant {
     set: Table,
 }
 
-/// A sweep that can be expanded: cells times seeds.
+/// A sweep ready to expand: cells times seeds.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     /// The name of the experiment.
     pub name: String,
-    /// Names the experiment below the sweep: results are only continued under the same name.
+    /// Identifies the experiment below the sweep: results are only continued under the same
+    /// fingerprint.
     pub fingerprint: String,
     /// The seeds, at least one, all different.
     pub seeds: Vec<u64>,
-    /// What the table shows; `None` for the first figure there is.
+    /// The figure in the table. `None` for the first available one.
     pub metric: Option<Metric>,
-    /// Further figures, where the table has no columns of its own.
+    /// Additional figures, if the table does not use columns for a dimension.
     pub also: Vec<Metric>,
-    /// What changes from cell to cell.
+    /// The settings that differ between cells.
     pub dimensions: Vec<Dimension>,
     /// Every combination.
     pub cells: Vec<Cell>,
-    /// Dimensions of which only the best level is shown, by their index.
+    /// Indices of dimensions of which only the best level is shown.
     pub choose: Vec<usize>,
-    /// The figure by which it is the best; `None` if there is nothing to choose.
+    /// The deciding figure. `None` if there is nothing to choose.
     pub choose_by: Option<Metric>,
-    /// Settings of which each run draws some at random, trial by trial, and keeps the best: every
-    /// run is a private selection. `None` if runs are single.
+    /// Settings from which each run draws at random, trial by trial, and keeps the best: every run
+    /// is a private selection. `None` if runs are single.
     pub candidates: Option<Vec<Cell>>,
-    /// Whether each variant has the settings of those before it, too.
+    /// Whether each variant also has the settings of the earlier ones.
     pub is_cumulative: bool,
     pub(super) layout: Layout,
     base: Table,
@@ -130,10 +131,10 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Reads a sweep file and applies overrides in order; `seeds` replaces `sweep.seeds`.
+    /// Reads a sweep file and applies overrides in order. `seeds` replaces `sweep.seeds`.
     ///
     /// # Errors
-    /// [`SweepError`] naming the file and the key or line.
+    /// [`SweepError`] names the file and the key or line.
     pub fn load(
         path: &Path,
         overrides: &[Override],
@@ -144,7 +145,7 @@ impl Sweep {
         Self::parse(&text, &origin, overrides, seeds)
     }
 
-    /// Parses the text of a sweep file; `origin` names it in errors.
+    /// Parses the text of a sweep file. `origin` names it in errors.
     ///
     /// # Errors
     /// As [`Self::load`].
@@ -215,7 +216,7 @@ impl Sweep {
             base,
             evaluate_every: raw.evaluate_every,
         };
-        // Whatever can be seen without the data is seen before the first run.
+        // Checks everything possible without the data before the first run.
         if sweep.has_ledger()? {
             let reason = "belongs to single runs: a sweep compares settings under the same seeds, \
                           whose noise is the same, and no ledger can add that up";
@@ -225,7 +226,7 @@ impl Sweep {
         Ok(Self { name, ..sweep })
     }
 
-    /// Whether a cell keeps a ledger.
+    /// Returns whether a cell keeps a ledger.
     fn has_ledger(&self) -> Result<bool, SweepError> {
         for cell in &self.cells {
             if self.config(cell, 0)?.privacy.ledger.is_some() {
@@ -235,7 +236,7 @@ impl Sweep {
         Ok(false)
     }
 
-    /// The experiment of a candidate of a cell under one seed, as a trial that is yet to be drawn.
+    /// Returns the experiment of a cell's candidate under one seed, as a trial not yet drawn.
     ///
     /// # Errors
     /// As [`Self::config`].
@@ -255,11 +256,11 @@ impl Sweep {
         Ok(config)
     }
 
-    /// The experiment of a cell under one seed.
+    /// Returns the experiment of a cell under one seed.
     ///
     /// # Errors
-    /// [`SweepError::Setting`] if a key is unknown or of the wrong type; not after
-    /// [`Self::parse`].
+    /// [`SweepError::Setting`] if a key is unknown or of the wrong type, which [`Self::parse`]
+    /// excludes.
     pub fn config(&self, cell: &Cell, seed: u64) -> Result<Config, SweepError> {
         let setting = |reason| SweepError::Setting {
             settings: cell.describe(),
@@ -275,7 +276,7 @@ impl Sweep {
         })
     }
 
-    /// The folder of the run that a private selection chose, in that of the results.
+    /// Returns the folder of a private selection's chosen run, within the results.
     #[must_use]
     pub fn chosen_name(&self, cell: usize, seed: u64) -> String {
         match self.cells.len() * self.seeds.len() {
@@ -284,7 +285,7 @@ impl Sweep {
         }
     }
 
-    /// The `[data]` table as it is written, in one line.
+    /// Returns the `[data]` table as written, in one line.
     #[must_use]
     pub fn data_in_words(&self) -> String {
         let pairs = |name: &str| {
@@ -297,7 +298,7 @@ impl Sweep {
     }
 }
 
-/// A text or table that is not what it should be.
+/// Returns the error for an invalid text or table.
 fn refused(origin: &str, error: &toml::de::Error, text: &str) -> ConfigError {
     ConfigError::Parse {
         origin: origin.to_owned(),
@@ -305,10 +306,10 @@ fn refused(origin: &str, error: &toml::de::Error, text: &str) -> ConfigError {
     }
 }
 
-/// A key and what is wrong with it.
+/// A key and its problem.
 type Wrong = (String, String);
 
-/// The dimensions that are chosen by validation.
+/// Returns the dimensions chosen by validation.
 fn chosen(raw: &RawSweep, dimensions: &[Dimension]) -> Result<Vec<usize>, (&'static str, String)> {
     let keys = match &raw.choose {
         RawChoose::Keys(keys) => keys.as_slice(),
@@ -339,7 +340,7 @@ fn chosen(raw: &RawSweep, dimensions: &[Dimension]) -> Result<Vec<usize>, (&'sta
     keys.iter().map(place).collect()
 }
 
-/// Every combination of what private selections draw from.
+/// Returns every combination of the candidates of private selections.
 fn candidates(raw: &RawSweep, cells: &[Dimension]) -> Result<Option<Vec<Cell>>, Wrong> {
     const TABLE: &str = "sweep.private";
     match (&raw.choose, raw.private.is_empty()) {
@@ -385,8 +386,8 @@ fn candidates(raw: &RawSweep, cells: &[Dimension]) -> Result<Option<Vec<Cell>>, 
     }
 }
 
-/// Refuses figures that private selections do not have: the score is such a figure with noise, and
-/// without noise it would be released besides.
+/// Refuses figures that private selections lack: the score is such a figure with noise, and the
+/// figure would also be released without noise.
 fn figures_of_selections(raw: &RawSweep) -> Result<(), Wrong> {
     let metrics = raw.metric.iter().map(|metric| ("sweep.metric", metric));
     let also = raw.also.iter().map(|metric| ("sweep.also", metric));
@@ -405,13 +406,14 @@ fn figures_of_selections(raw: &RawSweep) -> Result<(), Wrong> {
     }
 }
 
-/// Whether one of two dotted keys is the other, or a table that it is in.
+/// Returns whether two dotted keys are equal, or one is a table that contains the other.
 fn overlap(one: &str, other: &str) -> bool {
     let mut pairs = one.split('.').zip(other.split('.'));
     pairs.all(|(one, other)| one == other)
 }
 
-/// The variants first, then the grid in the order of the file, of the table `at`.
+/// Returns the dimensions of the table `at`: the variants first, then the grid in the order of the
+/// file.
 fn dimensions(
     at: &str,
     grid: &Table,
@@ -479,15 +481,15 @@ fn variants(at: &str, raw: &[RawVariant], is_cumulative: bool) -> Result<Dimensi
     Ok(dimension)
 }
 
-/// Tables must name their rows apart.
+/// Checks that row names are unique.
 fn unique(dimension: &Dimension) -> Result<(), String> {
     let labels: Vec<&String> = dimension.levels.iter().map(|level| &level.label).collect();
     let twice = (1..labels.len()).find(|index| labels[..*index].contains(&labels[*index]));
     twice.map_or(Ok(()), |index| Err(labels[index].clone()))
 }
 
-/// Keys with dots and their values. `"a.b" = ..` and `a.b = ..` mean the same, although TOML
-/// makes tables of the second; under a quoted key with a dot, a table is a value.
+/// Returns dotted keys and their values. `"a.b" = ..` and `a.b = ..` mean the same, although TOML
+/// makes tables of the second. Under a quoted key with a dot, a table is a value.
 fn dotted(table: &Table) -> Vec<(String, Value)> {
     let mut pairs = Vec::new();
     for (key, value) in table {
@@ -502,7 +504,7 @@ fn dotted(table: &Table) -> Vec<(String, Value)> {
     pairs
 }
 
-/// The seeds; a number of them counts up from the experiment's own.
+/// Returns the seeds. A count starts from the experiment's own seed.
 fn numbers(seeds: RawSeeds, base: &Table) -> Result<Vec<u64>, String> {
     let first = base.get("seed").and_then(Value::as_integer).unwrap_or(0);
     let first = u64::try_from(first).unwrap_or(0);
@@ -518,14 +520,14 @@ fn numbers(seeds: RawSeeds, base: &Table) -> Result<Vec<u64>, String> {
     }
 }
 
-/// A name for what all runs share, the same for any order of its keys.
+/// Returns a name for the common part of all runs, independent of the order of its keys.
 fn fingerprint(base: &Table, candidates: Option<&Value>) -> String {
     let mut base = base.clone();
     base.extend(candidates.map(|candidates| ("sweep.private".to_owned(), candidates.clone())));
     for key in ["name", "seed", "evaluate_every"] {
         base.remove(key);
     }
-    // JSON sorts its keys.
+    // JSON sorts keys.
     let text = serde_json::to_string(&serde_json::to_value(&base).unwrap_or_default());
     format!(
         "{:08x}",

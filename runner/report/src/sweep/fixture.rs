@@ -32,13 +32,13 @@ clip_norm = 0.5
 noise_multiplier = 1.0
 "#;
 
-/// [`EXPERIMENT`] with a `[sweep]`.
+/// Returns [`EXPERIMENT`] with a `[sweep]`.
 pub(super) fn sweep(table: &str) -> Sweep {
     let text = format!("{EXPERIMENT}{table}");
     Sweep::parse(&text, "small.toml", &[], None).unwrap()
 }
 
-/// A result of a cell as if it had been run: an accuracy, with ε as published and as proved.
+/// Returns a result of a cell with this accuracy, and with a published and a proved ε.
 pub(super) fn record(sweep: &Sweep, cell: usize, seed: u64, accuracy: f64) -> RunRecord {
     let event = PrivacyEvent {
         mechanism: Mechanism::Gaussian {
@@ -79,13 +79,13 @@ pub(super) fn record(sweep: &Sweep, cell: usize, seed: u64, accuracy: f64) -> Ru
     }
 }
 
-/// A figure on public samples.
+/// Returns a figure on public samples.
 pub(super) const fn figure(value: f64) -> Figure {
     let origin = Provenance::Released;
     Figure { value, origin }
 }
 
-/// The cells of a sweep with these accuracies by cell and seed; none means refused.
+/// Returns the cells of a sweep with these accuracies by cell and seed. `None` means refused.
 pub(super) fn summaries(sweep: &Sweep, accuracies: &[&[Option<f64>]]) -> Summaries {
     let dir = tempfile::tempdir().unwrap();
     let mut results = Results::fresh(dir.path());

@@ -1,10 +1,11 @@
-//! From variants and lists of values to cells: every combination, the first dimension slowest.
+//! Expansion of variants and lists of values to cells: every combination, the first dimension
+//! slowest.
 
 use toml::{Table, Value};
 
 use smolfed_engine::config::Override;
 
-/// Something that changes from cell to cell: a key of the grid, or the variants.
+/// A difference between cells: a key of the grid, or the variants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dimension {
     /// The dotted key, or [`Dimension::VARIANTS`].
@@ -16,7 +17,7 @@ pub struct Dimension {
 /// One value of a dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// How tables name it.
+    /// Its label in tables.
     pub label: String,
     /// Keys of the experiment that it sets.
     pub settings: Vec<(String, Value)>,
@@ -32,10 +33,10 @@ pub struct Cell {
 }
 
 impl Dimension {
-    /// The name of the dimension that variants make.
+    /// Name of the dimension of variants.
     pub const VARIANTS: &'static str = "variant";
 
-    /// A dimension of one key.
+    /// Returns a dimension of one key.
     pub(super) fn of_key(key: &str, values: &[Value]) -> Self {
         let level = |value: &Value| Level {
             label: label(value),
@@ -47,7 +48,7 @@ impl Dimension {
         }
     }
 
-    /// The value of each level as a number; `None` unless all are.
+    /// Returns the value of each level as a number. `None` unless all are numbers.
     #[must_use]
     pub fn numbers(&self) -> Option<Vec<f64>> {
         let number = |level: &Level| match level.settings.as_slice() {
@@ -58,14 +59,14 @@ impl Dimension {
         self.levels.iter().map(number).collect()
     }
 
-    /// The last part of the name: `epsilon` of `privacy.epsilon`.
+    /// Returns the last part of the name: `epsilon` of `privacy.epsilon`.
     #[must_use]
     pub fn short_name(&self) -> &str {
         self.name.rsplit('.').next().unwrap_or(&self.name)
     }
 }
 
-/// Text without quotes, everything else as TOML writes it.
+/// Returns text without quotes, and everything else as in TOML.
 fn label(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -73,7 +74,7 @@ fn label(value: &Value) -> String {
     }
 }
 
-/// All combinations of `dimensions`; one cell without settings if there are none.
+/// Returns all combinations of `dimensions`, or one cell without settings if there are none.
 pub(super) fn cells(dimensions: &[Dimension]) -> Vec<Cell> {
     let start = Cell {
         levels: Vec::new(),
@@ -94,7 +95,7 @@ pub(super) fn cells(dimensions: &[Dimension]) -> Vec<Cell> {
 }
 
 impl Cell {
-    /// The settings in a sentence, to name the cell in a message.
+    /// Returns the settings in a sentence, to name the cell in a message.
     #[must_use]
     pub fn describe(&self) -> String {
         if self.settings.is_empty() {
@@ -105,7 +106,7 @@ impl Cell {
         parts.collect::<Vec<_>>().join(", ")
     }
 
-    /// `base` with the settings of this cell.
+    /// Returns `base` with the settings of this cell.
     pub(super) fn apply(&self, base: &Table) -> Result<Table, smolfed_engine::config::ConfigError> {
         let mut table = base.clone();
         for (key, value) in &self.settings {
@@ -114,7 +115,7 @@ impl Cell {
         Ok(table)
     }
 
-    /// The settings as they stand in `results.jsonl`; a key that is set twice has its last value.
+    /// Returns the settings as in `results.jsonl`. A key set twice has its last value.
     pub fn to_json(&self) -> serde_json::Map<String, serde_json::Value> {
         let pair = |(key, value): &(String, Value)| {
             let value = serde_json::to_value(value).unwrap_or(serde_json::Value::Null);

@@ -1,25 +1,25 @@
-//! Which dimension of a sweep is down the table, which across, and which makes tables of its own.
+//! The layout of a sweep's dimensions: down the table, across it, or in separate tables.
 
 use super::grid::Dimension;
 
-/// The places of the dimensions, by their index.
+/// The positions of the dimensions, by index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Down the table; `None` if the sweep has no dimension.
+    /// Down the table. `None` if the sweep has no dimension.
     pub(super) rows: Option<usize>,
-    /// Across the table; `None` for one column.
+    /// Across the table. `None` for one column.
     pub(super) columns: Option<usize>,
-    /// Each combination of these makes a table.
+    /// Each combination of these makes a separate table.
     pub(super) rest: Vec<usize>,
-    /// The level of the rows that the others are compared with, seed by seed.
+    /// The level of the rows used for comparison, seed by seed.
     pub(super) compare_with: Option<usize>,
 }
 
 impl Layout {
-    /// Places the named dimensions; by default the first is down and the next across.
+    /// Places the named dimensions. By default the first is down and the next across.
     ///
     /// # Errors
-    /// The key of `[sweep]` and what is wrong with it.
+    /// The key of `[sweep]` and its problem.
     pub(super) fn new(
         dimensions: &[Dimension],
         rows: Option<&str>,
@@ -49,10 +49,10 @@ impl Layout {
         })
     }
 
-    /// With the level of the rows, by its label, that the others are compared with.
+    /// Sets the level of the rows for comparison, by its label.
     ///
     /// # Errors
-    /// The key of `[sweep]` and what is wrong with it.
+    /// The key of `[sweep]` and its problem.
     pub(super) fn comparing_with(
         mut self,
         dimensions: &[Dimension],
@@ -74,8 +74,7 @@ impl Layout {
         Ok(self)
     }
 
-    /// The levels of all dimensions that share a table, for each table; those of rows and columns
-    /// are 0.
+    /// Returns for each table its levels of all dimensions. The levels of rows and columns are 0.
     pub(super) fn tables(&self, dimensions: &[Dimension]) -> Vec<Vec<usize>> {
         let start = vec![vec![0; dimensions.len()]];
         self.rest.iter().fold(start, |tables, &index| {
@@ -89,7 +88,7 @@ impl Layout {
     }
 }
 
-/// `levels` with another level of one dimension.
+/// Returns `levels` with another level of one dimension.
 pub(super) fn with(levels: &[usize], dimension: Option<usize>, level: usize) -> Vec<usize> {
     let mut levels = levels.to_vec();
     if let Some(dimension) = dimension {
@@ -98,7 +97,7 @@ pub(super) fn with(levels: &[usize], dimension: Option<usize>, level: usize) -> 
     levels
 }
 
-/// The number of the cell with these levels: the first dimension is the slowest.
+/// Returns the number of the cell with these levels: the first dimension is the slowest.
 pub(super) fn cell_number(dimensions: &[Dimension], levels: &[usize]) -> usize {
     let pairs = dimensions.iter().zip(levels);
     pairs.fold(0, |number, (dimension, level)| {

@@ -1,4 +1,4 @@
-//! What a table shows: one figure of the last evaluation of a run.
+//! The metric of a table: one figure of the last evaluation of a run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use smolfed_release::provenance::{Figure, Provenance};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// Part of the test samples whose class is predicted.
+    /// Share of correctly classified test samples.
     TestAccuracy,
     /// Root mean squared error on the test samples, in units of the scaled targets.
     TestRmse,
@@ -26,10 +26,10 @@ pub enum Metric {
     ValidationRmse,
     /// As [`Self::TestLoss`], on the samples to choose settings by.
     ValidationLoss,
-    /// Mean over devices of the accuracy of the model that each would use, on test samples of its
-    /// own.
+    /// Mean over devices of the accuracy of the model that each would use, on the device's test
+    /// samples.
     DeviceAccuracy,
-    /// The same for the root mean squared error.
+    /// Mean over devices of the root mean squared error of the same models.
     DeviceRmse,
     /// As [`Self::DeviceAccuracy`], on validation samples.
     DeviceValidationAccuracy,
@@ -37,22 +37,22 @@ pub enum Metric {
     DeviceValidationRmse,
     /// As [`Self::DeviceAccuracy`], of the shared model.
     DeviceSharedAccuracy,
-    /// As [`Self::DeviceAccuracy`], of models that are trained on each device alone.
+    /// As [`Self::DeviceAccuracy`], of models trained on each device alone.
     DeviceAloneAccuracy,
     /// As [`Self::DeviceRmse`], of the shared model.
     DeviceSharedRmse,
-    /// As [`Self::DeviceRmse`], of models that are trained on each device alone.
+    /// As [`Self::DeviceRmse`], of models trained on each device alone.
     DeviceAloneRmse,
-    /// Part of the held-out samples whose class most of their nearest neighbours have, by
-    /// representations that are learned without labels; [`Self::TestAccuracy`] is then that of a
-    /// linear probe.
+    /// Share of the held-out samples whose class is the most frequent one among their nearest
+    /// neighbours, by unsupervised representations. [`Self::TestAccuracy`] is then the accuracy of
+    /// a linear probe.
     KnnAccuracy,
-    /// The same of the samples to choose settings by.
+    /// As [`Self::KnnAccuracy`], on the samples to choose settings by.
     ValidationKnnAccuracy,
 }
 
 impl Metric {
-    /// All of them, in the order in which a table that names none takes the first there is.
+    /// All metrics, in the order in which a table without a metric takes the first available one.
     pub const ALL: [Self; 16] = [
         Self::TestAccuracy,
         Self::TestRmse,
@@ -72,7 +72,7 @@ impl Metric {
         Self::ValidationKnnAccuracy,
     ];
 
-    /// The name in files.
+    /// Returns the name in files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -95,7 +95,7 @@ impl Metric {
         }
     }
 
-    /// The name in a table, with its unit.
+    /// Returns the name in a table, with its unit.
     #[must_use]
     pub fn title(self) -> String {
         let words = self.name().replace('_', " ").replace("rmse", "RMSE");
@@ -106,20 +106,20 @@ impl Metric {
         }
     }
 
-    /// Whether it is of the test samples of the whole federation. The others are of samples that
-    /// devices hold or that settings are chosen by.
+    /// Returns whether it is on the test samples of the whole federation. The others use samples of
+    /// devices, or samples to choose settings by.
     #[must_use]
     pub const fn is_of_test_samples(self) -> bool {
         matches!(self, Self::TestAccuracy | Self::TestRmse | Self::TestLoss)
     }
 
-    /// Digits after the point in a table.
+    /// Returns the number of digits after the point in a table.
     #[must_use]
     pub const fn digits(self) -> usize {
         if self.is_share() { 2 } else { 4 }
     }
 
-    /// What a table shows for `value`: shares in percent.
+    /// Converts `value` to the unit of tables: shares in percent.
     #[must_use]
     pub const fn shown(self, value: f64) -> f64 {
         if self.is_share() {
@@ -129,7 +129,7 @@ impl Metric {
         }
     }
 
-    /// Whether less is better.
+    /// Returns whether less is better.
     #[must_use]
     pub const fn is_error(self) -> bool {
         !self.is_share()
@@ -149,14 +149,14 @@ impl Metric {
         )
     }
 
-    /// Where this figure of a round comes from.
+    /// Returns the origin of this figure of a round.
     fn origin(self, record: &RoundRecord) -> Provenance {
         let of_encoder = record.simulation_only.probe_accuracy.is_some();
         let is_public = self.is_of_test_samples() && !of_encoder;
         Provenance::of_samples(!is_public || record.test_is_simulation_only)
     }
 
-    /// Every figure that a round was evaluated to; what is not finite is no figure.
+    /// Returns every finite figure of a round's evaluation.
     #[must_use]
     pub fn of_round(record: &RoundRecord) -> BTreeMap<Self, Figure> {
         let part = |evaluation: Option<Evaluation>, [accuracy, rmse, loss]: [Self; 3]| {
@@ -199,7 +199,7 @@ impl Metric {
                 Self::DeviceAloneRmse,
             ],
         ];
-        // Settings are chosen by the model that a device would use.
+        // Settings are chosen by the models that devices would use.
         let on_validation = only.devices_validation.map(|means| DeviceMeans {
             models: ModelFigures {
                 own: means.models.result(),

@@ -6,11 +6,11 @@ use super::grid::Dimension;
 use super::summary::Summaries;
 use crate::report::plot::{Plot, Point, Series, Tone};
 
-/// Lines of a plot that differ in their colour; those after them are dashed.
+/// Number of lines with distinct colours. Later ones are dashed.
 const COLOURS: usize = 6;
 
-/// The plots of a sweep, one below the other: one for each combination of the keys after the first
-/// two. None where there is nothing to go across.
+/// Returns the plots of a sweep, one for each combination of the keys after the first two. Empty if
+/// there is no dimension for the horizontal axis.
 pub(super) fn plots(sweep: &Sweep, summaries: &Summaries) -> Vec<Plot> {
     let Some(across) = across(&sweep.dimensions) else {
         return Vec::new();
@@ -30,7 +30,7 @@ pub(super) fn plots(sweep: &Sweep, summaries: &Summaries) -> Vec<Plot> {
         .collect()
 }
 
-/// The plot of some cells, which have in common what `label` says.
+/// Returns the plot of some cells, whose common settings are in `label`.
 fn panel(
     sweep: &Sweep,
     summaries: &Summaries,
@@ -101,12 +101,12 @@ fn panel(
     }
 }
 
-/// The dimension whose levels are lines: the first that does not go across.
+/// Returns the dimension whose levels are lines: the first that does not go across.
 const fn line_key(across: usize) -> usize {
     if across == 0 { 1 } else { 0 }
 }
 
-/// The first dimension of numbers, else the first.
+/// Returns the first numeric dimension, otherwise the first one.
 fn across(dimensions: &[Dimension]) -> Option<usize> {
     let numeric = dimensions
         .iter()
@@ -114,7 +114,7 @@ fn across(dimensions: &[Dimension]) -> Option<usize> {
     numeric.or((!dimensions.is_empty()).then_some(0))
 }
 
-/// Where each level is drawn: at its value, or one after the other.
+/// Returns the position of each level: its value, or its number.
 fn places(dimension: &Dimension) -> Vec<f64> {
     let counted = || {
         (1..=dimension.levels.len())
@@ -140,7 +140,7 @@ fn x_label(dimension: &Dimension) -> String {
     )
 }
 
-/// The levels of some dimensions.
+/// Returns the levels of some dimensions.
 fn label(sweep: &Sweep, levels: &[usize], of: impl Fn(usize) -> bool) -> String {
     let dimensions = sweep.dimensions.iter().zip(levels).enumerate();
     let parts = dimensions.filter(|(index, _)| of(*index));

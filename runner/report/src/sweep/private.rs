@@ -3,22 +3,21 @@
 //! Algorithm 1 with repeated draws).
 //!
 //! 1. K is drawn from its distribution, and each of the K trials is a candidate, drawn uniformly,
-//!    with randomness of its own. All of it comes from one secret stream before the first trial.
-//!    It depends on no data, and K is never cut off. All K trials are run.
+//!    with independent randomness. All of it comes from one secret stream before the first trial.
+//!    It does not depend on data, and K is never cut off. All K trials are run.
 //! 2. A trial runs in memory. It releases its model and its score
-//!    ([`smolfed_engine::experiment::trial`]). Of the others, nothing is kept, written or counted
-//!    aloud.
-//! 3. The trial of the largest score is run again, with the same bits, into its run directory. Of
-//!    equal scores the first counts: since trials are exchangeable, that is a tie broken at random,
-//!    as if each trial released a number that is uniform and independent beside its score.
-//! 4. A trial that breaks down has no score, and loses against every other.
+//!    ([`smolfed_engine::experiment::trial`]). Of the others, nothing is kept, written or reported.
+//! 3. The trial with the largest score is run again, with the same bits, into its run directory. Of
+//!    equal scores the first counts: since trials are exchangeable, this breaks ties at random, as
+//!    if each trial also released an independent uniform number with its score.
+//! 4. A trial that fails has no score, and loses against every other.
 //!
-//! The stream's secret is on the disk until the result is recorded, so that an interrupted
-//! selection can be repeated with the same trials ([`secret`]). No other file has it, and none has
-//! the randomness of a trial: these are [`Root`]s, which have no text form.
+//! The stream's secret is on disk until the result is recorded, so that an interrupted selection
+//! can be repeated with the same trials ([`secret`]). No other file has it, and none has the
+//! randomness of a trial: both are [`Root`]s, which have no text form.
 //!
-//! Poisson numbers may be 0: then the initial model of the first candidate is the result, which
-//! depends on no data.
+//! A Poisson number may be 0. The result is then the initial model of the first candidate, which
+//! does not depend on data.
 
 pub(super) mod secret;
 
@@ -58,8 +57,8 @@ enum Randomness {
     Secret(Root),
 }
 
-/// Runs a private selection among `candidates` and writes the chosen run into `out`; the reason, if
-/// there is no result.
+/// Runs a private selection among `candidates` and writes the chosen run into `out`. Returns the
+/// reason if there is no result.
 pub(super) fn select(
     candidates: &[Config],
     federation: &Federation,
@@ -71,7 +70,7 @@ pub(super) fn select(
     };
     let selection = first.config().privacy.selection.as_ref();
     let seeded = selection.is_some_and(|selection| selection.seeded);
-    // Where the secret is, an interrupted selection has begun to write what it chose.
+    // If the secret exists, an interrupted selection has begun to write its choice.
     let is_interrupted = !seeded && secret::path(out).exists();
     if out.exists() && !is_interrupted {
         return Err(format!(
@@ -97,11 +96,11 @@ pub(super) fn select(
     write(candidate, trial, score, federation, out)
 }
 
-/// The candidates, each ready to run; refused unless all cost the same.
+/// Returns the candidates, ready to run. Refuses them unless all have the same cost.
 fn experiments(candidates: &[Config], federation: &Federation) -> Result<Vec<Experiment>, String> {
     let experiment = |config: &Config| {
         let mut config = config.clone();
-        // Each trial brings its own.
+        // Each trial sets its own.
         let selection = config.privacy.selection.as_ref();
         config.set_trial_seed(match selection.is_some_and(|of| of.seeded) {
             true => TrialSeed::Known(0),
@@ -121,8 +120,8 @@ fn experiments(candidates: &[Config], federation: &Federation) -> Result<Vec<Exp
         let selection = experiment.config().privacy.selection.clone();
         (events, experiment.privacy().delta, selection)
     };
-    // Otherwise the mixture of the candidates costs more, at each order, than the largest of them
-    // at its best order.
+    // Otherwise the mixture of the candidates costs more, at each order, than the most expensive
+    // one at its best order.
     let mut pairs = experiments.iter().zip(experiments.iter().skip(1));
     match pairs.all(|(one, other)| cost(one) == cost(other)) {
         true => Ok(experiments),
@@ -135,7 +134,7 @@ fn experiments(candidates: &[Config], federation: &Federation) -> Result<Vec<Exp
     }
 }
 
-/// A candidate with the randomness of a trial.
+/// Returns a candidate with the randomness of a trial.
 fn of_trial(candidate: &Experiment, trial: &Trial) -> Experiment {
     let candidate = candidate.clone();
     match &trial.randomness {
@@ -144,9 +143,9 @@ fn of_trial(candidate: &Experiment, trial: &Trial) -> Experiment {
     }
 }
 
-/// Draws the number of trials, and the candidate and the randomness of each of them.
+/// Draws the number of trials, and the candidate and the randomness of each.
 fn draw(experiment: &Experiment, candidates: usize, root: &Root, seeded: bool) -> Vec<Trial> {
-    /// Seeds of 63 bits, which TOML can write.
+    /// Shift to seeds of 63 bits, which TOML can represent.
     const SEED_SHIFT: u32 = 1;
     let mut stream = root.stream(StreamId {
         purpose: Purpose::Trials,
@@ -169,14 +168,14 @@ fn draw(experiment: &Experiment, candidates: usize, root: &Root, seeded: bool) -
     (0..count).map(trial).collect()
 }
 
-/// The next 32 bytes of a secret stream, as a root.
+/// Returns the next 32 bytes of a secret stream, as a root.
 fn secret_root(stream: &mut Stream) -> Root {
     let mut bytes = Zeroizing::new([0; 32]);
     stream.fill_bytes(&mut *bytes);
     Root::from_secret(*bytes)
 }
 
-/// The trial with the largest score, the first of equal ones.
+/// Returns the trial with the largest score, the first of equal ones.
 fn best(trials: &[Trial], mut score: impl FnMut(&Trial) -> Option<f64>) -> Option<(&Trial, f64)> {
     let mut best: Option<(&Trial, f64)> = None;
     for trial in trials {
@@ -189,7 +188,7 @@ fn best(trials: &[Trial], mut score: impl FnMut(&Trial) -> Option<f64>) -> Optio
     best
 }
 
-/// Runs the chosen trial once more, into its run directory.
+/// Runs the chosen trial again, into its run directory.
 fn write(
     candidate: &Experiment,
     trial: &Trial,
@@ -198,11 +197,11 @@ fn write(
     out: &Path,
 ) -> Result<Trained, String> {
     let config = of_trial(candidate, trial).config().clone();
-    // Built anew, so that its statement names its own seed, if that is known.
+    // Built again, so that its statement names its own seed, if known.
     let experiment = Experiment::new(config, federation).map_err(|error| error.to_string())?;
     let experiment = of_trial(&experiment, trial);
     if out.exists() {
-        // By the interrupted selection: this one makes the same trials, and so writes the same.
+        // From the interrupted selection: this one has the same trials, and so writes the same.
         fs::remove_dir_all(out).map_err(|error| io("delete", out)(error).to_string())?;
     }
     let dir = RunDir::create(out, experiment.config()).map_err(|error| error.to_string())?;
@@ -214,7 +213,7 @@ fn write(
     Ok(Trained::new(result, 0.0).of_selection())
 }
 
-/// The result of no trial: the initial model, which depends on no data.
+/// Returns the result of no trial: the initial model, which does not depend on data.
 fn untrained(experiment: &Experiment, federation: &Federation) -> Result<Trained, String> {
     let state = TrainingState::new(experiment);
     let task = experiment.task();

@@ -1,5 +1,5 @@
 //! The runs of a sweep over several ranks: rank 0 assigns whole runs to workers of all ranks, one
-//! at a time, so that a slow run holds up no other, and writes down their results.
+//! at a time, so that a slow run delays no other, and records their results.
 //!
 //! ```text
 //! rank 0   propose: the runs that are missing -> answer each report by the next run
@@ -19,18 +19,18 @@ use super::workers::{Done, Job, JobQueue, JobSource, Run, jobs, work};
 use smolfed_data::DataFolders;
 use smolfed_engine::ranks::{Communicator, RankError, decode, encode};
 
-/// What a rank tells rank 0.
+/// A message of a rank to rank 0.
 #[derive(Serialize, Deserialize)]
 enum Report {
-    /// A worker is ready for a run, and what came of its last one.
+    /// A worker is ready for a run, and reports its last one.
     Ready(Option<(usize, Done)>),
-    /// It cannot go on.
+    /// The rank cannot continue.
     Failed(String),
-    /// None of its workers asks any more; it needs no answer.
+    /// Its workers ask no more, and need no answer.
     Left,
 }
 
-/// Tells the other ranks what there is to do: nothing, if rank 0 itself cannot begin.
+/// Tells the other ranks the runs to do, or none if rank 0 itself cannot begin.
 pub(super) fn propose(ranks: &dyn Communicator, jobs: &[Job]) {
     let runs: Vec<Run> = jobs.iter().map(|job| job.run).collect();
     ranks.broadcast(encode(&runs));
@@ -39,7 +39,7 @@ pub(super) fn propose(ranks: &dyn Communicator, jobs: &[Job]) {
 /// Answers the workers of the other ranks until all have left.
 ///
 /// # Errors
-/// [`SweepError`] of the first rank that failed, or if a result cannot be kept.
+/// [`SweepError`] of the first failed rank, or if a result cannot be stored.
 pub(super) fn answer(queue: &JobQueue<'_, '_>, ranks: &dyn Communicator) -> Result<(), SweepError> {
     let mut outcome = Ok(());
     let mut working = ranks.count() - 1;
@@ -64,12 +64,12 @@ pub(super) fn answer(queue: &JobQueue<'_, '_>, ranks: &dyn Communicator) -> Resu
     outcome
 }
 
-/// Does the runs that rank 0 assigns to this rank, on so many threads, until there are no more.
+/// Does the runs that rank 0 assigns to this rank, on this many threads, until there are no more.
 ///
-/// What goes wrong is reported to rank 0, which ends the sweep.
+/// Errors are reported to rank 0, which ends the sweep.
 ///
 /// # Errors
-/// [`SweepError`], of this rank.
+/// [`SweepError`] of this rank.
 pub fn help(
     sweep: &Sweep,
     folders: &DataFolders,
@@ -99,18 +99,18 @@ pub fn help(
     helped
 }
 
-/// Reports to rank 0 that this rank cannot go on, and waits until it knows.
+/// Reports to rank 0 that this rank cannot continue, and waits for its acknowledgement.
 fn report_failure(ranks: &dyn Communicator, error: &SweepError) {
     ranks.send(0, encode(&Report::Failed(error.to_string())));
     ranks.receive();
 }
 
-/// The line to rank 0, for one worker after the other.
+/// The line to rank 0, used by one worker at a time.
 struct Line<'a> {
     ranks: &'a dyn Communicator,
     jobs: &'a [Job],
     federations: &'a Federations<'a>,
-    /// Runs up to this number are done or another rank's.
+    /// Runs up to this number are done or belong to other ranks.
     last: Mutex<usize>,
 }
 
@@ -120,7 +120,7 @@ impl JobSource for Line<'_> {
         self.ranks.send(0, encode(&Report::Ready(done)));
         let (rank, answer) = self.ranks.receive();
         let next: Option<usize> = decode(&answer).map_err(|reason| RankError { rank, reason })?;
-        // Data that only runs of other ranks need must not stay in memory.
+        // Data needed only by runs of other ranks must not stay in memory.
         let upto = next.unwrap_or(self.jobs.len());
         for job in self.jobs.get(*last..upto).unwrap_or_default() {
             self.federations.skip(job.federation);
@@ -129,7 +129,7 @@ impl JobSource for Line<'_> {
         Ok(next)
     }
 
-    /// Rank 0 stops the others.
+    /// Makes rank 0 stop the others.
     fn stop(&self, error: &SweepError) {
         let _turn = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         report_failure(self.ranks, error);

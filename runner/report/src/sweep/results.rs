@@ -1,7 +1,7 @@
-//! `results.jsonl`: one finished run a line, appended as runs end.
+//! `results.jsonl`: one finished run per line, appended as runs end.
 //!
-//! Each line names the experiment, the settings and the seed, so that a sweep that is started
-//! again, or grown by more values and seeds, only does what is missing.
+//! Each line names the experiment, the settings and the seed. A sweep that restarts, or grows by
+//! more values and seeds, only does the missing runs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
@@ -23,7 +23,7 @@ use smolfed_release::statement::PrivacyStatement;
 pub struct RunRecord {
     /// [`Sweep::fingerprint`](super::Sweep::fingerprint).
     pub experiment: String,
-    /// The keys that the cell sets.
+    /// The settings of the cell.
     pub settings: Map<String, Value>,
     /// The seed.
     pub seed: u64,
@@ -33,7 +33,7 @@ pub struct RunRecord {
     pub evaluations: Vec<Figures>,
     /// The privacy statements, the run's own accountant first.
     pub privacy: Vec<PrivacyStatement>,
-    /// Wall time of the run, the only field that differs when it is repeated; 0 for a private
+    /// Wall time of the run, the only field that differs between repetitions. Zero for a private
     /// selection.
     pub seconds: f64,
 }
@@ -42,18 +42,18 @@ pub struct RunRecord {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "WrittenFigures", into = "WrittenFigures")]
 pub struct Figures {
-    /// Rounds that were done.
+    /// Number of completed rounds.
     pub rounds: u32,
-    /// What came out; figures that were not finite are left out.
+    /// The finite figures.
     pub figures: BTreeMap<Metric, Figure>,
 }
 
-/// The same as a line has it: the origins are beside the values.
+/// The figures as written in a line: the origins are next to the values.
 #[derive(Serialize, Deserialize)]
 struct WrittenFigures {
     rounds: u32,
     figures: BTreeMap<Metric, f64>,
-    /// Earlier versions of smolfed wrote none.
+    /// Earlier versions of smolfed wrote no origins.
     #[serde(default)]
     origin: BTreeMap<Metric, Provenance>,
 }
@@ -89,7 +89,7 @@ impl From<Figures> for WrittenFigures {
 }
 
 impl RunRecord {
-    /// A figure after the last round.
+    /// Returns a figure after the last round.
     #[must_use]
     pub fn figure(&self, metric: Metric) -> Option<Figure> {
         self.evaluations.last()?.figures.get(&metric).copied()
@@ -100,33 +100,33 @@ impl RunRecord {
     }
 }
 
-/// What tells the runs of an experiment apart.
+/// Identifies a run of an experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct RunKey(String, u64);
 
 impl RunKey {
     fn new(settings: &Map<String, Value>, seed: u64) -> Self {
-        // The keys of a map are sorted, so that equal settings are equal text.
+        // The keys of a map are sorted, so equal settings give equal text.
         let pairs = settings.iter().map(|(key, value)| format!("{key}={value}"));
         Self(pairs.collect::<Vec<_>>().join(","), seed)
     }
 }
 
-/// All results of a sweep so far, and the file that takes the next.
+/// All results of a sweep so far, and the file for the next ones.
 #[derive(Debug)]
 pub struct Results {
     path: PathBuf,
     records: HashMap<RunKey, RunRecord>,
-    /// Bytes of the whole lines; what follows is torn.
+    /// Bytes of the complete lines. The rest is torn.
     whole: u64,
-    /// Opened by the first result: a sweep that cannot run writes nothing.
+    /// Opened for the first result: a sweep that cannot run writes nothing.
     file: Option<File>,
 }
 
 impl Results {
     const NAME: &'static str = "results.jsonl";
 
-    /// No results yet, whatever `dir` holds: the first one replaces what is there.
+    /// Returns empty results. The first result replaces any existing file in `dir`.
     #[must_use]
     pub fn fresh(dir: &Path) -> Self {
         Self {
@@ -137,10 +137,10 @@ impl Results {
         }
     }
 
-    /// The results in `dir`, none if it is not there. A torn last line is left out.
+    /// Reads the results in `dir`, or none if it does not exist. A torn last line is ignored.
     ///
     /// # Errors
-    /// [`RunDirError::Io`]; [`RunDirError::Damaged`] if a whole line is no result;
+    /// [`RunDirError::Io`], [`RunDirError::Damaged`] if a complete line is not a result, and
     /// [`RunDirError::Foreign`] if a line is of another experiment than `experiment`.
     pub fn open(dir: &Path, experiment: &str) -> Result<Self, RunDirError> {
         let mut results = Self::fresh(dir);
@@ -169,7 +169,7 @@ impl Results {
         Ok(results)
     }
 
-    /// Whether `dir` holds the results of a sweep.
+    /// Returns whether `dir` has the results of a sweep.
     #[must_use]
     pub fn are_in(dir: &Path) -> bool {
         let start = b"{\"experiment\":";
@@ -178,10 +178,10 @@ impl Results {
         read.is_ok() && found == *start
     }
 
-    /// The finished runs in `dir`, of whichever experiment, in the order of the file.
+    /// Reads the finished runs in `dir`, of any experiment, in the order of the file.
     ///
     /// # Errors
-    /// [`RunDirError::Io`]; [`RunDirError::Damaged`] if a whole line is no result.
+    /// [`RunDirError::Io`], and [`RunDirError::Damaged`] if a complete line is not a result.
     pub fn read(dir: &Path) -> Result<Vec<RunRecord>, RunDirError> {
         let path = dir.join(Self::NAME);
         let text = fs::read(&path).map_err(io("read", &path))?;
@@ -189,19 +189,19 @@ impl Results {
         records.map(|(_, record)| record).collect()
     }
 
-    /// The folder of the file.
+    /// Returns the folder of the file.
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new("."))
     }
 
-    /// The result of a cell under one seed, if it is there.
+    /// Returns the result of a cell under one seed, if it exists.
     #[must_use]
     pub fn get(&self, cell: &Cell, seed: u64) -> Option<&RunRecord> {
         self.records.get(&RunKey::new(&cell.to_json(), seed))
     }
 
-    /// Adds a result and writes it down.
+    /// Adds a result and writes it to the file.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
@@ -213,7 +213,7 @@ impl Results {
             Some(file) => file,
             None => self.file.insert(open_after(path, self.whole)?),
         };
-        // In one piece: a kill leaves at most one torn line, at the end.
+        // In one write: a kill leaves at most one torn line, at the end.
         file.write_all(format!("{text}\n").as_bytes())
             .map_err(io("write", path))?;
         self.records.insert(record.key(), record);
@@ -221,7 +221,7 @@ impl Results {
     }
 
     /// Sorts the lines of the file by settings and seed. The order in which parallel private
-    /// selections ended tells which of them had more trials.
+    /// selections ended would reveal which of them had more trials.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
@@ -244,13 +244,13 @@ impl Results {
     }
 }
 
-/// The text up to its last line end: a crash can tear what follows.
+/// Returns the text up to its last line end: a crash can tear the rest.
 fn whole_lines(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|byte| *byte == b'\n');
     text.get(..end.map_or(0, |end| end + 1)).unwrap_or(text)
 }
 
-/// The number and the record of each line.
+/// Returns the number and the record of each line.
 fn parse<'a>(
     path: &'a Path,
     text: &'a [u8],
@@ -265,7 +265,7 @@ fn parse<'a>(
     })
 }
 
-/// Opens a file to append after its first `whole` bytes, dropping the rest.
+/// Opens a file to append after its first `whole` bytes, and drops the rest.
 fn open_after(path: &Path, whole: u64) -> Result<File, RunDirError> {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir).map_err(io("create", dir))?;

@@ -1,4 +1,4 @@
-//! One run of a sweep, from its configuration to its figures. It leaves nothing on the disk.
+//! One run of a sweep, from its configuration to its figures. It leaves nothing on disk.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use smolfed_engine::run::directory::RunDir;
 use smolfed_engine::run::{self, Ending, RunResult};
 use smolfed_release::statement::PrivacyStatement;
 
-/// What a run of a sweep comes to.
+/// The result of a run of a sweep.
 pub(super) struct Trained {
     pub(super) evaluations: Vec<Figures>,
     pub(super) privacy: Vec<PrivacyStatement>,
@@ -20,7 +20,7 @@ pub(super) struct Trained {
 }
 
 impl Trained {
-    /// Of a run that took so many seconds.
+    /// Returns the result of a run of this duration.
     pub(super) fn new(result: RunResult, seconds: f64) -> Self {
         let evaluated = result.records.iter().map(|record| Figures {
             rounds: record.round + 1,
@@ -51,7 +51,7 @@ impl Trained {
     }
 }
 
-/// One run from its configuration to its figures, or the reason why there are none.
+/// Does one run, from its configuration to its figures. Returns the reason if there are none.
 pub(super) fn train(config: &Config, federation: &Federation) -> Result<Trained, String> {
     let started = Instant::now();
     let experiment =
@@ -60,7 +60,7 @@ pub(super) fn train(config: &Config, federation: &Federation) -> Result<Trained,
     Ok(Trained::new(result, started.elapsed().as_secs_f64()))
 }
 
-/// Runs an experiment, and writes it into `dir` if there is one.
+/// Runs an experiment, and writes it into `dir` if given.
 pub(super) fn run_to_the_end(
     experiment: &Experiment,
     federation: &Federation,

@@ -1,4 +1,4 @@
-//! From runs to cells: mean and standard error over the seeds, and what the privacy costs.
+//! Summaries of runs as cells: mean and standard error over the seeds, and the privacy cost.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use smolfed_release::condition::Condition;
 use smolfed_release::provenance::{Figure, Provenance};
 use smolfed_release::statement::{PrivacyStatement, Subject};
 
-/// A mean and how far it may be off.
+/// A mean and its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {
     /// The mean.
     pub mean: f64,
-    /// The standard error of the mean; `None` for a single value.
+    /// The standard error of the mean. `None` for a single value.
     pub standard_error: Option<f64>,
-    /// Where the values come from.
+    /// Origin of the values.
     pub origin: Provenance,
 }
 
 impl Mean {
-    /// The mean of `values`; `None` without values.
+    /// Returns the mean of `values`, or `None` without values.
     #[must_use]
     pub fn new(figures: &[Figure]) -> Option<Self> {
         let origin = figures.iter().map(|figure| figure.origin).max()?;
@@ -49,24 +49,23 @@ pub struct CellSummary {
     pub labels: Vec<String>,
     /// The metric by seed.
     pub values: BTreeMap<u64, Figure>,
-    /// Over the seeds; `None` if there is no value.
+    /// Mean over the seeds. `None` if there is no value.
     pub mean: Option<Mean>,
-    /// The same for each further figure.
+    /// Mean of each additional figure.
     pub also: Vec<Option<Mean>>,
-    /// Why runs have no value, by seed.
+    /// Reasons why runs have no value, by seed.
     pub refusals: BTreeMap<u64, String>,
-    /// The privacy statements of the first seed, the runs' own accountant first; empty if nothing
-    /// was run.
+    /// The privacy statements of the first seed, the runs' own accountant first. Empty without
+    /// runs.
     pub privacy: Vec<PrivacyStatement>,
-    /// What must be known with ε: the notes of the runs' own accountant that all seeds share.
+    /// Qualifications of ε: the notes of the runs' own accountant common to all seeds.
     pub notes: Vec<String>,
     /// Wall time of all runs together.
     pub seconds: f64,
 }
 
 impl CellSummary {
-    /// The mean difference to `other` over the seeds that both have: what is common to a seed
-    /// cancels.
+    /// Returns the mean difference to `other` over their common seeds. Effects of a seed cancel.
     #[must_use]
     pub fn gain_over(&self, other: &Self) -> Option<Mean> {
         let difference =
@@ -75,20 +74,20 @@ impl CellSummary {
         Mean::new(&differences)
     }
 
-    /// ε by the runs' own accountant.
+    /// Returns ε by the runs' own accountant.
     #[must_use]
     pub fn statement(&self) -> Option<&PrivacyStatement> {
         self.privacy.first()
     }
 
-    /// ε of correlation matrices, if devices sent some.
+    /// Returns ε of correlation matrices, if devices sent some.
     #[must_use]
     pub fn matrix_statement(&self) -> Option<&PrivacyStatement> {
         let is_it = |s: &&PrivacyStatement| s.subject == Subject::CorrelationMatrices;
         self.privacy.iter().find(is_it)
     }
 
-    /// The statement whose ε is proved.
+    /// Returns the statement with a proved ε.
     #[must_use]
     pub fn sound_statement(&self) -> Option<&PrivacyStatement> {
         let is_it = |s: &&PrivacyStatement| s.subject == Subject::Updates && s.is_upper_bound();
@@ -99,20 +98,20 @@ impl CellSummary {
 /// All cells, in the order of [`Sweep::cells`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summaries {
-    /// What the values are.
+    /// Metric of the values.
     pub metric: Metric,
     /// The cells.
     pub cells: Vec<CellSummary>,
-    /// Devices of the first run.
+    /// Number of devices in the first run.
     pub devices: u32,
 }
 
 impl Summaries {
-    /// Sums up what is there.
+    /// Summarises the existing results.
     ///
     /// # Errors
-    /// [`SweepError::NothingRuns`] if no run has a result; [`SweepError::Metric`] if no run has
-    /// the metric that the sweep asks for.
+    /// [`SweepError::NothingRuns`] if no run has a result, and [`SweepError::Metric`] if no run has
+    /// the sweep's metric.
     pub fn new(sweep: &Sweep, results: &Results, refusals: &[Refusal]) -> Result<Self, SweepError> {
         let records = || {
             let of_cell = |cell| {
@@ -181,7 +180,7 @@ impl Summaries {
         }
     }
 
-    /// The last kind among the origins of the figures.
+    /// Returns the most private origin of the figures.
     #[must_use]
     pub fn origin(&self) -> Provenance {
         let of_cell = |cell: &CellSummary| {
@@ -257,8 +256,8 @@ fn cell(
     summary
 }
 
-/// How many matrices a device sends depends on the draw of cohorts, and so on the seed: a cell
-/// shows the largest ε.
+/// Keeps the largest ε of a cell: the number of matrices from a device depends on the cohorts, and
+/// so on the seed.
 fn keep_costliest_matrices(kept: &mut [PrivacyStatement], found: &[PrivacyStatement]) {
     for (kept, found) in kept.iter_mut().zip(found) {
         let is_matrix = found.subject == Subject::CorrelationMatrices;

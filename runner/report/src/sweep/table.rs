@@ -11,20 +11,20 @@ use super::metric::Metric;
 use super::summary::{CellSummary, Mean, Summaries};
 use smolfed_release::statement::PrivacyStatement;
 
-/// Narrowest column: a rule of Markdown has three characters or more.
+/// Minimum width of a column: a Markdown rule has three characters or more.
 const MIN_WIDTH: u16 = 3;
 
 /// A table of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Table {
-    /// What all of it has in common, if it is one of several.
+    /// The common settings of its cells, if it is one of several.
     pub(super) title: Option<String>,
     header: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// Columns padded to one width, the first aligned left and the others right.
+    /// Returns columns padded to one width, the first aligned left and the others right.
     pub(super) fn to_text(&self) -> String {
         let mut table = comfy_table::Table::new();
         table.load_preset(NOTHING).add_row(&self.header);
@@ -42,7 +42,7 @@ impl Table {
         table.trim_fmt() + "\n"
     }
 
-    /// The same columns as a Markdown table, whose rule says how columns are aligned.
+    /// Returns a Markdown table, whose rule defines the alignment of columns.
     pub(super) fn to_markdown(&self) -> String {
         let width = |column: usize| {
             let rows = self.rows.iter().chain([&self.header]);
@@ -68,8 +68,8 @@ impl Table {
     }
 }
 
-/// The tables of a sweep: rows by columns if there are two dimensions, else one row a cell with
-/// what it costs.
+/// Returns the tables of a sweep: rows by columns if there are two dimensions, otherwise one row
+/// per cell with its privacy cost.
 pub(super) fn tables(sweep: &Sweep, summaries: &Summaries) -> Vec<Table> {
     let dimensions = &sweep.dimensions;
     let make = |levels: Vec<usize>, compare_with: Option<usize>| {
@@ -112,7 +112,8 @@ pub(super) fn tables(sweep: &Sweep, summaries: &Summaries) -> Vec<Table> {
 
 type Lines = (Vec<String>, Vec<Vec<String>>);
 
-/// Rows by columns: the figure of each cell, or its difference from that of one of the rows.
+/// Returns rows by columns: the figure of each cell, or its difference from the same cell of one
+/// row.
 fn crossed(
     sweep: &Sweep,
     summaries: &Summaries,
@@ -191,7 +192,7 @@ fn listed(sweep: &Sweep, summaries: &Summaries) -> Lines {
     (header, rows)
 }
 
-/// A paired difference with its sign; empty without one.
+/// Returns a paired difference with its sign, or nothing without one.
 fn change(cell: &CellSummary, other: &CellSummary, metric: Metric) -> String {
     let gain = cell.gain_over(other);
     gain.map_or_else(String::new, |gain| {
@@ -200,7 +201,7 @@ fn change(cell: &CellSummary, other: &CellSummary, metric: Metric) -> String {
     })
 }
 
-/// What noise there is, one line for each that occurs.
+/// Returns a table of the noise, one line for each distinct kind.
 pub(super) fn noise(summaries: &Summaries) -> Table {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for cell in summaries
@@ -220,7 +221,8 @@ pub(super) fn noise(summaries: &Summaries) -> Table {
     }
 }
 
-/// ε and noise of correlation matrices, once for each amount; `None` if no device sends some.
+/// Returns ε and noise of correlation matrices, once for each amount. `None` if no device sends
+/// some.
 pub(super) fn matrix_noise(summaries: &Summaries) -> Option<Table> {
     let mut rows: Vec<(Vec<String>, Vec<String>)> = Vec::new();
     for cell in &summaries.cells {
@@ -251,7 +253,7 @@ pub(super) fn matrix_noise(summaries: &Summaries) -> Option<Table> {
     })
 }
 
-/// What was chosen for each combination of the settings that are shown.
+/// Returns the choice for each combination of the shown settings.
 pub(super) fn choice(sweep: &Sweep, choice: &Choice) -> Table {
     let shown = sweep.dimensions.iter().map(Dimension::short_name);
     let short = |key: &String| key.rsplit('.').next().unwrap_or(key).to_owned();
@@ -294,7 +296,7 @@ fn epsilon(statement: &PrivacyStatement) -> String {
     }
 }
 
-/// ε of the runs' own accountant, its name, the proved ε, z and ν.
+/// Returns ε of the runs' own accountant, its name, the proved ε, z and ν.
 fn privacy(cell: &CellSummary) -> [String; 5] {
     let Some(statement) = cell.statement() else {
         return ["", "", "", "", ""].map(str::to_owned);
@@ -305,7 +307,7 @@ fn privacy(cell: &CellSummary) -> [String; 5] {
         cell.sound_statement()
             .map_or_else(|| "unknown".to_owned(), epsilon),
         format!("{:.4}", statement.noise_multiplier),
-        // The noise follows a clip norm that changes, or that was selected for each seed.
+        // The noise follows a changing clip norm, or one selected for each seed.
         match statement
             .noise_std
             .filter(|_| statement.selection.is_none())
@@ -316,7 +318,7 @@ fn privacy(cell: &CellSummary) -> [String; 5] {
     ]
 }
 
-/// "84.29 ± 0.12", or why there is no such figure.
+/// Returns "84.29 ± 0.12", or the reason why there is no such figure.
 fn figure(cell: &CellSummary, metric: Metric) -> String {
     match (cell.mean, cell.refusals.is_empty()) {
         (Some(mean), true) => plus_minus(mean, metric),

@@ -1,5 +1,5 @@
-//! File times of a private sweep: when a chosen run was written tells how long its selection took,
-//! and so how many trials it had. At the end all files get one time.
+//! File times of a private sweep. The time of a chosen run would reveal the duration of its
+//! selection, and so its number of trials. At the end all files get the same time.
 
 use std::fs::{self, File, FileTimes};
 use std::path::Path;
@@ -7,8 +7,8 @@ use std::time::SystemTime;
 
 use smolfed_engine::run_files::error::{RunDirError, io};
 
-/// Sets the times of access and modification of `dir` and of all below it to now. When a file was
-/// created or its entry changed cannot be set, and file systems may keep it.
+/// Sets the access and modification times of `dir` and everything below it to now. The times of a
+/// file's creation and of changes to its entry cannot be set, and file systems may keep them.
 ///
 /// # Errors
 /// [`RunDirError::Io`].

@@ -1,7 +1,7 @@
 //! The runs of a sweep in parallel: each worker does one run at a time.
 //!
-//! A run is the same on any number of threads, so that workers only change how long a sweep takes.
-//! Runs that share data follow each other: few federations are in memory at a time. Over several
+//! The number of threads does not change a run, so workers only change the duration of a sweep.
+//! Runs that share data follow each other, so few federations are in memory at a time. Over several
 //! ranks, rank 0 assigns the runs ([`super::execution`]).
 
 use std::num::NonZeroUsize;
@@ -28,29 +28,29 @@ pub struct Run {
     pub seed: u64,
 }
 
-/// A run that has no result: its settings cannot be met, or it broke down.
+/// A run without a result: its settings cannot be met, or it failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Which run.
+    /// The run.
     pub run: Run,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub reason: String,
 }
 
-/// What came of the runs that were to be done.
+/// The outcome of the runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunOutcome {
     /// Runs without a result.
     pub refusals: Vec<Refusal>,
-    /// Runs that were not started because of [`Watch::stop`].
+    /// Number of runs not started because of [`Watch::stop`].
     pub left: usize,
 }
 
-/// How a sweep is watched and stopped.
+/// Callbacks and the stop flag of a sweep.
 pub struct Watch<'a> {
-    /// Set to start no further run.
+    /// Set to prevent further runs from starting.
     pub stop: &'a AtomicBool,
-    /// Called with the number of runs to do, results that were there already left out.
+    /// Called with the number of runs to do, without the ones that already have results.
     pub on_start: &'a (dyn Fn(usize) + Sync),
     /// Called after each run.
     pub on_run: &'a (dyn Fn() + Sync),
@@ -63,18 +63,18 @@ pub(super) struct Job {
     pub(super) federation: usize,
 }
 
-/// What a run is.
+/// The kind of a run.
 enum Work {
     /// One experiment.
     Single(Box<Config>),
-    /// A private selection among candidates, and where the chosen run is written.
+    /// A private selection among candidates, and the path of the chosen run.
     Select(Vec<Config>, PathBuf),
 }
 
-/// What came of a run.
+/// The result of a run.
 pub(super) type Done = Result<RunRecord, Refusal>;
 
-/// The runs without a result.
+/// Returns the runs without a result.
 pub(super) fn missing(sweep: &Sweep, results: &Results) -> Result<Vec<Run>, SweepError> {
     let mut runs = Vec::new();
     for &seed in &sweep.seeds {
@@ -90,7 +90,7 @@ pub(super) fn missing(sweep: &Sweep, results: &Results) -> Result<Vec<Run>, Swee
     Ok(runs)
 }
 
-/// What is to be done for these runs, those on the same data together.
+/// Returns the jobs for these runs, grouped by data.
 pub(super) fn jobs(
     sweep: &Sweep,
     runs: &[Run],
@@ -127,20 +127,20 @@ pub(super) fn jobs(
     Ok(jobs)
 }
 
-/// Who gives workers their runs.
+/// Assigns runs to workers.
 pub(super) trait JobSource: Sync {
-    /// The number of the next run, for a worker that is done with another or has begun; `None` if
-    /// there is none.
+    /// Returns the number of the next run, for a worker that has begun or finished another. `None`
+    /// if there is none.
     ///
     /// # Errors
-    /// [`SweepError`] if what was done cannot be kept.
+    /// [`SweepError`] if the finished run cannot be stored.
     fn next(&self, done: Option<(usize, Done)>) -> Result<Option<usize>, SweepError>;
 
-    /// A worker cannot go on: no further run is to be begun.
+    /// Notes that a worker cannot continue, so that no further run begins.
     fn stop(&self, error: &SweepError);
 }
 
-/// Has workers on so many threads take one run after the other.
+/// Lets workers on this many threads do one run after the other.
 pub(super) fn work(
     sweep: &Sweep,
     jobs: &[Job],
@@ -149,7 +149,7 @@ pub(super) fn work(
     threads: NonZeroUsize,
 ) -> Result<(), SweepError> {
     let workers = threads.get().min(jobs.len());
-    // All threads are in use even when there are fewer runs than threads.
+    // Uses all threads even if there are fewer runs than threads.
     let share = threads.get() / workers.max(1);
     let worker = || {
         let mut done = None;
@@ -204,7 +204,7 @@ fn train_job(sweep: &Sweep, job: &Job, federations: &Federations<'_>) -> Result<
     }))
 }
 
-/// All runs of a sweep that are to be done, and where their results go.
+/// All pending runs of a sweep, and the destination of their results.
 pub(super) struct JobQueue<'a, 'b> {
     jobs: &'a [Job],
     federations: &'a Federations<'a>,
@@ -214,14 +214,14 @@ pub(super) struct JobQueue<'a, 'b> {
     watch: &'a Watch<'a>,
 }
 
-/// What has come of the runs so far.
+/// The results so far.
 struct Outcome<'a> {
     results: &'a mut Results,
     refusals: Vec<Refusal>,
 }
 
 impl<'a, 'b> JobQueue<'a, 'b> {
-    /// Before the first run.
+    /// Returns a queue before the first run.
     pub(super) fn new(
         jobs: &'a [Job],
         federations: &'a Federations<'a>,
@@ -241,7 +241,7 @@ impl<'a, 'b> JobQueue<'a, 'b> {
         }
     }
 
-    /// What came of the runs, after the last.
+    /// Returns the outcome, after the last run.
     pub(super) fn outcome(self) -> RunOutcome {
         let done = self.next.load(Ordering::Relaxed).min(self.jobs.len());
         let outcome = self.outcome.into_inner();
@@ -253,7 +253,7 @@ impl<'a, 'b> JobQueue<'a, 'b> {
         }
     }
 
-    /// The same for a worker of another rank, which has the data of the run.
+    /// As [`JobSource::next`], for a worker of another rank, which has the data of the run.
     pub(super) fn next_for_rank(
         &self,
         done: Option<(usize, Done)>,
@@ -265,7 +265,7 @@ impl<'a, 'b> JobQueue<'a, 'b> {
         Ok(next)
     }
 
-    /// Writes down what came of a job.
+    /// Records the result of a job.
     fn record(&self, number: usize, done: Done) -> Result<(), SweepError> {
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         match done {

@@ -95,7 +95,7 @@ pub(super) fn write(svg: &mut String, frame: &Frame, clouds: &[Cloud]) {
     for name in &names {
         let tone = name.cloud.tone.class();
         let (x, y) = name.centre;
-        // A name that was moved gets a line to the centre of its cloud.
+        // A moved name gets a line to the centre of its cloud.
         if (name.y - y).abs() > LINE {
             let end = name.y + LINE / 2.0 * (y - name.y).signum();
             let _ = write!(

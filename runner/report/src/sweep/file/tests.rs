@@ -169,8 +169,8 @@ fn what_cannot_be_is_refused_by_name() {
     assert!(error.contains("makes more than 1000000 runs"), "{error}");
 }
 
-/// `"privacy"` holds `"privacy.selection"`, and a table under either is a value: refused like the
-/// keys below them.
+/// `"privacy"` contains `"privacy.selection"`, and a table under either is a value: refused like
+/// the keys below them.
 #[test]
 fn candidates_share_the_data_and_the_selection() {
     let private = |grid: &str| {

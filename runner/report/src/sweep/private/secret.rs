@@ -1,10 +1,10 @@
-//! The secret of a private selection, in a file while it runs: an interrupted selection, repeated,
-//! has the same number of trials and the same trials. If K were drawn again instead, large numbers,
-//! which take longest, would be interrupted most often, and what is at last selected would come
-//! from another law than the one that is charged.
+//! The secret of a private selection, in a file while it runs: a repeated interrupted selection has
+//! the same number of trials and the same trials. If K were drawn again instead, large numbers,
+//! which take longest, would be interrupted most often, and the final selection would follow
+//! another distribution than the charged one.
 //!
-//! The file is written before the first trial and deleted when the result is recorded. Whoever
-//! reads it knows K.
+//! The file is written before the first trial and deleted when the result is recorded. It reveals K
+//! to its readers.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -19,12 +19,12 @@ use smolfed_engine::run_files::error::{RunDirError, io};
 use smolfed_release::durable::{create_private, sync_folder};
 use smolfed_release::entropy;
 
-/// The file of the selection whose run is written to `out`.
+/// Returns the secret's file of the selection whose run is written to `out`.
 pub(super) fn path(out: &Path) -> PathBuf {
     beside(out, "secret")
 }
 
-/// Deletes the secret of a selection that has a result.
+/// Deletes the secret of a completed selection.
 ///
 /// # Errors
 /// [`RunDirError::Io`].
@@ -36,12 +36,12 @@ pub(in crate::sweep) fn forget(out: &Path) -> Result<(), RunDirError> {
     }
 }
 
-/// The root of the selection among `candidates` whose run is written to `out`: that of an
-/// interrupted one, else a new one that is on the disk when this returns.
+/// Returns the root of the selection among `candidates` whose run is written to `out`: the root of
+/// an interrupted one, or a new one that is already on disk.
 ///
 /// # Errors
-/// Why there is none, in a sentence: the file cannot be read or written, or is that of a selection
-/// among other candidates or on other data, whose noise must not be used again.
+/// The reason, in a sentence: the file cannot be read or written, or belongs to a selection among
+/// other candidates or on other data, whose noise must not be used again.
 pub(super) fn root(
     out: &Path,
     candidates: &[Config],
@@ -67,7 +67,7 @@ fn create(path: &Path, fingerprint: &str) -> Result<Root, String> {
     let secret = entropy::secret().map_err(|error| error.to_string())?;
     let number = Zeroizing::new(hex::encode(*secret));
     let text = Zeroizing::new(format!("{fingerprint}\n{}\n", *number));
-    // Under its name it is complete: a torn file would look like another selection's.
+    // Complete under its final name: a torn file would look like another selection's.
     let partial = beside(path, "partial");
     let write = || {
         if let Some(folder) = path.parent() {
@@ -91,7 +91,7 @@ fn read(text: &str, fingerprint: &str) -> Option<Root> {
     (known == fingerprint).then(|| Root::from_secret(*secret))
 }
 
-/// Names the candidates, in their order, and the data.
+/// Returns a fingerprint of the candidates, in order, and of the data.
 fn fingerprint(candidates: &[Config], federation: &Federation) -> Result<String, String> {
     let mut hasher = crc32fast::Hasher::new();
     for candidate in candidates {

@@ -1,4 +1,4 @@
-//! Private selection: the chosen trial is the best and alone remains; what it states is verified.
+//! Private selection: only the best trial remains, and its statement is verified.
 
 use super::*;
 use smolfed_data::DataFolders;
@@ -53,7 +53,7 @@ fn seed_of(trial: &Trial) -> u64 {
     }
 }
 
-/// The candidate of each trial, and the first word of a stream of its root.
+/// Returns the candidate of each trial, and the first word of a stream of its root.
 fn names_of(trials: &[Trial]) -> Vec<(usize, u64)> {
     let id = StreamId {
         purpose: Purpose::ServerNoise,
@@ -95,7 +95,7 @@ fn the_chosen_run_has_the_largest_of_the_noisy_scores_and_nothing_else_remains()
     let selected = select(&configs, &federation, &out).unwrap();
     assert_eq!(names(place.path()), ["chosen"]);
 
-    // All trials once more, each as a run of its own.
+    // All trials again, each as a separate run.
     let experiments = experiments(&configs, &federation).unwrap();
     let trials = draw(&experiments[0], configs.len(), &Root::from_seed(seed), true);
     let score = |trial: &Trial| {
@@ -116,7 +116,7 @@ fn the_chosen_run_has_the_largest_of_the_noisy_scores_and_nothing_else_remains()
     assert_eq!(records.last().unwrap().score, Some(largest));
     assert_eq!(records.len(), 2);
 
-    // Neither the other scores nor the other seeds are in any file.
+    // No file has the other scores or the other seeds.
     let others = || (0..trials.len()).filter(|index| *index != place_of_largest);
     let secrets = others().flat_map(|index| {
         let seed = seed_of(&trials[index]);
@@ -131,14 +131,14 @@ fn the_chosen_run_has_the_largest_of_the_noisy_scores_and_nothing_else_remains()
         assert_eq!(found, None, "{name}");
     }
 
-    // What it states is the cost of the selection, and follows from its ledger and configuration.
+    // It states the cost of the selection, which follows from its ledger and configuration.
     let verification = verify(&dir, Origin::Simulation).unwrap();
     assert!(verification.agrees(), "{verification:?}");
     let statement = &selected.privacy[0];
     assert!(statement.selection.is_some());
     let epsilon = records.last().unwrap().epsilon.unwrap();
     assert!((epsilon - statement.epsilon).abs() < 1e-12);
-    // Of the last round, and without the validation figures whose noisy mean is the score.
+    // Only the last round, and without the validation figures whose noisy mean is the score.
     let [last] = selected.evaluations.as_slice() else {
         panic!("{:?}", selected.evaluations)
     };
@@ -148,13 +148,13 @@ fn the_chosen_run_has_the_largest_of_the_noisy_scores_and_nothing_else_remains()
     assert_eq!(shown, [Metric::TestAccuracy, Metric::TestLoss]);
     assert!(selected.seconds.abs() < f64::MIN_POSITIVE);
 
-    // A second selection would cost as much again.
+    // A second selection would cost the same again.
     let again = select(&configs, &federation, &out).err().unwrap();
     assert!(again.contains("is there already"), "{again}");
 }
 
 /// A choice by the accuracy without noise costs more than is charged. Here the two choices differ:
-/// the noise, of four devices in sixty, is larger than the differences between the trials.
+/// the noise, for four devices in sixty, is larger than the differences between the trials.
 #[test]
 fn the_choice_follows_the_noisy_scores_and_not_the_accuracies() {
     let place = tempfile::tempdir().unwrap();
@@ -214,9 +214,9 @@ fn the_first_of_the_largest_scores_wins_and_a_trial_without_a_score_never_does()
     assert_eq!(pick([None; 4]), None);
 }
 
-/// Of 6 trials on average, each draw of 2,000 has a candidate and a seed of its own; the share of
-/// each of three candidates is within six standard errors of a third, which chance exceeds with a
-/// probability below 1e-8.
+/// Of 2,000 draws with 6 trials on average, each trial has an independent candidate and seed. The
+/// share of each of three candidates is within six standard errors of a third, which chance exceeds
+/// with probability below 1e-8.
 #[test]
 fn trials_are_drawn_uniformly_and_independently() {
     let (configs, federation) = candidates(&[0.1, 0.5, 1.0], &[]);
@@ -261,8 +261,8 @@ fn candidates_that_cost_differently_are_refused() {
     assert!(experiments(&configs, &federation).is_err());
 }
 
-/// One number of trials is drawn for all candidates: each must state the distribution that it comes
-/// from, and whether it is secret.
+/// One number of trials is drawn for all candidates: each must state its distribution, and whether
+/// it is secret.
 #[test]
 fn candidates_of_different_numbers_of_trials_are_refused() {
     let (configs, federation) = candidates(&[0.1, 0.5], &[]);
@@ -284,8 +284,8 @@ fn candidates_of_different_numbers_of_trials_are_refused() {
     }
 }
 
-/// A Poisson number of mean 2 is 0 in one of seven selections: the initial model is the result
-/// then, and nothing is written.
+/// A Poisson number with mean 2 is 0 in one of seven selections. The result is then the initial
+/// model, and nothing is written.
 #[test]
 fn no_trial_gives_the_initial_model() {
     let (configs, federation) = candidates(
@@ -313,7 +313,7 @@ fn no_trial_gives_the_initial_model() {
     let [figures] = selected.evaluations.as_slice() else {
         panic!("{:?}", selected.evaluations)
     };
-    // All ten classes are as likely under the initial model, which says one of them.
+    // All ten classes are equally likely under the initial model, which predicts one of them.
     assert!(
         figures.figures[&Metric::TestAccuracy].value < 0.2,
         "{figures:?}"
@@ -322,7 +322,7 @@ fn no_trial_gives_the_initial_model() {
     assert!(selected.privacy[0].selection.is_some());
 }
 
-/// On the same data, so that all that differs comes from the streams: cohorts in the numbers of
+/// On the same data, so that all differences come from the streams: cohorts in the numbers of
 /// devices of the rounds, noise in the released scores and model.
 #[test]
 fn one_trial_seed_under_two_seeds_gives_other_cohorts_and_noise() {
@@ -351,8 +351,8 @@ fn one_trial_seed_under_two_seeds_gives_other_cohorts_and_noise() {
     assert_eq!(one.model, again.model);
 }
 
-/// A kill leaves the secret, and perhaps a part of the chosen run: repeated, the selection has the
-/// same trials, however often; a selection among other candidates or on other data is refused.
+/// A kill leaves the secret, and perhaps part of the chosen run. A repeated selection has the same
+/// trials every time. A selection among other candidates or on other data is refused.
 #[test]
 fn an_interrupted_selection_is_repeated_with_the_same_trials() {
     let (configs, federation) = candidates(&[0.1, 1.0], &["privacy.selection.seeded=false"]);
@@ -394,15 +394,15 @@ fn an_interrupted_selection_is_repeated_with_the_same_trials() {
     assert_eq!(chosen(), once);
     assert_eq!(trials(), before);
 
-    // Once the result is recorded, the place is taken, and nothing tells the number of trials.
+    // Once the result is recorded, the place is taken, and nothing reveals the number of trials.
     secret::forget(&out).unwrap();
     secret::forget(&out).unwrap();
     assert_eq!(names(&place.path().join("new")), ["chosen"]);
     assert!(select(&configs, &federation, &out).is_err());
 }
 
-/// Neither the secret of the selection nor that of a trial is in a file, in hexadecimal, in decimal
-/// or as bytes. What the run states follows from its directory, and nothing repeats it.
+/// No file has the secret of the selection or of a trial, in hexadecimal, in decimal or as bytes.
+/// The run's statement follows from its directory, and nothing repeats it.
 #[test]
 fn secret_randomness_is_in_no_file_and_the_run_can_be_read_but_not_repeated() {
     let changes = ["privacy.selection.seeded=false", "evaluate_every=1"];
@@ -421,7 +421,7 @@ fn secret_randomness_is_in_no_file_and_the_run_can_be_read_but_not_repeated() {
     });
     let count = draw(experiment, 2, &root, false).len();
     assert!(count > 0);
-    // All words of the stream that trials are made from, at every offset.
+    // All words of the stream behind the trials, at every offset.
     let mut bytes = vec![0; 64 * (count + 8)];
     stream.fill_bytes(&mut bytes);
     secrets.extend(bytes.chunks(8).map(<[u8]>::to_vec));
@@ -474,12 +474,12 @@ fn secret_randomness_is_in_no_file_and_the_run_can_be_read_but_not_repeated() {
     assert_eq!(before.len(), 2);
 }
 
-/// The ways in which a file could have a secret.
+/// Returns the possible forms of a secret in a file.
 fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = vec![secret.to_vec(), hex::encode(secret).into_bytes()];
     for word in secret.chunks_exact(8) {
         let word = u64::from_le_bytes(word.try_into().unwrap());
-        // As a seed of 63 bits, too, which the trials of a known seed have.
+        // Also as a seed of 63 bits, as for trials of a known seed.
         forms.extend([word, word >> 1].map(|word| word.to_string().into_bytes()));
     }
     forms

@@ -10,7 +10,7 @@ use smolfed_release::communicator::threads;
 
 const GRID: &str = "[sweep]\nseeds = 3\n[sweep.grid]\n\"train.epochs\" = [1, 2]";
 
-/// The outcome of a sweep on so many ranks, each of so many threads, and what it wrote down.
+/// Returns the outcome of a sweep on this many ranks and threads per rank, and its results.
 fn swept(
     sweep: &Sweep,
     out: &Path,
@@ -82,7 +82,7 @@ fn a_run_that_cannot_be_done_is_refused_by_any_rank() {
     assert_eq!((outcome.unwrap().refusals.len(), records.len()), (2, 1));
 }
 
-/// Rank 0 does no run here whose data are missing: others find out.
+/// The runs of rank 0 have their data. Others notice that theirs are missing.
 #[test]
 fn an_error_of_any_rank_ends_the_sweep() {
     let sweep = sweep("[sweep]\nseeds = 8\n[sweep.grid]\n\"data.devices\" = [40, 1000000]");

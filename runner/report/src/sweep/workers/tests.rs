@@ -26,7 +26,7 @@ fn run(sweep: &Sweep, results: &mut Results, threads: usize) -> Result<RunOutcom
     )
 }
 
-/// Every result of a sweep without its wall time.
+/// Returns every result of a sweep without its wall time.
 fn records(sweep: &Sweep, results: &Results) -> Vec<RunRecord> {
     let cells = sweep.cells.iter();
     let all = cells.flat_map(|cell| sweep.seeds.iter().map(move |seed| (cell, *seed)));
