@@ -1,4 +1,4 @@
-//! Decides which connections stay open. Connections with a session have priority.
+//! Admission of connections. Connections with a session have priority.
 //!
 //! A connection *waits* until a device has opened a session on it. When all places are taken, a new
 //! connection gets the place of the oldest waiting connection of the source with the most waiting

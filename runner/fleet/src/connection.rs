@@ -38,7 +38,7 @@ pub struct Connection {
     refusals: Refusals,
     /// Time of the last `Call`.
     called: Option<Duration>,
-    /// Interval between calls without a session.
+    /// Interval between `Call`s without a session.
     call_interval: Duration,
     /// Frames that matched no session.
     unmatched: u32,

@@ -67,7 +67,7 @@ pub struct Endpoints {
     pub max_connections: Option<usize>,
     /// Maximum number of devices that receive the model at the same time.
     pub in_flight: usize,
-    /// Consecutive rounds without an answer before a device is quarantined, or 0 for no limit.
+    /// Consecutive rounds without an answer before a device is quarantined, or 0 for never.
     pub strikes: u32,
     /// Whether devices must greet with an X25519 handshake.
     pub requires_x25519: bool,
@@ -328,7 +328,7 @@ impl Coordinator {
         take_over(&mut self.keys, &self.service, self.terms);
     }
 
-    /// Allows commands to request a reload, which calls [`Service::request_reload`].
+    /// Lets commands request a reload, which must reach [`Service::request_reload`].
     ///
     /// # Errors
     /// [`KeysError::Io`].

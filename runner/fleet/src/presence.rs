@@ -1,14 +1,14 @@
 //! Waiting for devices: no round is drawn or charged while too few of them are connected.
 //!
 //! # Privacy
-//! Whether a round begins is public, so it must not depend on anything outside ε. The rule reads
-//! only [`Presence`]: which devices have a key, and a connection now or a short time ago. It does
-//! not read the coins of a cohort, updates, the reasons for missing updates, or quarantine, which
-//! follows from having been drawn. A pause after rounds without updates would reveal that the
-//! selected devices were away, and so would a cohort of connected devices. The next cohort is
-//! therefore drawn from all devices of the federation, with or without a key, with the sampling of
-//! the statement, and the sum is divided by the same denominator. An operator decides which keys
-//! are revoked, and must not base that decision on cohorts.
+//! Whether a round begins is public, so it must not depend on anything that ε does not cover. The
+//! rule reads only [`Presence`]: which devices have a key, and a connection now or a short time
+//! ago. It does not read the coins of a cohort, updates, the reasons for missing updates, or
+//! quarantine, which follows from having been drawn. A pause after rounds without updates would
+//! reveal that the selected devices were away, and so would a cohort of connected devices. The next
+//! cohort is therefore drawn from all devices of the federation, with or without a key, with the
+//! sampling of the statement, and the sum is divided by the same denominator. An operator decides
+//! which keys are revoked, and must not base that decision on cohorts.
 //!
 //! Given the times at which devices are connected, the rounds therefore follow a plan that is fixed
 //! in advance, and the accounting of that plan holds. The statement names the remaining

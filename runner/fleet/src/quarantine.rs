@@ -59,7 +59,7 @@ pub struct Quarantine {
     entries: BTreeMap<u32, Entry>,
     /// Rounds without an answer from a device, less the rounds that it has answered since.
     strikes: BTreeMap<u32, u32>,
-    /// Number of strikes before a device is quarantined, or 0 for no limit.
+    /// Number of strikes before a device is quarantined, or 0 for never.
     limit: u32,
     /// Devices whose entries are not in the file yet.
     unsaved: BTreeSet<u32>,
@@ -153,8 +153,8 @@ impl Quarantine {
         self.exclude(device, round, reason)
     }
 
-    /// Quarantines a device because of its behaviour in a round. Returns whether it is newly in
-    /// quarantine, and `false` if quarantine is disabled.
+    /// Quarantines a device because of its behaviour in a round. Returns whether it is now in
+    /// quarantine: `false` only if quarantine is disabled.
     pub fn exclude(&mut self, device: u32, round: u32, reason: String) -> bool {
         if self.limit == 0 {
             return false;

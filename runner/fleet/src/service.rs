@@ -1,5 +1,5 @@
-//! The event loop, with one task per connection. A broken connection does not affect the others.
-//! the others.
+//! The event loop, with one task per connection. A broken or blocked connection does not affect the
+//! others. the others.
 
 use std::collections::HashMap;
 use std::fmt;

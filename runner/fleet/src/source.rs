@@ -48,7 +48,7 @@ pub struct Fleet<'a> {
     federation: &'a Federation,
     terms: Terms,
     first_number: u32,
-    /// Earlier rounds were paid for by another process, whatever their outcome.
+    /// Rounds below this one were paid for by an earlier process, whatever their outcome.
     paid: u32,
     participation: RecordFile<Participation>,
     /// Whether this process continues a run, and has not had a round yet.

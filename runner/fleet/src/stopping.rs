@@ -1,10 +1,10 @@
 //! The early end of a run, by request of the system or a person.
 //!
 //! A round is charged before its devices are invited, and a charged round that is not completed is
-//! burned. A round in progress is therefore never abandoned: its deadline moves forward to the end
-//! of a grace period. Devices that have not answered by then are missing as at any other deadline,
-//! and count as zero updates under the planned sampling. Neither the denominator nor the accounting
-//! depends on the deadline. No further round is charged.
+//! burned. A round in progress is therefore never abandoned: its deadline is brought forward to the
+//! end of a grace period. Devices that have not answered by then are missing as at any other
+//! deadline, and count as zero updates under the planned sampling. Neither the denominator nor the
+//! accounting depends on the deadline. No further round is charged.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};

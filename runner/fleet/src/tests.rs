@@ -244,7 +244,7 @@ fn malformed_chunks_are_counted_and_the_round_continues() {
     );
 }
 
-/// It may be late because others were early, but that is not the reason here.
+/// The speed of others may excuse lateness, but not malformed messages.
 #[test]
 fn a_device_whose_messages_are_malformed_is_missing_for_that_reason() {
     let mut harness = Harness::new(None);

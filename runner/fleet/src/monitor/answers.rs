@@ -1,4 +1,4 @@
-//! The answers to questions of a running run.
+//! The answers to the questions of a live run.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Windows of time of a running run: updates by the age of their model, and wasted participations.
+//! Windows of time of a live run: updates by the age of their model, and wasted participations.
 
 use serde::Serialize;
 use smolfed_engine::round::{RoundRecord, WindowTally};

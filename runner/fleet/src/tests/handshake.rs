@@ -147,7 +147,7 @@ fn a_repeated_hello_gets_the_same_answer() {
     assert!(other.len() == 1 && other != first);
 }
 
-/// A flood of recorded Hellos on one connection. Each costs two multiplications.
+/// A flood of recorded Hellos on one connection. Each would cost two multiplications.
 #[test]
 fn recorded_hellos_are_answered_a_few_times() {
     let mut harness = Harness::new(None);

@@ -17,7 +17,7 @@
 //!
 //! A client with permission to publish under the prefix can end streams, and open as many as the
 //! coordinator has places for, like any client that reaches a port. The broker sees sizes, times
-//! and names. Models and updates are encrypted and authenticated against it.
+//! and names. It can neither read nor change models and updates.
 
 mod broker;
 mod inbox;

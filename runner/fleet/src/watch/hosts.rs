@@ -23,7 +23,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Accepts an address, and additional names.
+    /// Returns the hosts of an address, and additional names.
     #[must_use]
     pub const fn new(address: SocketAddr, names: Vec<String>) -> Self {
         Self {

@@ -20,7 +20,7 @@ pub enum InferenceError {
     /// The file with new rows cannot be used.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// The parameters do not fit. They have been checked.
+    /// The parameters do not fit, although they have been checked.
     #[error(transparent)]
     Model(#[from] ModelError),
     /// The model does not calculate in integers.

@@ -1,5 +1,5 @@
-//! Correlated noise over rounds: the noise in a prefix sum, of which a model consists, next to
-//! other families' noise at the same epsilon. It follows from the configuration alone.
+//! Correlated noise over rounds: the noise in a prefix sum, as in a model, next to other families'
+//! noise at the same epsilon. It follows from the configuration alone.
 
 use smolfed_accounting::SamplingRate;
 use smolfed_accounting::correlated::{Family, Participation, Strategy};

@@ -30,7 +30,7 @@ pub struct Comparison<'a> {
 pub type Rows = Vec<Vec<String>>;
 
 impl<'a> Comparison<'a> {
-    /// Compares these runs.
+    /// Returns a comparison of these runs.
     #[must_use]
     pub const fn new(runs: &'a [Selected]) -> Self {
         Self { runs }
@@ -200,7 +200,7 @@ impl<'a> Comparison<'a> {
         settings::differences(&settings)
     }
 
-    /// Returns the most private origin of a figure in all runs.
+    /// Returns the most restrictive origin of a figure in all runs.
     fn origin(&self, name: &str) -> Provenance {
         let runs = self.runs.iter();
         let origins = runs.map(|of| figures::origin(name, &of.run.rounds));

@@ -100,7 +100,7 @@ mod tests {
     fn a_tree_that_cannot_be_written_whole_is_not_left_half() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("tree");
-        // A file in the place of a folder.
+        // A file exists where a folder is needed.
         let tree = [OutputFile::new("x", "1"), OutputFile::new("x/y", "2")];
         assert!(write_new(&folder, &tree).is_err());
         assert!(!folder.exists());

@@ -65,7 +65,7 @@ impl<'a> Federations<'a> {
         }
     }
 
-    /// Returns the federation of an announced run. The last run takes it out of memory.
+    /// Returns the federation of an announced run. For the last such run, also drops it here.
     pub(super) fn take(&self, number: usize) -> Result<Arc<Federation>, SweepError> {
         let entry = &self.entries[number];
         // A worker that asks during construction waits: two copies would need twice the memory.

@@ -113,8 +113,8 @@ fn experiments(candidates: &[Config], federation: &Federation) -> Result<Vec<Exp
         .iter()
         .map(experiment)
         .collect::<Result<_, _>>()?;
-    // The whole table of the selection: there is one number of trials, so that every candidate has
-    // to state the distribution that it is drawn from, and whether it is drawn in secret.
+    // The whole table of the selection: there is one number of trials, so every candidate must
+    // state its distribution, and whether it is drawn in secret.
     let cost = |experiment: &Experiment| {
         let events = experiment.privacy().events_of(experiment.config().rounds);
         let selection = experiment.config().privacy.selection.clone();

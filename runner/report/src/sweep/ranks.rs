@@ -26,7 +26,7 @@ enum Report {
     Ready(Option<(usize, Done)>),
     /// The rank cannot continue.
     Failed(String),
-    /// Its workers ask no more, and need no answer.
+    /// Its workers have stopped asking. It needs no answer.
     Left,
 }
 

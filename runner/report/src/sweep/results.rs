@@ -29,7 +29,7 @@ pub struct RunRecord {
     pub seed: u64,
     /// N.
     pub devices: u32,
-    /// The evaluations, the one after the last round last.
+    /// The evaluations, ending with the one after the last round.
     pub evaluations: Vec<Figures>,
     /// The privacy statements, the run's own accountant first.
     pub privacy: Vec<PrivacyStatement>,

@@ -35,8 +35,8 @@ impl Trained {
         }
     }
 
-    /// What a private selection shows: nothing from the devices' rows and validation samples, of
-    /// which the released score has noise, and no time, which tells how many trials there were.
+    /// Keeps what a private selection may show: nothing from the devices' rows and validation
+    /// samples, whose released score has noise, and no time, which reveals the number of trials.
     pub(super) fn of_selection(mut self) -> Self {
         for evaluation in &mut self.evaluations {
             evaluation

@@ -180,7 +180,7 @@ impl Summaries {
         }
     }
 
-    /// Returns the most private origin of the figures.
+    /// Returns the most restrictive origin of the figures.
     #[must_use]
     pub fn origin(&self) -> Provenance {
         let of_cell = |cell: &CellSummary| {

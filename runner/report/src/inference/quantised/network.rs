@@ -58,7 +58,7 @@ impl Interval {
         Self::new(self.low.min(other.low), self.high.max(other.high))
     }
 
-    /// Clips it to another interval that meets it.
+    /// Returns the intersection with another interval that meets it.
     pub(super) const fn clip(self, other: Self) -> Self {
         Self::new(self.low.max(other.low), self.high.min(other.high))
     }

@@ -291,7 +291,7 @@ fn multiplied(bias: i32, ratio: f64) -> Output {
 }
 
 impl Format {
-    /// Returns 256 steps over a range that includes 0, which is one of the steps.
+    /// Returns 256 steps over a range extended to include 0, which is one of the steps.
     fn of(range: Option<Interval>) -> Self {
         let range = range.unwrap_or(Interval::point(0.0));
         let (low, high) = (range.low.min(0.0), range.high.max(0.0));

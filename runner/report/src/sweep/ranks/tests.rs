@@ -82,7 +82,7 @@ fn a_run_that_cannot_be_done_is_refused_by_any_rank() {
     assert_eq!((outcome.unwrap().refusals.len(), records.len()), (2, 1));
 }
 
-/// The runs of rank 0 have their data. Others notice that theirs are missing.
+/// Rank 0 does no run with missing data here. Other ranks find the error.
 #[test]
 fn an_error_of_any_rank_ends_the_sweep() {
     let sweep = sweep("[sweep]\nseeds = 8\n[sweep.grid]\n\"data.devices\" = [40, 1000000]");
