@@ -149,7 +149,7 @@ impl Tally {
 pub struct DeviceCounts {
     /// Devices with keys.
     pub devices: usize,
-    /// Those with a session.
+    /// Devices with a session.
     pub connected: usize,
     /// Refused frames in the names of devices, by reason.
     pub refused: BTreeMap<String, u64>,
@@ -228,7 +228,7 @@ pub struct Figures {
     pub answers: Vec<LatestAnswer>,
     /// Devices with keys.
     pub devices: usize,
-    /// Those with a session.
+    /// Devices with a session.
     pub connected: usize,
     /// Minimum number of devices for a round to begin.
     pub needed: u32,
