@@ -44,8 +44,9 @@ pub use error::CliError;
 /// Differentially private federated learning, simulated on a desktop with the code that
 /// microcontrollers run.
 ///
-/// Without a command: trains on the built-in digits, with and without Laplacian smoothing at the
-/// same privacy, and prints both.
+/// Without a command, smolfed compares four variants on the built-in digits at the same privacy:
+/// without denoising, with Laplacian smoothing, with automatic denoising, and on gradients instead
+/// of pixels.
 #[derive(Debug, Parser)]
 #[command(
     version,

@@ -9,7 +9,7 @@ use smolfed_report::report::{self, Audience};
 
 /// Write the report of a run, report.html, into its directory.
 ///
-/// `smolfed run` writes it as well; use this command for a run that failed or is still in progress,
+/// `smolfed run` writes it as well. Use this command for a run that failed or is still in progress,
 /// or to rewrite a report with a newer version of smolfed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -17,17 +17,19 @@ use smolfed_report::report::{self, Audience};
   smolfed report runs/digits-1700000000 --public --out digits.html
   xdg-open \"$(smolfed report runs/digits-1700000000 --open-path)\"")]
 pub(super) struct Args {
-    /// The run directory.
+    /// Run directory.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Write a page to share: with only what epsilon covers, without figures on private samples and
-    /// without the sizes of secret cohorts. Needs --out.
+    /// Write a page to share, with only the figures that epsilon covers.
+    ///
+    /// The page has neither figures on private samples nor the sizes of secret cohorts. Needs
+    /// --out.
     #[arg(long, requires = "file")]
     public: bool,
     /// Write the page to FILE instead of report.html in the run directory.
     #[arg(long = "out", value_name = "FILE", id = "file")]
     file: Option<PathBuf>,
-    /// Print the full path of the report and nothing else, for example to open it in a browser.
+    /// Print only the full path of the report, for example to open it in a browser.
     #[arg(long)]
     open_path: bool,
 }

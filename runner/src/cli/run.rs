@@ -32,8 +32,8 @@ use smolfed_report::report;
 
 /// Train one experiment and write its run directory.
 ///
-/// Without FILE, the built-in experiment runs: DP-Fed-LS on the built-in digits. `--set` sets any
-/// key of the file by its dotted name.
+/// Without FILE, the command runs the built-in experiment: DP-Fed-LS on the built-in digits.
+/// `--set` sets any key of the file by its dotted name.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed run
@@ -43,15 +43,15 @@ use smolfed_report::report;
   smolfed run fleet-run/config.toml --participation fleet-run/participation.jsonl
   mpirun -n 4 smolfed run experiment.toml     # with the feature mpi: docs/scale.md")]
 pub(super) struct Args {
-    /// The experiment, a TOML file.
+    /// Experiment, a TOML file.
     file: Option<PathBuf>,
-    /// Set a key of the experiment, for example privacy.epsilon=6; can be repeated.
+    /// Set a key of the experiment, for example privacy.epsilon=6 (repeatable).
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
     overrides: Vec<Override>,
-    /// The run directory to write; by default runs/<name>-<time>.
+    /// Run directory to write [default: runs/<name>-<time>].
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     out: Option<PathBuf>,
-    /// The seed; the same as --set seed=N.
+    /// Seed, the same as --set seed=N.
     #[arg(
         long,
         value_name = "N",
@@ -60,31 +60,36 @@ pub(super) struct Args {
         value_parser = clap::value_parser!(i64).range(0..)
     )]
     seed: Option<i64>,
-    /// Train devices in fast arithmetic, whose results are not the bits of boards; the same as
-    /// --set simulation.arithmetic=fast.
+    /// Train devices in fast arithmetic, the same as --set simulation.arithmetic=fast.
+    ///
+    /// The results do not have the same bits as on boards.
     #[arg(long, conflicts_with = "resume")]
     fast: bool,
-    /// Number of threads; by default one per core. The result does not depend on it.
+    /// Number of threads [default: one per core].
+    ///
+    /// The result does not depend on it.
     #[arg(long, value_name = "N")]
     threads: Option<std::num::NonZeroUsize>,
     /// Print one JSON document to standard output and nothing else.
     #[arg(long)]
     json: bool,
-    /// Say on standard error what each round gave, and print the whole privacy statement.
+    /// Print the metrics of each round to standard error, and the whole privacy statement.
     #[arg(short, long, conflicts_with = "quiet")]
     verbose: bool,
-    /// Print nothing but warnings and errors.
+    /// Print only warnings and errors.
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
-    /// Train nothing and write nothing: print the complete experiment with its sizes, a rough time,
-    /// the epsilon that it would have, and the cost of a round to one device: bytes, packets,
-    /// airtime over LoRaWAN, and instructions, time and charge on named boards.
+    /// Print the complete experiment with its epsilon and cost, without training or writing
+    /// anything.
+    ///
+    /// The output also has the sizes, a rough time, and the cost of a round to one device: bytes,
+    /// packets, airtime over LoRaWAN, and instructions, time and charge on named boards.
     #[arg(long, conflicts_with_all = ["resume", "out", "participation"])]
     dry_run: bool,
     /// Continue a stopped run from its last checkpoint.
     #[arg(long, value_name = "DIR", conflicts_with = "file")]
     resume: Option<PathBuf>,
-    /// Repeat the cohorts and drop-outs of this participation.jsonl, which `smolfed serve` wrote.
+    /// Repeat the cohorts and drop-outs of this participation.jsonl, written by `smolfed serve`.
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     participation: Option<PathBuf>,
     /// Seconds between checkpoints.

@@ -13,10 +13,10 @@ use smolfed_report::runs::export::{FORMATS, Format, format_named};
 use smolfed_report::runs::list::Listing;
 use smolfed_report::runs::{OutputFile, selection, write_new};
 
-/// List the runs in a folder, compare some, or export them to other programs.
+/// List the runs in a folder, compare some of them, or export them to other programs.
 ///
-/// Without a command: a line for each run directory at or below DIR, the last written last. A sweep
-/// is one line, and a run directory that is damaged is a line with the reason. See docs/runs.md.
+/// Without a command, prints one line per run directory at or below DIR, the most recently written
+/// last. A sweep is one line. A damaged run directory is a line with the reason. See docs/runs.md.
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -29,7 +29,9 @@ use smolfed_report::runs::{OutputFile, selection, write_new};
 pub(super) struct Args {
     #[command(subcommand)]
     command: Option<RunsCommand>,
-    /// The folder to look in and below; one called compare or export is ./compare or ./export.
+    /// Folder to search, including its subfolders.
+    ///
+    /// A folder called compare or export is ./compare or ./export.
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     /// Print one JSON document and nothing else.
@@ -43,19 +45,21 @@ enum RunsCommand {
     Export(ExportArgs),
 }
 
-/// Compare the figures, privacy and configuration of runs.
+/// Compare the figures, privacy and configurations of runs.
 ///
-/// Prints the figures after the last round and the best ones, what each run spent, and the keys of
-/// the configurations that differ.
+/// Prints the figures after the last round, the best figures, the privacy cost of each run, and the
+/// configuration keys that differ.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed runs compare runs/a runs/b
   smolfed runs compare runs/* --html comparison.html")]
 struct CompareArgs {
-    /// The run directories, two or more.
+    /// Run directories, two or more.
     #[arg(value_name = "RUN", required = true, num_args = 2..)]
     runs: Vec<PathBuf>,
-    /// Write a page with the curves of all runs as well; an existing file is not overwritten.
+    /// Also write a page with the curves of all runs.
+    ///
+    /// An existing file is not overwritten.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print one JSON document and nothing else.
@@ -65,20 +69,22 @@ struct CompareArgs {
 
 /// Write the figures of runs in a format that other programs read.
 ///
-/// Figures have the names of metrics.jsonl, dotted, and rounds count from 0 as there.
+/// Figures have the dotted names of metrics.jsonl, and rounds count from 0 as in that file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed runs export runs/* --format csv --out runs.csv
   smolfed runs export runs/a runs/b --format tensorboard --out logs
   smolfed runs export runs/* --format mlflow --out mlruns")]
 struct ExportArgs {
-    /// The run directories.
+    /// Run directories.
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
-    /// The format.
+    /// Format of the output.
     #[arg(long, value_parser = formats())]
     format: &'static Format,
-    /// The file or folder to write; what exists is not overwritten.
+    /// File or folder to write.
+    ///
+    /// Existing files and folders are not overwritten.
     #[arg(long, value_name = "PATH")]
     out: PathBuf,
 }

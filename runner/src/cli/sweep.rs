@@ -22,15 +22,15 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Run a grid of experiments and write one table.
 ///
-/// FILE is an experiment with an additional table [sweep]: every combination of its variants, grid
-/// values and seeds is one run. Each result is saved when its run ends; repeat the command to
-/// continue a sweep that was stopped, or to add values or seeds. Writes results.jsonl, table.md,
-/// table.csv and plot.svg.
+/// FILE is an experiment with an additional table `[sweep]`. Every combination of its variants,
+/// grid values and seeds is one run. Each result is saved when its run ends. Repeat the command to
+/// continue a stopped sweep, or to add values or seeds. Writes results.jsonl, table.md, table.csv
+/// and plot.svg.
 #[derive(Debug, clap::Args)]
 #[command(after_help = r#"Example:
   smolfed sweep sweep.toml --seeds 5
 
-with, in sweep.toml, after the keys of an experiment (see `smolfed run --help`):
+In sweep.toml, after the keys of an experiment (see `smolfed run --help`):
   [sweep]
   seeds = 10                        # seed, seed + 1, ..; or a list
   metric = "test_accuracy"          # or test_rmse, validation_accuracy, ..
@@ -39,7 +39,7 @@ with, in sweep.toml, after the keys of an experiment (see `smolfed run --help`):
   "privacy.epsilon" = [6, 7, 8, 9]
   "server.smoothing_factor" = [0, 1, 2, 3]
 
-or, for an ablation with one change per row:
+For an ablation with one change per row:
   [sweep]
   cumulative = true                 # a variant keeps what those above it set
   [[sweep.variants]]
@@ -48,7 +48,7 @@ or, for an ablation with one change per row:
   label = "clip once"
   set = { "train.clip" = "final" }
 
-or, for settings whose choice epsilon covers, with validation samples on each device:
+For a choice of settings that epsilon covers, with validation samples on each device:
   [privacy.selection]
   mean = 8                          # trials on average; their number stays secret
   [sweep]
@@ -56,18 +56,20 @@ or, for settings whose choice epsilon covers, with validation samples on each de
   [sweep.private.grid]
   "privacy.clip_norm" = [0.1, 0.3, 1]"#)]
 pub(super) struct Args {
-    /// The sweep, a TOML file.
+    /// Sweep, a TOML file.
     file: PathBuf,
-    /// Set a key of the file, for example rounds=10 or sweep.metric=test_loss; can be repeated.
+    /// Set a key of the file, for example rounds=10 or sweep.metric=test_loss (repeatable).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// The folder for results and tables; by default sweeps/<name>.
+    /// Folder for results and tables [default: sweeps/<name>].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Number of seeds, overriding the one in the file.
+    /// Number of seeds, instead of the number in the file.
     #[arg(long, value_name = "N")]
     seeds: Option<u32>,
-    /// Number of threads; by default one per core. The results do not depend on it.
+    /// Number of threads [default: one per core].
+    ///
+    /// The results do not depend on it.
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
     /// Start over: delete the existing results.
