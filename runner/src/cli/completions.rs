@@ -6,14 +6,14 @@ use clap_complete::{Shell, generate};
 
 use super::CliError;
 
-/// Print completions for a shell.
+/// Print the completion script for a shell.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed completions bash > ~/.local/share/bash-completion/completions/smolfed
   smolfed completions zsh > ~/.zfunc/_smolfed
   smolfed completions fish > ~/.config/fish/completions/smolfed.fish")]
 pub(super) struct Args {
-    /// The shell.
+    /// Shell that reads the script.
     shell: Shell,
 }
 

@@ -19,7 +19,7 @@ use smolfed_data::folders::DataFolders;
 use smolfed_data::inspection::Inspection;
 use smolfed_data::table::profile::Profile;
 
-/// List the data sets that are known by name, inspect one, or print the recipe of its features.
+/// List the known data sets, inspect a data set, or print the recipe of its features.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  smolfed data list\n  smolfed data inspect digits")]
 pub struct Args {
@@ -29,23 +29,24 @@ pub struct Args {
 
 #[derive(Clone, Debug, Subcommand)]
 enum DataCommand {
-    /// List the data sets that are known by name, and where they are.
+    /// List the data sets that smolfed knows by name, with the locations of their files.
     #[command(after_help = "Example:\n  smolfed data list")]
     List {
         /// Print one JSON document to standard output and nothing else.
         #[arg(long)]
         json: bool,
     },
-    /// Describe the contents of a data set, and print a [data] table for it.
+    /// Describe the contents of a data set and print a `[data]` table for it.
     #[command(after_help = "Examples:\n  smolfed data inspect digits\n  \
         smolfed data inspect table.csv --set label=activity --set device_column=phone\n  \
         smolfed data inspect mnist --set partition=dirichlet --set alpha=0.1 --set devices=100\n  \
         smolfed data inspect experiment.toml")]
     Inspect(subject::Args),
-    /// Print the features of an experiment as source text for firmware, in Rust or in C.
+    /// Print the features of an experiment as source code for firmware, in Rust or in C.
     ///
-    /// Firmware that computes features of windows or of images by this recipe has the bits of the
-    /// simulation. In Rust it is a file of a project of `firmware-example/template/`.
+    /// Firmware that computes the features of windows or images by this recipe gets the same bits
+    /// as the simulation. The Rust output is a file for a project based on
+    /// `firmware-example/template/`.
     #[command(after_help = "Examples:\n  \
         smolfed data recipe experiment.toml --rust > src/recipe/windows-integer.rs\n  \
         smolfed data recipe experiment.toml --c > recipe.h")]

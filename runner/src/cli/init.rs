@@ -8,10 +8,11 @@ use crate::proposal::Request;
 use smolfed_data::dataset::TaskKind;
 use smolfed_data::suggestion::Choices;
 
-/// Write an experiment for your data to standard output: commented, and ready to run.
+/// Write a commented, ready-to-run experiment for your data to standard output.
 ///
-/// Looks at each column and says what it takes it for: label, device, number, category, time. What
-/// the file cannot say, flags do. Nothing else is written.
+/// The command examines each column and reports the inferred role: label, device, number, category
+/// or time. Use the flags for anything that the file does not show. The command writes nothing
+/// else.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed init phones.csv --label activity --device-column phone > mine.toml
@@ -20,17 +21,17 @@ use smolfed_data::suggestion::Choices;
 pub(super) struct Args {
     /// Name of a known set (`smolfed data list`), a file, or a folder.
     data: String,
-    /// The column to predict; by default one that is called label, class, target, y or outcome.
+    /// Column to predict [default: a column called label, class, target, y or outcome].
     #[arg(long, value_name = "NAME")]
     label: Option<String>,
-    /// The column that says whose row it is; by default one that is called user, phone, patient or
-    /// the like.
+    /// Column with the device of each row [default: a column called user, phone, patient or
+    /// similar].
     #[arg(long, value_name = "NAME")]
     device_column: Option<String>,
-    /// What the label is; by default a number if labels are many different numbers.
+    /// Type of the label [default: a number if the labels are many different numbers].
     #[arg(long, value_name = "TASK")]
     task: Option<TaskKind>,
-    /// Leave a column out; can be repeated.
+    /// Leave out a column (repeatable).
     #[arg(long, value_name = "NAME")]
     ignore: Vec<String>,
 }

@@ -9,7 +9,7 @@ use super::CliError;
 #[command(after_help = "Example:
   smolfed man ~/.local/share/man/man1 && man smolfed-run")]
 pub(super) struct Args {
-    /// The folder to write them to; made if there is none.
+    /// Folder for the pages, created if it does not exist.
     folder: PathBuf,
 }
 

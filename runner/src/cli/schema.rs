@@ -5,10 +5,10 @@ use std::io::Write;
 use super::CliError;
 use smolfed_engine::config::Config;
 
-/// Print the JSON schema of experiment files, with which editors complete and check keys.
+/// Print the JSON schema of experiment files, for completion and checks in editors.
 ///
 /// Write it to a file, and name that file in the first line of an experiment:
-/// `#:schema ./smolfed.schema.json`. Even Better TOML in VS Code, Taplo and others read the line.
+/// `#:schema ./smolfed.schema.json`. Even Better TOML in VS Code, Taplo and others read this line.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  smolfed schema > smolfed.schema.json")]
 pub(super) struct Args {}

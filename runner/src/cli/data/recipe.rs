@@ -12,15 +12,15 @@ use smolfed_engine::run;
 /// Arguments of `smolfed data recipe`.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Args {
-    /// The experiment, a TOML file.
+    /// Experiment, a TOML file.
     experiment: PathBuf,
-    /// Print a module in Rust, for a project of `firmware-example/template/`: the default.
+    /// Print a Rust module for a project based on `firmware-example/template/` (the default).
     #[arg(long, conflicts_with = "c")]
     rust: bool,
-    /// Print a header for the library in C.
+    /// Print a header for the C library.
     #[arg(long)]
     c: bool,
-    /// Override a key of the experiment; can be repeated.
+    /// Set a key of the experiment (repeatable).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<Override>,
 }

@@ -16,23 +16,27 @@ use smolfed_data::table::profile::Profile;
 use smolfed_engine::config::sentence;
 use smolfed_engine::config::{ConfigError, Override};
 
-/// Which data to inspect.
+/// Data to inspect.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Name of a known set (`smolfed data list`), a file (CSV, TSV, JSON lines, ARFF, Parquet, NPY,
-    /// NPZ, IDX, LEAF), a folder of images or with the files of MNIST, or an experiment (.toml).
+    /// Data to inspect: the name of a known set, a file, a folder or an experiment.
+    ///
+    /// `smolfed data list` lists the known sets. Files can be CSV, TSV, JSON lines, ARFF, Parquet,
+    /// NPY, NPZ, IDX or LEAF. A folder contains images or the files of MNIST. An experiment is a
+    /// .toml file.
     subject: String,
-    /// Set a key of the [data] table: devices=100, or data.devices=100 as for a run; or of
-    /// [features]: features.cell=7. Can be repeated.
+    /// Set a key of the `[data]` table, for example devices=100 (repeatable).
+    ///
+    /// data.devices=100 works as well, as for a run. features.cell=7 sets a key of `[features]`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<Override>,
-    /// Seed of splits and partitions; by default that of the experiment, or 0.
+    /// Seed of splits and partitions [default: the experiment's, or 0].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Print one JSON document to standard output and nothing else.
     #[arg(long)]
     pub(super) json: bool,
-    /// Draw an image and its fixed features (`--set features.kind=gradients`) into this file.
+    /// Draw an image and its fixed features (`--set features.kind=gradients`) into this SVG file.
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
 }
