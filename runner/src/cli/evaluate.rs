@@ -15,12 +15,12 @@ use smolfed_engine::evaluation::assessment::Assessment;
 use smolfed_release::provenance::{Provenance, with_origin};
 use smolfed_report::inference::assessment::{assess, assess_integers};
 
-/// Evaluate the model of a run on rows whose classes or values are known.
+/// Evaluate the model of a run on rows with known classes or values.
 ///
-/// For classes, prints accuracy, that of always predicting the most frequent class, F1, loss and
-/// which class was taken for which; for values, in their own unit, the root mean squared error,
-/// that of always predicting the mean, R² and the mean absolute error. On the test rows of a run,
-/// the figures are those of the run.
+/// For classes, prints the accuracy, the accuracy of always predicting the most frequent class, F1,
+/// the loss and the confusion matrix. For values, prints R² and, in their own unit, the root mean
+/// squared error, the root mean squared error of always predicting the mean, and the mean absolute
+/// error. On the test rows of a run, the figures equal the figures of the run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed evaluate runs/watch --data test.csv
@@ -34,10 +34,10 @@ pub(super) struct Args {
     model: ModelArgs,
     #[command(flatten)]
     rows: RowArgs,
-    /// The column of a CSV file to predict; by default the one that the run was trained on.
+    /// Column of a CSV file to predict [default: the column from training].
     #[arg(long, value_name = "COLUMN")]
     label: Option<String>,
-    /// The file with the labels of an IDX file, or with the labels or values of a NumPy file.
+    /// File with the labels of an IDX file, or with the labels or values of a NumPy file.
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     #[command(flatten)]

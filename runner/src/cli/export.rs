@@ -9,9 +9,9 @@ use super::inference::{ArithmeticArgs, ModelArgs, check_out, is_on_terminal, wri
 use smolfed_report::inference::export::{c_header, format, rust};
 use smolfed_report::inference::integers::Integers;
 
-/// Write the model of a run, with its preprocessing, for programs in other languages.
+/// Export the model of a run, with its preprocessing, for programs in other languages.
 ///
-/// Each format takes features as they are in the data, with NaN for missing values, and gives
+/// Each format takes features as they are in the data, with NaN for missing values, and returns
 /// classes with probabilities, values in their own unit, or the representation of an encoder. See
 /// docs/inference.md.
 #[derive(Debug, clap::Args)]
@@ -24,26 +24,26 @@ use smolfed_report::inference::integers::Integers;
 pub(super) struct Args {
     #[command(flatten)]
     model: ModelArgs,
-    /// The format.
+    /// Format of the output.
     #[arg(long, value_enum)]
     format: Format,
     #[command(flatten)]
     arithmetic: ArithmeticArgs,
-    /// The file to write; by default standard output.
+    /// File to write [default: standard output].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
-/// What programs read.
+/// Format of an exported model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A header for C99 without dependencies, for microcontrollers.
+    /// C99 header without dependencies, for microcontrollers.
     CHeader,
-    /// A graph for ONNX runtimes, of operator set 13.
+    /// Graph for ONNX runtimes, with operator set 13.
     Onnx,
     /// Arrays for NumPy.
     Npz,
-    /// Tables for `smolfed_core::quantised`, of networks with `--arithmetic integer`.
+    /// Tables for `smolfed_core::quantised`, for networks with `--arithmetic integer`.
     Rust,
 }
 

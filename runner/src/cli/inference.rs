@@ -20,7 +20,7 @@ use smolfed_report::inference::quantised::QuantisedModel;
 /// A model of a run.
 #[derive(Debug, clap::Args)]
 pub(super) struct ModelArgs {
-    /// The run directory.
+    /// Run directory.
     #[arg(value_name = "RUN")]
     run: PathBuf,
     /// Use the personal model of this device, by its number from 0 (`number` in personal.json).
@@ -28,26 +28,30 @@ pub(super) struct ModelArgs {
     device: Option<u32>,
 }
 
-/// How a model predicts.
+/// Arithmetic of predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Arithmetic {
-    /// In floating point, as `smolfed run` evaluates.
+    /// Floating point, as in the evaluation of `smolfed run`.
     F32,
-    /// In integers, with the bits of boards that have no floating-point unit. Features of a model
-    /// of one layer have the format of the run's `[simulation.integer]`. Networks have 8 bits.
+    /// Integers, with the same bits as boards without a floating-point unit. Features of a model of
+    /// one layer have the format of the run's `[simulation.integer]`. Networks have 8 bits.
     Integer,
 }
 
-/// How to predict.
+/// Arithmetic of predictions, and its calibration.
 #[derive(Debug, clap::Args)]
 pub(super) struct ArithmeticArgs {
-    /// How to predict: `integer` rounds features and weights, those of networks to 8 bits.
+    /// Arithmetic of predictions.
+    ///
+    /// `integer` rounds features and weights, in networks to 8 bits.
     #[arg(long, value_enum, default_value = "f32")]
     arithmetic: Arithmetic,
-    /// Public rows from which a network in 8 bits takes the ranges of its values: the first 1,000
-    /// of a file with the model's features, in a CSV file under their names. They must be public,
-    /// as no epsilon covers the ranges. By default ranges follow from the bounds of the features,
-    /// which reads no data but is coarser.
+    /// Calibrate the value ranges of a network in 8 bits with the public rows of this file.
+    ///
+    /// The command uses the first 1,000 rows. The file has the model's features, in a CSV file
+    /// under their names. The rows must be public, because no epsilon covers the ranges. By
+    /// default, the ranges follow from the bounds of the features, which reads no data but is
+    /// coarser.
     #[arg(long, value_name = "FILE")]
     calibrate: Option<PathBuf>,
 }
@@ -110,29 +114,34 @@ pub(super) fn warn_of_saturated(count: u64, integers: Option<&Integers<'_>>) {
 /// New rows.
 #[derive(Debug, clap::Args)]
 pub(super) struct RowArgs {
-    /// The rows: a CSV, JSON lines, Parquet, ARFF, IDX, .npy or LEAF file, plain or gzipped, an
-    /// array of an archive (set.npz/x), a folder of images, or - for standard input.
+    /// Rows to read, for example new.csv, or - for standard input.
+    ///
+    /// The rows are a CSV, JSON lines, Parquet, ARFF, IDX, .npy or LEAF file, plain or gzipped, an
+    /// array of an archive (set.npz/x), or a folder of images.
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
-    /// The column of a CSV file that names its rows; by default they are numbered from 1.
+    /// Column of a CSV file that names its rows [default: row numbers from 1].
     #[arg(long, value_name = "COLUMN")]
     id: Option<String>,
-    /// The CSV file has no header line: its columns are the model's features in order, and are
-    /// called 1, 2, 3 and so on.
+    /// Read a CSV file without a header line.
+    ///
+    /// Its columns are the model's features in order, and are called 1, 2, 3 and so on.
     #[arg(long)]
     no_header: bool,
-    /// What becomes of a category that the model was not trained with: `ignore` takes it for none
-    /// of the known ones, as a missing cell, and counts such rows on standard error.
+    /// Treatment of a category that the model was not trained with.
+    ///
+    /// `ignore` treats it like a missing cell, as none of the known categories, and reports the
+    /// number of such rows on standard error.
     #[arg(long, value_enum, default_value = "ignore")]
     unknown: UnknownName,
 }
 
-/// What becomes of an unknown category.
+/// Treatment of an unknown category.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum UnknownName {
-    /// It is none of the known ones.
+    /// Treat it as none of the known categories.
     Ignore,
-    /// Its row is refused.
+    /// Refuse its row.
     Error,
 }
 

@@ -19,11 +19,13 @@ use smolfed_report::inference::prediction::Prediction;
 
 /// Predict the classes or values of new rows with the model of a run.
 ///
-/// Prints a CSV line for each row: its number, the prediction and, for classes, the probability of
-/// each; values are in the target's own unit. Rows are prepared as they were in training: columns
-/// of tables (CSV, Parquet, ARFF) are found by their names, in any order; others are left out. Rows
-/// of IDX, NumPy and LEAF files, and of tables without a header, are taken in order. A folder of
-/// images has them in the order of their names, and each is named by its file.
+/// Prints one CSV line per row: its number, the prediction and, for classes, the probability of
+/// each class. Values are in the target's own unit.
+///
+/// Rows are prepared as in training. The columns of tables (CSV, Parquet, ARFF) are found by name,
+/// in any order, and other columns are ignored. The features of IDX, NumPy and LEAF files, and of
+/// tables without a header, are used in order. The images of a folder are in the order of their
+/// names, and each row has the name of its file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed predict runs/watch --data new.csv
@@ -37,7 +39,7 @@ pub(super) struct Args {
     model: ModelArgs,
     #[command(flatten)]
     rows: RowArgs,
-    /// A column of the CSV file that is no feature, where features have no names.
+    /// Column of the CSV file that is not a feature, for features without names.
     #[arg(long, value_name = "COLUMN")]
     label: Option<String>,
     #[command(flatten)]
@@ -45,7 +47,7 @@ pub(super) struct Args {
     /// Print one JSON document and nothing else.
     #[arg(long)]
     json: bool,
-    /// The file to write; by default standard output.
+    /// File to write [default: standard output].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
