@@ -21,32 +21,35 @@ use smolfed_release::number::significant;
 use smolfed_release::statement::PrivacyStatement;
 use smolfed_report::report;
 
-/// Ask devices about their samples and a model, under noise.
+/// Ask devices about their samples and a model, and get noisy answers.
 ///
-/// FILE has `[[questions]]`, and `[data]` and `[privacy]` like an experiment. With --run, data and
-/// model are those of a run, and FILE has the questions and their noise alone. All answers together
-/// cost `privacy.epsilon`, or have `privacy.noise_multiplier`. Nothing is trained.
+/// FILE has `[[questions]]`, and `[data]` and `[privacy]` as in an experiment. With --run, the data
+/// and the model come from a run, and FILE has only the questions and their noise. FILE sets either
+/// the cost of all answers together, `privacy.epsilon`, or their noise, `privacy.noise_multiplier`.
+/// The command trains nothing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed ask examples/ask-evaluate.toml
   smolfed ask examples/ask-evaluate.toml --model runs/digits/model.safetensors --json
   smolfed ask question.toml --run runs/digits --set privacy.epsilon=0.5")]
 pub(super) struct Args {
-    /// The questions, a TOML file.
+    /// Questions, a TOML file.
     file: PathBuf,
-    /// The run whose data and model the questions are about.
+    /// Ask about the data and the model of this run.
     #[arg(long, value_name = "DIR")]
     run: Option<PathBuf>,
-    /// The model that the questions are about; the same as --set model.init=FILE.
+    /// Ask about this model, the same as --set model.init=FILE.
     #[arg(long, value_name = "FILE", conflicts_with = "run")]
     model: Option<PathBuf>,
-    /// Set a key of the file, for example privacy.epsilon=0.5; can be repeated.
+    /// Set a key of the file, for example privacy.epsilon=0.5 (repeatable).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<Override>,
-    /// The run directory to write; by default runs/<name>-<time>.
+    /// Run directory to write [default: runs/<name>-<time>].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Number of threads; by default one per core. The result does not depend on it.
+    /// Number of threads [default: one per core].
+    ///
+    /// The result does not depend on it.
     #[arg(long, value_name = "N")]
     threads: Option<std::num::NonZeroUsize>,
     /// Print one JSON document to standard output and nothing else.

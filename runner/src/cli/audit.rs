@@ -33,23 +33,23 @@ use smolfed_release::PrivacyStatement;
 use smolfed_release::number::{lower, significant, upper};
 use sources::{SourceName, SourceTests};
 
-/// Attack the mechanism of an experiment, and prove a lower bound on its epsilon.
+/// Attack the mechanism of an experiment and prove a lower bound on its epsilon.
 ///
-/// Canary devices, each with the largest update that clipping allows, go through the rounds of a
-/// run (sampling, clipping, grid, sum, noise, average); only local training is left out. An
-/// attacker who sees every average finds those that took part. A lower bound above the claimed
-/// epsilon reveals a bug.
+/// Canary devices, each with the largest update that clipping allows, take part in the rounds of a
+/// run (sampling, clipping, grid, sum, noise, average). Only local training is left out. An
+/// attacker who sees every average identifies the canaries that took part. A lower bound above the
+/// claimed epsilon reveals a bug.
 ///
-/// Direct tests look at each part of the mechanism: the noise of every round and block of
-/// coordinates, what one device can change, the cohorts, the charges. The exit code is 1 if a test
+/// Direct tests check each part of the mechanism: the noise of every round and block of
+/// coordinates, the influence of one device, the cohorts, the charges. The exit code is 1 if a test
 /// fails or the claim is refuted.
 ///
-/// The devices are those of a simulation in one process. Tests of the cohorts, the sum and the
-/// noise run on the other sources as well. With --source, the whole audit runs on one source.
+/// The attack runs on the devices of a simulation in one process. Tests of the cohorts, the sum and
+/// the noise also run on the other sources. With --source, the whole audit runs on one source.
 ///
-/// With --membership, the experiment is trained without noise, as DP-Fed and as DP-Fed-LS, and a
-/// membership inference attack is run on each of the three models; with --run, the report of that
-/// run shows the result.
+/// With --membership, the command trains the experiment without noise, as DP-Fed and as DP-Fed-LS,
+/// and runs a membership inference attack on each of the three models. With --run, the report of
+/// that run shows the result.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed audit
@@ -59,15 +59,17 @@ use sources::{SourceName, SourceTests};
   smolfed audit --membership --set data.validation=0.3 --set data.devices=100 --svg roc.svg
   smolfed audit --membership --run runs/mnist-1700000000")]
 pub(super) struct Args {
-    /// The experiment, a TOML file; the built-in digits by default.
+    /// Experiment, a TOML file [default: the built-in digits].
     file: Option<PathBuf>,
-    /// Set a key of the file, for example rounds=1; can be repeated.
+    /// Set a key of the experiment, for example rounds=1 (repeatable).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// The seed of all randomness; the same as --set seed=N.
+    /// Seed of all randomness, the same as --set seed=N.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Canaries of a run; at most the number of devices, or of users with several devices.
+    /// Number of canaries in each run.
+    ///
+    /// The maximum is the number of devices, or of users if users have several devices.
     #[arg(
         long,
         value_name = "M",
@@ -75,15 +77,19 @@ pub(super) struct Args {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     canaries: u32,
-    /// Pairs of runs; a tenth as many again choose the thresholds. With more of them the lower
-    /// bound comes closer to the true epsilon. By default as many as take a few seconds.
+    /// Number of pairs of runs [default: as many as take a few seconds].
+    ///
+    /// More pairs bring the lower bound closer to the true epsilon. A tenth as many additional
+    /// pairs choose the thresholds.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
-    /// Audit this source of devices alone. By default the attack is on simulated devices, and some
-    /// of the direct tests are on all sources.
+    /// Audit only this source of devices.
+    ///
+    /// By default, the attack runs on simulated devices, and some of the direct tests on all
+    /// sources.
     #[arg(long, value_enum, value_name = "SOURCE", conflicts_with = "membership")]
     source: Option<SourceName>,
-    /// The probability with which any of the lower bounds may be wrong.
+    /// Probability that any of the lower bounds may be wrong.
     #[arg(long, value_name = "P", default_value_t = 1e-3)]
     error: f64,
     /// Inject a fault that the audit should detect.
@@ -92,11 +98,12 @@ pub(super) struct Args {
     /// Run a membership inference attack on trained models instead.
     #[arg(long)]
     membership: bool,
-    /// With --membership: draw the ROC curves into this file, as SVG.
+    /// With --membership: draw the ROC curves into this SVG file.
     #[arg(long, value_name = "FILE", requires = "membership")]
     svg: Option<PathBuf>,
-    /// With --membership: take the experiment of this run directory, and add the ROC curves to its
-    /// report.
+    /// With --membership: use the experiment of this run directory.
+    ///
+    /// The ROC curves are added to the report of the run.
     #[arg(long, value_name = "DIR", requires = "membership",
         conflicts_with_all = ["file", "overrides", "seed"])]
     run: Option<PathBuf>,

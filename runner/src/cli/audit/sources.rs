@@ -14,9 +14,9 @@ pub(super) enum SourceName {
     /// Devices of a simulation in one process.
     #[default]
     Simulated,
-    /// Devices of a simulation on three ranks, which are threads here.
+    /// Devices of a simulation on three ranks, here as threads.
     Ranks,
-    /// Devices with sessions, among simulated ones, and their coordinator, in this process.
+    /// Devices with sessions, simulated devices and their coordinator, all in this process.
     Fleet,
 }
 

@@ -15,10 +15,10 @@ use smolfed_accounting::params::NoiseMultiplier;
 use smolfed_release::condition::Effect;
 use smolfed_release::ledger::{self, Ledger};
 
-/// Compute the epsilon of a number of rounds, by every accountant that applies.
+/// Compute the epsilon of a number of rounds with every accountant that applies.
 ///
-/// Below the table, the privacy statement for the tightest proved bound is printed: what is
-/// protected, against whom, under which assumptions, and bounds on any attack.
+/// Below the table, prints the privacy statement for the tightest proved bound: the protected unit,
+/// the adversary, the assumptions, and bounds on any attack.
 #[derive(Debug, clap::Args)]
 #[command(
     allow_negative_numbers = true,
@@ -39,14 +39,17 @@ use smolfed_release::ledger::{self, Ledger};
 pub(in crate::cli) struct Args {
     #[command(flatten)]
     mechanism: MechanismArgs,
-    /// Account for the events in the privacy ledger of one or more runs instead; with --unit
-    /// example, only for the events that protect one example.
+    /// Account for the events in the privacy ledger of one or more runs instead.
+    ///
+    /// With --unit example, it counts only the events that protect one example.
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "devices", "sampling", "rounds", "noise_multiplier", "noise_std",
     ])]
     ledger: Option<PathBuf>,
-    /// Recompute the privacy.json of a run from its ledger and its configuration, and check that
-    /// they agree. Needs the data of the run, which its name covers.
+    /// Recompute the privacy.json of a run, and compare it with the file.
+    ///
+    /// The command uses the ledger and the configuration of the run. It also needs the data of the
+    /// run, which are part of the run's name.
     #[arg(long, value_name = "RUN", conflicts_with_all = [
         "ledger", "devices", "sampling", "rounds", "noise_multiplier", "noise_std",
     ])]

@@ -13,22 +13,27 @@ use smolfed_accounting::params::{Delta, NoiseMultiplier, SamplingRate};
 pub(super) use side::Side;
 use side::{Comparer, Row, refused};
 
-/// Flags of correlated noise alone.
+/// Flags for correlated noise only.
 #[derive(Debug, clap::Args)]
 pub(super) struct CorrelatedArgs {
-    /// For correlated: two rounds in which one device takes part are at least so many apart.
+    /// For correlated: minimum distance in rounds between two participations of one device.
     #[arg(long, value_name = "B")]
     separation: Option<u32>,
-    /// For correlated: the largest number of rounds in which one device takes part; as many as are
-    /// so far apart with block-cyclic sampling.
+    /// For correlated: maximum number of rounds in which one device takes part.
+    ///
+    /// With block-cyclic sampling, the default is as many as the separation allows.
     #[arg(long, value_name = "K")]
     participations: Option<u32>,
-    /// For correlated: rounds are windows of time, and an update counts up to S windows after that
-    /// of its model. A device then takes part in at most ceil(rounds / (B + S)) windows.
+    /// For correlated: maximum number of windows between a model and its update.
+    ///
+    /// Rounds are then windows of time, and an update counts up to S windows after the window of
+    /// its model. A device takes part in at most ceil(rounds / (B + S)) windows.
     #[arg(long, value_name = "S")]
     staleness: Option<u32>,
-    /// For correlated: identity, tree, square-root, square-root-banded, banded-optimal-mean or
-    /// banded-optimal-max; without it, all are compared, and the one with the least rmse is taken.
+    /// For correlated: family of the noise strategy [default: the family with the least rmse].
+    ///
+    /// The families are identity, tree, square-root, square-root-banded, banded-optimal-mean and
+    /// banded-optimal-max. Without the flag, all are compared.
     #[arg(long, value_name = "FAMILY")]
     family: Option<String>,
 }

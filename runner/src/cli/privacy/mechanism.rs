@@ -17,7 +17,7 @@ use smolfed_release::SamplingScheme;
 /// Delta for correlated noise where neither it nor the number of devices is given.
 const DELTA_OF_FLEETS: f64 = 1e-6;
 
-/// What is protected.
+/// Unit of protection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Unit {
     /// All data of one device.
@@ -35,29 +35,28 @@ impl Unit {
     }
 }
 
-/// What is released.
+/// Mechanism of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Kind {
-    /// The discrete Gaussian on the integer grid, as `smolfed run` adds it.
+    /// Discrete Gaussian on the integer grid, as in `smolfed run`.
     DiscreteGaussian,
-    /// A real-valued Gaussian.
+    /// Real-valued Gaussian.
     Gaussian,
-    /// FedSC's correlation matrices; the clip norm is mu/|D|.
+    /// FedSC's correlation matrices. The clip norm is mu/|D|.
     CorrelationMatrix,
-    /// Discrete Gaussian noise that is correlated over the rounds of a run, for fleets whose
-    /// devices are not drawn; needs --rounds, --separation and --participations. With --sampling
-    /// block-cyclic, for devices that are drawn in turn: from --separation parts, of which each has
-    /// every so many rounds.
+    /// Discrete Gaussian noise that is correlated over the rounds of a run, for fleets without
+    /// sampling. Needs --rounds, --separation and --participations. With --sampling block-cyclic,
+    /// devices are sampled from --separation parts, which take turns.
     Correlated,
 }
 
-/// Flags that both commands share.
+/// Flags of both commands.
 #[derive(Debug, clap::Args)]
 pub(super) struct MechanismArgs {
     /// Number of devices in the federation.
     #[arg(long, value_name = "N")]
     devices: Option<u32>,
-    /// How the devices of a round are drawn.
+    /// Scheme that samples the devices of a round.
     #[arg(long, value_name = "SCHEME", value_enum)]
     sampling: Option<SamplingScheme>,
     /// Devices in each round (the expected number for poisson).
@@ -66,43 +65,53 @@ pub(super) struct MechanismArgs {
     /// Fraction of the devices in each round, instead of --cohort.
     #[arg(long, value_name = "RATE")]
     sampling_rate: Option<f64>,
-    /// Largest number of rounds in which one device takes part, for unsampled.
+    /// Maximum number of rounds in which one device takes part, for unsampled.
     #[arg(long, value_name = "K")]
     max_participations: Option<u32>,
     /// Number of rounds.
     #[arg(long, value_name = "T")]
     pub(super) rounds: Option<u64>,
-    /// Noise std on the sum of the updates, divided by the clip norm; for correlated, noise std on
-    /// each release, divided by the sensitivity and by the clip norm.
+    /// Noise std on the sum of the updates, divided by the clip norm.
+    ///
+    /// For correlated, it is the noise std on each release, divided by the sensitivity and by the
+    /// clip norm.
     #[arg(long, value_name = "Z", conflicts_with = "noise_std")]
     noise_multiplier: Option<f64>,
-    /// Noise std on the sum of the updates, instead of --noise-multiplier; needs --clip-norm.
+    /// Noise std on the sum of the updates, instead of --noise-multiplier (needs --clip-norm).
     #[arg(long, value_name = "STD", requires = "clip_norm")]
     noise_std: Option<f64>,
     /// Clip norm: the bound on the L2 norm of one device's update.
     #[arg(long, value_name = "L")]
     clip_norm: Option<f64>,
-    /// Delta: a number such as 1e-5, or 1/N^P with N the number of devices. [default: 1/N^1.1; for
-    /// correlated without --devices, 1e-6]
+    /// Delta: a number such as 1e-5, or 1/N^P with N the number of devices [default: 1/N^1.1].
+    ///
+    /// For correlated without --devices, the default is 1e-6.
     #[arg(long, value_name = "DELTA")]
     delta: Option<DeltaSpec>,
-    /// Trust model: central (the server adds the noise), local (each device adds all of its own),
-    /// or distributed (the server and a helper each add noise to masked sums), distributed=M/T with
-    /// M helpers, of whom and the server any T may collude (M, if T is left out).
+    /// Trust model: central, local, distributed or distributed=M/T.
+    ///
+    /// With central, the server adds the noise. With local, each device adds all of its own noise.
+    /// With distributed, the server and a helper each add noise to masked sums. With
+    /// distributed=M/T, there are M helpers, and any T of the helpers and the server may collude
+    /// (M, if T is left out).
     #[arg(long, value_name = "TRUST", default_value = "central")]
     trust: TrustModel,
-    /// What is protected.
+    /// Unit of protection.
     #[arg(long, value_enum, default_value = "device")]
     unit: Unit,
-    /// Devices that one user may have: epsilon then protects all of them together.
+    /// Maximum number of devices of one user.
+    ///
+    /// Epsilon then protects all of them together.
     #[arg(long, value_name = "K", default_value_t = 1)]
     devices_per_user: u32,
-    /// What is released.
+    /// Mechanism of the release.
     #[arg(long, value_enum, default_value = "discrete-gaussian")]
     mechanism: Kind,
     #[command(flatten)]
     correlated: CorrelatedArgs,
-    /// Updates are multiples of the clip norm times 2^-BITS, for discrete-gaussian and correlated.
+    /// Bits of the grid: updates are multiples of the clip norm times 2^-BITS.
+    ///
+    /// It applies to discrete-gaussian and correlated.
     #[arg(
         long,
         value_name = "BITS",
@@ -117,7 +126,7 @@ pub(super) struct MechanismArgs {
     /// Print one JSON document to standard output and nothing else.
     #[arg(long)]
     pub(super) json: bool,
-    /// Draw the trade-off curve and epsilon over the rounds, as SVG.
+    /// Draw the trade-off curve and epsilon over the rounds into this SVG file.
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<std::path::PathBuf>,
 }

@@ -19,8 +19,8 @@ use smolfed_release::number::significant;
 
 /// Find the noise, the number of rounds or the cohort size for a target epsilon.
 ///
-/// Give two of the three, and the third is computed: --noise-multiplier (or --noise-std), --rounds,
-/// and --cohort (or --sampling-rate). The result never exceeds the target.
+/// Give two of the three, and the command computes the third: --noise-multiplier (or --noise-std),
+/// --rounds, and --cohort (or --sampling-rate). The result never exceeds the target.
 #[derive(Debug, clap::Args)]
 #[command(
     allow_negative_numbers = true,
@@ -33,11 +33,12 @@ use smolfed_release::number::significant;
       --participations 6 --delta 1e-6 --svg errors.svg"
 )]
 pub(in crate::cli) struct Args {
-    /// The target epsilon, which is never exceeded. Only correlated noise has a plan without one,
-    /// for noise multiplier 1.
+    /// Target epsilon, which the result never exceeds.
+    ///
+    /// Only correlated noise has a plan without a target, for noise multiplier 1.
     #[arg(long, value_name = "E", required_unless_present = "mechanism")]
     epsilon: Option<f64>,
-    /// The releases are answers to questions: also print the standard error that their noise gives.
+    /// For answers to questions: also print the standard error caused by the noise.
     #[arg(long, conflicts_with = "mechanism")]
     answers: bool,
     #[command(flatten)]
