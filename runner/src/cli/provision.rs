@@ -33,25 +33,27 @@ pub(super) use helpers::{HelperArgs, HelperFiles};
 pub(super) use issue::{DeviceArgs, Issuer};
 pub(super) use output::{Files, Output};
 
-/// Create the secrets of devices: a keys file for the coordinator, and for each device a record to
-/// be written to its flash.
+/// Create the secrets of devices, and a keys file for their coordinator.
 ///
-/// A record contains the device's number, its key, the secret root of its random streams, and its
-/// limits: by default as many participations as the experiment has rounds, the experiment's epochs
-/// and, under local trust, at least its noise. With correlated noise the participations and their
-/// separation are those that the experiment's ε counts on. It answers questions only with
-/// --answers, and each answer is a participation.
-/// Writes keys.toml, and for each device device-K.bin and a new device-K.ledger, for a device that
-/// is a process or has no random number generator; and preprocessing.json, by which a device
-/// prepares its own samples as the experiment does. Only their owner can read the files, and
-/// nothing is overwritten. Copy the files of each device to it once, then delete them here.
+/// Each device gets a record to write to its flash. A record contains the device's number, its key,
+/// the secret root of its random streams, and its limits. By default, the limits are as many
+/// participations as the experiment has rounds, the experiment's epochs and, under local trust, at
+/// least its noise. With correlated noise, the participations and their separation are those on
+/// which the experiment's ε relies. A device answers questions only with --answers, and each answer
+/// is a participation.
 ///
-/// With --element, devices whose secrets are in secure elements get device-K.element as well: the
-/// 64 bytes that are written into the element of device K, its root and its first chain key.
+/// The command writes keys.toml, preprocessing.json, and for each device device-K.bin and a new
+/// device-K.ledger. The ledger is for a device that is a process or has no random number generator.
+/// A device uses preprocessing.json to prepare its own samples as the experiment does. Only the
+/// owner can read the files, and nothing is overwritten. Copy the files of each device to it once,
+/// then delete them here.
 ///
-/// With `privacy.trust` = "distributed" each helper gets helper-J.toml and helper-J.toml.ledger.
-/// They must leave this machine before the coordinator starts: who has them and the coordinator's
-/// keys reads every update.
+/// With --element, devices with secrets in secure elements also get device-K.element: the 64 bytes
+/// to write into the element of device K, its root and its first chain key.
+///
+/// With `privacy.trust` = "distributed", each helper gets helper-J.toml and helper-J.toml.ledger.
+/// Move these files off this machine before the coordinator starts: anyone with them and the
+/// coordinator's keys can read every update.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed provision experiment.toml --devices 0..4 --out fleet
@@ -60,20 +62,22 @@ pub(super) use output::{Files, Output};
   smolfed provision ask.toml --devices 0..4 --out fleet --answers evaluate,count
   smolfed provision gradients.toml --devices 0..4 --out fleet --with-data --raw")]
 pub(super) struct Args {
-    /// The experiment, a TOML file; by default the built-in one.
+    /// Experiment, a TOML file [default: the built-in experiment].
     file: Option<PathBuf>,
     /// Device numbers, from FIRST up to but excluding LAST: 0..4 means four devices.
     #[arg(long, value_name = "FIRST..LAST", value_parser = range)]
     devices: Range<u32>,
-    /// The folder to write to.
+    /// Folder to write to.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Write records and ledgers into one zip archive instead of the folder: for thousands of
-    /// devices.
+    /// Write records and ledgers into one zip archive instead of the folder.
+    ///
+    /// Use it for thousands of devices.
     #[arg(long, value_name = "FILE")]
     archive: Option<PathBuf>,
-    /// Write what devices get as text, a line a device, to be pasted or printed as a QR code: for
-    /// devices that create their ledgers themselves.
+    /// Write the records as text to this file instead of the folder, one line per device.
+    ///
+    /// Paste the lines or print them as QR codes, for devices that create their own ledgers.
     #[arg(long, value_name = "FILE", conflicts_with = "with_data")]
     records: Option<PathBuf>,
     /// Encrypt keys.toml with the passphrase in the first line of this file.
@@ -83,9 +87,10 @@ pub(super) struct Args {
     device: DeviceArgs,
     #[command(flatten)]
     helper: HelperArgs,
-    /// Derive the devices' random streams from a seed, as in a simulation, and deal the data by it;
-    /// the coordinator then needs the same seed. For tests and demonstrations only: whoever knows
-    /// the seed can subtract the noise.
+    /// Derive the random streams of the devices from a seed, as in a simulation.
+    ///
+    /// The seed also partitions the data, and the coordinator needs the same seed. For tests and
+    /// demonstrations only: anyone who knows the seed can subtract the noise.
     #[arg(long, value_name = "N", conflicts_with = "element")]
     seed: Option<u64>,
 }

@@ -10,15 +10,19 @@ use smolfed_engine::experiment::Experiment;
 use smolfed_engine::question::AskedQuestion;
 use smolfed_engine::tables::question::QuestionKind;
 
-/// Which questions devices answer.
+/// Questions that devices answer.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(in crate::cli) struct AnswerArgs {
-    /// Answer questions of these kinds: evaluate, confusion, histogram, moments, presence, count,
-    /// or all. Without it a device answers none.
+    /// Answer questions of these kinds, for example evaluate,count.
+    ///
+    /// The kinds are evaluate, confusion, histogram, moments, presence, count, or all. Without the
+    /// flag, `smolfed provision` allows none, and `smolfed device` follows its record.
     #[arg(long, value_name = "KIND,..", value_delimiter = ',', value_parser = kinds)]
     answers: Vec<Kinds>,
-    /// Maximum answers of a device in its lifetime. `smolfed provision` by default allows as many
-    /// as the experiment asks for.
+    /// Maximum number of answers of a device in its lifetime.
+    ///
+    /// By default, `smolfed provision` allows as many as the experiment asks for. `smolfed device`
+    /// has no default.
     #[arg(
         long,
         value_name = "N",
@@ -26,9 +30,10 @@ pub(in crate::cli) struct AnswerArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     max_answers: Option<u32>,
-    /// Smallest noise multiplier of a device's own noise on an answer. Without it, `smolfed
-    /// provision` takes that of the experiment's questions under local trust; otherwise it is that
-    /// of updates, which is none where the coordinator adds the noise.
+    /// Minimum noise multiplier of a device's own noise on an answer.
+    ///
+    /// By default, `smolfed provision` takes it from the experiment's questions under local trust.
+    /// Otherwise, it is the minimum for updates, which is none if the coordinator adds the noise.
     #[arg(long, value_name = "Z", requires = "answers", value_parser = noise)]
     min_answer_noise: Option<NoiseMultiplier>,
 }

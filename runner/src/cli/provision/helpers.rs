@@ -19,13 +19,15 @@ use smolfed_release::entropy::secret;
 /// Devices on a list, at least, unless the federation is smaller.
 const DEFAULT_MIN_COHORT: u32 = 2;
 
-/// What helpers insist on, beside what follows from the experiment.
+/// Requirements of helpers, in addition to those of the experiment.
 #[derive(Debug, Default, clap::Args)]
 pub(in crate::cli) struct HelperArgs {
-    /// Devices that each helper answers for at least; by default 2. Each helper can insist on more.
+    /// Minimum number of devices in each sum of a helper [default: 2].
+    ///
+    /// Each helper can require more.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     min_cohort: Option<u32>,
-    /// Rounds that each helper answers at most; by default the experiment's.
+    /// Maximum number of rounds that each helper answers [default: the experiment's].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     helper_rounds: Option<u32>,
 }

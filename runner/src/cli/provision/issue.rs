@@ -27,18 +27,22 @@ use smolfed_fleet::keys::file::Secret;
 use smolfed_fleet::source::tuning::fine_tuning;
 use smolfed_release::entropy::secret;
 
-/// What devices agree to.
+/// Contents of the records of devices.
 #[derive(Clone, Debug, clap::Args)]
 pub(in crate::cli) struct DeviceArgs {
-    /// Include each device's share of the experiment's data: for tests and demonstrations.
+    /// Include each device's share of the experiment's data, for tests and demonstrations.
     #[arg(long)]
     with_data: bool,
-    /// For firmware that computes features itself: the record names the features that the
-    /// experiment computes, and with --with-data it has pixels from 0 to 255.
+    /// Write records for firmware that computes features itself.
+    ///
+    /// A record then names the features that the experiment computes, and with --with-data it has
+    /// pixels from 0 to 255.
     #[arg(long)]
     raw: bool,
-    /// Maximum participations of a device in its lifetime; by default the experiment's rounds and
-    /// answers or, with correlated noise, its participations.
+    /// Maximum number of participations of a device in its lifetime.
+    ///
+    /// By default, it is the number of rounds and answers of the experiment or, with correlated
+    /// noise, the participations of the experiment.
     #[arg(
         long,
         value_name = "N",
@@ -46,26 +50,32 @@ pub(in crate::cli) struct DeviceArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     budget: Option<u32>,
-    /// How far apart two participations of a device are at least, in round numbers of the fleet: 1
-    /// lets it take part in every round, 342 in one of 342 at most. By default 1 or, with
-    /// correlated noise, the experiment's separation, which is also the least that is accepted.
+    /// Minimum distance between two participations of a device, in round numbers of the fleet.
+    ///
+    /// 1 lets the device take part in every round, 342 in at most one of 342. The default is 1 or,
+    /// with correlated noise, the experiment's separation, which is also the minimum.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     separation: Option<u32>,
-    /// How many round numbers ahead of its ledger a device accepts a round, so that no message can
-    /// use up its numbers; by default 65536, or less for budgets above 65534.
+    /// Maximum number of rounds that an accepted round can be ahead of the device's ledger.
+    ///
+    /// It prevents a message from using up the round numbers of the device. The default is 65536,
+    /// or less for budgets above 65534.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_jump: Option<u32>,
-    /// Let the devices greet under pseudonyms, which change, so that an observer of the line does
-    /// not learn their numbers.
+    /// Let the devices greet under changing pseudonyms.
+    ///
+    /// An observer of the line then does not learn their numbers.
     #[arg(long)]
     hide_number: bool,
-    /// Leave the secrets of the devices to secure elements: device-K.element has what is written
-    /// into that of device K, and the record has neither its key nor its root.
+    /// Leave the secrets of the devices to secure elements.
+    ///
+    /// device-K.element has the content for the element of device K, and the record has neither the
+    /// key nor the root of the device.
     #[arg(long)]
     pub(in crate::cli) element: bool,
     #[command(flatten)]
     answers: AnswerArgs,
-    /// Set a key of the experiment; repeatable.
+    /// Set a key of the experiment, for example data.devices=200 (repeatable).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(in crate::cli) overrides: Vec<Override>,
 }
