@@ -15,10 +15,10 @@ use clap::Subcommand;
 
 use super::CliError;
 
-/// List the keys of a fleet; revoke, add, rotate or encrypt them, also while a coordinator runs.
+/// List, revoke, add, rotate or encrypt the keys of a fleet, even while a coordinator runs.
 ///
-/// The file is replaced atomically, and two changes at the same time are both made. A coordinator
-/// that runs is sent SIGHUP and takes the change over. See docs/keys.md.
+/// The file is replaced atomically, and two changes at the same time both take effect. A running
+/// coordinator gets SIGHUP and applies the change. See docs/keys.md.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed keys list --keys fleet/keys.toml

@@ -11,16 +11,18 @@ use smolfed_fleet::keys::lock::Holder;
 use smolfed_fleet::keys::passphrase::PassphraseSource;
 use smolfed_fleet::keys::stored::real_path;
 
-/// Which keys.
+/// Keys file and its passphrase.
 #[derive(Debug, clap::Args)]
 pub(super) struct KeysArgs {
-    /// The keys of the fleet, written by `smolfed provision`; to revoke and to add also those of a
-    /// helper.
+    /// Keys of the fleet, written by `smolfed provision`.
+    ///
+    /// `smolfed keys revoke` and `smolfed keys add` also accept the keys of a helper.
     #[arg(long, value_name = "FILE", default_value = "keys.toml")]
     keys: PathBuf,
-    /// The file whose first line is the passphrase of encrypted keys. By default the one that
-    /// SMOLFED_KEYS_PASSPHRASE_FILE names, or the systemd credential smolfed-keys-passphrase, or
-    /// the terminal.
+    /// File whose first line is the passphrase of encrypted keys.
+    ///
+    /// By default, the passphrase comes from the file named by SMOLFED_KEYS_PASSPHRASE_FILE, from
+    /// the systemd credential smolfed-keys-passphrase, or from the terminal.
     #[arg(long, value_name = "FILE")]
     passphrase_file: Option<PathBuf>,
 }
@@ -45,11 +47,12 @@ impl KeysArgs {
     }
 }
 
-/// Whether a running coordinator is told.
+/// Notification of a running coordinator.
 #[derive(Debug, clap::Args)]
 pub(super) struct SignalArgs {
-    /// Do not send SIGHUP to a running coordinator, which then takes the change over when it gets
-    /// one, or when it is started again.
+    /// Do not send SIGHUP to a running coordinator.
+    ///
+    /// The coordinator then applies the change at the next SIGHUP or at its next start.
     #[arg(long)]
     no_signal: bool,
 }

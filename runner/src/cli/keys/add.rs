@@ -9,24 +9,25 @@ use smolfed_fleet::helper::store;
 use smolfed_fleet::keys::passphrase::PassphraseSource;
 use smolfed_fleet::keys::stored::{Stored, real_path};
 
-/// Add the devices of another keys file, which a second `smolfed provision` wrote.
+/// Add the devices of another keys file, written by a second `smolfed provision`.
 ///
-/// All of them or none: refused are a number that has a key, a key that another device has, and one
-/// that was revoked. The number of a revoked device may get the new key. Numbers that are new to a
-/// running coordinator take part from its next start on.
+/// The command adds all devices or none. It refuses a number that has a key, a key of another
+/// device, and a revoked key. The number of a revoked device may get the new key. Numbers that are
+/// new to a running coordinator take part from its next start.
 ///
-/// With masked updates each helper adds its file of that provisioning, or of `smolfed keys rotate`,
-/// to its own; the mask key of a device that has one there already is replaced.
+/// With masked updates, each helper adds its file from that provisioning, or from `smolfed keys
+/// rotate`, to its existing file. If a device already has a mask key there, the new key replaces
+/// it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   smolfed provision experiment.toml --devices 100..200 --out more --set data.devices=200
   smolfed keys add more/keys.toml --keys fleet/keys.toml
   smolfed keys add more/helper-0.toml --keys helper-0.toml")]
 pub(super) struct Args {
-    /// The other keys file.
+    /// Keys file to add.
     #[arg(value_name = "FILE")]
     from: PathBuf,
-    /// The file with the passphrase of the other keys; by default it is the same.
+    /// File with the passphrase of the keys to add [default: the same passphrase].
     #[arg(long, value_name = "FILE")]
     from_passphrase_file: Option<PathBuf>,
     #[command(flatten)]

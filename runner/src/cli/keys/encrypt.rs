@@ -12,11 +12,11 @@ use smolfed_fleet::keys::lock::Holder;
 use smolfed_fleet::keys::passphrase::PassphraseSource;
 use smolfed_fleet::keys::vault::Vault;
 
-/// Encrypt the keys under a passphrase, or give encrypted keys another one.
+/// Encrypt the keys with a passphrase, or change the passphrase of encrypted keys.
 ///
-/// XChaCha20-Poly1305 under a key that Argon2id makes of the passphrase. Commands and coordinators
-/// need the passphrase from then on; if it is lost, so are the keys. A coordinator that runs goes
-/// on. Copies that were made before, and what a disk keeps of the old file, are not encrypted.
+/// The cipher is XChaCha20-Poly1305, and Argon2id derives its key from the passphrase. From then
+/// on, commands and coordinators need the passphrase. If it is lost, so are the keys. A running
+/// coordinator continues. Earlier copies, and traces of the old file on a disk, are not encrypted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed keys encrypt --keys fleet/keys.toml --passphrase-file passphrase
@@ -24,12 +24,12 @@ use smolfed_fleet::keys::vault::Vault;
 pub(super) struct Args {
     #[command(flatten)]
     keys: KeysArgs,
-    /// The file with another passphrase for keys that are encrypted already.
+    /// File with the new passphrase, for keys that are already encrypted.
     #[arg(long, value_name = "FILE")]
     new_passphrase_file: Option<PathBuf>,
 }
 
-/// Store encrypted keys in clear again.
+/// Decrypt encrypted keys and store them in plain text.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   smolfed keys decrypt --keys fleet/keys.toml --passphrase-file passphrase")]

@@ -6,16 +6,16 @@ use super::access::{KeysArgs, in_ranges};
 use crate::cli::CliError;
 use smolfed_fleet::quarantine::Quarantine;
 
-/// Readmit devices that the coordinator has put into quarantine because they stalled or lied.
+/// Readmit devices that the coordinator quarantined because they stalled or lied.
 ///
-/// They are invited again from the next round on, also while the coordinator runs. Without numbers
-/// the devices in quarantine are listed with the reason.
+/// They are invited again from the next round on, even while the coordinator runs. Without numbers,
+/// the command lists the devices in quarantine with the reason.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed keys readmit --keys fleet/keys.toml
   smolfed keys readmit 17 --keys fleet/keys.toml")]
 pub(super) struct Args {
-    /// The numbers of the devices.
+    /// Numbers of the devices.
     #[arg(value_name = "NUMBER")]
     numbers: Vec<u32>,
     #[command(flatten)]

@@ -7,25 +7,25 @@ use crate::cli::CliError;
 use smolfed_fleet::helper::store;
 use smolfed_fleet::keys::edit;
 
-/// Revoke the keys of devices that were lost, stolen or cloned, or that are taken out of service.
+/// Revoke the keys of devices that are lost, stolen, cloned or out of service.
 ///
-/// A key is erased from the file; its digest is kept, so that it is never accepted again, whatever
-/// file offers it. A running coordinator ends the device's session. The device stays one of the
-/// federation, and counts as missing whenever it is drawn, which changes nothing for the others'
-/// accounting; `smolfed keys rotate` gives its number to another device. With masked updates each
-/// helper revokes the device as well, in its own file.
+/// The command erases a key from the file and keeps its digest, so that the key is never accepted
+/// again, whatever file offers it. A running coordinator ends the device's session. The device
+/// remains in the federation and counts as missing whenever it is sampled, which does not change
+/// the accounting of the others. `smolfed keys rotate` gives its number to another device. With
+/// masked updates, each helper also revokes the device in its own file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed keys revoke 17 --keys fleet/keys.toml
   smolfed keys revoke 17 23 --keys fleet/keys.toml --reason \"stolen from the site\"
   smolfed keys revoke 17 --keys helper-0.toml")]
 pub(super) struct Args {
-    /// The numbers of the devices.
+    /// Numbers of the devices.
     #[arg(value_name = "NUMBER", required = true)]
     numbers: Vec<u32>,
     #[command(flatten)]
     keys: KeysArgs,
-    /// Why, in one line, to be kept with the date.
+    /// Reason in one line, stored with the date.
     #[arg(long, value_name = "TEXT", value_parser = edit::reason)]
     reason: Option<String>,
     #[command(flatten)]

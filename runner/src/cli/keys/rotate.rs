@@ -8,29 +8,30 @@ use crate::cli::CliError;
 use crate::cli::provision::{DeviceArgs, Files, HelperArgs, HelperFiles, Issuer, Output, prepare};
 use smolfed_fleet::keys::edit;
 
-/// Give a device another key, record and ledger, and revoke its old key.
+/// Give a device a new key, record and ledger, and revoke its old key.
 ///
-/// The new files are written to a folder first, as `smolfed provision` writes them, and then the
-/// key is exchanged in one step. Until the device has its new files it cannot take part. Its new
-/// ledger counts participations from 0: what the device took part in before still counts for its
-/// data, so give `--budget` what is left, unless the device has other data. A device with a secure
-/// element gets new secrets for it.
+/// The command first writes the new files to a folder, as `smolfed provision` does, and then
+/// exchanges the key in one step. Until the device has its new files, it cannot take part. A device
+/// with a secure element gets new secrets for it.
+///
+/// The new ledger counts participations from 0. Earlier participations still count for the data of
+/// the device, so set `--budget` to the remaining number, unless the device has other data.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed keys rotate 17 experiment.toml --keys fleet/keys.toml --out device-17
   smolfed keys rotate 17 experiment.toml --keys fleet/keys.toml --out device-17 --budget 12 \\
       --reason \"board replaced\"")]
 pub(super) struct Args {
-    /// The number of the device.
+    /// Number of the device.
     number: u32,
-    /// The experiment, a TOML file; by default the built-in one.
+    /// Experiment, a TOML file [default: the built-in experiment].
     file: Option<PathBuf>,
-    /// The folder for the device's new files.
+    /// Folder for the new files of the device.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     #[command(flatten)]
     keys: KeysArgs,
-    /// Why, in one line, to be kept with the date of the old key.
+    /// Reason in one line, stored with the date of the old key.
     #[arg(long, value_name = "TEXT", value_parser = edit::reason)]
     reason: Option<String>,
     #[command(flatten)]
