@@ -6,22 +6,25 @@ use super::CliError;
 use super::operation::duration;
 use smolfed_fleet::link::{Link, Preset};
 
-/// The times of links to devices.
+/// Times of links to devices.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct LinkArgs {
-    /// How fast links to devices are: sets the three times below, and the default of `--timeout`
-    /// (30s, 5m and 1h) [default: fast].
+    /// Speed of the links to devices [default: fast].
+    ///
+    /// It sets the three times below, and the default of `--timeout` (30s, 5m and 1h).
     #[arg(long, value_name = "KIND", value_enum)]
     link: Option<Preset>,
-    /// How long a connection may stay without a session, for a greeting of three messages
-    /// [default: 10s, slow: 60s, lorawan: 10m].
+    /// Maximum time of a connection without a session [default: 10s, slow: 60s, lorawan: 10m].
+    ///
+    /// It covers a greeting of three messages.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     session_timeout: Option<Duration>,
-    /// How often a device without a session is called [default: 1s, slow: 10s, lorawan: 1m].
+    /// Interval between calls to a device without a session [default: 1s, slow: 10s, lorawan: 1m].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     call_interval: Option<Duration>,
-    /// The shortest pause before an invitation is repeated. The coordinator measures round trips,
-    /// and waits longer than they take [default: 500ms, slow: 5s, lorawan: 1m].
+    /// Minimum pause before an invitation is repeated [default: 500ms, slow: 5s, lorawan: 1m].
+    ///
+    /// The coordinator measures round trips, and waits longer than they take.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     invite_pause: Option<Duration>,
 }

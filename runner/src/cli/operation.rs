@@ -21,39 +21,47 @@ use smolfed_release::statement::PrivacyStatement;
 /// Nothing is waited for longer than a day.
 pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 
-/// How a coordinator is operated.
+/// Operation of a coordinator.
 #[derive(Debug, clap::Args)]
 pub(super) struct Operation {
-    /// How long the round in progress may go on after SIGTERM or Ctrl-C. Devices that have not
-    /// answered by then are missing in it; no round is burned.
+    /// Time for the round in progress to end after SIGTERM or Ctrl-C.
+    ///
+    /// Devices that have not answered by then are missing in the round. No round is burned.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s")]
     grace: Duration,
     #[command(flatten)]
     log: LogArgs,
-    /// Show the run at this address, like 127.0.0.1:8080: a live page, /metrics for Prometheus and
-    /// /healthz. Other machines than this one reach it only with a token file.
+    /// Serve the live page of the run at this address, for example 127.0.0.1:8080.
+    ///
+    /// The address also serves /metrics, for Prometheus, and /healthz. Other machines can reach it
+    /// only with a token file.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     http: Option<SocketAddr>,
-    /// A file with a token, which its owner alone may read. Whoever has the token sees which
-    /// devices take part.
+    /// File with a token for the live page, readable only by its owner.
+    ///
+    /// Anyone with the token can see which devices take part.
     #[arg(long, value_name = "FILE", requires = "http")]
     http_token_file: Option<PathBuf>,
-    /// Another name under which the live page may be asked for, behind a proxy; repeatable.
+    /// Additional host name for requests of the live page, behind a proxy (repeatable).
     #[arg(long = "http-name", value_name = "NAME", requires = "http")]
     http_names: Vec<String>,
 }
 
-/// How the log is written.
+/// Content and format of the log.
 #[derive(Debug, clap::Args)]
 pub(super) struct LogArgs {
-    /// How much is logged. Only "debug" names devices on standard error: who takes part is secret.
+    /// Level of detail of the log.
+    ///
+    /// Only "debug" names devices on standard error, because participation is secret.
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t)]
     log_level: Detail,
-    /// How the log is written: for people, or an object of JSON a line.
+    /// Format of the log: text for people, or one JSON object per line.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     log_format: Format,
-    /// Write the log to this file as well. It names devices, and only its owner may read it. SIGHUP
-    /// opens it again after it was renamed.
+    /// Also write the log to this file.
+    ///
+    /// The log in the file names devices, and only the owner may read it. SIGHUP reopens the file
+    /// after it was renamed.
     #[arg(long, value_name = "FILE")]
     log_file: Option<PathBuf>,
 }

@@ -14,11 +14,11 @@ use smolfed_fleet::transport::{Address, TransportFiles};
 
 /// Train one experiment with real devices, optionally alongside simulated ones.
 ///
-/// The devices named in the keys file are the real ones; their data never leave them. The
-/// coordinator connects to the addresses of `--device` and accepts connections at those of
-/// `--listen`; devices identify themselves. If a device is late, fails or is malicious, only its
-/// own update is lost: it counts as zero, and neither the denominator nor the accounting changes.
-/// Randomness comes from the operating system and is not stored. See docs/fleet.md.
+/// The keys file names the real devices, and their data never leave them. The coordinator connects
+/// to the addresses of `--device` and accepts connections at the addresses of `--listen`. Devices
+/// identify themselves. If a device is late, fails or is malicious, only its own update is lost: it
+/// counts as zero, and neither the denominator nor the accounting changes. Randomness comes from
+/// the operating system and is not stored. See docs/fleet.md.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed provision experiment.toml --devices 0..4 --out fleet
@@ -37,105 +37,134 @@ use smolfed_fleet::transport::{Address, TransportFiles};
       --link slow --round-interval 2m
   smolfed serve --resume runs/digits-1700000000")]
 pub(in crate::cli) struct Args {
-    /// The experiment, a TOML file; by default the built-in one.
+    /// Experiment, a TOML file [default: the built-in experiment].
     pub(super) file: Option<PathBuf>,
-    /// The keys of the fleet, written by `smolfed provision`.
+    /// Keys of the fleet, written by `smolfed provision`.
     #[arg(long, value_name = "FILE", required_unless_present = "resume")]
     pub(super) keys: Option<PathBuf>,
-    /// The file whose first line is the passphrase of encrypted keys. By default the one that
-    /// SMOLFED_KEYS_PASSPHRASE_FILE names, or the systemd credential smolfed-keys-passphrase, or
-    /// the terminal.
+    /// File whose first line is the passphrase of encrypted keys.
+    ///
+    /// By default, the passphrase comes from the file named by SMOLFED_KEYS_PASSPHRASE_FILE, from
+    /// the systemd credential smolfed-keys-passphrase, or from the terminal.
     #[arg(long, value_name = "FILE")]
     pub(super) passphrase_file: Option<PathBuf>,
-    /// Connect to a device: serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT, unix:PATH, or in
-    /// packets of SIZE bytes udp:HOST:PORT[/SIZE]; repeatable.
+    /// Connect to a device at this address, for example serial:/dev/ttyACM0 (repeatable).
+    ///
+    /// The address is serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT, unix:PATH, or in packets of
+    /// SIZE bytes udp:HOST:PORT[/SIZE].
     #[arg(long = "device", value_name = "ADDRESS")]
     pub(super) devices: Vec<Address>,
-    /// Accept connections from devices: tcp:HOST:PORT, tls:HOST:PORT, unix:PATH, in packets
-    /// udp:HOST:PORT[/SIZE], or by way of a broker mqtt:HOST:PORT[/PREFIX]; repeatable.
+    /// Accept connections from devices at this address, for example tcp:0.0.0.0:7000 (repeatable).
+    ///
+    /// The address is tcp:HOST:PORT, tls:HOST:PORT, unix:PATH, in packets udp:HOST:PORT[/SIZE], or
+    /// using a broker mqtt:HOST:PORT[/PREFIX].
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Vec<Address>,
     #[command(flatten)]
     pub(super) files: TransportFiles,
-    /// Where a helper is: tcp:HOST:PORT, tls:HOST:PORT or unix:PATH; repeatable, in the order of
-    /// the helpers' numbers. With `privacy.trust` = "distributed" each helper must be given.
+    /// Address of a helper, for example tcp:helper.example.com:7100 (repeatable).
+    ///
+    /// The address is tcp:HOST:PORT, tls:HOST:PORT or unix:PATH. Give the addresses in the order of
+    /// the helpers' numbers. With `privacy.trust` = "distributed", every helper needs one.
     #[arg(long = "helper", value_name = "ADDRESS")]
     pub(super) helpers: Vec<Address>,
-    /// What happens while a helper cannot be reached: no round begins until it can, or the run
-    /// stops and can be resumed [default: wait].
+    /// Reaction to an unreachable helper [default: wait].
+    ///
+    /// With wait, no round begins until the helper can be reached. With stop, the run stops and can
+    /// be resumed.
     #[arg(long, value_name = "WHAT", value_enum)]
     pub(super) helper_missing: Option<WhenMissing>,
-    /// Number of simulated devices alongside the real ones; sets data.devices.
+    /// Number of simulated devices alongside the real ones.
+    ///
+    /// It sets data.devices.
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(super) simulated: Option<u32>,
-    /// Time for a device to complete its part in a round, like 30s, 500ms or 2m [default: 30s, or
-    /// as `--link` says].
+    /// Time for a device to complete its part in a round, for example 30s, 500ms or 2m.
+    ///
+    /// The default is 30s, or as `--link` says.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) timeout: Option<Duration>,
     #[command(flatten)]
     pub(super) link: LinkArgs,
-    /// The shortest time from the beginning of a round to that of the next one, so that a device
-    /// that restarts misses none. Not with windows, which have their own times [default: rounds
-    /// follow each other at once].
+    /// Minimum time between the beginnings of two consecutive rounds, for example 2m.
+    ///
+    /// A device that restarts then misses no round. It does not apply to windows, which have their
+    /// own times. By default, rounds follow each other at once.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) round_interval: Option<Duration>,
-    /// Devices without which no round begins: those that are connected, or were within
-    /// `--away-after`. Devices whose key was revoked do not count. Cohorts are drawn from all
-    /// devices all the same [default: half of the devices with keys in an expected cohort].
+    /// Minimum number of connected devices for a round to begin.
+    ///
+    /// Devices that were connected within `--away-after` count as well. Devices with a revoked key
+    /// do not count. Cohorts are still drawn from all devices. The default is half of the devices
+    /// with keys in an expected cohort.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) min_devices: Option<u32>,
-    /// How long a device counts towards `--min-devices` after it has disconnected. For devices that
-    /// sleep, give the time between two wakings [default: the time-out].
+    /// Time that a disconnected device counts towards `--min-devices` [default: the time-out].
+    ///
+    /// For devices that sleep, give the time between two wakes.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) away_after: Option<Duration>,
-    /// How long the run waits without any connected device before it ends, and can be resumed
-    /// [default: 1h].
+    /// Time without any connected device after which the run ends [default: 1h].
+    ///
+    /// The run can be resumed.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) give_up_after: Option<Duration>,
-    /// Connections that are accepted at most; by default 1024 more than there are devices. When all
-    /// are taken, one without a session gives way to each new one.
+    /// Maximum number of connections [default: 1024 more than there are devices].
+    ///
+    /// When all are taken, one without a session gives way to each new one.
     #[arg(long, value_name = "N")]
     pub(super) max_connections: Option<usize>,
-    /// Devices that receive the model at the same time; the others wait for their turn.
+    /// Maximum number of devices that receive the model at the same time.
+    ///
+    /// The others wait for their turn.
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub(super) in_flight: usize,
-    /// End a round when this share of its cohort has answered, for example 0.8. Only where the
-    /// accounting covers it: with uniform sampling, or under local trust.
+    /// End a round when this share of its cohort has answered, for example 0.8.
+    ///
+    /// It is available only if the accounting covers it: with uniform sampling, or under local
+    /// trust.
     #[arg(long, value_name = "SHARE", conflicts_with = "resume")]
     pub(super) quorum: Option<Share>,
-    /// Draw so many devices more than `cohort.cohort_size`, as a share of it, for example 0.25, and
-    /// end a round with the first cohort_size updates, by whose number the sum is divided. Epsilon
-    /// counts all devices that are drawn. Only with uniform sampling.
+    /// Over-select devices by this share of `cohort.cohort_size`, for example 0.25.
+    ///
+    /// A round ends with the first cohort_size updates, and their sum is divided by this number.
+    /// Epsilon counts all devices that are drawn. It is available only with uniform sampling.
     #[arg(long, value_name = "SHARE", conflicts_with_all = ["quorum", "resume"])]
     pub(super) over_select: Option<OverSelection>,
-    /// Rounds without an answer after which a device is no longer invited, until `smolfed keys
-    /// readmit`; 0 for never. An answered round makes up for one of them. One that sends
-    /// what no honest device sends is put into quarantine at once.
+    /// Number of rounds without an answer after which a device is quarantined, or 0 for never.
+    ///
+    /// `smolfed keys readmit` ends the quarantine. An answered round makes up for one round without
+    /// an answer. A device is quarantined immediately if it sends a message that no honest device
+    /// sends.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(super) strikes: u32,
-    /// Refuse devices that greet without an X25519 handshake, which `smolfed device --x25519` and
-    /// firmware with the feature x25519 begin. Then nobody who records the connections now and gets
-    /// the keys later can decrypt anything. Without the option both kinds take part. Resuming keeps
-    /// it.
+    /// Refuse devices that greet without an X25519 handshake.
+    ///
+    /// `smolfed device --x25519` and firmware with the feature x25519 begin the handshake. Anyone
+    /// who records the connections now and later gets the keys can then decrypt nothing. Without
+    /// the flag, both kinds of devices take part. A resumed run keeps the setting.
     #[arg(long)]
     pub(super) require_x25519: bool,
-    /// Set a key of the experiment; repeatable.
+    /// Set a key of the experiment (repeatable).
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
     pub(super) overrides: Vec<Override>,
-    /// The run directory to write; by default runs/<name>-<time>.
+    /// Run directory to write [default: runs/<name>-<time>].
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(super) out: Option<PathBuf>,
-    /// Make the coordinator's randomness reproducible. For tests and demonstrations only: whoever
-    /// knows the seed can subtract the noise.
+    /// Make the coordinator's randomness reproducible.
+    ///
+    /// For tests and demonstrations only: anyone who knows the seed can subtract the noise.
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(super) seed: Option<u64>,
-    /// Threads for simulated devices; by default one per core.
+    /// Number of threads for simulated devices [default: one per core].
     #[arg(long, value_name = "N")]
     pub(super) threads: Option<NonZeroUsize>,
     /// Print exactly one JSON document to standard output.
     #[arg(long)]
     pub(super) json: bool,
-    /// Continue an interrupted run. A round that had begun is not repeated.
+    /// Continue an interrupted run.
+    ///
+    /// A round that had begun is not repeated.
     #[arg(long, value_name = "DIR", conflicts_with = "file")]
     pub(super) resume: Option<PathBuf>,
     #[command(flatten)]
