@@ -36,18 +36,24 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Open files that are no connections: records, ledgers.
 const OTHER_FILES: u64 = 64;
 
-/// Run a device as a process, or many, with the same client code as on boards.
+/// Run one or more devices as a process, with the same client code as on boards.
 ///
-/// Its number, key, secret and limits come from a record written by `smolfed provision`, its data
-/// from the record or a CSV file. Its ledger records the rounds it took part in: it must never be
-/// lost or restored from a backup, or random streams could be reused. The first key in the record
-/// is overwritten, as the ledger has its own. The personal model, of methods that have one, is a
-/// safetensors file beside the ledger, device-K.personal. An update that waits to be sent is in
-/// device-K.held, so that it goes out after a restart. Runs until Ctrl-C, and reconnects if the
-/// connection is lost. It answers the questions that its record allows, or those of --answers in
-/// their place. With a folder that `smolfed provision` wrote in the place of a record, all
-/// devices in it run in one process: for tests, demonstrations and measurements. They keep updates
-/// in files only with --awake-for.
+/// The number, key, secret and limits of the device come from a record written by `smolfed
+/// provision`, and its data from the record or a CSV file. It runs until Ctrl-C, and reconnects if
+/// the connection is lost. It answers the questions that its record allows, or those of --answers
+/// instead.
+///
+/// The ledger of the device records the rounds it took part in. Never lose it or restore it from a
+/// backup, since random streams could then be reused. The device overwrites the first key in the
+/// record, because the ledger has its own key.
+///
+/// Methods with personal models store the model next to the ledger, as the safetensors file
+/// device-K.personal. device-K.held stores an update that waits to be sent, so that the device can
+/// send it after a restart.
+///
+/// With a folder written by `smolfed provision` instead of a record, all devices in the folder run
+/// in one process, for tests, demonstrations and measurements. They store waiting updates in files
+/// only with --awake-for.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed device --model softmax:64x10 --provision fleet/device-0.bin \\
@@ -65,8 +71,9 @@ const OTHER_FILES: u64 = 64;
       --new-ledger --preprocessing preprocessing.json --data measurements.csv \\
       --connect tcp:10.0.0.1:7000")]
 pub(super) struct Args {
-    /// The model, as KIND:FEATURES or softmax:FEATURESxCLASSES; `smolfed provision` prints it. A
-    /// network of layers needs `--preprocessing` instead.
+    /// Model, as KIND:FEATURES or softmax:FEATURESxCLASSES, for example softmax:64x10.
+    ///
+    /// `smolfed provision` prints it. A network of layers needs `--preprocessing` instead.
     #[arg(
         long,
         value_name = "MODEL",
@@ -74,25 +81,31 @@ pub(super) struct Args {
         conflicts_with = "preprocessing"
     )]
     model: Option<Task>,
-    /// The model, and what becomes of the samples before it reads them: the preprocessing.json that
-    /// `smolfed provision` and runs write. Columns of the CSV file are then found by their names,
-    /// missing values replaced, values scaled, and classes are names.
+    /// File preprocessing.json with the model and the preprocessing of its samples.
+    ///
+    /// `smolfed provision` and runs write this file. With it, the device finds the columns of the
+    /// CSV file by name, replaces missing values, scales values and reads classes as names.
     #[arg(long, value_name = "FILE")]
     preprocessing: Option<PathBuf>,
-    /// The device's record, written by `smolfed provision`, also as text; - reads that from
-    /// standard input. Or a folder with the records and ledgers of several devices, whose samples
-    /// are in their records.
+    /// Record of the device, or a folder with several records, written by `smolfed provision`.
+    ///
+    /// The record may also be text, and - reads the text from standard input. A folder contains the
+    /// records and ledgers of several devices, whose samples are in their records.
     #[arg(long, value_name = "FILE|DIR")]
     provision: PathBuf,
-    /// The device's ledger, created by `smolfed provision`, or here by `--new-ledger`.
+    /// Ledger of the device, created by `smolfed provision` or by `--new-ledger`.
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
-    /// Create the ledger, which must not be there: once in the device's lifetime, if its record
-    /// came as text. A coordinator refuses a device that comes with a second one.
+    /// Create the ledger, which must not exist yet.
+    ///
+    /// Use this flag once in the lifetime of a device whose record came as text. A coordinator
+    /// refuses a device that presents a second ledger.
     #[arg(long)]
     new_ledger: bool,
-    /// Connect to the coordinator: tcp:HOST:PORT, tls:HOST:PORT, mqtt:HOST:PORT[/PREFIX],
-    /// udp:HOST:PORT[/SIZE], unix:PATH or serial:PATH[@BAUD].
+    /// Connect to the coordinator at this address, for example tcp:10.0.0.1:7000.
+    ///
+    /// The address is tcp:HOST:PORT, tls:HOST:PORT, mqtt:HOST:PORT[/PREFIX], udp:HOST:PORT[/SIZE],
+    /// unix:PATH or serial:PATH[@BAUD].
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -100,31 +113,39 @@ pub(super) struct Args {
         conflicts_with = "listen"
     )]
     connect: Option<Address>,
-    /// Accept connections from the coordinator: tcp:HOST:PORT, tls:HOST:PORT, udp:HOST:PORT[/SIZE]
-    /// or unix:PATH.
+    /// Accept connections from the coordinator at this address, for example tcp:0.0.0.0:7000.
+    ///
+    /// The address is tcp:HOST:PORT, tls:HOST:PORT, udp:HOST:PORT[/SIZE] or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<Address>,
     #[command(flatten)]
     files: TransportFiles,
-    /// The device's samples, a CSV file. Without `--preprocessing` its columns are the features in
-    /// order, as the model reads them, and classes are numbers from 0.
+    /// CSV file with the samples of the device.
+    ///
+    /// Without `--preprocessing`, its columns are the features in the order of the model, and
+    /// classes are numbers from 0.
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
-    /// The column of the CSV file to predict; with `--preprocessing` by default that of the
-    /// experiment.
+    /// Column of the CSV file to predict.
+    ///
+    /// With `--preprocessing`, the default is the column of the experiment.
     #[arg(long, value_name = "COLUMN", requires = "data")]
     label: Option<String>,
-    /// Begin every session with an X25519 handshake, and open none without it: who records the
-    /// connection now and gets the device's and the coordinator's keys later decrypts nothing. It
-    /// needs a coordinator that knows it, and costs both a fraction of a millisecond.
+    /// Begin every session with an X25519 handshake, and open none without it.
+    ///
+    /// Anyone who records the connection now and later gets the keys of the device and the
+    /// coordinator can then decrypt nothing. The coordinator must support the handshake, which
+    /// costs each side a fraction of a millisecond.
     #[arg(long)]
     x25519: bool,
     #[command(flatten)]
     answers: AnswerArgs,
     #[command(flatten)]
     wake: WakeArgs,
-    /// How fast the link to the coordinator is. A message is not repeated before 500ms, 5s or 1m,
-    /// and never before a measured round trip.
+    /// Speed of the link to the coordinator.
+    ///
+    /// A message is not repeated before 500ms (fast), 5s (slow) or 1m (lorawan), and never before a
+    /// measured round trip.
     #[arg(long, value_name = "KIND", value_enum, default_value_t)]
     link: Preset,
     /// Exit when the coordinator closes the connection.

@@ -15,24 +15,28 @@ use smolfed_fleet::transport::{Address, TransportFiles, read_options};
 /// How often the command looks whether it is to end.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Carry bytes between boards and a coordinator that they cannot reach themselves.
+/// Carry bytes between boards and a coordinator that they cannot reach directly.
 ///
 /// Boards are on serial lines of this machine, and the coordinator is at a broker or anywhere on a
-/// network. The gateway has no keys: all that it carries is encrypted between each board and the
-/// coordinator, so that it need not be trusted. Each board has a connection of its own; those that
-/// break are opened again. Runs until Ctrl-C.
+/// network. The gateway has no keys and need not be trusted, because each board and the coordinator
+/// encrypt all traffic between them. Each board has its own connection, and the gateway reopens
+/// broken connections. Runs until Ctrl-C.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed gateway --to mqtt:broker.example.org:1883/greenhouse \\
       --device serial:/dev/ttyACM0 --device serial:/dev/ttyACM1
   smolfed gateway --to tls:fleet.example.org:7443 --device serial:/dev/ttyUSB0@9600")]
 pub(super) struct Args {
-    /// The coordinator: mqtt:HOST:PORT[/PREFIX], tcp:HOST:PORT, tls:HOST:PORT, udp:HOST:PORT[/SIZE]
+    /// Address of the coordinator, for example tls:fleet.example.org:7443.
+    ///
+    /// The address is mqtt:HOST:PORT[/PREFIX], tcp:HOST:PORT, tls:HOST:PORT, udp:HOST:PORT[/SIZE]
     /// or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     to: Address,
-    /// A board: serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT, udp:HOST:PORT[/SIZE] or
-    /// unix:PATH; repeatable.
+    /// Address of a board, for example serial:/dev/ttyACM0 (repeatable).
+    ///
+    /// The address is serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT, udp:HOST:PORT[/SIZE] or
+    /// unix:PATH.
     #[arg(long = "device", value_name = "ADDRESS", required = true)]
     devices: Vec<Address>,
     #[command(flatten)]

@@ -17,14 +17,16 @@ use smolfed_fleet::transport::{Address, Listener, Options, TransportFiles, read_
 use smolfed_fleet::watch::log::Log;
 use smolfed_fleet::watch::{HttpServer, HttpSettings};
 
-/// Take part in a fleet as a helper, which takes the masks off sums of updates and sees no update.
+/// Run a helper of a fleet, which removes the masks from sums of updates but never sees an update.
 ///
-/// With `privacy.trust` = "distributed" devices mask their updates. The coordinator adds them up,
-/// and the helper, which knows the masks, answers once a round with their sum under noise of its
-/// own. It must be run by somebody else than the coordinator, on another machine: who has the files
-/// of both reads every update. It refuses lists of few devices, devices that did not take part, and
-/// a second question of a round; what it has answered is in FILE.ledger, which must not be lost.
-/// Runs until SIGTERM or Ctrl-C, and can be started again at any time. See docs/masked.md.
+/// With `privacy.trust` = "distributed", devices mask their updates. The coordinator adds up the
+/// masked updates. The helper knows the masks, and answers once per round with their sum plus its
+/// own noise. It must belong to a different party than the coordinator and run on another machine:
+/// anyone with the files of both can read every update.
+///
+/// The helper refuses lists of too few devices, devices that did not take part, and a second
+/// question in a round. FILE.ledger records its answers and must not be lost. Runs until SIGTERM or
+/// Ctrl-C, and can be restarted at any time. See docs/masked.md.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed helper helper-0.toml --listen tcp:0.0.0.0:7100
@@ -32,23 +34,26 @@ use smolfed_fleet::watch::{HttpServer, HttpSettings};
       --tls-key privkey.pem --http 127.0.0.1:9100 --min-cohort 100
   smolfed helper fleet/helper-0.toml --listen unix:helper.sock")]
 pub(super) struct Args {
-    /// The keys of the helper, written by `smolfed provision`.
+    /// Keys of the helper, written by `smolfed provision`.
     #[arg(value_name = "FILE")]
     keys: PathBuf,
-    /// Accept the coordinator's connection at tcp:HOST:PORT, tls:HOST:PORT or unix:PATH;
-    /// repeatable.
+    /// Accept the coordinator's connection at this address, for example tcp:0.0.0.0:7100
+    /// (repeatable).
+    ///
+    /// The address is tcp:HOST:PORT, tls:HOST:PORT or unix:PATH.
     #[arg(long, value_name = "ADDRESS", required = true)]
     listen: Vec<Address>,
     #[command(flatten)]
     files: TransportFiles,
-    /// Answer for so many devices or more; the least is what FILE says.
+    /// Minimum number of devices in a sum, at least the minimum in FILE.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     min_cohort: Option<u32>,
-    /// Show figures at this address, like 127.0.0.1:9100: /metrics for Prometheus and /healthz.
-    /// They name no device.
+    /// Serve metrics at this address, for example 127.0.0.1:9100.
+    ///
+    /// The paths are /metrics, for Prometheus, and /healthz. The metrics name no device.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     http: Option<SocketAddr>,
-    /// Another name under which the figures may be asked for, behind a proxy; repeatable.
+    /// Additional host name for requests of metrics, behind a proxy (repeatable).
     #[arg(long = "http-name", value_name = "NAME", requires = "http")]
     http_names: Vec<String>,
     #[command(flatten)]

@@ -6,16 +6,17 @@ use std::time::Duration;
 use crate::cli::operation::duration;
 use smolfed_fleet::device::awake::Awake;
 
-/// The wake of a device that sleeps.
+/// Wake times of a sleeping device.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct WakeArgs {
-    /// Stay awake for this long, then exit: for a timer that starts the device at each wake. The
-    /// device declines a round before its ledger counts it if the model cannot arrive in the time
-    /// left, or, with helpers, if the round cannot end in that time. An unsent update goes out at
-    /// the next wake.
+    /// Stay awake for this long, then exit, for example 500ms.
+    ///
+    /// Use it with a timer that starts the device at each wake. The device declines a round before
+    /// its ledger counts it if the model cannot arrive in the remaining time or, with helpers, if
+    /// the round cannot end in that time. An unsent update goes out at the next wake.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     awake_for: Option<Duration>,
-    /// Minimum bytes per second of the link.
+    /// Minimum speed of the link, in bytes per second.
     #[arg(
         long,
         value_name = "N",
@@ -33,8 +34,9 @@ pub(super) struct WakeArgs {
         value_parser = duration
     )]
     round_trip: Duration,
-    /// Minimum samples per second in training. It matters in rounds with helpers, whose updates
-    /// cannot wait for the next wake.
+    /// Minimum speed of training, in samples per second.
+    ///
+    /// It matters in rounds with helpers, whose updates cannot wait for the next wake.
     #[arg(
         long,
         value_name = "N",
@@ -43,8 +45,10 @@ pub(super) struct WakeArgs {
         value_parser = positive
     )]
     samples_per_second: NonZeroU32,
-    /// Maximum samples of any device of the fleet. The device assumes this number instead of its
-    /// own, so that a decline reveals nothing about its samples.
+    /// Maximum number of samples on any device of the fleet.
+    ///
+    /// The device assumes this number instead of its own, so that a decline reveals nothing about
+    /// its samples.
     #[arg(
         long,
         value_name = "N",
