@@ -9,14 +9,14 @@
 //! | --- | --- |
 //! | what is attacked? | [`target`], with [`canaries`] in one of the [`sources`] of runs |
 //! | what does an attacker know and compute? | [`attacker`], [`statistics`] |
-//! | which canaries does he find? | [`selection`] |
+//! | which canaries does the attacker find? | [`selection`] |
 //! | what does that prove? | [`attack`], [`bounds`] |
-//! | is each part of the mechanism what is claimed? | [`direct`], [`sensitivity`], [`check`] |
+//! | does each part of the mechanism match the claim? | [`direct`], [`sensitivity`], [`check`] |
 //! | how often does each device count? | [`counts`] |
 //! | how likely are its statistics by chance? | [`tails`] |
-//! | what is released beside the updates? | [`channels`], [`matrices`] |
-//! | and where noise is correlated over rounds? | [`correlated`] |
-//! | whose view is it, where several parties see different things? | [`view`] |
+//! | what is released besides the updates? | [`channels`], [`matrices`] |
+//! | what if the noise is correlated over rounds? | [`correlated`] |
+//! | whose view is attacked, where parties see different things? | [`view`] |
 //! | which examples were trained on? | [`crate::membership`] |
 
 pub mod attack;
@@ -43,12 +43,12 @@ pub mod view;
 
 use smolfed_accounting::Delta;
 
-/// How certain the lower bounds of an audit are.
+/// Confidence in the lower bounds of an audit.
 #[derive(Debug, Clone, Copy)]
 pub struct Confidence {
     /// δ of the claim.
     pub delta: Delta,
-    /// The probability with which any of the bounds is wrong.
+    /// The probability that any of the bounds is wrong.
     pub error: f64,
 }
 
@@ -57,11 +57,11 @@ pub struct Confidence {
 pub struct Finding {
     /// The attack.
     pub test: &'static str,
-    /// What the attacker looked at.
+    /// The attacker's statistic.
     pub statistic: &'static str,
-    /// The proved lower bound; 0 if nothing was learned.
+    /// The proved lower bound; 0 if the attacker learned nothing.
     pub epsilon_low: f64,
-    /// What the bound follows from, for example "812 of 1000 guesses right".
+    /// Evidence for the bound, for example "812 of 1000 guesses right".
     pub evidence: String,
 }
 

@@ -1,9 +1,9 @@
-//! The attack: many canaries in pairs of runs, and a lower bound on ε from those that are found.
+//! The attack: many canaries in pairs of runs, and a lower bound on ε from the canaries found.
 //!
-//! Each pair of runs has one seed and fair coins b. In one run the canaries with b = 1 take part,
-//! in the other those with b = 0. Only expectations enter the bound, so that the common seed is
-//! allowed, and it halves the variance. For each statistic, the canaries of a run whose value is
-//! above a threshold and among the largest are found; the thresholds are chosen on other seeds.
+//! Each pair of runs has one seed and fair coins b. The canaries with b = 1 take part in one run,
+//! and the canaries with b = 0 in the other. Only expectations enter the bound, so the common seed
+//! is valid, and it halves the variance. For each statistic, the attacker finds the canaries of a
+//! run whose value is above a threshold and among the largest. Other seeds choose the thresholds.
 
 use rayon::prelude::*;
 use smolfed_accounting::{Sampling, gdp};
@@ -15,38 +15,38 @@ use super::target::{Target, TargetError};
 use super::{Confidence, Finding};
 use crate::question::AskedQuestion;
 
-/// The statistics, and the share of the error that each of them gets; the last share is that of one
-/// canary a run.
+/// The statistics, and the share of the error that each of them gets. The rest is for the attack on
+/// one canary per run.
 const STATISTICS: [(&str, f64); 3] = [
     ("likelihood ratio", 0.7),
     ("mean over spread", 0.1),
     ("spread over rounds", 0.1),
 ];
 const SHARE_OF_ONE: f64 = 0.1;
-/// Pairs of runs that choose the thresholds: one for so many of the others.
+/// Pairs of runs per pilot pair. Pilot pairs choose the thresholds.
 const PER_PILOT: u32 = 10;
 const MIN_PILOT: u32 = 50;
-/// Pairs whose results are added up in one piece of work.
+/// Pairs in one unit of work.
 const PIECE: u32 = 32;
-/// Seeds of pairs that choose thresholds begin here, far from the others.
+/// First seed of the pilot pairs, far from the others.
 const PILOT_SEEDS: u64 = 1 << 40;
-/// ε at which the whole curve of the claim is tested.
+/// Values of ε at which the whole curve of the claim is tested.
 pub const CURVE: [f64; 6] = [0.0, 0.25, 0.5, 1.0, 2.0, 4.0];
 
-/// How large an attack is. The result is a function of these numbers and of the experiment.
+/// Size of an attack. The result is a function of these numbers and of the experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// All randomness follows from it.
+    /// Seed of all randomness.
     pub seed: u64,
     /// Pairs of runs.
     pub pairs: u32,
-    /// Canaries of a run; at most as many as there can be users.
+    /// Canaries in a run; at most the number of users.
     pub canaries: u32,
 }
 
 impl Size {
-    /// So many pairs of runs as take about ten seconds of one processor, by the number of draws in
-    /// them and not by a clock: the same on every machine.
+    /// Returns the number of pairs of runs that takes about ten seconds on one processor. The
+    /// estimate counts draws and uses no clock, so it is the same on every machine.
     #[must_use]
     pub fn default_pairs(target: &Target<'_>, canaries: u32) -> u32 {
         const BUDGET: f64 = 1e10;
@@ -58,8 +58,8 @@ impl Size {
         cost.pairs(BUDGET, once + updates + answers.sum::<f64>())
     }
 
-    /// The same for the answers to one question alone, of which all together take about three
-    /// seconds.
+    /// Returns the number of pairs for attacks on the answers to one question. All questions
+    /// together take about three seconds.
     #[must_use]
     pub fn default_pairs_of_answers(
         target: &Target<'_>,
@@ -73,19 +73,19 @@ impl Size {
     }
 }
 
-/// Nanoseconds of a run.
+/// Nanoseconds for a run.
 const RUN: f64 = 40_000.0;
-/// Of a round, of the coin of a device, of a canary's coordinate, of its update, of an upload by
-/// itself (local trust), and of another device that is drawn.
+/// Nanoseconds for a round, the coin of a device, a canary's coordinate, its update, an individual
+/// upload (local trust), and another drawn device.
 const COSTS: [f64; 6] = [3_500.0, 5.0, 100.0, 700.0, 900.0, 200.0];
 
-/// What the parts of a run cost, in nanoseconds.
+/// Costs of the parts of a run, in nanoseconds.
 struct Cost {
     slowness: f64,
     is_local: bool,
     population: f64,
     canaries: f64,
-    /// Of each canary.
+    /// Devices of each canary.
     devices: f64,
 }
 
@@ -100,7 +100,7 @@ impl Cost {
         }
     }
 
-    /// Of a round, or of a question.
+    /// Returns the cost of a round or a question.
     fn round(&self, sampling: Sampling) -> f64 {
         let rate = sampling.sampling_rate().unwrap_or(1.0);
         let others = self.population - self.canaries * self.devices;
@@ -114,18 +114,19 @@ impl Cost {
         COSTS[0] + COSTS[1] * self.population + of_devices
     }
 
-    /// Moments are a round without coins, in which half of the canaries take part.
+    /// Returns the cost of the moments: a round without coins, in which half of the canaries take
+    /// part.
     fn of_moments(&self) -> f64 {
         COSTS[0] + (COSTS[2] + COSTS[3] * self.devices / 2.0) * self.canaries
     }
 
-    /// Of all answers to a question.
+    /// Returns the cost of all answers to a question.
     fn of_answers(&self, target: &Target<'_>, asked: &AskedQuestion) -> f64 {
         let event = target.event_of(asked);
         event.map_or(0.0, |event| event.count as f64 * self.round(event.sampling))
     }
 
-    /// Pairs of runs, each of which costs so much, for a budget.
+    /// Returns the number of pairs within a budget, with this cost of a run.
     fn pairs(&self, budget: f64, run: f64) -> u32 {
         const LEAST: f64 = 200.0;
         let pairs = budget / (2.0 * (RUN + run)) / self.slowness;
@@ -133,17 +134,17 @@ impl Cost {
     }
 }
 
-/// What an attack has found.
+/// Result of an attack.
 #[derive(Debug)]
 pub struct Attack {
-    /// A lower bound of each statistic.
+    /// A lower bound for each statistic.
     pub findings: Vec<Finding>,
     /// ε of a Gaussian mechanism with the distance that the likelihood ratio shows between
-    /// canaries that take part and those that do not: an estimate, not a bound.
+    /// participating and absent canaries. An estimate, not a bound.
     pub epsilon_estimate: f64,
     /// Hits and alarms of the likelihood ratio above each ε of [`CURVE`].
     pub curve: [Pairs; CURVE.len()],
-    /// Canaries of a run.
+    /// Canaries in a run.
     pub canaries: u32,
 }
 
@@ -185,7 +186,8 @@ fn audit_as(
     evaluate(size, confidence, |pair| attacker.pair(size.seed, pair))
 }
 
-/// Bounds ε by pairs of runs: `pair` makes the one of a number, of which the seeds follow.
+/// Bounds ε by pairs of runs. `pair` makes the pair with a given number, which determines its
+/// seeds.
 ///
 /// # Errors
 /// Those of `pair`.
@@ -194,7 +196,7 @@ pub fn evaluate<E: Send>(
     confidence: Confidence,
     pair: impl Fn(u64) -> Result<[Scores; 2], E> + Sync,
 ) -> Result<Attack, E> {
-    // Every second pair is one with the single canary.
+    // Every second pair has the single canary.
     let (pairs, canaries) = (size.pairs.next_multiple_of(2), size.canaries);
     let delta = confidence.delta.get();
     let pilot: Vec<[Scores; 2]> = (0..pairs.div_ceil(PER_PILOT).max(MIN_PILOT))
@@ -217,7 +219,7 @@ pub fn evaluate<E: Send>(
         .into_par_iter()
         .map(piece)
         .collect::<Result<_, _>>()?;
-    // In their order: sums of numbers do not depend on the threads.
+    // In order: floating-point sums must not depend on the threads.
     let mut all = Counts::default();
     for counts in &pieces {
         all.merge(counts);
@@ -249,7 +251,7 @@ fn one_canary(counts: TestCounts, delta: f64, error: f64) -> Finding {
     }
 }
 
-/// What the pairs of runs add up to.
+/// Totals over the pairs of runs.
 #[derive(Default)]
 struct Counts {
     pairs: [Pairs; 3],
@@ -275,7 +277,7 @@ impl Counts {
         }
         for run in runs {
             self.moments.add(run);
-            // Even pairs are of the canary's world with it, odd ones of that without.
+            // Even pairs count their run with the canary, odd pairs their run without it.
             if let (Some(value), Some(is_in)) = (run.values[0].first(), run.is_in.first())
                 && *is_in == pair.is_multiple_of(2)
             {
@@ -301,7 +303,7 @@ impl Counts {
         self.moments.merge(&other.moments);
     }
 
-    /// Of one canary a run.
+    /// Returns the counts for one canary per run.
     const fn one(&self, pairs: u32) -> TestCounts {
         TestCounts {
             runs: pairs as u64 / 2,
@@ -326,7 +328,7 @@ impl Counts {
     }
 }
 
-/// Moments of the likelihood ratio, of canaries that take part and of others.
+/// Moments of the likelihood ratio, for participating canaries and for the others.
 #[derive(Default)]
 struct Moments([[f64; 3]; 2]);
 
@@ -347,7 +349,7 @@ impl Moments {
         }
     }
 
-    /// Between the means, in standard deviations.
+    /// Returns the distance between the means in standard deviations.
     fn distance(&self) -> f64 {
         let figures = |[count, sum, squares]: [f64; 3]| {
             let mean = sum / count;

@@ -1,8 +1,8 @@
-//! The attacker: what he knows of the claim, and the pairs of runs that he compares.
+//! The attacker: knowledge of the claim, and the pairs of runs to compare.
 //!
-//! A canary is a user, whose devices all act together. Whether they take part is decided by the
-//! sampling: with secret cohorts the likelihood ratio is that of the mixture over the number of
-//! devices that are drawn, and where each upload is seen by itself it is the sum over uploads.
+//! A canary is a user, whose devices all act together. The sampling decides whether they take part.
+//! With secret cohorts, the likelihood ratio is a mixture over the number of drawn devices. If the
+//! attacker sees individual uploads, it is the sum over uploads.
 
 use smolfed_accounting::{Adjacency, Sampling};
 use smolfed_core::stream::Root;
@@ -16,26 +16,26 @@ use super::statistics::{Claimed, Seen, coins};
 use super::target::{Course, Joining, Observation, Target, TargetError};
 use crate::question::AskedQuestion;
 
-/// An attacker who knows what is claimed.
+/// An attacker who knows the claim.
 pub struct Attacker<'a> {
     target: &'a Target<'a>,
-    /// Canaries of a run.
+    /// Canaries in a run.
     pub canaries: u32,
-    /// Devices of each.
+    /// Devices of each canary.
     devices: u32,
     /// Rounds in which a canary may take part.
     joins: u32,
     claimed: Claimed,
     moments: Option<Moments<'a>>,
     score: Option<Score<'a>>,
-    /// What is claimed of answers to questions, by their indices.
+    /// Claims about the answers to questions, by question index.
     answers: Vec<(u8, Claimed)>,
-    /// The question whose answers alone are attacked.
+    /// The question whose answers are the only target.
     asked: Option<&'a AskedQuestion>,
 }
 
 impl<'a> Attacker<'a> {
-    /// An attacker with so many canaries at most.
+    /// Creates an attacker with at most `canaries` canaries.
     #[must_use]
     pub fn new(target: &'a Target<'a>, canaries: u32) -> Self {
         let event = target.event();
@@ -65,7 +65,7 @@ impl<'a> Attacker<'a> {
         }
     }
 
-    /// The same of an attacker of the answers to one question alone.
+    /// Creates an attacker of the answers to one question alone.
     #[must_use]
     pub fn of_answers(target: &'a Target<'a>, canaries: u32, asked: &'a AskedQuestion) -> Self {
         let mut attacker = Self::new(target, canaries);
@@ -81,7 +81,7 @@ impl<'a> Attacker<'a> {
         }
     }
 
-    /// Both runs of a pair.
+    /// Makes both runs of a pair.
     ///
     /// # Errors
     /// [`TargetError`] if a round breaks down.
@@ -141,8 +141,8 @@ impl<'a> Attacker<'a> {
         Ok(seen.scores(&self.claimed, is_in))
     }
 
-    /// Adds the answers after a round: like the values of a round if they alone are attacked, and
-    /// otherwise beside those.
+    /// Adds the answers after a round: as the values of a round if only answers are attacked, and
+    /// otherwise in addition to them.
     fn read_answers(&self, observation: &Observation<'_>, seen: &mut Seen) {
         for answer in observation.answers {
             let mut claims = self.answers.iter();
@@ -160,7 +160,7 @@ impl<'a> Attacker<'a> {
     }
 
     fn canary(&self, index: u32, is_in: bool) -> Canary {
-        // Under local trust every upload has one coordinate.
+        // Under local trust, every upload has one coordinate.
         let coordinate = if self.target.is_local() {
             0
         } else {
@@ -177,7 +177,7 @@ impl<'a> Attacker<'a> {
         }
     }
 
-    /// The sign of a canary's bit. Every update is clipped where nobody asks.
+    /// Returns the sign of a canary's bit. Without bits, every update is clipped.
     fn sign(&self, canary: u32) -> f64 {
         match self.claimed.bit_multiplier.is_some() && canary % 2 == 1 {
             true => 1.0,
@@ -185,8 +185,8 @@ impl<'a> Attacker<'a> {
         }
     }
 
-    /// Uploads of a canary that are seen by themselves in a round; one with a trusted server, where
-    /// what is seen of it is its coordinate.
+    /// Returns the number of a canary's visible uploads in a round. With a trusted server, this is
+    /// one: its coordinate in the sum.
     fn uploads(&self) -> u32 {
         match self.target.is_local() {
             true => self.devices,
@@ -194,7 +194,7 @@ impl<'a> Attacker<'a> {
         }
     }
 
-    /// One value of each canary: that of its upload of this number.
+    /// Returns one value per canary, from its upload number `upload`.
     fn of_upload(&self, upload: u32, values: &[f64]) -> Vec<f64> {
         let of_canary = values.iter().skip(upload as usize);
         of_canary
@@ -203,8 +203,9 @@ impl<'a> Attacker<'a> {
             .collect()
     }
 
-    /// What each canary has of the bits, such that it adds 1 for each device that takes part: the
-    /// bit of its upload, or the sum of all bits less what is expected of the other canaries.
+    /// Returns the contribution of each canary to the bits, such that each participating device
+    /// adds 1: the bit of its upload, or the sum of all bits minus the expectation of the other
+    /// canaries.
     fn bits(&self, upload: u32, bits: &[f64]) -> Vec<f64> {
         let signs = (0..self.canaries).map(|canary| self.sign(canary));
         match (self.target.is_local(), bits.first()) {
@@ -218,7 +219,7 @@ impl<'a> Attacker<'a> {
     }
 }
 
-/// What is claimed of the answers to each question, to users with so many devices.
+/// Returns the claims about the answers to each question, for users with `devices` devices.
 fn answers_of(target: &Target<'_>, devices: u32) -> Vec<(u8, Claimed)> {
     let questions = target.questions().iter();
     let claimed = |asked: &AskedQuestion| {
@@ -235,7 +236,8 @@ fn answers_of(target: &Target<'_>, devices: u32) -> Vec<(u8, Claimed)> {
     questions.filter_map(claimed).collect()
 }
 
-/// The probabilities with which 0, 1, .. of a user's devices are in what is seen of a release.
+/// Returns the probabilities that 0, 1, .. of a user's devices are in the visible part of a
+/// release.
 fn counts_for(target: &Target<'_>, sampling: &Sampling, devices: u32) -> Vec<f64> {
     match (target.is_local(), target.knows_cohorts()) {
         (true, _) => counts(1, |_, _| 1.0),
@@ -244,28 +246,28 @@ fn counts_for(target: &Target<'_>, sampling: &Sampling, devices: u32) -> Vec<f64
     }
 }
 
-/// The signs of what canaries add to a sum. Both occur: the sum has little to do with how many
-/// canaries take part.
+/// Alternates the signs of the canaries' contributions. With both signs, the sum depends little on
+/// the number of participating canaries.
 fn alternating() -> impl Iterator<Item = f64> + Clone {
     [-1.0, 1.0].into_iter().cycle()
 }
 
-/// What each canary has of a sum to which it adds its sign for each device that takes part, such
-/// that it adds 1: its sign times the sum, less what is expected of the other canaries.
+/// Returns the contribution of each canary to a sum to which it adds its sign per participating
+/// device. It is scaled to 1: its sign times the sum, minus the expectation of the other canaries.
 fn of_canaries(sum: f64, claimed: &Claimed, signs: impl Iterator<Item = f64> + Clone) -> Vec<f64> {
     let mean = mean_in_sum(claimed);
     let all: f64 = signs.clone().sum::<f64>() * mean;
     signs.map(|sign| sign * (sum - all) + mean).collect()
 }
 
-/// The std of such a value with noise of this one, where the coins of the other canaries are
+/// Returns the std of such a value with this noise, where the coins of the other canaries are
 /// unknown.
 fn among(canaries: u32, multiplier: f64, claimed: &Claimed) -> f64 {
     let others = f64::from(canaries - 1) * variance_in_sum(claimed);
     (multiplier * multiplier + others).sqrt()
 }
 
-/// The expectation of what a canary adds to a sum with its sign, over its coin.
+/// Returns the expected contribution of a canary to a sum with its sign, over its coin.
 fn mean_in_sum(claimed: &Claimed) -> f64 {
     match claimed.is_replaced {
         true => 0.0,
@@ -273,7 +275,7 @@ fn mean_in_sum(claimed: &Claimed) -> f64 {
     }
 }
 
-/// The variance of the same.
+/// Returns the variance of that contribution.
 fn variance_in_sum(claimed: &Claimed) -> f64 {
     let square = claimed.moments()[1];
     match claimed.is_replaced {
@@ -282,7 +284,7 @@ fn variance_in_sum(claimed: &Claimed) -> f64 {
     }
 }
 
-/// The probabilities with which 0, 1, .. of a user's devices are in a cohort.
+/// Returns the probabilities that 0, 1, .. of a user's devices are in a cohort.
 fn counts_of(sampling: &Sampling, devices: u32) -> Vec<f64> {
     match *sampling {
         Sampling::Poisson { sampling_rate, .. } => counts(devices, |_, _| sampling_rate.get()),
@@ -298,8 +300,8 @@ fn counts_of(sampling: &Sampling, devices: u32) -> Vec<f64> {
     }
 }
 
-/// The same from the probability with which a device is drawn after so many others, of which so
-/// many were drawn.
+/// Returns the same probabilities. `probability` is the chance to draw a device after a number of
+/// others, given the number drawn of these.
 fn counts(devices: u32, probability: impl Fn(u32, u32) -> f64) -> Vec<f64> {
     let mut counts = vec![1.0];
     for before in 0..devices {

@@ -1,5 +1,5 @@
-//! Lower bounds on ε from counts of canaries that an attacker finds: distribution-free, and valid
-//! for any statistic whose threshold does not depend on the counts.
+//! Lower bounds on ε from counts of canaries that an attacker finds. They are distribution-free,
+//! and valid for any statistic whose threshold does not depend on the counts.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +25,8 @@ pub fn upper_tail(n: u64, k: u64, p: f64) -> f64 {
     if p >= 1.0 {
         return 1.0;
     }
-    // Terms fall from the mode on; below it the sum is the complement of the lower tail. Each
-    // follows from the one before.
+    // Terms decrease from the mode on. Below it, the sum is the complement of the lower tail. Each
+    // term follows from the previous one.
     let odds = p / (1.0 - p);
     let mode = (n as f64 * p) as u64;
     if k > mode {
@@ -39,8 +39,8 @@ pub fn upper_tail(n: u64, k: u64, p: f64) -> f64 {
     }
 }
 
-/// A sum of falling terms, from the first one and the ratio of each to the one before, up to the
-/// first that is too small to change it.
+/// Sums decreasing terms, given the first one and the ratios of neighbours, up to the first term
+/// that is too small to change the sum.
 fn sum_of_falling(first: f64, ratios: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut term) = (first, first);
     for ratio in ratios {
@@ -53,15 +53,15 @@ fn sum_of_falling(first: f64, ratios: impl Iterator<Item = f64>) -> f64 {
     sum
 }
 
-/// How many canaries were found in a pair of runs: hits (found where they took part) and alarms
-/// (found where they did not), and the number of pairs with such counts.
+/// Number of pairs of runs, by hits (canaries found where they took part) and alarms (canaries
+/// found where they did not).
 pub type Pairs = BTreeMap<(u32, u32), u64>;
 
-/// How a pair of runs counts: two runs of one seed with `canaries` canaries each, every canary
-/// taking part in one of them, and at most `max_found` found in both runs together.
+/// Rule for counting a pair of runs with one seed and `canaries` canaries each. Every canary takes
+/// part in one of them, and at most `max_found` are found in both together.
 #[derive(Clone, Copy, Debug)]
 pub struct PairRule {
-    /// Canaries of a run.
+    /// Canaries in a run.
     pub canaries: u32,
     /// The largest sum of hits and alarms.
     pub max_found: u32,
@@ -69,27 +69,27 @@ pub struct PairRule {
     pub delta: f64,
 }
 
-/// λ of the bets, as parts of the largest one.
+/// Number of bets λ.
 const BETS: u32 = 60;
 
 impl PairRule {
-    /// The smallest and largest bet's factors: `1 + λW` stays above 0.
+    /// Returns the bets, from the largest to the smallest: `1 + λW` stays above 0.
     fn bets(self, epsilon: f64) -> impl Iterator<Item = f64> {
         let largest = 0.999 / -self.worth(epsilon, 0, self.max_found);
         (0..BETS).map(move |i| largest * 10f64.powf(-4.0 * f64::from(i) / f64::from(BETS - 1)))
     }
 
-    /// W of a pair. Each canary takes part in one of the two runs, with a fair coin for the order,
-    /// so that under (ε, δ)-privacy its mean is at most 0: by linearity, under any dependence
-    /// between coordinates and between the two runs.
+    /// Returns W of a pair. Each canary takes part in one of the two runs, with a fair coin for the
+    /// order, so under (ε, δ)-privacy its mean is at most 0. This follows by linearity, under any
+    /// dependence between coordinates and between the two runs.
     #[must_use]
     pub fn worth(self, epsilon: f64, hits: u32, alarms: u32) -> f64 {
         (f64::from(hits) - exp(epsilon) * f64::from(alarms)) / f64::from(self.canaries) - self.delta
     }
 
-    /// ln E: E is the mean over bets λ of the products of `1 + λW` over pairs with seeds of their
-    /// own. Under (ε, δ)-privacy its expectation is at most 1, so it exceeds 1/α with probability
-    /// at most α (Ville's inequality; Waudby-Smith, Ramdas 2023, arXiv:2010.09686).
+    /// Returns ln E, where E is the mean over bets λ of the products of `1 + λW` over pairs with
+    /// separate seeds. Under (ε, δ)-privacy its expectation is at most 1, so it exceeds 1/α with
+    /// probability at most α (Ville's inequality; Waudby-Smith, Ramdas 2023, arXiv:2010.09686).
     #[must_use]
     pub fn ln_e_value(self, epsilon: f64, pairs: &Pairs) -> f64 {
         let growth = |bet: f64| -> f64 {
@@ -101,15 +101,15 @@ impl PairRule {
         ln_mean_exp(&self.bets(epsilon).map(growth).collect::<Vec<_>>())
     }
 
-    /// The largest ε, in steps of 0.01, up to which all are refuted; wrong with probability at
-    /// most `error`.
+    /// Returns the largest ε, in steps of 0.01, up to which all values are refuted. It is wrong
+    /// with probability at most `error`.
     #[must_use]
     pub fn epsilon_low(self, pairs: &Pairs, error: f64) -> f64 {
         last_refuted(|epsilon| self.ln_e_value(epsilon, pairs) >= -log(error))
     }
 }
 
-/// ln of the mean of exponentials.
+/// Returns ln of the mean of the exponentials.
 #[must_use]
 pub fn ln_mean_exp(values: &[f64]) -> f64 {
     let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -117,38 +117,38 @@ pub fn ln_mean_exp(values: &[f64]) -> f64 {
     largest + log(sum / values.len() as f64)
 }
 
-/// Lower bounds are multiples of one part in so many.
+/// Lower bounds are multiples of 1 / `STEPS_PER_UNIT`.
 const STEPS_PER_UNIT: f64 = 100.0;
-/// Where the search for a lower bound ends.
+/// Limit of the search for a lower bound.
 const MAX_STEPS: u32 = 5_000;
 
-/// The last multiple of 0.01 before the first that is not refuted; 0 if 0 is not.
+/// Returns the last multiple of 0.01 before the first one not refuted; 0 if 0 is not refuted.
 ///
-/// Steps are tried upwards. A mechanism that is (ε, δ)-private is so for the next multiple as well,
-/// which must be refuted for the answer to be too large.
+/// Tries the steps upwards. A mechanism that is (ε, δ)-private is also private for the next
+/// multiple, which must be refuted for the answer to be too large.
 fn last_refuted(is_refuted: impl Fn(f64) -> bool) -> f64 {
     let standing = (0..MAX_STEPS).find(|step| !is_refuted(f64::from(*step) / STEPS_PER_UNIT));
     f64::from(standing.unwrap_or(MAX_STEPS).saturating_sub(1)) / STEPS_PER_UNIT
 }
 
-/// How one canary a run was found, in as many runs with it as without it, all independent.
+/// Counts of one canary per run, in equally many independent runs with it and without it.
 #[derive(Clone, Copy, Debug)]
 pub struct TestCounts {
     /// Runs with the canary, and runs without it.
     pub runs: u64,
-    /// Those with it in which it was found.
+    /// Runs with the canary in which it was found.
     pub hits: u64,
-    /// Those without it in which it was found.
+    /// Runs without the canary in which it was found.
     pub alarms: u64,
 }
 
 impl TestCounts {
-    /// The largest ε, in steps of 0.01, up to which all are refuted; wrong with probability at
-    /// most `error`.
+    /// Returns the largest ε, in steps of 0.01, up to which all values are refuted. It is wrong
+    /// with probability at most `error`.
     ///
     /// With the false-positive rate F, (ε, δ)-privacy bounds the true-positive rate by e^ε F + δ.
-    /// Both tails are p-values of independent runs; their product is at most c with probability
-    /// c (1 - ln c), whatever F is (Fisher's method).
+    /// Both tails are p-values of independent runs. Their product is at most c with probability at
+    /// most c (1 - ln c), for every F (Fisher's method).
     #[must_use]
     pub fn epsilon_low(self, delta: f64, error: f64) -> f64 {
         let c = bisect(0.0, error, |c| c <= 0.0 || c * (1.0 - log(c)) <= error).0;
@@ -157,14 +157,14 @@ impl TestCounts {
             let largest = (exp(epsilon) * rate + delta).min(1.0);
             (few_alarms, upper_tail(self.runs, self.hits, largest))
         };
-        // Both tails are log-concave in F: their product has one peak. It grows with epsilon, so
-        // that the first step which is not refuted is found by halving.
+        // Both tails are log-concave in F, so their product has one peak. The peak grows with
+        // epsilon, so bisection finds the first step that is not refuted.
         let peak = |epsilon: f64| {
             let (mut low, mut high) = (0.0, 1.0);
             for _ in 0..50 {
                 let (a, b) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
                 let (at_a, at_b) = (tails(epsilon, a), tails(epsilon, b));
-                // Where a tail is too small for a number, the other one decides the side.
+                // If a tail underflows, the other one decides the side.
                 match at_a.1 <= 0.0 || at_a.0 * at_a.1 < at_b.0 * at_b.1 {
                     true => low = a,
                     false => high = b,
@@ -189,7 +189,7 @@ impl TestCounts {
     }
 }
 
-/// The bracket of the point up to which `holds`, which must hold at `low` if anywhere.
+/// Brackets the point up to which `holds` is true. If it holds anywhere, it must hold at `low`.
 fn bisect(mut low: f64, mut high: f64, holds: impl Fn(f64) -> bool) -> (f64, f64) {
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);
@@ -231,7 +231,7 @@ mod tests {
             let worst = RULE.worth(epsilon, 0, RULE.max_found);
             assert!(RULE.bets(epsilon).all(|bet| 1.0 + bet * worst > 0.0));
         }
-        // One hit an alarm, and δ: W is -δ on average.
+        // One hit per alarm, and δ: W is -δ on average.
         let fair = Pairs::from([((1, 1), 5_000), ((0, 0), 5_000)]);
         assert!(RULE.ln_e_value(0.0, &fair) < 0.0);
         assert_eq!(RULE.epsilon_low(&fair, 1e-3), 0.0);
@@ -246,7 +246,7 @@ mod tests {
         assert!((1.2..=1.281).contains(&low(100_000)), "{}", low(100_000));
     }
 
-    /// Exactly, for 12 pairs of one canary with independent hits and alarms.
+    /// Exact for 12 pairs of one canary with independent hits and alarms.
     #[test]
     fn pairs_refute_a_true_epsilon_as_rarely_as_is_said() {
         let (pairs, error, epsilon, alarm) = (12u32, 0.05, 1.0, 0.2);
@@ -299,8 +299,8 @@ mod tests {
         assert!((1.0..1.0986).contains(&many), "{many}");
     }
 
-    /// The product of both tails at the true rates is at most c as rarely as is said: exactly, for
-    /// 12 runs of each kind.
+    /// The product of both tails at the true rates respects the bound c. Exact for 12 runs of each
+    /// kind.
     #[test]
     fn a_true_epsilon_is_refuted_as_rarely_as_is_said() {
         let (runs, rate, error) = (12, 0.2, 0.05);

@@ -1,5 +1,5 @@
-//! What is released beside the updates, under noise of its own: has that noise the std that is
-//! claimed, is it independent of all other noise, and what can one device change?
+//! Releases besides the updates, under separate noise. Does that noise have the claimed std, is it
+//! independent of all other noise, and what can one device change?
 
 use std::collections::HashSet;
 
@@ -7,18 +7,18 @@ use super::tails::{Worst, mean_product, mean_square};
 use crate::audit::check::{Check, ERROR};
 use crate::audit::target::TargetError;
 
-/// Devices whose uploads are seen in a run (local trust).
+/// Number of devices with visible uploads in a run (local trust).
 pub const DEVICES: usize = 12;
 
-/// A channel: one file of [`channels`](crate::audit::channels) each.
+/// A channel. Each one is a file of [`channels`](crate::audit::channels).
 pub trait Channel: Sync {
-    /// Noise alone, about so many values; `seed` gives the randomness.
+    /// Draws about `values` values of noise alone. `seed` gives the randomness.
     ///
     /// # Errors
     /// [`TargetError`] if a round breaks down.
     fn draws(&self, seed: u64, values: usize) -> Result<Draws, TargetError>;
 
-    /// What one device can change; `None` where the test of the updates covers it.
+    /// Measures the effect of one device. Returns `None` if the test of the updates covers it.
     ///
     /// # Errors
     /// [`TargetError`] if a round breaks down.
@@ -26,7 +26,7 @@ pub trait Channel: Sync {
         Ok(None)
     }
 
-    /// All direct tests of the channel.
+    /// Runs all direct tests of the channel.
     ///
     /// # Errors
     /// [`TargetError`] if a round breaks down.
@@ -37,40 +37,40 @@ pub trait Channel: Sync {
     }
 }
 
-/// A channel has far fewer values than updates: one takes as long as so many of theirs.
+/// Cost of one value of a channel in values of updates. A channel has far fewer values.
 pub const COST: usize = 16;
 
-/// How the noise of a channel is called.
+/// Names of the tests of a channel's noise.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
-    /// The test of its std.
+    /// Name of the test of its std.
     pub std: &'static str,
-    /// The test of its independence.
+    /// Name of the test of its independence.
     pub independence: &'static str,
-    /// One group of values.
+    /// Name of one group of values.
     pub group: &'static str,
 }
 
-/// Noise of a channel, in groups of equal length, in units of the std that is claimed.
+/// Noise of a channel, in groups of equal length, in units of the claimed std.
 #[derive(Debug)]
 pub struct Draws {
-    /// How it is called.
+    /// Names for the report.
     pub names: Names,
-    /// The std that is claimed, in steps of the grid.
+    /// Claimed std, in steps of the grid.
     pub steps: f64,
     /// The values.
     pub groups: Vec<Vec<f64>>,
-    /// Distances between groups that are compared with each other.
+    /// Distances between groups to compare with each other.
     pub distances: Vec<usize>,
-    /// Other noise, which each group is compared with: as many values each.
+    /// Other noise to compare with each group, with equally many values.
     pub others: Vec<Vec<Vec<f64>>>,
 }
 
-/// Noise of fewer steps of the grid is far from Gaussian, and not tested.
+/// Minimum std, in steps of the grid. Smaller noise is far from Gaussian, and not tested.
 pub const MIN_STEPS: f64 = 2.0;
 
 impl Draws {
-    /// The verdicts; none for noise of too few steps.
+    /// Returns the verdicts; none for noise of too few steps.
     #[must_use]
     pub fn checks(&self) -> Vec<Check> {
         if self.steps < MIN_STEPS {
@@ -141,7 +141,7 @@ fn product(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
-/// The columns of rows of equal length.
+/// Returns the columns of rows of equal length.
 #[must_use]
 pub fn transposed(rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let width = rows.first().map_or(0, Vec::len);

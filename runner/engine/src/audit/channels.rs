@@ -1,4 +1,4 @@
-//! What devices release beside their updates. A channel is one file and one line here.
+//! Releases of devices besides their updates. A new channel needs one file and one line here.
 
 pub mod answers;
 pub mod bit;
@@ -8,7 +8,7 @@ pub mod score;
 use super::channel::Channel;
 use super::target::Target;
 
-/// The channels that are part of the claim about updates.
+/// Returns the channels that belong to the claim about updates.
 #[must_use]
 pub fn of_updates<'a>(target: &'a Target<'a>) -> Vec<Box<dyn Channel + 'a>> {
     let mut channels: Vec<Box<dyn Channel + 'a>> = Vec::new();

@@ -1,13 +1,13 @@
-//! Correlated noise: all rounds of a run are one release, so that an attacker looks at all of them
+//! Correlated noise: all rounds of a run are one release, so an attacker looks at all of them
 //! together.
 //!
-//! A canary sends the longest update along a coordinate of its own, and tries to take part in every
-//! round. The release path lets it in as often and as early as (k, b) participation allows, which
-//! is the worst pattern of all families but, in some runs, the tree. What is released is Y = C X +
-//! Z with independent Z, so that the likelihood ratio of the claim is a sum over releases: with s_t
-//! what the canary adds to release t and σ the noise std, Σ (y_t s_t - s_t²/2) / σ². Where devices
-//! are drawn in turn, a canary takes part when it is drawn (`in_turn`). All else is the round
-//! that `smolfed run` runs.
+//! A canary sends the longest update along a separate coordinate, and tries to take part in every
+//! round. The release path admits it as often and as early as (k, b) participation allows, which is
+//! the worst pattern of all families except, in some runs, the tree. The release is Y = C X + Z
+//! with independent Z, so the likelihood ratio of the claim is a sum over releases: with s_t the
+//! contribution of the canary to release t and σ the noise std, Σ (y_t s_t - s_t²/2) / σ². Where
+//! devices are drawn in turn, a canary takes part when it is drawn (`in_turn`). All else is the
+//! round that `smolfed run` runs.
 
 mod in_turn;
 
@@ -41,32 +41,33 @@ use smolfed_data::federation::Federation;
 use smolfed_release::PrivacyStatement;
 use smolfed_release::{Contribution, Fault};
 
-/// Seeds of the direct tests begin here.
+/// First seed of the direct tests.
 const SEEDS: u64 = 6 << 40;
-/// Values of the direct tests of the noise, in all releases of a run together.
+/// Number of values in the direct tests of the noise, in all releases of a run together.
 const VALUES: usize = 1 << 18;
-/// The entry of a canary's update before it is clipped, in clip norms.
+/// Entry of a canary's update before clipping, in clip norms.
 const LENGTH: f32 = 10.0;
 
-/// An experiment with correlated noise, with a fault if one is injected.
+/// An experiment with correlated noise, and possibly an injected fault.
 #[derive(Debug, Clone)]
 pub struct Correlated<'a> {
     experiment: Experiment,
     federation: &'a Federation,
-    /// What is accounted.
+    /// The accounted strategy.
     strategy: Arc<Strategy>,
-    /// What is claimed of the draw, if devices are drawn in turn.
+    /// The claim about the draw, if devices are drawn in turn.
     in_turn: Option<InTurn>,
     /// z s: the claimed noise std on a release, in clip norms.
     std: f64,
-    /// Whose view is attacked.
+    /// The attacked view.
     view: View,
     /// The claim about all rounds.
     pub claim: PrivacyStatement,
 }
 
 impl<'a> Correlated<'a> {
-    /// That of `experiment`; `None` if its noise is not correlated, or there is none.
+    /// Creates the target of `experiment`. Returns `None` if it has no noise or no correlated
+    /// noise.
     ///
     /// # Errors
     /// [`AccountingError`] if the accountant has no figure for it.
@@ -99,8 +100,8 @@ impl<'a> Correlated<'a> {
         }))
     }
 
-    /// The same as this party sees it. Where devices are drawn in turn, those who know the draw are
-    /// not attacked: their claim is about each participation by itself.
+    /// Changes the view to this party's. Where devices are drawn in turn, parties that know the
+    /// draw are not attacked: their claim is about each participation separately.
     #[must_use]
     pub fn seen_by(self, view: View) -> Self {
         let claimed = self.experiment.privacy.event();
@@ -113,7 +114,7 @@ impl<'a> Correlated<'a> {
         }
     }
 
-    /// The views that can be attacked.
+    /// Returns the views that can be attacked.
     #[must_use]
     pub fn views(&self) -> Vec<View> {
         let mut views = View::for_experiment(&self.experiment);
@@ -121,16 +122,17 @@ impl<'a> Correlated<'a> {
         views
     }
 
-    /// Whose view is attacked.
+    /// Returns the attacked view.
     #[must_use]
     pub const fn view(&self) -> View {
         self.view
     }
 
-    /// So many pairs of runs as take a few seconds, by the entries that are combined.
+    /// Returns the number of pairs of runs that takes a few seconds, by the number of combined
+    /// entries.
     #[must_use]
     pub fn default_pairs(&self, canaries: u32) -> u32 {
-        /// Nanoseconds of a round, and of an entry of a sum.
+        /// Nanoseconds for a round, and for an entry of a sum.
         const COSTS: [f64; 2] = [60_000.0, 2.0];
         const BUDGET: f64 = 1e10;
         let entries = f64::from(canaries) * self.strategy.kept_sums() as f64;
@@ -139,8 +141,9 @@ impl<'a> Correlated<'a> {
         (BUDGET / pair).clamp(100.0, 20_000.0) as u32
     }
 
-    /// What one run releases, round after round, each a vector of `coordinates` values for every
-    /// release of the round, in clip norms; canary i has coordinate i, and takes part if `is_in`.
+    /// Returns the releases of one run, round after round. Each is a vector of `coordinates` values
+    /// for every release of the round, in clip norms. Canary i has coordinate i, and takes part if
+    /// `is_in`.
     fn run(
         &self,
         root: &Root,
@@ -199,7 +202,7 @@ impl<'a> Correlated<'a> {
         Ok(releases)
     }
 
-    /// What a canary adds to each release, by what is accounted, in clip norms.
+    /// Returns the accounted contribution of a canary to each release, in clip norms.
     fn signal(&self) -> Vec<f64> {
         let allowed = self.strategy.participation();
         let (b, k) = (allowed.separation(), allowed.participations());
@@ -251,9 +254,9 @@ impl<'a> Correlated<'a> {
         })
     }
 
-    /// Of devices that come whenever they may: the likelihood ratio of the claim; the same with the
-    /// spread that is seen, which finds a coordinate without noise; and its part that noise common
-    /// to all releases leaves alone.
+    /// Scores devices that come whenever they may: the likelihood ratio of the claim; the same with
+    /// the observed spread, which finds a coordinate without noise; and its part that is
+    /// insensitive to noise common to all releases.
     fn score(&self, signal: &[f64], releases: &[Vec<f64>], canary: usize) -> [f64; 3] {
         let value = |release: &Vec<f64>| release.get(canary).copied().unwrap_or(0.0);
         let seen: Vec<f64> = releases.iter().map(value).collect();
@@ -269,7 +272,7 @@ impl<'a> Correlated<'a> {
         let squares = product(signal, signal);
         let matched = product(&seen, signal);
         let ratio = (matched - squares / 2.0) / (self.std * self.std);
-        // What remains beside the signal, scaled to fit.
+        // The part orthogonal to the signal, scaled to fit.
         let residual = product(&seen, &seen) - matched * matched / squares;
         let spread = (residual / n).max(f64::MIN_POSITIVE).sqrt();
         [
@@ -279,8 +282,8 @@ impl<'a> Correlated<'a> {
         ]
     }
 
-    /// Whether a device moves the releases of a run by no more than is accounted, and the noise has
-    /// the std that is claimed and is fresh in each of them.
+    /// Checks whether a device moves the releases of a run by no more than the accounted amount,
+    /// and whether the noise has the claimed std and is fresh in each release.
     ///
     /// # Errors
     /// [`TargetError`] if a round breaks down.
@@ -299,13 +302,13 @@ impl<'a> Correlated<'a> {
         Ok(checks)
     }
 
-    /// The releases of a run with one device, without noise.
+    /// Compares the releases of a run with and without one device, without noise.
     fn sensitivity(&self, root: &Root) -> Result<Check, TargetError> {
         let mut clean = self.clone();
         clean.experiment.release.mechanism.sampler = None;
         in_turn::draw_all(&mut clean.experiment.attendance);
         let with = clean.run(root, 1, &[true])?.concat();
-        // What is left of helpers, whose noise is theirs to leave out, is in both.
+        // Helpers cannot be told to omit their noise. The rest of it is in both runs.
         let without = clean.run(root, 1, &[false])?.concat();
         let releases: Vec<f64> = with.iter().zip(&without).map(|(x, y)| x - y).collect();
         let (test, moved) = match &self.in_turn {
@@ -321,7 +324,7 @@ impl<'a> Correlated<'a> {
         let claimed = self.strategy.sensitivity();
         Ok(Check {
             test,
-            // In steps of the grid both are exact; here they are rounded.
+            // In steps of the grid both are exact. Here they are rounded.
             is_as_claimed: moved <= claimed * (1.0 + 1e-9),
             evidence: format!("a device moves them by {moved:.4}, claimed: {claimed:.4}"),
         })
@@ -369,9 +372,9 @@ impl<'a> Correlated<'a> {
     }
 }
 
-/// Injects what is not in the release path itself.
+/// Injects the faults outside the release path.
 fn inject(fault: Fault, experiment: &mut Experiment, strategy: &Strategy) {
-    /// The std is a multiple of this part of a step.
+    /// The std is a multiple of 1 / `DENOMINATOR` of a step.
     const DENOMINATOR: u64 = 1 << 10;
     experiment.release.fault = fault;
     in_turn::inject(fault, experiment);
@@ -411,12 +414,12 @@ fn inject(fault: Fault, experiment: &mut Experiment, strategy: &Strategy) {
     }
 }
 
-/// Canaries, each with a coordinate and all willing to take part in every round.
+/// Canaries with one coordinate each, which all try to take part in every round.
 #[derive(Clone, Debug)]
 struct Canaries {
-    /// With the layout of the experiment's model, which is not trained.
+    /// Has the layout of the experiment's model, which is not trained.
     properties: MethodProperties,
-    /// The devices that are canaries and take part.
+    /// The canaries that take part.
     present: Vec<u32>,
 }
 
@@ -469,8 +472,8 @@ impl Trainer for Longest<'_> {
     }
 }
 
-/// A source that asks all canaries in every round, whatever the timetable is; where devices are
-/// drawn in turn, those that are drawn.
+/// A source that asks all canaries in every round, regardless of the timetable. Where devices are
+/// drawn in turn, it asks the drawn ones.
 struct Everywhere<'a> {
     devices: Simulated<'a>,
     canaries: &'a Canaries,
@@ -491,7 +494,7 @@ impl Source for Everywhere<'_> {
         let mut cohort = self.canaries.present.clone();
         cohort.retain(|device| !self.is_drawn || draw.cohort.binary_search(device).is_ok());
         if let Some(windows) = attendance.windows() {
-            // Each canary has a schedule of its own: its updates are of random age.
+            // Each canary has a separate schedule: its updates are of random age.
             let oldest = windows.staleness.min(step.round);
             let version = |device: &u32| {
                 let (round, device) = (step.round, *device);
@@ -536,7 +539,7 @@ mod tests {
                         \"rotation\"\n[privacy]\nclip_norm = 0.5\nepsilon = 1.0\ndelta = 1e-3\n\
                         mechanism = \"correlated\"\nseparation = 3\n";
 
-    /// The checks that fail, and the largest lower bound on ε; the claim is 1.
+    /// Returns the failed checks, and the largest lower bound on ε. The claim is 1.
     fn audited(fault: Fault, settings: &[&str], pairs: u32) -> (Vec<&'static str>, f64) {
         let overrides: Vec<Override> = settings.iter().map(|s| s.parse().unwrap()).collect();
         let config = Config::parse(TINY, "test", &overrides).unwrap();
@@ -560,7 +563,7 @@ mod tests {
         };
         let confidence = Confidence {
             delta: Delta::new(1e-3).unwrap(),
-            // An injected fault is found or not; what is claimed must hold by more.
+            // A fault is either found or not. A correct claim must hold with more confidence.
             error: if fault == Fault::None { 1e-6 } else { 1e-2 },
         };
         let attack = target.attack(size, confidence).unwrap();
@@ -572,7 +575,7 @@ mod tests {
     const STD: &str = "standard deviation of the noise on combinations";
     const FRESH: &str = "noise on different combinations";
 
-    /// The direct tests fail with a probability below 3e-7, the bound is wrong with 1e-6.
+    /// The direct tests fail with a probability below 3e-7, and the bound is wrong with 1e-6.
     #[test]
     fn what_is_claimed_holds() {
         let (failed, epsilon) = audited(Fault::None, &[], 100);
@@ -605,7 +608,7 @@ mod tests {
     const RATE: &str = "rate of the cohorts in each part";
     const TURNS: &str = "cohorts of two turns";
 
-    /// As above: every direct test fails by chance with a probability of 1e-7 at most.
+    /// As above, every direct test fails by chance with a probability of at most 1e-7.
     #[test]
     fn what_is_claimed_of_devices_that_are_drawn_in_turn_holds() {
         let (failed, epsilon) = audited(Fault::None, &DRAWN, 100);
@@ -629,14 +632,14 @@ mod tests {
 
     const WINDOWS: [&str; 1] = ["cohort={sampling=\"buffered\",cohort_size=4,staleness=1}"];
 
-    /// Canaries send updates of random age. As above: every direct test fails by chance with a
-    /// probability of 1e-7 at most.
+    /// Canaries send updates of random age. As above, every direct test fails by chance with a
+    /// probability of at most 1e-7.
     #[test]
     fn what_is_claimed_of_windows_holds_and_their_faults_are_found() {
         let (failed, epsilon) = audited(Fault::None, &WINDOWS, 100);
         assert_eq!(failed, [""; 0]);
         assert!(epsilon > 0.1 && epsilon <= 1.0, "{epsilon}");
-        // Neither b nor k is looked at where an update arrives.
+        // Neither b nor k is checked when an update arrives.
         let (failed, epsilon) = audited(Fault::DeviceLetInEarly, &WINDOWS, 100);
         assert_eq!(failed, [SENSITIVITY]);
         assert!(epsilon > 1.0, "{epsilon}");

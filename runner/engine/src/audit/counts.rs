@@ -1,26 +1,26 @@
-//! Does each device of a cohort count once, whoever adds it up? Two runs of one seed have the same
-//! noise. In one of them all devices send an update along a coordinate of their own, in the other
-//! none: the difference at each coordinate is what the source has made of one device.
+//! Does each device of a cohort count once, whoever computes the sum? Two runs of one seed have the
+//! same noise. In one of them, each device sends an update along a separate coordinate. In the
+//! other one, none does. The difference at each coordinate is the source's weight of one device.
 
 use crate::audit::canaries::{Canary, Sends};
 use crate::audit::check::Check;
 use crate::audit::target::{Joining, Observation, Target, TargetError};
 
-/// Seeds of these runs begin here.
+/// First seed of these runs.
 const SEEDS: u64 = 9 << 40;
-/// Devices that are tested, the first ones.
+/// Maximum number of tested devices, from device 0 on.
 const DEVICES: u32 = 4096;
 
-/// A device that counts once counts at least so often: of a fleet, later steps of training may
-/// shorten its update a little.
+/// Minimum count of a device that counts once. In a fleet, later training steps may shorten its
+/// update a little.
 const LEAST: f64 = 0.9;
 
-/// How often each device counts.
+/// Checks how often each device counts.
 ///
 /// # Errors
 /// [`TargetError`] if a round breaks down.
 pub fn check(target: &Target<'_>, seed: u64) -> Result<Check, TargetError> {
-    // In later rounds an adaptive clip norm would be another one.
+    // An adaptive clip norm would change in later rounds.
     let first_round = target.summed().shortened(1);
     let devices = devices(target);
     let run = |sends: Sends| {
@@ -37,7 +37,7 @@ pub fn check(target: &Target<'_>, seed: u64) -> Result<Check, TargetError> {
     Ok(verdict(test, devices as usize, &with, &without))
 }
 
-/// Whether each device has made a difference of one at its coordinate.
+/// Checks whether each device has made a difference of one at its coordinate.
 #[must_use]
 pub fn verdict(test: &'static str, devices: usize, with: &[f64], without: &[f64]) -> Check {
     let (mut worst, mut words, mut others) = (0.0_f64, "none".to_owned(), 0);
@@ -59,11 +59,11 @@ pub fn verdict(test: &'static str, devices: usize, with: &[f64], without: &[f64]
     }
 }
 
-/// Devices that are tested, all in one cohort.
+/// Returns the number of tested devices, all in one cohort.
 #[must_use]
 pub fn devices(target: &Target<'_>) -> u32 {
     let experiment = target.experiment();
-    // Helpers know how many devices there can be in a cohort.
+    // Helpers know the maximum cohort size.
     let most = match experiment.release.masking {
         Some(_) => experiment.attendance.largest_drawn() as u32,
         None => DEVICES,
@@ -71,7 +71,7 @@ pub fn devices(target: &Target<'_>) -> u32 {
     target.device_count().min(DEVICES).min(most)
 }
 
-/// The canaries of all these devices, each along a coordinate of its own.
+/// Returns one canary per device, each along a separate coordinate.
 #[must_use]
 pub fn canaries(devices: u32, sends: Sends) -> Vec<Canary> {
     let canary = |device: u32| Canary {

@@ -1,20 +1,19 @@
-//! Direct tests: is the mechanism the one that is claimed?
+//! Direct tests: does the mechanism match the claim?
 //!
-//! An attack shows how much is learned from all rounds together, and hardly notices one round
-//! without noise among many. These tests look at each part of the mechanism instead, through the
-//! same rounds: with the model's full length and with more than one block of noise, in every round.
-//! Each family of tests fails by chance with a probability of at most [`ERROR`], shared by its
-//! tests.
+//! An attack measures the leakage of all rounds together, and hardly notices one round without
+//! noise among many. These tests inspect each part of the mechanism instead, through the same
+//! rounds: with the model's full length and with more than one block of noise, in every round. Each
+//! family of tests fails by chance with a probability of at most [`ERROR`], shared by its tests.
 //!
 //! | family | module |
 //! | --- | --- |
 //! | std and independence of the noise | [`noise`] |
-//! | what one device can change | [`super::sensitivity`] |
+//! | effect of one device | [`super::sensitivity`] |
 //! | how often each device counts | [`super::counts`] |
 //! | rate and independence of the cohorts | [`cohorts`] |
-//! | what is released beside the updates | [`channels`] |
+//! | releases besides the updates | [`channels`] |
 //! | masks and helpers of distributed trust | [`masks`] |
-//! | what is charged; δ(ε) for other ε than the claimed one | here |
+//! | the charged events; δ(ε) for other ε than the claimed one | here |
 
 pub mod cohorts;
 pub mod masks;
@@ -32,32 +31,32 @@ use super::target::{Target, TargetError};
 use cohorts::Cohorts;
 use noise::{Layout, Noise, STREAM_BLOCK};
 
-/// Values of noise that an audit looks at: enough for a std that is off by 1 %.
+/// Number of noise values in an audit, enough for a std that is off by 1 %.
 pub const VALUES: usize = 1 << 20;
 
-/// Blocks of the server's noise that an audit looks at, whatever the length of the model: more
-/// than a block that is drawn again after four, or left out, can hide behind.
+/// Number of noise blocks of the server in an audit, whatever the length of the model. A block that
+/// is missing, or repeated after four others, cannot hide.
 const BLOCKS: usize = 6;
 
-/// Values of noise for the direct tests of a source alone, and the rounds of each run.
+/// Number of noise values for the direct tests of a source alone, and rounds of each run.
 pub const VALUES_OF_SOURCE: usize = 1 << 16;
 const ROUNDS_OF_SOURCE: u32 = 8;
 
-/// All direct tests of an experiment, with about so many values of noise; `seed` gives their
+/// Runs all direct tests of an experiment, with about `values` values of noise. `seed` gives their
 /// randomness.
 ///
 /// # Errors
 /// [`TargetError`] if a round breaks down.
 pub fn audit(target: &Target<'_>, seed: u64, values: usize) -> Result<Vec<Check>, TargetError> {
     let charges = target.charges();
-    // What is claimed is what is charged.
+    // The claim is the charged event.
     let of_updates = charges
         .iter()
         .find(|(_, event)| target.is_of_updates(event));
     let claim = of_updates.map_or(target.event(), |(_, event)| *event);
     let full: usize = target.tensors().iter().sum();
     let mut lengths = vec![full];
-    // Devices draw all noise of an update from one stream; the server from one a block.
+    // A device draws all noise of an update from one stream. The server has one stream per block.
     let blocks = if target.is_local() { 2 } else { BLOCKS };
     if full <= blocks * STREAM_BLOCK {
         lengths.push(blocks * STREAM_BLOCK + full);
@@ -81,8 +80,8 @@ pub fn audit(target: &Target<'_>, seed: u64, values: usize) -> Result<Vec<Check>
     Ok(checks)
 }
 
-/// The direct tests of the source itself, whose other ones look at what all sources share: who is
-/// drawn, what devices add, and the noise, for updates of the model's length.
+/// Runs the direct tests of the source itself: the draw, the weights of devices, and the noise, for
+/// updates of the model's length. The other tests cover code that all sources share.
 ///
 /// # Errors
 /// [`TargetError`] if a round breaks down.
@@ -100,7 +99,7 @@ pub fn of_source(target: &Target<'_>, seed: u64, values: usize) -> Result<Vec<Ch
     Ok(checks)
 }
 
-/// One verdict for tests of the same name: the first that fails, else the first.
+/// Merges tests of the same name into one verdict: the first failure, or else the first test.
 fn joined(checks: Vec<Check>) -> Vec<Check> {
     let mut all: Vec<Check> = Vec::new();
     for check in checks {
@@ -113,7 +112,7 @@ fn joined(checks: Vec<Check>) -> Vec<Check> {
     all
 }
 
-/// Whether every release is charged once or more, each with the event that is claimed.
+/// Checks whether every release is charged at least once, each with the claimed event.
 fn charged(target: &Target<'_>, charges: &[(u32, PrivacyEvent)]) -> Check {
     let claims = target.claims();
     let paid = claims
@@ -131,8 +130,8 @@ fn charged(target: &Target<'_>, charges: &[(u32, PrivacyEvent)]) -> Check {
     }
 }
 
-/// Whether the claim holds at other ε, with the δ that the same accounting gives for them: a
-/// mechanism with a little less noise is seen there with far fewer runs. `None` where the
+/// Checks whether the claim holds at other ε, with the δ that the same accounting gives for them. A
+/// mechanism with slightly too little noise shows there with far fewer runs. Returns `None` if the
 /// accountant has no δ(ε).
 #[must_use]
 pub fn curve(target: &Target<'_>, attack: &Attack, delta: Delta) -> Option<Check> {

@@ -1,4 +1,4 @@
-//! Why an audit cannot take place.
+//! Errors of audits.
 
 use crate::check::ExperimentError;
 use crate::method::state::StateError;

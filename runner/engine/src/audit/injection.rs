@@ -1,5 +1,5 @@
-//! Injects wiring faults into an experiment: those that are in what the release path is given. The
-//! others are in the release path itself ([`smolfed_release::fault`]).
+//! Injects wiring faults into an experiment, through the inputs of the release path. The other
+//! faults are in the release path itself ([`smolfed_release::fault`]).
 
 use smolfed_accounting::{PrivacyEvent, Sampling, SamplingRate};
 use smolfed_core::noise::DiscreteGaussian;
@@ -13,7 +13,7 @@ use smolfed_data::federation::Federation;
 use smolfed_release::weight;
 use smolfed_release::{Channel, ClipBit, Encoding, Fault, ReleaseSettings};
 
-/// Injects what is not in the release path itself.
+/// Injects the faults outside the release path.
 pub fn inject(
     fault: Fault,
     experiment: &mut Experiment,
@@ -65,7 +65,7 @@ pub fn inject(
     }
 }
 
-/// The same for the moments of a private scale.
+/// Injects them into the moments of a private scale.
 fn inject_in_moments(fault: Fault, scale: &mut ScaleRelease) {
     let multiplier = scale.side.event.mechanism.noise_multiplier().get();
     let release = scale.release_mut();
@@ -81,14 +81,14 @@ fn inject_in_moments(fault: Fault, scale: &mut ScaleRelease) {
     }
 }
 
-/// The same for answers. What is wrong with the release path is wrong with theirs as well.
+/// Injects them into the answers, which share the faults of the release path.
 fn inject_in_answers(fault: Fault, release: &mut ReleaseSettings) {
     release.fault = fault;
     match fault {
         Fault::AnswerNoiseOfRound => release.channel = Channel::Updates,
         Fault::AnswerTooLong => {
             let grid = release.encoding.grid();
-            // The same steps, and twice as many of them in the bound.
+            // The same steps, with a bound of twice as many.
             let longer = ClipNorm::new(2.0).ok().zip(grid);
             let longer = longer.and_then(|(two, grid)| Grid::new(two, grid.bits() + 1).ok());
             release.encoding = longer.map_or(release.encoding, Encoding::Clipped);
@@ -97,7 +97,7 @@ fn inject_in_answers(fault: Fault, release: &mut ReleaseSettings) {
     }
 }
 
-/// What is charged instead of `charges`.
+/// Returns the events to charge instead of `charges`.
 pub fn charged(fault: Fault, mut charges: Vec<(u32, PrivacyEvent)>) -> Vec<(u32, PrivacyEvent)> {
     match fault {
         Fault::EventNeverCharged => {
@@ -116,7 +116,7 @@ pub fn charged(fault: Fault, mut charges: Vec<(u32, PrivacyEvent)>) -> Vec<(u32,
     charges
 }
 
-/// The experiment's noise with another standard deviation.
+/// Returns the experiment's noise with another standard deviation.
 fn scaled_noise(experiment: &Experiment, factor: f64) -> Option<DiscreteGaussian> {
     let mechanism = &experiment.privacy.mechanism;
     let of_updates = mechanism.split().map(|split| split.update);
@@ -124,7 +124,7 @@ fn scaled_noise(experiment: &Experiment, factor: f64) -> Option<DiscreteGaussian
     noise_of(&experiment.release.encoding, factor * of_updates.get())
 }
 
-/// Noise of this std in clip norms.
+/// Returns noise of this std in clip norms.
 fn noise_of(encoding: &Encoding, multiplier: f64) -> Option<DiscreteGaussian> {
     const DENOMINATOR: u64 = 1 << 10;
     let steps = f64::from(encoding.grid()?.bits()).exp2();
@@ -132,7 +132,7 @@ fn noise_of(encoding: &Encoding, multiplier: f64) -> Option<DiscreteGaussian> {
     DiscreteGaussian::new(std.ceil() as u64, DENOMINATOR).ok()
 }
 
-/// The same sampling with another rate, where devices are sampled.
+/// Returns the same sampling with another rate, if devices are sampled.
 pub(super) fn with_rate(sampling: &Sampling, factor: f64) -> Sampling {
     let other = match *sampling {
         Sampling::Poisson {

@@ -1,9 +1,9 @@
-//! Correlation matrices, which devices send beside their updates under noise of their own: an
-//! attack on one example of a device, and direct tests of the noise. Both go through
-//! [`Messages::send`], which every matrix goes through.
+//! Correlation matrices, which devices send alongside their updates under separate noise: an attack
+//! on one example of a device, and direct tests of the noise. Both use [`Messages::send`], as every
+//! matrix does.
 //!
-//! The worst that an example can do is to fill one entry of the diagonal, and its replacement to
-//! fill another one. A device sends as many matrices as is claimed.
+//! In the worst case, an example fills one entry of the diagonal, and its replacement fills another
+//! one. A device sends as many matrices as claimed.
 
 use std::convert::Infallible;
 
@@ -22,26 +22,26 @@ use crate::experiment::Experiment;
 use smolfed_release::PrivacyStatement;
 use smolfed_release::{Fault, Messages};
 
-/// Seeds of the direct tests and of the attack begin here.
+/// First seeds of the direct tests and of the attack.
 const SEEDS: [u64; 2] = [4 << 40, 5 << 40];
 /// Rounds, devices and entries of the direct tests.
 const ROUNDS: usize = 16;
 const DEVICES: usize = 32;
 const LENGTH: usize = 512;
 
-/// The matrices of an experiment, with a fault if one is injected.
+/// The matrices of an experiment, and possibly an injected fault.
 #[derive(Debug, Clone)]
 pub struct Matrices {
     messages: Messages,
     event: PrivacyEvent,
     /// The claim about one example.
     pub claim: PrivacyStatement,
-    /// Matrices of a device.
+    /// Number of matrices per device.
     releases: u32,
 }
 
 impl Matrices {
-    /// Those of `experiment`; `None` if it has none, or none with noise.
+    /// Returns the matrices of `experiment`; `None` if it has none, or none with noise.
     ///
     /// # Errors
     /// [`AccountingError`] if the accountant has no figure for them.
@@ -70,24 +70,24 @@ impl Matrices {
         }))
     }
 
-    /// So many pairs of runs as take a few seconds.
+    /// Returns the number of pairs of runs that takes a few seconds.
     #[must_use]
     pub fn default_pairs(&self, canaries: u32) -> u32 {
-        /// Nanoseconds of a matrix, on two cores.
+        /// Nanoseconds for a matrix on two cores.
         const COST: f64 = 200.0;
         const BUDGET: f64 = 3e9;
         let matrices = 2.0 * f64::from(canaries) * f64::from(self.releases);
         (BUDGET / (COST * matrices)).clamp(200.0, 20_000.0) as u32
     }
 
-    /// The std of the noise that is claimed, in steps.
+    /// Returns the claimed std of the noise, in steps.
     fn std(&self) -> f64 {
         let multiplier = self.event.mechanism.noise_multiplier().get();
         let steps = multiplier * f64::from(self.messages.grid.bits()).exp2();
         steps.hypot(ROUNDING_STD)
     }
 
-    /// What a device sends that has these integers at the beginning of its matrix.
+    /// Returns the message of a device whose matrix begins with these integers.
     fn sent(&self, root: &Root, round: u32, device: u32, length: usize, write: &[i64]) -> Vec<f64> {
         let sent = self.messages.send(root, round, device, length, |_, sum| {
             sum[..write.len()].copy_from_slice(write);
@@ -103,7 +103,7 @@ impl Matrices {
     pub fn attack(&self, size: Size, confidence: Confidence) -> Attack {
         debug_assert_eq!(self.event.unit, PrivacyUnit::Example);
         let one = f64::from(self.messages.grid.bits()).exp2();
-        // The difference of two entries: ±1 with noise of √2 times the std of one.
+        // The difference of two entries: ±1 with √2 times the noise std of one entry.
         let claimed = Claimed::of_one(self.std() / one * std::f64::consts::SQRT_2, true);
         let run = |root: &Root, is_in: Vec<bool>| {
             let mut seen = Seen::new(is_in.len());

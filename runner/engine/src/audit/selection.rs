@@ -1,9 +1,9 @@
-//! Which canaries an attacker takes for participants: those with a value above a threshold, and
-//! among the largest of their run. Both are chosen on runs that are not counted.
+//! The canaries that an attacker takes for participants: their values are above a threshold, and
+//! among the largest of their run. Separate runs choose both limits, and are not counted.
 
 use super::bounds::{PairRule, TestCounts};
 
-/// What an attacker computes from one run.
+/// The attacker's results from one run.
 #[derive(Debug)]
 pub struct Scores {
     /// The value of each canary, for every statistic.
@@ -15,18 +15,18 @@ pub struct Scores {
 /// A rule that selects canaries.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
-    /// Values above it are selected.
+    /// Minimum value (exclusive).
     pub threshold: f64,
-    /// Of a run, so many of the largest at most.
+    /// Maximum number of selected canaries in a run.
     pub most: usize,
 }
 
-/// Thresholds are quantiles of the values: from the upper half to one in so many.
+/// Thresholds are quantiles of the values, from the upper half to one in `RAREST`.
 const RAREST: f64 = 5_000.0;
 const THRESHOLDS: u32 = 40;
 
 impl Choice {
-    /// Hits and alarms in a pair of runs.
+    /// Returns the hits and alarms in a pair of runs.
     #[must_use]
     pub fn found(self, runs: &[Scores; 2], statistic: usize) -> (u32, u32) {
         let (mut hits, mut alarms) = (0, 0);
@@ -44,7 +44,7 @@ impl Choice {
         (hits, alarms)
     }
 
-    /// How pairs are counted by it.
+    /// Returns the rule that counts the pairs of this choice.
     #[must_use]
     pub fn rule(self, canaries: u32, delta: f64) -> PairRule {
         PairRule {
@@ -54,7 +54,7 @@ impl Choice {
         }
     }
 
-    /// The choice that promises the largest lower bound in so many pairs.
+    /// Returns the choice that promises the largest lower bound from `pairs` pairs.
     #[must_use]
     pub fn best(
         pilot: &[[Scores; 2]],
@@ -88,7 +88,8 @@ impl Choice {
         best.1
     }
 
-    /// The threshold that promises the largest lower bound from one canary in so many runs.
+    /// Returns the threshold that promises the largest lower bound from one canary in each of
+    /// `runs` runs.
     #[must_use]
     pub fn of_one(pilot: &[[Scores; 2]], delta: f64, runs: u32, error: f64) -> f64 {
         let canaries = pilot.first().map_or(1, |runs| runs[0].is_in.len());
@@ -123,7 +124,7 @@ impl Choice {
     }
 }
 
-/// Quantiles of the values of the pilot runs.
+/// Returns quantiles of the values of the pilot runs.
 fn thresholds(pilot: &[[Scores; 2]], statistic: usize) -> Vec<f64> {
     let of_run = |run: &Scores| run.values[statistic].clone();
     let mut values: Vec<f64> = pilot.iter().flatten().flat_map(of_run).collect();
@@ -135,14 +136,14 @@ fn thresholds(pilot: &[[Scores; 2]], statistic: usize) -> Vec<f64> {
     (0..THRESHOLDS).filter_map(quantile).collect()
 }
 
-/// How often canaries are found.
+/// Rates of finding canaries.
 struct Rates {
     hits: f64,
     alarms: f64,
 }
 
 impl Rates {
-    /// With few counts, less than was seen of the hits and more of the alarms.
+    /// Estimates the rates. With few counts, it lowers the hits and raises the alarms.
     fn new(hits: u32, alarms: u32, trials: usize) -> Self {
         let (hits, alarms) = (f64::from(hits), f64::from(alarms));
         Self {
@@ -151,8 +152,8 @@ impl Rates {
         }
     }
 
-    /// The lower bound that so many pairs will give, about: the ε at which the best bet wins as
-    /// much as the error asks for.
+    /// Returns the approximate lower bound from `pairs` pairs: the ε at which the best bet wins as
+    /// much as the error requires.
     fn promise(&self, rule: PairRule, pairs: f64, error: f64) -> f64 {
         let canaries = f64::from(rule.canaries);
         let growth = |epsilon: f64| {
@@ -197,7 +198,7 @@ mod tests {
             run([0.5, 0.0, 9.0, 0.7], coins.map(|coin| !coin)),
         ];
         let choice = |threshold, most| Choice { threshold, most };
-        // 3 and 9 take part, 2 and 4 do not.
+        // Canaries 3 and 9 take part, 2 and 4 do not.
         assert_eq!(choice(1.0, 4).found(&runs, 0), (2, 2));
         assert_eq!(choice(1.0, 2).found(&runs, 1), (2, 1));
         assert_eq!(choice(1.0, 1).found(&runs, 2), (1, 1));

@@ -1,5 +1,5 @@
-//! What one device can change: two runs of one seed have the same noise, so that the difference of
-//! their releases is what a canary sent, exactly. Its norm must be the claimed sensitivity at most,
+//! The effect of one device: two runs of one seed have the same noise, so the difference of their
+//! releases is exactly the canary's contribution. Its norm must be at most the claimed sensitivity,
 //! whatever part of a long update the canary fills, and nothing else may change: a denominator that
 //! counts the cohort would scale all noise.
 
@@ -12,12 +12,12 @@ use crate::audit::canaries::{Canary, Sends};
 use crate::audit::check::Check;
 use crate::audit::target::{Joining, Multipliers, Observation, Target, TargetError};
 
-/// Seeds of these runs begin here.
+/// First seed of these runs.
 const SEEDS: u64 = 3 << 40;
-/// The first rounds are enough: noise does not matter.
+/// Number of rounds. The first ones are enough, as the noise does not matter.
 const ROUNDS: u32 = 3;
 
-/// The sensitivity that is claimed, in clip norms.
+/// Returns the claimed sensitivity, in clip norms.
 #[must_use]
 pub fn bound(event: &PrivacyEvent) -> f64 {
     match event.adjacency() {
@@ -26,10 +26,11 @@ pub fn bound(event: &PrivacyEvent) -> f64 {
     }
 }
 
-/// The largest difference that a canary makes, for updates of `length` coordinates.
+/// Measures the largest difference that a canary makes, for updates of `length` coordinates.
 ///
-/// With an adaptive clip norm, the differences of the update and of the bit are weighed by their
-/// noise: together they are what an update of the claimed noise multiplier may change.
+/// With an adaptive clip norm, the differences of the update and of the bit are weighted by their
+/// noise. Together they may be as large as the change of one update under the claimed noise
+/// multiplier.
 ///
 /// # Errors
 /// [`TargetError`] if a round breaks down.
@@ -52,7 +53,7 @@ pub fn check(target: &Target<'_>, seed: u64, length: usize) -> Result<Check, Tar
             };
             let mut rounds = Vec::new();
             let see = |seen: &Observation<'_>| {
-                // The last values are those of bits.
+                // The last values are bits.
                 let mut values: Vec<f64> = seen.values.iter().map(|x| x * total / update).collect();
                 values.extend(
                     bit.iter()
@@ -96,7 +97,7 @@ pub fn check(target: &Target<'_>, seed: u64, length: usize) -> Result<Check, Tar
     })
 }
 
-/// Parts of an update that a canary fills: single coordinates, each tensor, everything.
+/// Returns the parts of an update that a canary fills: single coordinates, each tensor, everything.
 #[must_use]
 pub fn supports(tensors: &[usize], length: usize) -> Vec<Range<usize>> {
     let mut supports: Vec<Range<usize>> = Vec::new();
@@ -118,16 +119,16 @@ pub fn supports(tensors: &[usize], length: usize) -> Vec<Range<usize>> {
 /// The difference of two releases, in clip norms.
 #[derive(Debug, Default)]
 pub struct Difference {
-    /// Its norm.
+    /// Norm of the difference.
     pub norm: f64,
-    /// The part of it at coordinates where the canary sent zeros.
+    /// Its part at coordinates where the canary sent zeros.
     outside: f64,
-    /// What rounding to `f32` can make of it.
+    /// Possible error from rounding to `f32`.
     rounding: f64,
 }
 
 impl Difference {
-    /// Of values of which all but those of `changed` are the same.
+    /// Compares two releases. All values outside `changed` must be the same.
     #[must_use]
     pub fn new(with: &[f64], without: &[f64], changed: impl Fn(usize) -> bool) -> Self {
         let mut difference = Self::default();
@@ -146,7 +147,7 @@ impl Difference {
         difference
     }
 
-    /// By how much it exceeds what is claimed; a relative error of 10⁻⁶ is rounding too.
+    /// Returns the excess over the claim. A relative error of 10⁻⁶ counts as rounding.
     #[must_use]
     pub fn excess(&self, bound: f64) -> f64 {
         let norm = self.norm - bound * (1.0 + 1e-6);

@@ -1,12 +1,12 @@
-//! The source of an audit: one that runs have, with canaries in its cohorts.
+//! The source of an audit: a source of ordinary runs, with canaries in its cohorts.
 //!
 //! The source draws the cohorts and sums them up, and the canaries replace local training
-//! ([`canaries`](super::canaries)). An audit changes two things: canaries that must take part, or
-//! must not, join a cohort or leave it. And an attacker who sees each upload by itself is shown the
-//! sums of single devices.
+//! ([`canaries`](super::canaries)). An audit changes two things. Canaries that must take part, or
+//! must not, join or leave a cohort. An attacker who sees individual uploads gets the sums of
+//! single devices.
 //!
-//! Canaries answer questions in this process, whatever the source is, with the code that has
-//! simulated devices answer: what they say replaces what their samples say.
+//! Canaries answer questions in this process, whatever the source is, with the code of simulated
+//! devices. Their answers replace the answers from the samples.
 
 use crate::attendance::Attendance;
 use crate::audit::canaries::Canaries;
@@ -19,20 +19,20 @@ use smolfed_core::stream::Root;
 use smolfed_release::PrivateSum;
 use smolfed_release::sum::ReleaseAt;
 
-/// Which questions are asked.
+/// Selects the questions to ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Asks {
     /// None: an attack on updates alone.
     #[default]
     Nothing,
-    /// The one with this index.
+    /// The question with this index.
     One(u8),
-    /// All of them.
+    /// All questions.
     All,
 }
 
 impl Asks {
-    /// Whether this one is.
+    /// Returns whether this question is asked.
     #[must_use]
     pub fn asks(self, asked: &AskedQuestion) -> bool {
         match self {
@@ -49,17 +49,17 @@ pub struct CanarySource<'a> {
     canaries: &'a Canaries,
     experiment: &'a Experiment,
     asks: Asks,
-    /// The cohort of the last round, as it was drawn.
+    /// The drawn cohort of the last round.
     pub drawn: Vec<u32>,
-    /// The cohorts of the questions after it, with their indices.
+    /// The cohorts of the questions after it, with question indices.
     pub drawn_for: Vec<(u8, Vec<u32>)>,
-    /// Where each upload is seen by itself and the clip norm is adaptive, the bit of each in the
-    /// last round, with its noise, in units of one half.
+    /// With visible uploads and an adaptive clip norm, the bit of each upload in the last round,
+    /// with its noise, in units of one half.
     pub bits: Vec<f64>,
 }
 
 impl<'a> CanarySource<'a> {
-    /// Before the first round.
+    /// Creates the source before the first round.
     #[must_use]
     pub const fn new(
         devices: &'a mut dyn Source,
@@ -78,7 +78,7 @@ impl<'a> CanarySource<'a> {
         }
     }
 
-    /// The uploads of the canaries, one after the other.
+    /// Returns the uploads of the canaries, one after the other.
     fn uploads(
         &mut self,
         assignment: &Assignment<'_>,
@@ -102,7 +102,7 @@ impl<'a> CanarySource<'a> {
             let devices: &[u32] = if is_there { &[device] } else { &[] };
             let upload = self.devices.sum(&one, learner, devices)?.sum;
             all.append(&upload);
-            // The bit alone: its noise is in it.
+            // The bit alone, which includes its noise.
             let mut bit = PrivateSum::zero(0);
             bit.absorb(&upload);
             let released = bit.release(assignment.release, assignment.root, &at);
@@ -117,13 +117,13 @@ impl<'a> CanarySource<'a> {
         })
     }
 
-    /// The question whose cohort is drawn; `None` for that of a round.
+    /// Returns the question of this cohort; `None` for the cohort of a round.
     fn question(&self, attendance: &Attendance) -> Option<&'a AskedQuestion> {
         let mut all = self.experiment.questions.iter();
         all.find(|asked| std::ptr::eq(&raw const asked.attendance, attendance))
     }
 
-    /// What the canaries of a cohort answer, each a vector as long as an update of theirs.
+    /// Returns the sum of the canaries' answers in a cohort. Each is a vector as long as an update.
     fn answer(&self, inquiry: &Inquiry<'_>, cohort: &[u32]) -> CohortSum {
         let asked = answers::asked(inquiry);
         let writer = || |device, vector: &mut [f32]| self.canaries.answer(device, vector);
@@ -163,8 +163,8 @@ impl Source for CanarySource<'_> {
         let is_of_window = question.is_none() && attendance.windows().is_some();
         let cohort = self.canaries.cohort(draw.cohort, step.round);
         Ok(Some(Draw {
-            // Canaries train from the model of the window: no other is kept between rounds that
-            // are attacked one by one.
+            // Canaries train from the window's model: separately attacked rounds keep no other
+            // model in between.
             versions: match is_of_window {
                 true => vec![step.round; cohort.len()],
                 false => Vec::new(),

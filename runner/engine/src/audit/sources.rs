@@ -1,5 +1,5 @@
-//! The sources that an audit attacks, each with the code that runs have: devices of a simulation in
-//! one process, and on several ranks. Another crate may have more.
+//! The sources under attack, each with the code of ordinary runs: simulated devices in one process,
+//! and on several ranks. Other crates may add more.
 
 use crate::audit::canaries::Canaries;
 use crate::audit::error::TargetError;
@@ -10,25 +10,25 @@ use crate::source::simulated::Simulated;
 use smolfed_data::federation::Federation;
 use smolfed_release::communicator::threads;
 
-/// Ranks, which are threads of this process.
+/// Number of ranks, which are threads of this process.
 const RANKS: usize = 3;
 
-/// The rounds of a run, which need a source.
+/// The rounds of a run, given a source.
 pub type Rounds<'a> = dyn FnMut(&mut dyn Source) -> Result<(), TargetError> + 'a;
 
-/// A kind of source that an audit attacks.
+/// A kind of source to audit.
 pub trait AuditedSource: std::fmt::Debug + Sync {
-    /// How often a run with devices of a simulation takes place in the time of one with this
-    /// source, about: an audit by default has so many fewer of them.
+    /// Approximate run time with this source, relative to simulated devices in one process. An
+    /// audit makes that many times fewer runs by default.
     fn slowness(&self) -> u32;
 
-    /// Whether it can run this experiment.
+    /// Returns whether it can run this experiment.
     fn fits(&self, _: &Experiment) -> bool {
         true
     }
 
-    /// Makes a source for one run of this experiment, whose seed is that of all randomness and
-    /// whose method is that of the canaries, and has its rounds run with it.
+    /// Makes a source for one run of this experiment and runs the rounds with it. The experiment
+    /// has the seed of all randomness and the method of the canaries.
     ///
     /// # Errors
     /// Those of the rounds.
@@ -41,7 +41,7 @@ pub trait AuditedSource: std::fmt::Debug + Sync {
     ) -> Result<(), TargetError>;
 }
 
-/// Devices of a simulation in one process.
+/// Simulated devices in one process.
 #[derive(Clone, Copy, Debug)]
 pub struct SimulatedDevices;
 
@@ -61,7 +61,7 @@ impl AuditedSource for SimulatedDevices {
     }
 }
 
-/// Devices of a simulation on several ranks.
+/// Simulated devices on several ranks.
 #[derive(Clone, Copy, Debug)]
 pub struct RankedDevices;
 
@@ -81,10 +81,10 @@ impl AuditedSource for RankedDevices {
             RANKS,
             |ranks| rounds(&mut Ranks::lead(federation, ranks)),
             |ranks| {
-                // Those of the caller may all wait for this rank.
+                // The caller's threads may all be waiting for this rank.
                 let threads = rayon::ThreadPoolBuilder::new().num_threads(1).build();
                 if let Ok(threads) = threads {
-                    // Rank 0 notices a rank that has ended, and fails.
+                    // Rank 0 notices a failed rank, and fails.
                     let _ = threads.install(|| follow(experiment, federation, ranks));
                 }
             },

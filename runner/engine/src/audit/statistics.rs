@@ -1,21 +1,21 @@
-//! What an attacker computes from the values of a coordinate in all rounds.
+//! The attacker's statistics of the values of a coordinate in all rounds.
 //!
 //! | statistic | of a coordinate |
 //! | --- | --- |
-//! | likelihood ratio | that of the claim; in a round with far less noise, that of such noise |
+//! | likelihood ratio | from the claim; if a round has far less noise, from the actual noise |
 //! | mean over spread | mean over variance of the rounds: finds a coordinate without noise |
 //! | spread over rounds | the range: finds noise that is the same in all rounds |
 //!
-//! The likelihood ratio is that of all that is released: of the bit of adaptive clipping together
-//! with the value of its round, and of what is released once.
+//! The likelihood ratio covers all releases: the bit of adaptive clipping together with the value
+//! of its round, and the one-time releases.
 
 use rand_core::Rng;
 use smolfed_core::stream::{Purpose, Root, StreamId};
 
 use super::selection::Scores;
 
-/// The fair coins of a pair of runs. Canaries do not train, so that the streams of the shuffles
-/// are free for them.
+/// Draws the fair coins of a pair of runs. Canaries do not train, so the streams of the shuffles
+/// are unused.
 #[must_use]
 pub fn coins(root: &Root, count: u32) -> Vec<bool> {
     let mut rng = root.stream(StreamId {
@@ -26,27 +26,27 @@ pub fn coins(root: &Root, count: u32) -> Vec<bool> {
     (0..count).map(|_| rng.next_u32() & 1 == 1).collect()
 }
 
-/// What is claimed about the values of one round.
+/// The claim about the values of one round.
 #[derive(Debug, Clone)]
 pub struct Claimed {
-    /// The probabilities with which 0, 1, .. of a canary's devices take part.
+    /// The probabilities that 0, 1, .. of a canary's devices take part.
     pub counts: Vec<f64>,
-    /// The std of the noise, where a device that takes part adds 1.
+    /// Std of the noise, where a participating device adds 1.
     pub multiplier: f64,
-    /// The same of the bit of adaptive clipping, if there is one, with what other canaries add.
+    /// Std for the bit of adaptive clipping, if there is one, including the other canaries.
     pub bit_multiplier: Option<f64>,
-    /// Whether the devices of a canary that does not take part add -1 instead (replace-one).
+    /// Whether the devices of an absent canary add -1 instead (replace-one).
     pub is_replaced: bool,
 }
 
 impl Claimed {
-    /// A value to which one device adds 1 for certain.
+    /// Describes a value to which one device adds 1 for certain.
     #[must_use]
     pub fn of_one(multiplier: f64, is_replaced: bool) -> Self {
         Self::of_all(1, multiplier, is_replaced)
     }
 
-    /// A value to which so many devices add 1 each for certain.
+    /// Describes a value to which `devices` devices add 1 each for certain.
     #[must_use]
     pub fn of_all(devices: u32, multiplier: f64, is_replaced: bool) -> Self {
         let mut counts = vec![0.0; devices as usize];
@@ -59,7 +59,7 @@ impl Claimed {
         }
     }
 
-    /// The expected number of devices that take part, and the expectation of its square.
+    /// Returns the expected number of participating devices, and the expectation of its square.
     #[must_use]
     pub fn moments(&self) -> [f64; 2] {
         let of = |power| {
@@ -69,7 +69,8 @@ impl Claimed {
         [of(1), of(2)]
     }
 
-    /// The log-likelihood ratio of a round: of a value with noise of variance v, and of a bit.
+    /// Returns the log-likelihood ratio of a round: of a value with noise of variance v, and of a
+    /// bit.
     fn log_ratio(&self, x: f64, v: f64, bit: Option<f64>) -> f64 {
         let (mut signal, mut information) = (x / v, 1.0 / v);
         if let Some((bit, multiplier)) = bit.zip(self.bit_multiplier) {
@@ -83,10 +84,10 @@ impl Claimed {
         }
     }
 
-    /// ln of the sum of exp(c s - c² i / 2) over the numbers c of devices, each with its weight:
-    /// the density with c of them over that with none.
+    /// Returns ln of the sum of exp(c s - c² i / 2) over the device counts c, each with its weight:
+    /// the density with c devices over the density with none.
     fn ln_mixture(&self, signal: f64, information: f64) -> f64 {
-        /// Larger ones may be too large for an exponential.
+        /// Larger values may overflow an exponential.
         const MAX_EXPONENT: f64 = 600.0;
         let exponent = |c: u32| {
             let c = f64::from(c);
@@ -111,10 +112,10 @@ impl Claimed {
         offset + terms().map(term).sum::<f64>().ln()
     }
 
-    /// The variance of the noise of a round: as claimed, unless the median of its coordinates is
-    /// less than half of what it should be.
+    /// Returns the variance of the noise of a round: as claimed, unless the median of its
+    /// coordinates is less than half of the expected one.
     fn variance(&self, values: &[f64]) -> f64 {
-        /// Coordinates without which a median says too little.
+        /// Minimum number of coordinates for a reliable median.
         const MIN_COORDINATES: usize = 16;
         /// The median magnitude of a standard Gaussian.
         const MEDIAN: f64 = 0.674_49;
@@ -135,7 +136,7 @@ impl Claimed {
     }
 }
 
-/// What was seen of each canary's coordinate.
+/// Sums over the observations of each canary's coordinate.
 #[derive(Debug)]
 pub struct Seen {
     rounds: u32,
@@ -146,7 +147,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Nothing yet.
+    /// Creates empty sums.
     #[must_use]
     pub fn new(canaries: usize) -> Self {
         Self {
@@ -158,7 +159,7 @@ impl Seen {
         }
     }
 
-    /// Adds a round: a value of each canary, and a bit where it has one.
+    /// Adds a round: a value of each canary, and its bit if it has one.
     pub fn add(&mut self, claimed: &Claimed, values: &[f64], bits: &[f64]) {
         self.add_once(claimed, values, bits);
         self.rounds += 1;
@@ -170,14 +171,13 @@ impl Seen {
         }
     }
 
-    /// Adds what is released once, and in no round: the likelihood ratio alone knows what to make
-    /// of it.
+    /// Adds a one-time release outside the rounds. Only the likelihood ratio uses it.
     pub fn add_once(&mut self, claimed: &Claimed, values: &[f64], bits: &[f64]) {
         self.add_ratios(claimed, claimed.variance(values), values, bits);
     }
 
-    /// The same of one sum, of which each canary has this value: only the claim says how much noise
-    /// is in it.
+    /// Adds a one-time sum that gives each canary this value. Only the claim tells how much noise
+    /// it has.
     pub fn add_shared(&mut self, claimed: &Claimed, values: &[f64]) {
         self.add_ratios(claimed, claimed.multiplier.powi(2), values, &[]);
     }
@@ -189,7 +189,7 @@ impl Seen {
         }
     }
 
-    /// The statistics of each canary.
+    /// Returns the statistics of each canary.
     #[must_use]
     pub fn scores(self, claimed: &Claimed, is_in: Vec<bool>) -> Scores {
         const MIN_VARIANCE: f64 = 1e-6;
@@ -201,7 +201,7 @@ impl Seen {
         };
         let over_spread = |(sum, squares): (&f64, &f64)| {
             let mean = sum / rounds;
-            // Less than three rounds show no spread.
+            // Fewer than three rounds show no spread.
             let variance = match self.rounds {
                 0..3 => claimed.multiplier.powi(2),
                 _ => (squares - sum * mean) / (rounds - 1.0),
@@ -248,14 +248,14 @@ mod tests {
             let expected = (mixed(1.0) / mixed(-1.0)).ln();
             assert!((replaced.log_ratio(x, 4.0, None) - expected).abs() < 1e-12);
         }
-        // Too large for an exponential.
+        // Overflows an exponential.
         let large = claimed.log_ratio(1e4, 0.01, None);
         assert!((large - (999_950.0 + 0.2f64.ln())).abs() < 1e-6);
         let certain = Claimed::of_one(1.0, false);
         assert!((certain.log_ratio(-1e4, 1.0, None) + 10_000.5).abs() < 1e-6);
     }
 
-    /// Users with three devices, of which each takes part or not, and their bits.
+    /// Users with three devices, each of which may take part, and their bits.
     #[test]
     fn devices_of_a_user_and_their_bits_are_one_mixture() {
         let claimed = Claimed {
@@ -284,7 +284,7 @@ mod tests {
         let mut silent = vec![0.0; 40];
         silent[3] = 1.0;
         assert!(claimed.variance(&silent) < 0.01);
-        // Too few coordinates to say.
+        // Too few coordinates for a median.
         assert_eq!(claimed.variance(&silent[..8]).to_bits(), 4f64.to_bits());
     }
 
@@ -292,7 +292,7 @@ mod tests {
     fn what_varies_or_stays_shows() {
         let mut seen = Seen::new(2);
         for round in 0..6 {
-            // The same noise in each round; the first canary joins two of them.
+            // The same noise in each round. The first canary joins two of them.
             let joins = if round < 2 { 1.0 } else { 0.0 };
             seen.add(&sampled(), &[-3.0 + joins, 1.5], &[]);
         }

@@ -1,20 +1,21 @@
 //! Probabilities of large deviations, bounded from above by Chernoff's method: valid for every
 //! number of draws.
 
-/// P that the mean square of n standard Gaussians is as far from 1 as `ratio`, on the same side.
+/// Bounds P that the mean square of n standard Gaussians is as far from 1 as `ratio`, on the same
+/// side.
 #[must_use]
 pub fn mean_square(n: f64, ratio: f64) -> f64 {
     (-n / 2.0 * (ratio - 1.0 - ratio.ln())).exp()
 }
 
-/// P that the mean of n standard Gaussians is as far from 0 as `mean`, on the same side.
+/// Bounds P that the mean of n standard Gaussians is as far from 0 as `mean`, on the same side.
 #[must_use]
 pub fn mean(n: f64, mean: f64) -> f64 {
     (-n * mean * mean / 2.0).exp()
 }
 
-/// P that the mean product of n pairs of independent standard Gaussians is as far from 0 as `mean`,
-/// on the same side.
+/// Bounds P that the mean product of n pairs of independent standard Gaussians is as far from 0 as
+/// `mean`, on the same side.
 #[must_use]
 pub fn mean_product(n: f64, mean: f64) -> f64 {
     let mean = mean.abs();
@@ -26,8 +27,9 @@ pub fn mean_product(n: f64, mean: f64) -> f64 {
     (-n * (tilt * mean + 0.5 * (-tilt * tilt).ln_1p())).exp()
 }
 
-/// P that n coins of probability p show as many heads as `count`, or a number further from the
-/// mean on the same side. It holds for draws without replacement too (Hoeffding 1963, Theorem 4).
+/// Bounds P that n coins of probability p show as many heads as `count`, or a number further from
+/// the mean on the same side. It holds for draws without replacement too (Hoeffding 1963, Theorem
+/// 4).
 #[must_use]
 pub fn heads(n: f64, count: f64, p: f64) -> f64 {
     let part = |share: f64, of: f64| {
@@ -41,14 +43,14 @@ pub fn heads(n: f64, count: f64, p: f64) -> f64 {
     (-n * (part(share, p) + part(1.0 - share, 1.0 - p))).exp()
 }
 
-/// The worst of many tests, and whether it fails: its probability, on either side and times the
-/// number of tests, is at most the error.
+/// The worst of many tests. It fails if its probability, on either side and times the number of
+/// tests, is at most the error.
 #[derive(Debug, Clone, Default)]
 pub struct Worst {
-    /// Tests.
+    /// Number of tests.
     pub tests: usize,
     probability: f64,
-    /// The worst one, in words.
+    /// Description of the worst test.
     pub words: String,
 }
 
@@ -61,7 +63,7 @@ impl Worst {
         self.tests += 1;
     }
 
-    /// Whether the worst one fails.
+    /// Returns whether the worst test fails.
     #[must_use]
     pub fn fails(&self, error: f64) -> bool {
         self.tests > 0 && 2.0 * self.tests as f64 * self.probability <= error
@@ -74,7 +76,7 @@ mod tests {
 
     #[test]
     fn bounds_are_those_of_the_literature() {
-        // A std 10 % too small shows with a probability of 1e-7 from 2,950 draws on, about.
+        // A std 10 % too small shows with a probability of 1e-7 from about 2,950 draws on.
         assert!((mean_square(2_950.0, 0.81).log10() + 13.3).abs() < 0.2);
         assert!(mean_square(100.0, 0.0) <= 0.0 && mean_square(5.0, 1.0) >= 1.0);
         // For small means a Gaussian of variance 1/n: exp(-n mean²/2).

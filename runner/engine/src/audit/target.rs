@@ -1,7 +1,7 @@
-//! What is attacked: the rounds of an experiment, with canaries in the place of its devices.
+//! The target of an attack: the rounds of an experiment, with canaries instead of its devices.
 //!
-//! The attacker sees the noisy average of every round. What follows is post-processing and cannot
-//! increase the loss.
+//! The attacker sees the noisy average of every round. Everything after it is post-processing and
+//! cannot increase the loss.
 
 mod rounds;
 
@@ -25,37 +25,37 @@ use crate::source::Source;
 use smolfed_data::federation::Federation;
 use smolfed_release::{Fault, PrivacyStatement};
 
-/// What the attacker sees of one round.
+/// The attacker's view of one round.
 #[derive(Debug)]
 pub struct Observation<'a> {
     /// The round.
     pub round: u32,
-    /// The noisy average times the denominator, in clip norms of the round; under local trust the
-    /// uploads of the canaries, one after the other. Of devices that release something in each
-    /// step, the mean over the steps of a round.
+    /// The noisy average times the denominator, in clip norms of the round. Under local trust, the
+    /// uploads of the canaries, one after the other. If devices release in each step, the mean over
+    /// the steps of a round.
     pub values: Vec<f64>,
-    /// The sum of the bits, in units of one half, if the clip norm is adaptive; under local trust
+    /// The sum of the bits, in units of one half, if the clip norm is adaptive. Under local trust,
     /// the bit of each upload.
     pub bits: Vec<f64>,
-    /// The cohort that was drawn, which the attacker does not see: for tests of the draw.
+    /// The drawn cohort, for tests of the draw. The attacker does not see it.
     pub drawn: &'a [u32],
-    /// Answers to the questions after it, if any are asked.
+    /// Answers to the questions after this round.
     pub answers: &'a [SeenAnswer],
 }
 
-/// What the attacker sees of the answers to a question.
+/// The attacker's view of the answers to a question.
 #[derive(Debug)]
 pub struct SeenAnswer {
-    /// Which of the experiment.
+    /// Index of the question in the experiment.
     pub question: u8,
-    /// The noisy sum, in units of the bound; under local trust the uploads of the canaries, one
+    /// The noisy sum, in units of the bound. Under local trust, the uploads of the canaries, one
     /// after the other.
     pub values: Vec<f64>,
-    /// The cohort that was drawn, which the attacker does not see: for tests of the draw.
+    /// The drawn cohort, for tests of the draw. The attacker does not see it.
     pub drawn: Vec<u32>,
 }
 
-/// The rounds of an experiment, with a fault if one is injected.
+/// The rounds of an experiment, and possibly an injected fault.
 #[derive(Debug, Clone)]
 pub struct Target<'a> {
     experiment: Experiment,
@@ -63,27 +63,27 @@ pub struct Target<'a> {
     /// The score of a trial of a private selection.
     trial: Option<Trial>,
     fault: Fault,
-    /// What averages are multiplied by to be sums.
+    /// Factor from averages to sums.
     denominator: f64,
-    /// Whose view is attacked.
+    /// The attacked view.
     view: View,
-    /// Where the devices are.
+    /// The kind of source.
     devices: &'a dyn AuditedSource,
-    /// Whether uploads are summed up even where the attacker sees each by itself.
+    /// Whether uploads are summed up even where the attacker sees individual uploads.
     is_summed: bool,
 }
 
-/// The noise that is claimed for each part of what a device sends in a round.
+/// The claimed noise on each part of a device's message in a round.
 #[derive(Clone, Copy, Debug)]
 pub struct Multipliers {
     /// Std of the noise on an update, in clip norms.
     pub update: f64,
-    /// Of the noise on a bit, in units of one half; `None` unless the clip norm is adaptive.
+    /// Std of the noise on a bit, in units of one half; `None` unless the clip norm is adaptive.
     pub bit: Option<f64>,
 }
 
 impl<'a> Target<'a> {
-    /// The rounds of `experiment`.
+    /// Creates a target from `experiment`.
     ///
     /// # Errors
     /// [`TargetError::NothingClaimed`] without a clip norm or without noise.
@@ -105,18 +105,19 @@ impl<'a> Target<'a> {
             experiment.config.rounds,
             experiment.task().tensors().as_slice(),
         );
-        // Questions between the rounds have numbers as well.
+        // Questions between the rounds also take numbers.
         let fault = match fault {
             Fault::NoNoiseIn(round) => Fault::NoNoiseIn(experiment.number_of(round)),
             other => other,
         };
         inject(fault, &mut experiment, federation, denominator);
-        // The score of a trial, which no model of canaries has, is released by itself.
+        // The score of a trial is released separately, as the canaries have no model.
         let trial = experiment.trial.take();
         experiment.config.privacy.selection = None;
-        // Canaries take part as often as is claimed, and in tests of single rounds in each of them.
+        // Canaries take part as often as claimed, and in every round for tests of single rounds.
         experiment.allowed = None;
-        // Updates may be weighted by samples; canaries send as much as the largest weight allows.
+        // Updates may be weighted by samples. Canaries send the maximum that the largest weight
+        // allows.
         experiment.release.weight_cap = None;
         Ok(Self {
             experiment,
@@ -130,19 +131,19 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// The same with devices of this kind.
+    /// Changes the kind of source.
     #[must_use]
     pub fn with_devices(self, devices: &'a dyn AuditedSource) -> Self {
         Self { devices, ..self }
     }
 
-    /// Where the devices are.
+    /// Returns the kind of source.
     #[must_use]
     pub const fn devices(&self) -> &'a dyn AuditedSource {
         self.devices
     }
 
-    /// The same where all uploads are summed up, as a run does.
+    /// Returns the target with all uploads summed up, as in a run.
     #[must_use]
     pub fn summed(&self) -> Self {
         Self {
@@ -151,43 +152,43 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The same as this party sees it.
+    /// Changes the view to this party's.
     #[must_use]
     pub fn seen_by(self, view: View) -> Self {
         Self { view, ..self }
     }
 
-    /// Whose view is attacked.
+    /// Returns the attacked view.
     #[must_use]
     pub const fn view(&self) -> View {
         self.view
     }
 
-    /// The experiment, with its fault.
+    /// Returns the experiment, with its fault.
     #[must_use]
     pub const fn experiment(&self) -> &Experiment {
         &self.experiment
     }
 
-    /// Devices in the federation.
+    /// Returns the number of devices in the federation.
     #[must_use]
     pub fn device_count(&self) -> u32 {
         self.federation.device_count()
     }
 
-    /// Rounds of the experiment.
+    /// Returns the number of rounds.
     #[must_use]
     pub const fn rounds(&self) -> u32 {
         self.experiment.config.rounds
     }
 
-    /// Lengths of the tensors that devices share.
+    /// Returns the lengths of the tensors that devices share.
     #[must_use]
     pub fn tensors(&self) -> Vec<usize> {
         self.experiment.shared_tensors()
     }
 
-    /// The same with the first `rounds` rounds alone.
+    /// Returns the target with only the first `rounds` rounds.
     #[must_use]
     pub fn shortened(&self, rounds: u32) -> Self {
         let mut short = self.clone();
@@ -195,26 +196,26 @@ impl<'a> Target<'a> {
         short
     }
 
-    /// Whether the attacker sees each upload by itself.
+    /// Returns whether the attacker sees individual uploads.
     #[must_use]
     pub fn is_local(&self) -> bool {
         self.experiment.release.mechanism.is_local() && !self.is_summed
     }
 
-    /// Whether the attacker knows who takes part.
+    /// Returns whether the attacker knows the cohorts.
     #[must_use]
     pub fn knows_cohorts(&self) -> bool {
         self.is_local() || self.view.knows_cohorts()
     }
 
-    /// What is claimed about updates against the attacker: one round.
+    /// Returns the claim about the updates of one round against the attacker.
     #[must_use]
     pub fn event(&self) -> PrivacyEvent {
         self.view.event(self.experiment.privacy.event())
     }
 
-    /// What is released of a device and claimed, by round: the private scale, the score of a trial
-    /// and answers, if there are any, and the updates.
+    /// Returns the claimed events of a device by round: the private scale, the score of a trial and
+    /// answers, if there are any, and the updates.
     #[must_use]
     pub fn claims(&self) -> Vec<(u32, PrivacyEvent)> {
         let answers = self.questions().iter().flat_map(|asked| {
@@ -229,26 +230,26 @@ impl<'a> Target<'a> {
         once.chain(answers).chain(updates).collect()
     }
 
-    /// What devices are asked between rounds.
+    /// Returns the questions between rounds.
     #[must_use]
     pub fn questions(&self) -> &[AskedQuestion] {
         &self.experiment.questions
     }
 
-    /// The rounds after which a question is asked.
+    /// Returns the rounds after which a question is asked.
     pub fn asked_in(&self, asked: &AskedQuestion) -> impl Iterator<Item = u32> + use<> {
         let schedule = asked.side.schedule;
         (0..self.rounds()).filter(move |round| schedule.is_in(*round))
     }
 
-    /// Whether an event is of updates.
+    /// Returns whether an event is about updates.
     #[must_use]
     pub fn is_of_updates(&self, event: &PrivacyEvent) -> bool {
         let kind = std::mem::discriminant(&self.event().mechanism);
         std::mem::discriminant(&event.mechanism) == kind
     }
 
-    /// What is charged for that, round after round, as a run writes it to its ledger.
+    /// Returns the charged events by round, as a run writes them to its ledger.
     #[must_use]
     pub fn charges(&self) -> Vec<(u32, PrivacyEvent)> {
         let is_attacked =
@@ -265,8 +266,8 @@ impl<'a> Target<'a> {
         charged(self.fault, (0..self.rounds()).flat_map(of_round).collect())
     }
 
-    /// What is claimed of the answers to a question against the attacker, all of them together;
-    /// `None` if it is never asked.
+    /// Returns the claim about all answers to a question together against the attacker; `None` if
+    /// it is never asked.
     #[must_use]
     pub fn event_of(&self, asked: &AskedQuestion) -> Option<PrivacyEvent> {
         let count = asked.side.schedule.count(self.rounds());
@@ -274,7 +275,7 @@ impl<'a> Target<'a> {
         (count > 0).then(|| event.with_count(count.into()))
     }
 
-    /// The statement that would be made of the answers to a question alone; `None` without a claim.
+    /// Returns the statement about the answers to a question alone; `None` without a claim.
     ///
     /// # Errors
     /// [`AccountingError`] if no accountant has a figure.
@@ -294,7 +295,7 @@ impl<'a> Target<'a> {
         Ok(PrivacyStatement::new(&estimate, &events, bound))
     }
 
-    /// The loss that is claimed for all that is attacked; `None` where no accountant composes it.
+    /// Returns the claimed loss of everything under attack; `None` if no accountant composes it.
     #[must_use]
     pub fn loss(&self, delta: Delta) -> Option<PrivacyLoss> {
         let rounds = self.event().with_count(u64::from(self.rounds()));
@@ -308,8 +309,8 @@ impl<'a> Target<'a> {
         PrivacyLoss::compose(&exposures, delta).ok()
     }
 
-    /// The noise of each part, which together are the noise of a claimed round: all of it is on
-    /// the update unless the clip norm is adaptive.
+    /// Splits the noise of a claimed round into its parts. All of it is on the update unless the
+    /// clip norm is adaptive.
     #[must_use]
     pub fn multipliers(&self, claim: &PrivacyEvent) -> Multipliers {
         match self.experiment.privacy.mechanism.split() {
@@ -317,7 +318,7 @@ impl<'a> Target<'a> {
                 update: split.update.get(),
                 bit: Some(split.bit.get()),
             },
-            // The mean over steps has the noise of their mean.
+            // The mean over steps has the mean of their noise.
             None => Multipliers {
                 update: claim.mechanism.noise_multiplier().get() / self.releases().sqrt(),
                 bit: None,
@@ -325,20 +326,21 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The release of the features' scale, if it is private and has noise.
+    /// Returns the release of the features' scale, if it is private and has noise.
     #[must_use]
     pub fn moments(&self) -> Option<&ScaleRelease> {
         let release = self.experiment.scale_release.as_ref();
         release.filter(|release| release.side.event.mechanism.noise_multiplier().get() > 0.0)
     }
 
-    /// The score of a trial of a private selection.
+    /// Returns the score of a trial of a private selection.
     #[must_use]
     pub const fn trial(&self) -> Option<&Trial> {
         self.trial.as_ref()
     }
 
-    /// Steps of the grid in a clip norm; of the mean over releases, in all of them.
+    /// Returns the number of grid steps in a clip norm. For the mean over releases, it counts the
+    /// steps of all of them.
     #[must_use]
     pub fn steps_per_clip_norm(&self) -> f64 {
         let grid = self.experiment.release.encoding.grid();
@@ -346,23 +348,24 @@ impl<'a> Target<'a> {
         steps * self.releases()
     }
 
-    /// Releases of a device in a round.
+    /// Returns the number of releases per device in a round.
     fn releases(&self) -> f64 {
         f64::from(self.experiment.release.timing.releases())
     }
 
-    /// Devices of a user.
+    /// Returns the number of devices per user.
     #[must_use]
     pub fn devices_per_user(&self) -> u32 {
         self.event().devices_per_user.get()
     }
 
-    /// Whether nothing is claimed of who comes when: canaries come as often as they may.
+    /// Returns whether the claim assumes nothing about the cohorts: canaries then come as often as
+    /// allowed.
     fn is_unsampled(&self) -> bool {
         matches!(self.experiment.sampling, Sampling::Unsampled { .. })
     }
 
-    /// How often a device takes part at most: the largest number that is claimed for.
+    /// Returns the largest claimed number of participations of a device.
     #[must_use]
     pub fn joins(&self) -> u32 {
         match self.experiment.sampling {
@@ -373,7 +376,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// What a canary sends that does not take part.
+    /// Returns the contribution of an absent canary.
     #[must_use]
     pub fn other_world(&self) -> Sends {
         match self.event().adjacency() {
@@ -383,7 +386,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// One run with these canaries; `see` is shown every round.
+    /// Runs the experiment once with these canaries, and passes every round to `see`.
     ///
     /// * `seed` gives all randomness.
     /// * `coordinates` is the length of an update.
@@ -402,7 +405,7 @@ impl<'a> Target<'a> {
         self.observe_course(seed, coordinates, canaries, joins, &course, see)
     }
 
-    /// The same for other rounds than all of them, and with questions.
+    /// Runs selected rounds, and questions.
     ///
     /// # Errors
     /// [`TargetError`] if a round breaks down.
@@ -449,8 +452,8 @@ impl<'a> Target<'a> {
     }
 }
 
-/// What sums are divided by, as it follows from the configuration: it depends on no data, even
-/// where that of the server does.
+/// Returns the divisor of sums according to the configuration. It does not depend on data, even
+/// where the server's divisor does.
 fn denominator(experiment: &Experiment) -> f64 {
     let properties = experiment.method.properties();
     let denominator = experiment.config.cohort.denominator;
@@ -464,22 +467,22 @@ fn denominator(experiment: &Experiment) -> f64 {
 /// When canaries take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joining {
-    /// Whenever they are drawn (under local trust in every round), as often as is claimed.
+    /// Whenever they are drawn (under local trust, in every round), as often as claimed.
     AsClaimed,
-    /// In every round: for tests of what a device sends.
+    /// In every round, for tests of a device's messages.
     Always,
-    /// In every round, in which no other devices take part.
+    /// In every round, without other devices.
     Alone,
 }
 
-/// The rounds that are observed. No round of independent noise depends on those before it.
+/// The rounds to observe. No round of independent noise depends on those before it.
 #[derive(Clone, Copy, Debug)]
 pub struct Course<'a> {
     /// Ascending; `None` for all.
     pub rounds: Option<&'a [u32]>,
-    /// Whether there are rounds, and not their questions alone.
+    /// Whether the rounds themselves take place, and not only their questions.
     pub has_updates: bool,
-    /// The questions that are asked.
+    /// The questions to ask.
     pub asks: Asks,
 }
 

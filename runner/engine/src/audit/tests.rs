@@ -1,5 +1,5 @@
-//! Every mechanism that smolfed runs is attacked; none loses more than its accountant says. Each
-//! injected fault is found.
+//! Attacks every mechanism of smolfed. None loses more than its accountant says, and each injected
+//! fault is found.
 
 mod answers;
 mod releases;
@@ -17,15 +17,15 @@ use smolfed_accounting::accountant::Estimate;
 use smolfed_data::{DataFolders, Federation};
 use smolfed_release::Fault;
 
-/// A bound of one test is too high by chance with at most this probability.
+/// Maximum probability that a bound of one test is too high by chance.
 const ERROR: f64 = 1e-7;
 
-/// An experiment on hardly any data: the mechanism does not look at them.
+/// Builds an experiment on hardly any data, which the mechanism does not read.
 fn experiment(devices: u32, rounds: u32, cohort: &str, privacy: &str) -> Audited {
     scaled("", devices, rounds, cohort, privacy)
 }
 
-/// The same with a key for the scale of the features.
+/// Builds an experiment with a key for the scale of the features.
 fn scaled(scale: &str, devices: u32, rounds: u32, cohort: &str, privacy: &str) -> Audited {
     // An adaptive clip norm has no number.
     let clip_norm = match privacy.contains("clip_norm") {
@@ -136,8 +136,8 @@ fn no_mechanism_loses_more_than_is_claimed_and_the_attack_is_not_idle() {
     }
 }
 
-/// What else is released is attacked together with the updates: noise on them that tells next to
-/// nothing leaves a private scale, or the bits, to prove something about.
+/// Other releases are attacked together with the updates. Very large noise on the updates leaves
+/// the proof to a private scale, or to the bits.
 #[test]
 fn a_private_scale_and_the_bits_are_attacked_with_the_updates() {
     let quiet = "noise_multiplier = 300.0";
@@ -154,7 +154,7 @@ fn a_private_scale_and_the_bits_are_attacked_with_the_updates() {
     }
 }
 
-/// All devices of a user act together: more is proved than single devices can lose.
+/// All devices of a user act together, so more is proved than single devices can lose.
 #[test]
 fn users_with_several_devices_are_attacked_as_users() {
     let local = "noise_multiplier = 5.0\ntrust = \"local\"";
@@ -204,7 +204,7 @@ fn failed(audited: &Audited, fault: Fault) -> Vec<&'static str> {
 }
 
 /// The real rounds pass every direct test, with both trust models and both kinds of sampling. Each
-/// audit fails by chance with a probability below 1e-6; the seed is fixed.
+/// audit fails by chance with a probability below 1e-6. The seed is fixed.
 #[test]
 fn every_part_of_the_mechanism_is_what_is_claimed() {
     for (cohort, privacy) in [
@@ -217,8 +217,8 @@ fn every_part_of_the_mechanism_is_what_is_claimed() {
     }
 }
 
-/// With all that can be released beside the updates, and δ at other ε. Families of the noise are
-/// tested at two lengths of the model, each with the whole error.
+/// Covers all releases besides the updates, and δ at other ε. Families of the noise are tested at
+/// two lengths of the model, each with the whole error.
 #[test]
 fn all_families_together_fail_by_chance_with_a_probability_below_1e_6() {
     let asking = format!("{ADAPTIVE}\n[[questions]]\nkind = \"count\"\nevery = 2\n");
@@ -231,14 +231,14 @@ fn all_families_together_fail_by_chance_with_a_probability_below_1e_6() {
         check.test.contains("noise") && !is_beside
     };
     let twice = checks.iter().filter(of_noise).count();
-    // Two more sources have tests of their own.
+    // Two more sources have their own tests.
     let of_source = direct::of_source(&target, 1, 1 << 12).unwrap().len();
     let families = checks.len() + twice + 1 + 2 * of_source;
     assert!((18..=45).contains(&families), "{families}");
     assert!(families as f64 * check::ERROR < 1e-6, "{families}");
 }
 
-/// What fails in the tests of what is released beside the updates, and of what one device changes.
+/// Returns the failed tests of releases besides the updates, and of the effect of one device.
 fn failed_beside(audited: &Audited, fault: Fault, values: usize) -> Vec<&'static str> {
     let target = Target::new(&audited.experiment, &audited.federation, fault).unwrap();
     let length = target.tensors().iter().sum();
@@ -252,7 +252,7 @@ fn failed_beside(audited: &Audited, fault: Fault, values: usize) -> Vec<&'static
     failed.map(|check| check.test).collect()
 }
 
-/// The same for what is released beside the updates.
+/// Covers the releases besides the updates.
 #[test]
 fn what_is_released_beside_the_updates_is_what_is_claimed() {
     let quiet = "noise_multiplier = 3.0";
@@ -270,7 +270,7 @@ fn what_is_released_beside_the_updates_is_what_is_claimed() {
     }
 }
 
-/// Each fault fails the direct test that looks for it.
+/// Each fault fails its direct test.
 #[test]
 fn every_wiring_fault_fails_its_direct_test() {
     const STD: &str = "standard deviation of the noise";
@@ -328,8 +328,8 @@ fn every_wiring_fault_fails_its_direct_test() {
     assert!(found.contains(&STD), "{found:?}");
 }
 
-/// Devices are independent in all cohorts that the rounds had, which is tested with a probability
-/// of failing by chance of 1e-7 at most.
+/// Devices are independent in all cohorts of the rounds. The test fails by chance with a
+/// probability of at most 1e-7.
 #[test]
 fn two_devices_that_share_a_coin_are_found() {
     for cohort in [POISSON, UNIFORM] {
@@ -353,7 +353,7 @@ fn two_devices_that_share_a_coin_are_found() {
     }
 }
 
-/// Each fault of what is released beside the updates as well.
+/// Each fault of a release besides the updates fails its direct test.
 #[test]
 fn every_fault_beside_the_updates_fails_its_direct_test() {
     const MOMENTS: &str = "standard deviation of the noise on moments";

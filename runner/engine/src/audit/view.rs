@@ -1,5 +1,5 @@
-//! Whose view is attacked under distributed trust: that of a coalition, which knows who takes part
-//! and takes its own noise off every release, or that of an outsider, who has the releases alone.
+//! The attacked view under distributed trust. A coalition knows who takes part and subtracts its
+//! own noise from every release. An outsider has the releases alone.
 
 use smolfed_accounting::{Parties, PrivacyEvent, TrustModel};
 use smolfed_core::stream::Root;
@@ -9,20 +9,20 @@ use smolfed_release::PrivacyStatement;
 use smolfed_release::masked::Party;
 use smolfed_release::{ReleaseSettings, Released};
 
-/// Who looks.
+/// The party that observes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum View {
-    /// Whoever has all that is released, and under local trust each upload.
+    /// Anyone with all releases, and with each upload under local trust.
     #[default]
     Releases,
     /// The coordinator, and as many helpers as may collude with it.
     Coordinator,
-    /// Helpers, as many as may collude.
+    /// The maximum number of colluding helpers.
     Helpers,
 }
 
 impl View {
-    /// The views that an audit of this experiment attacks, the strongest first.
+    /// Returns the views that an audit of this experiment attacks, the strongest first.
     #[must_use]
     pub fn for_experiment(experiment: &Experiment) -> Vec<Self> {
         match experiment.release.mechanism.trust() {
@@ -31,7 +31,7 @@ impl View {
         }
     }
 
-    /// Who that is, for readers; `None` where there is one view.
+    /// Returns a name for readers; `None` if there is only one view.
     #[must_use]
     pub fn name(self, trust: TrustModel) -> Option<&'static str> {
         let TrustModel::Distributed(parties) = trust else {
@@ -46,13 +46,13 @@ impl View {
         })
     }
 
-    /// Whether it knows who takes part, whatever the sampling.
+    /// Returns whether the party knows who takes part, whatever the sampling.
     #[must_use]
     pub const fn knows_cohorts(self) -> bool {
         matches!(self, Self::Coordinator | Self::Helpers)
     }
 
-    /// What is claimed against it, where `event` is what the experiment claims.
+    /// Returns the claim against this view, given the experiment's event.
     #[must_use]
     pub fn event(self, event: PrivacyEvent) -> PrivacyEvent {
         match self {
@@ -61,7 +61,7 @@ impl View {
         }
     }
 
-    /// The ε that is claimed against it.
+    /// Returns the claimed ε against this view.
     #[must_use]
     pub fn epsilon(self, claim: &PrivacyStatement) -> f64 {
         match (self, claim.trust) {
@@ -72,8 +72,8 @@ impl View {
         }
     }
 
-    /// A release of this number as it sees it, in a simulation of `experiment` with this root:
-    /// updates, or answers to one of its questions.
+    /// Returns this view of a release with this number, in a simulation of `experiment` with this
+    /// root: updates, or answers to one of its questions.
     #[must_use]
     pub fn of_release(
         self,
@@ -95,7 +95,7 @@ impl View {
         })
     }
 
-    /// Whose noise it knows.
+    /// Returns the parties whose noise it knows.
     fn members(self, parties: Parties) -> impl Iterator<Item = Party> {
         let has_coordinator = self == Self::Coordinator;
         let helpers = match self {

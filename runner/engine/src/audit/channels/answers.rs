@@ -1,6 +1,6 @@
-//! Answers to questions, under noise of their own: that noise, what one device can change in an
-//! answer, how often it counts, and the cohorts. All questions are tested together. No entry of any
-//! answer is left out.
+//! Answers to questions, under separate noise: the noise, the effect of one device on an answer,
+//! how often it counts, and the cohorts. All questions are tested together, with all entries of all
+//! answers.
 
 use std::ops::Range;
 
@@ -17,28 +17,28 @@ use crate::audit::tails::{Worst, heads, mean};
 use crate::audit::target::{Course, Joining, Observation, Target, TargetError};
 use crate::question::AskedQuestion;
 
-/// Seeds of the tests of noise, of sensitivity and of counts begin here.
+/// First seeds of the tests of noise, of sensitivity and of counts.
 const SEEDS: [u64; 3] = [12 << 40, 13 << 40, 14 << 40];
-/// Runs with noise alone.
+/// Number of runs with noise alone.
 const RUNS: Range<usize> = 32..2048;
-/// A device whose upload is seen by itself (local trust).
+/// A device whose individual upload is visible (local trust).
 const DEVICE: u32 = 0;
 
 /// The answers of a target.
 pub struct Answers<'a> {
     target: &'a Target<'a>,
-    /// Those that are asked, with noise.
+    /// The questions whose answers have noise.
     questions: Vec<&'a AskedQuestion>,
 }
 
-/// A question after a round.
+/// A question after a given round.
 #[derive(Clone, Copy)]
 struct Slot<'a> {
     round: u32,
     asked: &'a AskedQuestion,
 }
 
-/// What a run has of a slot: the answer, the update of the round before, and both cohorts.
+/// Observations of a slot in a run: the answer, the update of the round before, and both cohorts.
 #[derive(Default)]
 struct Seen {
     answer: Vec<f64>,
@@ -48,7 +48,7 @@ struct Seen {
 }
 
 impl<'a> Answers<'a> {
-    /// `None` where nothing is asked, or no answer has noise.
+    /// Returns `None` if the target asks no questions, or no answer has noise.
     #[must_use]
     pub fn from_target(target: &'a Target<'a>) -> Option<Self> {
         let has_noise = |asked: &&AskedQuestion| {
@@ -64,13 +64,13 @@ impl<'a> Answers<'a> {
         event.mechanism.noise_multiplier().get()
     }
 
-    /// Entries of the longest answer.
+    /// Returns the number of entries of the longest answer.
     fn length(&self) -> usize {
         let lengths = self.questions.iter().map(|asked| asked.length());
         lengths.max().unwrap_or(1)
     }
 
-    /// The first and the last time that each question is asked, by round.
+    /// Returns the first and the last slot of each question, by round.
     fn slots(&self) -> Vec<Slot<'a>> {
         let of = |asked: &&'a AskedQuestion| {
             let asked: &'a AskedQuestion = asked;
@@ -85,7 +85,7 @@ impl<'a> Answers<'a> {
         slots
     }
 
-    /// One run with noise alone.
+    /// Makes one run with noise alone.
     fn run(&self, seed: u64, slots: &[Slot<'_>]) -> Result<Vec<Seen>, TargetError> {
         let canaries = match self.target.is_local() {
             true => vec![Self::canary(DEVICE, 0..0, Sends::Zero, false)],
@@ -100,7 +100,7 @@ impl<'a> Answers<'a> {
         };
         let update = self.target.multipliers(&self.target.event()).update;
         let length = self.length();
-        // An answer that is lost has no noise.
+        // A lost answer has no noise.
         let lost = || Seen {
             answer: vec![0.0; length],
             update: vec![0.0; length],
@@ -128,7 +128,7 @@ impl<'a> Answers<'a> {
         Ok(all)
     }
 
-    /// Runs with noise alone.
+    /// Makes runs with noise alone.
     fn runs(&self, seed: u64, values: usize) -> Result<Vec<Vec<Seen>>, TargetError> {
         let slots = self.slots();
         let entries = slots.len() * self.length();
@@ -137,7 +137,7 @@ impl<'a> Answers<'a> {
         (0..runs).into_par_iter().map(run).collect()
     }
 
-    /// The noise of these runs: a group is a coordinate of a slot, with a value of each run.
+    /// Returns the noise of these runs. A group is a coordinate of a slot, with one value per run.
     fn noise(&self, runs: &[Vec<Seen>]) -> Draws {
         let length = self.length();
         let slots = self.slots();
@@ -179,7 +179,7 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// The last answer to a question, with the same noise for the same seed.
+    /// Returns the last answer to a question. The same seed gives the same noise.
     fn answer(
         target: &Target<'_>,
         asked: &AskedQuestion,
@@ -203,7 +203,8 @@ impl<'a> Answers<'a> {
         Ok(values)
     }
 
-    /// What one device changes, in each question along each of the supports.
+    /// Measures how much one device changes an answer, along each of the supports. Returns the
+    /// bound and the worst difference.
     fn change(&self, asked: &AskedQuestion, seed: u64) -> Result<(f64, Difference), TargetError> {
         let length = asked.length();
         let bound = bound(&self.target.view().event(asked.side.event));
@@ -231,7 +232,7 @@ impl<'a> Answers<'a> {
         Ok((bound, worst.unwrap_or_default()))
     }
 
-    /// How often each device counts in an answer.
+    /// Checks how often each device counts in an answer.
     fn counts(&self, seed: u64) -> Result<Check, TargetError> {
         const TEST: &str = "how often a device counts in answers";
         let summed = self.target.summed();
@@ -295,7 +296,7 @@ impl Channel for Answers<'_> {
     }
 }
 
-/// Whether the noise of each entry has the mean 0.
+/// Checks whether the noise of each entry has mean 0.
 fn centre(draws: &Draws) -> Check {
     let mut worst = Worst::default();
     for (index, values) in draws.groups.iter().enumerate() {
@@ -310,8 +311,8 @@ fn centre(draws: &Draws) -> Check {
     }
 }
 
-/// Whether devices are asked at the rate that is claimed, and independently of who trained in the
-/// round before and of who was asked before. `None` where all devices are.
+/// Checks whether devices are asked at the claimed rate, and independently of the cohorts of the
+/// previous round and of earlier questions. Returns `None` if all devices are asked.
 fn cohorts(target: &Target<'_>, slots: &[Slot<'_>], runs: &[Vec<Seen>]) -> Option<Check> {
     let of_rounds = target.event().sampling;
     let (devices, n) = (f64::from(of_rounds.device_count()), runs.len() as f64);
@@ -363,16 +364,16 @@ fn cohorts(target: &Target<'_>, slots: &[Slot<'_>], runs: &[Vec<Seen>]) -> Optio
     })
 }
 
-/// Devices whose own rates are tested, the first ones.
+/// Number of devices with tests of their individual rates, from device 0 on.
 const DEVICES: u32 = 4096;
 
-/// Devices of both cohorts, each in ascending order.
+/// Counts the devices in both cohorts. Both are in ascending order.
 fn common(one: &[u32], other: &[u32]) -> u64 {
     let is_there = |device: &&u32| other.binary_search(device).is_ok();
     one.iter().filter(is_there).count() as u64
 }
 
-/// The probability of a draw; `None` where all devices are asked.
+/// Returns the probability of a draw; `None` if all devices are asked.
 fn rate(sampling: &Sampling) -> Option<f64> {
     let is_drawn = matches!(
         sampling,
@@ -382,7 +383,8 @@ fn rate(sampling: &Sampling) -> Option<f64> {
     rate.filter(|rate| *rate < 1.0)
 }
 
-/// Coins that decide which devices are in two independent cohorts, and their probability.
+/// Returns the number of coins that decide which devices are in two independent cohorts, and their
+/// probability.
 fn in_both(one: &Sampling, other: &Sampling) -> Option<(f64, f64)> {
     let rates = (rate(one)?, rate(other)?);
     let devices = f64::from(one.device_count());

@@ -1,5 +1,5 @@
-//! The bit of adaptive clipping: whether an update was clipped. What one device changes in it is
-//! tested together with the update, as it is claimed.
+//! The bit of adaptive clipping: whether an update was clipped. The effect of one device on it is
+//! tested together with the update, as claimed.
 
 use rayon::prelude::*;
 
@@ -8,20 +8,20 @@ use crate::audit::channel::DEVICES;
 use crate::audit::channel::{COST, Channel, Draws, Names, transposed};
 use crate::audit::target::{Joining, Observation, Target, TargetError};
 
-/// Seeds of these runs begin here.
+/// First seed of these runs.
 const SEEDS: u64 = 6 << 40;
-/// Coordinates of the updates that the bit is compared with.
+/// Number of coordinates of the updates to compare with the bit.
 const COORDINATES: usize = 8;
 
 /// The bits of a target.
 pub struct Bit<'a> {
     target: &'a Target<'a>,
-    /// Std of the noise that is claimed, in units of one half.
+    /// Claimed std of the noise, in units of one half.
     multiplier: f64,
 }
 
 impl<'a> Bit<'a> {
-    /// `None` unless the clip norm is adaptive.
+    /// Returns `None` unless the clip norm is adaptive.
     #[must_use]
     pub fn from_target(target: &'a Target<'a>) -> Option<Self> {
         let multiplier = target.multipliers(&target.event()).bit?;
@@ -43,7 +43,7 @@ impl<'a> Bit<'a> {
     }
 }
 
-/// The bits of a round, and the coordinates of the update beside each.
+/// The bits of a round, with the coordinates of the update next to each.
 #[derive(Default)]
 struct Round {
     bits: Vec<f64>,

@@ -1,5 +1,5 @@
-//! The moments of a private scale, which all devices release once, before the first round: noise,
-//! sensitivity, and what canaries send in their place.
+//! The moments of a private scale, which all devices release once before the first round: noise,
+//! sensitivity, and the substitutes that canaries send.
 
 use std::ops::Range;
 
@@ -16,10 +16,10 @@ use crate::audit::target::{Joining, Observation, Target, TargetError};
 use crate::experiment::scaling::ScaleRelease;
 use smolfed_release::Released;
 
-/// Seeds of the tests of noise and of sensitivity begin here.
+/// First seeds of the tests of noise and of sensitivity.
 const SEEDS: [u64; 2] = [7 << 40, 8 << 40];
 const MAX_RUNS: usize = 4096;
-/// A device whose upload is seen by itself (local trust), and the canary of the sensitivity.
+/// A device whose individual upload is visible (local trust), and the canary of the sensitivity.
 const DEVICE: u32 = 0;
 
 /// The moments of a target.
@@ -29,7 +29,7 @@ pub struct Moments<'a> {
 }
 
 impl<'a> Moments<'a> {
-    /// `None` where no scale is released with noise.
+    /// Returns `None` if no scale is released with noise.
     #[must_use]
     pub fn from_target(target: &'a Target<'a>) -> Option<Self> {
         let release = target.moments()?;
@@ -44,20 +44,21 @@ impl<'a> Moments<'a> {
         self.event().mechanism.noise_multiplier().get()
     }
 
-    /// What is claimed of a value that a canary of so many devices has its coordinate in.
+    /// Returns the claim about a value that contains the coordinate of a canary with `devices`
+    /// devices.
     #[must_use]
     pub fn claimed(&self, devices: u32, is_replaced: bool) -> Claimed {
         Claimed::of_all(devices, self.multiplier(), is_replaced)
     }
 
-    /// What is released of vectors of `length`, in units of their bound; under local trust the
-    /// uploads of the canaries, one after the other.
+    /// Returns the release of vectors of `length`, in units of their bound. Under local trust,
+    /// these are the uploads of the canaries, one after the other.
     #[must_use]
     pub fn released(&self, root: &Root, canaries: &[Canary], length: usize) -> Vec<f64> {
         self.released_of(root, canaries, length, false)
     }
 
-    /// The same of vectors that are longer than their bound, if they are told to be.
+    /// Returns the same release, with vectors longer than their bound if `is_too_long`.
     fn released_of(
         &self,
         root: &Root,

@@ -1,5 +1,5 @@
-//! The score of a trial of a private selection, which all devices release once, after the last
-//! round: its noise, and what one device can change in it.
+//! The score of a trial of a private selection, which all devices release once after the last
+//! round: its noise, and the effect of one device.
 
 use rayon::prelude::*;
 use smolfed_accounting::{Adjacency, PrivacyEvent};
@@ -13,10 +13,10 @@ use crate::audit::statistics::Claimed;
 use crate::audit::target::{Joining, Observation, Target, TargetError};
 use crate::experiment::trial::Trial;
 
-/// Seeds of the tests of noise and of sensitivity begin here.
+/// First seeds of the tests of noise and of sensitivity.
 const SEEDS: [u64; 2] = [10 << 40, 11 << 40];
 const MAX_RUNS: usize = 1 << 14;
-/// Coordinates of the updates that the score is compared with.
+/// Number of coordinates of the updates to compare with the score.
 const COORDINATES: usize = 8;
 
 /// The score of a target.
@@ -26,7 +26,7 @@ pub struct Score<'a> {
 }
 
 impl<'a> Score<'a> {
-    /// `None` without a private selection.
+    /// Returns `None` without a private selection.
     #[must_use]
     pub fn from_target(target: &'a Target<'a>) -> Option<Self> {
         let trial = target.trial()?;
@@ -37,15 +37,15 @@ impl<'a> Score<'a> {
         self.trial.side.event
     }
 
-    /// What is claimed of the sum of all scores, to which each of the devices of a canary adds 1.
+    /// Returns the claim about the sum of all scores, to which each device of a canary adds 1.
     #[must_use]
     pub fn claimed(&self, devices: u32, is_replaced: bool) -> Claimed {
         let multiplier = self.event().mechanism.noise_multiplier().get();
         Claimed::of_all(devices, multiplier, is_replaced)
     }
 
-    /// The noisy sum of what canaries send, where each device of one sends 1, or -1 where its
-    /// canary's sign is negative. The other devices send nothing.
+    /// Returns the noisy sum of the canaries' numbers. Each device of a canary sends 1, or -1 if
+    /// its canary's sign is negative. The other devices send nothing.
     #[must_use]
     pub fn released(&self, seed: u64, canaries: impl Iterator<Item = (Canary, f64)>) -> f64 {
         let numbers = canaries.flat_map(|(canary, sign)| {
@@ -60,8 +60,8 @@ impl<'a> Score<'a> {
         self.sum(seed, numbers)
     }
 
-    /// The noisy sum of what devices send, each a number from -1 to 1, where these have an accuracy
-    /// and the others send nothing.
+    /// Returns the noisy sum of the devices' numbers from -1 to 1, which are given as accuracies.
+    /// The other devices send nothing.
     fn sum(&self, seed: u64, of_devices: impl IntoIterator<Item = (u32, Option<f64>)>) -> f64 {
         let devices = self.target.device_count();
         let mut accuracies = vec![None; devices as usize];

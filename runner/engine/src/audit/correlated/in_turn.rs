@@ -1,5 +1,5 @@
-//! Block-cyclic sampling: each participation of a device is a release of its own, of as many
-//! rounds as there are parts that take turns, and the draw hides it.
+//! Block-cyclic sampling: each participation of a device is a separate release, hidden by the draw.
+//! It spans as many rounds as there are parts that take turns.
 //!
 //! With x_i = Σ_t (y_t c_t - c_t²/2) / σ² over the releases of a device's i-th turn, c a column of
 //! C, and τ the rate, the likelihood ratio of the claim is Σ_i ln(1 - τ + τ exp x_i).
@@ -14,10 +14,10 @@ use crate::audit::tails::{Worst, heads};
 use crate::experiment::Experiment;
 use smolfed_release::Fault;
 
-/// Coins of devices that may be drawn, in the direct test of the draw.
+/// Number of draws of single devices in the direct test of the draw.
 const COINS: f64 = 262_144.0;
 
-/// What is claimed of the draw.
+/// The claim about the draw.
 #[derive(Clone, Debug)]
 pub(super) struct InTurn {
     parts: Timetable,
@@ -25,12 +25,13 @@ pub(super) struct InTurn {
     turns: u32,
     /// τ.
     rate: f64,
-    /// What a participation adds to the releases from its round on, in clip norms.
+    /// Contribution of a participation to the releases from its round on, in clip norms.
     column: Vec<f64>,
 }
 
 impl InTurn {
-    /// That of an experiment with noise of `strategy`; `None` if its devices are not drawn in turn.
+    /// Returns the claim for an experiment with noise of `strategy`; `None` if its devices are not
+    /// drawn in turn.
     pub fn from_experiment(experiment: &Experiment, strategy: &Strategy) -> Option<Self> {
         let (Attendance::InTurn { sampling, parts }, StrategyKind::Toeplitz(toeplitz)) =
             (&experiment.attendance, strategy.kind())
@@ -48,21 +49,21 @@ impl InTurn {
         })
     }
 
-    /// The first round in which a device may take part.
+    /// Returns the first round in which a device may take part.
     fn first_turn(&self, device: u32) -> usize {
         let has_turn = |round: &u32| self.parts.cohort(*round).binary_search(&device).is_ok();
         (0..self.turns).find(has_turn).unwrap_or(0) as usize
     }
 
-    /// What is seen in the turns of a device, one after the other.
+    /// Splits the observations into the turns of a device, one after the other.
     fn turns<'a>(&self, device: u32, seen: &'a [f64]) -> impl Iterator<Item = &'a [f64]> {
         let first = self.first_turn(device);
         let from_first = seen.get(first..).unwrap_or_default();
         from_first.chunks(self.turns as usize)
     }
 
-    /// The likelihood ratio of the claim for noise of `std`; what all turns together show of the
-    /// device; and what the most telling one shows.
+    /// Returns the likelihood ratio of the claim for noise of `std`, the evidence of all turns of
+    /// the device together, and the evidence of its strongest turn.
     pub fn scores(&self, std: f64, seen: &[f64], canary: u32) -> [f64; 3] {
         let mut scores = [0.0, 0.0, f64::NEG_INFINITY];
         for turn in self.turns(canary, seen) {
@@ -70,7 +71,7 @@ impl InTurn {
             let matched: f64 = product.sum();
             let squares: f64 = self.column.iter().take(turn.len()).map(|c| c * c).sum();
             let ratio = (matched - squares / 2.0) / (std * std);
-            // Without an overflow where there is hardly any noise.
+            // Avoids an overflow if there is hardly any noise.
             scores[0] += match ratio > 0.0 {
                 true => ratio + (self.rate + (1.0 - self.rate) * (-ratio).exp()).ln(),
                 false => (self.rate * ratio.exp_m1()).ln_1p(),
@@ -81,8 +82,8 @@ impl InTurn {
         scores
     }
 
-    /// The largest norm by which device 0 moves the releases of one of its turns, or those before
-    /// its first.
+    /// Returns the largest norm by which device 0 moves the releases of one of its turns, or the
+    /// releases before its first turn.
     pub fn largest_move(&self, seen: &[f64]) -> f64 {
         let before = seen.get(..self.first_turn(0)).unwrap_or_default();
         let turns = self.turns(0, seen).chain([before]);
@@ -90,13 +91,13 @@ impl InTurn {
         norms.fold(0.0, f64::max)
     }
 
-    /// Whether `experiment` draws the devices of the round's part at the rate that is claimed, and
-    /// nobody else, and anew in each turn of a part.
+    /// Checks whether `experiment` draws only devices of the round's part, at the claimed rate,
+    /// with a fresh draw in each turn of a part.
     pub fn checks(&self, experiment: &Experiment, seed: u64) -> [Check; 2] {
         let rounds = experiment.config.rounds;
         let mut outside = 0_usize;
         let mut of_part = vec![[0.0; 2]; self.turns as usize];
-        // Devices of a part that were drawn in this turn and in the next, and all that could be.
+        // Number of devices drawn in this turn and in the next, and their largest possible number.
         let mut in_both = vec![[0.0; 2]; rounds.saturating_sub(self.turns) as usize];
         let (mut run, mut coins) = (0, 0.0);
         while coins < COINS {
@@ -163,19 +164,19 @@ impl InTurn {
     }
 }
 
-/// Devices that are in both lists, which ascend.
+/// Counts the devices in both lists, which are ascending.
 fn common(drawn: &[u32], others: &[u32]) -> usize {
     let is_in_both = |device: &&u32| others.binary_search(device).is_ok();
     drawn.iter().filter(is_in_both).count()
 }
 
-/// Adds devices that were found among those of a part.
+/// Adds `found` devices of a part.
 fn add(counts: &mut [f64; 2], found: usize, part: &[u32]) {
     counts[0] += found as f64;
     counts[1] += part.len() as f64;
 }
 
-/// The same experiment with all devices of the round's part in every cohort.
+/// Puts all devices of the round's part into every cohort.
 pub(super) fn draw_all(attendance: &mut Attendance) {
     match attendance {
         Attendance::InTurn { sampling, .. } => {
@@ -187,7 +188,7 @@ pub(super) fn draw_all(attendance: &mut Attendance) {
     }
 }
 
-/// Injects what is wrong with the draw.
+/// Injects faults of the draw.
 pub(super) fn inject(fault: Fault, experiment: &mut Experiment) {
     let Attendance::InTurn { sampling, parts } = &mut experiment.attendance else {
         return;

@@ -1,4 +1,4 @@
-//! The cohorts: is every device drawn at the rate that is claimed, anew in every round, and
+//! The cohorts: is every device drawn at the claimed rate, freshly in every round, and
 //! independently of the other devices?
 
 use smolfed_accounting::Sampling;
@@ -6,16 +6,17 @@ use smolfed_accounting::Sampling;
 use crate::audit::check::{Check, ERROR};
 use crate::audit::tails::{Worst, heads};
 
-/// Devices whose own rates are tested, the first ones.
+/// Maximum number of devices with tests of their individual rates, from device 0 on.
 const DEVICES: usize = 4096;
 
-/// Devices of which all pairs are compared, the first ones.
+/// Maximum number of devices for comparing all pairs, from device 0 on.
 const PAIRED: usize = 300;
 
-/// Rounds up to which all pairs of them are compared.
+/// Maximum number of rounds for comparing all pairs of them.
 const ALL_PAIRS: u32 = 64;
 
-/// All pairs of rounds; of many rounds the neighbours, and all with the first and with the last.
+/// Returns all pairs of rounds. For many rounds, returns the neighbours and the pairs with the
+/// first and the last round.
 #[must_use]
 pub fn pairs_of_rounds(rounds: u32) -> Vec<(u32, u32)> {
     let is_near = |a: u32, b: u32| a == 0 || b + 1 == rounds || a + 1 == b;
@@ -33,21 +34,21 @@ pub struct Cohorts {
     pairs: Vec<(u32, u32)>,
     runs: u64,
     rounds: u64,
-    /// Devices drawn in all rounds.
+    /// Number of drawn devices in all rounds.
     total: u64,
-    /// Rounds whose cohort has another size than is claimed, where it is fixed.
+    /// Rounds whose cohort differs from a fixed claimed size.
     other_sizes: u64,
     devices: Vec<u64>,
-    /// Devices that were drawn in both rounds.
+    /// Devices drawn in both rounds of a pair.
     in_both: Vec<u64>,
-    /// Rounds in which both devices of a pair were drawn: row a has the devices before a.
+    /// Rounds in which both devices of a pair were drawn. Row a has the devices before a.
     together: Vec<u32>,
-    /// The rounds of this run.
+    /// Cohorts of the current run.
     current: Vec<Vec<u32>>,
 }
 
 impl Cohorts {
-    /// No cohorts yet, of runs of so many rounds that claim this sampling.
+    /// Creates empty counts for runs of `rounds` rounds that claim this sampling.
     #[must_use]
     pub fn new(sampling: Sampling, rounds: u32) -> Self {
         let pairs = pairs_of_rounds(rounds);
@@ -65,7 +66,7 @@ impl Cohorts {
         }
     }
 
-    /// The same without what was counted.
+    /// Returns empty counts with the same settings.
     #[must_use]
     pub fn empty(&self) -> Self {
         Self::new(self.sampling, 0).with_pairs(self.pairs.clone())
@@ -100,7 +101,7 @@ impl Cohorts {
         self.current.push(drawn.to_vec());
     }
 
-    /// The run is over.
+    /// Ends a run.
     pub fn add_run(&mut self) {
         self.runs += 1;
         let current = std::mem::take(&mut self.current);
@@ -114,7 +115,7 @@ impl Cohorts {
         }
     }
 
-    /// Adds what other runs have counted.
+    /// Adds the counts of other runs.
     pub fn merge(&mut self, other: &Self) {
         self.runs += other.runs;
         self.rounds += other.rounds;
@@ -129,7 +130,7 @@ impl Cohorts {
         }
     }
 
-    /// The verdicts; none where no sampling is claimed.
+    /// Returns the verdicts; none if no sampling is claimed.
     #[must_use]
     pub fn checks(&self) -> Vec<Check> {
         let devices = f64::from(self.sampling.device_count());
@@ -237,19 +238,19 @@ impl Cohorts {
     }
 }
 
-/// What is claimed of the draw.
+/// The claim about the draw.
 struct Claimed {
-    /// The probability with which a device is drawn.
+    /// Probability of drawing a device.
     rate: f64,
-    /// Coins that decide how many devices are in both of two rounds.
+    /// Number of coins that decide how many devices are in both of two rounds.
     coins: f64,
     /// Their probability.
     in_both: f64,
-    /// The probability with which both of two devices are drawn.
+    /// Probability of drawing both of two devices.
     together: f64,
 }
 
-/// Pairs of `devices` devices.
+/// Returns the number of pairs of `devices` devices.
 const fn triangle(devices: usize) -> usize {
     devices * devices.saturating_sub(1) / 2
 }

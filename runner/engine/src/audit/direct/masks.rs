@@ -1,5 +1,5 @@
-//! Masks and helpers of distributed trust: is a mask used once, does a helper answer once a round,
-//! and only for devices that took part?
+//! Masks and helpers of distributed trust: is a mask used once, and does a helper answer once per
+//! round, only for devices that took part?
 
 use smolfed_core::stream::Root;
 
@@ -10,13 +10,13 @@ use smolfed_release::masked::{Asked, DeviceMasks, HelperError, Helpers, MaskedRo
 use smolfed_release::masking::Ring;
 use smolfed_release::{ReleaseSettings, Uploads};
 
-/// Seeds of these runs begin here.
+/// First seed of these runs.
 const SEEDS: u64 = 7 << 40;
-/// Entries of an update: two masks of so many entries of 8 bits or more are the same with
+/// Entries of an update. Two masks of this length with 8 bits or more per entry are the same with
 /// probability 2^-512.
 const LENGTH: usize = 64;
 
-/// The tests; none without masks.
+/// Runs the tests; none without masks.
 #[must_use]
 pub fn checks(target: &Target<'_>, seed: u64) -> Vec<Check> {
     let experiment = target.experiment();
@@ -60,7 +60,7 @@ impl Scene<'_> {
         (uploads.into_sum(), asked)
     }
 
-    /// The question for these devices, of whom `forged` did not take part.
+    /// Returns the question for these devices. The device `forged` did not take part.
     fn question(&self, devices: &[u32], forged: Option<u32>) -> Option<MaskedRound> {
         let (mut sum, asked) = self.sum(1, devices);
         let mut attendees = std::mem::take(sum.attendees_mut());
@@ -78,8 +78,8 @@ impl Scene<'_> {
         })
     }
 
-    /// Whether the masks of a device in two rounds, and of two devices, are different. Rounds next
-    /// to each other, and rounds whose numbers have the same 16 bits at the end.
+    /// Checks whether the masks of a device in two rounds, and of two devices, differ. The rounds
+    /// are neighbours, or have numbers with the same low 16 bits.
     fn masks(&self) -> Check {
         let seen = |round, device| -> Vec<i64> {
             let (sum, _) = self.sum(round, &[device]);
@@ -99,7 +99,7 @@ impl Scene<'_> {
         }
     }
 
-    /// Whether a helper that has answered answers for another list.
+    /// Checks whether a helper that has answered also answers for another list.
     fn second_answer(&self, mut helpers: Box<dyn Helpers + '_>) -> Check {
         let mut ask = |devices: &[u32]| answer(&mut *helpers, self.question(devices, None));
         let (first, second) = (ask(&[0, 1]), ask(&[0]));
@@ -110,7 +110,7 @@ impl Scene<'_> {
         }
     }
 
-    /// Whether a helper answers for a device that did not take part.
+    /// Checks whether a helper answers for a device that did not take part.
     fn attendance(&self, helpers: Option<Box<dyn Helpers + '_>>) -> Check {
         let question = self.question(&[0, 1], Some(1));
         let found = helpers.map(|mut helpers| answer(&mut *helpers, question));

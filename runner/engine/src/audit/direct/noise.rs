@@ -1,5 +1,5 @@
-//! The noise of every round and of every block of coordinates: has it the std that is claimed, and
-//! is it independent of all other noise? Nobody sends anything but zeros.
+//! The noise of every round and of every block of coordinates: does it have the claimed std, and is
+//! it independent of all other noise? All devices send zeros.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,41 +14,42 @@ use crate::audit::check::{Check, ERROR};
 use crate::audit::tails::{Worst, mean_product, mean_square};
 use crate::audit::target::{Joining, Observation, Target, TargetError};
 
-/// Coordinates that share a noise stream of the server.
+/// Number of coordinates per noise stream of the server.
 pub const STREAM_BLOCK: usize = 4096;
-/// Seeds of these runs begin here.
+/// First seed of these runs.
 const SEEDS: u64 = 2 << 40;
 const MAX_RUNS: usize = 256;
-/// Values of a run that are compared with each other.
+/// Values of a run to compare with each other.
 const KEPT: usize = 1 << 22;
 /// Coordinates of a small block.
 const BLOCK: usize = 64;
 
-/// Devices whose uploads are compared with each other in a run: how far they are from the first.
-/// Half of them are neighbours, and runs begin as many devices after each other.
+/// Distances from the first device to the devices of a run whose uploads are compared with each
+/// other. Half of them are neighbours, and successive runs start that many devices apart.
 const DISTANCES: [u32; DEVICES] = [0, 1, 2, 3, 4, 5, 8, 16, 32, 64, 128, 256];
 
-/// What is observed of a run, and how it is compared.
+/// What to observe of a run, and how to compare it.
 pub struct Layout {
     /// Coordinates of an update.
     length: usize,
-    /// Devices whose uploads are seen; none with a trusted server.
+    /// Devices with visible uploads; none with a trusted server.
     devices: usize,
     device_count: u32,
     rounds: u32,
     runs: usize,
-    /// The std that is claimed, in clip norms.
+    /// Claimed std, in clip norms.
     std: f64,
-    /// The same in steps of the grid.
+    /// Claimed std, in steps of the grid.
     steps: f64,
-    /// Values that are hashed together, so many that none are equal by chance.
+    /// Number of values hashed together, large enough that no tuples are equal by chance.
     tuple: usize,
     pairs: Vec<(u32, u32)>,
     lags: Vec<usize>,
 }
 
 impl Layout {
-    /// For updates of `length` coordinates, of which all runs show about `total` values.
+    /// Creates a layout for updates of `length` coordinates. All runs together show about `total`
+    /// values.
     #[must_use]
     pub fn new(target: &Target<'_>, claim: &PrivacyEvent, length: usize, total: usize) -> Self {
         let (rounds, device_count) = (target.rounds(), target.device_count());
@@ -59,7 +60,7 @@ impl Layout {
         let values = length * devices.max(1);
         let std = target.multipliers(claim).update;
         let steps = std * target.steps_per_clip_norm();
-        // A run also draws a coin for each device, a few of which take as long as one value.
+        // A run also draws a coin for each device. A few coins take as long as one value.
         let work = rounds as usize * values.max(device_count as usize / 8);
         let runs = (total / work.max(1)).clamp(1, MAX_RUNS);
         let mut lags: Vec<usize> = (1..=32).chain((6..=14).map(|i| 1 << i)).collect();
@@ -85,7 +86,7 @@ impl Layout {
         self.length * self.devices.max(1)
     }
 
-    /// The devices that are seen in a run, ascending.
+    /// Returns the visible devices of a run, in ascending order.
     fn canaries(&self, run: usize) -> Vec<Canary> {
         let count = self.device_count;
         let first = run as u32 * DISTANCES.len() as u32 / 2;
@@ -105,8 +106,7 @@ impl Layout {
         devices.into_iter().map(canary).collect()
     }
 
-    /// The values that are kept of a round, to be compared with other rounds: all, or the first
-    /// and last ones.
+    /// Returns the values of a round to compare with other rounds: all, or the first and last ones.
     fn kept(&self, values: &[f64]) -> Vec<f32> {
         let most = (KEPT / self.rounds.max(1) as usize).max(2);
         let small = |x: &f64| *x as f32;
@@ -118,8 +118,8 @@ impl Layout {
     }
 }
 
-/// Values in a tuple such that equal ones among so many tuples have a probability below 1e-8.
-/// Two discrete Gaussians of std s are equal with probability 1 / (2 s √π), about.
+/// Returns the tuple length for which equal tuples have a probability below 1e-8. Two discrete
+/// Gaussians of std s are equal with probability 1 / (2 s √π), about.
 fn tuple(steps: f64, tuples: f64) -> usize {
     /// Averages are `f32`.
     const MAX_STEPS: f64 = (1 << 20) as f64;
@@ -128,7 +128,7 @@ fn tuple(steps: f64, tuples: f64) -> usize {
     (needed.ceil() as usize).clamp(4, STREAM_BLOCK)
 }
 
-/// Sums over runs, in units of the std that is claimed.
+/// Sums over runs, in units of the claimed std.
 #[derive(Default)]
 pub struct Noise {
     runs: usize,
@@ -136,20 +136,20 @@ pub struct Noise {
     rounds: Vec<f64>,
     /// Squares by coordinate, of all devices.
     coordinates: Vec<f64>,
-    /// Squares and rounds of each device that was seen.
+    /// Squares and rounds of each visible device.
     devices: Vec<(f64, f64)>,
     /// Products of rounds, and values in each.
     pairs: Vec<f64>,
     kept: usize,
-    /// Rounds that came to nothing, of all runs: no honest source loses one.
+    /// Lost rounds in all runs: an honest source loses none.
     lost: usize,
-    /// Products of coordinates of a distance.
+    /// Products of coordinates at each distance.
     lags: Vec<f64>,
     hashes: Vec<u64>,
 }
 
 impl Noise {
-    /// Observes runs in which everybody sends zeros, and their cohorts.
+    /// Observes runs in which all devices send zeros, and their cohorts.
     ///
     /// # Errors
     /// [`TargetError`] if a round breaks down.
@@ -248,7 +248,7 @@ impl Noise {
         self.hashes.extend(other.hashes);
     }
 
-    /// The verdicts; none for noise of so few steps of the grid that it is far from Gaussian.
+    /// Returns the verdicts. Noise of very few steps of the grid is far from Gaussian and has none.
     #[must_use]
     pub fn checks(&self, layout: &Layout) -> Vec<Check> {
         if layout.steps < MIN_STEPS {

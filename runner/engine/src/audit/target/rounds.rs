@@ -1,4 +1,4 @@
-//! What an attacker sees of the rounds of a run, and of the questions between them.
+//! The attacker's view of the rounds of a run, and of the questions between them.
 
 use smolfed_core::params::ClipNorm;
 use smolfed_core::stream::Root;
@@ -12,7 +12,7 @@ use crate::source::Source;
 use smolfed_release::{Released, Timing};
 
 impl Target<'_> {
-    /// The rounds of a run.
+    /// Runs the rounds.
     pub(super) fn rounds_with(
         &self,
         source: &mut CanarySource<'_>,
@@ -57,7 +57,7 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// One round, with the questions after it; `None` if it is lost.
+    /// Runs one round and the questions after it. Returns `None` if the round is lost.
     fn updates_seen(
         &self,
         training: &mut TrainingLoop<'_>,
@@ -68,7 +68,7 @@ impl Target<'_> {
         let adaptive = training.clip_norm();
         let fixed = || Some(experiment.release.encoding.grid()?.clip_norm());
         let clip_norm = adaptive.or_else(fixed).map_or(1.0, ClipNorm::get);
-        // What is released in each step is a gradient, which moves the model by the rate.
+        // Each step releases a gradient, which moves the model by the learning rate.
         let moved = match experiment.release.timing {
             Timing::EachStep(_) => f64::from(experiment.training_in(round).learning_rate.get()),
             Timing::EachRound | Timing::Never => 1.0,
@@ -94,7 +94,7 @@ impl Target<'_> {
         }))
     }
 
-    /// What was released of the answers after a round.
+    /// Returns the released answers after a round.
     fn answers_seen(
         &self,
         training: &TrainingLoop<'_>,
@@ -121,7 +121,7 @@ impl Target<'_> {
     }
 }
 
-/// What the attacker sees of the updates of a round.
+/// The attacker's view of the updates of a round.
 #[derive(Default)]
 struct Updates {
     values: Vec<f64>,

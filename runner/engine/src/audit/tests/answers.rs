@@ -1,7 +1,7 @@
-//! Answers to questions are audited: each by itself, and with the updates.
+//! Audits of answers to questions: each question alone, and together with the updates.
 //!
-//! Seeds are fixed. Each family of tests fails by chance with a probability of 2.2e-8 at most, and
-//! those of one audit together with one below 1e-6.
+//! Seeds are fixed. Each family of tests fails by chance with a probability of at most 2.2e-8, and
+//! all families of one audit together with one below 1e-6.
 
 use super::*;
 use crate::audit::channel::Channel;
@@ -21,7 +21,7 @@ const QUIET: &str = "noise_multiplier = 3.0";
 const LOCAL_QUIET: &str = "noise_multiplier = 3.0\ntrust = \"local\"";
 const MASKED: &str = "noise_multiplier = 3.0\ntrust = \"distributed\"";
 
-/// An experiment of thirty devices and four rounds that asks these questions.
+/// Builds an experiment with thirty devices and four rounds that asks these questions.
 fn asking(cohort: &str, privacy: &str, questions: &str) -> Audited {
     experiment(30, 4, cohort, &format!("{privacy}\n{questions}"))
 }
@@ -39,7 +39,7 @@ fn failed_in_answers(audited: &Audited, fault: Fault, view: View) -> Vec<&'stati
     failed.map(|check| check.test).collect()
 }
 
-/// What is proved of the answers to the first question, and what is claimed.
+/// Returns the proved and the claimed ε of the answers to the first question.
 fn attacked(audited: &Audited, fault: Fault, pairs: u32) -> (f64, f64) {
     let target = target(audited, fault, View::for_experiment(&audited.experiment)[0]);
     let asked = &target.questions()[0];
@@ -77,7 +77,7 @@ fn answers_are_what_is_claimed() {
     }
 }
 
-/// Nothing else changes where questions are asked: rounds, cohorts, charges.
+/// Rounds, cohorts and charges are unchanged by questions.
 #[test]
 fn rounds_between_questions_are_what_is_claimed() {
     for privacy in [QUIET, MASKED] {
@@ -100,7 +100,7 @@ fn a_question_with_a_cohort_of_its_own_is_drawn_at_its_rate() {
     }
 }
 
-/// Each fault fails the test that looks for it, and no honest release does.
+/// Each fault fails its test, and no honest release does.
 #[test]
 fn every_fault_of_answers_fails_its_direct_test() {
     for (fault, tests) in [
@@ -126,8 +126,8 @@ fn answers_that_are_not_charged_are_noticed() {
     assert_eq!(found, [CHARGES]);
 }
 
-/// A party that knows its own noise sees an entry without any; helpers refuse what is wrong with
-/// lists and numbers, and the answer is then lost, which fails the test of the noise.
+/// A party that knows its own noise sees an entry without any. Helpers refuse wrong lists and
+/// numbers, and the answer is then lost, which fails the test of the noise.
 #[test]
 fn faults_of_answers_are_noticed_under_masks() {
     let audited = asking(POISSON, MASKED, QUESTIONS);
@@ -147,8 +147,8 @@ fn faults_of_answers_are_noticed_under_masks() {
     }
 }
 
-/// What is proved of a question is not nothing, and below its claim; a bound is wrong with a
-/// probability of at most 1e-7.
+/// The proved ε of a question is above 0 and below its claim. A bound is wrong with a probability
+/// of at most 1e-7.
 #[test]
 fn the_answers_to_one_question_are_attacked() {
     let question = "[[questions]]\nkind = \"histogram\"\nevery = 2\nnoise_multiplier = 2.0\n";
@@ -170,7 +170,7 @@ fn the_answers_to_one_question_are_attacked() {
     }
 }
 
-/// The attack alone refutes the claim where a fault is large enough, and not without one.
+/// The attack alone refutes the claim if a fault is large enough, and not without a fault.
 #[test]
 fn the_attack_refutes_claims_about_answers() {
     for (fault, z, pairs) in [
@@ -187,8 +187,8 @@ fn the_attack_refutes_claims_about_answers() {
     }
 }
 
-/// The attacker of all releases reads the answers too: noise on updates that tells next to nothing
-/// leaves them to prove something about.
+/// The attacker of all releases also reads the answers: very large noise on updates leaves the
+/// proof to them.
 #[test]
 fn answers_are_attacked_with_the_updates() {
     let question = "[[questions]]\nkind = \"count\"\nevery = 1\nnoise_multiplier = 2.0\n";

@@ -1,4 +1,4 @@
-//! Releases of other kinds are attacked: those of each local step, and the score of a trial.
+//! Attacks on other kinds of releases: in each local step, and the score of a trial.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn parsed(text: &str) -> Audited {
     }
 }
 
-/// The noise of each step is claimed of the sum over all of them, which the attacker sees.
+/// The claimed noise of each step is on the sum over all steps, which the attacker sees.
 #[test]
 fn releases_of_each_step_are_attacked() {
     let audited = parsed(STEPS);
@@ -36,7 +36,7 @@ fn releases_of_each_step_are_attacked() {
     }
 }
 
-/// Windows with independent noise: a device counts k times, and its updates have noise of their own
+/// Windows with independent noise: a device counts k times, and its updates have separate noise
 /// under local trust.
 #[test]
 fn windows_of_time_are_attacked() {
@@ -60,7 +60,7 @@ fn windows_of_time_are_attacked() {
     }
 }
 
-/// The score has noise of its own, of the std that is charged.
+/// The score has separate noise of the charged std.
 #[test]
 fn the_score_of_a_trial_is_audited() {
     let audited = parsed(TRIAL);
@@ -76,8 +76,8 @@ fn the_score_of_a_trial_is_audited() {
     assert_eq!(found, ["standard deviation of the noise on scores"]);
 }
 
-/// The attacker reads the score beside the updates: with one canary it proves more than the updates
-/// alone cost, and with many, whose scores are in one sum, no more than is claimed.
+/// The attacker also reads the score. With one canary it proves more than the updates alone cost.
+/// With many, whose scores are in one sum, it proves no more than the claim.
 #[test]
 fn the_score_of_a_trial_is_attacked() {
     let text = TRIAL.replace("epsilon = 2", "noise_multiplier = 20.0");

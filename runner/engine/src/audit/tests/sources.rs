@@ -1,4 +1,4 @@
-//! The sources of runs are attacked, and the faults of each are found.
+//! Attacks on the sources of runs, which find the faults of each.
 
 use super::*;
 use crate::audit::sources::{AuditedSource, RankedDevices, SimulatedDevices};
@@ -30,7 +30,7 @@ fn ranks_release_what_is_claimed() {
     }
 }
 
-/// The audit sees the same with every source, for the sums are the same.
+/// The audit sees the same with every source, as the sums are the same.
 #[test]
 fn ranks_are_attacked_as_a_process_by_itself_is() {
     for privacy in [CENTRAL, LOCAL] {

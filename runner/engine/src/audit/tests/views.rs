@@ -1,4 +1,4 @@
-//! Distributed trust: the views of the coordinator, of a helper and of outsiders are attacked.
+//! Distributed trust: attacks on the views of the coordinator, of a helper and of outsiders.
 
 use super::*;
 use crate::audit::correlated::Correlated;
@@ -20,7 +20,7 @@ fn failed_in(audited: &Audited, fault: Fault, view: View) -> Vec<&'static str> {
     failed.map(|check| check.test).collect()
 }
 
-/// Each view passes every direct test, with a probability of failing by chance below 1e-6 each.
+/// Each view passes every direct test. Each fails by chance with a probability below 1e-6.
 #[test]
 fn each_party_sees_what_is_claimed() {
     for (cohort, privacy) in [(POISSON, PAIR), (UNIFORM, PAIR), (POISSON, THREE)] {
@@ -33,7 +33,7 @@ fn each_party_sees_what_is_claimed() {
     }
 }
 
-/// Each fault fails the direct test that looks for it, in a view in which it shows.
+/// Each fault fails its direct test, in a view that shows it.
 #[test]
 fn each_fault_of_masks_and_parties_is_found() {
     let audited = experiment(30, 3, POISSON, PAIR);
@@ -58,7 +58,7 @@ fn each_fault_of_masks_and_parties_is_found() {
         ),
         (Fault::NoHelperNoise, View::Coordinator, STD),
         (Fault::NoHelperNoise, View::Releases, STD),
-        // The coordinator's own noise protects from the helper alone.
+        // The coordinator's own noise protects against the helper alone.
         (Fault::NoNoiseInLastRound, View::Helpers, STD),
         (Fault::ClipSkipped, any, "what one device changes"),
         (
@@ -77,8 +77,8 @@ fn each_fault_of_masks_and_parties_is_found() {
     assert_eq!(failed_in(&audited, Fault::NoNoiseInLastRound, any), [""; 0]);
 }
 
-/// What an attack proves is below the claim against each view, and above that of the coordinator
-/// where it alone has added noise.
+/// The proved ε is below the claim against each view, and above the coordinator's claim if it alone
+/// has added noise.
 #[test]
 fn the_views_are_attacked() {
     let privacy = "noise_multiplier = 3.0\ntrust = \"distributed\"";
@@ -110,7 +110,7 @@ fn the_views_are_attacked() {
     assert!(low > claim, "{low} is not above {claim}");
 }
 
-/// The same with correlated noise, of which each party keeps a history.
+/// The same attacks with correlated noise, where each party keeps a history.
 #[test]
 fn histories_of_masked_sums_are_attacked() {
     let cohort = "sampling = \"rotation\"";
