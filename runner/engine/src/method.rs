@@ -1,18 +1,18 @@
-//! Methods: what devices train, and how their updates are used. A method is one file (or folder)
-//! and one entry in the table at the end of this file.
+//! Training methods, and their use of updates. A method is one file (or folder) and one entry in
+//! the table at the end of this file.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
 //! | [`contract`] | the traits of a method: before a run, during a run, and on one thread |
-//! | [`setup`] | the configuration that a method is built from |
-//! | [`state`] | the state that it keeps between rounds |
+//! | [`setup`] | the configuration for building a method |
+//! | [`state`] | a method's state between rounds |
 //! | `fedavg`, `fedprox` | one model for all devices |
-//! | `personal` | what methods with personal models have in common |
+//! | `personal` | common parts of methods with personal models |
 //! | `pmtl`, `pp_sgd`, `dpfedmtl`, `local` | methods with personal models |
 //! | `ask` | questions alone |
-//! | `contrastive` | encoders that are learned without labels |
-//! | [`remote`] | messages of devices that are not simulated |
-//! | [`supervised`], [`tuning`] | what methods with labels have in common |
+//! | `contrastive` | encoders trained without labels |
+//! | [`remote`] | messages of real devices |
+//! | [`supervised`], [`tuning`] | common parts of methods with labels |
 
 mod ask;
 pub mod contract;
@@ -50,7 +50,7 @@ macro_rules! methods {
             /// All methods.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
 
-            /// The name in files and on the command line.
+            /// Returns the name in files and on the command line.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -58,7 +58,7 @@ macro_rules! methods {
                 }
             }
 
-            /// A title for reports.
+            /// Returns a title for reports.
             #[must_use]
             pub const fn title(self) -> &'static str {
                 match self {
@@ -66,7 +66,7 @@ macro_rules! methods {
                 }
             }
 
-            /// The method, configured for an experiment.
+            /// Builds the method for an experiment.
             ///
             /// # Errors
             /// [`ExperimentError`] for the first invalid key.

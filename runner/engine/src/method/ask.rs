@@ -1,4 +1,4 @@
-//! Questions alone: devices train nothing and send no updates, and the model stays as it began.
+//! Questions alone: devices do not train and send no updates, and the model stays unchanged.
 
 use smolfed_core::personal::Effort;
 use smolfed_core::stream::Root;
@@ -14,14 +14,14 @@ use crate::check::ExperimentError;
 use smolfed_data::federation::Federation;
 use smolfed_release::{Contribution, Timing};
 
-/// A model that devices are asked about.
+/// A model to ask devices about.
 #[derive(Debug)]
 struct Asked {
     supervised: Supervised,
     properties: MethodProperties,
 }
 
-/// `ask`.
+/// Builds `ask`.
 pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
     let task = setup.task()?;
     let supervised = Supervised::new(setup, task, Effort::Epochs(1))?.without_alone();

@@ -28,25 +28,25 @@ use smolfed_release::plan::{PrivacyPlan, SideReleases};
 use smolfed_release::saved::Saved;
 use smolfed_release::{Admitted, Contribution, Messages, ReleaseDigest, ReleaseSettings, Timing};
 
-/// A federated learning method, configured for an experiment: what devices train, and how their
+/// A federated learning method, configured for an experiment: how devices train, and how their
 /// updates are used. Each method has its own file or folder.
 pub trait Method: std::fmt::Debug + Send + Sync {
-    /// What is the same in all rounds.
+    /// Returns the properties that are the same in all rounds.
     fn properties(&self) -> &MethodProperties;
 
-    /// What devices send in addition to their updates, if anything.
+    /// Returns the messages of devices in addition to their updates, if there are any.
     fn second_message(&self) -> Option<&SecondMessage> {
         None
     }
 
-    /// The settings that it declares ([`crate::combinations`]).
+    /// Returns the settings that it declares ([`crate::combinations`]).
     fn settings(&self) -> Settings {
         let sends_matrices = self.second_message().is_some();
         let properties = self.properties().settings();
         properties.and([(Setting::Matrices, sends_matrices)])
     }
 
-    /// The shared parameters before the first round, which depend on no data.
+    /// Returns the shared parameters before the first round, which do not depend on data.
     fn initial(&self, root: &Root) -> Vec<f32> {
         let properties = self.properties();
         let mut parameters = properties.task.initial(root);
@@ -65,53 +65,53 @@ pub trait Method: std::fmt::Debug + Send + Sync {
     ) -> Result<Box<dyn Learner + 'a>, StateError>;
 }
 
-/// What is the same in all rounds of a method. Those of [`MethodProperties::new`] describe
-/// federated averaging; a method changes the fields in which it differs.
+/// Properties of a method that are the same in all rounds. [`MethodProperties::new`] describes
+/// federated averaging. A method changes the fields in which it differs.
 #[derive(Clone, Debug)]
 pub struct MethodProperties {
-    /// The model that devices train.
+    /// The trained model.
     pub task: Task,
-    /// Parameters that are shared, and travel; they come first in the model.
+    /// Number of shared parameters, which are sent. They come first in the model.
     pub shared_count: usize,
-    /// Whether the shared parameters are a model by themselves, which predicts.
+    /// Whether the shared parameters are a complete model, which predicts.
     pub shares_a_model: bool,
-    /// Whether training uses labels. The outputs of an encoder that is trained without labels are
-    /// not classes.
+    /// Whether training uses labels. The outputs of an encoder trained without labels are not
+    /// classes.
     pub uses_labels: bool,
-    /// How views of samples vary, for methods without labels.
+    /// Variation of the views of samples, for methods without labels.
     pub recipe: Option<Recipe>,
-    /// What a device keeps between rounds, if there are personal models.
+    /// State of a device between rounds, if there are personal models.
     pub personal_state: Option<PersonalState>,
-    /// The model as the wire names it; `None` if it cannot.
+    /// The model's name in the wire protocol; `None` if it has none.
     pub model_shape: Option<ModelShape>,
-    /// What real devices are asked for beside local training of the shared model, or in its place.
+    /// Work of real devices in addition to local training of the shared model, or instead of it.
     pub request: Option<Request>,
     /// The proximal term of local training, if the method sets it.
     pub proximal: Option<Penalty>,
-    /// Fine-tuning on each device after the last round, and the passes over its samples.
+    /// Fine-tuning on each device after the last round, and its passes over the samples.
     pub fine_tuning: Option<(FineTune, u32)>,
-    /// How its devices calculate; the bits of boards, unless it asks [`Setup`] for another
-    /// arithmetic.
+    /// Arithmetic of its devices: the bits of boards, unless the method asks [`Setup`] for another
+    /// one.
     ///
     /// [`Setup`]: super::setup::Setup::arithmetic
     pub arithmetic: Local,
     /// How often a device releases something in a round.
     pub timing: Timing,
-    /// What a configured noise multiplier is multiplied by.
+    /// Factor on a configured noise multiplier.
     pub noise_scale: f64,
-    /// Whether the sum of updates is divided by the number of all devices, not of those that are
-    /// drawn on average.
+    /// Whether the sum of updates is divided by the number of all devices, instead of the average
+    /// number of drawn ones.
     pub averages_over_all: bool,
-    /// Whether one participant, device 0, has all samples: no cohorts are drawn.
+    /// Whether one participant, device 0, has all samples, so there are no cohorts.
     pub has_one_participant: bool,
-    /// Settings that no other field implies.
+    /// Settings not implied by any other field.
     pub declared: Settings,
-    /// What a reader of the privacy statement must know about the method.
+    /// Notes about the method for readers of the privacy statement.
     pub notes: Vec<String>,
 }
 
 impl MethodProperties {
-    /// Those of federated averaging of a model.
+    /// Returns the properties of federated averaging of a model.
     #[must_use]
     pub fn new(task: Task) -> Self {
         Self {
@@ -135,7 +135,7 @@ impl MethodProperties {
         }
     }
 
-    /// The settings that they declare ([`crate::combinations`]).
+    /// Returns the settings that they declare ([`crate::combinations`]).
     #[must_use]
     pub fn settings(&self) -> Settings {
         let tuning = self.fine_tuning.map(|(objective, _)| objective);
@@ -163,7 +163,7 @@ impl MethodProperties {
             .and(self.task.settings())
     }
 
-    /// What real devices with personal models are asked for.
+    /// Returns the work of real devices with personal models.
     #[must_use]
     pub const fn personal_request(&self) -> Option<PersonalRequest> {
         match self.request {
@@ -173,22 +173,22 @@ impl MethodProperties {
     }
 }
 
-/// A message that devices send in addition to their updates, under noise of its own.
+/// A message of devices in addition to their updates, under separate noise.
 #[derive(Clone, Debug)]
 pub struct SecondMessage {
-    /// How it is released.
+    /// The release of the messages.
     pub release: Messages,
-    /// The most samples that a device with such a message may have.
+    /// Maximum number of samples of a device with such a message.
     pub max_samples: u32,
-    /// The rounds of these messages, and what one of them costs a whole device.
+    /// The rounds of these messages, and the cost of one of them for a whole device.
     pub of_device: SideReleases,
-    /// The accounting in their own unit of privacy, which differs from that of the update.
+    /// The accounting in the messages' unit of privacy, which differs from the update's.
     pub of_unit: PrivacyPlan,
 }
 
 impl SecondMessage {
-    /// What the messages of `round` cost, beside its updates. The ledger tells the events of a
-    /// round apart by their unit and kind of mechanism.
+    /// Returns the events of the messages of `round`, without its updates. The ledger distinguishes
+    /// the events of a round by unit and kind of mechanism.
     pub fn events_in(&self, round: u32) -> impl Iterator<Item = PrivacyEvent> {
         let is_due = self.of_device.schedule.is_in(round);
         let of_unit = is_due.then_some(self.of_unit.event());
@@ -196,25 +196,25 @@ impl SecondMessage {
     }
 }
 
-/// Where a run stores the state of its method, and the state in its last checkpoint.
+/// Storage for the state of a run's method, and the state in its last checkpoint.
 #[derive(Clone, Copy)]
 pub struct Store<'a> {
-    /// The file for the states of devices. All ranks use the same.
+    /// The file for the states of devices, which all ranks share.
     pub device_states: &'a Path,
-    /// Names the run.
+    /// Name of the run.
     pub run: &'a str,
-    /// The number of completed rounds, and the state saved in the checkpoint after them.
+    /// Number of completed rounds, and the state in the checkpoint after them.
     pub checkpoint: Option<(u32, &'a Saved)>,
-    /// Whether this is another rank than the first, which has made the file.
+    /// Whether this is not the first rank, which has created the file.
     pub is_follower: bool,
 }
 
-/// What the devices of a cohort are asked to do in one round.
+/// The work of a cohort's devices in one round.
 #[derive(Clone, Copy)]
 pub struct Assignment<'a> {
     /// Local training, with this round's learning rate.
     pub training: LocalTraining,
-    /// What becomes of their updates.
+    /// Handling of their updates.
     pub release: &'a ReleaseSettings,
     /// The devices whose updates may enter the sum.
     pub admitted: &'a Admitted,
@@ -229,13 +229,13 @@ pub struct Assignment<'a> {
     pub number: u32,
 }
 
-/// A method during a run, with the state that it keeps between rounds.
+/// A method during a run, with its state between rounds.
 pub trait Learner: Send + Sync {
-    /// Called before a cohort trains: allocates the states of those that train here, and exchanges
-    /// any first messages. Returns the reason for each message that was left out.
+    /// Prepares the training of a cohort: allocates the states of devices that train here, and
+    /// exchanges any first messages. Returns the reason for each omitted message.
     ///
-    /// All ranks call it with the whole cohort, of which each trains a part, and afterwards know
-    /// the same.
+    /// All ranks call it with the whole cohort, of which each trains a part, and have the same
+    /// information afterwards.
     ///
     /// # Errors
     /// [`StateError`] ends the run.
@@ -248,24 +248,24 @@ pub trait Learner: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// The model as real devices receive it: as long as the whole model. Behind the shared
-    /// parameters it has what the personal ones are before the first round.
+    /// Returns the model for real devices, with the length of the whole model. The initial personal
+    /// parameters follow the shared ones.
     fn model_for_devices(&self, shared: &[f32]) -> Vec<f32> {
         shared.to_vec()
     }
 
-    /// What comes behind the model for one real device.
+    /// Returns the data after the model for one real device.
     fn tail_for_device(&self, _: &Assignment<'_>, _device: u32) -> Vec<f32> {
         Vec::new()
     }
 
-    /// A round was paid for and came to nothing; real devices may have taken part in it.
+    /// Handles a round that was charged and then failed. Real devices may have taken part in it.
     fn burned(&mut self, _round: u32) {}
 
-    /// A trainer for one thread.
+    /// Returns a trainer for one thread.
     fn trainer<'a>(&'a self, assignment: &'a Assignment<'a>) -> Box<dyn Trainer + 'a>;
 
-    /// Called after a cohort has trained; returns the same as [`Self::before`].
+    /// Runs after a cohort has trained; returns the same as [`Self::before`].
     ///
     /// # Errors
     /// [`StateError`] ends the run.
@@ -278,7 +278,7 @@ pub trait Learner: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Evaluates what the method learns in addition to the shared model on the common samples.
+    /// Evaluates the parts of the method besides the shared model's accuracy on the common samples.
     /// Reads private data: simulation only.
     ///
     /// # Errors
@@ -287,7 +287,7 @@ pub trait Learner: Send + Sync {
         Ok(Figures::default())
     }
 
-    /// The state to store in the next checkpoint. All other files on which that checkpoint depends
+    /// Returns the state for the next checkpoint. All other files on which that checkpoint depends
     /// are on disk when this returns.
     ///
     /// # Errors
@@ -296,31 +296,32 @@ pub trait Learner: Send + Sync {
         Ok(Saved::default())
     }
 
-    /// The checkpoint after `rounds` rounds is on the disk.
+    /// Runs when the checkpoint after `rounds` rounds is on disk.
     fn committed(&mut self, _rounds: u32) {}
 
-    /// Writes the messages that devices sent beside their updates in the last round, in an order
-    /// that the round determines.
+    /// Writes the devices' messages of the last round, besides their updates, in an order that the
+    /// round determines.
     fn write_messages(&self, _: &mut ReleaseDigest) {}
 }
 
-/// The buffers with which one thread trains devices, one after the other.
+/// The buffers of one thread for training devices one by one.
 pub trait Trainer {
-    /// Trains a device and leaves what it sends in `contribution`.
+    /// Trains a device and leaves its messages in `contribution`.
     ///
     /// # Errors
-    /// Why the device is left out of the round, in a sentence; its state is then unchanged.
+    /// A sentence with the reason why the device is left out of the round. Its state is then
+    /// unchanged.
     fn train(
         &mut self,
         device: u32,
         contribution: &mut Contribution<'_>,
     ) -> Result<TrainReport, String>;
 
-    /// Stores the new state of a device whose update was accepted.
+    /// Stores the new state of a device after its update was accepted.
     fn store_state(&mut self, _device: u32) {}
 }
 
-/// What an evaluation looks at.
+/// The inputs of an evaluation.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     /// The devices.
@@ -329,13 +330,13 @@ pub struct View<'a> {
     pub global: &'a [f32],
     /// Local training, as in the first round.
     pub training: &'a LocalTraining,
-    /// Names the random streams of what is trained for the evaluation.
+    /// Root of the random streams for training in the evaluation.
     pub root: &'a Root,
     /// Whether this was the last round.
     pub is_last: bool,
 }
 
-/// Why models could not be evaluated.
+/// Why an evaluation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvaluationError {
@@ -347,17 +348,17 @@ pub enum EvaluationError {
     State(#[from] StateError),
 }
 
-/// The results of an evaluation; all of them describe private data.
+/// The results of an evaluation. All of them describe private data.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     /// Means over devices, on their own test and validation samples.
     pub means: [Option<DeviceMeans>; 2],
     /// The figures of each device, after the last round.
     pub devices: Option<DeviceReport>,
-    /// Accuracy of nearest neighbours among representations, of test and validation samples.
+    /// Nearest-neighbour accuracy of representations, on test and validation samples.
     pub knn_accuracy: [Option<f64>; 2],
     /// Accuracy of a linear probe on representations.
     pub probe_accuracy: Option<f64>,
-    /// What representations look like, after the last round.
+    /// Picture of the representations, after the last round.
     pub picture: Option<Picture>,
 }

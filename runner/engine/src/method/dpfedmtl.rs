@@ -13,7 +13,7 @@ use crate::tables::personalise::{NoiseScale, NoiseTime, PrivatePart};
 use crate::task::Task;
 use smolfed_release::Timing;
 
-/// What a statement says where the noise has the paper's scale.
+/// Note of a statement with noise of the paper's scale.
 const PRINTED_SCALE: &str = "The noise is scaled as DPFedMTL prints it, S = 2CK/M; its mean over a \
                              cohort has sensitivity 2C/K, and one upload 2C. This epsilon is that \
                              of the noise that is really there.";
@@ -21,7 +21,7 @@ const PRINTED_SCALE: &str = "The noise is scaled as DPFedMTL prints it, S = 2CK/
 #[derive(Debug)]
 struct DpFedMtl;
 
-/// `dpfedmtl`.
+/// Builds `dpfedmtl`.
 pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
     let task = setup.task()?;
     let timing = timing(setup)?;
@@ -42,7 +42,7 @@ pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentErro
     Ok(Box::new(Personalised::new(setup, properties, DpFedMtl)?))
 }
 
-/// Parameters that are shared.
+/// Returns the number of shared parameters.
 fn shared(setup: &Setup<'_>, task: &Task) -> Result<usize, ExperimentError> {
     let private = setup.personalise.private.unwrap_or_default();
     let tensors = task.tensors();
@@ -69,7 +69,7 @@ fn shared(setup: &Setup<'_>, task: &Task) -> Result<usize, ExperimentError> {
     Ok(shared)
 }
 
-/// Whether each local step is clipped and gets noise, or the update of the round.
+/// Returns whether clipping and noise apply to each local step, or to the update of the round.
 fn timing(setup: &Setup<'_>) -> Result<Timing, ExperimentError> {
     if setup.personalise.noise.unwrap_or_default() == NoiseTime::EachRound {
         return Ok(Timing::EachRound);
@@ -92,7 +92,7 @@ fn timing(setup: &Setup<'_>) -> Result<Timing, ExperimentError> {
     Ok(Timing::EachStep(steps))
 }
 
-/// The paper's scale 2K/M of the noise, if that is asked for (docs/papers.md, D2).
+/// Returns the paper's noise scale 2K/M, if configured (docs/papers.md, D2).
 fn printed_scale(setup: &Setup<'_>) -> Result<Option<f64>, ExperimentError> {
     if setup.personalise.noise_scale != Some(NoiseScale::AsPrinted) {
         return Ok(None);

@@ -28,14 +28,14 @@ pub struct Averaging {
 }
 
 impl Averaging {
-    /// Federated averaging with a proximal term of the method's own, if it has one.
+    /// Creates federated averaging, with a proximal term if the method sets one.
     ///
     /// # Errors
     /// [`ExperimentError`] for the first invalid key.
     pub fn new(setup: &Setup<'_>, proximal: Option<Penalty>) -> Result<Self, ExperimentError> {
         let effort = Effort::Epochs(setup.train.epochs);
         let task = setup.task()?;
-        // The proximal term pulls to the model that training starts from, not to another.
+        // The proximal term pulls to the model at the start of training, not to another one.
         let arithmetic = setup.arithmetic(&task, effort, false)?;
         let supervised = Supervised::new(setup, task, effort)?;
         let properties = MethodProperties {
@@ -51,20 +51,20 @@ impl Averaging {
         })
     }
 
-    /// The same with a setting that it declares.
+    /// Adds a setting that it declares.
     pub(super) fn declaring(mut self, setting: Setting) -> Self {
         self.properties.declared = setting.into();
         self
     }
 }
 
-/// `dp-fed`.
+/// Builds `dp-fed`.
 pub(super) fn plain(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
     let averaging = Averaging::new(setup, None)?;
     Ok(Box::new(averaging.declaring(Setting::Unsmoothed)))
 }
 
-/// `dp-fed-ls`.
+/// Builds `dp-fed-ls`.
 pub(super) fn smoothed(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
     Ok(Box::new(Averaging::new(setup, None)?))
 }
@@ -107,7 +107,7 @@ impl Learner for AveragingLearner<'_> {
         })
     }
 
-    /// Devices keep no models: they are evaluated after the last round only.
+    /// Evaluates after the last round only, as devices keep no models.
     fn evaluate(&self, view: &View<'_>) -> Result<Figures, EvaluationError> {
         if !view.is_last {
             return Ok(Figures::default());
@@ -120,7 +120,7 @@ impl Learner for AveragingLearner<'_> {
     }
 }
 
-/// One thread's working memory.
+/// Working memory of one thread.
 struct AveragingTrainer<'a> {
     learner: &'a AveragingLearner<'a>,
     assignment: &'a Assignment<'a>,

@@ -8,7 +8,7 @@ use super::supervised::lambda;
 use crate::check::ExperimentError;
 use crate::combinations::Setting;
 
-/// `fedprox`.
+/// Builds `fedprox`.
 pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
     let averaging = Averaging::new(setup, Some(lambda(setup)?))?;
     Ok(Box::new(averaging.declaring(Setting::OwnProximal)))

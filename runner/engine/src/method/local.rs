@@ -1,4 +1,4 @@
-//! Local training: each device by itself, nothing is shared.
+//! Local training: each device trains separately, and nothing is shared.
 
 use super::contract::{Method, MethodProperties};
 use super::personal::{Learned, Personal, Personalised};
@@ -9,7 +9,7 @@ use smolfed_release::Timing;
 #[derive(Debug)]
 struct Local;
 
-/// `local`.
+/// Builds `local`.
 pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
     let properties = MethodProperties {
         shared_count: 0,

@@ -1,9 +1,9 @@
 //! Methods whose devices keep a personal model from round to round.
 //!
-//! Only what a device sends is protected. Its personal model stays on it: the statement's ε is
-//! about what *others* learn from all shared models together with their own personal models
+//! Only the devices' messages are protected. A personal model stays on its device: the statement's
+//! ε is about what *others* learn from all shared models together with their own personal models
 //! (billboard privacy, Hsu et al. 2014, arXiv:1311.2828; Hu, Wu, Smith 2023, Section 4), and not
-//! about a personal model that is published.
+//! about a published personal model.
 
 pub mod states;
 
@@ -36,40 +36,40 @@ use smolfed_release::saved::Saved;
 use smolfed_release::{Contribution, Timing};
 use states::States;
 
-/// The key of a checkpoint for the digest of the personal models.
+/// Checkpoint key for the digest of the personal models.
 const STATES: &str = "states";
 
-/// What a statement says where nothing is sent.
+/// Note of a statement if nothing is sent.
 const ALONE: &str = "Each device trains by itself and sends nothing.";
 
-/// What it says where devices keep personal models.
+/// Note if devices keep personal models.
 const KEPT: &str = "Each device keeps a personal model. Epsilon bounds what all others together \
                     learn of a device, from everything that is shared and from their own personal \
                     models (billboard privacy). It does not cover the device's personal model, \
                     which must stay on the device.";
 
-/// What a method does with personal models. One file a method.
+/// The personal part of a method. Each method has one file.
 pub trait Personal: std::fmt::Debug + Send + Sync {
-    /// The model of a device, and its local steps.
+    /// Returns the model of a device, and its local steps.
     fn model(&self) -> PersonalModel {
         PersonalModel::default()
     }
 
-    /// Writes what the device sends to `update`, unless it sends none, and gives the state that it
-    /// keeps.
+    /// Writes the device's message to `update`, unless it sends none, and returns the state to
+    /// keep.
     fn conclude(&self, learned: Learned<'_>, update: &mut [f32]) -> Vec<f32>;
 }
 
 /// The personal model of a device, and its local steps.
 #[derive(Clone, Copy, Debug)]
 pub struct PersonalModel {
-    /// What the device keeps between rounds.
+    /// State of the device between rounds.
     pub state: PersonalState,
     /// λ of the pull to the shared model in local steps, if there is one.
     pub pull: Option<Penalty>,
-    /// What the learning rate of local steps is multiplied by, if it is changed.
+    /// Factor on the learning rate of local steps, if it is changed.
     pub learning_rate_factor: Option<f32>,
-    /// What real devices are asked for; `None` if they cannot take part.
+    /// Work of real devices; `None` if they cannot take part.
     pub on_device: Option<OnDevice>,
 }
 
@@ -88,11 +88,11 @@ impl Default for PersonalModel {
 pub struct Learned<'a> {
     /// The model.
     pub local: Vec<f32>,
-    /// What training started from.
+    /// The model at the start of training.
     pub start: &'a [f32],
     /// The shared parameters of the round.
     pub shared: &'a [f32],
-    /// The device's state before.
+    /// The device's previous state.
     pub state: Option<Vec<f32>>,
 }
 
@@ -102,15 +102,15 @@ pub struct Personalised<P> {
     properties: MethodProperties,
     personal: P,
     model: PersonalModel,
-    /// Values of a device's state.
+    /// Number of values in a device's state.
     state_length: usize,
     supervised: Supervised,
-    /// How long a device trains in a round.
+    /// Training effort of a device in a round.
     effort: Effort,
 }
 
 impl<P: Personal> Personalised<P> {
-    /// Adds what all such methods have in common to the properties of one.
+    /// Adds the common properties of all such methods to the properties of one.
     ///
     /// # Errors
     /// [`ExperimentError`] for the first invalid key.
@@ -163,7 +163,7 @@ impl<P: Personal> Personalised<P> {
     }
 }
 
-/// What real devices are asked for; `None` if they cannot take part.
+/// Returns the work of real devices; `None` if they cannot take part.
 fn request(model: &PersonalModel, effort: Effort, shared_count: usize) -> Option<PersonalRequest> {
     Some(PersonalRequest {
         personal: model.on_device?,
@@ -202,7 +202,7 @@ impl<P: Personal> Method for Personalised<P> {
     }
 }
 
-/// The personal models of a run: those of its last checkpoint, or none yet.
+/// Returns the personal models of a run: from its last checkpoint, or none yet.
 fn states_in(length: usize, store: Option<Store<'_>>) -> Result<States, StateError> {
     let Some(store) = store else {
         return States::temporary(length);
@@ -307,7 +307,7 @@ impl<P: Personal> Learner for PersonalLearner<'_, P> {
     }
 }
 
-/// One thread's working memory, and the new state of the device that trained last.
+/// Working memory of one thread, and the new state of the last trained device.
 struct PersonalTrainer<'a, P> {
     learner: &'a PersonalLearner<'a, P>,
     assignment: &'a Assignment<'a>,
@@ -358,8 +358,8 @@ struct PersonalRound<'a, P> {
 }
 
 impl<P: Personal> PersonalRound<'_, P> {
-    /// Trains the device; gives the state to keep if what it sends is accepted. The reported norm
-    /// is that of the update before clipping or, where there is none, of the model's displacement.
+    /// Trains the device. Returns the state to keep if its message is accepted. The reported norm
+    /// is that of the update before clipping or, without an update, of the model's displacement.
     fn train(
         &self,
         state: Option<Vec<f32>>,
@@ -387,7 +387,7 @@ impl<P: Personal> PersonalRound<'_, P> {
         Ok((report, state))
     }
 
-    /// The local steps, which release their gradients where that is asked for.
+    /// Takes the local steps, and releases their gradients if configured.
     fn descend(
         &self,
         local: &mut [f32],

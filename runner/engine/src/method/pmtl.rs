@@ -17,7 +17,7 @@ struct Pmtl {
     pull: Penalty,
 }
 
-/// `pmtl`.
+/// Builds `pmtl`.
 pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
     let update = match setup.personalise.update.unwrap_or_default() {
         PmtlUpdateName::FromGlobal => PmtlUpdate::FromGlobal,

@@ -1,8 +1,8 @@
 //! PP-SGD: a shared model, and an offset to it on each device (Bietti et al. 2022,
 //! arXiv:2202.05318).
 //!
-//! A device predicts with the sum of both. Whatever the model, the gradient by each is that by the
-//! sum, and so both are learned from one pass.
+//! A device predicts with the sum of both. For any model, the gradients by each equal the gradient
+//! by the sum, so one pass trains both.
 
 use smolfed_core::personal::{MAX_RATIO, Personal as OnDevice, split_step};
 
@@ -14,11 +14,11 @@ use crate::check::{ExperimentError, out_of_range};
 
 #[derive(Debug)]
 struct PpSgd {
-    /// How far the offset moves for each step of the shared model.
+    /// Step of the offset relative to the step of the shared model.
     ratio: f32,
 }
 
-/// `pp-sgd`.
+/// Builds `pp-sgd`.
 pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
     let properties = MethodProperties::new(setup.task()?);
     let ratio = setup.personalise.ratio.unwrap_or(1.0);

@@ -1,5 +1,4 @@
-//! Devices that do not train in this process, seen from a method whose devices send messages beside
-//! their updates.
+//! Devices outside this process, for methods whose devices send messages besides their updates.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +7,20 @@ use smolfed_core::contrast::ContrastRequest;
 use crate::ranks::Communicator;
 use smolfed_release::{Message, Messages};
 
-/// What takes part in a round beside the devices that train here.
+/// The participants of a round besides the devices that train here.
 pub struct RoundContext<'a> {
     /// The processes that simulate devices together.
     pub ranks: &'a dyn Communicator,
-    /// Devices that none of them simulates.
+    /// Devices that none of these processes simulates.
     pub remote: &'a mut dyn RemoteDevices,
 }
 
 /// Devices that are not simulated.
 pub trait RemoteDevices {
-    /// Whether the device is one of them.
+    /// Returns whether it has the device.
     fn has(&self, device: u32) -> bool;
 
-    /// Has these devices, which it has, send a message each; what became of it.
+    /// Requests a message from each of these devices, all of which it has. Returns the outcomes.
     fn messages(
         &mut self,
         request: &MessageRequest<'_>,
@@ -29,32 +28,32 @@ pub trait RemoteDevices {
     ) -> BTreeMap<u32, MessageOutcome>;
 }
 
-/// What devices are asked for.
+/// A request for messages.
 #[derive(Clone, Debug)]
 pub struct MessageRequest<'a> {
-    /// What the message is made of.
+    /// The contents of the message.
     pub contrast: ContrastRequest,
     /// Its grid and its noise.
     pub messages: &'a Messages,
-    /// The fewest samples of a device that sends one.
+    /// Minimum number of samples of a sender.
     pub min_samples: u32,
-    /// What comes behind the model.
+    /// The data after the model.
     pub tail: Vec<f32>,
 }
 
-/// What became of a device's message.
+/// Outcome of a request to a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageOutcome {
-    /// It came.
+    /// The message arrived.
     Sent {
-        /// Samples of the device, as it says.
+        /// Number of samples that the device reports.
         samples: u32,
-        /// The message, which so many samples can have given.
+        /// The message, which this number of samples can produce.
         message: Message,
     },
     /// The device may have sent a part of it.
     Lost,
-    /// The device has not begun it.
+    /// The device has not started it.
     Absent,
 }
 

@@ -1,4 +1,4 @@
-//! What a method is built from.
+//! Inputs for building a method.
 
 use smolfed_accounting::{PrivacyEvent, Sampling};
 use smolfed_core::personal::Effort;
@@ -20,14 +20,14 @@ use smolfed_data::scale::Scale;
 use smolfed_release::origin::Origin;
 use smolfed_release::plan::PrivacyKeys;
 
-/// The tables of an experiment, and what they are for.
+/// The tables of an experiment, and their context.
 #[derive(Clone, Copy)]
 pub struct Setup<'a> {
     /// The method's name in files.
     pub name: &'static str,
-    /// T.
+    /// Number of rounds T.
     pub rounds: u32,
-    /// Of the initial model, and of a simulation's other streams unless they are secret.
+    /// Seed of the initial model, and of a simulation's other streams unless they are secret.
     pub seed: u64,
     /// `[data]`.
     pub data: &'a DataConfig,
@@ -43,24 +43,24 @@ pub struct Setup<'a> {
     pub personalise: &'a PersonaliseConfig,
     /// `[contrast]`.
     pub contrast: &'a ContrastConfig,
-    /// `[privacy]`: how it is written. Most of it is parsed, in `keys`.
+    /// `[privacy]` as written. Most of it is parsed, in `keys`.
     pub privacy: &'a PrivacyConfig,
-    /// `[privacy]`, in the types that are used.
+    /// `[privacy]`, parsed.
     pub keys: PrivacyKeys,
     /// `[simulation]`.
     pub simulation: &'a SimulationConfig,
     /// The devices.
     pub federation: &'a Federation,
-    /// How cohorts are drawn and accounted.
+    /// Drawing and accounting of cohorts.
     pub sampling: Sampling,
-    /// What other runs spent before.
+    /// Earlier expenses of other runs.
     pub spent: &'a [PrivacyEvent],
-    /// Where devices and randomness come from.
+    /// Origin of devices and randomness.
     pub origin: &'a Origin,
 }
 
 impl Setup<'_> {
-    /// The share of the rounds in which a device takes part, on average or at most.
+    /// Returns the share of the rounds in which a device takes part, on average or at most.
     #[must_use]
     pub fn participation_rate(&self) -> f64 {
         match self.sampling {
@@ -71,7 +71,7 @@ impl Setup<'_> {
         }
     }
 
-    /// The model that predicts the labels or values of the data.
+    /// Returns the model that predicts the labels or values of the data.
     ///
     /// # Errors
     /// [`TaskError`] if it does not fit them.
@@ -98,8 +98,8 @@ impl Setup<'_> {
         Ok(task)
     }
 
-    /// Refuses features that are no symbols before the first round, lest whether a round fails
-    /// depend on who takes part in it.
+    /// Refuses features that are not symbols before the first round. Otherwise the failure of a
+    /// round would depend on its participants.
     fn check_symbols(&self, vocabulary: u16) -> Result<(), LayersError> {
         if let SourceConfig::Stored(stored) = &self.data.source
             && stored.scale != Scale::None
@@ -115,11 +115,11 @@ impl Setup<'_> {
         }
     }
 
-    /// The arithmetic of devices that train `task` for `effort` in a round, and whether another
-    /// model pulls theirs.
+    /// Returns the arithmetic of devices that train `task` for `effort` in a round. The flag says
+    /// whether another model pulls theirs.
     ///
     /// # Errors
-    /// [`ExperimentError`] if it cannot have the model or the training.
+    /// [`ExperimentError`] if the arithmetic does not support the model or the training.
     pub fn arithmetic(
         &self,
         task: &Task,

@@ -1,24 +1,25 @@
-//! What a method keeps on each device from round to round.
+//! State of a method on each device between rounds.
 
 use serde::{Deserialize, Serialize};
 
 use crate::check::ExperimentError;
 use crate::ranks::RankError;
 
-/// What a device keeps between rounds, as the values in `personal.states`.
+/// State of a device between rounds, as the values in `personal.states`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PersonalState {
     /// Its model.
     Model,
-    /// What is added to the shared model.
+    /// The offset to the shared model.
     Offset,
     /// The parameters that follow the shared ones.
     Rest,
 }
 
 impl PersonalState {
-    /// Values of a state, for a model of `parameters` parameters of which `shared` are shared.
+    /// Returns the number of values in a state, for a model of `parameters` parameters of which
+    /// `shared` are shared.
     #[must_use]
     pub const fn length(self, parameters: usize, shared: usize) -> usize {
         match self {
@@ -27,9 +28,9 @@ impl PersonalState {
         }
     }
 
-    /// The model of a device with this state: what it predicts with and trains from. `initial` is
-    /// the model before the first round. A device that was never selected has what it would start
-    /// from.
+    /// Returns the model of a device with this state, for prediction and training. `initial` is the
+    /// model before the first round. For a device that was never selected, this is its starting
+    /// point.
     #[must_use]
     pub fn own_model(self, shared: &[f32], initial: &[f32], state: Option<&[f32]>) -> Vec<f32> {
         let start = if shared.is_empty() { initial } else { shared };
@@ -45,7 +46,7 @@ impl PersonalState {
     }
 }
 
-/// What can go wrong with the state of a method.
+/// Errors of a method's state.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
@@ -54,15 +55,15 @@ pub enum StateError {
     Io {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// The file is cut short or was changed.
+    /// The file is truncated or was changed.
     #[error("the personal models {path} are damaged: {reason}")]
     Damaged {
         /// The file.
         path: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// The file belongs to another run.
@@ -71,16 +72,16 @@ pub enum StateError {
         /// The file.
         path: String,
     },
-    /// What the checkpoint holds does not fit the experiment.
+    /// The state in the checkpoint does not fit the experiment.
     #[error("{reason}")]
     Checkpoint {
-        /// What differs.
+        /// The difference.
         reason: String,
     },
     /// The experiment cannot run.
     #[error(transparent)]
     Experiment(Box<ExperimentError>),
-    /// Another rank cannot go on.
+    /// Another rank cannot continue.
     #[error(transparent)]
     Rank(#[from] RankError),
 }
@@ -92,7 +93,7 @@ impl From<ExperimentError> for StateError {
 }
 
 impl StateError {
-    /// Whether the file is to blame, not the disk.
+    /// Returns whether the file is to blame, not the disk.
     #[must_use]
     pub fn is_bad_input(&self) -> bool {
         match self {

@@ -1,14 +1,14 @@
-//! What methods that learn from labels or values have in common: how good their models are device
-//! by device, on each device's own held-out samples.
+//! Common parts of methods that learn from labels or values: evaluation device by device, on each
+//! device's own held-out samples.
 //!
-//! | figure | the model |
+//! | figure | model |
 //! | --- | --- |
 //! | shared | the global model, before any local step |
-//! | own | the device's personal model as its last round left it |
+//! | own | the device's personal model after its last round |
 //! | tuned | after local steps from the personal model or, without one, from the shared one |
-//! | alone | trained on the device alone, for as long as in the run, with the first learning rate |
+//! | alone | trained on the device alone, as long as in the run, with the first learning rate |
 //!
-//! A device whose own training diverges has no such figure; the others have theirs.
+//! A device whose training diverges lacks this figure. The others have theirs.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -35,17 +35,17 @@ use crate::task::pretrained::Pretrained;
 use smolfed_data::dataset::DeviceBuffer;
 use smolfed_data::federation::Federation;
 
-/// λ where none is given.
+/// Default λ.
 pub(super) const DEFAULT_LAMBDA: f64 = 0.1;
-/// Passes of fine-tuning where none are given.
+/// Default number of passes of fine-tuning.
 const FINE_TUNE_EPOCHS: u32 = 5;
-/// Devices that are evaluated where no number is given.
+/// Default number of evaluated devices.
 const MAX_DEVICES: u32 = 1000;
-/// Streams of the training that belongs to no round: above any round of a run.
+/// Streams for training outside the rounds, above any round of a run.
 const FINE_TUNING: u32 = u32::MAX;
 const ALONE: u32 = u32::MAX - 1;
 
-/// A model that predicts, and how it is evaluated device by device.
+/// A model that predicts, and its evaluation device by device.
 #[derive(Clone, Debug)]
 pub struct Supervised {
     /// The model.
@@ -54,15 +54,15 @@ pub struct Supervised {
     seed: u64,
     /// Initial parameters from a file.
     pretrained: Option<Arc<Pretrained>>,
-    /// Fine-tuning after training, and passes of it.
+    /// Fine-tuning after training, and its passes.
     fine_tune: Option<(FineTune, u32)>,
-    /// How long a device trains that trains alone, where that is for comparison.
+    /// Effort of a device that trains alone, if configured for comparison.
     alone: Option<Effort>,
     max_devices: u32,
 }
 
 impl Supervised {
-    /// For devices that train for `effort` in a round.
+    /// Creates it for devices that train for `effort` in a round.
     ///
     /// # Errors
     /// [`ExperimentError`] for the first invalid key.
@@ -87,7 +87,7 @@ impl Supervised {
         })
     }
 
-    /// The same for a method that trains each device alone itself.
+    /// Leaves out training alone, for a method that itself trains each device alone.
     #[must_use]
     pub fn without_alone(self) -> Self {
         Self {
@@ -96,13 +96,13 @@ impl Supervised {
         }
     }
 
-    /// The whole model before the first round, which depends on no data.
+    /// Returns the whole model before the first round, which does not depend on data.
     #[must_use]
     pub fn initial(&self) -> Vec<f32> {
         self.initial_of(&Root::from_seed(self.seed))
     }
 
-    /// The same from the streams of another seed.
+    /// Returns the initial model from the streams of another seed.
     #[must_use]
     pub fn initial_of(&self, root: &Root) -> Vec<f32> {
         let mut parameters = self.task.initial(root);
@@ -112,20 +112,20 @@ impl Supervised {
         parameters
     }
 
-    /// Fine-tuning after the last round, and the passes over the samples.
+    /// Returns the fine-tuning after the last round, and its passes over the samples.
     #[must_use]
     pub const fn fine_tuning(&self) -> Option<(FineTune, u32)> {
         self.fine_tune
     }
 
-    /// What a reader of the privacy statement must know of it.
+    /// Returns a note for readers of the privacy statement.
     #[must_use]
     pub fn note(&self) -> Option<String> {
         self.pretrained.as_ref().map(|pretrained| pretrained.note())
     }
 
-    /// Evaluates the devices on their own test and validation samples. After the last round also
-    /// after fine-tuning, and trained alone.
+    /// Evaluates the devices on their own test and validation samples. After the last round, it
+    /// also evaluates fine-tuned models and models trained alone.
     ///
     /// # Errors
     /// [`EvaluationError`].
@@ -151,13 +151,13 @@ impl Supervised {
     }
 }
 
-/// λ of `pmtl` and `fedprox`.
+/// Returns λ of `pmtl` and `fedprox`.
 pub(super) fn lambda(setup: &Setup<'_>) -> Result<Penalty, ExperimentError> {
     let lambda = setup.personalise.lambda.unwrap_or(DEFAULT_LAMBDA);
     number("personalise.lambda", lambda, Penalty::new)
 }
 
-/// Refuses keys of plain federated averaging, which other methods do not know.
+/// Refuses keys of plain federated averaging, which other methods do not have.
 pub(super) fn refuse_keys_of_averaging(setup: &Setup<'_>) -> Result<(), ExperimentError> {
     for (key, value) in [
         ("train.proximal", setup.train.proximal),
@@ -171,7 +171,7 @@ pub(super) fn refuse_keys_of_averaging(setup: &Setup<'_>) -> Result<(), Experime
     Ok(())
 }
 
-/// Devices that are evaluated, at most.
+/// Returns the maximum number of evaluated devices.
 pub(super) fn max_devices(setup: &Setup<'_>) -> Result<u32, ExperimentError> {
     let max = setup.personalise.evaluate_devices.unwrap_or(MAX_DEVICES);
     at_least_one("personalise.evaluate_devices", max)?;
@@ -195,16 +195,16 @@ fn fine_tune(setup: &Setup<'_>) -> Result<Option<(FineTune, u32)>, ExperimentErr
     Ok(objective.map(|objective| (objective, epochs)))
 }
 
-/// The models that a method gives a device, beside those of local steps.
+/// The models that a method provides for a device, before local steps.
 #[derive(Clone, Copy)]
 pub struct Models<'a> {
-    /// Whether the shared parameters are a model by themselves.
+    /// Whether the shared parameters are a complete model.
     pub shares_a_model: bool,
-    /// The model that a device has kept, if the method keeps one.
+    /// The stored model of a device, if the method keeps one.
     pub own: Option<&'a (dyn Fn(u32) -> Result<Vec<f32>, StateError> + Sync)>,
 }
 
-/// What devices are evaluated with.
+/// Inputs of the evaluation of devices.
 struct DeviceEvaluation<'a> {
     method: &'a Supervised,
     models: Models<'a>,
@@ -221,8 +221,8 @@ struct DeviceEvaluation<'a> {
 type Parts = [Option<DeviceFigures>; 2];
 
 impl DeviceEvaluation<'_> {
-    /// A report on test and one on validation samples; `None` for a part that no device has. With a
-    /// root of streams also of fine-tuning and of training alone.
+    /// Returns a report on test and one on validation samples; `None` for a part that no device
+    /// has. With a root of streams, it also covers fine-tuning and training alone.
     fn run(&self, root: Option<&Root>) -> Result<[Option<DeviceReport>; 2], EvaluationError> {
         let figures: Result<Vec<Parts>, EvaluationError> = self
             .federation
@@ -282,7 +282,7 @@ impl DeviceEvaluation<'_> {
                 } = self.method;
                 let found = evaluate(task, *arithmetic, model, samples.into(), unit)?;
                 let figure = found.and_then(|found| found.accuracy.or(found.rmse));
-                // A model that diverged has none.
+                // A diverged model has no figure.
                 figures.models.set(*which, figure.filter(|x| x.is_finite()));
             }
             *part = Some(figures);
@@ -290,7 +290,7 @@ impl DeviceEvaluation<'_> {
         Ok(parts)
     }
 
-    /// The models that a device is evaluated with.
+    /// Returns the models of a device to evaluate.
     fn models(
         &self,
         device: u32,
@@ -312,7 +312,7 @@ impl DeviceEvaluation<'_> {
         Ok(models)
     }
 
-    /// The model after fine-tuning; `None` if none is asked for or it fails: the other devices have
+    /// Returns the model after fine-tuning; `None` if there is none or it fails. Other devices keep
     /// theirs.
     fn tuned(&self, device: u32, root: &Root, own: Option<Vec<f32>>) -> Option<Vec<f32>> {
         let (objective, epochs) = self.method.fine_tune?;
@@ -334,7 +334,7 @@ impl DeviceEvaluation<'_> {
         tuned.is_ok().then_some(model)
     }
 
-    /// The model of a device that trains alone; `None` if none is asked for or it fails.
+    /// Returns the model of a device trained alone; `None` if there is none or it fails.
     fn alone(&self, device: u32, root: &Root) -> Option<Vec<f32>> {
         let mut model = self.initial.to_vec();
         let steps = Steps {
@@ -362,7 +362,7 @@ impl DeviceEvaluation<'_> {
     }
 }
 
-/// The order of a device's samples in training that belongs to no round.
+/// Returns the stream for the order of a device's samples in training outside the rounds.
 const fn shuffle(round: u32, device: u32) -> StreamId {
     StreamId {
         purpose: Purpose::BatchShuffle,

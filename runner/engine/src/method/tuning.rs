@@ -1,4 +1,4 @@
-//! Local steps of a device after training: plain, or held back by what the shared model knows.
+//! Local steps of a device after training: plain, or restrained by the shared model.
 
 use smolfed_core::model::{Distilled, Parametric, log_probabilities};
 use smolfed_core::params::Penalty;
@@ -18,23 +18,23 @@ pub enum FineTune {
     Plain,
     /// Pulled to the shared model.
     MeanRegularised(Penalty),
-    /// Pulled to its predictions.
+    /// Pulled to the shared model's predictions.
     SymmetrisedKl(Penalty),
-    /// Pulled to it along what matters to it.
+    /// Pulled to the shared model along its important parameters.
     Ewc(Penalty),
 }
 
 /// Fine-tuning of one device.
 pub(super) struct Tuning<'a> {
     pub task: &'a Task,
-    /// The model that the objective holds on to.
+    /// The model that the objective stays close to.
     pub anchor: &'a [f32],
     pub objective: FineTune,
     pub settings: &'a PersonalTraining,
 }
 
 impl Tuning<'_> {
-    /// Takes the steps, on `model`.
+    /// Takes the steps on `model`.
     pub fn run(
         &self,
         samples: &DatasetView<'_>,
@@ -67,7 +67,7 @@ impl Tuning<'_> {
                 distil(&distilled, &samples, model, self.settings, order, memory)?;
                 return Ok(());
             }
-            // Refused when the experiment was built.
+            // Already refused in the experiment.
             (FineTune::Ewc(_) | FineTune::SymmetrisedKl(_), _) => return Ok(()),
         };
         let pull = Anchor {

@@ -1,4 +1,4 @@
-//! `[contrast.augment]`: how views of a sample vary, from the configuration and the kind of data.
+//! `[contrast.augment]`: the views of a sample, from the configuration and the kind of data.
 
 use smolfed_core::contrast::Windows;
 use smolfed_core::contrast::augment::{ChannelDrop, Jitter, Rotation, Scaling, TimeShift};
@@ -10,8 +10,7 @@ use crate::method::setup::Setup;
 use crate::tables::contrast::AugmentConfig;
 use smolfed_data::config::{SourceConfig, StoredSet};
 
-/// The variations that the file asks for or, where it asks for none, those that suit the kind of
-/// data.
+/// Returns the configured variations or, without any, variations that suit the kind of data.
 pub(super) fn variations(setup: &Setup<'_>) -> Result<Variations, ExperimentError> {
     let axes = axes(setup);
     let image = ImageShape::of_axes(&axes);
@@ -54,8 +53,8 @@ pub(super) fn variations(setup: &Setup<'_>) -> Result<Variations, ExperimentErro
     Ok(variations)
 }
 
-/// The axes of a sample: those of the data or, where these have none, of the image that a network
-/// reads. An image of one row is a window of sensors, channels × time.
+/// Returns the axes of a sample: from the data or, if they have none, from the input image of the
+/// network. An image of one row is a window of sensors, channels × time.
 fn axes(setup: &Setup<'_>) -> Vec<usize> {
     let axes = match setup.federation.axes() {
         axes if axes.is_empty() && setup.model.input.len() == 3 => setup
@@ -72,7 +71,7 @@ fn axes(setup: &Setup<'_>) -> Vec<usize> {
     }
 }
 
-/// A number from 0, which is none, to `max`.
+/// Returns a number from 0, which means none, to `max`.
 fn share(key: &'static str, value: Option<f64>, max: f64) -> Result<Option<f32>, ExperimentError> {
     match value {
         None | Some(0.0) => Ok(None),
@@ -131,8 +130,8 @@ fn fits_the_axes(
     Ok(())
 }
 
-/// Variations that suit the kind of data. Those of two axes may be images or windows; those of
-/// three are images.
+/// Returns variations that suit the kind of data. Data with two axes may be images or windows, and
+/// data with three axes are images.
 fn suitable(setup: &Setup<'_>, axes: &[usize]) -> AugmentConfig {
     let is_grid = ImageShape::of_axes(axes).is_some();
     let is_image = match &setup.data.source {

@@ -24,19 +24,19 @@ use smolfed_release::Messages;
 use smolfed_release::plan::{SideReleases, sampler};
 use smolfed_release::schedule::Schedule;
 
-/// H where none is given.
+/// Default H.
 const WIDTH: u32 = 16;
-/// The largest H: eigenvectors of larger matrices take longer than a round.
+/// Maximum H. Eigenvectors of larger matrices take longer than a round.
 const MAX_WIDTH: u32 = 256;
-/// The largest number of views of a sample.
+/// Maximum number of views of a sample.
 const MAX_VIEWS: u32 = 64;
 const NEIGHBOURS: u32 = 5;
 const LABELS: u32 = 10;
-/// μ over H where matrices have no noise and no bound is given: only representations four times
-/// longer than usual are clipped, and none in training.
+/// Default μ over H if matrices have no noise. It clips only representations four times longer than
+/// usual, and none in training.
 const LOOSE: f64 = 16.0;
 
-/// Which of the three methods.
+/// One of the three methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Fedsc,
@@ -44,17 +44,17 @@ pub(super) enum Kind {
     CentralSc,
 }
 
-/// `fedsc`.
+/// Builds `fedsc`.
 pub(in crate::method) fn fedsc(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
     Ok(Box::new(contrastive(setup, Kind::Fedsc)?))
 }
 
-/// `fedavg-sc`.
+/// Builds `fedavg-sc`.
 pub(in crate::method) fn fedavg_sc(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
     Ok(Box::new(contrastive(setup, Kind::FedavgSc)?))
 }
 
-/// `central-sc`.
+/// Builds `central-sc`.
 pub(in crate::method) fn central_sc(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
     Ok(Box::new(contrastive(setup, Kind::CentralSc)?))
 }
@@ -81,7 +81,7 @@ pub(super) fn contrastive(setup: &Setup<'_>, kind: Kind) -> Result<Contrastive, 
     })
 }
 
-/// What is the same in all rounds.
+/// Returns the properties that are the same in all rounds.
 fn properties(task: Task, settings: &ContrastSettings) -> MethodProperties {
     let parameters = settings.network.parameter_count();
     MethodProperties {
@@ -102,7 +102,7 @@ fn properties(task: Task, settings: &ContrastSettings) -> MethodProperties {
     }
 }
 
-/// What all three methods do.
+/// Returns the settings common to all three methods.
 fn settings(
     setup: &Setup<'_>,
     task: &Task,
@@ -142,13 +142,13 @@ fn settings(
     })
 }
 
-/// μ, where the file gives it.
+/// Returns μ if the file gives it.
 fn given_bound(setup: &Setup<'_>) -> Result<Option<ClipNorm>, ExperimentError> {
     let bound = |value| number("contrast.norm_bound", value, ClipNorm::new);
     setup.contrast.norm_bound.map(bound).transpose()
 }
 
-/// μ of the matrices; where they get noise, representations are clipped to it in training, too.
+/// Returns μ of the matrices. If they get noise, training clips representations to it as well.
 fn bound(
     setup: &Setup<'_>,
     settings: &mut ContrastSettings,
@@ -167,7 +167,7 @@ fn bound(
     Ok(bound)
 }
 
-/// How matrices of a width, of so many pairs of views, are shared.
+/// Returns the sharing of matrices of a width, with this number of pairs of views.
 fn sharing(
     setup: &Setup<'_>,
     bound: ClipNorm,
@@ -230,19 +230,18 @@ fn sharing(
     })
 }
 
-/// Whether the noise on updates counts on a cohort that nobody but the server knows.
+/// Returns whether the noise on updates relies on a cohort that only the server knows.
 fn counts_on_secret_cohort(setup: &Setup<'_>) -> bool {
     let rate = setup.sampling.sampling_rate();
     let is_drawn = rate.is_some_and(|rate| rate < 1.0);
     is_drawn && !setup.keys.noise.is_none() && setup.keys.trust == TrustModel::Central
 }
 
-/// The sampler of a device's noise and its std in steps, for a multiplier z relative to μ.
+/// Returns the sampler of a device's noise and its std in steps, for a multiplier z relative to μ.
 ///
-/// A real-valued Gaussian of std `z/√2` sensitivities is what the accountants see, √2·μ being the
-/// sensitivity under replace-one. In steps, the sensitivity is a little more than √2·2^b, by
-/// rounding; and the discrete Gaussian of std s is a rounding of a real-valued one of std √(s² −
-/// 3²)
+/// The accountants assume a real-valued Gaussian of std `z/√2` sensitivities, where √2·μ is the
+/// sensitivity under replace-one. In steps, the sensitivity is slightly more than √2·2^b, because
+/// of rounding. The discrete Gaussian of std s is a rounding of a real-valued one of std √(s² − 3²)
 /// ([`continuous_multiplier`](smolfed_accounting::Mechanism::continuous_multiplier)).
 fn noise(
     multiplier: f64,
@@ -257,7 +256,7 @@ fn noise(
     Ok((Some(sampler), std))
 }
 
-/// What the encoder's statement must say.
+/// Returns the notes of the encoder's statement.
 fn notes(setup: &Setup<'_>, kind: Kind) -> Vec<String> {
     let is_protected = !setup.keys.noise.is_none();
     let mut notes = Vec::new();

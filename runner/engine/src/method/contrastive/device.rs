@@ -15,12 +15,12 @@ use super::view_cache::ViewCache;
 use smolfed_data::dataset::DatasetView;
 use smolfed_release::{Contribution, Message, Messages};
 
-/// A device's samples without their labels, which nothing here reads.
+/// A device's samples without labels, which nothing here reads.
 #[derive(Clone, Copy)]
 pub enum Unlabelled<'a> {
     /// Rows of a data set.
     View(DatasetView<'a>),
-    /// The samples of all devices, one after the other, of so many features each.
+    /// The samples of all devices in sequence, and their number of features.
     Pooled(&'a [f32], usize),
 }
 
@@ -46,14 +46,14 @@ impl Samples for Unlabelled<'_> {
     fn target(&self, _: usize) {}
 }
 
-/// Who a device is in a round, and what it works on.
+/// A device in a round, and its inputs.
 #[derive(Clone, Copy)]
 pub struct DeviceRound<'a> {
-    /// The encoder and how it is learned.
+    /// The encoder and its training settings.
     pub plan: &'a ContrastSettings,
     /// The root of all streams.
     pub root: &'a Root,
-    /// The number that names the round's streams.
+    /// The number in the identifiers of the round's streams.
     pub number: u32,
     /// The device.
     pub device: u32,
@@ -63,7 +63,7 @@ pub struct DeviceRound<'a> {
     pub global: &'a [f32],
 }
 
-/// Memory for one device after the other.
+/// Memory for one device after another.
 #[derive(Debug)]
 pub struct Buffers {
     representations: Vec<f32>,
@@ -77,7 +77,7 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// For batches of so many samples; none are needed for matrices alone.
+    /// Creates buffers for batches of this size. Matrices alone need none.
     #[must_use]
     pub fn new(plan: &ContrastSettings, batch_size: usize) -> Self {
         let network = &plan.network;
@@ -104,15 +104,15 @@ impl<'a> DeviceRound<'a> {
         }
     }
 
-    /// The matrix and the first pass of training see the same views: no promise rests on how they
-    /// vary.
+    /// Makes the views. The matrix and the first pass of training see the same views: no promise
+    /// relies on their variation.
     fn views(&self) -> Augmented<'_, Unlabelled<'a>, Variations> {
         let stream = self.root.stream(self.id(Purpose::Augmentation));
         Augmented::new(&self.samples, self.plan.variations, self.plan.pairs, stream)
     }
 
-    /// What the device sends of its correlation matrix, with its noise. With noise it always sends
-    /// something: samples whose representations are not finite add nothing, and nobody can tell.
+    /// Returns the device's correlation matrix with its noise. With noise, it always returns a
+    /// message: samples with non-finite representations add nothing, and nobody can tell.
     ///
     /// # Errors
     /// [`TrainError`]: nothing is sent.
@@ -149,7 +149,7 @@ impl<'a> DeviceRound<'a> {
         messages.send(self.root, self.number, self.device, length, write)
     }
 
-    /// Trains from the encoder of the round; the contribution is the difference, clipped once if it
+    /// Trains from the encoder of the round. The contribution is the difference, clipped once if it
     /// has a bound.
     ///
     /// # Errors

@@ -1,14 +1,14 @@
-//! How good representations are, on the desktop: they are compared by the labels that training does
-//! not see.
+//! Quality of representations, on the desktop. They are compared by labels that training does not
+//! see.
 //!
-//! | figure | what it is |
+//! | figure | definition |
 //! | --- | --- |
-//! | k nearest neighbours | the majority among the training samples that lie nearest |
+//! | k nearest neighbours | the majority among the nearest training samples |
 //! | linear probe | a linear model on frozen representations of training samples |
-//! | heads | on each device, a softmax head on the frozen encoder, from a few labels of its own |
+//! | heads | on each device, a softmax head on the frozen encoder, from a few of its own labels |
 //!
-//! All of them read private data without noise: a simulation has them, a federation of real devices
-//! has not.
+//! All of them read private data without noise. A simulation has them, a federation of real devices
+//! does not.
 
 use rayon::prelude::*;
 use smolfed_core::contrast::{Representation, represent};
@@ -30,13 +30,13 @@ use smolfed_data::dataset::DeviceBuffer;
 use smolfed_data::federation::Federation;
 use smolfed_data::held_out::HeldOut;
 
-/// Training samples that neighbours are looked for among and that the probe learns from, at most.
+/// Maximum number of training samples for neighbours and for the probe.
 const MAX_BANK: usize = 10_000;
-/// Held-out samples that are evaluated, at most: in the last round and in the others.
+/// Maximum number of held-out samples: in the last round and in the others.
 const MAX_QUERIES: [usize; 2] = [10_000, 2_000];
-/// Streams of heads: above any round of a run.
+/// Streams of heads, above any round of a run.
 const HEADS: u32 = u32::MAX - 2;
-/// How a head is trained on a few samples.
+/// Training of a head on a few samples.
 const HEAD_EPOCHS: u32 = 100;
 const HEAD_BATCH: std::num::NonZeroU32 = std::num::NonZeroU32::MIN.saturating_add(4);
 const HEAD_RATE: f32 = 0.1;
@@ -47,7 +47,7 @@ type OfDevice = for<'a> fn(&'a Federation, u32, &'a mut DeviceBuffer) -> Option<
 /// An encoder, and the devices on whose samples it is evaluated.
 #[derive(Clone, Copy)]
 pub struct Evaluator<'a> {
-    /// The encoder, and how many neighbours and labels.
+    /// The encoder, and the numbers of neighbours and labels.
     pub plan: &'a ContrastSettings,
     /// Its parameters.
     pub parameters: &'a [f32],
@@ -58,17 +58,17 @@ pub struct Evaluator<'a> {
 /// Representations of some samples of each part.
 #[derive(Clone, Debug)]
 pub struct Represented {
-    /// Of training samples.
+    /// Training samples.
     pub bank: Labelled,
-    /// Of test samples; may be empty.
+    /// Test samples; may be empty.
     pub test: Labelled,
-    /// Of validation samples; may be empty.
+    /// Validation samples; may be empty.
     pub validation: Labelled,
 }
 
 impl Evaluator<'_> {
-    /// How good the encoder's representations are: by their neighbours and, after the last round,
-    /// by a linear probe. Then there are also figures of each device, and a picture.
+    /// Evaluates the encoder's representations by their neighbours and, after the last round, by a
+    /// linear probe. The last round also has figures of each device, and a picture.
     #[must_use]
     pub fn figures(&self, view: &View<'_>, max_devices: u32) -> Figures {
         let Some(represented) = self.samples(view.is_last) else {
@@ -95,8 +95,8 @@ impl Evaluator<'_> {
         figures
     }
 
-    /// Representations of samples of each part, evenly over devices; `None` if the data have no
-    /// classes or the encoder has diverged.
+    /// Returns representations of samples of each part, evenly over devices; `None` if the data
+    /// have no classes or the encoder has diverged.
     #[must_use]
     pub fn samples(&self, is_last: bool) -> Option<Represented> {
         self.federation.class_count()?;
@@ -130,7 +130,7 @@ impl Evaluator<'_> {
         Some(bank)
     }
 
-    /// The common held-out samples or, where each device has its own, those.
+    /// Represents the common held-out samples or, if each device has its own, the devices' samples.
     fn held_out(&self, common: HeldOut<'_>, own: OfDevice, most: usize) -> Option<Labelled> {
         let mut queries = self.empty();
         let mut buffer = DeviceBuffer::default();
@@ -165,7 +165,7 @@ impl Evaluator<'_> {
         rows: &[usize],
         to: &mut Labelled,
     ) -> Result<(), TrainError> {
-        /// Rows that one thread represents at a time.
+        /// Rows that one thread represents at once.
         const PIECE: usize = 256;
         let pieces: Vec<Result<Vec<f32>, TrainError>> = rows
             .par_chunks(PIECE)
@@ -186,9 +186,9 @@ impl Evaluator<'_> {
         Ok(values)
     }
 
-    /// The accuracy of a head of each device's own, on its own held-out samples: learned from the
-    /// labels of a few of its samples, on the frozen encoder ("own") and on the features themselves
-    /// ("alone"). `None` where devices have no held-out samples of their own.
+    /// Returns the accuracy of a separate head on each device, on its own held-out samples. The
+    /// head learns from the labels of a few samples, on the frozen encoder ("own") and on the
+    /// features themselves ("alone"). `None` if devices have no held-out samples of their own.
     #[must_use]
     pub fn heads(&self, root: &Root, max_devices: u32) -> Option<DeviceReport> {
         let classes = self.federation.class_count()?;
@@ -271,8 +271,8 @@ impl Evaluator<'_> {
     }
 }
 
-/// Divides both by the root mean square of the first, which a device knows: how large an encoder's
-/// numbers are says nothing, and must not decide how far a head gets.
+/// Divides both by the root mean square of the first, which a device knows. The scale of an
+/// encoder's outputs carries no information, and must not decide how far a head gets.
 fn to_one_scale(learn: &mut [f32], ask: &mut [f32]) {
     let size = lanes::norm(learn) / (learn.len() as f32).sqrt();
     if size > 0.0 {
@@ -281,7 +281,8 @@ fn to_one_scale(learn: &mut [f32], ask: &mut [f32]) {
     }
 }
 
-/// The accuracy on some rows of a softmax model that learns from others; `None` if training fails.
+/// Returns the accuracy on some rows of a softmax model trained on others; `None` if training
+/// fails.
 fn accuracy(
     [learn, ask]: [&[f32]; 2],
     [few, all]: [&[u16]; 2],
@@ -332,7 +333,7 @@ fn accuracy(
     Some(correct.count() as f64 / all.len() as f64)
 }
 
-/// Some rows of a device's samples, without their labels.
+/// Some rows of a device's samples, without labels.
 struct Chosen<'a> {
     view: &'a DatasetView<'a>,
     rows: &'a [usize],
@@ -353,8 +354,8 @@ impl Samples for Chosen<'_> {
     fn target(&self, _: usize) {}
 }
 
-/// Which of `count` rows are taken, if `most` are to be taken evenly from `total` rows, of which
-/// `before` came before these.
+/// Returns the rows of this device in an even choice of `most` from `total` rows. The device has
+/// `count` rows, and `before` rows precede them.
 fn evenly(before: usize, count: usize, total: usize, most: usize) -> Vec<usize> {
     let most = most.min(total);
     let place = |row: usize| (before + row) * most / total.max(1);

@@ -1,8 +1,8 @@
-//! Variations of images, for simulations: boards have sensors, whose variations are in
+//! Image variations, for simulations. Boards have sensors, whose variations are in
 //! [`smolfed_core::contrast::augment`].
 //!
-//! What comes into an image from beyond its border has the value of the border's nearest pixel, so
-//! that a background stays what it is, whatever number stands for it.
+//! Pixels from beyond the border take the value of the nearest border pixel, so a background stays
+//! the same, whatever number represents it.
 
 use std::num::NonZeroU32;
 
@@ -10,17 +10,17 @@ use rand_core::Rng;
 use smolfed_core::math;
 use smolfed_core::stream::{below, symmetric};
 
-/// A sample is this many images, one after the other (the channels of one).
+/// Shape of a sample with one or more images in sequence (the channels of one).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageShape {
     /// Rows of an image.
     pub height: usize,
-    /// Pixels of a row.
+    /// Pixels per row.
     pub width: usize,
 }
 
 impl ImageShape {
-    /// The image that a sample's axes are, channels first where there are three.
+    /// Returns the image shape for a sample's axes. Three axes start with the channels.
     #[must_use]
     pub fn of_axes(axes: &[usize]) -> Option<Self> {
         let (&[height, width] | &[_, height, width]) = axes else {
@@ -33,11 +33,11 @@ impl ImageShape {
         self.height * self.width
     }
 
-    /// Redraws each channel: the pixel at a row and a column becomes what `from` says, of which
-    /// places beyond the border are moved back to it.
+    /// Redraws each channel: a pixel takes the value at the position that `from` returns for its
+    /// row and column. Positions beyond the border are moved back to it.
     fn redraw(self, sample: &mut [f32], from: impl Fn(f32, f32) -> (f32, f32)) {
         if self.pixels() > sample.len() {
-            // Not of this sample: a coordinator may ask for anything.
+            // Wrong shape for this sample: a coordinator may request anything.
             return;
         }
         let mut before = vec![0.0; self.pixels()];
@@ -51,11 +51,11 @@ impl ImageShape {
         }
     }
 
-    /// The value between the four pixels around a place.
+    /// Interpolates between the four pixels around a position.
     fn between(self, image: &[f32], row: f32, column: f32) -> f32 {
         let row = row.clamp(0.0, (self.height - 1) as f32);
         let column = column.clamp(0.0, (self.width - 1) as f32);
-        // Both are 0 or more: the integer part is the one below.
+        // Both are at least 0, so truncation rounds down.
         let (top, left) = (row as usize, column as usize);
         let (down, right) = (row - top as f32, column - left as f32);
         let at = |row: usize, column: usize| {
@@ -67,7 +67,7 @@ impl ImageShape {
     }
 }
 
-/// Shifts an image by up to so many pixels, along each axis.
+/// Shifts an image by up to this many pixels along each axis.
 #[derive(Clone, Copy, Debug)]
 pub struct Shift(pub u32);
 
@@ -82,7 +82,7 @@ impl Shift {
     }
 }
 
-/// Turns an image about its centre by up to so many radians.
+/// Turns an image about its centre by up to this many radians.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn(pub f32);
 
@@ -102,7 +102,8 @@ impl Turn {
     }
 }
 
-/// Sets a square of a random place and of up to so many pixels a side to the mean of the image.
+/// Sets a square at a random position, with a side of up to this many pixels, to the mean of the
+/// image.
 #[derive(Clone, Copy, Debug)]
 pub struct Erase(pub u32);
 
@@ -154,7 +155,7 @@ mod tests {
         for _ in 0..60 {
             let mut sample = image();
             Shift(1).apply(SHAPE, &mut sample, &mut rng);
-            // Both channels alike.
+            // The same for both channels.
             assert!(
                 sample[..12]
                     .iter()

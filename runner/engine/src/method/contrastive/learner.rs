@@ -1,4 +1,4 @@
-//! A cohort of simulated devices that learn an encoder without labels (FedSC, Algorithm 1).
+//! A cohort of simulated devices that train an encoder without labels (FedSC, Algorithm 1).
 
 use rayon::prelude::*;
 use smolfed_core::contrast::correlation::packed_length;
@@ -26,12 +26,12 @@ use smolfed_release::sampling::draw_senders;
 use smolfed_release::saved::Saved;
 use smolfed_release::{Contribution, Message, ReleaseDigest};
 
-/// A method that learns an encoder without labels, configured for an experiment.
+/// A method that trains an encoder without labels, configured for an experiment.
 #[derive(Debug)]
 pub(super) struct Contrastive {
     pub(super) properties: MethodProperties,
     pub(super) settings: ContrastSettings,
-    /// T, over which α falls.
+    /// Number of rounds T, over which α falls.
     pub(super) rounds: u32,
     pub(super) max_devices: u32,
 }
@@ -69,23 +69,23 @@ impl Method for Contrastive {
     }
 }
 
-/// Simulated devices that learn an encoder without labels, and the server's matrices.
+/// Simulated devices that train an encoder without labels, and the server's matrices.
 pub(super) struct ContrastiveLearner<'a> {
     federation: &'a Federation,
     method: &'a Contrastive,
     matrices: Matrices,
     /// Devices that sent a matrix in this round, ascending.
     sent: Vec<u32>,
-    /// The sum of the matrices that this round's devices train with.
+    /// Sum of the matrices for the training of this round's devices.
     total: Option<Total>,
-    /// All samples, where one device holds them.
+    /// All samples, if one device holds them.
     pooled: Option<Vec<f32>>,
-    /// Samples of the device that has most.
+    /// Number of samples of the largest device.
     largest: usize,
 }
 
 impl<'a> ContrastiveLearner<'a> {
-    /// Before a round, with the matrices that the earlier ones gave.
+    /// Starts before a round, with the matrices of the earlier ones.
     pub(super) fn new(
         method: &'a Contrastive,
         federation: &'a Federation,
@@ -128,10 +128,10 @@ impl<'a> ContrastiveLearner<'a> {
         }
     }
 
-    /// Devices that send a matrix: all in the first round with matrices, which counts as a release
-    /// of each (docs/papers.md, F3), later the cohort. Where that must stay secret, devices that
-    /// are drawn independently of it send theirs (F11). A device with too few samples has none, and
-    /// one that has sent as many as it may keeps its last.
+    /// Returns the devices that send a matrix: all in the first round with matrices, which counts
+    /// as a release of each (docs/papers.md, F3), later the cohort. If the cohort must stay secret,
+    /// an independent draw of devices sends theirs (F11). A device with too few samples has none,
+    /// and a device that has reached its maximum keeps its last.
     fn senders(
         &self,
         sharing: &Sharing,
@@ -147,7 +147,7 @@ impl<'a> ContrastiveLearner<'a> {
             Senders::Cohort => cohort.to_vec(),
             Senders::Drawn(sampling) => draw_senders(&sampling, assignment.root, assignment.number),
         };
-        // How many samples a real device has is not known here.
+        // The number of samples of a real device is unknown here.
         let has_samples = |device: u32| {
             context.remote.has(device) || self.federation.sample_count(device) >= MIN_SAMPLES
         };
@@ -157,8 +157,7 @@ impl<'a> ContrastiveLearner<'a> {
         senders
     }
 
-    /// Collects matrices, if they are sent at this time of this round; the reasons of those that
-    /// are left out.
+    /// Collects matrices if this is their time in this round. Returns the reasons for omitted ones.
     fn exchange(
         &mut self,
         assignment: &Assignment<'_>,
@@ -186,8 +185,8 @@ impl<'a> ContrastiveLearner<'a> {
         }
     }
 
-    /// Each rank has its part of the senders compute their matrices, and all ranks keep all of
-    /// them, which are public: they carry the noise of their devices.
+    /// Computes matrices: each rank takes its part of the senders, and all ranks keep all matrices.
+    /// These are public, since they carry the noise of their devices.
     fn collect(
         &mut self,
         sharing: &Sharing,
@@ -224,8 +223,8 @@ impl<'a> ContrastiveLearner<'a> {
         Ok(left_out)
     }
 
-    /// Has remote devices send their matrices. One that may have sent a part of it has released
-    /// it.
+    /// Requests the matrices of remote devices. A device that may have sent a part of it has
+    /// released it.
     fn receive(
         &mut self,
         sharing: &Sharing,
@@ -266,7 +265,7 @@ impl<'a> ContrastiveLearner<'a> {
         left_out
     }
 
-    /// What a device has to know of its views, and its α.
+    /// Returns the recipe for a device's views, and its α.
     fn recipe(&self, alpha: f32) -> Recipe {
         Recipe {
             alpha,
@@ -274,7 +273,7 @@ impl<'a> ContrastiveLearner<'a> {
         }
     }
 
-    /// A device in a round.
+    /// Describes a device in a round.
     fn round<'b>(
         &'b self,
         assignment: &Assignment<'b>,
@@ -291,8 +290,8 @@ impl<'a> ContrastiveLearner<'a> {
         }
     }
 
-    /// α of a device with so many samples and the others' matrix; `None` as long as no other device
-    /// has sent one.
+    /// Returns α and the others' matrix for a device with this number of samples; `None` as long as
+    /// no other device has sent one.
     fn others(&self, device: u32, round: u32, samples: usize) -> Option<(f32, Vec<f32>)> {
         let (sharing, total) = self.settings().sharing.as_ref().zip(self.total.as_ref())?;
         let has_noise = sharing.message.release.noise.is_some();
@@ -321,7 +320,7 @@ impl Learner for ContrastiveLearner<'_> {
 
     fn tail_for_device(&self, assignment: &Assignment<'_>, device: u32) -> Vec<f32> {
         let samples = match self.matrices.samples(device) {
-            // It may have others than the federation here.
+            // The device may have another number of samples than the federation has here.
             0 => self.federation.sample_count(device).max(MIN_SAMPLES),
             said => said as usize,
         };
@@ -382,7 +381,7 @@ impl Learner for ContrastiveLearner<'_> {
     }
 }
 
-/// One thread's working memory.
+/// Working memory of one thread.
 struct ContrastiveTrainer<'a> {
     learner: &'a ContrastiveLearner<'a>,
     assignment: &'a Assignment<'a>,

@@ -1,10 +1,10 @@
-//! The server's correlation matrices: the last one of each device, and what the others' are
-//! together.
+//! The server's correlation matrices: the last one of each device, and the combination of the
+//! others.
 //!
 //! Matrices are kept as the integers that devices send: the sum of their samples' matrices, in
-//! steps of the grid, with the device's noise. Weighed by its samples, a device's matrix is that
-//! sum times the step over the number of all samples, so that the sum over devices is exact in any
-//! order: nothing drifts when one device's matrix is replaced (docs/papers.md, F9).
+//! steps of the grid, with the device's noise. Weighted by its samples, a device's matrix is this
+//! sum times the step over the number of all samples. The sum over devices is therefore exact in
+//! any order: nothing drifts when one device's matrix is replaced (docs/papers.md, F9).
 
 use std::collections::BTreeMap;
 
@@ -16,34 +16,34 @@ use crate::representation::eigen::project_to_psd;
 use smolfed_release::saved::{Dtype, Saved, SavedTensor};
 use smolfed_release::{Message, Messages};
 
-/// In a checkpoint, a row a device: its number, its samples, its releases.
+/// In a checkpoint, one row per device: its number, its samples, its releases.
 const SENDERS: &str = "matrix_senders";
-/// In a checkpoint, a row a device: its packed sum.
+/// In a checkpoint, one row per device: its packed sum.
 const MATRICES: &str = "matrices";
 
-/// What a device sent.
+/// Last message of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
     /// The packed sum over the device's samples, in steps of the grid, with its noise.
     pub sum: Message,
-    /// The device's samples.
+    /// Number of samples of the device.
     pub samples: u32,
-    /// Matrices that it has sent so far, this one included.
+    /// Number of matrices that it has sent so far, including this one.
     pub releases: u32,
 }
 
 /// Why a matrix is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MatrixError {
-    /// It has another size.
+    /// Wrong size.
     #[error("correlation matrix: {found} numbers, where the encoder's width needs {expected}")]
     Length {
-        /// Numbers of a packed matrix.
+        /// Expected numbers of a packed matrix.
         expected: usize,
-        /// Numbers that were sent.
+        /// Received numbers.
         found: usize,
     },
-    /// No samples of norm at most μ with the agreed noise give it.
+    /// No samples of norm at most μ with the agreed noise could produce it.
     #[error("correlation matrix: a value exceeds what its samples and their noise allow")]
     OutOfBound,
 }
@@ -56,7 +56,7 @@ pub struct Matrices {
 }
 
 impl Matrices {
-    /// None yet, of this width.
+    /// Creates an empty set of matrices of this width.
     #[must_use]
     pub const fn new(width: usize) -> Self {
         Self {
@@ -65,32 +65,32 @@ impl Matrices {
         }
     }
 
-    /// H.
+    /// Returns H.
     #[must_use]
     pub const fn width(&self) -> usize {
         self.width
     }
 
-    /// What each device sent last, by its number.
+    /// Returns the last message of each device, by device number.
     #[must_use]
     #[cfg(test)]
     pub const fn sent(&self) -> &BTreeMap<u32, Sent> {
         &self.sent
     }
 
-    /// Matrices that a device has sent so far, those that were left out included.
+    /// Returns the number of matrices that a device has sent so far, including omitted ones.
     #[must_use]
     pub fn releases(&self, device: u32) -> u32 {
         self.sent.get(&device).map_or(0, |sent| sent.releases)
     }
 
-    /// The last matrix of a device, as it was sent; `None` if it has sent none.
+    /// Returns the last matrix of a device, as sent; `None` if it has sent none.
     #[must_use]
     pub fn last(&self, device: u32) -> Option<&Message> {
         self.sent.get(&device).map(|sent| &sent.sum)
     }
 
-    /// The fewest and the most matrices that a device has sent, of those that have sent some.
+    /// Returns the smallest and largest number of matrices among the devices that have sent some.
     #[must_use]
     #[cfg(test)]
     pub fn range_of_releases(&self) -> Option<(u32, u32)> {
@@ -98,7 +98,7 @@ impl Matrices {
         Some((all().min()?, all().max()?))
     }
 
-    /// Counts a matrix of each of these devices that may have been sent and did not come.
+    /// Counts a lost matrix of each of these devices, which may have been sent.
     pub fn count_lost(&mut self, devices: impl IntoIterator<Item = u32>) {
         for device in devices {
             self.entry(device).releases += 1;
@@ -114,17 +114,16 @@ impl Matrices {
         })
     }
 
-    /// Samples of a device, as it said; 0 if it has sent no matrix.
+    /// Returns the number of samples that a device has reported; 0 if it has sent no matrix.
     #[must_use]
     pub fn samples(&self, device: u32) -> u32 {
         self.sent.get(&device).map_or(0, |sent| sent.samples)
     }
 
-    /// Keeps what a device sends in place of what it sent before. Whatever comes of it, it counts
-    /// as a release.
+    /// Replaces the last message of a device. It counts as a release, whatever the result.
     ///
     /// # Errors
-    /// [`MatrixError`]: the matrix is left out, and the one before stays.
+    /// [`MatrixError`]: the matrix is left out, and the previous one stays.
     pub fn accept(
         &mut self,
         device: u32,
@@ -151,10 +150,10 @@ impl Matrices {
         }
     }
 
-    /// R̄ of all devices but one, packed: the mean over their samples, each device's at its last
-    /// release. With noise it is made positive semi-definite, as the mean of zzᵀ is: along a
+    /// Returns R̄ of all devices but one, packed: the mean over their samples, each device's at its
+    /// last release. With noise it is made positive semi-definite, like the mean of zzᵀ: along a
     /// negative eigenvector, the loss would reward ever longer representations (docs/papers.md,
-    /// F10). With it, how many samples they have; `None` if no other device has sent one.
+    /// F10). Also returns their number of samples; `None` if no other device has sent a matrix.
     #[must_use]
     pub fn of_others(
         &self,
@@ -180,7 +179,7 @@ impl Matrices {
         Some((others, samples))
     }
 
-    /// The sum over all devices.
+    /// Returns the sum over all devices.
     #[must_use]
     pub fn total(&self, grid: &Grid) -> Total {
         let mut sum = vec![0; packed_length(self.width)];
@@ -198,7 +197,7 @@ impl Matrices {
         }
     }
 
-    /// What a checkpoint holds of them.
+    /// Returns the matrices for a checkpoint.
     #[must_use]
     pub fn saved(&self) -> Saved {
         if self.sent.is_empty() {
@@ -226,10 +225,10 @@ impl Matrices {
         }
     }
 
-    /// From what a checkpoint holds.
+    /// Restores the matrices from a checkpoint.
     ///
     /// # Errors
-    /// [`StateError::Checkpoint`] if it holds something else than matrices of this width.
+    /// [`StateError::Checkpoint`] if it does not hold matrices of this width.
     pub fn restored(width: usize, saved: &Saved) -> Result<Self, StateError> {
         let sent = sent(saved, packed_length(width)).map_err(|reason| StateError::Checkpoint {
             reason: reason.to_string(),
@@ -238,7 +237,8 @@ impl Matrices {
     }
 }
 
-/// What each device sent last, from a checkpoint; none in the checkpoint of another method.
+/// Returns the last message of each device from a checkpoint; none for the checkpoint of another
+/// method.
 fn sent(saved: &Saved, expected: usize) -> Result<BTreeMap<u32, Sent>, String> {
     let tensors = [SENDERS, MATRICES].map(|name| saved.tensors.get(name));
     let (senders, sums) = match tensors {
@@ -318,7 +318,7 @@ mod tests {
         matrices
     }
 
-    /// What the server computes is what a device would, from the matrix of all and its own.
+    /// The server computes the same as a device would from the matrix of all and its own.
     #[test]
     fn the_others_are_all_without_the_own_one() {
         let matrices = matrices();
@@ -360,7 +360,7 @@ mod tests {
         let total = matrices.total(&grid());
         let (raw, _) = matrices.of_others(&total, 1, false).unwrap();
         let (positive, _) = matrices.of_others(&total, 1, true).unwrap();
-        // The off-diagonal entry is packed times the root of 2.
+        // The off-diagonal entry is multiplied by √2 in the packed form.
         let determinant = |m: &[f32]| m[0] * m[2] - 0.5 * m[1] * m[1];
         assert!(determinant(&raw) < -0.1 && determinant(&positive) > -1e-5);
         assert!(positive[0] >= 0.0 && positive[2] >= 0.0);

@@ -1,4 +1,4 @@
-//! What a device's correlation matrices cost.
+//! Cost of a device's correlation matrices.
 
 use smolfed_accounting::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
 use smolfed_accounting::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier};
@@ -13,17 +13,17 @@ use smolfed_release::number::{significant, upper};
 use smolfed_release::origin::Origin;
 use smolfed_release::plan::{PrivacyPlan, earlier, of_unit, release_of_all};
 
-/// What real devices insist on.
+/// Requirements of real devices.
 const OF_RECORD: &str = "A real device holds to this even if its coordinator does not: it sends no \
                          matrix with less noise than its provisioning record asks for, where \
                          `smolfed provision` writes this noise less a millionth, and it sends at \
                          most as many matrices as its budget has participations.";
 
-/// δ of the matrices where none is given.
+/// Default δ of the matrices.
 const DEFAULT_DELTA: f64 = 1e-5;
 
-/// What a device's correlation matrices cost, of which it sends at most `max_releases`; one example
-/// is protected, against everybody. `bound` is μ.
+/// Returns the cost of a device's correlation matrices, at most `max_releases` of them. It protects
+/// one example against everybody. `bound` is μ.
 pub(super) fn of_matrices(
     setup: &Setup<'_>,
     max_releases: u32,
@@ -66,7 +66,7 @@ pub(super) fn of_matrices(
     Ok(plan)
 }
 
-/// z of the matrices, from whichever key gives it.
+/// Returns z of the matrices, from any of the keys.
 fn noise_multiplier_of(
     setup: &Setup<'_>,
     plan: &mut PrivacyPlan,
@@ -87,7 +87,7 @@ fn noise_multiplier_of(
     }
 }
 
-/// What a reader of the matrices' statement must know beside the numbers.
+/// Returns notes for readers of the matrices' statement, besides the numbers.
 fn matrix_notes(plan: &PrivacyPlan, federation: &Federation) -> Vec<String> {
     let counts = (0..federation.device_count()).map(|device| federation.sample_count(device));
     let senders = counts.filter(|count| *count >= MIN_SAMPLES);
@@ -124,13 +124,13 @@ fn matrix_notes(plan: &PrivacyPlan, federation: &Federation) -> Vec<String> {
     notes
 }
 
-/// What one of its correlation matrices tells of a whole device. The encoder's account needs it: a
-/// device's matrices steer the updates of all others, so that the bound on its own update is not
-/// all that it does to their sum.
+/// Returns the cost of one correlation matrix for a whole device. The encoder's account needs it: a
+/// device's matrices steer the updates of all others, so the bound on its own update does not cover
+/// its whole effect on their sum.
 ///
 /// A device with n samples adds a matrix of norm at most n·μ to nothing, or replaces one by
-/// another: n times what an example does, against the same noise. `plan` is that of examples;
-/// adjacency and trust are those of the updates.
+/// another: n times the effect of an example, against the same noise. `plan` is the plan for
+/// examples. Adjacency and trust are those of the updates.
 pub(super) fn of_device(
     setup: &Setup<'_>,
     plan: &PrivacyPlan,

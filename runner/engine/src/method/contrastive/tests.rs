@@ -1,4 +1,4 @@
-//! Rounds without labels: who sends matrices, with how much noise, and what comes of it.
+//! Rounds without labels: the senders of matrices, their noise, and the results.
 
 use smolfed_core::contrast::correlation::sensitivity_in_steps;
 use smolfed_core::stream::Root;
@@ -40,7 +40,7 @@ fn build(settings: &[&str]) -> (Experiment, Federation) {
     (Experiment::new(config, &federation).unwrap(), federation)
 }
 
-/// The method of an experiment, with its settings open to look at.
+/// Builds the method of an experiment and exposes its settings.
 fn fedsc(experiment: &Experiment, federation: &Federation) -> Contrastive {
     let config = &experiment.config;
     let keys = Keys::parse(config, federation).unwrap();
@@ -48,14 +48,14 @@ fn fedsc(experiment: &Experiment, federation: &Federation) -> Contrastive {
     contrastive(&setup, Kind::Fedsc).unwrap()
 }
 
-/// What is left of a run.
+/// Results of a run.
 struct Trained {
     global: Vec<f32>,
     matrices: Matrices,
-    /// The rounds of what was charged, and whether it protects one example.
+    /// The rounds of the charges, and whether each protects one example.
     charges: Vec<(u32, bool)>,
     experiment: Experiment,
-    /// The texts of the statements, with what they are about.
+    /// The statements.
     statements: Vec<smolfed_release::PrivacyStatement>,
 }
 
@@ -83,7 +83,8 @@ fn train(settings: &[&str]) -> Trained {
     }
 }
 
-/// All devices send one in the first round with matrices, then the cohort of every second round.
+/// All devices send one in the first round with matrices, then the cohort does in every second
+/// round.
 #[test]
 fn releases_are_counted_by_device_and_charged_by_round() {
     let settings = [
@@ -104,7 +105,7 @@ fn releases_are_counted_by_device_and_charged_by_round() {
     assert_eq!(releases.min(), Some(1));
     let of_matrices: Vec<u32> = charges.iter().filter(|c| c.1).map(|c| c.0).collect();
     assert_eq!(of_matrices, [1, 3, 5]);
-    // Matrices also cost a whole device something.
+    // Matrices also have a cost for a whole device.
     assert_eq!(charges.len(), 6 + 3 + 3);
     let [updates, of_matrices] = &statements[..] else {
         panic!("two statements");
@@ -115,7 +116,7 @@ fn releases_are_counted_by_device_and_charged_by_round() {
     let unprotected = "The encoder is not protected";
     let words = updates.in_words();
     assert!(words.contains(unprotected), "{words}");
-    // A clip norm alone protects nothing, and a target for matrices that are not sent nothing
+    // A clip norm alone protects nothing. A target for matrices that are never sent does not
     // either.
     let without_noise = ["privacy.clip_norm=1", "contrast.privacy.epsilon=8"];
     let average = [&["method=fedavg-sc"], &without_noise[..]].concat();
@@ -132,10 +133,10 @@ fn releases_are_counted_by_device_and_charged_by_round() {
     }
 }
 
-/// Who is in the cohort of a round, and who sends a matrix in it: N = 40 devices over T = 60 rounds
-/// with τ = 0.2. If the two draws are independent, the number of devices in both, of 59 rounds
-/// after the first, is Binomial(2360, 0.04), of mean 94 and std 9.5: above 170 or below 30 with a
-/// probability below 1e-9. The same draw would have 472.
+/// Compares the cohort of a round with the senders of a matrix in it: N = 40 devices over T = 60
+/// rounds with τ = 0.2. If the two draws are independent, the number of devices in both, over the
+/// 59 rounds after the first, is Binomial(2360, 0.04), with mean 94 and std 9.5: above 170 or below
+/// 30 with a probability below 1e-9. The same draw would have 472.
 #[test]
 fn contrast_cohort_shared_draw() {
     const SETTINGS: [&str; 7] = [
@@ -171,7 +172,7 @@ fn contrast_cohort_shared_draw() {
     let (both, words) = in_both(&["privacy.noise_multiplier=2"]);
     assert!((30..=170).contains(&both), "{both}");
     assert!(words.contains(independently), "{words}");
-    // Where no privacy rests on a secret cohort, it sends the matrices itself, as in the paper.
+    // Without privacy from a secret cohort, the cohort itself sends the matrices, as in the paper.
     for more in [
         &[][..],
         &["privacy.noise_multiplier=50", "privacy.trust=local"],
@@ -184,8 +185,8 @@ fn contrast_cohort_shared_draw() {
     }
 }
 
-/// How many matrices devices sent depends on the draw of the cohorts, and on the numbers of their
-/// samples: the statement counts those that the plan allows, whoever was drawn.
+/// The number of matrices of a device depends on the draw of the cohorts, and on the numbers of
+/// samples. The statement counts the planned number, whoever was drawn.
 #[test]
 fn no_realised_participation() {
     let statement = |seed: &str| {
@@ -225,7 +226,7 @@ fn a_device_that_may_send_no_more_keeps_its_last_matrix() {
     let full = train(&[]).matrices;
     assert_eq!(full.range_of_releases(), Some((6, 6)));
     let capped = train(&["contrast.max_releases=2"]);
-    // Six rounds of updates, six with matrices of somebody, two in which a device can have sent
+    // Six rounds of updates, six with matrices of any device, two in which one device can have sent
     // one.
     assert_eq!(capped.charges.len(), 6 + 6 + 2);
     assert!(
@@ -241,8 +242,8 @@ fn a_device_that_may_send_no_more_keeps_its_last_matrix() {
     assert_eq!(event.with_count(6).exposure().count(), 2);
 }
 
-/// The noise is what a Gaussian of the target's multiplier needs, and the matrices have it: the sum
-/// of squares of their differences to those without noise is a chi-square of 720 degrees of
+/// The plan has the noise of a Gaussian with the target's multiplier, and the matrices have it too.
+/// The sum of squared differences from those without noise is a chi-square with 720 degrees of
 /// freedom, beyond ±26 % of its mean with a probability below 1e-6.
 #[test]
 fn matrices_carry_the_noise_that_their_target_needs() {
@@ -258,7 +259,7 @@ fn matrices_carry_the_noise_that_their_target_needs() {
     let sensitivity = sensitivity_in_steps(20, 8, 1);
     let least = of_unit.multiplier().get() / std::f64::consts::SQRT_2 * sensitivity;
     assert!((1.0..1.000_01).contains(&(release.noise_std / least)));
-    // Six releases of sensitivity one are a Gaussian of 1/√6 the std.
+    // Six releases of sensitivity one are one Gaussian with 1/√6 the std.
     let known = smolfed_accounting::gdp::epsilon(
         6f64.sqrt() * sensitivity / release.noise_std,
         of_unit.delta,
@@ -297,11 +298,11 @@ fn matrices_carry_the_noise_that_their_target_needs() {
 }
 
 /// Every matrix of a run has noise of the claimed std, and no two share it. The noise is so large
-/// that what it hides adds less than a hundredth to the mean square.
+/// that the hidden signal adds less than a hundredth to the mean square.
 ///
-/// For 528 entries, the Chernoff bound on a mean square above 1.46 is 5e-10 (below 0.54, less), and
-/// on a mean product of two beyond ±0.33 it is 3e-12: for 120 matrices and 7,140 pairs, below 1e-7
-/// together.
+/// For 528 entries, the Chernoff bound on a mean square above 1.46 is 5e-10 (less below 0.54), and
+/// on a mean product of two beyond ±0.33 it is 3e-12. For 120 matrices and 7,140 pairs, both are
+/// below 1e-7 together.
 #[test]
 fn every_matrix_has_noise_of_the_claimed_std_and_its_own() {
     let settings = ["contrast.privacy.epsilon=0.1", "contrast.width=32"];
@@ -333,8 +334,8 @@ fn every_matrix_has_noise_of_the_claimed_std_and_its_own() {
     }
 }
 
-/// Whether representations are finite depends on samples: with noise of its own, a device is not to
-/// be told from the others. Core tests that one sample cannot take the others away.
+/// Whether representations are finite depends on samples. With its own noise, a device must not be
+/// distinguishable from the others. Core tests that one sample cannot remove the others.
 #[test]
 fn with_noise_a_device_always_sends_something() {
     let (experiment, federation) = build(&["contrast.privacy.epsilon=3"]);
@@ -361,7 +362,7 @@ fn with_noise_a_device_always_sends_something() {
     assert!(round.matrix(&silent, &mut buffers).is_err());
 }
 
-/// Without any matrix of another device, a round is one of federated averaging.
+/// Without a matrix of another device, a round is one of federated averaging.
 #[test]
 fn until_matrices_are_there_it_is_federated_averaging() {
     let with_update = train(&["rounds=1", "contrast.exchange=with-update"]);
@@ -370,14 +371,14 @@ fn until_matrices_are_there_it_is_federated_averaging() {
     assert_eq!(with_update.global, average.global);
     assert_ne!(before.global, average.global);
     assert_eq!(with_update.matrices.range_of_releases(), Some((1, 1)));
-    // From a later round on it is not.
+    // Starting from a later round, it is not.
     let late = train(&["rounds=3", "contrast.share_from=2", "contrast.alpha=share"]);
     let average = train(&["rounds=3", "method=fedavg-sc"]);
     assert_ne!(late.global, average.global);
 }
 
-/// With each device's share as α, and one step of all samples, devices together step as one that
-/// has them all, but for the random views.
+/// With each device's share as α, and one step over all samples, the devices together step like one
+/// device with all samples, except for the random views.
 #[test]
 fn with_shares_a_round_is_one_of_all_samples_in_one_place() {
     let settings = [
@@ -434,8 +435,8 @@ fn a_network_of_layers_is_an_encoder() {
     }
 }
 
-/// Whatever a device holds, its update of a network is inside the clip norm, and at this learning
-/// rate it would not be.
+/// For any data, a device's update of a network is within the clip norm. Without clipping it would
+/// not be at this learning rate.
 #[test]
 fn updates_of_a_network_are_clipped() {
     let settings = [
@@ -466,7 +467,7 @@ fn updates_of_a_network_are_clipped() {
     }
 }
 
-/// Settings that are refused, and how the sentence begins.
+/// Refused settings, and the beginning of each message.
 const INVALID: &[(&[&str], &str)] = &[
     (
         &["contrast.views=3"],

@@ -1,4 +1,4 @@
-//! Which random variations make views of a device's samples.
+//! Random variations for views of a device's samples.
 
 use rand_core::Rng;
 use smolfed_core::contrast::augment::Augment;
@@ -6,22 +6,21 @@ use smolfed_core::contrast::{FromRecipe, Recipe, Windows, given};
 
 use super::images::{Erase, ImageShape, Shift, Turn};
 
-/// The variations of an experiment, in the order in which they are applied: first those of the
-/// place, then those of the values.
+/// The variations of an experiment in order of application: first positions, then values.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Variations {
-    /// Of images.
+    /// Turns of images.
     pub turn: Option<(ImageShape, Turn)>,
-    /// Of images.
+    /// Shifts of images.
     pub shift: Option<(ImageShape, Shift)>,
-    /// Of images.
+    /// Erased squares of images.
     pub erase: Option<(ImageShape, Erase)>,
-    /// Of windows, and of values.
+    /// Variations of windows, and of values.
     pub windows: Windows,
 }
 
 impl Variations {
-    /// Whether all views of a sample would be the same.
+    /// Returns whether all views of a sample would be the same.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         self.turn.is_none()
@@ -30,7 +29,7 @@ impl Variations {
             && self.windows.is_none()
     }
 
-    /// The same for a device that is not simulated; without an α.
+    /// Returns the recipe for a real device, without α.
     #[must_use]
     pub fn recipe(&self) -> Recipe {
         let shape = self.turn.map(|(shape, _)| shape);
@@ -88,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// Nothing is allocated for an image that is larger than the sample.
+    /// An image larger than the sample allocates nothing.
     #[test]
     fn an_image_of_any_size_does_no_harm() {
         let recipe = Recipe {

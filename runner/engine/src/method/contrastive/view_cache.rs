@@ -1,30 +1,30 @@
-//! Views of a batch, made once.
+//! Cache for the views of a batch.
 //!
-//! The loss asks for the views of a batch twice, so that a board need not keep them. A desktop has
-//! the memory, and to make a view takes it as long as to learn from it.
+//! The loss requests the views of a batch twice, so that a board need not store them. A desktop has
+//! the memory, and making a view takes as long as learning from it.
 
 use std::cell::RefCell;
 
 use smolfed_core::contrast::Views;
 
-/// Views that are kept while they are asked for again in the same order.
+/// Caches views while they are requested again in the same order.
 #[derive(Debug)]
 pub struct ViewCache<V> {
     views: V,
     kept: RefCell<Batch>,
 }
 
-/// What was asked for since the batch began.
+/// Requests since the batch began.
 #[derive(Debug, Default)]
 struct Batch {
     names: Vec<(u32, usize)>,
     values: Vec<f32>,
-    /// The place of the next view, once the batch is asked for again.
+    /// Index of the next view, once the batch is repeated.
     next: Option<usize>,
 }
 
 impl<V> ViewCache<V> {
-    /// The same views.
+    /// Wraps `views`.
     pub fn new(views: V) -> Self {
         Self {
             views,
@@ -52,7 +52,7 @@ impl<V: Views> Views for ViewCache<V> {
         let batch = &mut *self.kept.borrow_mut();
         let place = match batch.next {
             Some(next) => next,
-            // The first view of the batch once more.
+            // Back at the first view of the batch.
             None if batch.names.first() == Some(&name) => 0,
             None => usize::MAX,
         };
@@ -64,7 +64,7 @@ impl<V: Views> Views for ViewCache<V> {
             return;
         }
         if batch.next.is_some() {
-            // Another batch.
+            // A new batch.
             batch.names.clear();
             batch.values.clear();
             batch.next = None;

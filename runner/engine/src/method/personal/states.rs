@@ -1,25 +1,25 @@
-//! Personal states in a file: of every device that was ever selected, and of no other.
+//! Personal states in a file, only for devices that were selected at least once.
 //!
 //! A million models do not fit in memory, and most devices of a large federation are never
-//! selected. Each device has a row with two slots, written in turn: a slot that the last checkpoint
-//! counts on is never touched, so that a run that stops at any moment goes on from the checkpoint
-//! with the states that belong to it. Reads and writes go through the page cache, at their place in
-//! the file (a mapping would do the same, but cannot be had in safe Rust).
+//! selected. Each device has a row with two slots, written in turn. A slot that the last checkpoint
+//! relies on is never touched, so a run that stops at any moment resumes from the checkpoint with
+//! the matching states. Reads and writes go through the page cache, at their offset in the file (a
+//! mapping would do the same, but is not available in safe Rust).
 //!
 //! ```text
 //! header  "sfPS0001" | values of a state u32 | rows u32 | length u32, run's name | zeros to 128
 //! row     device u32 | CRC-32 of it u32 | two slots: round + 1 u32 | CRC-32 u32 | f32 values
 //! ```
 //!
-//! The CRC-32 of a slot covers the device, the round and the values; a round of 0 means that
-//! nothing was written. A checkpoint has a digest of the states that belong to it: older ones, of a
-//! backup or of another directory, would make a resumed run release other updates under the noise
-//! of rounds that were released before, and are refused.
+//! The CRC-32 of a slot covers the device, the round and the values. A round of 0 means an empty
+//! slot. A checkpoint has a digest of its states. Older states, from a backup or another directory,
+//! would make a resumed run release other updates under the noise of earlier releases, and are
+//! refused.
 //!
-//! **Over several ranks** all of them use one file, on a folder that they share. Rank 0 writes its
-//! header, its size and the head of each row; the others write slots of devices that they trained,
-//! and tell all ranks what stands in them ([`Kept`]). A rank whose file system shows it what a slot
-//! was before, as a network file system may, finds another CRC-32 than it was told, and stops.
+//! **Over several ranks** all of them use one file on a shared folder. Rank 0 writes its header,
+//! its size and the head of each row. The others write the slots of devices that they trained, and
+//! tell all ranks their contents ([`Kept`]). A rank whose file system returns an old slot, as a
+//! network file system may, finds a CRC-32 that differs from the announced one, and stops.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -43,17 +43,17 @@ const SLOT_HEAD: u64 = 8;
 pub struct States {
     file: File,
     path: PathBuf,
-    /// Values of a state.
+    /// Number of values in a state.
     length: usize,
     rows: HashMap<u32, Row>,
-    /// Rounds that the last checkpoint counts on.
+    /// Number of rounds that the last checkpoint relies on.
     committed: u32,
-    /// Whether another rank writes everything but the slots.
+    /// Whether another rank writes everything except the slots.
     is_follower: bool,
     failure: Mutex<Option<StateError>>,
 }
 
-/// What a device kept after a round, for other ranks.
+/// State of a device after a round, for other ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     device: u32,
@@ -61,23 +61,23 @@ pub struct Kept {
     check: u32,
 }
 
-/// Where a device's state is.
+/// Position of a device's state.
 #[derive(Debug)]
 struct Row {
     index: u32,
     slots: [Slot; 2],
 }
 
-/// What stands in a slot: the round, one more, 0 if it is empty; and the CRC-32.
+/// Contents of a slot: the round plus one, 0 if it is empty; and the CRC-32.
 #[derive(Debug, Default)]
 struct Slot {
     round: AtomicU32,
     check: AtomicU32,
 }
 
-/// What the file begins with.
+/// Header of the file.
 struct Header {
-    /// Values of a state.
+    /// Number of values in a state.
     length: u32,
     rows: u32,
     /// The first bytes of the run's name.
@@ -96,7 +96,7 @@ impl Row {
         [0, 1].map(|slot: usize| self.slots[slot].round.load(Ordering::Relaxed))
     }
 
-    /// The slot to write: not the newest one that the checkpoint counts on.
+    /// Returns the slot to write: not the newest one that the checkpoint relies on.
     fn to_write(&self, committed: u32) -> usize {
         let [a, b] = self
             .rounds()
@@ -111,7 +111,7 @@ impl Row {
 }
 
 impl States {
-    /// A file that goes with the process: for runs that leave nothing behind.
+    /// Creates a file that disappears with the process, for runs that leave nothing behind.
     ///
     /// # Errors
     /// [`StateError::Io`].
@@ -121,7 +121,7 @@ impl States {
         Self::begin(file, path, length, "")
     }
 
-    /// A new file for the run `name`; one that is there is replaced.
+    /// Creates a file for the run `name`, and replaces an existing one.
     ///
     /// # Errors
     /// [`StateError::Io`].
@@ -142,8 +142,8 @@ impl States {
         Ok(states)
     }
 
-    /// The file that rank 0 has created or opened for the run `name`, on another rank, with what
-    /// the checkpoint knows if there is one.
+    /// Opens, on another rank, the file that rank 0 has created or opened for the run `name`. Uses
+    /// the checkpoint if there is one.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -161,12 +161,12 @@ impl States {
         Ok(states)
     }
 
-    /// The states of the run `name` as its checkpoint after `rounds` rounds knows them; what was
-    /// written later is forgotten.
+    /// Opens the states of the run `name` as of its checkpoint after `rounds` rounds. Later states
+    /// are discarded.
     ///
     /// # Errors
-    /// [`StateError`]: the file is another run's, or cut short, or cannot be read, or its states
-    /// are not those that the checkpoint has the `digest` of.
+    /// [`StateError`]: the file belongs to another run, is truncated or unreadable, or its states
+    /// do not match the `digest` of the checkpoint.
     pub fn open(
         path: &Path,
         length: usize,
@@ -176,14 +176,13 @@ impl States {
     ) -> Result<Self, StateError> {
         let mut states = Self::read_write(path, length)?;
         let count = states.read_all(name, rounds, digest)?;
-        // Rows of devices that the checkpoint does not know: new ones are empty.
+        // New rows are empty. The checkpoint does not know their devices.
         let size = HEADER + u64::from(count) * states.stride();
         states.resize(size)?;
         Ok(states)
     }
 
-    /// The states of whichever run, to be read only, as its checkpoint after `rounds` rounds knows
-    /// them.
+    /// Opens the states of any run for reading, as of its checkpoint after `rounds` rounds.
     ///
     /// # Errors
     /// [`StateError`]: there is no such file, or it is damaged.
@@ -200,7 +199,7 @@ impl States {
         Ok(states)
     }
 
-    /// The devices that have a state, in no order.
+    /// Returns the devices with a state, in no order.
     #[must_use]
     pub fn devices(&self) -> Vec<u32> {
         let rows = self.rows.iter();
@@ -208,7 +207,7 @@ impl States {
         kept.map(|(device, _)| *device).collect()
     }
 
-    /// A file that is there, of which nothing is known yet.
+    /// Opens an existing file without reading it.
     fn read_write(path: &Path, length: usize) -> Result<Self, StateError> {
         let file = OpenOptions::new()
             .read(true)
@@ -230,7 +229,7 @@ impl States {
         }
     }
 
-    /// Reads what the checkpoint after `rounds` rounds knows; gives the number of rows.
+    /// Reads the states as of the checkpoint after `rounds` rounds. Returns the number of rows.
     fn read_all(
         &mut self,
         name: &str,
@@ -248,7 +247,7 @@ impl States {
         Ok(count)
     }
 
-    /// A number for the newest states of all devices.
+    /// Returns a digest of the newest states of all devices.
     #[must_use]
     pub fn digest(&self) -> u32 {
         let mut devices: Vec<&u32> = self.rows.keys().collect();
@@ -285,7 +284,7 @@ impl States {
         self.write_at(&header, 0)
     }
 
-    /// Checks the header; gives the number of rows.
+    /// Checks the header. Returns the number of rows.
     fn read_header(&self, name: &str) -> Result<u32, StateError> {
         let header = self.header()?;
         let name = name
@@ -316,7 +315,7 @@ impl States {
         })
     }
 
-    /// Whether there is room for so many rows.
+    /// Checks whether there is room for this many rows.
     fn check_size(&self, rows: u32) -> Result<(), StateError> {
         let size = self
             .file
@@ -343,7 +342,7 @@ impl States {
         };
         for (number, slot) in row.slots.iter().enumerate() {
             let (round, check, values) = self.read_slot(&row, number)?;
-            // What was written after the checkpoint is forgotten, and so is what a crash tore then.
+            // Discards slots written after the checkpoint, including torn ones.
             if round <= self.committed && check == crc(device, round, &values) {
                 slot.store(round, check);
             }
@@ -352,7 +351,7 @@ impl States {
         Ok(())
     }
 
-    /// Makes room for devices that have none yet.
+    /// Allocates rows for new devices.
     ///
     /// # Errors
     /// [`StateError::Io`].
@@ -379,7 +378,7 @@ impl States {
         }
     }
 
-    /// A device's state; `None` if it was never selected.
+    /// Returns a device's state; `None` if it was never selected.
     ///
     /// # Errors
     /// [`StateError`] if it cannot be read or was changed.
@@ -402,7 +401,7 @@ impl States {
         Ok(Some(values.collect()))
     }
 
-    /// The round, the CRC-32 and the bytes of the values of a slot.
+    /// Reads the round, the CRC-32 and the bytes of the values of a slot.
     fn read_slot(&self, row: &Row, slot: usize) -> Result<(u32, u32, Vec<u8>), StateError> {
         let mut bytes = vec![0; SLOT_HEAD as usize + 4 * self.length];
         self.read_at(&mut bytes, self.slot(row.index, slot))?;
@@ -411,8 +410,8 @@ impl States {
         Ok((round, check, values))
     }
 
-    /// Keeps a device's state after `round`; the device has room. A failure is kept for
-    /// [`Self::failure`].
+    /// Stores a device's state after `round`. The device must have a row. [`Self::failure`] reports
+    /// failures.
     pub fn write(&self, device: u32, round: u32, values: &[f32]) {
         let Some(row) = self.rows.get(&device) else {
             return;
@@ -431,7 +430,7 @@ impl States {
         }
     }
 
-    /// What these devices kept after `round`, as far as this rank knows.
+    /// Returns the slots of these devices after `round`, as far as this rank knows.
     #[must_use]
     pub fn kept(&self, round: u32, devices: &[u32]) -> Vec<Kept> {
         let kept = |device: &u32| {
@@ -445,7 +444,7 @@ impl States {
         devices.iter().filter_map(kept).collect()
     }
 
-    /// Knows what devices kept after `round` on other ranks, in the slots that these have written.
+    /// Records the slots that other ranks have written after `round`.
     pub fn learn(&self, round: u32, kept: &[Kept]) {
         for Kept { device, check } in kept {
             let Some(row) = self.rows.get(device) else {
@@ -453,13 +452,14 @@ impl States {
             };
             let is_known = row.rounds().contains(&(round + 1));
             if !is_known {
-                // All ranks know the same of a row before a round, and so choose the same slot.
+                // All ranks have the same information about a row before a round, so they choose
+                // the same slot.
                 row.slots[row.to_write(self.committed)].store(round + 1, *check);
             }
         }
     }
 
-    /// Syncs everything to the disk; a checkpoint after `rounds` rounds may count on it.
+    /// Syncs everything to disk. Afterwards, a checkpoint after `rounds` rounds may rely on it.
     ///
     /// # Errors
     /// [`StateError::Io`].
@@ -469,7 +469,7 @@ impl States {
                 .sync_all()
                 .map_err(|source| io(&self.path, source))
         };
-        // The rows are there before the header counts them.
+        // The rows must be on disk before the header counts them.
         sync()?;
         if self.is_follower {
             return Ok(());
@@ -478,23 +478,23 @@ impl States {
         sync()
     }
 
-    /// The checkpoint after `rounds` rounds is on the disk: its slots are not touched from now on.
+    /// Protects the slots of the checkpoint after `rounds` rounds, which is now on disk.
     pub fn committed(&mut self, rounds: u32) {
         self.committed = rounds;
     }
 
-    /// Devices that were ever selected.
+    /// Returns the number of devices that were ever selected.
     #[must_use]
     pub fn device_count(&self) -> usize {
         self.rows.len()
     }
 
-    /// The first failure of a read or write since the last call.
+    /// Returns the first failure of a read or write since the last call.
     pub fn failure(&self) -> Option<StateError> {
         self.failure.lock().ok()?.take()
     }
 
-    /// Keeps a failure for [`Self::failure`], unless there is one already.
+    /// Stores a failure for [`Self::failure`], unless there is one already.
     pub fn note(&self, error: StateError) {
         if let Ok(mut failure) = self.failure.lock() {
             failure.get_or_insert(error);

@@ -38,7 +38,7 @@ fn learner<'a>(experiment: &'a Experiment, federation: &'a Federation) -> Box<dy
     experiment.method.begin(federation, None).unwrap()
 }
 
-/// A device's personal model as an evaluation sees it.
+/// Returns a digest of a device's personal model as an evaluation sees it.
 fn digest(learner: &mut dyn Learner) -> String {
     learner.save("test").unwrap().entries["states"].clone()
 }
@@ -62,7 +62,7 @@ fn collect(
     train_cohort(&assignment, learner, federation, cohort).unwrap()
 }
 
-/// The sum without noise.
+/// Returns the sum without noise.
 fn sum(
     of: (&Experiment, &Federation),
     learner: &mut dyn Learner,
@@ -92,8 +92,8 @@ const METHODS: [&[&str]; 10] = [
     &["method=dpfedmtl", CNN],
 ];
 
-/// What a device sends when it is selected for the first time depends on the shared model alone,
-/// whoever was selected before (a public implementation hands it another device's model).
+/// On its first selection, a device's message depends on the shared model alone, whoever was
+/// selected before (a public implementation gives it another device's model).
 #[test]
 fn a_first_selection_starts_from_the_shared_model() {
     for settings in METHODS {
@@ -114,7 +114,7 @@ fn a_first_selection_starts_from_the_shared_model() {
             "{settings:?}"
         );
         assert!(expected.iter().any(|q| *q != 0));
-        // The second time it starts from its own.
+        // The second time it starts from its own state.
         let again = (4, &[7][..]);
         let found = sum(of, &mut *used, &global, again);
         assert_eq!(found, sum(of, &mut *fresh, &global, again));
@@ -123,8 +123,8 @@ fn a_first_selection_starts_from_the_shared_model() {
     }
 }
 
-/// Weights by samples: never above 1, so that noise for the largest is enough for all, and a run
-/// says that they are capped.
+/// Weights by samples are at most 1, so noise for the largest weight suffices, and a note says that
+/// they are capped.
 #[test]
 fn weights_are_capped_and_said() {
     let weights = [
@@ -155,7 +155,7 @@ fn weights_are_capped_and_said() {
     assert!((of(&experiment) / of(&plain) - 0.5).abs() < 1e-3);
 }
 
-/// Whatever a device holds, what it adds to the sum is bounded.
+/// For any data, a device's contribution to the sum is bounded.
 #[test]
 fn every_update_is_clipped() {
     for settings in METHODS {
@@ -173,7 +173,7 @@ fn every_update_is_clipped() {
     }
 }
 
-/// All but the last layer of a network is shared; that one is the device's state.
+/// All layers of a network are shared except the last one, which is the device's state.
 #[test]
 fn the_private_head_of_a_network_is_its_last_layer() {
     let (experiment, federation) = prepared(&["method=dpfedmtl", CNN]);
@@ -201,8 +201,8 @@ fn the_private_head_of_a_network_is_its_last_layer() {
     assert_eq!(state.length(count, shared), count - shared);
 }
 
-/// PP-SGD learns the sum of both parts with their steps added, and splits what it moved by: on a
-/// network as on one layer.
+/// PP-SGD trains the sum of both parts with their steps added, and splits the displacement, for a
+/// network as for one layer.
 #[test]
 fn an_offset_and_the_shared_network_move_together() {
     let settings = [
@@ -213,7 +213,7 @@ fn an_offset_and_the_shared_network_move_together() {
         "train.learning_rate=0.02",
     ];
     let (experiment, federation) = prepared(&settings);
-    // The same device with a ratio of 0 and four times the rate moves the shared part alone.
+    // The same device with a ratio of 0 and four times the rate moves only the shared part.
     let plain = [
         "personalise.ratio=0",
         "privacy.clip_norm=1000",
@@ -243,7 +243,7 @@ fn finished(settings: &[&str]) -> run::RunResult {
     run::execute(&experiment, &federation, None, control).unwrap()
 }
 
-/// Every method and every way of fine-tuning comes to its figures.
+/// Every method and every kind of fine-tuning produces its figures.
 #[test]
 fn every_method_runs_and_is_judged_by_device() {
     let cases = [
@@ -294,7 +294,7 @@ fn every_method_runs_and_is_judged_by_device() {
     }
 }
 
-/// Without anything shared nothing is spent, whatever target is set.
+/// If nothing is shared, nothing is spent, for any target.
 #[test]
 fn local_training_costs_nothing() {
     let result = finished(&["method=local", "server.smoothing_factor=0"]);
@@ -303,7 +303,7 @@ fn local_training_costs_nothing() {
     assert!(statement.in_words().contains("sends nothing"));
 }
 
-/// Each local step is a release, and the paper's scale is another amount of noise.
+/// Each local step is a release, and the paper's scale gives another amount of noise.
 #[test]
 fn steps_with_noise_are_counted_one_by_one() {
     let steps = [
@@ -338,8 +338,8 @@ fn steps_with_noise_are_counted_one_by_one() {
     assert!(printed > sound);
 }
 
-/// A device whose own training diverges is left out of rounds and has no figure for it; the run and
-/// the others go on.
+/// A device whose training diverges is left out of rounds and has no figure for it. The run and the
+/// others continue.
 #[test]
 fn a_device_that_diverges_ends_nothing() {
     for method in ["pmtl", "dp-fed"] {
@@ -353,7 +353,7 @@ fn a_device_that_diverges_ends_nothing() {
         ];
         let (experiment, federation) = prepared(&settings);
         let mut learner = learner(&experiment, &federation);
-        // With noise of its own a device sends that alone: nobody can tell.
+        // With its own noise, a device sends only that, and nobody can tell.
         let global = vec![0.0; experiment.method.properties().shared_count];
         let of = (&experiment, &federation);
         let found = collect(of, &experiment.release, &mut *learner, &global, (0, &[1]));
@@ -374,8 +374,8 @@ fn a_device_that_diverges_ends_nothing() {
     }
 }
 
-/// The std that denoisers are told is that of the noise that is there: devices that train on
-/// nothing else release gradients that the step size scales.
+/// The std given to denoisers matches the actual noise. Here noise dominates the gradients, which
+/// the step size scales.
 #[test]
 fn noise_in_each_step_has_the_std_that_is_said() {
     let text = DEFAULT.replace("epsilon = ", "max_epsilon = 1e9 # ");

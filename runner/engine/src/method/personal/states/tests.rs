@@ -1,4 +1,4 @@
-//! What a checkpoint finds again, and what is refused.
+//! States restored from a checkpoint, and refusals.
 
 use super::*;
 
@@ -24,13 +24,13 @@ fn only_devices_that_were_selected_have_a_state() {
         (None, None)
     );
     assert_eq!(states.device_count(), 2);
-    // Without room nothing is written: never into another device's row.
+    // Without a row nothing is written, and never into another device's row.
     states.write(99, 0, &state(0, 99));
     assert_eq!(states.read(99).unwrap(), None);
     assert!(states.failure().is_none());
 }
 
-/// Whatever happens after a checkpoint, it finds the states that belong to it.
+/// Whatever happens after a checkpoint, it finds its own states.
 #[test]
 fn a_checkpoint_finds_its_own_states() {
     let (_folder, path) = path();
@@ -43,7 +43,7 @@ fn a_checkpoint_finds_its_own_states() {
     states.sync("run").unwrap();
     let digest = Some(states.digest());
     states.committed(4);
-    // Rounds that are lost: more often than there are slots, a first selection, a new device.
+    // Lost rounds: more than there are slots, a first selection, a new device.
     states.reserve(&[4]).unwrap();
     for round in 4..9 {
         for device in 1..5 {
@@ -67,7 +67,7 @@ fn a_checkpoint_finds_its_own_states() {
     states.sync("run").unwrap();
     let newer = Some(states.digest());
     drop(states);
-    // The states of an earlier checkpoint are not those of a later one, nor the other way round.
+    // The states of an earlier checkpoint do not match a later one, nor the other way round.
     assert!(States::open(&path, 3, "run", 5, digest).is_err());
     let states = States::open(&path, 3, "run", 5, newer).unwrap();
     assert_eq!(
@@ -99,7 +99,7 @@ fn files_that_are_cut_changed_or_foreign_are_refused() {
         std::fs::write(&path, &whole[..length]).unwrap();
         assert!(refusal(3, "run").contains("damaged"), "{length}");
     }
-    // Wherever a byte is changed, no wrong state comes out, and none is missing.
+    // With any changed byte, no wrong state is returned, and none is missing.
     for place in 0..whole.len() {
         let mut changed = whole.clone();
         changed[place] ^= 1;
@@ -114,7 +114,7 @@ fn files_that_are_cut_changed_or_foreign_are_refused() {
     }
 }
 
-/// A reader that knows nothing but the rounds of the checkpoint.
+/// A reader that knows only the rounds of the checkpoint.
 #[test]
 fn a_reader_finds_the_states_of_the_checkpoint_and_writes_nothing() {
     let (_folder, path) = path();
@@ -124,7 +124,7 @@ fn a_reader_finds_the_states_of_the_checkpoint_and_writes_nothing() {
     states.write(1, 1, &state(1, 1));
     states.sync("run").unwrap();
     states.committed(2);
-    // After the checkpoint: not for the reader.
+    // Written after the checkpoint, so the reader must not see it.
     states.write(5, 2, &state(2, 5));
     states.write(2, 2, &state(2, 2));
     let bytes = std::fs::read(&path).unwrap();
