@@ -10,7 +10,7 @@ use smolfed_accounting::correlated::CorrelatedError;
 use smolfed_accounting::params as privacy_params;
 use smolfed_release::plan::error::{self as plan_error, PlanError, without_value};
 
-/// Why an experiment cannot run; each names the key, the value and what would be right.
+/// Why an experiment cannot run. Each variant names the key, the value and a correct alternative.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExperimentError {
@@ -21,55 +21,55 @@ pub enum ExperimentError {
         key: &'static str,
         /// Its value.
         value: f64,
-        /// What it must be.
+        /// The requirement.
         reason: ParamError,
     },
-    /// A number out of a range that is special to the key.
+    /// A number outside a range specific to the key.
     #[error("`{key}` is {value}: it must be {expected}")]
     Range {
         /// The key.
         key: &'static str,
         /// Its value.
         value: String,
-        /// What it must be.
+        /// The requirement.
         expected: String,
     },
-    /// Two keys whose values do not fit each other.
+    /// Two keys with incompatible values.
     #[error("`{first}` and `{second}` contradict each other: {advice}")]
     Contradiction {
         /// One key.
         first: &'static str,
         /// The other.
         second: &'static str,
-        /// What to do.
+        /// Advice.
         advice: &'static str,
     },
     /// Settings that exclude each other.
     #[error(transparent)]
     Combination(#[from] Conflict),
-    /// A key that is needed.
+    /// A missing key.
     #[error("`{key}` is missing: {purpose}")]
     Missing {
         /// The key.
         key: &'static str,
-        /// What it is for.
+        /// Purpose of the key.
         purpose: &'static str,
     },
-    /// The randomness of the run is not known any more.
+    /// The randomness of the run was not kept.
     #[error(
         "`privacy.selection.seed` is \"secret\": a private selection chose this run, and its \
          randomness was not kept, so that it can be neither repeated nor resumed; `smolfed sweep` \
          selects anew, which costs epsilon again"
     )]
     SecretRandomness,
-    /// A plan of correlated noise.
+    /// An invalid plan of correlated noise.
     #[error("`{key}` is {value}: {}", without_value(&value.to_string(), reason))]
     Correlated {
         /// The key.
         key: &'static str,
         /// Its value.
         value: u32,
-        /// What is wrong.
+        /// The reason.
         reason: CorrelatedError,
     },
     /// Noise and accounting.
@@ -86,7 +86,7 @@ pub enum ExperimentError {
     MatrixCalibration {
         /// The target.
         epsilon: f64,
-        /// Why not.
+        /// The reason.
         reason: CalibrationError,
     },
 }
@@ -100,7 +100,7 @@ pub(crate) fn at_least_one(key: &'static str, value: u32) -> Result<(), Experime
     }
 }
 
-/// A number with a default, from 1 to `max`.
+/// Returns a number from 1 to `max`, or its default.
 pub(crate) fn in_range(
     key: &'static str,
     value: Option<u32>,
@@ -116,7 +116,7 @@ pub(crate) fn in_range(
     Ok(value)
 }
 
-/// What is wrong with the bound on participations, by the key that it is about.
+/// Converts an invalid bound on participations into an error about its key.
 pub(crate) fn of_participation(rounds: u32) -> impl FnOnce(CorrelatedError) -> ExperimentError {
     move |reason| {
         let (key, value) = match reason {
@@ -128,7 +128,7 @@ pub(crate) fn of_participation(rounds: u32) -> impl FnOnce(CorrelatedError) -> E
     }
 }
 
-/// A number out of a range that is special to the key.
+/// Returns an error about a number outside a range specific to the key.
 pub(crate) fn out_of_range(key: &'static str, value: f64, expected: &str) -> ExperimentError {
     ExperimentError::Range {
         key,
@@ -137,8 +137,8 @@ pub(crate) fn out_of_range(key: &'static str, value: f64, expected: &str) -> Exp
     }
 }
 
-/// Two keys whose values do not fit each other. Settings that exclude each other whatever their
-/// values are a rule in [`crate::combinations`].
+/// Returns an error about two keys with incompatible values. Settings that exclude each other for
+/// all values are a rule in [`crate::combinations`].
 pub(crate) fn contradiction(
     first: &'static str,
     second: &'static str,
@@ -151,7 +151,7 @@ pub(crate) fn contradiction(
     }
 }
 
-/// Parses a number of the core, which is `f32`.
+/// Parses an `f32` number of the core.
 pub(crate) fn number<T>(
     key: &'static str,
     value: f64,
@@ -160,7 +160,7 @@ pub(crate) fn number<T>(
     parse(value as f32).map_err(|reason| ExperimentError::Value { key, value, reason })
 }
 
-/// An error of the privacy settings that names the key and its value.
+/// Returns an error of the privacy settings that names the key and its value.
 pub(crate) fn refuse(
     key: &'static str,
     value: impl ToString,

@@ -1,9 +1,9 @@
 //! The settings of an experiment that exclude each other. Each part declares its [`Settings`]: the
-//! tables of the configuration, the method by its properties, the origin of the devices. One
-//! table, [`RULES`], has the pairs that exclude each other, with the reason, and
-//! [`Settings::agree`] checks them. A test prints docs/combinations.md from the table.
+//! tables of the configuration, the method by its properties, the origin of the devices. The table
+//! [`RULES`] lists the pairs that exclude each other, with the reason, and [`Settings::agree`]
+//! checks them. A test prints docs/combinations.md from the table.
 //!
-//! A pair of values that only a calculation can refuse is checked where it is calculated.
+//! Pairs of values that only a calculation can refuse are checked in the calculation.
 
 pub mod rules;
 mod settings;
@@ -22,7 +22,7 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// A rule of two keys that a calculation found broken.
+    /// Creates a conflict with a rule of two keys after a calculation found it broken.
     #[must_use]
     pub const fn of(rule: &'static Rule) -> Self {
         Self { rule, method: "" }
@@ -64,7 +64,7 @@ impl Settings {
     /// Refuses settings that exclude each other, in an experiment with this method.
     ///
     /// # Errors
-    /// [`Conflict`] with the first rule that they break.
+    /// [`Conflict`] with the first broken rule.
     pub fn agree(&self, method: &'static str) -> Result<(), Conflict> {
         let is_broken = |rule: &&Rule| {
             let Rule { first, second, .. } = rule;

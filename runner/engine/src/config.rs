@@ -1,8 +1,8 @@
 //! The experiment file: TOML, complete with its defaults.
 //!
-//! [`Config`] is what a file says, each key of the right type and every unknown key refused. What
-//! the keys mean together, and for a federation of a certain size, is determined once by
-//! [`crate::experiment::Experiment`].
+//! [`Config`] is the content of a file, with checked types and no unknown keys.
+//! [`crate::experiment::Experiment`] determines once what the keys mean together, for a federation
+//! of a certain size.
 
 pub mod asking;
 mod error;
@@ -32,7 +32,7 @@ pub use error::ConfigError;
 pub use overrides::Override;
 pub use smolfed_release::SamplingScheme;
 
-/// The experiment that runs when none is given.
+/// The default experiment.
 pub const DEFAULT: &str = include_str!("../assets/default.toml");
 
 /// A whole experiment file.
@@ -95,8 +95,8 @@ const fn one() -> u32 {
 }
 
 impl Config {
-    /// The settings that its tables declare ([`crate::combinations`]). Methods declare those of
-    /// `[personalise]`, as the keys have an effect with some methods only.
+    /// Returns the settings that its tables declare ([`crate::combinations`]). Methods declare
+    /// those of `[personalise]`, as the keys have an effect with some methods only.
     pub(crate) fn settings(&self) -> Settings {
         self.cohort
             .settings()
@@ -109,8 +109,8 @@ impl Config {
             .and(self.simulation.settings())
     }
 
-    /// Whether ε rests on the secrecy of who was drawn, so that the size of a cohort, and the time
-    /// that a round takes, must stay secret: also from outsiders, under distributed trust.
+    /// Returns whether ε relies on secret cohorts. The size of a cohort and the duration of a round
+    /// must then stay secret, also from outsiders under distributed trust.
     #[must_use]
     pub fn has_secret_cohorts(&self) -> bool {
         self.privacy.trust != TrustModel::Local
@@ -120,11 +120,11 @@ impl Config {
             )
     }
 
-    /// The seed of cohorts, training and noise; `None` if these are secret. Data and devices always
-    /// follow from `seed`, so that all trials of a private selection have the same; the seed of a
-    /// trial's run is drawn under `seed`, from the stream that the trial's own seed names. Another
-    /// `seed` so gives other noise as well: with the same noise on other data, the difference of
-    /// two releases would have none.
+    /// Returns the seed of cohorts, training and noise; `None` if these are secret. Data and
+    /// devices always follow from `seed`, so all trials of a private selection have the same ones.
+    /// The seed of a trial's run is drawn under `seed`, from the stream that the trial's own seed
+    /// names. Another `seed` therefore gives other noise as well: with the same noise on other
+    /// data, the difference of two releases would have none.
     #[must_use]
     pub fn run_seed(&self) -> Option<u64> {
         if self.method == MethodName::Ask {
@@ -144,14 +144,15 @@ impl Config {
         Some(Root::from_seed(self.seed).stream(name).next_u64())
     }
 
-    /// The seed of the cohorts and the noise of questions alone: drawn under `seed` from the stream
-    /// that a checksum of the configuration names. Two questions about the same devices so have
-    /// other noise: with the same, the difference of their answers would have none.
+    /// Returns the seed of the cohorts and the noise of questions alone. It is drawn under `seed`
+    /// from the stream that a checksum of the configuration names. Two questions about the same
+    /// devices therefore have different noise: with the same noise, the difference of their answers
+    /// would have none.
     fn seed_of_answers(&self) -> u64 {
         let mut config = self.clone();
-        // The model's own checksum stays, wherever the file lies.
+        // The model's own checksum stays, wherever the file is.
         config.model.init = None;
-        // A configuration that was read has a text.
+        // A parsed configuration always has a text.
         let text = config.to_toml().unwrap_or_default();
         let name = StreamId {
             purpose: Purpose::AnswerSeed,
@@ -161,8 +162,8 @@ impl Config {
         Root::from_seed(self.seed).stream(name).next_u64()
     }
 
-    /// The seed of the initial model, which is public: that of the experiment where the run's is
-    /// secret.
+    /// Returns the seed of the initial model, which is public: the experiment's seed if the run's
+    /// is secret.
     #[must_use]
     pub fn initial_seed(&self) -> u64 {
         match self.method {
@@ -224,7 +225,7 @@ impl Config {
         table.try_into().map_err(refuse)
     }
 
-    /// The complete file, every default written out: reading it back gives the same.
+    /// Returns the complete file with all defaults. Reading it back gives the same configuration.
     ///
     /// # Errors
     /// [`ConfigError::Parse`] if a value has no form in TOML (a path that is not UTF-8).
@@ -242,7 +243,7 @@ impl Serialize for Config {
     }
 }
 
-/// As it is derived; then the data get the features of their table.
+/// Deserializes the fields as derived, then gives the data the features of their table.
 impl<'de> Deserialize<'de> for Config {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut config = Self::deserialize(deserializer)?;
@@ -254,8 +255,8 @@ impl<'de> Deserialize<'de> for Config {
     }
 }
 
-/// The built-in experiment; if the overrides name other data, without its `[data]`, whose scale,
-/// partition and number of devices would not apply, and with the name of that data.
+/// Returns the built-in experiment. If the overrides name other data, it gets the name of that data
+/// and loses its `[data]`, whose scale, partition and number of devices would not apply.
 fn default_for(overrides: &[Override]) -> String {
     let given = |key: &str| {
         let items = overrides.iter().rev().filter(|item| item.key() == key);
@@ -277,7 +278,7 @@ fn default_for(overrides: &[Override]) -> String {
     }
 }
 
-/// The message about an unknown key, which another table may have.
+/// Rewords the message about an unknown key that another table may have.
 fn with_key_elsewhere(message: String) -> String {
     let name = message
         .strip_prefix("unknown key `")
@@ -291,7 +292,7 @@ fn with_key_elsewhere(message: String) -> String {
     }
 }
 
-/// The message about a source that is the name of a data set, with what to type.
+/// Rewords the message about a source that is the name of a data set, and says what to type.
 fn with_known_set(message: String) -> String {
     let name = message
         .strip_prefix("is `")
@@ -305,7 +306,7 @@ fn with_known_set(message: String) -> String {
     }
 }
 
-/// The message about a method that other programs have under another name.
+/// Rewords the message about a method that other programs call by another name.
 fn with_known_method(message: String) -> String {
     let name = message
         .strip_prefix("is `")
@@ -322,7 +323,7 @@ fn with_known_method(message: String) -> String {
     }
 }
 
-/// What a parser's error says, in one line: where it stands in `text`, or below which key.
+/// Returns a parser's error in one line, with its position in `text` or the table of the key.
 pub fn sentence(error: &toml::de::Error, text: &str) -> String {
     let message = with_known_method(with_known_set(with_key_elsewhere(reworded(
         error.message(),
@@ -344,7 +345,7 @@ pub fn sentence(error: &toml::de::Error, text: &str) -> String {
             _ => format!("line {line}: {message}"),
         };
     }
-    // A table has no lines; its errors end with the key that they are about.
+    // A table has no lines. Its errors end with the key.
     let whole = error.to_string();
     match whole.trim_end().rsplit_once("\nin ") {
         Some((_, key)) => about(key),

@@ -1,10 +1,10 @@
-//! What ε depends on because of the way in which the data were prepared.
+//! Conditions of ε that come from the preparation of the data.
 
 use smolfed_data::federation::Federation;
 use smolfed_data::reads::Read;
 use smolfed_release::condition::Condition;
 
-/// The conditions of all steps of the preparation.
+/// Returns the conditions of all steps of the preparation.
 pub(crate) fn of_data(federation: &Federation) -> impl Iterator<Item = Condition> {
     let confirmed = federation.confirmed_lists().iter();
     let confirmed = confirmed.map(|list| Condition::Confirmed {
@@ -13,7 +13,7 @@ pub(crate) fn of_data(federation: &Federation) -> impl Iterator<Item = Condition
     federation.reads().iter().map(of_read).chain(confirmed)
 }
 
-/// That of one step of the preparation.
+/// Returns the condition of one step of the preparation.
 pub(crate) fn of_read(read: &Read) -> Condition {
     let key = format!("data.{}", read.key());
     match read {

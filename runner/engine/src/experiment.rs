@@ -1,6 +1,6 @@
 //! An experiment that can run: the configuration, validated for its federation.
 //!
-//! One table has the keys that exclude each other ([`crate::combinations`]). Keys are checked
+//! One table lists the keys that exclude each other ([`crate::combinations`]). Keys are checked
 //! against the data where they are used, and against the limits of devices in the terms of a fleet.
 
 mod buffered;
@@ -58,15 +58,15 @@ use weighting::Weights;
 /// An experiment that can run.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// The configuration, complete.
+    /// The complete configuration.
     pub(crate) config: Config,
-    /// What devices train.
+    /// The training method.
     pub(crate) method: Arc<dyn Method>,
     /// The settings that its parts declare.
     pub(crate) declared: Settings,
     /// How cohorts are accounted.
     pub(crate) sampling: Sampling,
-    /// Who takes part in a round: as is accounted.
+    /// The devices of a round, as accounted.
     pub(crate) attendance: Attendance,
     /// The bound on the rounds of a device with independent noise, if there is one.
     pub(crate) allowed: Option<Participation>,
@@ -74,7 +74,7 @@ pub struct Experiment {
     pub(crate) training: LocalTraining,
     /// Factor on the learning rate from one round to the next.
     pub(crate) learning_rate_decay: f64,
-    /// What becomes of the devices' updates.
+    /// Handling of the devices' updates.
     pub(crate) release: ReleaseSettings,
     /// Noise and accounting.
     pub(crate) privacy: PrivacyPlan,
@@ -82,19 +82,19 @@ pub struct Experiment {
     pub(crate) scale_release: Option<ScaleRelease>,
     /// The score of this trial, if the run is one of a private selection.
     pub(crate) trial: Option<Trial>,
-    /// What devices are asked between rounds.
+    /// Questions to devices between rounds.
     pub(crate) questions: Vec<AskedQuestion>,
     /// The server's step.
     pub(crate) server: ServerStep,
-    /// How the clip norm changes from round to round, if it does.
+    /// Changes of the clip norm from round to round, if it is adaptive.
     pub(crate) adaptive: Option<AdaptiveClip>,
-    /// Where devices and randomness come from.
+    /// Origin of devices and randomness.
     pub(crate) origin: Origin,
     /// The root of a trial that no seed determines. It has no text form.
     pub(crate) secret: Option<Root>,
 }
 
-/// What devices release in addition to updates and answers.
+/// Returns the releases of devices in addition to updates and answers.
 fn side_releases(
     scale: Option<&ScaleRelease>,
     trial: Option<&Trial>,
@@ -116,10 +116,10 @@ impl Experiment {
         Self::with_spent(config, federation, &[], Origin::Simulation)
     }
 
-    /// The same for a population on which other runs have `spent` before.
+    /// Resolves a configuration for a population on which other runs have already `spent`.
     ///
     /// # Errors
-    /// As [`Self::new`]; also if what was spent leaves no room for a round.
+    /// As [`Self::new`]; also if no room is left for a round.
     pub fn with_spent(
         config: Config,
         federation: &Federation,
@@ -132,8 +132,8 @@ impl Experiment {
         })
     }
 
-    /// A simulation of a method that has no name in files, which `build` makes. The file's
-    /// `method` is ignored, and nothing was spent before.
+    /// Creates a simulation of a method without a name in files, which `build` makes. The file's
+    /// `method` is ignored, and there are no earlier runs.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -154,7 +154,7 @@ impl Experiment {
     ) -> Result<Self, ExperimentError> {
         let name = config.method.name();
         let declared = declared(&config, federation, &origin);
-        // Before anything is planned, and again with what the method declares.
+        // Before any planning, and again with the settings that the method declares.
         declared.agree(name)?;
         let mut keys = Keys::parse(&config, federation)?;
         let (sampling, correlated) = (keys.sampling, keys.correlated.as_ref());
@@ -224,19 +224,19 @@ impl Experiment {
         })
     }
 
-    /// The configuration, complete.
+    /// Returns the complete configuration.
     #[must_use]
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Who takes part in a round.
+    /// Returns the devices of a round.
     #[must_use]
     pub const fn attendance(&self) -> &Attendance {
         &self.attendance
     }
 
-    /// What devices train.
+    /// Returns the training method.
     #[must_use]
     pub fn method(&self) -> &dyn Method {
         &*self.method
@@ -245,7 +245,7 @@ impl Experiment {
     /// Refuses settings that exclude this source of devices.
     ///
     /// # Errors
-    /// [`Conflict`] with the first rule that this breaks.
+    /// [`Conflict`] with the first broken rule.
     pub fn fits_source(&self, source: Setting) -> Result<(), Conflict> {
         self.declared
             .clone()
@@ -253,19 +253,19 @@ impl Experiment {
             .agree(self.config.method.name())
     }
 
-    /// How cohorts are accounted.
+    /// Returns the accounted sampling of cohorts.
     #[must_use]
     pub const fn sampling(&self) -> Sampling {
         self.sampling
     }
 
-    /// The grid of the model that devices get, if it has one.
+    /// Returns the grid of the model that devices get, if it has one.
     #[must_use]
     pub const fn model_grid(&self) -> Option<ModelGrid> {
         self.server.grid
     }
 
-    /// A model of the server as all others see it: on the grid, if there is one.
+    /// Returns a model of the server as everyone else sees it: on the grid, if there is one.
     #[must_use]
     pub fn published(&self, model: Vec<f32>) -> Vec<f32> {
         GlobalModel::new(self.server.grid, model)
@@ -273,8 +273,8 @@ impl Experiment {
             .to_vec()
     }
 
-    /// The bound on the rounds of a device that ε relies on, with correlated noise or with windows
-    /// of time.
+    /// Returns the bound on a device's rounds that ε relies on, with correlated noise or time
+    /// windows.
     #[must_use]
     pub fn allowed(&self) -> Option<Participation> {
         let strategy = self.release.mechanism.strategy.as_ref();
@@ -282,10 +282,10 @@ impl Experiment {
         correlated.or(self.allowed)
     }
 
-    /// Whether the sizes of cohorts must stay secret: where ε rests on the secrecy of the draw
-    /// ([`Config::has_secret_cohorts`]), and in windows of real devices that send their updates in
-    /// clear. Such a device says at once that it cannot train, so that its data may decide in which
-    /// window it counts.
+    /// Returns whether the sizes of cohorts must stay secret. This holds if ε relies on the secrecy
+    /// of the draw ([`Config::has_secret_cohorts`]), and in windows of real devices that send
+    /// updates in clear. Such a device reports at once that it cannot train, so its data may decide
+    /// in which window it counts.
     #[must_use]
     pub fn has_secret_sizes(&self) -> bool {
         let is_window = self.attendance.windows().is_some();
@@ -293,51 +293,51 @@ impl Experiment {
         self.config.has_secret_cohorts() || (is_window && is_in_clear)
     }
 
-    /// s: the number of windows after that of its model in which an update still counts. It is 0
-    /// without windows.
+    /// Returns s, the number of windows after its model's window in which an update still counts.
+    /// It is 0 without windows.
     #[must_use]
     pub fn staleness(&self) -> u32 {
         let windows = self.attendance.windows();
         windows.map_or(0, |windows| windows.staleness)
     }
 
-    /// Local training in the first round.
+    /// Returns the settings of local training in the first round.
     #[must_use]
     pub const fn training(&self) -> LocalTraining {
         self.training
     }
 
-    /// What becomes of the devices' updates.
+    /// Returns the handling of the devices' updates.
     #[must_use]
     pub const fn release(&self) -> &ReleaseSettings {
         &self.release
     }
 
-    /// Noise and accounting.
+    /// Returns noise and accounting.
     #[must_use]
     pub const fn privacy(&self) -> &PrivacyPlan {
         &self.privacy
     }
 
-    /// The release of the features' scale before the first round, if it is private.
+    /// Returns the release of the features' scale before the first round, if it is private.
     #[must_use]
     pub const fn scale_release(&self) -> Option<&ScaleRelease> {
         self.scale_release.as_ref()
     }
 
-    /// The score of this trial, if the run is one of a private selection.
+    /// Returns the score of this trial, if the run is one of a private selection.
     #[must_use]
     pub const fn trial(&self) -> Option<&Trial> {
         self.trial.as_ref()
     }
 
-    /// What devices are asked between rounds.
+    /// Returns the questions to devices between rounds.
     #[must_use]
     pub fn questions(&self) -> &[AskedQuestion] {
         &self.questions
     }
 
-    /// The questions after `round`, each with its number.
+    /// Returns the questions after `round`, each with its number.
     pub fn questions_after(&self, round: u32) -> impl Iterator<Item = (u32, &AskedQuestion)> {
         let first = self.number_of(round).saturating_add(1);
         let due = self.questions.iter();
@@ -345,21 +345,20 @@ impl Experiment {
         (first..).zip(due)
     }
 
-    /// The number of `round` among all rounds and questions of the run, which names its random
-    /// streams.
+    /// Returns the number of `round` among all rounds and questions of the run. It names the
+    /// round's random streams.
     #[must_use]
     pub fn number_of(&self, round: u32) -> u32 {
         questions::number_of(&self.questions, round)
     }
 
-    /// Where devices and randomness come from.
+    /// Returns the origin of devices and randomness.
     #[must_use]
     pub const fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// The same experiment with the randomness of another trial of a private selection, which a
-    /// seed determines.
+    /// Changes the randomness to another trial of a private selection, given by a seed.
     #[must_use]
     pub fn with_trial_seed(mut self, seed: u64) -> Self {
         if self.trial.is_some() {
@@ -368,8 +367,8 @@ impl Experiment {
         self
     }
 
-    /// The same experiment with secret randomness of a trial of a private selection. The
-    /// configuration says that it is secret, and nothing more.
+    /// Changes the randomness to that of a trial of a private selection, which stays secret. The
+    /// configuration records only that it is secret.
     #[must_use]
     pub fn with_trial_secret(mut self, root: Root) -> Self {
         if self.trial.is_some() {
@@ -379,10 +378,10 @@ impl Experiment {
         self
     }
 
-    /// The root of the random streams of cohorts, training and noise.
+    /// Returns the root of the random streams of cohorts, training and noise.
     ///
     /// # Errors
-    /// [`ExperimentError::SecretRandomness`] if the configuration is that of a run with secret
+    /// [`ExperimentError::SecretRandomness`] if the configuration belongs to a run with secret
     /// randomness, which was not kept.
     pub fn root(&self) -> Result<Root, ExperimentError> {
         match (&self.secret, self.config.run_seed()) {
@@ -392,20 +391,21 @@ impl Experiment {
         }
     }
 
-    /// The same experiment with a server's step of a program, which sees released sums only.
+    /// Replaces the server's step by a custom step, which sees released sums only.
     #[must_use]
     pub fn with_own_step(mut self, step: OwnStep) -> Self {
         self.server.own = Some(step);
         self
     }
 
-    /// The model.
+    /// Returns the model.
     #[must_use]
     pub fn task(&self) -> &Task {
         &self.method.properties().task
     }
 
-    /// The privacy events of `round`, which are charged before it; empty if it releases nothing.
+    /// Returns the privacy events of `round`, which are charged before it; empty if it releases
+    /// nothing.
     #[must_use]
     pub fn events_in(&self, round: u32) -> Vec<PrivacyEvent> {
         let updates = Some(self.privacy.event()).filter(|event| event.releases > 0);
@@ -423,10 +423,10 @@ impl Experiment {
         once.chain(answers).chain(updates).chain(messages).collect()
     }
 
-    /// The privacy statements for the first `rounds` rounds: of the updates and, if devices send
-    /// other messages, of these. `repeated` are the events that the ledger charges once more. They
-    /// count what devices may send by the plan, and not what they sent, which depends on who took
-    /// part.
+    /// Returns the privacy statements for the first `rounds` rounds: about the updates and, if
+    /// devices send other messages, about these. `repeated` are the events that the ledger charges
+    /// once more. They count what the plan allows devices to send, as the actual messages depend on
+    /// who took part.
     ///
     /// # Errors
     /// As [`PrivacyPlan::estimate`].
@@ -452,9 +452,9 @@ impl Experiment {
         Ok(statements)
     }
 
-    /// The federation with its scale: where that is private, from the devices' moments with noise
-    /// of the experiment's root; simulations only. Without a root, no run follows, and the scale
-    /// stays open.
+    /// Returns the federation with its scale. A private scale comes from the devices' moments with
+    /// noise of the experiment's root, in simulations only. Without a root, no run follows, and the
+    /// scale stays open.
     #[must_use]
     pub fn scaled<'a>(&self, federation: &'a Federation) -> Cow<'a, Federation> {
         let release = self.scale_release.as_ref().zip(self.root().ok());
@@ -464,7 +464,7 @@ impl Experiment {
         }
     }
 
-    /// What the mechanism keeps from round to round, before the first.
+    /// Returns the mechanism's state before the first round.
     #[must_use]
     pub fn history(&self) -> History {
         let strategy = self.release.mechanism.strategy.as_ref();
@@ -474,11 +474,11 @@ impl Experiment {
         history.of_masked(ring).admitting(self.allowed)
     }
 
-    /// What each helper insists on, for cohorts of `min_cohort` devices or more; `None` without
-    /// helpers.
+    /// Returns the requirements of each helper, for cohorts of at least `min_cohort` devices;
+    /// `None` without helpers.
     #[must_use]
     pub fn helper_policy(&self, min_cohort: u32) -> Option<HelperPolicy> {
-        // Of all rounds and answers.
+        // Over all rounds and answers.
         let rounds = self.number_of(self.config.rounds);
         distributed::policy(
             self.release.masking,
@@ -488,8 +488,8 @@ impl Experiment {
         )
     }
 
-    /// The helpers of a simulation, with keys and noise of its root; `None` with real devices, and
-    /// without helpers.
+    /// Returns the helpers of a simulation, with keys and noise of its root; `None` with real
+    /// devices, and without helpers.
     #[must_use]
     pub fn local_helpers<'h>(&self, root: &Root) -> Option<Box<dyn Helpers + 'h>> {
         let policy = self
@@ -504,8 +504,8 @@ impl Experiment {
         )))
     }
 
-    /// What `denoiser = "auto"` keeps, before the first round of a model. Nothing without noise:
-    /// the model is then that of no denoiser.
+    /// Returns the state of `denoiser = "auto"` before the first round of a model; `None` without
+    /// noise, where the model is not denoised.
     #[must_use]
     pub fn auto(&self, start: &[f32]) -> Option<Auto> {
         let experts = self.server.auto.as_ref();
@@ -513,7 +513,7 @@ impl Experiment {
         Some(Auto::new(start, &self.shared_layout(), experts))
     }
 
-    /// The tensors that are shared.
+    /// Returns the shared tensors.
     #[must_use]
     pub fn shared_layout(&self) -> Vec<TensorLayout> {
         let shared = self.method.properties().shared_count;
@@ -526,22 +526,23 @@ impl Experiment {
         layout.into_iter().take_while(is_shared).collect()
     }
 
-    /// Lengths of the tensors that are shared.
+    /// Returns the lengths of the shared tensors.
     #[must_use]
     pub fn shared_tensors(&self) -> Vec<usize> {
         let layout = self.shared_layout();
         layout.iter().map(TensorLayout::length).collect()
     }
 
-    /// Local training in `round`: the learning rate decays from round to round.
+    /// Returns the settings of local training in `round`: the learning rate decays from round to
+    /// round.
     #[must_use]
     pub fn training_in(&self, round: u32) -> LocalTraining {
-        // One multiplication a round in f64, the same on every machine; `powi` is not.
+        // One f64 multiplication per round, the same on every machine. `powi` is not.
         let mut rate = f64::from(self.training.learning_rate.get());
         for _ in 0..round {
             rate *= self.learning_rate_decay;
         }
-        // A decayed rate only leaves the range by vanishing; the first one then stays in force, as
+        // A decayed rate leaves the range only by vanishing. The first one then stays in force, as
         // the smallest positive number does no harm either.
         let smallest = f64::from(f32::MIN_POSITIVE);
         let learning_rate =
@@ -552,14 +553,14 @@ impl Experiment {
         }
     }
 
-    /// The warning about the clip norm of a round, if it is adaptive and far from where it began
+    /// Returns the warning about the clip norm of a round, if it is adaptive and far from its start
     /// ([`AdaptiveClip::caution`]).
     #[must_use]
     pub fn clip_norm_caution(&self, round: u32, clip_norm: f32) -> Option<String> {
         self.adaptive?.caution(round, clip_norm)
     }
 
-    /// Local training and release in `round`: with its clip norm, if that is adaptive.
+    /// Returns local training and release in `round`, with its clip norm if that is adaptive.
     #[must_use]
     pub fn terms_in(
         &self,
@@ -570,7 +571,7 @@ impl Experiment {
         let Some(clip_norm) = clip_norm else {
             return (training, release);
         };
-        // A method that does not clip its steps says so by no clip norm.
+        // A method without clipped steps has no clip norm here.
         let training = LocalTraining {
             clip_norm: training.clip_norm.map(|_| clip_norm),
             ..training
@@ -579,8 +580,8 @@ impl Experiment {
     }
 }
 
-/// Divides a sum of weighted updates by the sum of their weights. With noise the denominator stays
-/// as it is: the sum of the weights depends on the devices' data.
+/// Divides a sum of weighted updates by the sum of their weights. With noise, the denominator stays
+/// unchanged: the sum of the weights depends on the devices' data.
 fn weigh_denominator(
     server: &mut ServerStep,
     cap: Option<u32>,
@@ -594,7 +595,7 @@ fn weigh_denominator(
     }
 }
 
-/// The settings of the configuration, the data and the origin of the devices.
+/// Returns the settings of the configuration, the data and the origin of the devices.
 fn declared(config: &Config, federation: &Federation, origin: &Origin) -> Settings {
     let is_private = federation.private_scale().is_some();
     let has_quorum = matches!(
@@ -612,7 +613,7 @@ fn declared(config: &Config, federation: &Federation, origin: &Origin) -> Settin
     ])
 }
 
-/// What becomes of the devices' updates.
+/// Returns the handling of the devices' updates.
 fn release(
     keys: &Keys,
     privacy: &PrivacyPlan,
@@ -636,7 +637,7 @@ fn release(
     }
 }
 
-/// What the method is built from.
+/// Returns the setup for building the method.
 pub(crate) fn setup<'a>(
     config: &'a Config,
     keys: &Keys,

@@ -2,39 +2,40 @@
 //! of the estimators in Python.
 //!
 //! They follow from the number of devices, the number of features and, in `smolfed init` alone, the
-//! samples of a device in the median: no ε covers that number, and an estimator must not read it
-//! unasked. None of them buys accuracy with privacy: ε, δ, adjacency and accountant are the user's.
+//! median number of samples per device: no ε covers that number, and an estimator must not read it
+//! unasked. None of them trades privacy for accuracy: ε, δ, adjacency and accountant are the
+//! user's.
 
 use smolfed_data::dataset::TaskKind;
 
-/// Fewer devices than these, and all of them take part in every round. Noise then hides much of
-/// what an adaptive clip norm would follow, so that it is fixed.
+/// With fewer devices than this, all of them take part in every round. Noise then hides much of
+/// what an adaptive clip norm would follow, so the clip norm is fixed.
 pub const FEW_DEVICES: u32 = 50;
 
-/// Devices of a round that are aimed at.
+/// Target number of devices in a round.
 const COHORT: f64 = 50.0;
 
-/// Rounds of many devices.
+/// Rounds with many devices.
 const ROUNDS: u32 = 60;
 
-/// Samples of a local step.
+/// Samples per local step.
 pub const BATCH_SIZE: u32 = 10;
 
-/// Local steps of a round that are aimed at, and bounds for the passes over a device's samples that
-/// this takes. With fewer steps, the step size that follows from the length of a sample is too
-/// small. With more, devices drift apart.
+/// Target number of local steps in a round, and bounds on the resulting passes over a device's
+/// samples. With fewer steps, the step size that follows from the length of a sample is too small.
+/// With more, devices drift apart.
 const LOCAL_STEPS: u64 = 10;
 const EPOCHS: [u64; 2] = [2, 10];
 
-/// Passes where the samples of a device are not to be counted.
+/// Passes if the samples of a device must not be counted.
 const USUAL_EPOCHS: u32 = 5;
 
-/// Rounds and clip norm of few devices that predict a value. The weights of a standardised target
+/// Rounds and clip norm for few devices that predict a value. The weights of a standardised target
 /// have a length of at most about 1, which these rounds cover twice. A larger clip norm adds noise
 /// to every prediction.
 const OF_VALUES: (u32, f64) = (20, 0.1);
 
-/// Rounds and clip norm of few devices that predict a class. The loss asks for larger weights, and
+/// Rounds and clip norm for few devices that predict a class. The loss favours larger weights, and
 /// a class does not change with their length.
 const OF_CLASSES: (u32, f64) = (30, 0.2);
 
@@ -43,7 +44,7 @@ const OF_CLASSES: (u32, f64) = (30, 0.2);
 pub struct Suggested {
     /// T.
     pub rounds: u32,
-    /// The share of the devices in a round; `None` for all of them.
+    /// Share of the devices in a round; `None` for all of them.
     pub sampling_rate: Option<f64>,
     /// Passes over the samples of a device.
     pub epochs: u32,
@@ -52,8 +53,8 @@ pub struct Suggested {
 }
 
 impl Suggested {
-    /// For so many devices, of which the one in the median has so many samples; `None` if
-    /// that number must not be read.
+    /// Suggests settings for `devices` devices with a median of `samples` samples; `None` if that
+    /// number must not be read.
     #[must_use]
     pub fn new(devices: u32, samples: Option<u64>, task: TaskKind) -> Self {
         let is_few = devices < FEW_DEVICES;
@@ -68,7 +69,7 @@ impl Suggested {
         };
         Self {
             rounds: if is_few { rounds } else { ROUNDS },
-            // Two digits: a number to read.
+            // Two digits for readability.
             sampling_rate: (!is_few).then(|| libm::round(rate * 100.0) / 100.0),
             epochs: samples.map_or(USUAL_EPOCHS, epochs),
             clip_norm: is_few.then_some(clip_norm),
@@ -76,9 +77,9 @@ impl Suggested {
     }
 }
 
-/// The length to which samples of so many standardised features are shortened, as
+/// Returns the maximum length of samples with this number of standardised features, as
 /// `data.norm_bound`: √2 times the length of a typical one, to one digit. A category counts as one
-/// feature, however many there are.
+/// feature, whatever its number of values.
 #[must_use]
 pub fn norm_bound(features: usize) -> f64 {
     libm::ceil(libm::sqrt(2.0 * features as f64) * 10.0) / 10.0

@@ -1,5 +1,5 @@
-//! The settings that exclude each other. Of several rules that an experiment breaks, the first in
-//! the table is named.
+//! The settings that exclude each other. If an experiment breaks several rules, the error names the
+//! first one in the table.
 
 use super::settings::Setting::{self, *};
 
@@ -8,11 +8,11 @@ use super::settings::Setting::{self, *};
 pub struct Rule {
     /// The setting that an error names first.
     pub first: Setting,
-    /// The other.
+    /// The other setting.
     pub second: Setting,
     /// The rule holds with this setting only.
     pub third: Option<Setting>,
-    /// Why, and what to do.
+    /// Reason and advice.
     pub advice: &'static str,
 }
 
@@ -66,7 +66,7 @@ const NO_SCORE: &str = "the score is that of a shared model: choose a method tha
 const NO_COHORTS: &str = "one device holds all samples, so that there are no cohorts";
 const EVERY_DEVICE: &str = "with \"full\" every device takes part in every round";
 
-// Rules that other modules name.
+// Rules with names, for other modules.
 
 /// A layer that the protocol cannot describe.
 pub const UNKNOWN_LAYER: Rule = rule(
@@ -75,7 +75,7 @@ pub const UNKNOWN_LAYER: Rule = rule(
     "the protocol does not know it: write it as `model.layers`, { type = \"dense\", outputs = .. } \
      followed by { type = \"relu\" }",
 );
-/// Noise of too many bands, where the participations of a device are hidden one by one.
+/// Noise of too many bands, where the participations of a device are hidden individually.
 pub const UNBANDED: Rule = rule(
     Unbanded,
     Correlated,

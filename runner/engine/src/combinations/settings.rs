@@ -12,7 +12,7 @@ macro_rules! settings {
         }
 
         impl Setting {
-            /// The key that gives it, or the flag.
+            /// Returns the key or flag of the setting.
             #[must_use]
             pub const fn key(self) -> &'static str {
                 match self {
@@ -20,7 +20,8 @@ macro_rules! settings {
                 }
             }
 
-            /// The words for it in a sentence. [`Self::of_method`] names the method as well.
+            /// Returns the words for it in a sentence. [`Self::of_method`] names the method as
+            /// well.
             #[must_use]
             pub const fn label(self) -> &'static str {
                 match self {
@@ -36,7 +37,7 @@ settings! {
     RealDevices = "smolfed serve", "real devices";
     /// A round ends when a share of its cohort has answered.
     Quorum = "--quorum", "`--quorum`";
-    /// The cohorts are those of a record.
+    /// The cohorts come from a record.
     Recorded = "--participation", "a recorded participation";
 
     /// Gradients of local steps are released.
@@ -45,27 +46,27 @@ settings! {
     NothingSent = "method", "devices that send nothing";
     /// One participant has all samples.
     OneParticipant = "method", "all samples in one place";
-    /// Devices send correlation matrices beside their updates.
+    /// Devices send correlation matrices alongside their updates.
     Matrices = "method", "correlation matrices";
     /// Training uses no labels.
     WithoutLabels = "method", "training without labels";
-    /// No model is shared by itself.
+    /// There is no separate shared model.
     NoSharedModel = "method", "no model that all devices share";
-    /// Each device has a model of its own.
+    /// Each device has a personal model.
     PersonalModels = "method", "personal models";
     /// Devices train in `f32`: refused where the configuration asks for another arithmetic.
     OnlyF32 = "method", "training in \"f32\" only";
-    /// Averaging that has a twin with smoothing.
+    /// Averaging that also exists with smoothing.
     Unsmoothed = "method", "method \"dp-fed\"";
-    /// The proximal term is the method's.
+    /// The method defines the proximal term.
     OwnProximal = "personalise.lambda", "method \"fedprox\"";
     /// The sum is divided by all devices.
     MeanOverAll = "personalise.update", "`personalise.update` = \"mean-over-all\"";
     /// The noise of DPFedMTL as printed.
     PrintedScale = "personalise.noise_scale", "`personalise.noise_scale` = \"as-printed\"";
-    /// Devices train on after the last round.
+    /// Devices continue training after the last round.
     FineTuning = "personalise.fine_tune", "`personalise.fine_tune`";
-    /// The same by an objective that compares probabilities of classes.
+    /// Fine-tuning by an objective that compares class probabilities.
     ClassTuning = "personalise.fine_tune",
         "`personalise.fine_tune` = \"symmetrised-kl\" or \"ewc\"";
 
@@ -75,7 +76,7 @@ settings! {
     Layers = "model.layers", "`model.layers`";
     /// Any model but a softmax without a hidden layer.
     OtherThanSoftmax = "model.kind", "a model other than a softmax of one layer";
-    /// Predicted values in the place of classes.
+    /// Predicted values instead of classes.
     Values = "model.kind", "a model of values";
     /// Initial parameters from a file.
     InitialModel = "model.init", "`model.init`";
@@ -105,7 +106,7 @@ settings! {
     BlockCyclic = "cohort.sampling", "`cohort.sampling` = \"block-cyclic\"";
     /// Devices come by the timetable of a simulation.
     Arrival = "cohort.sampling", "`cohort.sampling` = \"arrival\"";
-    /// Updates count in the window of time in which they arrive.
+    /// Updates count in their arrival window.
     Buffered = "cohort.sampling", "`cohort.sampling` = \"buffered\"";
     /// All devices of a round train from the model of that round.
     Synchronous = "cohort.sampling", "a `cohort.sampling` other than \"buffered\"";
@@ -155,7 +156,7 @@ settings! {
     MaxEpsilon = "privacy.max_epsilon", "`privacy.max_epsilon`";
     /// A clip norm that follows the updates.
     AdaptiveClipNorm = "privacy.clip_norm", "`privacy.clip_norm` = \"adaptive\"";
-    /// A clip norm that stays, or none.
+    /// A fixed clip norm, or none.
     FixedClipNorm = "privacy.clip_norm", "a number as `privacy.clip_norm`, or none";
     /// How a clip norm follows the updates.
     AdaptiveKeys = "privacy.adaptive", "`[privacy.adaptive]`";
@@ -209,7 +210,7 @@ settings! {
 }
 
 impl Setting {
-    /// The setting in a sentence about an experiment with this method.
+    /// Returns the words for the setting in an experiment with this method.
     #[must_use]
     pub fn of_method(self, method: &str) -> String {
         match self.key() {
@@ -224,20 +225,20 @@ impl Setting {
 pub struct Settings(BTreeSet<Setting>);
 
 impl Settings {
-    /// Those that are there.
+    /// Keeps the settings that are present.
     pub fn of(settings: impl IntoIterator<Item = (Setting, bool)>) -> Self {
         let there = settings.into_iter().filter(|(_, is_there)| *is_there);
         Self(there.map(|(setting, _)| setting).collect())
     }
 
-    /// These and others.
+    /// Adds other settings.
     #[must_use]
     pub fn and(mut self, others: impl Into<Self>) -> Self {
         self.0.extend(others.into().0);
         self
     }
 
-    /// Whether a setting is there.
+    /// Returns whether a setting is present.
     #[must_use]
     pub fn has(&self, setting: Setting) -> bool {
         self.0.contains(&setting)

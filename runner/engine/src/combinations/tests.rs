@@ -9,10 +9,10 @@ use crate::method::MethodName;
 use smolfed_data::DataFolders;
 use smolfed_data::federation::Federation;
 
-/// Around the part of the page that is printed from the rules.
+/// Marks the part of the page printed from the rules.
 const BEGIN: &str = "<!-- printed by the tests of smolfed-engine -->\n";
 const END: &str = "<!-- end -->\n";
-/// The variable that writes the page in the place of comparing it.
+/// Environment variable for writing the page instead of comparing it.
 const WRITE: &str = "WRITE_COMBINATIONS";
 
 /// Columns of the table of methods.
@@ -88,8 +88,8 @@ fn sentences_name_keys_methods_and_sources() {
     );
 }
 
-/// Whether a method goes with a setting: by what it declares when it is built with the setting's
-/// arithmetic.
+/// Returns whether a method supports a setting, according to its declaration when it is built with
+/// the setting's arithmetic.
 fn goes_with(method: MethodName, setting: Setting) -> bool {
     let arithmetic = match setting {
         Setting::Integer => "integer",
@@ -115,7 +115,7 @@ fn goes_with(method: MethodName, setting: Setting) -> bool {
     }
 }
 
-/// The table of methods, and the list of rules.
+/// Returns the table of methods, and the list of rules.
 fn page() -> String {
     let mut page = String::from("| method |");
     for (title, _) in COLUMNS {

@@ -1,4 +1,4 @@
-//! The configuration of questions that are asked by themselves, about a model that is there.
+//! The configuration of separate questions about an existing model.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::{Config, Override, file, sentence};
 use crate::config::ConfigError;
 use crate::method::MethodName;
 
-/// Tables of a run that its questions are asked with: the others are about training.
+/// Tables of a run that its questions share. The others are about training.
 const OF_RUN: [&str; 8] = [
     "name",
     "seed",
@@ -22,7 +22,7 @@ const OF_RUN: [&str; 8] = [
 /// Keys of `[privacy]` that are the same for training and for questions.
 const PRIVACY: [&str; 4] = ["delta", "trust", "ledger", "devices_per_user"];
 
-/// A run that is asked about.
+/// A run to ask about.
 #[derive(Clone, Copy, Debug)]
 pub struct AskedRun<'a> {
     /// Its complete configuration.
@@ -34,8 +34,8 @@ pub struct AskedRun<'a> {
 }
 
 impl Config {
-    /// Reads a file with `[[questions]]`, each of which is asked once. Of a run come its data, its
-    /// model and its δ, where the file does not have its own.
+    /// Reads a file with `[[questions]]`, each of which is asked once. The data, the model and δ
+    /// come from the run, unless the file has its own.
     ///
     /// # Errors
     /// [`ConfigError`] naming the file and the key or line.
@@ -93,7 +93,7 @@ fn table(path: &Path) -> Result<Table, ConfigError> {
     })
 }
 
-/// What a run gives its questions.
+/// Returns the tables that a run passes to its questions.
 fn of_run(run: AskedRun<'_>) -> Result<Table, ConfigError> {
     let mut table = table(run.config)?;
     table.retain(|key, _| OF_RUN.contains(&key));

@@ -12,16 +12,16 @@ pub enum ConfigError {
         /// Why.
         source: std::io::Error,
     },
-    /// Data in the place of an experiment.
+    /// Data instead of an experiment.
     #[error(
         "{path} is data, not an experiment: write one with `smolfed init {path} > mine.toml`, then \
          run it with `smolfed run mine.toml`"
     )]
     IsData {
-        /// What was given.
+        /// The given path.
         path: String,
     },
-    /// A run in the place of an experiment.
+    /// The directory of a run instead of an experiment.
     #[error(
         "{path} is the directory of a run: `smolfed run {path}/config.toml` repeats it, `smolfed \
          run --resume {path}` continues it"
@@ -36,7 +36,7 @@ pub enum ConfigError {
         /// The file.
         path: String,
     },
-    /// Bytes in the place of an experiment.
+    /// Bytes instead of an experiment.
     #[error("{path} is not a text in UTF-8, as an experiment is: `smolfed init DATA` writes one")]
     NotText {
         /// The file.
@@ -45,12 +45,12 @@ pub enum ConfigError {
     /// The text is not TOML, or a key is unknown, missing or of the wrong type.
     #[error("{origin}: {message}")]
     Parse {
-        /// The file, or where else the text came from.
+        /// The file or other origin of the text.
         origin: String,
-        /// What the parser says, with the line.
+        /// The parser's message, with the line.
         message: String,
     },
-    /// A file without questions where they are asked.
+    /// A file without questions where they are needed.
     #[error(
         "{origin} asks nothing: it needs a table `[[questions]]`, like examples/ask-evaluate.toml"
     )]
@@ -58,7 +58,7 @@ pub enum ConfigError {
         /// The file.
         origin: String,
     },
-    /// Nothing, as a failed `smolfed init > file` leaves behind.
+    /// An empty file, as after a failed `smolfed init > file`.
     #[error("{origin} is empty: `smolfed init DATA > {origin}` writes an experiment for your data")]
     Empty {
         /// The file.
@@ -76,7 +76,7 @@ pub enum ConfigError {
     /// `--set` without `key=value`.
     #[error("`--set {text}`: expected KEY=VALUE, for example `--set privacy.epsilon=6`")]
     Override {
-        /// What was given.
+        /// The given text.
         text: String,
     },
     /// `--set` reaches into something that is not a table.
@@ -84,7 +84,7 @@ pub enum ConfigError {
     NotATable {
         /// The dotted key.
         key: String,
-        /// The part of it that has no keys.
+        /// The part of it without keys.
         part: String,
     },
 }

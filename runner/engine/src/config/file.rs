@@ -1,4 +1,4 @@
-//! The text of an experiment file; what else people give in its place is told apart from it.
+//! The text of an experiment file. Other inputs are recognized and refused.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::error::ConfigError;
 use smolfed_data::catalogue::KnownSet;
 
-/// Endings of files that are data, and not experiments.
+/// Endings of data files, which are not experiments.
 const DATA_ENDINGS: [&str; 11] = [
     "csv", "tsv", "jsonl", "ndjson", "arff", "parquet", "npz", "npy", "gz", "zip", "json",
 ];
@@ -14,7 +14,7 @@ const DATA_ENDINGS: [&str; 11] = [
 /// Reads an experiment or a sweep.
 ///
 /// # Errors
-/// [`ConfigError`] if it is data, the directory of a run or no text, or cannot be read.
+/// [`ConfigError`] if it is data, the directory of a run or not text, or cannot be read.
 pub fn read(path: &Path) -> Result<String, ConfigError> {
     let name = || path.display().to_string();
     if path.join("config.toml").is_file() {

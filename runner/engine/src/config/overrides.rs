@@ -15,7 +15,7 @@ pub struct Override {
 }
 
 impl Override {
-    /// An override of `key` by a value.
+    /// Creates an override of `key` by a value.
     #[must_use]
     pub fn new(key: &str, value: Value) -> Self {
         Self {
@@ -24,21 +24,21 @@ impl Override {
         }
     }
 
-    /// The dotted key.
+    /// Returns the dotted key.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// The value; `None` to remove the key.
+    /// Returns the value; `None` to remove the key.
     #[must_use]
     pub fn value(&self) -> Option<&Value> {
         self.value.as_ref()
     }
 
-    /// Sets the key in `table`, and creates the tables above it where they are missing; or removes
-    /// it, if it is there. Of `server.denoiser` and `server.smoothing_factor`, one that does
-    /// something takes the place of the other.
+    /// Sets the key in `table` and creates missing parent tables, or removes the key. Of
+    /// `server.denoiser` and `server.smoothing_factor`, a new value that has an effect replaces the
+    /// other key.
     ///
     /// # Errors
     /// [`ConfigError::NotATable`] if the key reaches into a value.
@@ -72,7 +72,7 @@ impl Override {
 }
 
 impl Override {
-    /// The key beside this one that has no place any more.
+    /// Returns the neighbouring key that becomes obsolete.
     fn replaced(&self) -> Option<&'static str> {
         let value = self.value.as_ref()?;
         let is_zero = value.as_float() == Some(0.0) || value.as_integer() == Some(0);
@@ -87,8 +87,8 @@ impl Override {
 impl FromStr for Override {
     type Err = ConfigError;
 
-    /// The value is TOML (`6`, `0.5`, `true`, `[28, 28]`, `"text"`); anything else is text, so that
-    /// `--set method=dp-fed` needs no quotes.
+    /// Parses the value as TOML (`6`, `0.5`, `true`, `[28, 28]`, `"text"`). Anything else is text,
+    /// so `--set method=dp-fed` needs no quotes.
     fn from_str(text: &str) -> Result<Self, ConfigError> {
         let wrong = || ConfigError::Override {
             text: text.to_owned(),
@@ -108,7 +108,7 @@ impl FromStr for Override {
             .ok()
             .filter(|table| table.len() == 1)
             .and_then(|mut table| table.remove("value"));
-        // Numbers that people write and TOML does not: `.5`, `5.`.
+        // Common notations that TOML lacks: `.5`, `5.`.
         let number = || value.contains('.').then(|| value.parse().ok()).flatten();
         let parsed = parsed.or_else(|| number().map(Value::Float));
         let value = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
@@ -116,7 +116,7 @@ impl FromStr for Override {
     }
 }
 
-/// As `--set` takes it, with the quotes of TOML only where text would be read as another value.
+/// Prints the override for `--set`, with TOML quotes only if the text would parse as another value.
 impl Display for Override {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { key, value } = self;

@@ -17,7 +17,7 @@ pub(crate) enum NumberOrText {
 }
 
 impl Config {
-    /// The JSON schema of an experiment file (draft 7, which all editors know).
+    /// Returns the JSON schema of an experiment file (draft 7, which all editors know).
     #[must_use]
     pub fn schema() -> Value {
         let settings = SchemaSettings::draft07().for_deserialize();
@@ -27,7 +27,7 @@ impl Config {
             .to_value()
     }
 
-    /// The dotted names of all keys, table by table.
+    /// Returns the dotted names of all keys, table by table.
     #[must_use]
     pub fn keys() -> Vec<String> {
         let schema = Self::schema();
@@ -36,7 +36,8 @@ impl Config {
         keys
     }
 
-    /// The dotted name of the key of this name; of several, that of the table nearest to the top.
+    /// Returns the dotted name of a key. If several tables have it, the table nearest to the top
+    /// wins.
     #[must_use]
     pub fn key_named(name: &str) -> Option<String> {
         let is_meant = |key: &String| key.rsplit('.').next() == Some(name);
@@ -93,7 +94,7 @@ mod tests {
         assert_eq!(distinct.len(), keys.len());
     }
 
-    /// Every key that is written is in the schema.
+    /// Every written key is in the schema.
     #[test]
     fn complete_files_have_known_keys() {
         fn visit(table: &toml::Table, prefix: &str, keys: &[String]) {

@@ -146,7 +146,7 @@ fn overrides_apply_in_their_order_and_fail_with_their_own_errors() {
     assert!(matches!(into_a_value, Err(ConfigError::NotATable { .. })));
     let no_value = "rounds".parse::<Override>();
     assert!(matches!(no_value, Err(ConfigError::Override { .. })));
-    // The file itself is read first: its errors keep their line.
+    // The file itself is parsed first, so its errors keep their line.
     let broken = Config::parse("rounds = [", "a.toml", &overrides).unwrap_err();
     assert!(broken.to_string().starts_with("a.toml: line 1"), "{broken}");
 }
@@ -250,7 +250,7 @@ fn features_take_the_place_of_the_scale() {
         "{written}"
     );
     assert_eq!(parse(&written).unwrap(), config);
-    // The data alone say which features they have: a sweep builds each federation once.
+    // Only the data determine their features: a sweep builds each federation once.
     assert_ne!(
         config.data,
         Config::parse(DEFAULT, "a.toml", &[]).unwrap().data

@@ -1,10 +1,10 @@
-//! The keys of rounds that are windows of time.
+//! The keys of rounds that are time windows.
 //!
 //! A device's ledger keeps the versions that it trains from at least b + s apart, and an update of
 //! version v counts in a window from v to v + s, or in none. So the windows in which a device
 //! counts are at least b apart: r2 - r1 >= v2 - (v1 + s) >= b. Of n windows it counts in at most
 //! ceil(n / (b + s)), whatever its limit k. Correlated noise is planned for that, and independent
-//! noise costs as many compositions: nothing is claimed of who comes when.
+//! noise costs as many compositions: there is no claim about arrival times.
 
 use smolfed_accounting::Sampling;
 use smolfed_accounting::correlated::Participation;
@@ -17,14 +17,14 @@ use crate::config::Config;
 use crate::tables::time_span::TimeSpan;
 use smolfed_release::SamplingScheme;
 
-/// s without the key.
+/// Default s.
 const DEFAULT_STALENESS: u32 = 2;
-/// The largest s. The server keeps s models in memory and in each checkpoint.
+/// Maximum s. The server keeps s models in memory and in each checkpoint.
 const MAX_STALENESS: u32 = 64;
-/// The length of a window in a simulation, without the key.
+/// Default length of a window in a simulation.
 const DEFAULT_WINDOW: TimeSpan = TimeSpan::from_secs(3_600);
 
-/// s, or `None` without windows.
+/// Returns s, or `None` without windows.
 ///
 /// # Errors
 /// [`ExperimentError::Range`] for too large a number.
@@ -44,7 +44,7 @@ pub(super) fn staleness(config: &Config) -> Result<Option<u32>, ExperimentError>
     Ok(Some(staleness))
 }
 
-/// The bound on the windows of a device under independent noise, or `None` without windows.
+/// Returns the bound on the windows of a device under independent noise, or `None` without windows.
 ///
 /// # Errors
 /// [`ExperimentError`] for the first invalid key.
@@ -58,7 +58,7 @@ pub(super) fn participation(config: &Config) -> Result<Option<Participation>, Ex
     allowed.map(Some).map_err(of_participation(config.rounds))
 }
 
-/// k, cut to the largest possible number of participations.
+/// Returns k, limited to the largest possible number of participations.
 pub(super) fn cut(config: &Config, separation: u32, staleness: u32) -> u32 {
     let apart = separation.saturating_add(staleness).max(1);
     let possible = config.rounds.div_ceil(apart);
@@ -66,7 +66,7 @@ pub(super) fn cut(config: &Config, separation: u32, staleness: u32) -> u32 {
     asked.min(possible)
 }
 
-/// The accounting of windows under independent noise, and the devices that come.
+/// Returns the accounting of windows under independent noise, and the attendance.
 ///
 /// # Errors
 /// [`ExperimentError`] for the first invalid key of `[cohort]`.
@@ -80,7 +80,7 @@ pub(super) fn cohorts(
     Ok((sampling, attendance(config, allowed, devices)?))
 }
 
-/// Simulated devices that wake by the table of `[cohort.availability]`.
+/// Returns simulated devices that wake according to `[cohort.availability]`.
 ///
 /// # Errors
 /// [`ExperimentError`] for the first invalid key of `[cohort]`.

@@ -1,5 +1,5 @@
-//! The cohort rule: how devices are drawn in a federation of a given size. Experiment files and
-//! `smolfed account` and `smolfed plan` share it; each names its own keys or flags in errors.
+//! The cohort rule: how devices are drawn in a federation of a given size. Experiment files,
+//! `smolfed account` and `smolfed plan` share it. Each names its own keys or flags in errors.
 
 use smolfed_accounting::{ParamError, Sampling, SamplingRate};
 
@@ -9,20 +9,20 @@ use crate::combinations::rules::{RATE_OF_ALL, SIZE_OF_ALL, TWO_SIZES};
 use crate::tables::cohort::CohortConfig;
 use smolfed_release::SamplingScheme;
 
-/// How devices are drawn, as it is written.
+/// The rule for drawing devices, as given by the user.
 #[derive(Clone, Copy, Debug)]
 pub struct CohortRule {
     /// The scheme.
     pub scheme: SamplingScheme,
     /// N.
     pub device_count: u32,
-    /// S, for schemes that draw; this or the rate.
+    /// S, for schemes that draw. Excludes the rate.
     pub cohort_size: Option<u32>,
     /// τ = S / N.
     pub sampling_rate: Option<f64>,
-    /// The largest number of rounds of one device, for `Unsampled`.
+    /// Maximum number of rounds per device, for `Unsampled`.
     pub max_participations: Option<u32>,
-    /// b, the parts that take turns, for `BlockCyclic`.
+    /// Number b of parts that take turns, for `BlockCyclic`.
     pub parts: Option<u32>,
 }
 
@@ -35,13 +35,13 @@ pub enum Part {
     CohortSize,
     /// τ.
     SamplingRate,
-    /// The rounds in which a device takes part, at most.
+    /// Maximum number of rounds in which a device takes part.
     MaxParticipations,
-    /// The parts of the population that take turns.
+    /// Number of parts of the population that take turns.
     Parts,
 }
 
-/// Why devices cannot be drawn like this.
+/// Why a rule is invalid.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CohortError {
     /// Both a cohort size and a sampling rate.
@@ -52,26 +52,26 @@ pub enum CohortError {
     Unused(Part),
     /// A number out of range.
     Number {
-        /// Which.
+        /// The number.
         part: Part,
         /// Its value.
         value: f64,
-        /// What it must be.
+        /// The requirement.
         reason: ParamError,
     },
     /// More devices in a round, or a larger share of all, than one of `parts` parts has.
     LargerThanPart {
-        /// Which number.
+        /// The number.
         part: Part,
         /// Its value.
         value: f64,
-        /// The largest that fits.
+        /// The largest valid value.
         most: f64,
     },
 }
 
 impl CohortRule {
-    /// The sampling of an event.
+    /// Returns the sampling of an event.
     ///
     /// # Errors
     /// [`CohortError`] for the first number that does not fit.
@@ -106,7 +106,7 @@ impl CohortRule {
                 self.uniform((size.round() as u32).max(1))
             }
             (SamplingScheme::Poisson, Some(size), None) => {
-                // Refuses a cohort that is larger than the federation, or empty.
+                // Refuses a cohort that is empty or larger than the federation.
                 self.uniform(size)?;
                 let rate = sampling_rate(f64::from(size) / f64::from(devices))?;
                 Sampling::poisson(devices, rate).map_err(bad_devices)
@@ -132,8 +132,8 @@ impl CohortRule {
             .map_err(number(Part::CohortSize, f64::from(size)))
     }
 
-    /// Rounds with `value` of `whole` devices on average, all of which are of one of b parts: each
-    /// of these is drawn at b times the rate of all.
+    /// Returns rounds with `value` of `whole` devices on average, all of one of b parts. Each
+    /// device of the part is drawn at b times the overall rate.
     fn block_cyclic(&self, part: Part, value: f64, whole: f64) -> Result<Sampling, CohortError> {
         let parts = self.parts.ok_or(CohortError::Missing(Part::Parts))?;
         // Exactly 1 where all devices of a part are drawn.
@@ -166,7 +166,8 @@ fn sampling_rate(value: f64) -> Result<SamplingRate, CohortError> {
     SamplingRate::new(value).map_err(number(Part::SamplingRate, value))
 }
 
-/// The sampling of an experiment on `device_count` devices, in `parts` parts if they take turns.
+/// Returns the sampling of an experiment on `device_count` devices, in `parts` parts if they take
+/// turns.
 ///
 /// # Errors
 /// [`ExperimentError`] for the first invalid key.

@@ -1,5 +1,5 @@
-//! What the ε of an experiment depends on beside its numbers: found from the configuration and from
-//! the preparation of the data, never from a result.
+//! Conditions of an experiment's ε besides its numbers. They follow from the configuration and the
+//! preparation of the data, never from a result.
 
 use crate::config::Config;
 use crate::data_conditions::of_data;
@@ -9,7 +9,7 @@ use smolfed_data::federation::Federation;
 use smolfed_release::condition::{Condition, Conditions};
 use smolfed_release::origin::Origin;
 
-/// All conditions of an experiment but those of its ledger.
+/// Returns all conditions of an experiment except those of its ledger.
 pub(super) fn conditions(config: &Config, federation: &Federation, origin: &Origin) -> Conditions {
     let size = reveals_cohort_size(config).then_some(Condition::RealisedCohort);
     let mut found: Conditions = size.into_iter().collect();
@@ -19,7 +19,7 @@ pub(super) fn conditions(config: &Config, federation: &Federation, origin: &Orig
     found
 }
 
-/// The file that training starts from: nothing says which rows it was trained on.
+/// Returns the condition of the initial model file, whose training rows are unknown.
 fn of_initial_model(config: &Config) -> Option<Condition> {
     config.model.init.as_ref()?;
     let has_statement = config.model.init_has_statement && config.method == MethodName::Ask;
@@ -32,7 +32,7 @@ fn of_initial_model(config: &Config) -> Option<Condition> {
     })
 }
 
-/// Whether the divisor is the size of a cohort that is secret.
+/// Returns whether the divisor is the size of a secret cohort.
 fn reveals_cohort_size(config: &Config) -> bool {
     config.has_secret_cohorts() && config.cohort.denominator == Denominator::Realised
 }

@@ -17,12 +17,12 @@ use crate::tables::privacy::MechanismName;
 use smolfed_release::Encoding;
 use smolfed_release::SamplingScheme;
 
-/// Correlated noise, as the configuration has it.
+/// Correlated noise, as configured.
 #[derive(Clone, Debug)]
 pub(crate) struct Correlated {
-    /// How sums are combined, and what that costs.
+    /// The combination of sums, and its cost.
     pub strategy: Arc<Strategy>,
-    /// The participations that were asked for, if there cannot be so many.
+    /// The requested number of participations, if it is impossible.
     cut: Option<u32>,
 }
 
@@ -50,7 +50,7 @@ impl Correlated {
         }))
     }
 
-    /// How cohorts are accounted, and who takes part.
+    /// Returns the accounting of cohorts, and the attendance.
     ///
     /// # Errors
     /// [`ExperimentError`] for the first invalid key of `[cohort]`.
@@ -70,7 +70,7 @@ impl Correlated {
         Ok((sampling, attendance))
     }
 
-    /// Refuses a timetable that does not go with it, or too large a cohort.
+    /// Refuses an unsuitable timetable, or too large a cohort.
     ///
     /// # Errors
     /// [`ExperimentError::Range`].
@@ -96,7 +96,7 @@ impl Correlated {
         Ok(())
     }
 
-    /// Refuses cohorts whose sums could leave an `i64`.
+    /// Refuses cohorts whose sums could overflow an `i64`.
     pub fn fits_size(
         &self,
         attendance: &Attendance,
@@ -122,7 +122,7 @@ impl Correlated {
         })
     }
 
-    /// What a reader of the statement must know.
+    /// Returns a note for readers of the statement.
     pub fn note(&self) -> Option<String> {
         let participation = self.strategy.participation();
         let (n, b) = (participation.rounds(), participation.separation());
@@ -136,7 +136,7 @@ impl Correlated {
     }
 }
 
-/// (k, b): by default as often as is possible.
+/// Returns (k, b). The default is as often as possible.
 fn participation(config: &Config) -> Result<Participation, ExperimentError> {
     let privacy = &config.privacy;
     let separation = match (config.cohort.sampling, privacy.separation) {
@@ -157,8 +157,7 @@ fn participation(config: &Config) -> Result<Participation, ExperimentError> {
         .map_err(of_participation(config.rounds))
 }
 
-/// The strategy for devices of parts that take turns, of which the configuration says how many are
-/// drawn.
+/// Returns the strategy for parts of the devices that take turns, with the configured cohort size.
 fn drawn_in_turn(
     cohort: &CohortConfig,
     strategy: Strategy,
@@ -174,8 +173,8 @@ fn drawn_in_turn(
     drawn.map_err(|_| Conflict::of(&UNBANDED).into())
 }
 
-/// Who takes part: by the timetable that the configuration names, those of its devices that are
-/// drawn, or all devices in every round.
+/// Returns the attendance: the configured timetable, the devices drawn from it, or all devices in
+/// every round.
 fn attendance(
     cohort: &CohortConfig,
     strategy: &Strategy,
@@ -226,8 +225,8 @@ fn attendance(
     }
 }
 
-/// The largest cohort of every round: cohorts of b rounds have no device in common, and no device
-/// is in more than k.
+/// Returns the largest size of all cohorts: cohorts of b rounds are disjoint, and no device is in
+/// more than k.
 fn most_arrivals(devices: u32, participation: Participation) -> u32 {
     let of_all = u64::from(devices) * u64::from(participation.participations());
     let of_all = of_all / u64::from(participation.rounds());
@@ -235,7 +234,7 @@ fn most_arrivals(devices: u32, participation: Participation) -> u32 {
     of_separation.min(u32::try_from(of_all).unwrap_or(u32::MAX))
 }
 
-/// S, with the key that gives it.
+/// Returns S, with the key that determines it.
 fn cohort_size(cohort: &CohortConfig, devices: u32) -> Option<(&'static str, u32)> {
     let of_share = |share: f64| (share * f64::from(devices)).round() as u32;
     let of_rate = || Some(("cohort.sampling_rate", of_share(cohort.sampling_rate?)));

@@ -1,4 +1,4 @@
-//! Masks and helpers of distributed trust: what an experiment needs for them.
+//! Masks and helpers of distributed trust: the requirements of an experiment.
 
 use smolfed_accounting::TrustModel;
 use smolfed_accounting::correlated::Strategy;
@@ -14,7 +14,7 @@ use smolfed_release::masking::Masking;
 use smolfed_release::masking::Ring;
 use smolfed_release::plan::PrivacyPlan;
 
-/// How the updates of a run are masked; `None` under another trust model, or if nothing is sent.
+/// Returns the masking of the updates; `None` under another trust model, or if nothing is sent.
 ///
 /// # Errors
 /// [`ExperimentError`] without a clip norm, for a tree, and for integers that do not fit.
@@ -39,7 +39,7 @@ pub(super) fn masking(
     let combination = combination.ok_or(Conflict::of(&MASKED_TREE))?;
     let most = keys.attendance.largest_drawn();
     let largest = (most as u128 * u128::from(combination.weight())) << grid.bits();
-    // σ of all parties, in steps, rounded up.
+    // σ of all parties in steps, rounded up.
     let sigma = privacy.mechanism.sampler.map_or(0.0, |noise| {
         let (numerator, denominator) = noise.sigma().ratio();
         numerator as f64 / denominator as f64
@@ -60,8 +60,8 @@ pub(super) fn masking(
     }))
 }
 
-/// What each helper of an experiment with this plan insists on, for cohorts of `min_cohort` devices
-/// or more; `None` without masks.
+/// Returns the requirements of each helper of an experiment with this plan, for cohorts of at least
+/// `min_cohort` devices; `None` without masks.
 pub(super) fn policy(
     masking: Option<Masking>,
     mechanism: &Mechanism,

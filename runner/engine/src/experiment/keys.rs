@@ -1,5 +1,5 @@
-//! The keys of an experiment whose values can be checked by themselves: each is parsed here, once,
-//! into the type that is used.
+//! The keys of an experiment whose values can be checked individually. Each is parsed here, once,
+//! into its final type.
 
 use std::num::NonZeroU32;
 
@@ -29,25 +29,25 @@ use smolfed_release::plan::{BitNoise, NoiseAmount, PrivacyKeys};
 
 /// The parsed keys.
 pub(crate) struct Keys {
-    /// How cohorts are accounted.
+    /// The accounted sampling of cohorts.
     pub sampling: Sampling,
-    /// Who takes part in a round.
+    /// The devices of a round.
     pub attendance: Attendance,
-    /// Correlated noise, if it is that.
+    /// Correlated noise, if configured.
     pub correlated: Option<Correlated>,
     /// The bound on the rounds of a device with independent noise, if there is one.
     pub allowed: Option<Participation>,
-    /// How updates become integers.
+    /// Conversion of updates to integers.
     pub encoding: Encoding,
     /// Local training in the first round.
     pub training: LocalTraining,
     /// Factor on the learning rate from one round to the next.
     pub learning_rate_decay: f64,
-    /// Of `[server]`.
+    /// Keys of `[server]`.
     pub server: ServerKeys,
-    /// Of `[privacy]`.
+    /// Keys of `[privacy]`.
     pub privacy: PrivacyKeys,
-    /// How the clip norm changes, if it does.
+    /// Changes of the clip norm, if it is adaptive.
     pub adaptive: Option<AdaptiveClip>,
 }
 
@@ -101,7 +101,7 @@ impl Keys {
     }
 }
 
-/// The step of local training in the first round.
+/// Returns the step of local training in the first round.
 fn step(config: &Config, federation: &Federation) -> Result<LearningRate, ExperimentError> {
     match config.train.learning_rate {
         LearningRateSetting::Fixed(rate) => number("train.learning_rate", rate, LearningRate::new),
@@ -109,7 +109,7 @@ fn step(config: &Config, federation: &Federation) -> Result<LearningRate, Experi
     }
 }
 
-/// Local training in the first round.
+/// Returns the settings of local training in the first round.
 fn training(
     train: &TrainConfig,
     learning_rate: LearningRate,
@@ -136,7 +136,7 @@ fn training(
     })
 }
 
-/// Factor on the learning rate from one round to the next.
+/// Returns the factor on the learning rate from one round to the next.
 fn decay(train: &TrainConfig) -> Result<f64, ExperimentError> {
     let decay = train.learning_rate_decay;
     match decay > 0.0 && decay <= 1.0 {
@@ -160,13 +160,13 @@ fn server(server: &ServerConfig) -> Result<ServerKeys, ExperimentError> {
     })?;
     Ok(ServerKeys {
         learning_rate: number("server.learning_rate", rate, LearningRate::new)?,
-        // 0 is none.
+        // 0 means none.
         smoothing: (factor > 0.0).then_some(smoothing),
         grid: server.model_places.map(grid).transpose()?,
     })
 }
 
-/// The grid of the model.
+/// Returns the grid of the model.
 fn grid(places: u8) -> Result<ModelGrid, ExperimentError> {
     ModelGrid::new(places).ok_or_else(|| {
         let expected = format!("from 0 to {}", ModelGrid::MAX_PLACES);
@@ -174,7 +174,7 @@ fn grid(places: u8) -> Result<ModelGrid, ExperimentError> {
     })
 }
 
-/// How the clip norm changes; `None` if it does not.
+/// Returns the changes of the clip norm; `None` if it is fixed.
 fn adaptive(config: &Config, sampling: Sampling) -> Result<Option<AdaptiveClip>, ExperimentError> {
     let (cohort, privacy) = (&config.cohort, &config.privacy);
     let updates = cohort
@@ -189,7 +189,7 @@ fn adaptive(config: &Config, sampling: Sampling) -> Result<Option<AdaptiveClip>,
     }
 }
 
-/// The noise of the bit: a twentieth of the expected cohort on the sum, as in the paper.
+/// Returns the noise of the bit: a twentieth of the expected cohort on the sum, as in the paper.
 fn bit_noise(privacy: &PrivacyConfig, sampling: Sampling) -> Result<BitNoise, ExperimentError> {
     let given = privacy.adaptive.as_ref().and_then(|keys| keys.bit_noise);
     if let Some(std) = given {
@@ -210,7 +210,7 @@ fn bit_noise(privacy: &PrivacyConfig, sampling: Sampling) -> Result<BitNoise, Ex
     }))
 }
 
-/// How updates become integers: on the grid of their clip norm, if there is one.
+/// Returns the conversion of updates to integers: on the grid of their clip norm, if there is one.
 fn encoding(
     privacy: &PrivacyConfig,
     adaptive: Option<&AdaptiveClip>,
@@ -255,8 +255,8 @@ fn privacy(
     })
 }
 
-/// The clip norm (of the first round, if it changes), and how much noise there is, from whichever
-/// key says so. A noise std is relative to the sensitivity, in clip norms.
+/// Returns the clip norm (of the first round, if it changes) and the amount of noise, from any of
+/// the keys. A noise std is relative to the sensitivity, in clip norms.
 fn noise(
     privacy: &PrivacyConfig,
     adaptive: Option<&AdaptiveClip>,
@@ -289,9 +289,9 @@ fn noise(
     Ok((clip_norm, NoiseAmount::Multiplier(multiplier)))
 }
 
-/// The name becomes a part of the run directory's: it must not lead elsewhere.
+/// Checks the name. It becomes a part of the run directory's name and must not lead elsewhere.
 fn names_a_directory(name: &str) -> Result<(), ExperimentError> {
-    /// Leaves room for the time below the 255 bytes of common file systems.
+    /// Leaves room for the time within the 255 bytes of common file systems.
     const MAX_BYTES: usize = 100;
     let is_plain = |c: char| c.is_alphanumeric() || "-_. ".contains(c);
     if name.is_empty()

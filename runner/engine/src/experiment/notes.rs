@@ -1,4 +1,4 @@
-//! What a statement says beside its numbers, in sentences.
+//! Notes of a statement, in sentences.
 
 use smolfed_accounting::{PrivacyEvent, PrivacyUnit};
 
@@ -12,7 +12,7 @@ use smolfed_data::scale::Scale;
 use smolfed_release::origin::Origin;
 use smolfed_release::plan::{earlier, of_unit};
 
-/// What a reader of the statement must know in addition to its numbers.
+/// Returns notes for readers of the statement, in addition to its numbers.
 pub(super) fn notes(
     config: &Config,
     declared: &Settings,
@@ -36,8 +36,8 @@ pub(super) fn notes(
     notes
 }
 
-/// What the configuration does to rows that do not fit it, whether there are such rows or not: how
-/// many there are depends on the data, and is said to whoever has them alone.
+/// Returns notes on the handling of unsuitable rows, whether there are any or not. Their number
+/// depends on the data, and is reported only to the data owner.
 fn data_notes(config: &Config) -> Vec<String> {
     let SourceConfig::Stored(stored) = &config.data.source else {
         return Vec::new();

@@ -1,14 +1,14 @@
-//! `[[questions]]`: what each of them costs, and how it is released.
+//! `[[questions]]`: the cost of each question, and its release.
 //!
-//! A question draws its own cohort and is an event of its own: answers and updates of one cohort
+//! A question draws a separate cohort and is a separate event: answers and updates of one cohort
 //! would be one release with both noises, and counting them as two sampled ones would be too
-//! little. Its number is that of no round ([`number_of`]), so that no random stream covers two
+//! little. Its number differs from all rounds ([`number_of`]), so no random stream covers two
 //! releases.
 //!
-//! Without noise of their own, all questions of a run share the noise that costs the share
-//! `privacy.questions` of a target; rounds are then calibrated to what is left, jointly with all
-//! answers. Where helpers add the noise, answers have that of the rounds, and both are calibrated
-//! together.
+//! If no noise is given for them, all questions of a run share the noise that costs the share
+//! `privacy.questions` of a target. Rounds are then calibrated to the rest, jointly with all
+//! answers. Where helpers add the noise, answers have the noise of the rounds, and both are
+//! calibrated together.
 
 mod reading;
 
@@ -38,28 +38,28 @@ use smolfed_release::plan::{
 use smolfed_release::schedule::Schedule;
 use smolfed_release::{Channel, ReleaseSettings};
 
-/// The key of the noise.
+/// Key of the noise.
 const NOISE: &str = "questions.noise_multiplier";
-/// The key of the share of a target.
+/// Key of the share of a target.
 const SHARE: &str = "privacy.questions";
-/// The share without the key.
+/// Default share.
 const DEFAULT_SHARE: f64 = 0.1;
-/// The confidence of intervals, without the key.
+/// Default confidence of intervals.
 const DEFAULT_CONFIDENCE: f64 = 0.99;
-/// The most questions of an experiment: a charge names each by a number of 8 bits.
+/// Maximum number of questions in an experiment. A charge names each by a number of 8 bits.
 const MAX_QUESTIONS: usize = 64;
-/// The most entries of an answer.
+/// Maximum number of entries in an answer.
 const MAX_ENTRIES: usize = 1 << 16;
 
 /// The questions of an experiment, before the noise of its rounds is known.
 #[derive(Debug)]
 pub(super) struct Drafts {
     drafts: Vec<Draft>,
-    /// Whether helpers add the noise, so that answers have that of the rounds.
+    /// Whether helpers add the noise, so answers have the noise of the rounds.
     has_noise_of_rounds: bool,
 }
 
-/// One of them.
+/// A question in preparation.
 #[derive(Debug)]
 struct Draft {
     asked: AskedQuestion,
@@ -68,7 +68,7 @@ struct Draft {
 }
 
 impl Drafts {
-    /// With their own noise, but for helpers.
+    /// Prepares the questions with separate noise, except with helpers.
     ///
     /// # Errors
     /// [`ExperimentError`] for the first invalid key, and if no noise meets the share of a target.
@@ -93,8 +93,8 @@ impl Drafts {
         })
     }
 
-    /// What the questions cost, and when: of those with noise of their own, and of those with the
-    /// noise of the rounds.
+    /// Returns the cost and schedule of the questions: first those with separate noise, then those
+    /// with the noise of the rounds.
     pub(super) fn sides(&self) -> [Vec<SideReleases>; 2] {
         let drafts = self.drafts.iter();
         let sides = drafts.map(|draft| draft.asked.side.clone()).collect();
@@ -104,7 +104,7 @@ impl Drafts {
         }
     }
 
-    /// The questions with their noise: their own, or that of the rounds under masks.
+    /// Returns the questions with their noise: separate, or from the rounds under masks.
     ///
     /// # Errors
     /// [`ExperimentError`] if the grid cannot carry the noise.
@@ -192,8 +192,8 @@ fn draft(
     })
 }
 
-/// Who is asked: a cohort like those of the rounds, of its own size if it has one. Devices that are
-/// not drawn at random are all asked.
+/// Returns the cohort of a question: as in the rounds, with a separate size if it has one. Devices
+/// that are not drawn at random are all asked.
 fn cohort(table: &QuestionConfig, keys: &Keys) -> Result<(Sampling, Attendance), ExperimentError> {
     let sampling = keys.sampling;
     if keys.correlated.is_some() || keys.allowed.is_some() {
@@ -223,7 +223,7 @@ fn cohort(table: &QuestionConfig, keys: &Keys) -> Result<(Sampling, Attendance),
     Ok((drawn, Attendance::Drawn(drawn)))
 }
 
-/// All devices, with the adjacency of this sampling.
+/// Returns all devices, with the adjacency of this sampling.
 fn all_of(sampling: Sampling) -> Result<Sampling, ExperimentError> {
     let mechanism = Mechanism::Gaussian {
         noise_multiplier: NoiseMultiplier::NONE,
@@ -233,7 +233,7 @@ fn all_of(sampling: Sampling) -> Result<Sampling, ExperimentError> {
     Ok(event.sampling)
 }
 
-/// What one answer costs, but for its noise.
+/// Returns the event of one answer, without its noise.
 fn event(
     mechanism: Mechanism,
     sampling: Sampling,
@@ -248,7 +248,7 @@ fn event(
     event.map_err(refuse("privacy.devices_per_user", devices))
 }
 
-/// The noise of all questions that the rounds do not decide. Where helpers add it, they do.
+/// Sets the noise of all questions, except where helpers add it and the rounds decide.
 ///
 /// # Errors
 /// [`ExperimentError`] if no noise meets the share of the target.
@@ -278,13 +278,13 @@ fn priced(
     let open: Vec<PrivacyEvent> = open.collect();
     let common = match keys.noise {
         _ if open.is_empty() => NoiseMultiplier::NONE,
-        // As much as the rounds have.
+        // As much as in the rounds.
         NoiseAmount::Multiplier(multiplier) => multiplier,
         NoiseAmount::Target(target) if target.get().is_infinite() => NoiseMultiplier::NONE,
         NoiseAmount::Target(target) => Share {
             epsilon: share * target.get(),
             delta: keys.delta,
-            // What rounds do not pay for has to fit into the target.
+            // Costs that the rounds do not cover must fit into the target.
             before: if is_alone {
                 of_unit(spent, PrivacyUnit::Device)
             } else {
@@ -304,7 +304,7 @@ fn priced(
     Ok(drafts)
 }
 
-/// Refuses answers that cost the whole target, so that no noise is enough for the rounds.
+/// Refuses answers that cost the whole target, so no noise is enough for the rounds.
 fn leave_something(
     drafts: &[Draft],
     rounds: u32,
@@ -337,14 +337,14 @@ fn leave_something(
 }
 
 impl Draft {
-    /// What it costs in so many rounds; `None` if it is never asked.
+    /// Returns the event of its answers in this many rounds; `None` if it is never asked.
     fn events(&self, rounds: u32) -> Option<PrivacyEvent> {
         let side = &self.asked.side;
         let count = side.schedule.count(rounds);
         (count > 0).then(|| side.event.with_count(count.into()))
     }
 
-    /// The question with its noise: its own, or that of the rounds under masks.
+    /// Returns the question with its noise: separate, or from the rounds under masks.
     ///
     /// # Errors
     /// [`ExperimentError`] if the grid cannot carry the noise.
@@ -383,15 +383,15 @@ impl Draft {
 struct Share {
     epsilon: f64,
     delta: Delta,
-    /// What counts against it already.
+    /// Events that already count against it.
     before: Vec<PrivacyEvent>,
-    /// Answers whose noise is searched for.
+    /// Answers with unknown noise.
     open: Vec<PrivacyEvent>,
     accountant: Option<Accountant>,
 }
 
 impl Share {
-    /// The smallest z with which the answers cost no more, within a thousandth.
+    /// Returns the smallest z with which the answers cost no more, within a thousandth.
     fn noise_multiplier(&self) -> Result<NoiseMultiplier, ExperimentError> {
         const LARGEST: f64 = 1e7;
         let mut high = 1.0;
@@ -432,15 +432,15 @@ impl Share {
     }
 }
 
-/// The number of `round` among all rounds and questions of a run, in the order in which they take
-/// place. The questions after it have the numbers that follow.
+/// Returns the number of `round` among all rounds and questions of a run in chronological order.
+/// The questions after it have the subsequent numbers.
 pub(crate) fn number_of(questions: &[AskedQuestion], round: u32) -> u32 {
     let asked = |question: &AskedQuestion| question.side.schedule.count(round);
     let before: u32 = questions.iter().map(asked).fold(0, u32::saturating_add);
     round.saturating_add(before)
 }
 
-/// The note of the privacy statement; `None` without questions.
+/// Returns the note of the privacy statement; `None` without questions.
 pub(super) fn note(questions: &[AskedQuestion], rounds: u32) -> Option<String> {
     let asked = |question: &AskedQuestion| {
         let count = question.side.schedule.count(rounds);

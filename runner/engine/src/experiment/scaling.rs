@@ -1,10 +1,10 @@
-//! The private scale of features: what it costs, and its one release, before the first round.
+//! The private scale of features: its cost, and its one release before the first round.
 //!
 //! Every device sends its moments once, over the release path of updates: quantised on a grid of
-//! bound 1, checked in integers, summed exactly, covered by the exact discrete Gaussian, by the
-//! server or by each device. The release is charged to the ledger with round 0, before anything
-//! that follows from it is written down; a run that is resumed draws the same noise for the same
-//! sum, and is charged once.
+//! bound 1, checked in integers, summed exactly, and covered with exact discrete Gaussian noise by
+//! the server or by each device. The release is charged to the ledger with round 0, before anything
+//! derived from it is written. A resumed run draws the same noise for the same sum, and is charged
+//! once.
 
 use smolfed_accounting::accountant::Accountant;
 use smolfed_accounting::calibrate::CalibrationProblem;
@@ -24,24 +24,24 @@ use smolfed_release::plan::{
 use smolfed_release::sum::ReleaseAt;
 use smolfed_release::{self, Channel, PrivateSum, ReleaseSettings, Released, Uploads};
 
-/// The key of the noise.
+/// Key of the noise.
 const KEY: &str = "data.scale_noise_multiplier";
-/// z of a private scale where the noise of updates is given, too, unless another is given: alone,
-/// it then costs an ε of about 0.4 at δ = 10⁻⁵.
+/// Default z of a private scale if the noise of updates is also given. Alone, it costs an ε of
+/// about 0.4 at δ = 10⁻⁵.
 const DEFAULT_MULTIPLIER: f64 = 10.0;
 
-/// How the moments of devices are released.
+/// The release of the devices' moments.
 #[derive(Clone, Debug)]
 pub struct ScaleRelease {
-    /// What it costs, once.
+    /// Its one-time cost.
     pub side: SideReleases,
-    /// Numbers that a device sends.
+    /// Number of values per device.
     pub length: usize,
     release: ReleaseSettings,
 }
 
 impl ScaleRelease {
-    /// For a federation whose scale waits for it; `None` for others.
+    /// Creates the release for a federation with an open scale; `None` for others.
     ///
     /// # Errors
     /// [`ExperimentError`] if no noise meets its share of the target, or the grid cannot carry it.
@@ -70,7 +70,7 @@ impl ScaleRelease {
         }))
     }
 
-    /// The note of the privacy statement.
+    /// Returns the note of the privacy statement.
     pub(crate) fn note(&self) -> String {
         format!(
             "Features that are numbers are scaled by means and standard deviations that all \
@@ -80,7 +80,7 @@ impl ScaleRelease {
         )
     }
 
-    /// The federation whose scale is that of its devices' moments, with the noise of `root`.
+    /// Returns the federation with the scale of its devices' moments, with the noise of `root`.
     pub(super) fn scaled(&self, federation: &Federation, root: &Root) -> Option<Federation> {
         federation.private_scale()?;
         let released = self.moments(federation, root);
@@ -89,7 +89,7 @@ impl ScaleRelease {
         Some(federation.scaled_by(&released.over(devices), noise_std))
     }
 
-    /// The moments of all devices with noise.
+    /// Returns the noisy moments of all devices.
     fn moments(&self, federation: &Federation, root: &Root) -> Released {
         let devices: Vec<u32> = (0..federation.device_count()).collect();
         self.released(&devices, root, self.length, |device, moments| {
@@ -97,8 +97,8 @@ impl ScaleRelease {
         })
     }
 
-    /// What `write` gives for each of these devices, with noise: moments, or what an audit sends in
-    /// their place.
+    /// Releases the output of `write` for each of these devices, with noise: moments, or an audit's
+    /// substitutes.
     pub(crate) fn released(
         &self,
         devices: &[u32],
@@ -108,7 +108,7 @@ impl ScaleRelease {
     ) -> Released {
         let mut uploads = Uploads::new(&self.release, root, 0, length);
         for &device in devices {
-            // What cannot be sent counts as zero, like an update. All devices have the same weight.
+            // Failed uploads count as zero, like updates. All devices have the same weight.
             let _ = uploads.device(device, 1, |contribution| {
                 write(device, contribution.update());
                 Ok(TrainReport::default())
@@ -123,18 +123,18 @@ impl ScaleRelease {
         sum.release(&self.release, root, &at)
     }
 
-    /// Steps of the grid in the bound on the vector of a device.
+    /// Returns the number of grid steps in the bound on a device's vector.
     pub(crate) fn steps_per_bound(&self) -> f64 {
         self.release.encoding.step().recip()
     }
 
-    /// How moments are released, for an audit to inject its faults.
+    /// Returns the release settings, for an audit to inject its faults.
     pub(crate) const fn release_mut(&mut self) -> &mut ReleaseSettings {
         &mut self.release
     }
 }
 
-/// z of the moments.
+/// Returns z of the moments.
 fn multiplier(
     noise: ScaleNoise,
     keys: &PrivacyKeys,
@@ -148,13 +148,13 @@ fn multiplier(
         }
         (ScaleNoise::Share(_), NoiseAmount::Multiplier(updates)) => match updates.get() > 0.0 {
             true => given(DEFAULT_MULTIPLIER),
-            // Nothing is promised: nothing needs noise.
+            // Without a promise there is no need for noise.
             false => Ok(NoiseMultiplier::NONE),
         },
     }
 }
 
-/// z of moments that cost, alone, this share of the target.
+/// Returns z of moments that alone cost this share of the target.
 fn of_share(
     share: f64,
     target: Epsilon,
@@ -177,7 +177,7 @@ fn of_share(
     Ok(found.value)
 }
 
-/// The sampler of the noise on the grid 2^-b, of which `key` gives z; none for 0.
+/// Returns the sampler of the noise on the grid 2^-b; none for z = 0. `key` is the key of z.
 pub(super) fn noise(
     key: &'static str,
     multiplier: NoiseMultiplier,

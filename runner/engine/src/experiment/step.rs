@@ -1,11 +1,11 @@
-//! `train.learning_rate = "auto"`: a step that follows from the model and from the largest length R
-//! of a sample, before any data are read.
+//! `train.learning_rate = "auto"`: a step derived from the model and from the largest length R of a
+//! sample, before any data are read.
 //!
 //! One over the smoothness of a sample's loss is a step that never overshoots. With R² + 1 for the
-//! sample and its bias, that is 1 / (R² + 1) for half the squared error and 4 / (R² + 1) for
+//! sample and its bias, this is 1 / (R² + 1) for half the squared error and 4 / (R² + 1) for
 //! logistic loss. For softmax loss, 2 / (R² + 1) is safe and far too small for many classes. The
-//! curvature where all C classes are equally likely, which is where training begins, gives
-//! C / (R² + 1), and both agree for two classes.
+//! curvature where all C classes are equally likely, which is where training begins, gives C / (R²
+//! + 1), and both agree for two classes.
 
 use smolfed_core::params::LearningRate;
 
@@ -33,10 +33,10 @@ pub(super) fn suits(
     }
 }
 
-/// The step for a model of the devices' samples.
+/// Returns the step for a model of the devices' samples.
 ///
 /// # Errors
-/// [`ExperimentError`] for a model of several layers, and where nothing bounds a sample.
+/// [`ExperimentError`] for a model of several layers, and if nothing bounds a sample.
 pub(super) fn automatic(
     model: &ModelConfig,
     federation: &Federation,
@@ -139,7 +139,7 @@ mod tests {
             ("model.hidden=4", "one layer"),
             ("method=\"fedavg-sc\"", "models of labels"),
             ("data.scale={mean=0.5,std=0.5}", "data.norm_bound"),
-            // Moments that are not released yet say how long samples will be.
+            // Unreleased moments determine the lengths of samples.
             ("data.scale=\"private\"", "data.norm_bound"),
         ] {
             let error = step(&[change]).unwrap_err();

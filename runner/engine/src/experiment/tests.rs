@@ -1,4 +1,4 @@
-//! What an experiment refuses, and what it is built as.
+//! Refusals of an experiment, and its parts.
 
 mod correlated;
 mod distributed;
@@ -12,7 +12,7 @@ use smolfed_release::PlanError;
 use smolfed_release::Released;
 use smolfed_release::SamplingScheme;
 
-/// A sound experiment on 100 devices with 64 features and ten classes.
+/// A valid experiment on 100 devices with 64 features and ten classes.
 const SOUND: &str = "method = \"dp-fed-ls\"\nrounds = 3\n[data]\nsource = \"digits\"\n\
                      scale = \"unit\"\ndevices = 100\n[cohort]\ncohort_size = 20\n[server]\n\
                      smoothing_factor = 1.0\n[privacy]\nepsilon = 8.0\nclip_norm = 0.5\n";
@@ -29,7 +29,7 @@ fn build(settings: &[&str]) -> Result<Experiment, ExperimentError> {
     build_text(SOUND, settings)
 }
 
-/// The sentence that refuses the sound experiment with these settings.
+/// Returns the refusal of the valid experiment with these settings.
 #[track_caller]
 fn refusal(settings: &[&str]) -> String {
     let error = build(settings).unwrap_err();
@@ -239,7 +239,7 @@ fn contradictions_name_both_keys() {
     );
 }
 
-/// A file cannot say this; a program that builds its configuration can.
+/// A file cannot contain this, but a program can build such a configuration.
 #[test]
 fn schemes_for_accounting_alone_are_refused() {
     let folders = DataFolders::of_experiment(None);
@@ -302,8 +302,8 @@ fn keys_of_an_adaptive_clip_norm_are_refused_by_name() {
     assert!(error.starts_with(expected), "{error}");
 }
 
-/// What is really added, in steps: the squared inverse noise multipliers of both parts add up to
-/// that of the event that is charged, or less.
+/// The actual noise in steps: the squared inverse noise multipliers of both parts add up to that of
+/// the charged event, or less.
 #[test]
 fn an_adaptive_clip_norm_costs_what_the_event_says() {
     let cases: [&[&str]; 4] = [
@@ -333,7 +333,7 @@ fn an_adaptive_clip_norm_costs_what_the_event_says() {
             .get();
         let cost = total.powi(2) * (update.powi(-2) + bit.powi(-2));
         assert!(cost <= 1.0 && cost > 0.9, "{settings:?}: {cost}");
-        // The noise of the denoiser is that of the updates, at the clip norm of the round.
+        // The denoiser gets the noise of the updates, at the clip norm of the round.
         let now = experiment
             .release
             .at_clip_norm(smolfed_core::params::ClipNorm::new(0.4).unwrap());
@@ -345,7 +345,7 @@ fn an_adaptive_clip_norm_costs_what_the_event_says() {
         let is_named = |note: &String| note.starts_with("The clip norm changes from round");
         assert!(statement.notes.iter().any(is_named), "{statement:?}");
     }
-    // The same noise multiplier as with a fixed clip norm: the ledger's events are the same.
+    // The noise multiplier is the same as with a fixed clip norm, and so are the ledger's events.
     let event = |settings: &[&str]| build(settings).unwrap().privacy.event();
     assert_eq!(event(&[ADAPTIVE]), event(&[]));
 }
@@ -417,7 +417,7 @@ fn privacy_numbers_are_refused_once_and_clearly() {
         let cohort = format!("cohort={{sampling=\"poisson\", sampling_rate={rate}}}");
         refused(&[&cohort], "`cohort.sampling_rate` is");
     }
-    // 1/N is no probability below 1 for a single device.
+    // 1/N is not below 1 for a single device.
     let alone = ["data.devices=1", "cohort={sampling=\"full\"}"];
     assert_eq!(
         refusal(&alone),
@@ -549,7 +549,7 @@ fn a_theorem_is_never_stated_alone() {
             .any(|statement| statement.is_upper_bound())
     );
     assert_eq!(statements[0].accountant, Accountant::Theorem1);
-    // What the sampling reveals is said where it is revealed.
+    // A condition states what the sampling reveals, where it does.
     let realised = build(&["cohort.sampling=poisson", "cohort.denominator=realised"]);
     let statement = &realised.unwrap().privacy.statements(3).unwrap()[0];
     assert!(
@@ -591,7 +591,7 @@ fn cohorts_are_settled_for_the_federation() {
     assert_eq!(expected(&[]), Some(20.0));
     assert_eq!(expected(&["cohort.denominator=realised"]), None);
     assert_eq!(expected(&["cohort.denominator=16"]), Some(16.0));
-    // And of the bits of an adaptive clip norm: 12 inside, 4 outside.
+    // It also divides the bits of an adaptive clip norm: 12 inside, 4 outside.
     let adaptive = build(&[ADAPTIVE, "cohort.denominator=16"]).unwrap();
     let released = Released::for_test(&[], 1.0, 20).with_unclipped_excess(4.0);
     let share = adaptive.adaptive.unwrap().unclipped_share(&released);
@@ -641,7 +641,7 @@ fn users_with_several_devices_need_more_noise_and_are_named() {
     }
 }
 
-/// The size of a secret cohort shows in the average if it is the denominator.
+/// As the denominator, the size of a secret cohort shows in the average.
 #[test]
 fn a_denominator_that_reveals_the_cohort_leaves_no_upper_bound() {
     let is_bound = |sampling: &str, more: &[&str]| {

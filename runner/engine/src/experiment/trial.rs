@@ -1,20 +1,20 @@
-//! A trial of a private selection: the run is the best of a random number of runs with other
-//! settings and other noise, by a score that each of them releases (Papernot, Steinke 2022,
-//! arXiv:2110.03620). The sweep draws the trials and keeps the best alone.
+//! A trial of a private selection: the run is the best of a random number of runs with different
+//! settings and noise, by a score that each of them releases (Papernot, Steinke 2022,
+//! arXiv:2110.03620). The sweep draws the trials and keeps only the best.
 //!
 //! **The score.** After the last round each device evaluates the shared model on its validation
-//! samples, and sends `2 a - 1` for its accuracy a, a number from -1 to 1: one device moves the sum
+//! samples, and sends `2 a - 1` for its accuracy a, a number from -1 to 1. One device moves the sum
 //! by at most 1 under add-remove, where `2 a` would move it by 2, and by at most 2 if its data are
-//! replaced. A device without such samples sends 0, like one that is not there. The numbers take
-//! the release path of updates: quantised on a grid of bound 1, checked in integers, summed
-//! exactly, covered by the server's exact discrete Gaussian from its own stream. All devices send
-//! one, so that no sampling amplifies it.
+//! replaced. A device without such samples sends 0, like an absent one. The numbers take the
+//! release path of updates: quantised on a grid of bound 1, checked in integers, summed exactly,
+//! and covered by the server's exact discrete Gaussian from its own stream. All devices send one,
+//! so no sampling amplifies it.
 //!
-//! **What is charged.** The score is one more release of a trial, charged with its last round. The
-//! trial's events, with it, are the base mechanism of the theorems, and the ε that is calibrated,
-//! checked before each round and stated is that of the selection ([`PrivacyPlan`]). A candidate is
-//! drawn independently of the data and all candidates have the same events, so that their mixture
-//! has the divergence of each.
+//! **The charge.** The score is one more release of a trial, charged with its last round. The
+//! trial's events, including the score, are the base mechanism of the theorems. The ε that is
+//! calibrated, checked before each round and stated is the ε of the selection ([`PrivacyPlan`]). A
+//! candidate is drawn independently of the data and all candidates have the same events, so their
+//! mixture has the divergence of each.
 //!
 //! [`PrivacyPlan`]: smolfed_release::plan::PrivacyPlan
 
@@ -40,30 +40,30 @@ use smolfed_release::plan::{NoiseAmount, PrivacyKeys, SideReleases, release_of_a
 use smolfed_release::sum::ReleaseAt;
 use smolfed_release::{self, Channel, PrivateSum, ReleaseSettings, Uploads};
 
-/// The key of the score's noise.
+/// Key of the score's noise.
 const SCORE_NOISE: &str = "privacy.selection.score_noise_multiplier";
-/// The expected numbers of trials for which the drawn law is the theorems', by the argument of
-/// [`Trials::draw`]; below, there is nothing to choose from.
+/// Expected numbers of trials for which the drawn law matches the theorems, by the argument of
+/// [`Trials::draw`]. Below them, there is nothing to choose from.
 const MEANS: std::ops::RangeInclusive<f64> = 2.0..=100.0;
-/// The same of η.
+/// Values of η for which it matches.
 const SHAPES: std::ops::RangeInclusive<f64> = 0.0..=10.0;
 
-/// How the score of a trial is released, and how many trials there are.
+/// The release of a trial's score, and the number of trials.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// The distribution of their number.
+    /// Distribution of the number of trials.
     pub trials: Trials,
-    /// What the score costs, once.
+    /// One-time cost of the score.
     pub side: SideReleases,
     seeded: bool,
     release: ReleaseSettings,
 }
 
 impl Trial {
-    /// For a configuration that says so; `None` for others.
+    /// Creates the trial if the configuration is a private selection; `None` for others.
     ///
     /// # Errors
-    /// [`ExperimentError`] for an invalid key, and for what a private selection does not cover.
+    /// [`ExperimentError`] for an invalid key, and for unsupported settings of a private selection.
     pub(super) fn new(
         config: &Config,
         federation: &Federation,
@@ -101,7 +101,7 @@ impl Trial {
         }))
     }
 
-    /// Notes of the privacy statement, for an experiment with this seed.
+    /// Returns the notes of the privacy statement, for an experiment with this seed.
     pub(super) fn notes(&self, seed: u64) -> [String; 2] {
         let theorem = match self.trials {
             Trials::NegativeBinomial { .. } => "2",
@@ -132,8 +132,8 @@ impl Trial {
         [covered, drawn]
     }
 
-    /// The noisy mean over devices of the accuracy of a model on their validation samples. A device
-    /// without any counts as one half.
+    /// Returns the noisy mean over devices of a model's accuracy on their validation samples. A
+    /// device without any counts as one half.
     ///
     /// # Errors
     /// [`ModelError`] if the model does not fit the samples.
@@ -157,17 +157,17 @@ impl Trial {
         Ok(self.release(&accuracies, root))
     }
 
-    /// How the score is released, for audits.
+    /// Returns the release settings of the score, for audits.
     pub(crate) const fn release_mut(&mut self) -> &mut ReleaseSettings {
         &mut self.release
     }
 
-    /// Steps of the grid in the largest number that a device sends.
+    /// Returns the number of grid steps in the largest number that a device sends.
     pub(crate) fn steps_per_bound(&self) -> f64 {
         self.release.encoding.step().recip()
     }
 
-    /// The mean of accuracies with noise; the stream of the noise is used once in a trial.
+    /// Returns the noisy mean of accuracies. A trial uses the stream of the noise once.
     pub(crate) fn release(&self, accuracies: &[Option<f64>], root: &Root) -> f64 {
         let at = ReleaseAt {
             number: 0,
@@ -179,11 +179,11 @@ impl Trial {
         0.5 + 0.5 * mean.first().map_or(0.0, |mean| f64::from(*mean))
     }
 
-    /// The exact sum of what the devices send.
+    /// Returns the exact sum of the devices' numbers.
     fn sum(&self, accuracies: &[Option<f64>], root: &Root) -> PrivateSum {
         let mut uploads = Uploads::new(&self.release, root, 0, 1);
         for (device, accuracy) in (0..).zip(accuracies) {
-            // What cannot be sent counts as zero, like an update.
+            // Failed uploads count as zero, like updates.
             let _ = uploads.device(device, 1, |contribution| {
                 let number = accuracy.map_or(0.0, |accuracy| 2.0 * accuracy - 1.0);
                 contribution.update().fill(number as f32);
@@ -194,7 +194,7 @@ impl Trial {
     }
 }
 
-/// The distribution of the number of trials.
+/// Returns the distribution of the number of trials.
 fn trials(selection: &SelectionConfig) -> Result<Trials, ExperimentError> {
     const MEAN: &str = "privacy.selection.mean";
     let (mean, shape) = (selection.mean, selection.shape.unwrap_or(0.0));
@@ -215,7 +215,7 @@ fn trials(selection: &SelectionConfig) -> Result<Trials, ExperimentError> {
     trials.map_err(refuse(MEAN, mean))
 }
 
-/// Refuses a configuration without noise, and devices that have nothing to score by.
+/// Refuses a configuration without noise, and devices without validation samples.
 fn can_be_scored(noise: NoiseAmount, federation: &Federation) -> Result<(), ExperimentError> {
     if noise.is_none() {
         return Err(ExperimentError::Missing {

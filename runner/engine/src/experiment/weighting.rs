@@ -7,7 +7,7 @@ use crate::tables::cohort::{CohortConfig, Weighting};
 use smolfed_data::federation::Federation;
 use smolfed_release::Encoding;
 
-/// How updates are weighted.
+/// The weighting of updates.
 pub(super) struct Weights {
     /// `None` if one device has all samples.
     weighting: Option<Weighting>,
@@ -16,9 +16,9 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    /// Encoders that learn without labels are weighted by samples, as their loss is
-    /// (docs/papers.md, F5), unless there is a clip norm: then weights are uniform by default, and
-    /// no cap is needed.
+    /// Parses the weighting. Encoders trained without labels are weighted by samples, as their loss
+    /// is (docs/papers.md, F5), unless there is a clip norm. Then weights are uniform by default,
+    /// and no cap is needed.
     pub fn parse(cohort: &CohortConfig, encoding: Encoding, properties: &MethodProperties) -> Self {
         let is_clipped = encoding.grid().is_some();
         let default = match properties.uses_labels || is_clipped {
@@ -33,7 +33,7 @@ impl Weights {
         }
     }
 
-    /// The settings that they declare ([`crate::combinations`]).
+    /// Returns the settings that they declare ([`crate::combinations`]).
     pub fn settings(&self) -> Settings {
         let is = |weighting| self.weighting == Some(weighting);
         Settings::of([
@@ -42,11 +42,11 @@ impl Weights {
         ])
     }
 
-    /// The number of samples at which the weight of an update stops growing; `None` for uniform
-    /// weights.
+    /// Returns the number of samples at which the weight of an update stops growing; `None` for
+    /// uniform weights.
     ///
     /// # Errors
-    /// [`ExperimentError::Missing`] if clipped updates have none.
+    /// [`ExperimentError::Missing`] if clipped updates have no cap.
     pub fn cap(&self, federation: &Federation) -> Result<Option<u32>, ExperimentError> {
         match (self.weighting, self.cap) {
             (None | Some(Weighting::Uniform), _) => Ok(None),

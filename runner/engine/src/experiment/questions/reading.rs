@@ -5,10 +5,10 @@ use smolfed_core::question::{Bins, Dimensions, Edges, Features, Question, Questi
 use crate::check::ExperimentError;
 use crate::tables::question::{QuestionConfig, QuestionKind};
 
-/// The loss from which on all count the same, without the key.
+/// Default bound: losses above it count as this value.
 const DEFAULT_LOSS_BOUND: f64 = 5.0;
 
-/// The name of a question that has none.
+/// Returns the default name of a question.
 pub(super) fn name(table: &QuestionConfig) -> String {
     let kind = table.kind.name();
     match (table.kind, table.feature) {
@@ -18,7 +18,7 @@ pub(super) fn name(table: &QuestionConfig) -> String {
     }
 }
 
-/// What devices are asked.
+/// Returns the question to devices.
 ///
 /// # Errors
 /// [`ExperimentError`] for the first invalid key.
@@ -70,7 +70,7 @@ fn unused_keys(table: &QuestionConfig) -> Result<(), ExperimentError> {
     Ok(())
 }
 
-/// By what samples are counted: classes need no edges, and everything else does.
+/// Returns the bins for counting samples. Classes need no edges, everything else does.
 fn bins(table: &QuestionConfig, of: &Dimensions) -> Result<Bins, ExperimentError> {
     let edges = match &table.edges {
         None if table.feature.is_none() && of.classes > 0 => return Ok(Bins::Classes),
@@ -90,7 +90,7 @@ fn bins(table: &QuestionConfig, of: &Dimensions) -> Result<Bins, ExperimentError
     })
 }
 
-/// Which features have moments, within which bounds.
+/// Returns the features for moments, and their bounds.
 fn features(table: &QuestionConfig, of: &Dimensions) -> Result<Features, ExperimentError> {
     let Some([lower, upper]) = table.bounds else {
         return Err(ExperimentError::Missing {
@@ -107,7 +107,7 @@ fn features(table: &QuestionConfig, of: &Dimensions) -> Result<Features, Experim
     features.map_err(|error| refused(table, of, error))
 }
 
-/// The error of a question that names the key.
+/// Converts an error of a question into an error about its key.
 fn refused(table: &QuestionConfig, of: &Dimensions, error: QuestionError) -> ExperimentError {
     let last = of.features.saturating_sub(1);
     let (key, value, expected) = match error {
@@ -140,7 +140,7 @@ fn refused(table: &QuestionConfig, of: &Dimensions, error: QuestionError) -> Exp
     range(key, &value, expected)
 }
 
-/// A value out of its range.
+/// Returns an error about a value out of range.
 pub(super) fn range(key: &'static str, value: &str, expected: String) -> ExperimentError {
     let value = value.to_owned();
     ExperimentError::Range {

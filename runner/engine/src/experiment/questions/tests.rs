@@ -29,7 +29,7 @@ fn experiment(settings: &[&str]) -> (Experiment, Federation) {
     built(settings).unwrap()
 }
 
-/// ε of these events by the tightest accountant.
+/// Returns ε of these events by the tightest accountant.
 fn epsilon(events: &[PrivacyEvent], delta: Delta) -> f64 {
     let accountant = Accountant::tightest_for(events);
     accountant.epsilon(events, delta).unwrap().epsilon
@@ -60,7 +60,7 @@ fn answers_have_their_share_and_everything_together_is_the_target() {
     }
 }
 
-/// What is charged round by round is what the plan counts.
+/// The charges of all rounds match the plan.
 #[test]
 fn every_answer_is_charged_with_its_round() {
     let (experiment, _) = experiment(&[]);
@@ -83,8 +83,7 @@ fn every_answer_is_charged_with_its_round() {
     );
 }
 
-/// Rounds and questions are numbered in the order in which they take place, so that no two have
-/// the same streams.
+/// Rounds and questions are numbered in chronological order, so no two have the same streams.
 #[test]
 fn no_two_releases_have_the_same_number() {
     let (experiment, _) = experiment(&[]);
@@ -103,7 +102,7 @@ fn no_two_releases_have_the_same_number() {
     );
 }
 
-/// A run that goes on from any round has the same answers, and so does one with other threads.
+/// A run resumed after any round has the same answers, and so does a run with other threads.
 #[test]
 fn answers_are_the_same_after_a_resume() {
     let (experiment, federation) = experiment(&[]);
@@ -133,7 +132,8 @@ fn answers_are_the_same_after_a_resume() {
     }
 }
 
-/// Under masks, the helpers' noise is that of the rounds, and all of it is calibrated together.
+/// Under masks, answers have the helpers' noise of the rounds, and all of it is calibrated
+/// together.
 #[test]
 fn answers_under_masks_have_the_noise_of_the_rounds() {
     let (experiment, federation) = experiment(&["privacy.trust=\"distributed\""]);
@@ -218,7 +218,7 @@ fn questions_that_cannot_be_asked_are_refused_by_key() {
     );
 }
 
-/// Questions alone may cost the whole target, and a statement is about them.
+/// Questions alone may cost the whole target, and have a statement.
 #[test]
 fn questions_alone_cost_the_whole_target() {
     let settings = [
@@ -246,7 +246,7 @@ fn questions_alone_cost_the_whole_target() {
     assert_eq!((record.answers.len(), training.global()), (2, &before[..]));
 }
 
-/// Two questions about the same devices do not have the same noise, whose difference would be
+/// Two questions about the same devices have different noise. Otherwise their difference would have
 /// none.
 #[test]
 fn other_questions_have_another_seed() {

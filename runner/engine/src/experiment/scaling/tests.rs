@@ -1,5 +1,5 @@
-//! The private scale: the sensitivity that is charged, the noise that is claimed, its own streams,
-//! and how it composes with the rounds.
+//! The private scale: the charged sensitivity, the claimed noise, its separate streams, and its
+//! composition with the rounds.
 
 use proptest::{collection::vec, prelude::*};
 use smolfed_accounting::TrustModel;
@@ -15,7 +15,7 @@ mod categories;
 const ROWS: usize = 3;
 const WIDTH: usize = 2;
 
-/// Natural devices of three rows, two features each.
+/// Returns natural devices of three rows, two features each.
 fn table(devices: &[Vec<f32>]) -> String {
     let mut text = "who,x,y,label\n".to_owned();
     for (device, values) in devices.iter().enumerate() {
@@ -61,7 +61,7 @@ fn release(federation: &Federation, trust: TrustModel) -> ScaleRelease {
     release.unwrap().unwrap()
 }
 
-/// The exact sum of some devices, in steps of the grid.
+/// Returns the exact sum of some devices, in steps of the grid.
 fn sum(federation: &Federation, devices: impl Iterator<Item = u32>) -> Vec<i64> {
     let release = release(federation, TrustModel::Central).release;
     let root = Root::from_seed(1);
@@ -81,7 +81,7 @@ fn norm_of_difference(a: &[i64], b: &[i64]) -> f64 {
     squares.sum::<f64>().sqrt()
 }
 
-/// Whatever a table can hold.
+/// Generates any possible table.
 fn device() -> impl Strategy<Value = Vec<f32>> {
     let value = prop_oneof![Just(1e12f32), Just(-1e30), -1.5f32..2.5];
     vec(value, ROWS * WIDTH)
@@ -90,8 +90,8 @@ fn device() -> impl Strategy<Value = Vec<f32>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// The sensitivity that is charged: one bound under add-remove, two under replace-one, exactly
-    /// in the integers that are released.
+    /// The charged sensitivity: one bound under add-remove, two under replace-one, exactly in the
+    /// released integers.
     #[test]
     fn one_device_moves_the_integers_by_at_most_the_bound(
         mut devices in vec(device(), 3..6),
@@ -108,8 +108,8 @@ proptest! {
     }
 }
 
-/// 2,000 draws: the relative error of their std has itself a std of 1.6 %; six of them are exceeded
-/// with a probability below 2e-9.
+/// Measures the std over 2,000 draws. Its relative error has a std of 1.6 %, and exceeds six of
+/// them with a probability below 2e-9.
 fn noise_std(trust: TrustModel) -> (f64, f64) {
     let devices: Vec<Vec<f32>> = (0..5).map(|k| vec![0.1 * k as f32; ROWS * WIDTH]).collect();
     let federation = federation(&devices);
@@ -156,7 +156,7 @@ fn the_noise_of_moments_and_of_updates_has_different_streams() {
         sampler.add_to(&mut integers, &mut Root::from_seed(3).stream(name));
         integers
     };
-    // What the release of moments adds to a sum of zeros is what its own stream gives.
+    // The release of moments adds exactly the noise of its own stream to a sum of zeros.
     let zeros = federation(&vec![vec![0.0, 0.5, 0.0, 0.5, 0.0, 0.5]; 2]);
     let release = release(&zeros, TrustModel::Central);
     let mut other = release.release;
@@ -248,12 +248,13 @@ fn a_scaled_federation_is_centred_and_keeps_its_name() {
     }
     let mean = sum / f64::from(count);
     let deviation = (squares / f64::from(count) - mean * mean).sqrt();
-    // Noise of std 0.04 or so on means of values in [-1, 1], deviation 0.75: six of them.
+    // Six deviations of the noise, whose std is about 0.04 on means of values in [-1, 1], deviation
+    // 0.75.
     assert!(
         mean.abs() < 0.4 && (0.6..1.6).contains(&deviation),
         "{mean} {deviation}"
     );
-    // The same seed gives the same bits, another seed others.
+    // The same seed gives the same bits, and another seed gives others.
     let again = experiment.scaled(&federation);
     let view = |of: &Federation| {
         let mut buffer = DeviceBuffer::default();

@@ -1,4 +1,4 @@
-//! Experiments with correlated noise: what they are built as, and what is refused.
+//! Experiments with correlated noise: their parts, and refusals.
 
 use smolfed_accounting::event::Mechanism as Accounted;
 use smolfed_accounting::{Accountant, Delta, NoiseMultiplier, SamplingRate};
@@ -55,7 +55,7 @@ fn the_noise_is_what_the_target_needs_for_one_gaussian_release() {
         .epsilon(&[single], delta)
         .unwrap();
     assert!((one.epsilon - plan.estimate(12).unwrap().epsilon).abs() < 1e-6);
-    // Its std in steps of the grid that is 256 times finer.
+    // Its std in steps of a grid that is 256 times finer.
     let std = plan.noise_std();
     assert!((std / (z * strategy.sensitivity() * 0.5) - 1.0).abs() < 1e-12);
     let (numerator, denominator) = plan.mechanism.sampler.unwrap().sigma().ratio();
@@ -86,11 +86,11 @@ fn a_noise_std_is_relative_to_the_sensitivity() {
             .abs()
             < 1e-12
     );
-    // No noise, no guarantee, and no noise to correlate.
+    // Without noise there is no guarantee, and nothing to correlate.
     assert!(!correlated(&given).history().is_kept() && correlated(&[]).history().is_kept());
 }
 
-/// A run that stops, whatever made it stop, has the bound of its plan.
+/// A run that stops for any reason has the bound of its plan.
 #[test]
 fn a_stopped_run_is_covered_by_its_plan() {
     let experiment = correlated(&[]);
@@ -203,7 +203,7 @@ fn impossible_participation_is_refused_by_its_key() {
         sentence.starts_with("`privacy.separation` is missing"),
         "{sentence}"
     );
-    // Schedules that would break (k, b).
+    // Schedules that would violate (k, b).
     let too_often = ["privacy.participations=2"];
     refused_with(
         &too_often,
@@ -271,7 +271,7 @@ fn a_grid_that_is_too_fine_for_the_cohort_is_refused_with_what_fits() {
 
 const IN_TURN: &str = "cohort={sampling=\"block-cyclic\",cohort_size=10}";
 
-/// Parts of 20 devices, of which 10 are drawn on average: 3 compositions at rate 1/2 with noise
+/// Parts have 20 devices, of which 10 are drawn on average: 3 compositions at rate 1/2 with noise
 /// relative to one participation.
 #[test]
 fn devices_that_are_drawn_in_turn_need_the_noise_of_a_sampled_gaussian() {
@@ -296,7 +296,7 @@ fn devices_that_are_drawn_in_turn_need_the_noise_of_a_sampled_gaussian() {
     }
     let epsilon = plan.estimate(12).unwrap().epsilon;
     assert!(epsilon <= 8.0 && epsilon > 7.9, "{epsilon}");
-    // The noise on a release is less than without sampling, of which rate 1 is a case.
+    // The noise on a release is less than without sampling, which is the case of rate 1.
     let of = |settings: &[&str]| correlated(settings).privacy.noise_std();
     assert!(plan.noise_std() < of(&[]));
     let all = [
@@ -310,7 +310,7 @@ fn devices_that_are_drawn_in_turn_need_the_noise_of_a_sampled_gaussian() {
     assert_eq!(correlated(&by_rate).sampling, sampling);
 }
 
-/// A draw counts only for rounds that are done: a run that stops is no release of its own.
+/// A draw counts only for completed rounds: a stopped run is not a separate release.
 #[test]
 fn a_stopped_run_whose_devices_are_drawn_in_turn_has_the_figure_of_its_plan() {
     let experiment = correlated(&[IN_TURN]);

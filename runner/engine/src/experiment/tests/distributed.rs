@@ -1,4 +1,4 @@
-//! Experiments with distributed trust: what they are built as, and what is refused.
+//! Experiments with distributed trust: their parts, and refusals.
 
 use super::*;
 
@@ -13,8 +13,8 @@ const COMBINED: [&str; 5] = [
     "privacy.separation=5",
 ];
 
-/// The parties know the cohorts, so that a target needs more noise than with a trusted server; of
-/// one honest party, all of it.
+/// The parties know the cohorts, so a target needs more noise than with a trusted server. With one
+/// honest party, all of it is that party's.
 #[test]
 fn noise_is_calibrated_to_the_parties() {
     let [central, pair, two_of_three] =
@@ -28,7 +28,8 @@ fn noise_is_calibrated_to_the_parties() {
     assert_eq!(pair.privacy.mechanism.party_multiplier().get(), z(&pair));
     let party = two_of_three.privacy.mechanism.party_multiplier().get();
     assert!((party * 2f64.sqrt() / z(&pair) - 1.0).abs() < 1e-12);
-    // What the release carries: two parties' noise, and four parties' of half the variance each.
+    // The noise in the release: from two parties, and from four parties with half the variance
+    // each.
     let std = |experiment: &Experiment| experiment.release.noise_std_of_sum(0.1, 20);
     let each = z(&pair) * 0.5;
     assert!((std(&pair) / (each * 2f64.sqrt()) - 1.0).abs() < 1e-9);
@@ -114,7 +115,7 @@ fn a_grid_that_does_not_fit_is_refused() {
     assert!(build_text(&text, &[trust, "privacy.grid_bits=6", z]).is_ok());
 }
 
-/// The server and the helpers combine the same sums: none, without noise.
+/// Without noise, neither the server nor the helpers combine sums.
 #[test]
 fn without_noise_nobody_combines_sums() {
     let text = SOUND.replace("epsilon = 8.0\n", "");

@@ -1,5 +1,5 @@
-//! A trial of a private selection: the sensitivity and the noise of its score, the ε of the whole,
-//! and what is refused.
+//! A trial of a private selection: the sensitivity and the noise of its score, the total ε, and
+//! refusals.
 
 use smolfed_accounting::selection::Selection;
 use smolfed_accounting::trade_off::TradeOff;
@@ -50,7 +50,7 @@ fn trial(changes: &[&str]) -> Trial {
     build(changes).0.unwrap().trial.unwrap()
 }
 
-/// One bound under add-remove, two under replace-one, exactly in the integers that are released.
+/// One bound under add-remove, two under replace-one, exactly in the released integers.
 #[test]
 fn one_device_moves_the_score_by_at_most_what_is_charged() {
     let trial = trial(&[]);
@@ -68,7 +68,7 @@ fn one_device_moves_the_score_by_at_most_what_is_charged() {
     }
     assert_eq!(with(Some(1.0)) - with(Some(0.0)), 2 * bound);
     assert_eq!(with(None), sum(&of_others));
-    // What is no accuracy moves it by no more: the path has the last word.
+    // Invalid accuracies move it by no more: the release path has the last word.
     for wrong in [1.5, -0.5, 1e9, f64::NAN, f64::INFINITY] {
         assert!(
             (with(Some(wrong)) - sum(&of_others)).abs() <= bound,
@@ -77,8 +77,8 @@ fn one_device_moves_the_score_by_at_most_what_is_charged() {
     }
 }
 
-/// 2,000 scores: the relative error of their std has itself a std of 1.6 %, so that chance exceeds
-/// six of them with a probability below 2e-9. The mean is as close to the exact one.
+/// 2,000 scores: the relative error of their std has a std of 1.6 %, and exceeds six of them with a
+/// probability below 2e-9. The mean is as close to the exact one.
 #[test]
 fn scores_have_the_noise_that_is_charged() {
     let trial = trial(&["privacy.selection.score_noise_multiplier=7"]);
@@ -104,8 +104,8 @@ fn scores_have_the_noise_that_is_charged() {
     assert!(known.len() > 1_900, "each trial has noise of its own");
 }
 
-/// Theorem 2 written out for Gaussian releases of all devices: each round costs α/(2z²), the score
-/// α/(2z_s²), and ε follows by the improved conversion.
+/// Computes Theorem 2 for Gaussian releases of all devices: each round costs α/(2z²), the score
+/// α/(2z_s²), and ε follows from the improved conversion.
 fn by_hand(z: f64, rounds: f64, score: f64, shape: f64, rate: f64, mean: f64, delta: f64) -> f64 {
     let rho = |order: f64| order / 2.0 * (rounds / (z * z) + 1.0 / (score * score));
     let orders = || (5..3_000).map(|k| f64::from(k) / 4.0);
@@ -135,7 +135,7 @@ fn the_calibrated_whole_costs_the_target_by_the_theorem() {
         let z = privacy.multiplier().get();
         let (mean, delta) = (trial.trials.mean(), privacy.delta);
         let exact = by_hand(z, 3.0, 10.0, shape, rate, mean, delta.get());
-        // Its grid of orders is finer, so that it is a little less; rounding adds 1e-6.
+        // The exact value has a finer grid of orders, so it is slightly less. Rounding adds 1e-6.
         let stated = privacy.estimate(3).unwrap().epsilon;
         assert!(stated <= 2.0 && stated > 1.999, "{stated}");
         assert!(
@@ -148,7 +148,7 @@ fn the_calibrated_whole_costs_the_target_by_the_theorem() {
         };
         let again = selection.epsilon(delta).unwrap();
         assert!((stated - again - 1e-6).abs() < 1e-12, "{stated} {again}");
-        // One trial alone costs much less: that is never what is stated.
+        // One trial alone costs much less, and is never the stated ε.
         let alone = Accountant::Rdp.epsilon(&selection.trial, delta).unwrap();
         assert!(alone.epsilon < 0.75 * stated, "{alone:?}");
     }
@@ -179,7 +179,7 @@ fn everything_that_is_stated_is_of_the_selection() {
     ] {
         assert!(words.contains(part), "{words}");
     }
-    // A run that stops states the whole selection as planned; its score is charged with the last
+    // A stopped run states the whole selection as planned. Its score is charged with the last
     // round.
     let stopped = &experiment.statements(2, &[]).unwrap()[0];
     assert!(

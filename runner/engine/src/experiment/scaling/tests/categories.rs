@@ -1,4 +1,4 @@
-//! Categories beside numbers: they stay 0 and 1, and neither cost noise nor change what is charged.
+//! Categories next to numbers: they stay 0 and 1, and change neither the noise nor the charges.
 
 use super::*;
 use smolfed_data::preparation::ColumnMap;
@@ -6,13 +6,13 @@ use smolfed_data::reads::{List, Read};
 
 const COLOURS: [&str; 3] = ["red", "green", "blue"];
 
-/// As [`DATA`], with a category between the two numbers, whose bounds are never read.
+/// As [`DATA`], with a category between the two numbers. Its bounds are never read.
 const DATA_WITH_COLOURS: &str = "source = \"csv\"\npath = \"a.csv\"\nlabel = \"label\"\n\
     test = 0\ndevice_column = \"who\"\nclasses = 2\nscale = \"private-features\"\n\
     scale_noise_multiplier = 0.2\nbounds = { min = -1, max = [1, 7, 7, 7, 2] }\n\
     categories.colour = [\"red\", \"green\", \"blue\"]\n";
 
-/// The rows of [`table`], each with a colour.
+/// Returns the rows of [`table`], each with a colour.
 fn with_colours(devices: &[Vec<f32>]) -> String {
     let mut text = "who,x,colour,y,label\n".to_owned();
     for (at, line) in table(devices).lines().skip(1).enumerate() {
@@ -29,7 +29,7 @@ fn coloured(devices: &[Vec<f32>]) -> Federation {
     federation_of(&with_colours(devices), DATA_WITH_COLOURS)
 }
 
-/// The same without the category.
+/// Returns the same federation without the category.
 fn plain(devices: &[Vec<f32>]) -> Federation {
     let data = DATA.to_owned() + "scale_noise_multiplier = 0.2\n";
     federation_of(&table(devices), &data)
@@ -44,7 +44,7 @@ fn devices(count: u8) -> Vec<Vec<f32>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Rows with categories have the sensitivity that is charged, exactly in the integers.
+    /// Rows with categories have the charged sensitivity, exactly in the integers.
     #[test]
     fn one_device_with_categories_moves_the_integers_by_at_most_the_bound(
         mut devices in vec(device(), 3..6),
@@ -95,7 +95,7 @@ fn categories_stay_0_and_1_and_numbers_are_scaled_as_without_them() {
             assert_eq!(colour, [0.0, 0.0, 1.0]);
         }
     }
-    // Predictions do the same.
+    // Predictions also keep them.
     let columns = scaled[0].preparation().columns;
     for (at, column) in columns.iter().enumerate() {
         let is_category = (1..4).contains(&at);
@@ -104,8 +104,8 @@ fn categories_stay_0_and_1_and_numbers_are_scaled_as_without_them() {
     }
 }
 
-/// The mean of a number has the noise that docs/data.md names, with F = 2 numbers and not the five
-/// features. 600 draws: the relative error of their std has itself a std of 2.9 %.
+/// The mean of a number has the noise given in docs/data.md, with F = 2 numbers and not the five
+/// features. 600 draws: the relative error of their std has a std of 2.9 %.
 #[test]
 fn the_noise_of_a_mean_follows_from_the_number_of_numbers() {
     let count = 20;
