@@ -1,7 +1,7 @@
 //! The round loop: draw, train, release, apply, evaluate.
 //!
-//! A round depends only on the [`TrainingState`] that the earlier ones left, and on the root of its
-//! random streams, which the round's number tells apart. A run can therefore stop after any round
+//! A round depends only on the [`TrainingState`] after the earlier ones, and on the root of its
+//! random streams, which the round's number distinguishes. A run can therefore stop after any round
 //! and resume from its state with the same bits.
 
 pub mod record;
@@ -54,16 +54,16 @@ pub enum RoundError {
     /// The model does not fit the data.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The devices.
+    /// The source of devices failed.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// What was released is not what the mechanism releases.
+    /// The release does not match the mechanism.
     #[error(transparent)]
     Mechanism(#[from] CorrelatedError),
-    /// A helper that the run does not wait for.
+    /// A helper failed, and the run does not wait for it.
     #[error(transparent)]
     Helper(#[from] HelperError),
-    /// Models could not be evaluated.
+    /// The evaluation failed.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
     /// No device of a cohort could train.
@@ -86,17 +86,17 @@ pub struct TrainingLoop<'a> {
     round: u32,
     /// L of the next round, if it is adaptive.
     clip_norm: Option<ClipNorm>,
-    /// What the last round released of a trial's score.
+    /// The released score of a trial after the last round.
     score: Option<f64>,
-    /// What was released after it, of the questions with these numbers.
+    /// The releases after the last round, with the numbers of their questions.
     answers: Vec<(u8, Released)>,
-    /// What the mechanism keeps of earlier rounds.
+    /// State of the mechanism from earlier rounds.
     history: History,
-    /// The models of earlier rounds, where rounds are windows of time.
+    /// The models of earlier rounds, if rounds are time windows.
     versions: Versions,
-    /// Who takes the masks off (distributed trust).
+    /// The helpers that remove the masks (distributed trust).
     helpers: Option<Box<dyn Helpers + 'a>>,
-    /// What `denoiser = "auto"` keeps of earlier rounds.
+    /// State of `denoiser = "auto"` from earlier rounds.
     auto: Option<Auto>,
     spectrum: Option<Spectrum>,
     devices: Option<DeviceReport>,
@@ -107,21 +107,22 @@ pub struct TrainingLoop<'a> {
 /// The result of a round.
 #[derive(Clone, Debug)]
 pub struct RoundResult {
-    /// The round's record; the caller fills in ε.
+    /// The round's record. The caller fills in ε.
     pub record: RoundRecord,
     /// The released sum, which is public like the model; `None` if the round produced none.
     pub released: Option<Released>,
 }
 
 impl<'a> TrainingLoop<'a> {
-    /// A loop that begins or goes on with `state`, and draws its random streams from `root`.
+    /// Creates a loop that starts or resumes from `state`, and draws its random streams from
+    /// `root`.
     ///
-    /// * `store`: where the method keeps its state; in memory or temporary files without one.
-    /// * `helpers`: those that take the masks off, instead of those of a simulation.
+    /// * `store`: storage for the state of the method; without one, in memory or temporary files.
+    /// * `helpers`: remove the masks, instead of a simulation's helpers.
     ///
     /// # Errors
-    /// [`StateError`] if the states of devices cannot be stored, or `state` is not that of a run of
-    /// this experiment.
+    /// [`StateError`] if the states of devices cannot be stored, or `state` belongs to another
+    /// experiment.
     pub fn new(
         experiment: &'a Experiment,
         federation: &'a Federation,
@@ -173,7 +174,8 @@ impl<'a> TrainingLoop<'a> {
         })
     }
 
-    /// A simulation before its first round, which keeps its state in memory or temporary files.
+    /// Creates a simulation before its first round. It keeps its state in memory or temporary
+    /// files.
     ///
     /// # Errors
     /// [`StateError`] if the states of devices cannot be stored, or the randomness was not kept.
@@ -186,8 +188,8 @@ impl<'a> TrainingLoop<'a> {
         Self::new(experiment, federation, root, &state, None, None)
     }
 
-    /// What outlives the last round, in the run of this name. The states of devices are on the
-    /// disk when this returns.
+    /// Returns the state after the last round, in the run of this name. The states of devices are
+    /// on disk when this returns.
     ///
     /// # Errors
     /// [`StateError`] if they cannot be written.
@@ -211,7 +213,8 @@ impl<'a> TrainingLoop<'a> {
         })
     }
 
-    /// The state after the last round is on the disk: what it counts on is not overwritten.
+    /// Reports that the state after the last round is on disk. The files it relies on are not
+    /// overwritten.
     pub fn state_saved(&mut self) {
         self.learner.committed(self.round);
     }
@@ -219,7 +222,7 @@ impl<'a> TrainingLoop<'a> {
     /// Waits until a round can take place, before it is charged.
     ///
     /// # Errors
-    /// [`RoundError::Helper`] if helpers are missing and are not waited for.
+    /// [`RoundError::Helper`] if helpers are missing and the run does not wait for them.
     pub fn ready(&mut self) -> Result<(), RoundError> {
         match &mut self.helpers {
             Some(helpers) => Ok(helpers.ready()?),
@@ -227,11 +230,11 @@ impl<'a> TrainingLoop<'a> {
         }
     }
 
-    /// Runs one round with the devices of `source`. Its privacy cost must have been recorded in the
-    /// ledger before.
+    /// Runs one round with the devices of `source`. The ledger must have recorded its privacy cost
+    /// before.
     ///
     /// # Errors
-    /// [`RoundError`]; the run then ends, and goes on from its last checkpoint.
+    /// [`RoundError`]; the run then ends, and resumes from its last checkpoint.
     pub fn step(&mut self, source: &mut dyn Source) -> Result<RoundResult, RoundError> {
         let started = Instant::now();
         let (experiment, round) = (self.experiment, self.round);
@@ -252,7 +255,7 @@ impl<'a> TrainingLoop<'a> {
             self.history.restart();
         }
 
-        // Train. What devices send is private, and goes into an exact sum.
+        // Train. The devices' messages are private, and enter an exact sum.
         let trained = self.train(source, &draw, training, &release)?;
         if experiment.attendance.windows().is_some() {
             record.of_window(&draw, experiment.staleness());
@@ -261,7 +264,7 @@ impl<'a> TrainingLoop<'a> {
         }
         record.simulation_only = SimulationOnly::new(&trained.outcomes, &trained.left_out_messages);
 
-        // Release: the sum is public when the noise is in it.
+        // Release: the sum is public once it contains the noise.
         let at = ReleaseAt {
             number,
             learning_rate: record.learning_rate,
@@ -311,7 +314,7 @@ impl<'a> TrainingLoop<'a> {
         })
     }
 
-    /// Begins a window of time: the model as it is now is what devices get that ask in it.
+    /// Starts a time window: devices that ask in it get the current model.
     fn offer(
         &self,
         source: &mut dyn Source,
@@ -325,7 +328,7 @@ impl<'a> TrainingLoop<'a> {
         let assignment = Assignment {
             training,
             release,
-            // Who may count is decided where an update arrives.
+            // Updates are admitted on arrival.
             admitted: &Admitted::All,
             root: &self.root,
             global: self.global.published(),
@@ -335,7 +338,7 @@ impl<'a> TrainingLoop<'a> {
         source.offer(&assignment, &*self.learner)
     }
 
-    /// Has the devices of a round train, and sums up what they send.
+    /// Trains the devices of a round, and sums up their updates.
     fn train(
         &mut self,
         source: &mut dyn Source,
@@ -365,7 +368,7 @@ impl<'a> TrainingLoop<'a> {
         }
     }
 
-    /// Makes the sum of a round public; with masks, by asking the helpers.
+    /// Makes the sum of a round public. With masks, it asks the helpers.
     fn publish(
         &mut self,
         sum: PrivateSum,
@@ -378,8 +381,8 @@ impl<'a> TrainingLoop<'a> {
         publish(sum, asked, history, helpers, release, &self.root, at)
     }
 
-    /// Adds what was released to the global model; in the last round beside the average without
-    /// noise of a simulation.
+    /// Adds the release to the global model. In the last round, also computes the spectrum next to
+    /// a simulation's average without noise.
     fn apply(&mut self, released: &Released, clean: Option<&[f32]>, is_last: bool) {
         let server = &self.experiment.server;
         let tensors = self.experiment.shared_tensors();
@@ -394,7 +397,7 @@ impl<'a> TrainingLoop<'a> {
         });
     }
 
-    /// Sets the clip norm of the next round from what was released; returns the noisy share of the
+    /// Sets the clip norm of the next round from the release. Returns the noisy share of the
     /// updates that were not clipped.
     fn adapt(&mut self, released: &Released) -> Option<f64> {
         let adaptive = self.experiment.adaptive?;
@@ -403,8 +406,8 @@ impl<'a> TrainingLoop<'a> {
         Some(share)
     }
 
-    /// Asks the questions that follow the round, about the model as it is now. Each is a round by
-    /// itself: its cohort, its noise and its release are its own.
+    /// Asks the questions after the round, about the current model. Each has a separate cohort,
+    /// noise and release, like a round.
     pub(crate) fn ask(&mut self, source: &mut dyn Source) -> Result<Vec<Answer>, RoundError> {
         let (experiment, round) = (self.experiment, self.round);
         let of_round = experiment.number_of(round);
@@ -437,7 +440,7 @@ impl<'a> TrainingLoop<'a> {
             };
             let release = &asked.release;
             let ring = release.masking.map(|masking| masking.ring);
-            // An answer is combined with nothing.
+            // An answer is not combined with other releases.
             let bits = release.encoding.grid().map_or(0, |grid| grid.bits());
             let mut alone = History::new(None, bits, asked.length()).of_masked(ring);
             let released = publish(
@@ -464,13 +467,13 @@ impl<'a> TrainingLoop<'a> {
         Ok(answers)
     }
 
-    /// Says that a round is lost for want of its helpers' answers, and goes on.
+    /// Warns that a round is lost without its helpers' answers, and continues.
     fn lost(&mut self, error: HelperError, record: RoundRecord) -> RoundResult {
         self.warn_of_loss(&format!("round {}", self.round), error);
         self.burned(record)
     }
 
-    /// Says that something is lost for want of the helpers' answers.
+    /// Warns about a loss without the helpers' answers.
     fn warn_of_loss(&mut self, what: &str, error: HelperError) {
         tracing::warn!(
             reason = "lost",
@@ -483,15 +486,15 @@ impl<'a> TrainingLoop<'a> {
         }
     }
 
-    /// Goes on after a round that was paid for and came to nothing. What the mechanism kept is
-    /// gone, or has a gap; and the round counts for all devices that may have taken part.
+    /// Continues after a charged round that failed. The mechanism's state is lost or has a gap, and
+    /// the round counts for all devices that may have taken part.
     fn burned(&mut self, mut record: RoundRecord) -> RoundResult {
         if self.history.is_kept() {
             let attendance = &self.experiment.attendance;
             let number = self.experiment.number_of(self.round);
             let cohort = match attendance.windows() {
                 None => attendance.cohort(&self.root, self.round, number),
-                // Whose updates had arrived is lost with the process that knew it.
+                // The set of arrived updates is lost with the process that knew it.
                 Some(_) => (0..self.experiment.sampling.device_count()).collect(),
             };
             self.history.admit(self.round, &cohort);
@@ -506,7 +509,7 @@ impl<'a> TrainingLoop<'a> {
         }
     }
 
-    /// The noisy score of a trial of a private selection.
+    /// Returns the noisy score of a trial of a private selection.
     fn scored(&self) -> Result<Option<f64>, ModelError> {
         let score = |trial: &Trial| {
             let task = self.experiment.task();
@@ -528,8 +531,7 @@ impl<'a> TrainingLoop<'a> {
         }
     }
 
-    /// Figures of the shared model on common samples and, of simulated devices, those of the
-    /// method.
+    /// Evaluates the shared model on common samples and, for simulated devices, the method.
     fn evaluate(&mut self, record: &mut RoundRecord, is_last: bool) -> Result<(), RoundError> {
         let properties = self.experiment.method.properties();
         let target_unit = self.federation.target_scale().std();
@@ -578,7 +580,7 @@ impl<'a> TrainingLoop<'a> {
         Ok(())
     }
 
-    /// All figures of the shared model on test samples or, without any, on validation samples.
+    /// Assesses the shared model on test samples or, without any, on validation samples.
     fn assess(&self) -> Result<Option<FinalAssessment>, ModelError> {
         let federation = self.federation;
         let (part, samples) = match federation.test() {
@@ -600,47 +602,47 @@ impl<'a> TrainingLoop<'a> {
         }))
     }
 
-    /// What is run.
+    /// Returns the experiment.
     #[must_use]
     pub const fn experiment(&self) -> &'a Experiment {
         self.experiment
     }
 
-    /// The global model.
+    /// Returns the global model.
     #[must_use]
     pub fn global(&self) -> &[f32] {
         self.global.published()
     }
 
-    /// L of the next round, if it is adaptive.
+    /// Returns L of the next round, if it is adaptive.
     #[must_use]
     pub const fn clip_norm(&self) -> Option<ClipNorm> {
         self.clip_norm
     }
 
-    /// Rounds that are done; the number of the next one.
+    /// Returns the number of completed rounds, which is the number of the next one.
     #[must_use]
     pub const fn round(&self) -> u32 {
         self.round
     }
 
-    /// Makes `round` the next one, whatever came before it: for audits.
+    /// Makes `round` the next one, whatever came before it, for audits.
     pub(crate) const fn skip_to(&mut self, round: u32) {
         self.round = round;
     }
 
-    /// What was released after the last round, of the questions with these indices.
+    /// Returns the releases after the last round, with the indices of their questions.
     pub(crate) fn answers(&self) -> &[(u8, Released)] {
         &self.answers
     }
 
-    /// Whether all rounds are done.
+    /// Returns whether all rounds are done.
     #[must_use]
     pub const fn is_done(&self) -> bool {
         self.round >= self.experiment.config.rounds
     }
 
-    /// The digest of all that the last round released, and of the scale that its devices have.
+    /// Returns the digest of the last round's releases, and of the scale that its devices have.
     #[must_use]
     pub fn digest(&self, released: &Released) -> String {
         let mut digest = ReleaseDigest::default();
@@ -653,40 +655,41 @@ impl<'a> TrainingLoop<'a> {
         digest.with_sum(released)
     }
 
-    /// The spectrum of the last round's averaged update; known after the last round.
+    /// Returns the spectrum of the last round's averaged update; known after the last round.
     #[must_use]
     pub const fn spectrum(&self) -> Option<&Spectrum> {
         self.spectrum.as_ref()
     }
 
-    /// What representations look like after the last round, if the method learns an encoder.
+    /// Returns the picture of the representations after the last round, if the method trains an
+    /// encoder.
     #[must_use]
     pub const fn picture(&self) -> Option<&Picture> {
         self.picture.as_ref()
     }
 
-    /// The figures of each device after the last round, on its own test samples.
+    /// Returns the figures of each device after the last round, on its own test samples.
     #[must_use]
     pub const fn devices(&self) -> Option<&DeviceReport> {
         self.devices.as_ref()
     }
 
-    /// All figures of the shared model; known after the last round.
+    /// Returns the assessment of the shared model; known after the last round.
     #[must_use]
     pub const fn assessment(&self) -> Option<&FinalAssessment> {
         self.assessment.as_ref()
     }
 }
 
-/// Those who take the masks off.
+/// Returns the helpers that remove the masks.
 fn helpers_of<'h>(helpers: &'h mut Option<Box<dyn Helpers + '_>>) -> Option<&'h mut dyn Helpers> {
     let helpers = helpers.as_deref_mut();
     helpers.map(|helpers| helpers as &mut dyn Helpers)
 }
 
-/// Has the devices train whose updates arrive in a window of time, each from the version that it
-/// has, and sums up what they send. An update of a version that the window does not take is left
-/// out, whatever the source says.
+/// Trains the devices whose updates arrive in a time window, each from its version, and sums up
+/// their updates. Updates of a version that the window does not accept are left out, whatever the
+/// source says.
 fn sum_of_window(
     source: &mut dyn Source,
     window: &Assignment<'_>,
@@ -729,7 +732,8 @@ fn sum_of_window(
 }
 
 /// Refuses a round in which every device of the cohort was left out. Whether devices can train
-/// depends on their data: with noise the round goes on, releases noise alone, and nobody can tell.
+/// depends on their data: with noise the round continues, releases noise alone, and nobody can
+/// tell.
 fn somebody_trained(round: u32, outcomes: &[Outcome]) -> Result<(), RoundError> {
     let is_left_out = |outcome: &Outcome| matches!(outcome, Outcome::LeftOut { .. });
     match outcomes.first() {

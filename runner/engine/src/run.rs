@@ -1,11 +1,11 @@
 //! A run from its configuration to its directory: prepare, train with checkpoints, finish.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
-//! | [`directory`] | everything that a run leaves behind |
-//! | [`recorder`] | what is written down while it goes on |
+//! | [`directory`] | all files of a run |
+//! | [`recorder`] | records written during the run |
 //! | [`budget`] | the limit on ε |
-//! | [`verify`] | whether its privacy statement is that of its ledger |
+//! | [`verify`] | check of its privacy statement against its ledger |
 
 pub mod budget;
 pub mod directory;
@@ -44,32 +44,32 @@ use smolfed_release::masked::Helpers;
 use smolfed_release::origin::Origin;
 use smolfed_release::statement::PrivacyStatement;
 
-/// Why there is no result.
+/// Why a run has no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The data.
+    /// The data failed.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// The experiment.
+    /// The experiment failed.
     #[error(transparent)]
     Experiment(#[from] ExperimentError),
-    /// A round.
+    /// A round failed.
     #[error(transparent)]
     Round(#[from] RoundError),
-    /// The accountant.
+    /// The accountant failed.
     #[error(transparent)]
     Accounting(#[from] AccountingError),
-    /// The run directory.
+    /// The run directory failed.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
-    /// The privacy ledger.
+    /// The privacy ledger failed.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// What devices keep.
+    /// The states of devices failed.
     #[error(transparent)]
     States(#[from] StateError),
-    /// The limit on ε.
+    /// The limit on ε was reached.
     #[error(transparent)]
     Budget(#[from] BudgetError),
 }
@@ -84,7 +84,7 @@ impl From<SaveError> for RunError {
 }
 
 impl RunError {
-    /// Whether the input is to blame, not the run.
+    /// Returns whether the input is to blame, not the run.
     #[must_use]
     pub fn is_bad_input(&self) -> bool {
         match self {
@@ -100,7 +100,7 @@ impl RunError {
         }
     }
 
-    /// Whether a round was refused because it costs too much.
+    /// Returns whether a round was refused because it costs too much.
     const fn is_over_budget(&self) -> bool {
         matches!(
             self,
@@ -115,39 +115,39 @@ impl RunError {
 pub enum Ending {
     /// All rounds are done.
     Done,
-    /// It was asked to stop.
+    /// The run was asked to stop.
     Interrupted,
     /// The next round would have exceeded the limit on ε.
     OverBudget(Box<RunError>),
-    /// After some rounds, devices or a helper could not be waited for any longer. The next round
-    /// was not charged.
+    /// After some rounds, the run stopped waiting for devices or a helper. The next round was not
+    /// charged.
     GaveUp(Box<RunError>),
 }
 
-/// What a run leaves in memory.
+/// Results of a run in memory.
 #[derive(Debug)]
 pub struct RunResult {
-    /// One record a round.
+    /// One record per round.
     pub records: Vec<RoundRecord>,
     /// The global model.
     pub model: Vec<f32>,
-    /// The privacy statements for the rounds that were run; empty before the first.
+    /// Privacy statements for the completed rounds; empty before the first.
     pub statements: Vec<PrivacyStatement>,
     /// Spectra of the last round; `None` if it was not reached in this session.
     pub spectrum: Option<Spectrum>,
-    /// Figures of each device's models after the last round; `None` if it was not reached in this
-    /// session, or devices have no samples of their own to test on.
+    /// Figures of each device's models after the last round; `None` if this session did not reach
+    /// it, or devices have no samples of their own to test on.
     pub devices: Option<DeviceReport>,
     /// All figures of the shared model after the last round; `None` as for devices.
     pub assessment: Option<FinalAssessment>,
-    /// Rounds that were charged once more in this session: the ledger does not show that they
-    /// released the same before.
+    /// Rounds charged once more in this session: the ledger does not show that their releases were
+    /// the same before.
     pub repeated_rounds: Vec<u32>,
-    /// How it ended.
+    /// The ending.
     pub ending: Ending,
 }
 
-/// How a run is watched and stopped.
+/// Settings to watch and stop a run.
 pub struct Control<'a> {
     /// Set to stop after the round.
     pub stop: &'a AtomicBool,
@@ -157,9 +157,9 @@ pub struct Control<'a> {
     pub on_round: &'a mut dyn FnMut(&RoundRecord),
 }
 
-/// Reads the data, and the ledger if it is shared, and builds the experiment. Writes nothing.
+/// Reads the data and any shared ledger, and builds the experiment. Writes nothing.
 ///
-/// What other runs spent before this one began counts against its target and its limit.
+/// Earlier expenses of other runs count against its target and its limit.
 ///
 /// # Errors
 /// [`RunError::Data`], [`RunError::Ledger`] and [`RunError::Experiment`].
@@ -184,8 +184,8 @@ pub fn prepare_from(
     prepare_on(config, federation, folders, origin)
 }
 
-/// As [`prepare_from`], for a federation that is there: of `config.data`, with the seed `config`
-/// has.
+/// As [`prepare_from`], for an existing federation, which must match `config.data` and the seed of
+/// `config`.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -220,7 +220,7 @@ pub fn prepare_on(
     Ok((experiment, federation))
 }
 
-/// The name of a run in ledgers and checkpoints: runs of one name release the same bits.
+/// Returns the name of a run in ledgers and checkpoints. Runs of one name release the same bits.
 ///
 /// # Errors
 /// As [`fingerprint`].
@@ -237,9 +237,10 @@ pub fn name(
     Ok(name)
 }
 
-/// The name of a run in its checkpoints. The scale that devices released is made anew at every
-/// start: with another one, of another build, the run must not go on, since that would be a second
-/// release. Nor must a run with a program's own server step go on without it.
+/// Returns the name of a run in its checkpoints. Each start recomputes the scale that devices
+/// released. With a different scale, from another build, the run must not continue, since that
+/// would be a second release. A run with a program's own server step must not continue without it
+/// either.
 pub fn state_name(run: &str, federation: &Federation, has_own_step: bool) -> String {
     let mut name = run.to_owned();
     let moments = federation.released_moments();
@@ -253,7 +254,7 @@ pub fn state_name(run: &str, federation: &Federation, has_own_step: bool) -> Str
     name
 }
 
-/// Names an experiment with its data and this version of smolfed.
+/// Returns a name for an experiment with its data and this version of smolfed.
 ///
 /// # Errors
 /// [`RunDirError::Config`] if the configuration has no text form.
@@ -284,17 +285,17 @@ pub fn execute(
     run.execute(&mut Simulated(federation), control)
 }
 
-/// A run before it begins or goes on.
+/// A run before it starts or resumes.
 pub struct Run<'a> {
-    /// What is run.
+    /// The experiment.
     pub experiment: &'a Experiment,
     /// The devices.
     pub federation: &'a Federation,
-    /// Where it is written down; `None` for a run that leaves nothing behind.
+    /// Its directory; `None` for a run that leaves nothing behind.
     pub dir: Option<&'a RunDir>,
     /// Root of the server's random streams.
     pub root: Root,
-    /// Remote helpers; `None` for those in this process, or none.
+    /// Remote helpers; `None` for helpers in this process, or none.
     pub helpers: Option<Box<dyn Helpers>>,
 }
 
@@ -321,7 +322,7 @@ impl<'a> Run<'a> {
         let store = device_states.as_deref().map(|path| state.store(path, &run));
         let training = self.training(&state, store)?;
         source.begin(store.as_ref()).map_err(RoundError::from)?;
-        // The loop has its own copy, of private sums as well.
+        // The loop has its own copy, which includes private sums.
         drop(state);
         let open = |dir| RunRecorder::open(dir, run.clone(), done);
         let ledger = LedgerWriter::open(experiment, self.dir, &name, done)?;
@@ -343,7 +344,7 @@ impl<'a> Run<'a> {
         self.finish(session, source, ending)
     }
 
-    /// The round loop from a state on.
+    /// Creates the round loop from a state.
     fn training(
         &mut self,
         state: &TrainingState,
@@ -367,7 +368,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Saves what is left to save, and gathers the result.
+    /// Saves the remaining files, and collects the result.
     fn finish(
         &self,
         mut session: RunSession<'_>,
@@ -386,8 +387,8 @@ impl<'a> Run<'a> {
         if let Some(recorder) = &session.recorder {
             recorder.dir().write_privacy(&statements)?;
             self.write_results(recorder.dir(), &session.training)?;
-            // Last: a run that is killed before it repeats its last rounds when it is resumed, and
-            // so finds again what is known of them only while they run.
+            // Save last. A killed run then repeats its last rounds when it resumes, and so recovers
+            // the figures that are known only while they run.
             session.save(source)?;
         }
         let training = session.training;
@@ -399,7 +400,7 @@ impl<'a> Run<'a> {
             spectrum: training.spectrum().cloned(),
             devices: match (training.devices(), self.dir) {
                 (Some(devices), _) => Some(devices.clone()),
-                // A run that was done already is not evaluated again.
+                // A run that was already complete is not evaluated again.
                 (None, Some(dir)) if training.is_done() => dir.device_figures().ok(),
                 (None, _) => None,
             },
@@ -412,7 +413,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Writes the model, and what is known of it.
+    /// Writes the model and its figures.
     fn write_results(&self, dir: &RunDir, training: &TrainingLoop<'_>) -> Result<(), RunError> {
         let (experiment, federation) = (self.experiment, self.federation);
         let properties = experiment.method.properties();
@@ -420,7 +421,7 @@ impl<'a> Run<'a> {
             let layout = InputLayout::new(experiment, federation);
             dir.write_model(&properties.task, &layout, training.global())?;
         }
-        // What was released is charged before anything that follows from it is written.
+        // Releases are charged before anything derived from them is written.
         if training.round() > 0 || federation.released_moments().is_empty() {
             dir.write_preprocessing(&Preprocessing::new(experiment, federation))?;
         }
@@ -433,7 +434,7 @@ impl<'a> Run<'a> {
         if let Some(picture) = training.picture() {
             dir.write_representation(picture)?;
         }
-        // What real devices hold is not here to be attacked.
+        // The data of real devices are not here to attack.
         if training.is_done()
             && experiment.release.is_simulation
             && properties.shares_a_model
@@ -450,7 +451,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A run while it goes on.
+/// A run in progress.
 struct RunSession<'a> {
     training: TrainingLoop<'a>,
     budget: Budget,
@@ -465,13 +466,13 @@ impl RunSession<'_> {
         let mut saved = Instant::now();
         while !self.training.is_done() {
             let ready = self.wait(source, control.stop);
-            // A run that waits may be asked to stop.
+            // A waiting run may be asked to stop.
             if control.stop.load(Ordering::Relaxed) {
                 return Ok(Ending::Interrupted);
             }
             match ready {
                 Ok(()) => {}
-                // There are results to leave.
+                // There are results to save.
                 Err(error) if self.training.round() > 0 => {
                     return Ok(Ending::GaveUp(Box::new(error.into())));
                 }
@@ -497,7 +498,7 @@ impl RunSession<'_> {
         Ok(Ending::Done)
     }
 
-    /// Waits until a round can take place: until helpers and devices are there at the same time.
+    /// Waits until helpers and devices are ready at the same time.
     fn wait(&mut self, source: &mut dyn Source, stop: &AtomicBool) -> Result<(), RoundError> {
         loop {
             self.training.ready()?;
@@ -508,7 +509,7 @@ impl RunSession<'_> {
         }
     }
 
-    /// Writes a checkpoint, if the run is written down.
+    /// Writes a checkpoint, if the run has a directory.
     fn save(&mut self, source: &mut dyn Source) -> Result<(), RunError> {
         if let Some(recorder) = &self.recorder {
             let before = source.before_checkpoint(self.training.round());
@@ -518,7 +519,7 @@ impl RunSession<'_> {
         Ok(())
     }
 
-    /// One round: within the budget, charged, run, and its release recorded. Nothing that it
+    /// Runs one round: checks the budget, charges, runs, and records its release. Nothing that it
     /// released leaves this function before the ledger has it.
     fn round(&mut self, source: &mut dyn Source) -> Result<RoundRecord, RunError> {
         let round = self.training.round();

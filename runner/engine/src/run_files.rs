@@ -1,5 +1,4 @@
-//! Files of a run that other modules read as well: lines of records, and what can go wrong with
-//! them.
+//! Files of a run that other modules also read: lines of records, and their errors.
 
 pub mod error;
 pub mod records;

@@ -1,4 +1,4 @@
-//! What is written down about a round: one line of `metrics.jsonl`.
+//! The record of a round: one line of `metrics.jsonl`.
 
 use std::collections::BTreeMap;
 
@@ -16,38 +16,38 @@ use crate::source::Draw;
 use smolfed_release::Outcome;
 use smolfed_release::provenance::Provenance;
 
-/// One round. All but `seconds` is the same on every machine and thread count.
+/// One round. All fields except `seconds` are the same on every machine and thread count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundRecord {
     /// The round, from 0.
     pub round: u32,
-    /// Devices drawn. Under Poisson sampling a deployment keeps this to itself.
+    /// Number of drawn devices. Under Poisson sampling, a deployment keeps it secret.
     pub cohort: usize,
-    /// In a window of time, how many of them have trained from the model of this round, of the
+    /// In a time window, the number of devices that trained from the model of this round, of the
     /// round before, and so on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ages: Vec<u32>,
-    /// In a window of time, devices that spent a round without an update that counts.
+    /// In a time window, devices that used a participation without an update that counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wasted: Option<u32>,
     /// ε spent after this round, proved if the schedule was fixed beforehand; `null` is infinite.
     pub epsilon: Option<f64>,
     /// Local learning rate.
     pub learning_rate: f32,
-    /// L, where it changes from round to round.
+    /// L, if it changes from round to round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip_norm: Option<f32>,
-    /// Share of the updates that were not clipped, with noise, from which the next clip norm is
-    /// computed: it may be below 0 or above 1.
+    /// Noisy share of the updates that were not clipped, which determines the next clip norm. It
+    /// may be below 0 or above 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unclipped_share: Option<f64>,
-    /// The score of a trial of a private selection, after the last round: the mean accuracy over
-    /// devices on validation samples of their own, with noise, so perhaps below 0 or above 1. A
-    /// device without such samples counts as one half.
+    /// The score of a trial of a private selection, after the last round: the noisy mean accuracy
+    /// over devices on their own validation samples, so possibly below 0 or above 1. A device
+    /// without such samples counts as one half.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// Parameters beyond the grid of the model after this round, which are cut off; none without
-    /// `server.model_places`.
+    /// Number of parameters of the model after this round that are clamped to its grid; none
+    /// without `server.model_places`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beyond_grid: Option<u32>,
     /// The answers to questions after this round.
@@ -56,25 +56,25 @@ pub struct RoundRecord {
     /// The weights of the filters in the model after this round, with `denoiser = "auto"`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub experts: Vec<ExpertWeight>,
-    /// How long what is mixed is, of the plain sum of the steps, for each tensor of weights.
+    /// Length of the mixture relative to the plain sum of the steps, for each tensor of weights.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<f64>,
-    /// The model after this round on the test samples.
+    /// Evaluation of the model after this round on the test samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<Evaluation>,
-    /// Whether the test samples belong to the devices, as those of natural devices do: then `test`
-    /// reads private data without noise, and only a simulation can know it.
+    /// Whether the test samples belong to the devices, as with natural devices. Then `test` reads
+    /// private data without noise, and only a simulation can know it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub test_is_simulation_only: bool,
-    /// Whether the round was paid for and came to nothing: a coordinator broke down in it.
+    /// Whether the round was charged and then failed: a coordinator broke down in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub burned: bool,
-    /// What only a simulation can know.
+    /// Figures that only a simulation can know.
     pub simulation_only: SimulationOnly,
-    /// Where each figure comes from, by its key. Earlier versions of smolfed wrote none.
+    /// Origin of each figure, by its key. Earlier versions of smolfed wrote none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub origin: BTreeMap<String, Provenance>,
-    /// Wall time of the round. It follows the size of the cohort.
+    /// Wall time of the round. It depends on the size of the cohort.
     pub seconds: f64,
 }
 
@@ -85,7 +85,7 @@ impl Record for RoundRecord {
 }
 
 impl RoundRecord {
-    /// A round of which nothing is known but its number and the local learning rate.
+    /// Creates the record of a round with only its number and the local learning rate.
     #[must_use]
     pub fn new(round: u32, learning_rate: LearningRate) -> Self {
         Self {
@@ -111,7 +111,8 @@ impl RoundRecord {
         }
     }
 
-    /// The same of a window of time: how old the models are from which its updates were trained.
+    /// Adds the figures of a time window: the ages of the models from which its updates were
+    /// trained.
     pub(super) fn of_window(&mut self, draw: &Draw, staleness: u32) {
         let age = |version: &u32| self.round.checked_sub(*version);
         let ages: Vec<u32> = draw.versions.iter().filter_map(age).collect();
@@ -120,7 +121,7 @@ impl RoundRecord {
         self.wasted = Some(draw.wasted.len() as u32);
     }
 
-    /// The warning about a model that the grid cuts off.
+    /// Returns the warning about a model with parameters beyond its grid.
     #[must_use]
     pub fn grid_caution(&self, grid: Option<ModelGrid>) -> Option<String> {
         let (grid, beyond) = (grid?, self.beyond_grid.filter(|count| *count > 0)?);
@@ -134,7 +135,7 @@ impl RoundRecord {
         ))
     }
 
-    /// Whether the record has a figure of this key.
+    /// Returns whether the record has a figure of this key.
     fn has(&self, key: &str) -> bool {
         match key {
             "ages" => !self.ages.is_empty(),
@@ -152,7 +153,7 @@ impl RoundRecord {
         }
     }
 
-    /// The same with the origin of each figure; whether the sizes of cohorts are secret
+    /// Adds the origin of each figure. The argument says whether the sizes of cohorts are secret
     /// ([`Experiment::has_secret_sizes`](crate::experiment::Experiment::has_secret_sizes)).
     #[must_use]
     pub fn with_origins(self, has_secret_sizes: bool) -> Self {
@@ -177,10 +178,10 @@ impl RoundRecord {
     }
 }
 
-/// The key of the figures that read private data without noise.
+/// Key of the figures that read private data without noise.
 const SIMULATION_ONLY: &str = "simulation_only";
 
-/// The origins that are the same in all runs.
+/// Origins that are the same in all runs.
 const OF_ALL_RUNS: [(&str, Provenance); 12] = [
     ("answers", Provenance::Released),
     ("beyond_grid", Provenance::Released),
@@ -196,27 +197,27 @@ const OF_ALL_RUNS: [(&str, Provenance); 12] = [
     ("unclipped_share", Provenance::Released),
 ];
 
-/// The origin of a figure by its dotted name, such as `test.accuracy`, in a round with these
-/// origins. Earlier versions of smolfed recorded none: nothing says whose their test samples are,
-/// or whether cohorts are secret.
+/// Returns the origin of a figure by its dotted name, such as `test.accuracy`, in a round with
+/// these origins. Earlier versions of smolfed recorded none: then nothing tells who owns the test
+/// samples, or whether cohorts are secret.
 #[must_use]
 pub fn origin_of(name: &str, origins: &BTreeMap<String, Provenance>) -> Provenance {
     let key = name.split('.').next().unwrap_or(name);
     let of_all = OF_ALL_RUNS.iter().find(|(known, _)| *known == key);
     match (origins.get(key), of_all) {
         (Some(origin), _) | (None, Some((_, origin))) => *origin,
-        // What says of `test` whose samples these are, before there were origins.
+        // The key that told the owner of `test`'s samples, before there were origins.
         (None, None) if key == "test_is_simulation_only" => Provenance::Public,
         (None, None) => Provenance::Unknown,
     }
 }
 
-/// Figures that read private data without noise: a federation of real devices has none of them.
+/// Figures that read private data without noise. A federation of real devices has none of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SimulationOnly {
-    /// Devices that trained.
+    /// Number of devices that trained.
     pub trained: usize,
-    /// Devices that were left out, counted by reason.
+    /// Number of devices left out, by reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, usize>,
     /// Mean loss over devices in their last local epoch.
@@ -225,25 +226,25 @@ pub struct SimulationOnly {
     /// L2 norms of the updates before (the last) clipping.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_norm: Option<Quantiles>,
-    /// Part of the local steps (or of the final updates) that were clipped.
+    /// Share of the local steps (or of the final updates) that were clipped.
     pub clipped_share: f64,
-    /// Scores, residuals and weights that `integer` arithmetic saturated.
+    /// Number of scores, residuals and weights that `integer` arithmetic saturated.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub saturated: u64,
-    /// The model after this round on the validation samples.
+    /// Evaluation of the model after this round on the validation samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation: Option<Evaluation>,
-    /// Means over devices of their models, on test samples of their own.
+    /// Means over devices of their models, on their own test samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<DeviceMeans>,
-    /// The same on validation samples.
+    /// Means on their own validation samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices_validation: Option<DeviceMeans>,
     /// Accuracy of the nearest neighbours among representations
     /// ([`knn_accuracy`](crate::representation::knn_accuracy)).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knn_accuracy: Option<f64>,
-    /// The same of validation samples.
+    /// Accuracy of the nearest neighbours on validation samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation_knn_accuracy: Option<f64>,
     /// Accuracy of a linear probe on representations
@@ -253,7 +254,7 @@ pub struct SimulationOnly {
 }
 
 impl SimulationOnly {
-    /// Sums up the outcomes of a cohort, in its order, and why messages were left out.
+    /// Sums up the outcomes of a cohort, in its order, and the reasons for omitted messages.
     #[must_use]
     pub fn new(outcomes: &[Outcome], left_out_messages: &[String]) -> Self {
         let mut left_out = BTreeMap::new();
@@ -262,12 +263,12 @@ impl SimulationOnly {
         }
         let (mut norms, mut loss) = (Vec::with_capacity(outcomes.len()), 0.0);
         let mut saturated = 0;
-        // With final clipping there is one chance to clip; with projection, one a step.
+        // With final clipping there is one chance to clip, with projection one per step.
         let (mut clipped, mut chances) = (0.0, 0.0);
         for outcome in outcomes {
             match outcome {
                 Outcome::LeftOut { reason } => *left_out.entry(reason.clone()).or_insert(0) += 1,
-                // What real devices do stands in `participation.jsonl`.
+                // `participation.jsonl` has the outcomes of real devices.
                 Outcome::Answered | Outcome::Missing => {}
                 Outcome::Trained(report) => {
                     norms.push(f64::from(report.norm));
@@ -300,7 +301,7 @@ impl SimulationOnly {
     }
 }
 
-/// Whether nothing was saturated, as in all arithmetics but one.
+/// Returns whether nothing was saturated, as in all arithmetics but one.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
 const fn is_zero(count: &u64) -> bool {
     *count == 0

@@ -1,6 +1,6 @@
-//! The spectrum of an averaged update: what Laplacian smoothing lives on (the paper's Figure 1).
+//! The spectrum of an averaged update, which Laplacian smoothing exploits (the paper's Figure 1).
 //!
-//! The signal sits in low frequencies, the noise in all; smoothing damps the high ones.
+//! The signal is in low frequencies, the noise in all. Smoothing damps the high ones.
 
 use serde::{Deserialize, Serialize};
 use smolfed_accounting::fourier::Transform;
@@ -8,7 +8,7 @@ use smolfed_accounting::fourier::Transform;
 /// Mean power of the weight tensor's Fourier coefficients in bands of equal width.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spectrum {
-    /// Without noise: reads private data, simulation only. `None` where devices add the noise.
+    /// Without noise. It reads private data: simulation only. `None` if devices add the noise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean: Option<Vec<f64>>,
     /// The noisy average.
@@ -18,10 +18,10 @@ pub struct Spectrum {
 }
 
 impl Spectrum {
-    /// Most bands.
+    /// Maximum number of bands.
     const BANDS: usize = 128;
 
-    /// Spectra of the first `weights` entries of each average.
+    /// Computes the spectra of the first `weights` entries of each average.
     #[must_use]
     pub fn new(clean: Option<&[f32]>, noisy: &[f32], denoised: &[f32], weights: usize) -> Self {
         let part = |v: &[f32]| power(v.get(..weights).unwrap_or(v));
@@ -33,7 +33,7 @@ impl Spectrum {
     }
 }
 
-/// Mean power in up to [`Spectrum::BANDS`] bands, lowest frequency first.
+/// Computes the mean power in up to [`Spectrum::BANDS`] bands, lowest frequency first.
 fn power(v: &[f32]) -> Vec<f64> {
     if v.is_empty() {
         return Vec::new();
@@ -62,7 +62,7 @@ mod tests {
             .collect();
         let power = power(&v);
         assert_eq!(power.len(), 9);
-        // Parseval: the highest frequency holds n² / n.
+        // Parseval: the highest frequency has power n² / n.
         assert!((power[8] - 16.0).abs() < 1e-9 && power[..8].iter().all(|p| *p < 1e-9));
     }
 

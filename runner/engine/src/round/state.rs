@@ -1,4 +1,4 @@
-//! What outlives a round: [`TrainingState`]. A run is resumed from it alone, and its file is the
+//! State after a round: [`TrainingState`]. A run resumes from it alone, and its file is the
 //! checkpoint.
 //!
 //! ```text
@@ -6,10 +6,10 @@
 //! tensors   parameters |             arrays of the method (method.*) and of the server
 //! ```
 //!
-//! The file has the format of safetensors. The server's names say whose they are: `mechanism`
-//! (correlated noise), `helper` (masked sums of a simulation) or `auto` (the denoiser). Random
-//! streams have no position to save: their names have the round. Their root is not in the file, as
-//! it may be secret. Nor are the states of devices, of which the method keeps a digest.
+//! The file has the safetensors format. The server's names tell the owner: `mechanism` (correlated
+//! noise), `helper` (masked sums of a simulation) or `auto` (the denoiser). Random streams have no
+//! position to save, as their names include the round. Their root is not in the file, as it may be
+//! secret. The states of devices are not in it either. The method keeps their digest.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::method::contract::Store;
 use crate::run_files::error::{RunDirError, damaged, io, write_atomically};
 use smolfed_release::saved::Saved;
 
-/// The version of the format. The first one had no number.
+/// Version of the format. The first one had no number.
 const VERSION: &str = "2";
 /// Names in the file.
 const FORMAT: &str = "format";
@@ -32,25 +32,25 @@ const CLIP_NORM: &str = "clip_norm";
 const PARAMETERS: &str = "parameters";
 const METHOD: &str = "method.";
 
-/// Ends the name of a run whose server's step a program brings along.
+/// Suffix of a run's name if a program provides the server's step.
 pub(crate) const OWN_STEP: &str = "-own";
 
-/// Everything of a run that outlives a round.
+/// State of a run after a round.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrainingState {
-    /// Rounds that are done. Before the first one, nothing is kept.
+    /// Number of completed rounds. Before the first one, there is no other state.
     pub round: u32,
     /// The global model.
     pub global: Vec<f32>,
     /// L of the next round, if it is adaptive.
     pub clip_norm: Option<ClipNorm>,
-    /// What the method keeps.
+    /// State of the method.
     pub method: Saved,
-    /// What the mechanism, helpers in this process and the denoiser keep.
+    /// State of the mechanism, of helpers in this process and of the denoiser.
     pub server: Saved,
 }
 
-/// Why the bytes of a file are no state.
+/// Why the bytes of a file are not a valid state.
 #[derive(Debug, thiserror::Error)]
 pub enum StateFileError {
     /// The format has another version.
@@ -59,7 +59,7 @@ pub enum StateFileError {
         /// The version of the format.
         found: String,
     },
-    /// What is wrong with them.
+    /// The description of the problem.
     #[error("{0}")]
     Damaged(String),
 }
@@ -71,10 +71,11 @@ impl From<String> for StateFileError {
 }
 
 impl TrainingState {
-    /// The file in the folder of checkpoints.
+    /// Name of the file in the folder of checkpoints.
     pub const FILE: &'static str = "state.safetensors";
 
-    /// Before the first round: the initial model of the method, from the experiment's seed.
+    /// Creates the state before the first round: the initial model of the method, from the
+    /// experiment's seed.
     #[must_use]
     pub fn new(experiment: &Experiment) -> Self {
         let root = Root::from_seed(experiment.config.initial_seed());
@@ -85,8 +86,8 @@ impl TrainingState {
         }
     }
 
-    /// That of the last checkpoint in `folder`, of the run of this name with so many parameters;
-    /// `None` if the run stopped before its first.
+    /// Loads the last checkpoint in `folder`, of the run of this name with this number of
+    /// parameters. Returns `None` if the run stopped before its first checkpoint.
     ///
     /// # Errors
     /// [`RunDirError`] if it cannot be read, is damaged, of another version or of another run.
@@ -105,7 +106,7 @@ impl TrainingState {
         Err(RunDirError::Foreign { path, reason })
     }
 
-    /// That of the last checkpoint in `folder`, with the name of its run, whichever it is.
+    /// Reads the last checkpoint in `folder`, with the name of its run, for any run.
     ///
     /// # Errors
     /// [`RunDirError`] if it cannot be read, is damaged or of another version.
@@ -125,7 +126,8 @@ impl TrainingState {
         state.map(Some)
     }
 
-    /// Writes the checkpoint of the run of this name; the one before stays until this one is safe.
+    /// Writes the checkpoint of the run of this name. The previous one stays until this one is
+    /// safe.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
@@ -136,15 +138,15 @@ impl TrainingState {
         write_atomically(&path, &bytes)
     }
 
-    /// The bytes of its file, for the run of this name.
+    /// Encodes the file, for the run of this name.
     ///
     /// # Errors
-    /// What the format does not hold.
+    /// A description of values that the format cannot hold.
     pub fn encode(self, run: &str) -> Result<Vec<u8>, String> {
         let mut saved = self.server;
         saved.put_all(METHOD, self.method);
         saved.put(PARAMETERS, [self.global.len()], self.global);
-        // The shortest text that is read as the same number.
+        // The shortest text that reads back as the same number.
         let clip_norm = self.clip_norm.map(|clip_norm| clip_norm.get().to_string());
         let header = [
             (FORMAT, Some(VERSION.to_owned())),
@@ -158,7 +160,7 @@ impl TrainingState {
         saved.encode()
     }
 
-    /// Reads the bytes of its file, with the name of the run.
+    /// Decodes the file, with the name of the run.
     ///
     /// # Errors
     /// [`StateFileError`].
@@ -194,7 +196,7 @@ impl TrainingState {
         Ok((state, run))
     }
 
-    /// Where the method finds what it kept: here, and in the file for the states of devices.
+    /// Returns the storage of the method: this state, and the file for the states of devices.
     #[must_use]
     pub fn store<'a>(&'a self, device_states: &'a Path, run: &'a str) -> Store<'a> {
         Store {
@@ -206,7 +208,7 @@ impl TrainingState {
     }
 }
 
-/// What differs between the names of two runs (see [`name`](crate::run::name)).
+/// Describes the difference between the names of two runs (see [`name`](crate::run::name)).
 fn difference(found: &str, expected: &str) -> String {
     let mut parts = found.split('-').zip(expected.split('-'));
     let lanes = |name: &str| {

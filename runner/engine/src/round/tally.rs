@@ -1,21 +1,21 @@
-//! Updates of windows of time by the age of their model, and wasted participations.
+//! Updates in time windows by the age of their model, and wasted participations.
 
 use serde::Serialize;
 
 use super::record::RoundRecord;
 
-/// The counts of one window, or of several.
+/// The counts of one or more windows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WindowTally {
-    /// Updates by the age of their model in windows: index 0 has those from the model of the
+    /// Updates by the age of their model in windows. Index 0 has the updates from the model of the
     /// window in which they counted.
     pub ages: Vec<u64>,
-    /// Participations that devices spent without an update that counts.
+    /// Number of participations without an update that counts.
     pub wasted: u64,
 }
 
 impl WindowTally {
-    /// The counts of a round; `None` if it is not a window of time.
+    /// Returns the counts of a round; `None` if it is not a time window.
     #[must_use]
     pub fn of_record(record: &RoundRecord) -> Option<Self> {
         let ages = record.ages.iter().map(|count| u64::from(*count));
@@ -25,7 +25,7 @@ impl WindowTally {
         })
     }
 
-    /// The totals of several windows; `None` without a window.
+    /// Returns the totals of several windows; `None` without a window.
     #[must_use]
     pub fn total(windows: impl IntoIterator<Item = Self>) -> Option<Self> {
         windows.into_iter().reduce(|mut total, window| {
@@ -34,7 +34,7 @@ impl WindowTally {
         })
     }
 
-    /// The totals of the windows among these rounds; `None` without a window.
+    /// Returns the totals of the windows among these rounds; `None` without a window.
     #[must_use]
     pub fn of_records(records: &[RoundRecord]) -> Option<Self> {
         Self::total(records.iter().filter_map(Self::of_record))
@@ -50,13 +50,13 @@ impl WindowTally {
         self.wasted += other.wasted;
     }
 
-    /// Updates of all ages.
+    /// Returns the number of updates of all ages.
     #[must_use]
     pub fn arrived(&self) -> u64 {
         self.ages.iter().sum()
     }
 
-    /// The share of each age among all updates; empty without an update.
+    /// Returns the share of each age among all updates; empty without an update.
     #[must_use]
     pub fn shares(&self) -> Vec<f64> {
         let arrived = self.arrived();
@@ -64,7 +64,7 @@ impl WindowTally {
         ages.map(|count| *count as f64 / arrived as f64).collect()
     }
 
-    /// The wasted share of all participations; `None` without a participation.
+    /// Returns the wasted share of all participations; `None` without a participation.
     #[must_use]
     pub fn wasted_share(&self) -> Option<f64> {
         let spent = self.arrived() + self.wasted;

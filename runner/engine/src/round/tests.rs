@@ -1,4 +1,4 @@
-//! Rounds as they are observed from outside.
+//! Rounds observed from outside.
 
 mod adaptive;
 mod denominator;
@@ -19,10 +19,10 @@ use crate::source::Simulated;
 use crate::source::contract::{CohortSum, Draw, Source, SourceError, Step};
 use smolfed_data::{DataFolders, Federation};
 
-/// Simulated devices that come as the test says.
+/// Simulated devices whose arrivals the test chooses.
 struct Coming<'a, F> {
     devices: Simulated<'a>,
-    /// Who comes in a round.
+    /// Returns the arrivals of a round.
     arrivals: F,
 }
 
@@ -45,7 +45,7 @@ impl<F: Fn(u32) -> Arrivals> Source for Coming<'_, F> {
     }
 }
 
-/// Whether devices can train depends on their data. Here none can: with noise, rounds go on and
+/// Whether devices can train depends on their data. Here none can: with noise, rounds continue and
 /// release noise alone, as if all had sent zeros.
 #[test]
 fn nobody_trained_is_not_observable() {

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use smolfed_release::saved::Saved;
 
-/// The names in checkpoints.
+/// Names in checkpoints.
 const ROUNDS: &str = "versions.rounds";
 const MODELS: &str = "versions.models";
 
 /// A model that devices may have trained from.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Version {
-    /// The round at whose beginning it was the newest.
+    /// The round that started with it as the newest model.
     pub round: u32,
     /// The number that names the random streams of devices that train from it.
     pub number: u32,
@@ -28,7 +28,7 @@ pub(super) struct Versions {
 }
 
 impl Versions {
-    /// Before the first round.
+    /// Creates an empty set before the first round.
     pub const fn new(staleness: u32) -> Self {
         Self {
             staleness,
@@ -44,7 +44,7 @@ impl Versions {
         self.kept.retain(|kept| next - kept.round <= staleness);
     }
 
-    /// The model of version `wanted`, if its updates count in `round`.
+    /// Returns the model of version `wanted`, if its updates count in `round`.
     pub fn find(&self, wanted: u32, round: u32) -> Option<&Version> {
         let is_in_time = round.checked_sub(wanted)? <= self.staleness;
         let mut kept = self.kept.iter().filter(|_| is_in_time);
@@ -66,7 +66,7 @@ impl Versions {
     /// Restores the models of a checkpoint after `round` rounds. Each has `length` parameters.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of the problem.
     pub fn restore(&mut self, saved: &Saved, round: u32, length: usize) -> Result<(), String> {
         if self.staleness == 0 {
             return Ok(());
@@ -114,7 +114,7 @@ mod tests {
         };
         assert_eq!(rounds(&versions, 5), [3, 4]);
         assert_eq!(versions.find(4, 5), Some(&version(4)));
-        // A round that came to nothing has kept no model, and the time passes.
+        // A failed round has kept no model, and time passes.
         assert_eq!(rounds(&versions, 6), [4]);
         assert_eq!(versions.find(4, 3), None, "from the future");
         let mut none = Versions::new(0);

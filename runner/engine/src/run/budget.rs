@@ -1,14 +1,14 @@
-//! The limit on ε while a run goes on: no round begins that would exceed it.
+//! The limit on ε during a run: no round starts that would exceed it.
 
 use smolfed_accounting::{Accountant, AccountingError, Delta, PrivacyEvent};
 
 use smolfed_release::number::upper;
 use smolfed_release::plan::PrivacyPlan;
 
-/// At how many rounds at most ε is computed in a run.
+/// Maximum number of rounds at which a run computes ε.
 const MILESTONES: u32 = 64;
 
-/// Why a round may not begin.
+/// Why a round may not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BudgetError {
@@ -36,17 +36,17 @@ pub enum BudgetError {
     Accounting(#[from] AccountingError),
 }
 
-/// What the rounds of a run spend.
+/// Expenses of the rounds of a run.
 pub struct Budget {
     privacy: PrivacyPlan,
     /// T.
     rounds: u32,
-    /// ε after so many rounds, the last one that was computed.
+    /// Last computed ε, after this number of rounds.
     known: Option<(u32, f64)>,
 }
 
 impl Budget {
-    /// For a run of `rounds` rounds, of which `repeated` were charged once more.
+    /// Creates the budget of a run of `rounds` rounds. `repeated` are the events charged once more.
     #[must_use]
     pub fn new(privacy: &PrivacyPlan, rounds: u32, repeated: &[PrivacyEvent]) -> Self {
         Self {
@@ -56,10 +56,10 @@ impl Budget {
         }
     }
 
-    /// ε after `round`, which may begin.
+    /// Returns ε after `round`, which may start.
     ///
     /// # Errors
-    /// [`BudgetError`]: the round must not begin.
+    /// [`BudgetError`]: the round must not start.
     pub fn before(&mut self, round: u32) -> Result<f64, BudgetError> {
         let epsilon = self.epsilon_after(round + 1)?;
         let privacy = &self.privacy;
@@ -75,8 +75,9 @@ impl Budget {
         }
     }
 
-    /// ε after `rounds` rounds: exact in short runs; in long ones that of the next of at most 64
-    /// milestones, which is no less, so that accounting does not slow the rounds down.
+    /// Returns ε after `rounds` rounds. It is exact in short runs. In long ones it is the value of
+    /// the next of at most 64 milestones, which is no less, so accounting does not slow the rounds
+    /// down.
     ///
     /// # Errors
     /// [`AccountingError`] if the accountant has no figure.
@@ -90,7 +91,7 @@ impl Budget {
         self.known = Some((milestone, epsilon));
         let budget = self.privacy.budget;
         if budget.is_some_and(|budget| epsilon > budget.get()) {
-            // The next milestone is too far; this round may not be.
+            // The next milestone is too far, but this round may not be.
             return Ok(self.privacy.estimate(u64::from(rounds))?.epsilon);
         }
         Ok(epsilon)
@@ -116,7 +117,7 @@ mod tests {
         plan().estimate(u64::from(rounds)).unwrap().epsilon
     }
 
-    /// What is spent exactly is within the limit, between two milestones as well.
+    /// The exact expense stays within the limit, also between two milestones.
     #[test]
     fn rounds_begin_up_to_the_limit_and_none_beyond_it() {
         for (rounds, within) in [(8, 5), (640, 10), (640, 15)] {

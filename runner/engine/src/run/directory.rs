@@ -1,31 +1,31 @@
-//! The run directory: everything that a run leaves behind.
+//! The run directory: all files of a run.
 //!
 //! | file | content |
 //! | --- | --- |
 //! | `config.toml` | the complete experiment; `smolfed run config.toml` repeats it |
-//! | `metrics.jsonl` | one object a round |
-//! | `ledger.jsonl` | what was released, a line a round ([`smolfed_release::ledger`]) |
+//! | `metrics.jsonl` | one object per round |
+//! | `ledger.jsonl` | the releases, one line per round ([`smolfed_release::ledger`]) |
 //! | `privacy.json` | the privacy statements |
 //! | `diagnostics.json` | spectra of the last round, for the report |
 //! | `assessment.json` | all figures of the final model on held-out samples |
-//! | `membership.json` | an attack on the model, where examples were kept back; simulation only |
-//! | `representation.json` | what the representations of an encoder look like; simulation only |
+//! | `membership.json` | an attack on the model, if examples were held back; simulation only |
+//! | `representation.json` | picture of the representations of an encoder; simulation only |
 //! | `model.safetensors` | the model |
-//! | `preprocessing.json` | what inference needs beside it ([`crate::preprocessing`]) |
+//! | `preprocessing.json` | further data for inference ([`crate::preprocessing`]) |
 //! | `report.html` | the report, self-contained |
 //! | `personal.json` | figures of each device's models; simulation only |
 //! | `personal.states` | personal models ([`crate::method::personal::states`]); simulation only |
 //! | `checkpoint/` | the state to resume from |
-//! | `fleet.toml` | with real devices: where they are; what tells the run from others |
+//! | `fleet.toml` | with real devices: their settings; distinguishes the run from simulations |
 //! | `participation.jsonl` | with real devices: who took part, one object per round; secret |
 //! | `answers.jsonl` | with real devices: who answered, one object per question; secret |
-//! | `devices.json` | with real devices: what came of each; secret |
+//! | `devices.json` | with real devices: the outcome of each; secret |
 //!
-//! Whoever writes to a directory holds a lock on its `config.toml` meanwhile, which ends with the
-//! process.
+//! Any process that writes to a directory holds a lock on its `config.toml` meanwhile, which ends
+//! with the process.
 //!
-//! Files that must not be lost are written beside their place, synced and renamed: a crash or a
-//! full disk leaves the earlier ones as they were.
+//! Files that must not be lost are written under another name, synced and renamed: a crash or a
+//! full disk leaves the previous ones intact.
 
 mod look;
 pub mod model_file;
@@ -59,7 +59,7 @@ use smolfed_release::statement::PrivacyStatement;
 #[derive(Clone, Debug)]
 pub struct RunDir {
     path: PathBuf,
-    /// The configuration, locked as long as this or a clone of it lives; `None` to read.
+    /// The configuration, locked as long as this or a clone of it lives; `None` for reading.
     _lock: Option<Arc<File>>,
 }
 
@@ -83,7 +83,7 @@ impl RunDir {
     const ANSWERS: &'static str = "answers.jsonl";
     const REPRESENTATION: &'static str = "representation.json";
     const DEVICES: &'static str = "devices.json";
-    /// What runs write, and nothing else may overwrite.
+    /// Files of runs, which nothing else may overwrite.
     pub const FILES: [&str; 17] = [
         Self::CONFIG,
         Self::METRICS,
@@ -104,18 +104,18 @@ impl RunDir {
         Preprocessing::FILE,
     ];
 
-    /// Makes the directory of a new run and writes its configuration.
+    /// Creates the directory of a new run and writes its configuration.
     ///
     /// # Errors
     /// [`RunDirError::Exists`], `Failed` or `Taken` if there is something in it;
-    /// [`RunDirError::Io`] if it cannot be made.
+    /// [`RunDirError::Io`] if it cannot be created.
     pub fn create(path: &Path, config: &Config) -> Result<Self, RunDirError> {
         Self::empty(path, &[])?.begin(config)
     }
 
-    /// The same for a run of real devices, which only its owner can access. What tells it from a
-    /// simulation is there before the configuration, which makes the directory a run: if this is
-    /// interrupted, it is made again.
+    /// Creates the directory of a run of real devices, which only its owner can access. The file
+    /// that marks it is written before the configuration, which makes the directory a run: if this
+    /// is interrupted, it can be repeated.
     ///
     /// # Errors
     /// As [`Self::create`].
@@ -133,7 +133,7 @@ impl RunDir {
         dir.begin(config)
     }
 
-    /// A directory in which nothing is but files with these names and what was written of them.
+    /// Creates a directory that may contain only files with these names and their partial versions.
     fn empty(path: &Path, left: &[&str]) -> Result<Self, RunDirError> {
         let is_left = |name: &str| left.iter().any(|left| name.starts_with(left));
         let is_other = |entry: std::io::Result<fs::DirEntry>| {
@@ -157,17 +157,18 @@ impl RunDir {
         })
     }
 
-    /// Makes the directory that of a run.
+    /// Turns the directory into one of a run.
     fn begin(self, config: &Config) -> Result<Self, RunDirError> {
         self.write(Self::CONFIG, config.to_toml()?.as_bytes())?;
         self.locked()
     }
 
     /// Renames the directory of a run that ended before its first checkpoint, so that a new one can
-    /// take its place; its ledger is kept. The new path, or `None` if `path` is no such directory.
+    /// replace it. Its ledger is kept. Returns the new path, or `None` if `path` is not such a
+    /// directory.
     ///
     /// # Errors
-    /// [`RunDirError::InUse`] if the run has not ended, and what the operating system says.
+    /// [`RunDirError::InUse`] if the run has not ended, and errors of the operating system.
     pub fn set_aside(path: &Path) -> Result<Option<PathBuf>, RunDirError> {
         if !Self::is_failed(path) {
             return Ok(None);
@@ -181,12 +182,12 @@ impl RunDir {
         Ok(Some(free))
     }
 
-    /// Whether a run left this directory before its first checkpoint, or has none yet.
+    /// Returns whether a run left this directory before its first checkpoint, or has none yet.
     fn is_failed(path: &Path) -> bool {
         Self::config_path(path).is_file() && !path.join(Self::CHECKPOINT).exists()
     }
 
-    /// Makes the directory of a new run: `out` or, without one, `runs/<name>-<time>`.
+    /// Creates the directory of a new run: `out` or, without one, `runs/<name>-<time>`.
     ///
     /// # Errors
     /// As [`Self::create`].
@@ -198,13 +199,13 @@ impl RunDir {
         out.map_or_else(|| default_out(&config.name), Path::to_path_buf)
     }
 
-    /// Where the configuration of the run in `dir` is.
+    /// Returns the path of the configuration of the run in `dir`.
     #[must_use]
     pub fn config_path(dir: &Path) -> PathBuf {
         dir.join(Self::CONFIG)
     }
 
-    /// Opens the directory of an earlier run to go on with it.
+    /// Opens the directory of an earlier run to continue it.
     ///
     /// # Errors
     /// As [`Self::open`]; [`RunDirError::InUse`] if another process writes to it.
@@ -227,7 +228,7 @@ impl RunDir {
         }
     }
 
-    /// Opens the directory of an earlier run to read it.
+    /// Opens the directory of an earlier run for reading.
     ///
     /// # Errors
     /// [`RunDirError::NotARun`] if it holds no configuration.
@@ -245,13 +246,13 @@ impl RunDir {
         })
     }
 
-    /// The directory.
+    /// Returns the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The complete configuration.
+    /// Returns the complete configuration.
     ///
     /// # Errors
     /// [`RunDirError::Config`] if it cannot be read.
@@ -259,7 +260,7 @@ impl RunDir {
         Ok(Config::load(Some(&self.path.join(Self::CONFIG)), &[])?)
     }
 
-    /// The run's own privacy ledger.
+    /// Returns the path of the run's own privacy ledger.
     #[must_use]
     pub fn ledger(&self) -> PathBuf {
         self.path.join(Self::LEDGER)
@@ -273,13 +274,13 @@ impl RunDir {
         RecordFile::open(&self.path.join(Self::METRICS), rounds)
     }
 
-    /// The record of who took part: of real devices, or to be repeated.
+    /// Returns the path of the participation record: of real devices, or to replay.
     #[must_use]
     pub fn participation_path(&self) -> PathBuf {
         self.path.join(Self::PARTICIPATION)
     }
 
-    /// Keeps a copy of a record of participation, so that a repetition can be resumed.
+    /// Keeps a copy of a participation record, so that a replay can be resumed.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
@@ -305,7 +306,7 @@ impl RunDir {
         RecordFile::open_any(&self.path.join(Self::ANSWERS), rounds)
     }
 
-    /// Restricts the directory to its owner: it will say who took part.
+    /// Restricts the directory to its owner, as it will tell who took part.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
@@ -315,7 +316,7 @@ impl RunDir {
         fs::set_permissions(&self.path, owner_only).map_err(io("write", &self.path))
     }
 
-    /// Writes the settings of a fleet, which mark the run as one of real devices.
+    /// Writes the settings of a fleet, which mark a run of real devices.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
@@ -325,16 +326,16 @@ impl RunDir {
         self.write(Self::FLEET, text.as_bytes())
     }
 
-    /// Whether it is a run of real devices.
+    /// Returns whether it is a run of real devices.
     #[must_use]
     pub fn is_of_fleet(&self) -> bool {
         self.path.join(Self::FLEET).is_file()
     }
 
-    /// The settings of a fleet, as they were written. They are `None` for a simulation.
+    /// Returns the settings of a fleet as written; `None` for a simulation.
     ///
     /// # Errors
-    /// [`RunDirError`] if it is damaged.
+    /// [`RunDirError`] if they are damaged.
     pub fn fleet<T: DeserializeOwned>(&self) -> Result<Option<T>, RunDirError> {
         if !self.is_of_fleet() {
             return Ok(None);
@@ -345,7 +346,7 @@ impl RunDir {
         Ok(Some(fleet))
     }
 
-    /// Writes what came of each real device.
+    /// Writes the outcome of each real device.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
@@ -353,7 +354,7 @@ impl RunDir {
         self.write_json(Self::DEVICES, devices)
     }
 
-    /// All records so far.
+    /// Returns all records so far.
     ///
     /// # Errors
     /// [`RunDirError`] if they cannot be read.
@@ -361,7 +362,7 @@ impl RunDir {
         records::read(&self.path.join(Self::METRICS))
     }
 
-    /// The same as they stand in the file, whichever version of smolfed wrote them.
+    /// Returns the records as in the file, for any version of smolfed that wrote them.
     ///
     /// # Errors
     /// As [`Self::records`].
@@ -377,7 +378,7 @@ impl RunDir {
         self.write_json(Self::PRIVACY, statements)
     }
 
-    /// The privacy statements; the run's accountant first.
+    /// Returns the privacy statements, the run's accountant first.
     ///
     /// # Errors
     /// [`RunDirError`] if they are missing or damaged.
@@ -385,7 +386,7 @@ impl RunDir {
         self.read_json(Self::PRIVACY)
     }
 
-    /// The same as it stands in the file, to be held against what it should be.
+    /// Returns the privacy statements as in the file, for comparison.
     ///
     /// # Errors
     /// As [`Self::privacy`].
@@ -404,7 +405,7 @@ impl RunDir {
         })
     }
 
-    /// The spectra of the last round.
+    /// Returns the spectra of the last round.
     ///
     /// # Errors
     /// [`RunDirError`] if they are missing or damaged.
@@ -412,13 +413,13 @@ impl RunDir {
         self.read_json(Self::DIAGNOSTICS)
     }
 
-    /// Where the personal models are.
+    /// Returns the path of the personal models.
     #[must_use]
     pub fn personal_models(&self) -> PathBuf {
         self.path.join(Self::PERSONAL_MODELS)
     }
 
-    /// Writes how good the models of each device are.
+    /// Writes the figures of each device's models.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
@@ -426,7 +427,7 @@ impl RunDir {
         self.write_figures(Self::DEVICE_FIGURES, devices, simulation_only)
     }
 
-    /// How good the models of each device are.
+    /// Returns the figures of each device's models.
     ///
     /// # Errors
     /// [`RunDirError`] if they are missing or damaged.
@@ -446,7 +447,7 @@ impl RunDir {
         self.write_figures(Self::ASSESSMENT, assessment, origin)
     }
 
-    /// All figures of the final model.
+    /// Returns all figures of the final model.
     ///
     /// # Errors
     /// [`RunDirError`] if they are missing or damaged.
@@ -454,7 +455,7 @@ impl RunDir {
         self.read_json(Self::ASSESSMENT)
     }
 
-    /// Writes what the attack on membership finds, on this run's model or on several.
+    /// Writes the results of the membership attack, on this run's model or on several.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
@@ -462,15 +463,15 @@ impl RunDir {
         self.write_figures(Self::MEMBERSHIP, attacks, simulation_only)
     }
 
-    /// What the attack on membership finds.
+    /// Returns the results of the membership attack.
     ///
     /// # Errors
-    /// [`RunDirError`] if it is missing or damaged.
+    /// [`RunDirError`] if they are missing or damaged.
     pub fn membership(&self) -> Result<Vec<Attack>, RunDirError> {
         self.read_json(Self::MEMBERSHIP)
     }
 
-    /// Writes what the representations of an encoder look like.
+    /// Writes the picture of an encoder's representations.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
@@ -478,7 +479,7 @@ impl RunDir {
         self.write_figures(Self::REPRESENTATION, picture, simulation_only)
     }
 
-    /// What the representations of an encoder look like.
+    /// Returns the picture of an encoder's representations.
     ///
     /// # Errors
     /// [`RunDirError`] if it is missing or damaged.
@@ -501,13 +502,13 @@ impl RunDir {
         self.write(Self::MODEL, &bytes)
     }
 
-    /// The file of the model.
+    /// Returns the path of the model.
     #[must_use]
     pub fn model_path(&self) -> PathBuf {
         self.path.join(Self::MODEL)
     }
 
-    /// The model.
+    /// Returns the model.
     ///
     /// # Errors
     /// [`RunDirError`] if it is missing or damaged.
@@ -517,7 +518,7 @@ impl RunDir {
         ModelFile::decode(&bytes).map_err(|reason| damaged(&path, reason))
     }
 
-    /// The parameters that are shared; `None` if none are, and so no model was written.
+    /// Returns the shared parameters; `None` if nothing is shared, and so no model was written.
     ///
     /// # Errors
     /// [`RunDirError`] if the model is damaged.
@@ -533,7 +534,7 @@ impl RunDir {
         }
     }
 
-    /// Writes what inference needs beside the model.
+    /// Writes the data that inference needs besides the model.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
@@ -550,7 +551,7 @@ impl RunDir {
         Ok(self.path.join(Self::REPORT))
     }
 
-    /// The folder of the checkpoint, a [`TrainingState`](crate::round::TrainingState).
+    /// Returns the folder of the checkpoint, a [`TrainingState`](crate::round::TrainingState).
     #[must_use]
     pub fn checkpoint(&self) -> PathBuf {
         self.path.join(Self::CHECKPOINT)
@@ -585,7 +586,7 @@ impl RunDir {
     }
 }
 
-/// The origin of figures that read private data without noise.
+/// Returns the origin of figures that read private data without noise.
 const fn simulation_only(_: &str) -> Provenance {
     Provenance::SimulationOnly
 }

@@ -1,5 +1,4 @@
-//! What a run writes down while it goes on: the ledger before each round, the records and
-//! checkpoints after it.
+//! Writing during a run: the ledger before each round, the records and checkpoints after it.
 
 use smolfed_accounting::{PrivacyEvent, PrivacyUnit};
 
@@ -26,7 +25,7 @@ pub struct LedgerWriter {
 
 impl LedgerWriter {
     /// Opens the shared ledger, or the run's own; `None` for a run that leaves nothing behind. The
-    /// first `done` rounds must have been charged.
+    /// first `done` rounds must already be charged.
     ///
     /// # Errors
     /// [`LedgerError`].
@@ -66,7 +65,7 @@ impl LedgerWriter {
             limits: limits.collect(),
             run: run.to_owned(),
             seed: experiment.origin.seed(config.run_seed()),
-            // Without a figure, all rounds: that states no less.
+            // Without a figure, all rounds, which states no less.
             planned: privacy
                 .planned_rounds(config.rounds)
                 .unwrap_or(config.rounds),
@@ -76,7 +75,7 @@ impl LedgerWriter {
         }))
     }
 
-    /// Charges what a round releases, before its result is used.
+    /// Charges the releases of a round before its result is used.
     ///
     /// # Errors
     /// [`LedgerError`]: the round must not be used.
@@ -98,8 +97,8 @@ impl LedgerWriter {
         self.ledger.charge(charge, limit.map(|(_, limit)| limit))
     }
 
-    /// Records the digest of what a round released, before its result is used; returns what was
-    /// charged once more, as the ledger does not show that the round released the same before.
+    /// Records the digest of a round's releases before its result is used. Returns the events
+    /// charged once more, if the ledger does not show that the round released the same before.
     ///
     /// # Errors
     /// [`LedgerError`]: the result must not be used.
@@ -107,7 +106,7 @@ impl LedgerWriter {
         self.ledger.record(&self.run, round, digest, &self.limits)
     }
 
-    /// What the run was charged for rounds that it repeated with another release.
+    /// Returns the charges for rounds that the run repeated with another release.
     #[must_use]
     pub fn repeated(&self) -> Vec<PrivacyEvent> {
         self.ledger.repeated(&self.run)
@@ -124,10 +123,10 @@ pub struct RunRecorder<'a> {
 /// Why a checkpoint could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
-    /// The run directory.
+    /// The run directory failed.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
-    /// What the method keeps.
+    /// The states of devices failed.
     #[error(transparent)]
     States(#[from] StateError),
 }
@@ -142,13 +141,13 @@ impl<'a> RunRecorder<'a> {
         Ok(Self { dir, metrics, run })
     }
 
-    /// The directory.
+    /// Returns the directory.
     #[must_use]
     pub const fn dir(&self) -> &'a RunDir {
         self.dir
     }
 
-    /// Writes down a round.
+    /// Appends a round's record.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
@@ -156,7 +155,7 @@ impl<'a> RunRecorder<'a> {
         self.metrics.append(record)
     }
 
-    /// Saves the state; the records it counts on are on the disk first.
+    /// Saves the state after syncing the records that it relies on.
     ///
     /// # Errors
     /// [`SaveError`].

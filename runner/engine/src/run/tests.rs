@@ -1,4 +1,4 @@
-//! What runs charge, and what they state of themselves.
+//! Charges of runs, and their statements about themselves.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -17,7 +17,8 @@ const TINY: &str = "name = \"tiny\"\nmethod = \"dp-fed\"\nrounds = 6\nseed = 7\n
                     sampling_rate = 0.25\n[privacy]\nclip_norm = 0.5\nnoise_multiplier = 2.0\n\
                     delta = 1e-3\n";
 
-/// A run in `place`, with a fault in its release or none, stopped after some rounds or never.
+/// Runs in `place`, with or without a fault in its release, and optionally stopped after some
+/// rounds.
 fn run(
     place: &TempDir,
     out: &str,
@@ -47,7 +48,7 @@ fn run(
 const WHOLE: (Fault, u32) = (Fault::None, u32::MAX);
 
 /// The name of a run covers its configuration, its data and smolfed's version. A build of the same
-/// version whose noise differs has the same name, and another digest.
+/// version with different noise has the same name, but another digest.
 #[test]
 fn run_identity_other_build() {
     let place = TempDir::new().unwrap();
@@ -58,13 +59,13 @@ fn run_identity_other_build() {
     let same = run(&place, "same", &settings, WHOLE).unwrap();
     assert!(same.repeated_rounds.is_empty());
     assert_eq!(same.statements, first.statements);
-    // Round 0 has the noise that it had; rounds 1 to 5 have it again.
+    // Round 0 has its original noise. Rounds 1 to 5 have it again.
     let build = run(&place, "other", &settings, other).unwrap();
     assert_eq!(build.repeated_rounds, [1, 2, 3, 4, 5]);
     let [before, after] = [&first, &build].map(|run| &run.statements[0]);
     assert_eq!((before.rounds, after.rounds), (6, 11));
     assert!(after.epsilon > 1.2 * before.epsilon);
-    // The noise of both may be the same, as it is here: no epsilon is proved.
+    // The noise of both may be the same, as it is here, so no epsilon is proved.
     let words = after.in_words();
     assert!(before.is_upper_bound() && !after.is_upper_bound());
     assert!(words.contains("5 of the rounds were repeated"), "{words}");
@@ -75,7 +76,7 @@ fn run_identity_other_build() {
     assert_eq!(build.records[5].epsilon, Some(after.epsilon));
     let charges = Ledger::read(&place.path().join("shared.jsonl")).unwrap();
     assert_eq!(charges.len(), 11);
-    // What both released is known from now on.
+    // The ledger now knows the releases of both.
     let again = run(&place, "again", &settings, other).unwrap();
     assert!(again.repeated_rounds.is_empty());
     assert_eq!(again.statements[0].rounds, 11);
@@ -89,7 +90,7 @@ fn run_identity_other_build() {
     assert_eq!(found.differences[0].key, "rounds");
 }
 
-/// Over its budget, another release is discarded before anything of it is written.
+/// Over its budget, a different release is discarded before any of it is written.
 #[test]
 fn a_repetition_over_budget_is_discarded() {
     let place = TempDir::new().unwrap();
@@ -107,7 +108,7 @@ fn a_repetition_over_budget_is_discarded() {
     assert!(dir.privacy().is_err());
 }
 
-/// Whoever stops a run may have seen what it released: what is proved is the cost of the plan.
+/// The person who stops a run may have seen its releases, so the proved ε is the cost of the plan.
 #[test]
 fn stopped_early_states_the_plan() {
     let place = TempDir::new().unwrap();
@@ -134,12 +135,12 @@ fn stopped_early_states_the_plan() {
     let dir = RunDir::open(&place.path().join("stopped")).unwrap();
     assert!(verify(&dir, Origin::Simulation).unwrap().agrees());
 
-    // Resumed to its end, it is the whole run.
+    // After resuming to its end, it is the whole run.
     let resumed = run(&place, "stopped", &[], WHOLE).unwrap();
     assert_eq!(&resumed.statements[0], whole);
     assert!(resumed.repeated_rounds.is_empty());
 
-    // A limit on epsilon is a rule that was fixed beforehand: where it ends the run is the plan.
+    // A limit on epsilon is a rule fixed beforehand, so the run ends there as planned.
     let limited = run(&place, "limited", &["privacy.max_epsilon=0.7"], WHOLE).unwrap();
     assert!(matches!(limited.ending, Ending::OverBudget(_)));
     let limited = &limited.statements[0];
@@ -153,7 +154,7 @@ fn stopped_early_states_the_plan() {
     assert_eq!(both.statements[0].epsilon_planned, Some(limited.epsilon));
 }
 
-/// Every charge that is missing, added or doubled is found, and so is every changed figure.
+/// Every missing, extra or duplicate charge is found, and so is every changed figure.
 #[test]
 fn a_statement_that_is_not_that_of_its_ledger_is_found() {
     let place = TempDir::new().unwrap();
@@ -207,8 +208,8 @@ fn a_statement_that_is_not_that_of_its_ledger_is_found() {
     }
 }
 
-/// The moments of a private scale are charged with the first round, and what follows from them is
-/// written after that.
+/// The moments of a private scale are charged with the first round, and data derived from them are
+/// written afterwards.
 #[test]
 fn a_private_scale_is_not_written_before_it_is_charged() {
     let place = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! Whether the privacy statement of a run is what its ledger and its configuration give.
+//! Check of a run's privacy statement against its ledger and its configuration.
 
 use std::path::Path;
 
@@ -13,28 +13,28 @@ use smolfed_data::DataFolders;
 use smolfed_release::ledger::{Charge, Ledger, repeated};
 use smolfed_release::origin::Origin;
 
-/// Numbers that differ relatively by no more are the same: another machine computes others in the
-/// last places.
+/// Numbers within this relative difference are equal: another machine computes different last
+/// digits.
 const PRECISION: f64 = 1e-9;
 
-/// Keys that are compared first, as others follow from them.
+/// Keys to compare first, as others follow from them.
 const FIRST: [&str; 3] = ["rounds", "epsilon", "delta"];
 
-/// What a run states, held against its ledger.
+/// Comparison of a run's statements with its ledger.
 #[derive(Clone, Debug)]
 pub struct Verification {
     /// The name of the run in ledgers.
     pub run: String,
-    /// Rounds that the ledger charges.
+    /// Number of rounds that the ledger charges.
     pub rounds: u32,
-    /// What is wrong with the charges, each to follow "the ledger".
+    /// Problems with the charges, each to follow "the ledger".
     pub faults: Vec<String>,
-    /// What is stated otherwise than it should be.
+    /// Differences from the correct statements.
     pub differences: Vec<Difference>,
 }
 
 impl Verification {
-    /// Whether nothing is wrong.
+    /// Returns whether there are no problems.
     #[must_use]
     pub const fn agrees(&self) -> bool {
         self.faults.is_empty() && self.differences.is_empty()
@@ -54,8 +54,8 @@ pub struct Difference {
     pub recomputed: Option<Value>,
 }
 
-/// Recomputes the privacy statements of the run in `dir`, whose devices and randomness are of
-/// `origin`, and compares.
+/// Recomputes the privacy statements of the run in `dir`, whose devices and randomness come from
+/// `origin`, and compares them.
 ///
 /// # Errors
 /// [`RunError`] if the configuration, the data, the ledger or the statements cannot be read.
@@ -94,14 +94,14 @@ pub fn verify(dir: &RunDir, origin: Origin) -> Result<Verification, RunError> {
     })
 }
 
-/// The rounds of a run that are charged.
+/// Returns the number of a run's charged rounds.
 fn rounds(charges: &[Charge], run: &str) -> u32 {
     let own = charges.iter().filter(|charge| charge.run == run);
     let rounds = own.map(|charge| charge.round.saturating_add(1));
     rounds.max().unwrap_or(0)
 }
 
-/// Charges that are missing, that come twice, and that the configuration does not have.
+/// Returns charges that are missing, duplicate, or absent from the configuration.
 fn faults(experiment: &Experiment, charges: &[Charge], run: &str, rounds: u32) -> Vec<String> {
     let own = || charges.iter().filter(|charge| charge.run == run);
     let mut faults = Vec::new();
@@ -123,7 +123,7 @@ fn faults(experiment: &Experiment, charges: &[Charge], run: &str, rounds: u32) -
     faults
 }
 
-/// What is wrong with the charges of one release, to precede "round 3".
+/// Returns the problem with the charges of one release, to precede "round 3".
 fn fault(expected: &[PrivacyEvent], found: &[PrivacyEvent]) -> Option<&'static str> {
     let of_kind = |events: &[PrivacyEvent], of: &PrivacyEvent| {
         let is_of_kind = |event: &&PrivacyEvent| event.kind() == of.kind();
@@ -145,7 +145,7 @@ fn fault(expected: &[PrivacyEvent], found: &[PrivacyEvent]) -> Option<&'static s
         .then_some("has another event than the configuration gives for")
 }
 
-/// All keys that differ, statement by statement.
+/// Returns all keys that differ, statement by statement.
 fn differences(stated: &[Value], recomputed: &[Value]) -> Vec<Difference> {
     let nothing = Value::Object(serde_json::Map::new());
     let count = stated.len().max(recomputed.len());
@@ -174,7 +174,7 @@ fn differences(stated: &[Value], recomputed: &[Value]) -> Vec<Difference> {
         .collect()
 }
 
-/// The keys of both, those first that others follow from, and the notes last.
+/// Returns the keys of both, with the determining keys first and the notes last.
 fn keys(stated: &Value, recomputed: &Value) -> Vec<String> {
     let objects = [stated, recomputed]
         .into_iter()

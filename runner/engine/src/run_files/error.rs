@@ -1,11 +1,11 @@
-//! What can go wrong with the files of a run.
+//! Errors of the files of a run.
 
 use std::path::Path;
 
 use crate::config::ConfigError;
 use smolfed_release::durable;
 
-/// What can go wrong with a run directory.
+/// Errors of a run directory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunDirError {
@@ -15,13 +15,13 @@ pub enum RunDirError {
         /// The directory.
         path: String,
     },
-    /// What is in the place of a new run is no run.
+    /// The directory of a new run contains something else.
     #[error("{path} already exists and is not a run: choose another --out")]
     Taken {
         /// The file or folder.
         path: String,
     },
-    /// The directory of a new run is that of one that failed.
+    /// The directory of a new run belongs to a failed one.
     #[error(
         "{path} is what a run left that ended before its first checkpoint, so that it cannot be \
          resumed: delete it, or choose another --out"
@@ -43,7 +43,7 @@ pub enum RunDirError {
     NotARun {
         /// The directory.
         path: String,
-        /// What is missing.
+        /// The missing file.
         file: &'static str,
     },
     /// Reading or writing failed.
@@ -53,7 +53,7 @@ pub enum RunDirError {
         action: &'static str,
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// A file of the run is damaged.
@@ -61,7 +61,7 @@ pub enum RunDirError {
     Damaged {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A checkpoint or results that belong to other data or another experiment.
@@ -69,7 +69,7 @@ pub enum RunDirError {
     Foreign {
         /// The file.
         path: String,
-        /// What differs.
+        /// The difference.
         reason: String,
     },
     /// A checkpoint whose format has another version.
@@ -80,7 +80,7 @@ pub enum RunDirError {
     Version {
         /// The file.
         path: String,
-        /// Which version.
+        /// The version.
         reason: String,
     },
     /// The configuration of the run.
@@ -96,7 +96,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RunDirError> {
     durable::write_atomically(path, bytes).map_err(io("write", path))
 }
 
-/// An error about the content of a file.
+/// Returns an error about the content of a file.
 pub fn damaged(path: &Path, reason: String) -> RunDirError {
     RunDirError::Damaged {
         path: path.display().to_string(),
@@ -104,7 +104,7 @@ pub fn damaged(path: &Path, reason: String) -> RunDirError {
     }
 }
 
-/// An error about a file.
+/// Returns an error about a file operation.
 pub fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunDirError {
     let path = path.display().to_string();
     move |source| RunDirError::Io {
@@ -114,10 +114,10 @@ pub fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> R
     }
 }
 
-/// `None` for a file that is not there.
+/// Returns `None` for a missing file.
 ///
 /// # Errors
-/// That of `read`, unless the file is missing.
+/// The error of `read`, unless the file is missing.
 pub fn if_there<T>(read: Result<T, RunDirError>) -> Result<Option<T>, RunDirError> {
     match read {
         Ok(value) => Ok(Some(value)),

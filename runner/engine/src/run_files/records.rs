@@ -1,4 +1,5 @@
-//! `metrics.jsonl` and `participation.jsonl`: one record a round and line, appended as rounds end.
+//! `metrics.jsonl` and `participation.jsonl`: one record per round and line, appended as rounds
+//! end.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -12,13 +13,13 @@ use serde_json::{Map, Value};
 use super::error::{RunDirError, damaged, io, write_atomically};
 use smolfed_data::wording::of_json_record;
 
-/// What is written down about a round.
+/// The record of a round.
 pub trait Record: Serialize + DeserializeOwned {
-    /// The round, from 0.
+    /// Returns the round, from 0.
     fn round(&self) -> u32;
 }
 
-/// A record as it stands in a file, with all of its keys.
+/// A record as in its file, with all of its keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordValues {
     /// The round, from 0.
@@ -43,8 +44,8 @@ pub struct RecordFile<T> {
 }
 
 impl<T: Record> RecordFile<T> {
-    /// Opens the file with the records of the first `rounds` rounds and nothing after them: what a
-    /// broken run wrote beyond its checkpoint, whole, torn or damaged, is written again.
+    /// Opens the file with only the records of the first `rounds` rounds. Later records of a broken
+    /// run, whether complete, torn or damaged, are discarded and written again.
     ///
     /// # Errors
     /// [`RunDirError`] if it cannot be read or written, or has fewer records.
@@ -67,8 +68,8 @@ impl<T: Record> RecordFile<T> {
         Self::of(path, &kept)
     }
 
-    /// Opens the file with the records of the first `rounds` rounds, of which each may have any
-    /// number, and nothing after them.
+    /// Opens the file with only the records of the first `rounds` rounds, with any number of
+    /// records per round.
     ///
     /// # Errors
     /// [`RunDirError`] if it cannot be read or written.
@@ -78,7 +79,7 @@ impl<T: Record> RecordFile<T> {
         for (index, line) in lines(&bytes).enumerate() {
             match parse::<T>(path, index, line) {
                 Ok(record) if record.round() < rounds => kept.extend_from_slice(line),
-                // The file is in the order of rounds: what follows is of a later one.
+                // The file is in the order of rounds, so the rest belongs to later ones.
                 Ok(_) => break,
                 Err(error) => return Err(error),
             }
@@ -110,7 +111,7 @@ impl<T: Record> RecordFile<T> {
             .map_err(io("write", &self.path))
     }
 
-    /// Makes sure that what was appended is on the disk, before a checkpoint counts on it.
+    /// Syncs the appended records to disk, before a checkpoint relies on them.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
@@ -124,7 +125,7 @@ fn line(path: &Path, record: &impl Serialize) -> Result<String, RunDirError> {
     Ok(text + "\n")
 }
 
-/// All whole records, in order; a torn last line is left out, and so is a missing file.
+/// Reads all complete records, in order. A torn last line or a missing file is ignored.
 ///
 /// # Errors
 /// [`RunDirError`] if it cannot be read, or a line is damaged.
@@ -135,7 +136,7 @@ pub fn read<T: Record>(path: &Path) -> Result<Vec<T>, RunDirError> {
         .collect()
 }
 
-/// Nothing where there is no file yet.
+/// Reads the file; empty if it does not exist yet.
 fn bytes(path: &Path) -> Result<Vec<u8>, RunDirError> {
     match fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
@@ -143,7 +144,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, RunDirError> {
     }
 }
 
-/// The whole lines, each with its end: a crash can tear the last one inside of a character.
+/// Returns the complete lines, with their ends. A crash can tear the last one inside a character.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes
         .split_inclusive(|byte| *byte == b'\n')

@@ -1,10 +1,10 @@
-//! What a checkpoint gives back, and what is refused.
+//! Restored checkpoints, and refusals.
 
 use tempfile::TempDir;
 
 use super::*;
 
-/// The state after two rounds with `denoiser = "auto"`, as commit 3f23d68d wrote it, before the
+/// The state after two rounds with `denoiser = "auto"`, written by commit 3f23d68d, before the
 /// format had a version. Its run was b7211f47-b6e9143b006a12f5-0.1.0.
 const VERSION_1: &[u8] = include_bytes!("../../../../../tests/vectors/checkpoint_1.safetensors");
 
@@ -25,7 +25,7 @@ fn state() -> TrainingState {
     }
 }
 
-/// What is read of a folder whose only file has these bytes.
+/// Loads a folder whose only file has these bytes.
 fn load(bytes: &[u8], run: &str, parameters: usize) -> Result<TrainingState, RunDirError> {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join(TrainingState::FILE), bytes).unwrap();
@@ -86,7 +86,7 @@ fn the_refusal_of_a_state_says_what_differs() {
     }
 }
 
-/// Also where the run, which has a version of smolfed in its name, is another one.
+/// Also if the run, whose name includes a version of smolfed, is another one.
 #[test]
 fn a_state_of_another_version_of_the_format_is_refused_by_its_number() {
     let next = state().encode("abc").unwrap();

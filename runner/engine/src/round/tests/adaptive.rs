@@ -27,7 +27,7 @@ fn experiment(settings: &[&str]) -> (Experiment, Federation) {
     (experiment, federation)
 }
 
-/// Runs to the end from a state; the records, and the state after `until` rounds.
+/// Runs to the end from a state. Returns the records, and the state after `until` rounds.
 fn run(
     (experiment, federation): &(Experiment, Federation),
     state: &TrainingState,
@@ -44,8 +44,8 @@ fn run(
     (records, training.state("").unwrap())
 }
 
-/// Without noise the share is that of the updates inside the ball, and the clip norm takes the
-/// paper's step, from the key's value on.
+/// Without noise, the share counts the updates inside the ball, and the clip norm takes the paper's
+/// step, starting from the key's value.
 #[test]
 fn the_clip_norm_follows_the_share_of_updates_that_are_not_clipped() {
     let keys = [
@@ -77,14 +77,14 @@ fn a_run_that_is_resumed_ends_with_the_same_bits() {
         let (rest, end) = run(&place, &state, ROUNDS);
         assert_eq!(rest, records[3..]);
         assert_eq!(end, whole);
-        // With another clip norm it would be another run.
+        // Another clip norm would make another run.
         let clip_norm = start.clip_norm;
         let (_, wrong) = run(&place, &TrainingState { clip_norm, ..state }, ROUNDS);
         assert_ne!(wrong.global, whole.global);
     }
 }
 
-/// The clip norm is computed from what is released: with other noise it is another one.
+/// The clip norm is computed from releases: other noise gives another one.
 #[test]
 fn the_clip_norm_sees_the_share_with_its_noise_only() {
     let place = experiment(&["privacy.noise_multiplier=1"]);
@@ -93,7 +93,7 @@ fn the_clip_norm_sees_the_share_with_its_noise_only() {
     let share = records[0].unclipped_share.unwrap();
     let exact = 1.0 - records[0].simulation_only.clipped_share;
     assert!((share - exact).abs() > 1e-9, "{share} {exact}");
-    // σ_b is 2z here, 2 of 20 devices. Six of them: below 2e-9.
+    // σ_b is 2z here, 2 of 20 devices. Six deviations are exceeded with a probability below 2e-9.
     assert!((share - exact).abs() < 12.0 / 20.0, "{share} {exact}");
     let root = Root::from_seed(77);
     let other = TrainingLoop::new(&place.0, &place.1, root, &start, None, None);
@@ -101,8 +101,8 @@ fn the_clip_norm_sees_the_share_with_its_noise_only() {
     assert_ne!(other.record.unclipped_share, Some(share));
 }
 
-/// With noise, the next clip norm follows the share that was released, and not the exact one: from
-/// the public records alone, every clip norm of the run can be computed.
+/// With noise, the next clip norm follows the released share, and not the exact one: every clip
+/// norm of the run can be computed from the public records alone.
 #[test]
 fn the_next_clip_norm_follows_from_what_was_released() {
     for trust in ["privacy.trust=central", "privacy.trust=local"] {

@@ -1,4 +1,4 @@
-//! The number that a released sum is divided by.
+//! The divisor of a released sum.
 
 use crate::config::{Config, Override};
 use crate::round::TrainingLoop;
@@ -11,8 +11,8 @@ const TEXT: &str = "method = \"dp-fed\"\nrounds = 2\nevaluate_every = 0\n[data]\
                     [cohort]\ncohort_size = 10\n[privacy]\nclip_norm = 0.5\n\
                     noise_multiplier = 1.0\ndelta = 1e-3\n";
 
-/// The settings of a run, and the denominator that follows from them: the cohort's size, or its
-/// expected size. Neither who was drawn nor the devices' samples have a part in it.
+/// Settings of a run, and the resulting denominator: the cohort's size, or its expected size. It
+/// depends neither on the draw nor on the devices' samples.
 const CASES: [(&str, f64); 7] = [
     ("", 10.0),
     ("privacy.trust=\"local\"", 10.0),
@@ -32,7 +32,7 @@ const CASES: [(&str, f64); 7] = [
     ),
 ];
 
-/// The change of the model is the released sum over that number, in every round.
+/// The change of the model is the released sum over this number, in every round.
 #[test]
 fn the_denominator_follows_from_public_values() {
     for (settings, denominator) in CASES {

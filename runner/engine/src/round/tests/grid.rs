@@ -1,4 +1,4 @@
-//! Runs whose model is on a grid.
+//! Runs with a model on a grid.
 
 use smolfed_core::stream::Root;
 use smolfed_core::wire::message::ModelGrid;
@@ -15,7 +15,7 @@ use smolfed_data::{DataFolders, Federation};
 
 const ROUNDS: u32 = 6;
 
-/// Simulated devices that check the model they get, and that of a question.
+/// Simulated devices that check the models of rounds and questions.
 struct Checked<'a> {
     devices: Simulated<'a>,
     grid: ModelGrid,
@@ -70,7 +70,8 @@ fn experiment() -> (Experiment, Federation) {
     (experiment, federation)
 }
 
-/// Runs until a round; the state, the published model, and how many models devices have seen.
+/// Runs until a round. Returns the state, the published model, and the number of models that
+/// devices have seen.
 fn run(
     (experiment, federation): &(Experiment, Federation),
     state: &TrainingState,
@@ -92,14 +93,14 @@ fn run(
     (training.state("").unwrap(), published, source.models)
 }
 
-/// All that devices see, and all that is written, is on the grid. The server keeps what is not, so
-/// that a resumed run has the same bits.
+/// Everything that devices see or a run writes is on the grid. The server keeps the full values, so
+/// a resumed run has the same bits.
 #[test]
 fn devices_see_the_grid_and_the_server_keeps_all_bits() {
     let place = experiment();
     let start = TrainingState::new(&place.0);
     let (whole, published, models) = run(&place, &start, ROUNDS);
-    // A round each, three questions, and the last one.
+    // One per round, three questions, and the last model.
     assert_eq!(models, 6 + 3 + 1);
     assert_ne!(whole.global, published);
     assert_eq!(place.0.published(whole.global.clone()), published);

@@ -1,4 +1,4 @@
-//! Runs that are resumed after every round.
+//! Runs resumed after every round.
 
 use smolfed_core::stream::Root;
 use tempfile::TempDir;
@@ -21,7 +21,7 @@ const TINY: &str = "name = \"tiny\"\nmethod = \"dp-fed\"\nrounds = 4\nseed = 7\n
                     sampling = \"poisson\"\nsampling_rate = 0.3\n[train]\nepochs = 1\n\
                     [privacy]\nclip_norm = 0.5\nnoise_multiplier = 1.0\ndelta = 1e-3\n";
 
-/// Everything that keeps something from round to round, and what it keeps.
+/// All parts with a state between rounds, and their state.
 const CASES: [(&str, &[&str]); 9] = [
     ("", &[]),
     ("privacy.clip_norm=\"adaptive\"", &[]),
@@ -84,8 +84,8 @@ pub(super) fn experiment(settings: &str) -> (Experiment, Federation) {
     prepare(config, &DataFolders::new(Vec::new())).unwrap()
 }
 
-/// The state after the last round, of a loop that is made from the bytes of its state after every
-/// `every` rounds.
+/// Returns the state after the last round, of a loop that is restored from its encoded state after
+/// every `every` rounds.
 fn run((experiment, federation): &(Experiment, Federation), every: u32) -> TrainingState {
     let place = TempDir::new().unwrap();
     let path = place.path().join("states");
@@ -115,7 +115,7 @@ fn a_run_that_is_resumed_after_every_round_ends_with_the_same_bits() {
     }
 }
 
-/// A device whose last participation is too recent is left out, also by a run that was resumed
+/// A device whose last participation is too recent is left out, also by a run that has been resumed
 /// since.
 #[test]
 fn participations_are_known_after_a_resume() {

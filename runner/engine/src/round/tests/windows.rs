@@ -1,4 +1,4 @@
-//! Rounds that are windows of time.
+//! Rounds that are time windows.
 
 use super::Coming;
 use super::resume::experiment;
@@ -12,7 +12,7 @@ use smolfed_data::Federation;
 const BUFFERED: &str = "cohort={sampling=\"buffered\",cohort_size=9,staleness=1}";
 const NO_NOISE: &str = "privacy.noise_multiplier=0 privacy.separation=1";
 
-/// Devices, each with the version that it has trained from.
+/// Returns devices, each with the version that it has trained from.
 fn arrivals(pairs: &[(u32, u32)]) -> Arrivals {
     let (devices, versions) = pairs.iter().copied().unzip();
     Arrivals {
@@ -22,7 +22,7 @@ fn arrivals(pairs: &[(u32, u32)]) -> Arrivals {
     }
 }
 
-/// The models before the first window and after each, with the records.
+/// Returns the models before the first window and after each, with the records.
 fn run(
     (experiment, federation): &(Experiment, Federation),
     schedule: &[&[(u32, u32)]],
@@ -47,13 +47,13 @@ fn moved(models: &[Vec<f32>], round: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The update of a device is its displacement from the version that it has, under the streams of
-/// that version, whichever window it arrives in.
+/// A device's update is its displacement from its version, under the streams of that version, in
+/// any window.
 #[test]
 fn an_update_counts_as_it_is_in_the_window_in_which_it_arrives() {
     let place = experiment(&format!("{BUFFERED} {NO_NOISE}"));
     let (in_time, _) = run(&place, &[&[(3, 0)], &[]]);
-    // Between, the model moves by another device's update.
+    // In between, another device's update moves the model.
     let (late, records) = run(&place, &[&[(5, 0)], &[(3, 0)]]);
     let [expected, found] = [moved(&in_time, 0), moved(&late, 1)];
     let largest = expected.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
@@ -67,7 +67,7 @@ fn an_update_counts_as_it_is_in_the_window_in_which_it_arrives() {
         (&records[0].ages, &records[1].ages),
         (&vec![1, 0], &vec![0, 1])
     );
-    // From the newer model it is another one.
+    // From the newer model, the update differs.
     let (newer, _) = run(&place, &[&[(5, 0)], &[(3, 1)]]);
     assert_ne!(newer[2], late[2]);
 }
@@ -98,7 +98,7 @@ fn a_device_counts_no_more_often_than_is_accounted() {
     assert_eq!(counts, [true, false, true, false]);
 }
 
-/// With the newest version alone, a window is a round.
+/// With only the newest version, a window is a round.
 #[test]
 fn windows_without_late_updates_are_rounds() {
     let schedule: [&[(u32, u32)]; 2] = [&[(1, 0), (4, 0), (9, 0)], &[(2, 1), (7, 1)]];
@@ -109,8 +109,8 @@ fn windows_without_late_updates_are_rounds() {
     assert_eq!(models, windows);
 }
 
-/// A real device whose updates nothing covers says at once that it cannot train. So when it counts
-/// may depend on its data, and with noise of its own it does not.
+/// A real device with uncovered updates reports at once that it cannot train. The window in which
+/// it counts may therefore depend on its data. With its own noise, it does not.
 #[test]
 fn counts_of_windows_are_secret_where_a_device_declines_for_its_data() {
     for (trust, is_simulation, is_secret) in [
@@ -138,7 +138,7 @@ fn a_statement_counts_what_a_device_can_do_and_names_the_staleness() {
     let (experiment, _) = experiment("cohort={sampling=\"buffered\",cohort_size=9,staleness=1}");
     let statements = experiment.statements(4, &[]).unwrap();
     let statement = &statements[0];
-    // Versions at least 1 + 1 apart, of four windows.
+    // Versions at least 1 + 1 apart, in four windows.
     assert_eq!(
         (statement.max_participations, statement.staleness),
         (Some(2), Some(1))

@@ -1,4 +1,4 @@
-//! What a run directory looks like from outside, while somebody else may be writing to it.
+//! Views of a run directory from outside, while another process may be writing to it.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -8,8 +8,8 @@ use super::RunDir;
 use crate::run_files::error::{RunDirError, io};
 
 impl RunDir {
-    /// Files that a run writes at its start or its end and that no other program is likely to have
-    /// all of.
+    /// Files that a run writes at its start or its end. Other programs are unlikely to have all of
+    /// them.
     const MARKS: [&'static str; 5] = [
         Self::CONFIG,
         Self::METRICS,
@@ -18,32 +18,33 @@ impl RunDir {
         Self::REPORT,
     ];
 
-    /// Whether a folder looks like a run directory, perhaps a damaged one: at least two of its
-    /// files are there. A `config.toml` alone may be anybody's.
+    /// Returns whether a folder looks like a run directory, possibly a damaged one: at least two of
+    /// its files exist. A `config.toml` alone may belong to any program.
     #[must_use]
     pub fn is_likely(path: &Path) -> bool {
         let marks = Self::MARKS.iter();
         marks.filter(|name| path.join(name).is_file()).count() >= 2
     }
 
-    /// Whether a process writes to the directory now.
+    /// Returns whether a process is writing to the directory.
     ///
-    /// The lock that tells is shared and held for an instant; a run that starts within it would
-    /// find the directory in use.
+    /// The test takes a shared lock for an instant. A run that starts at that moment would find the
+    /// directory in use.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
     pub fn is_in_use(&self) -> Result<bool, RunDirError> {
         let path = Self::config_path(&self.path);
         let file = File::open(&path).map_err(io("read", &path))?;
-        // A file system without locks has no run that holds one.
+        // On a file system without locks, no run holds one.
         Ok(matches!(
             file.try_lock_shared(),
             Err(TryLockError::WouldBlock)
         ))
     }
 
-    /// When the last round was written down, or the configuration before the first one.
+    /// Returns the time at which the last round was written, or the configuration before the first
+    /// one.
     ///
     /// # Errors
     /// [`RunDirError::Io`].

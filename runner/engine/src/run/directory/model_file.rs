@@ -1,8 +1,8 @@
 //! `model.safetensors`: `weights` (outputs × features) and `biases` (outputs), and under `smolfed`
-//! in its metadata, as JSON, what they mean. A model with a hidden layer has that layer's under
-//! these names, a row a hidden unit, and above it `head_weights` and `head_biases`, if they are
-//! shared. A network has `layer_1.weights`, `layer_1.biases` and so on, with the shapes that they
-//! have in PyTorch; an LSTM has `state_weights` as well.
+//! in its metadata, as JSON, their meaning. A model with a hidden layer has that layer under these
+//! names, with one row per hidden unit, and above it `head_weights` and `head_biases`, if they are
+//! shared. A network has `layer_1.weights`, `layer_1.biases` and so on, with their shapes in
+//! PyTorch. An LSTM has `state_weights` as well.
 
 use serde::{Deserialize, Serialize};
 use smolfed_core::model::MAX_LAYERS;
@@ -13,33 +13,33 @@ use smolfed_data::Federation;
 use smolfed_data::dataset::Names;
 use smolfed_release::saved::Saved;
 
-/// The key of our metadata. Only one: the format writes several in no fixed order, and the same
-/// model must be the same bytes.
+/// Key of our metadata. There is only one: the format writes several in no fixed order, and the
+/// same model must give the same bytes.
 const METADATA: &str = "smolfed";
 
-/// How the features of a sample lie, and what features and classes are called.
+/// Layout of a sample's features, and names of features and classes.
 #[derive(Clone, Debug, Default)]
 pub struct InputLayout {
-    /// Lengths of the axes of a sample that is a grid, slowest first; empty otherwise.
+    /// Lengths of the axes of a grid sample, slowest first; empty otherwise.
     pub axes: Vec<usize>,
     /// Names of features and classes, where known.
     pub names: Names,
-    /// Whether outputs are a representation and no scores.
+    /// Whether outputs are a representation instead of scores.
     pub is_encoder: bool,
 }
 
-/// A trained model as it stands in its file.
+/// A trained model as in its file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelFile {
-    /// Rows of W, one an output, as a flat slice.
+    /// Rows of W, one per output, as a flat slice.
     pub weights: Vec<f32>,
-    /// One an output; empty if they stay on the devices.
+    /// One per output; empty if they stay on the devices.
     pub biases: Vec<f32>,
-    /// Outputs of the first of several layers, whose weights these then are.
+    /// Number of outputs of the first of several layers, to which the weights then belong.
     pub hidden: Option<usize>,
     /// Number of features.
     pub features: usize,
-    /// Lengths of the axes of a sample that is a grid, slowest first; empty otherwise.
+    /// Lengths of the axes of a grid sample, slowest first; empty otherwise.
     pub axes: Vec<usize>,
     /// Name of each feature; empty where not known.
     pub feature_names: Vec<String>,
@@ -48,13 +48,13 @@ pub struct ModelFile {
 }
 
 impl InputLayout {
-    /// That of an experiment on its federation.
+    /// Returns the layout of an experiment on its federation.
     #[must_use]
     pub fn new(experiment: &Experiment, federation: &Federation) -> Self {
         let is_encoder = !experiment.method.properties().uses_labels;
         let mut names = federation.names();
         if is_encoder {
-            // Its outputs are no classes.
+            // Its outputs are not classes.
             names.classes.clear();
         }
         Self {
@@ -65,7 +65,7 @@ impl InputLayout {
     }
 }
 
-/// What our metadata holds.
+/// Contents of our metadata.
 #[derive(Default, Serialize, Deserialize)]
 struct Meaning {
     model: String,
@@ -87,7 +87,7 @@ pub(super) fn encode(
     layout: &InputLayout,
     parameters: &[f32],
 ) -> Result<Vec<u8>, String> {
-    // Tensors that stay on the devices are not there.
+    // Tensors that stay on the devices are absent.
     let (mut rest, mut file) = (parameters, Saved::default());
     for layout in task.layout() {
         let Some((tensor, after)) = rest.split_at_checked(layout.length()) else {
@@ -115,7 +115,7 @@ pub(super) fn encode(
     file.encode()
 }
 
-/// The parameters that are shared, in the order of the model.
+/// Reads the shared parameters, in the order of the model.
 pub(super) fn parameters(bytes: &[u8]) -> Result<Vec<f32>, String> {
     let file = Saved::decode(bytes)?;
     let mut parameters = Vec::new();
@@ -125,8 +125,8 @@ pub(super) fn parameters(bytes: &[u8]) -> Result<Vec<f32>, String> {
     Ok(parameters)
 }
 
-/// Names of tensors in the order of the parameters, of which a file has some: the last ones are not
-/// there if they stay on the devices.
+/// Returns all tensor names in the order of the parameters. A file has some of them: the last ones
+/// are absent if they stay on the devices.
 fn names() -> impl Iterator<Item = String> {
     let of_layer = |layer| LAYER_NAMES.map(|name| layer_tensor(layer, name));
     let dense = DENSE_NAMES.into_iter().map(str::to_owned);
@@ -134,10 +134,10 @@ fn names() -> impl Iterator<Item = String> {
 }
 
 impl ModelFile {
-    /// What the file of these parameters would hold.
+    /// Returns the contents of a file with these parameters.
     ///
     /// # Errors
-    /// What is wrong with them, if they are not those of the task.
+    /// A description of the problem if they do not belong to the task.
     pub fn of_model(task: &Task, layout: &InputLayout, parameters: &[f32]) -> Result<Self, String> {
         Self::decode(&encode(task, layout, parameters)?)
     }
@@ -145,7 +145,7 @@ impl ModelFile {
     /// Reads the bytes of a model's file.
     ///
     /// # Errors
-    /// What is wrong with them, to follow "the file is damaged: ".
+    /// A description of the problem, to follow "the file is damaged: ".
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         let file = Saved::decode(bytes)?;
         let mut tensors = names().filter_map(|name| Some((file.tensors.get(&name)?, name)));
@@ -167,7 +167,7 @@ impl ModelFile {
                 true => file.get("biases")?,
                 false => Vec::new(),
             },
-            // The kernels of a convolution, one below the other for the channels of its input.
+            // The kernels of a convolution, with those of the input's channels below each other.
             axes: match row {
                 &[channels, rows, columns] => vec![channels * rows, columns],
                 _ if meaning.layers.is_some() => Vec::new(),

@@ -1,4 +1,4 @@
-//! What a run directory survives and what it refuses.
+//! Failures that a run directory survives, and its refusals.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn config() -> Config {
     Config::load(None, &[]).unwrap()
 }
 
-/// A run directory in a temporary one.
+/// Returns a run directory inside a temporary one.
 fn run_dir() -> (TempDir, RunDir) {
     let place = TempDir::new().unwrap();
     let dir = RunDir::create(&place.path().join("below/run"), &config()).unwrap();
@@ -25,7 +25,7 @@ fn one_process_writes_at_a_time() {
     let (_place, first) = run_dir();
     let again = || RunDir::resume(first.path());
     assert!(matches!(again(), Err(RunDirError::InUse { .. })));
-    // To read it is no harm.
+    // Reading it does no harm.
     let reader = RunDir::open(first.path()).unwrap();
     assert!(reader.is_in_use().unwrap());
     let path = first.path().to_path_buf();
@@ -37,7 +37,7 @@ fn one_process_writes_at_a_time() {
     assert!(RunDir::resume(&path).is_ok());
 }
 
-/// A kill between the two files leaves no directory that says that it is a simulation.
+/// A kill between the two files leaves no directory that looks like a simulation.
 #[test]
 fn a_fleets_directory_that_was_not_completed_is_made_again() {
     let place = TempDir::new().unwrap();
@@ -183,7 +183,7 @@ fn a_torn_last_line_is_left_out() {
         fs::write(&path, &whole[..length]).unwrap();
         assert_eq!(dir.records().unwrap(), [record(0), record(1)], "{length}");
     }
-    // A line can be torn inside of a character, too.
+    // A line can also be torn inside a character.
     fs::write(
         &path,
         [&whole[..], b"{\"round\":3,\"cohort\":\xe2\x82"].concat(),
@@ -238,7 +238,7 @@ fn damage_after_the_checkpoint_does_not_matter() {
     let path = dir.path().join("metrics.jsonl");
     dir.metrics(0).unwrap().append(&record(0)).unwrap();
     let before = fs::read(&path).unwrap();
-    // What a crashed file system may leave: a block of zeros, then more.
+    // A crashed file system may leave a block of zeros, then more.
     fs::write(&path, [&before[..], &[0; 512], b"\n{}\n"].concat()).unwrap();
     dir.metrics(1).unwrap();
     assert_eq!(fs::read(&path).unwrap(), before);
@@ -329,7 +329,7 @@ fn a_write_that_fails_leaves_the_file_and_no_litter() {
     let (_place, dir) = run_dir();
     let spectrum = Spectrum::new(None, &[1.0, 2.0], &[1.0, 1.0], 2);
     dir.write_diagnostics(&spectrum).unwrap();
-    // A directory in the way of the partial file: nothing can be written beside the old one.
+    // A directory blocks the partial file, so the new file cannot be written.
     fs::create_dir(dir.path().join("diagnostics.json.partial")).unwrap();
     let other = Spectrum::new(None, &[5.0, 2.0], &[5.0, 1.0], 2);
     let error = dir.write_diagnostics(&other).unwrap_err();
