@@ -1,12 +1,12 @@
 //! Which devices take part in the rounds of a run: drawn by a sampling scheme, or by a timetable
-//! where nothing is assumed of who comes but (k, b) participation.
+//! that assumes only (k, b) participation.
 //!
-//! Devices may also take turns and be drawn: after the shuffle of `rotation`, which is public and
-//! of the experiment's seed alone, so that a server that restarts has the same parts, round t draws
-//! from the devices of part t modulo b in secret (`block-cyclic`).
+//! Devices may also be drawn in turn (`block-cyclic`): round t secretly draws from the devices of
+//! part t modulo b. The parts come from the public shuffle of `rotation`, which depends on the
+//! experiment's seed alone, so that a restarted server has the same parts.
 //!
-//! A timetable is a simulation's stand-in for devices that come when they can. It is public, like
-//! the seed that it follows from: correlated noise does not rely on it.
+//! A timetable simulates devices that come when they can. It is public, like its seed: correlated
+//! noise does not rely on it.
 //!
 //! * `rotation`: after a shuffle, device i takes part in the rounds t with t ≡ i modulo b.
 //! * `arrival`: in every round devices check in, in random order, and the first S of those that may
@@ -28,47 +28,47 @@ pub mod buffered;
 
 use buffered::{Arrivals, Buffered, Windows};
 
-/// Rounds of a day.
+/// Rounds in a day.
 const HOURS: u32 = 24;
-/// Check-ins after which a round waits no longer, for each device that it asks for.
+/// Maximum check-ins in a round per requested device.
 const CHECK_INS: u32 = 24;
 
 /// Which devices take part in the rounds of a run.
 #[derive(Clone, Debug)]
 pub enum Attendance {
-    /// Those that the accounted sampling draws.
+    /// The cohort of the accounted sampling.
     Drawn(Sampling),
-    /// Those of a timetable.
+    /// The cohort of a timetable.
     Scheduled(Timetable),
-    /// Those that the accounted sampling draws from the round's part of all devices.
+    /// The accounted sampling draws from the round's part of all devices.
     InTurn {
         /// [`Sampling::BlockCyclic`].
         sampling: Sampling,
         /// A cohort for each part.
         parts: Timetable,
     },
-    /// Those whose updates arrive in a window of time.
+    /// Devices whose updates arrive in a time window.
     Buffered(Arc<Buffered>),
-    /// Others with a fault in their draw: only audits have one.
+    /// A faulty draw, for audits only.
     Faulty {
-        /// What is wrong with the draw.
+        /// The fault.
         fault: Fault,
         /// The draw without the fault.
         drawn: Box<Attendance>,
     },
 }
 
-/// Cohorts that are known before the run.
+/// Cohorts fixed before the run.
 #[derive(Clone, Debug)]
 pub struct Timetable {
-    /// Ascending devices; the cohort of round t is that of t modulo their number.
+    /// Ascending devices. Round t has the cohort at t modulo the number of cohorts.
     cohorts: Vec<Vec<u32>>,
-    /// The cohort size that is divided by.
+    /// Expected cohort size, the divisor of the sum.
     expected: f64,
 }
 
 impl Attendance {
-    /// The cohort of `round`, whose random streams have the name `number`, in ascending order.
+    /// Returns the cohort of `round` in ascending order. `number` names its random streams.
     #[must_use]
     pub fn cohort(&self, root: &Root, round: u32, number: u32) -> Vec<u32> {
         match self {
@@ -85,8 +85,8 @@ impl Attendance {
         }
     }
 
-    /// The cohort of `round` with the version that each device has trained from, where they may
-    /// be several.
+    /// Returns the cohort of `round`, with the version that each device has trained from where
+    /// versions may differ.
     #[must_use]
     pub fn arrivals(&self, root: &Root, round: u32, number: u32) -> Arrivals {
         match self {
@@ -98,7 +98,7 @@ impl Attendance {
         }
     }
 
-    /// The rule of windows, if rounds are windows of time.
+    /// Returns the rule of windows, if rounds are time windows.
     #[must_use]
     pub fn windows(&self) -> Option<&Windows> {
         match self {
@@ -108,7 +108,7 @@ impl Attendance {
         }
     }
 
-    /// The rounds after which the same devices have their turn again.
+    /// Returns the number of rounds after which the same devices have their turn again.
     fn turns(&self) -> u32 {
         match self {
             Self::Drawn(_) | Self::Buffered(_) => 1,
@@ -120,14 +120,14 @@ impl Attendance {
         }
     }
 
-    /// The same with a fault in the draw.
+    /// Adds a fault to the draw.
     #[must_use]
     pub fn with_fault(self, fault: Fault) -> Self {
         let drawn = Box::new(self);
         Self::Faulty { fault, drawn }
     }
 
-    /// The devices that take part in a round, on average or at most.
+    /// Returns the average or maximum cohort size.
     #[must_use]
     pub fn expected_size(&self) -> f64 {
         match self {
@@ -138,7 +138,7 @@ impl Attendance {
         }
     }
 
-    /// The devices of the largest cohort there can be.
+    /// Returns the largest possible cohort size.
     #[must_use]
     pub fn largest(&self) -> usize {
         match self {
@@ -155,8 +155,8 @@ impl Attendance {
         }
     }
 
-    /// The devices of a cohort, at most; where each is drawn by itself, but for a probability of
-    /// e^-72 a round.
+    /// Returns the maximum cohort size. Where devices are drawn independently, a round exceeds it
+    /// with a probability of e^-72.
     #[must_use]
     pub fn largest_drawn(&self) -> usize {
         match self {
@@ -170,13 +170,13 @@ impl Attendance {
         }
     }
 
-    /// The first device, with its round, that would come too early or too often in a run of
+    /// Returns the first device, and its round, that would come too early or too often under
     /// `allowed`.
     #[must_use]
     pub fn first_breach(&self, allowed: Participation) -> Option<(u32, u32)> {
         let rounds = 0..allowed.rounds();
         match self {
-            // Nobody is left out of a round.
+            // Every device may be in every round.
             Self::Drawn(sampling) => {
                 let all: Vec<u32> = (0..sampling.device_count()).collect();
                 Admissions::first_breach(allowed, rounds.map(|_| all.as_slice()))
@@ -189,7 +189,7 @@ impl Attendance {
                 let cohorts = rounds.map(|round| timetable.cohort(round));
                 Admissions::first_breach(allowed, cohorts)
             }
-            // The simulation keeps to it, and the release path looks at who comes.
+            // The simulation respects the rule, and the release path checks arrivals.
             Self::Buffered(_) => None,
             Self::Faulty { drawn, .. } => drawn.first_breach(allowed),
         }
@@ -197,14 +197,14 @@ impl Attendance {
 }
 
 impl Timetable {
-    /// The devices of a round.
+    /// Returns the devices of a round.
     pub(crate) fn cohort(&self, round: u32) -> &[u32] {
         let round = (round as usize).checked_rem(self.cohorts.len());
         let cohort = round.and_then(|round| self.cohorts.get(round));
         cohort.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Every device in every b-th round.
+    /// Schedules every device in every b-th round.
     #[must_use]
     pub fn rotation(device_count: u32, separation: u32, root: &Root) -> Self {
         let mut devices: Vec<u32> = (0..device_count).collect();
@@ -227,7 +227,7 @@ impl Timetable {
         }
     }
 
-    /// Devices that come when they are available, `cohort_size` in a round at most.
+    /// Schedules devices by their availability, at most `cohort_size` in a round.
     #[must_use]
     pub fn arrival(
         device_count: u32,
@@ -236,7 +236,7 @@ impl Timetable {
         root: &Root,
     ) -> Self {
         let mut zones = stream(root, 0, 1);
-        // Two dice: most devices live in the zones around the middle.
+        // Two dice: most devices live in the middle zones.
         let zones: Vec<u32> = (0..device_count)
             .map(|_| uniform(HOURS / 2, &mut zones) + uniform(HOURS / 2, &mut zones))
             .collect();
@@ -265,8 +265,8 @@ impl Timetable {
     }
 }
 
-/// The least k that n draws of probability `rate` exceed with probability at most e^-72, by the
-/// bound exp(-n KL(k/n, rate)) of Chernoff.
+/// Returns the least k that n draws of probability `rate` exceed with probability at most e^-72, by
+/// the Chernoff bound exp(-n KL(k/n, rate)).
 fn most_of_binomial(n: usize, rate: f64) -> usize {
     const CERTAINTY: f64 = 72.0;
     if rate >= 1.0 {
@@ -293,8 +293,8 @@ fn most_of_binomial(n: usize, rate: f64) -> usize {
     most
 }
 
-/// How likely a device of a time zone is available in a round, in twelfths: 12 at its best hour, 0
-/// twelve hours before and after.
+/// Returns the availability of a device in a time zone, in twelfths: 12 at its best hour, 0 twelve
+/// hours before and after.
 fn likelihood(round: u32, zone: u32) -> u32 {
     let hour = (round + zone) % HOURS;
     hour.abs_diff(HOURS / 2)
@@ -308,7 +308,7 @@ fn stream(root: &Root, round: u32, device: u32) -> Stream {
     })
 }
 
-/// A number below `bound`; 0 if that is 0.
+/// Draws a number below `bound`; 0 if `bound` is 0.
 fn uniform(bound: u32, stream: &mut Stream) -> u32 {
     NonZeroU32::new(bound).map_or(0, |bound| below(bound, stream))
 }
@@ -379,10 +379,10 @@ mod tests {
         assert_ne!(rounds[0], rounds[24]);
     }
 
-    /// Any two rounds have draws of their own, those of one part in two turns as well. By its place
-    /// in the part, a device agrees in two rounds with probability 1/2: of 512 places, they differ
-    /// in a number off by 78 or more with a probability of at most 2 exp(-2 · 78² / 512)
-    /// (Hoeffding), for any of the 8,128 pairs of rounds below 1e-6.
+    /// Any two rounds have independent draws, including rounds of one part in two turns. By its
+    /// place in the part, a device agrees in two rounds with probability 1/2. Over 512 places, the
+    /// number of differences is off by 78 or more with a probability of at most 2 exp(-2 · 78² /
+    /// 512) (Hoeffding), and for any of the 8,128 pairs of rounds below 1e-6.
     #[test]
     fn no_draw_is_repeated_between_turns() {
         let sampling = Sampling::block_cyclic(2_048, 4, SamplingRate::new(0.5).unwrap()).unwrap();
@@ -419,14 +419,14 @@ mod tests {
         };
         assert_eq!(attendance.largest(), 26);
         assert!((attendance.expected_size() - 0.3 * 103.0 / 4.0).abs() < 1e-12);
-        // Whoever is drawn in every turn keeps to the bound, and takes all of it.
+        // A device drawn in every turn respects the bound and uses all of it.
         assert_eq!(attendance.first_breach(allowed(12, 4, 3)), None);
         assert!(attendance.first_breach(allowed(12, 4, 2)).is_some());
         assert!(attendance.first_breach(allowed(12, 5, 3)).is_some());
         let rounds = 8_000;
         let (root, mut drawn) = (Root::from_seed(99), [0_u32; 103]);
         for round in 0..rounds {
-            // As with a fleet, whose rounds have other numbers.
+            // As in a fleet, whose rounds are numbered differently.
             let cohort = attendance.cohort(&root, round, round + 1_001);
             assert!(cohort.is_sorted_by(|a, b| a < b));
             for device in cohort {
@@ -434,8 +434,9 @@ mod tests {
                 drawn[device as usize] += 1;
             }
         }
-        // Each is Binomial(2000, 0.3): standard deviation 20.5. Beyond 6 deviations for one of 103
-        // devices: probability below 103 · 3e-9 < 1e-6. All of them: 206,000 coins, 208.
+        // Each is Binomial(2000, 0.3), with a standard deviation of 20.5. One of 103 devices is
+        // more than 6 deviations off with a probability below 103 · 3e-9 < 1e-6. All 206,000 coins
+        // have a deviation of 208.
         assert!(drawn.iter().all(|n| n.abs_diff(600) < 123), "{drawn:?}");
         let total: u32 = drawn.iter().sum();
         assert!(total.abs_diff(61_800) < 1_248, "{total}");

@@ -1,24 +1,23 @@
-//! The ranks of a run: processes that share it, on one machine or on many, and what they exchange.
+//! The ranks of a run: processes that share it, on one machine or on many, and their messages.
 //!
 //! Ranks over MPI belong to the program, which alone is compiled with it. Tests have ranks that are
 //! threads of one process.
 //!
-//! What is summed are integers, and lists are put together in the order of the ranks: nothing
-//! depends on who comes first. Rank 0 leads: it alone releases, prints and writes
-//! ([`crate::source::ranks`]).
+//! Sums are of integers, and lists are concatenated in the order of the ranks, so nothing depends
+//! on arrival order. Rank 0 leads: it alone releases, prints and writes ([`crate::source::ranks`]).
 
 pub use smolfed_release::communicator::{Alone, Communicator};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What another rank could not do.
+/// Failure of another rank.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("rank {rank}: {reason}")]
 pub struct RankError {
     /// The rank.
     pub rank: usize,
-    /// Why, in a sentence.
+    /// Reason, in a sentence.
     pub reason: String,
 }
 
@@ -32,26 +31,26 @@ impl From<RankError> for String {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The MPI library was built for one thread, which must not call it from a thread pool.
+    /// The MPI library was built for one thread. A thread pool must not call it.
     #[error(
         "this MPI library supports threads at level {level} only, and ranks train on several: it \
          must provide MPI_THREAD_SERIALIZED"
     )]
     Threads {
-        /// What it supports.
+        /// The supported level.
         level: String,
     },
-    /// MPI was started in this process before.
+    /// MPI was already started in this process.
     #[error("MPI was already initialised in this process")]
     Twice,
 }
 
-/// What all ranks have, one after the other, on each of them.
+/// Concatenates the lists of all ranks, on each of them.
 ///
-/// A rank that failed takes part all the same, so that nobody waits for it, and all ranks fail.
+/// A rank that failed also takes part, so nobody waits for it, and all ranks fail.
 ///
 /// # Errors
-/// Its own, on a rank that failed; on the others the [`RankError`] of the first that did.
+/// Its own error on a rank that failed; on the others, the [`RankError`] of the first one that did.
 pub fn gather_parts<T, E>(ranks: &dyn Communicator, mine: Result<Vec<T>, E>) -> Result<Vec<T>, E>
 where
     T: Serialize + DeserializeOwned,
@@ -72,10 +71,10 @@ where
     Ok(all)
 }
 
-/// The part of `items` that belongs to this rank: those in a row, as much work as every other's.
-/// Parts may be empty.
+/// Returns the part of `items` for this rank: consecutive items, with as much work as every other
+/// part. Parts may be empty.
 ///
-/// The parts of all ranks, one after the other, are the items.
+/// The concatenated parts of all ranks are the items.
 pub fn part<'a>(
     ranks: &dyn Communicator,
     items: &'a [u32],
@@ -85,10 +84,10 @@ pub fn part<'a>(
 }
 
 fn share(items: &[u32], rank: usize, count: usize, work: impl Fn(u32) -> usize) -> &[u32] {
-    // Nobody is free: otherwise items without samples would all be one rank's.
+    // Every item has a cost. Otherwise items without samples would all fall to one rank.
     let work: Vec<u64> = items.iter().map(|item| 1 + work(*item) as u64).collect();
     let total: u64 = work.iter().sum();
-    // An item belongs to the rank in whose share of the work its middle is.
+    // An item belongs to the rank whose share of the work contains its middle.
     let mut before = 0;
     let owner = |work: &u64| {
         let middle = u128::from(2 * before + work);
@@ -100,16 +99,16 @@ fn share(items: &[u32], rank: usize, count: usize, work: impl Fn(u32) -> usize) 
     items.get(start..end).unwrap_or_default()
 }
 
-/// A message between ranks. JSON: what is large travels apart from it, as bytes.
+/// Encodes a message between ranks as JSON. Large data travel separately, as bytes.
 pub fn encode(message: &impl Serialize) -> Vec<u8> {
-    // Nothing that is sent has maps with other keys than strings, or writes that fail.
+    // Messages have no maps with keys other than strings, and no failing writes.
     serde_json::to_vec(message).unwrap_or_default()
 }
 
-/// A message of another rank.
+/// Decodes a message of another rank.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the problem.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     serde_json::from_slice(bytes).map_err(|error| format!("a message is not readable: {error}"))
 }
@@ -122,7 +121,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Every item is one rank's, in order, and no rank has an item more than its share.
+        /// Every item belongs to one rank, in order, and no rank exceeds its share by more than an
+        /// item.
         #[test]
         fn parts_are_the_items_and_of_one_size(
             work in vec(0usize..50, 0..40),
@@ -137,7 +137,7 @@ mod tests {
             let total = weight(&parts.concat());
             let largest = work.iter().max().map_or(0, |most| most + 1);
             for part in parts {
-                // Half of the first and of the last item may be another's share.
+                // Half of the first and of the last item may belong to another share.
                 prop_assert!(weight(part) <= total.div_ceil(count) + largest);
             }
         }

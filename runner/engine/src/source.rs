@@ -1,12 +1,12 @@
-//! Where the devices of a round are. A source is one file; what it cannot do with a method stands
-//! in [`crate::combinations`].
+//! Sources of devices for a round. A source is one file. [`crate::combinations`] lists its
+//! limitations with methods.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
-//! | [`contract`] | what a source is |
+//! | [`contract`] | the trait of a source |
 //! | [`simulated`] | devices that train in this process |
 //! | [`ranks`] | devices that train in several processes |
-//! | [`replay`] | simulated devices that take part as a record says |
+//! | [`replay`] | simulated devices that take part according to a record |
 //! | [`participation`] | the record of who took part |
 
 pub mod contract;

@@ -2,12 +2,12 @@
 //! arrive.
 //!
 //! Window r has a fixed length and begins with version r of the model. A device that wakes without
-//! an update asks for the newest version v. It gets it if its ledger allows a round, which is at
+//! an update asks for the newest version v. The device gets v if its ledger allows a round, at
 //! least b + s after its last one, and if fewer than `cohort_size` devices have asked in this
 //! window. It trains while it is awake, over several wakes if necessary, and sends its update at
-//! once. The update counts in the window in which it arrives, from v to v + s, and never later.
+//! once. The update counts in its arrival window, from v to v + s, and never later.
 //!
-//! Nothing here reads the data of a device: who comes when follows from the seed alone.
+//! Nothing here reads device data: arrivals follow from the seed alone.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,16 +19,16 @@ use smolfed_core::stream::{Purpose, Root, Stream, StreamId, below};
 
 use crate::tables::cohort::{AvailabilityConfig, Pattern};
 
-/// A day, and half of one, in milliseconds.
+/// A day and half a day, in milliseconds.
 const DAY: u64 = 86_400_000;
 const HALF_A_DAY: u64 = DAY / 2;
 
 /// The rule of windows.
 #[derive(Clone, Copy, Debug)]
 pub struct Windows {
-    /// Milliseconds of a window.
+    /// Length of a window in milliseconds.
     pub length: u64,
-    /// s.
+    /// Maximum staleness s.
     pub staleness: u32,
     /// D: the most devices that get the model in a window, and the divisor of its sum.
     pub cohort_size: u32,
@@ -41,7 +41,7 @@ pub struct Windows {
 pub struct Arrivals {
     /// Ascending.
     pub devices: Vec<u32>,
-    /// The version that each of them has trained from, in their order.
+    /// Version that each device has trained from, in the same order.
     pub versions: Vec<u32>,
     /// Devices that finished their update too late.
     pub wasted: Vec<u32>,
@@ -54,27 +54,27 @@ pub struct Buffered {
     devices: u32,
     availability: AvailabilityConfig,
     root: Root,
-    /// Simulated once they are asked for: a fleet of real devices alone never does.
+    /// Simulated on first use: a run with real devices only never needs them.
     windows: OnceLock<Vec<Arrivals>>,
 }
 
 /// A device between two wakes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sleeper {
-    /// The last version that it has trained from, and how many there were.
+    /// Last version that the device trained from, and the number of versions.
     last: Option<u32>,
     count: u32,
-    /// The version that it is training from, and the time awake that it still needs.
+    /// Version in training, and the awake time that training still needs.
     busy: Option<(u32, u64)>,
     /// Milliseconds from one wake to the next.
     period: u64,
-    /// Without zones, `None`. Otherwise whether it sleeps through the second half of each day, and
-    /// not through the first.
+    /// `None` without zones. Otherwise, whether the device sleeps in the second half of each day
+    /// instead of the first.
     zone: Option<bool>,
 }
 
 impl Buffered {
-    /// The windows of `devices` devices that wake by this table.
+    /// Creates the windows of `devices` devices with this availability.
     #[must_use]
     pub const fn new(
         devices: u32,
@@ -106,7 +106,7 @@ impl Buffered {
             asked: vec![0; rule.allowed.rounds() as usize],
             windows: vec![Arrivals::default(); rule.allowed.rounds() as usize],
         };
-        // The next wakes, the earliest first. A random number breaks ties.
+        // The next wakes, earliest first. A random number breaks ties.
         let mut wakings = BinaryHeap::new();
         for device in 0..self.devices {
             let sleeper = Sleeper::new(availability, &mut stream);
@@ -126,13 +126,13 @@ impl Buffered {
         simulation.windows.into_iter().map(sorted).collect()
     }
 
-    /// The rule of its windows.
+    /// Returns the rule of the windows.
     #[must_use]
     pub const fn rule(&self) -> &Windows {
         &self.rule
     }
 
-    /// The updates of one window.
+    /// Returns the updates of one window.
     #[must_use]
     pub fn window(&self, round: u32) -> &Arrivals {
         const NOBODY: &Arrivals = &Arrivals {
@@ -144,7 +144,8 @@ impl Buffered {
         windows.get(round as usize).unwrap_or(NOBODY)
     }
 
-    /// The largest possible number of updates in a window: real devices may all come at once.
+    /// Returns the largest possible number of updates in a window: real devices may all come at
+    /// once.
     #[must_use]
     pub const fn largest(&self) -> usize {
         self.devices as usize
@@ -163,7 +164,7 @@ fn sorted(window: Arrivals) -> Arrivals {
     }
 }
 
-/// The wakes of all devices, in the order of time.
+/// The wakes of all devices in chronological order.
 struct Simulation {
     rule: Windows,
     awake: u64,
@@ -176,10 +177,10 @@ struct Simulation {
 
 impl Simulation {
     /// Wakes a device at `time`. Returns the time of its next wake with something to do, if the run
-    /// goes on until then.
+    /// lasts until then.
     fn wakes(&mut self, device: u32, time: u64) -> Option<u64> {
         let (mut now, end) = (time, time.saturating_add(self.awake));
-        // The earliest time at which it may ask for a model again.
+        // Earliest time at which it may ask for a model again.
         let mut asks_from = 0;
         while now < end {
             let round = self.round_at(now)?;
@@ -209,8 +210,8 @@ impl Simulation {
         self.round_at(next).map(|_| next)
     }
 
-    /// The earliest time at which a device may get a model, after it got none in `round`. `None` if
-    /// it has no participation left.
+    /// Returns the earliest time at which a device may get a model, after a refusal in `round`.
+    /// Returns `None` if it has no participation left.
     fn may_ask_from(&mut self, device: u32, round: u32) -> Option<u64> {
         let (rule, apart) = (self.rule, self.distance());
         let sleeper = self.sleeper(device)?;
@@ -226,7 +227,7 @@ impl Simulation {
         rule.allowed.separation().saturating_add(rule.staleness)
     }
 
-    /// Whether a device gets the model in this window. Its ledger then counts a round.
+    /// Returns whether a device gets the model in this window. If so, its ledger counts a round.
     fn asks(&mut self, device: u32, round: u32) -> bool {
         let (rule, apart) = (self.rule, self.distance());
         let Some(asked) = self.asked.get_mut(round as usize) else {
@@ -261,7 +262,7 @@ impl Simulation {
         window.versions.push(version);
     }
 
-    /// The window at `time`, or `None` after the run.
+    /// Returns the window at `time`, or `None` after the run.
     fn round_at(&self, time: u64) -> Option<u32> {
         let round = time.checked_div(self.rule.length)?;
         let rounds = self.rule.allowed.rounds();
@@ -289,8 +290,8 @@ impl Sleeper {
         }
     }
 
-    /// The first time from `time` on at which the device may be awake. It is half a day later if
-    /// its zone sleeps.
+    /// Returns the first time from `time` on at which the device may be awake. While its zone
+    /// sleeps, this is half a day later.
     const fn awake_from(&self, time: u64) -> u64 {
         let is_second_half = time % DAY >= HALF_A_DAY;
         match self.zone {
@@ -300,7 +301,7 @@ impl Sleeper {
     }
 }
 
-/// A number below `bound`, or 0 without a bound.
+/// Draws a number below `bound`; 0 if `bound` is 0.
 fn uniform(bound: u64, stream: &mut Stream) -> u64 {
     let bound = u32::try_from(bound).unwrap_or(u32::MAX);
     NonZeroU32::new(bound).map_or(0, |bound| below(bound, stream).into())
@@ -354,8 +355,8 @@ mod tests {
         assert_eq!(buffered.largest(), 300);
     }
 
-    /// Training takes seven wakings, ten minutes apart: an update arrives in the window after that
-    /// of its model.
+    /// Training takes seven wakes, ten minutes apart, so an update arrives one window after its
+    /// model.
     #[test]
     fn training_goes_on_over_sleep() {
         let rule = windows(50, 1, 20, [10, 5]);
@@ -376,7 +377,7 @@ mod tests {
     #[test]
     fn updates_that_take_too_long_expire() {
         let rule = windows(50, 0, 20, [10, 5]);
-        // Training takes 40 wakings: more than six windows.
+        // Training takes 40 wakes, more than six windows.
         let table = availability(Pattern::Periodic, [20, 600, 800]);
         let buffered = Buffered::new(300, table, rule, Root::from_seed(5));
         let [arrived, wasted] = count(&buffered, 50);
@@ -410,8 +411,8 @@ mod tests {
     }
 
     proptest! {
-        /// No device counts in two windows closer than b, none more than k times, none twice for a
-        /// version, and none outside the windows of its version.
+        /// No device counts in two windows closer than b, more than k times, twice for a version,
+        /// or outside the windows of its version.
         #[test]
         fn arrivals_keep_to_the_rule(
             seed in 0u64..1_000,

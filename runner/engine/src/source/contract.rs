@@ -1,4 +1,4 @@
-//! What a source is.
+//! The trait of a source.
 
 use smolfed_core::stream::Root;
 
@@ -20,25 +20,24 @@ pub struct Step {
     pub number: u32,
 }
 
-/// Who takes part in a round.
+/// The participants of a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draw {
     /// The number that names the round's random streams, on devices and on the server.
     pub number: u32,
-    /// The devices that were drawn, ascending; in a window of time, those whose updates have
-    /// arrived.
+    /// The drawn devices, ascending. In a time window, the devices whose updates have arrived.
     pub cohort: Vec<u32>,
-    /// The version of the model that each of them has trained from, in their order; empty where
-    /// all train from that of the round.
+    /// Model version that each of them has trained from, in the same order; empty if all train from
+    /// the round's model.
     pub versions: Vec<u32>,
-    /// Devices that have spent a round without an update that counts.
+    /// Devices that used a participation without an update that counts.
     pub wasted: Vec<u32>,
-    /// Whether what the mechanism kept of earlier rounds was lost before this one.
+    /// Whether the mechanism's state from earlier rounds was lost before this one.
     pub history_lost: bool,
 }
 
 impl Draw {
-    /// Of simulated devices, which forget nothing.
+    /// Creates the draw of simulated devices, which lose no state.
     #[must_use]
     pub fn of(number: u32, arrivals: Arrivals) -> Self {
         Self {
@@ -51,24 +50,24 @@ impl Draw {
     }
 }
 
-/// The exact sum of what a cohort sent, and what came of each device.
+/// The exact sum of a cohort's contributions, and the outcome of each device.
 #[derive(Debug)]
 pub struct CohortSum {
-    /// Without the server's noise yet: private.
+    /// The private sum, still without the server's noise.
     pub sum: PrivateSum,
     /// Outcomes in the order of the cohort.
     pub outcomes: Vec<Outcome>,
-    /// Why messages beside the updates were left out, a reason each, if there are any.
+    /// One reason for each omitted message besides the updates.
     pub left_out_messages: Vec<String>,
-    /// What devices with masks were asked, as their tags cover it; `None` without masks.
+    /// The question to devices with masks, as covered by their tags; `None` without masks.
     pub asked: Option<Asked>,
 }
 
-/// Where devices are. With every source, a device that was drawn but has no update contributes zero
-/// to the sum and changes nothing else.
+/// A source of devices. With every source, a drawn device without an update contributes zero to the
+/// sum and changes nothing else.
 pub trait Source {
-    /// Called once, before the first round of a session, with the stored state from which the run
-    /// begins or goes on; `None` for a run that leaves nothing behind.
+    /// Prepares a session. Called once, before its first round, with the stored state from which
+    /// the run starts or resumes; `None` for a run that leaves nothing behind.
     ///
     /// # Errors
     /// [`SourceError`] if the run cannot take place.
@@ -76,8 +75,8 @@ pub trait Source {
         Ok(())
     }
 
-    /// Called before the checkpoint after `rounds` rounds is written: what devices keep elsewhere
-    /// is on the disk when this returns, and is not overwritten before the next checkpoint.
+    /// Prepares the checkpoint after `rounds` rounds. Device states stored elsewhere are on disk
+    /// when this returns, and are not overwritten before the next checkpoint.
     ///
     /// # Errors
     /// [`SourceError`]: the checkpoint must not be written.
@@ -85,20 +84,20 @@ pub trait Source {
         Ok(())
     }
 
-    /// Waits until `round` can take place, before it is drawn and charged; whether it had to wait.
-    /// Also returns when the run is asked to stop, before which the round can take place or not.
+    /// Waits until `round` can take place, before it is drawn and charged. Returns whether it had
+    /// to wait. Also returns when the run is asked to stop, whether or not the round can take
+    /// place.
     ///
-    /// Must depend on nothing that is drawn or that devices answer: that a round takes place is
-    /// public.
+    /// Must not depend on draws or on answers of devices: it is public that a round takes place.
     ///
     /// # Errors
-    /// [`SourceError`] if it is waited for no longer.
+    /// [`SourceError`] if it stops waiting.
     fn ready(&mut self, _round: u32) -> Result<bool, SourceError> {
         Ok(false)
     }
 
-    /// Called at the beginning of a window of time: devices that ask from now on train from this
-    /// version of the model, `assignment.round`. Only where rounds are windows.
+    /// Starts a time window: devices that ask from now on train from this version of the model,
+    /// `assignment.round`. Called only if rounds are windows.
     ///
     /// # Errors
     /// [`SourceError`] if the window cannot take place.
@@ -110,10 +109,10 @@ pub trait Source {
         Ok(())
     }
 
-    /// The cohort of a round or of a question, drawn by the accounted sampling scheme or by a
-    /// timetable. `None` if the round was already charged in the ledger but interrupted: its random
-    /// streams may have been used and must not be used for another sum. A window of time has ended
-    /// when this returns.
+    /// Draws the cohort of a round or of a question, by the accounted sampling scheme or by a
+    /// timetable. Returns `None` if the round was already charged in the ledger but interrupted:
+    /// its random streams may have been used and must not be used for another sum. A time window
+    /// has ended when this returns.
     ///
     /// # Errors
     /// [`SourceError`] if the round cannot take place.
@@ -124,8 +123,8 @@ pub trait Source {
         step: Step,
     ) -> Result<Option<Draw>, SourceError>;
 
-    /// Has the devices of a cohort train, and sums up what they send. In a window of time the
-    /// cohort are the devices of one version, of which `assignment` is.
+    /// Trains the devices of a cohort, and sums up their updates. In a time window, the cohort
+    /// consists of the devices of one version, to which `assignment` belongs.
     ///
     /// # Errors
     /// [`SourceError`] if the round cannot take place; not if devices fail.
@@ -136,14 +135,14 @@ pub trait Source {
         cohort: &[u32],
     ) -> Result<CohortSum, SourceError>;
 
-    /// Has the devices of a cohort answer a question, and sums up what they send.
+    /// Asks the devices of a cohort a question, and sums up their answers.
     ///
     /// # Errors
     /// [`SourceError`] if nobody can be asked; not if devices fail.
     fn answers(&mut self, inquiry: &Inquiry<'_>, cohort: &[u32]) -> Result<CohortSum, SourceError>;
 
-    /// Called after the sum of a round, or of answers, was released, or came to nothing, before
-    /// anything else happens.
+    /// Finishes a round or a question. Called after its sum was released or lost, before anything
+    /// else happens.
     ///
     /// # Errors
     /// [`SourceError`] if the round cannot be recorded.
@@ -152,14 +151,14 @@ pub trait Source {
     }
 }
 
-/// Why a source has no sum.
+/// Why a source cannot provide a sum.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// What devices keep.
+    /// The states of devices failed.
     #[error(transparent)]
     States(#[from] StateError),
-    /// A fleet, such as its round numbers.
+    /// A fleet failed, for example in its round numbers.
     #[error(transparent)]
     Fleet(Box<dyn std::error::Error + Send + Sync>),
     /// The record of who took part could not be written.

@@ -1,8 +1,8 @@
-//! Who took part in a round of real devices, one line of `participation.jsonl`, or answered a
+//! Participation of real devices in a round, one line of `participation.jsonl`, and answers to a
 //! question, one line of `answers.jsonl`.
 //!
-//! The record says who was drawn and who answered. The privacy statement does not cover that:
-//! sampling hides a device only from those who do not have this file.
+//! The record lists the drawn devices and the answers. The privacy statement does not cover it:
+//! sampling hides a device only from parties without this file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::run_files::error::{RunDirError, damaged};
 use crate::run_files::records::{self, Record};
 
-/// Who took part in one round.
+/// The participants of one round.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Participation {
@@ -20,31 +20,31 @@ pub struct Participation {
     pub round: u32,
     /// The number that names its random streams.
     pub number: u32,
-    /// Whether it was paid for and came to nothing.
+    /// Whether it was charged and then failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub burned: bool,
-    /// Whether the server restarted before it, and correlated noise began anew: the exact sums of
-    /// earlier rounds were lost with the process that held them.
+    /// Whether the server restarted before it, and correlated noise started again: the exact sums
+    /// of earlier rounds were lost with the process that held them.
     #[serde(
         default,
         rename = "begins_anew",
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub history_lost: bool,
-    /// Devices that were drawn; in a window of time, those whose updates arrived in it.
+    /// The drawn devices. In a time window, the devices whose updates arrived in it.
     pub cohort: Vec<u32>,
-    /// The version of the model that each of them trained from, in their order; empty where all
-    /// trained from that of the round.
+    /// Model version that each of them trained from, in the same order; empty if all trained from
+    /// the round's model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<u32>,
-    /// In a window of time, devices that spent a round without an update that counts.
+    /// In a time window, devices that used a participation without an update that counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wasted: Vec<u32>,
     /// Real devices among them that answered.
     pub answered: Vec<u32>,
-    /// Those that did not, and why.
+    /// Real devices that did not answer, and why.
     pub missing: BTreeMap<u32, String>,
-    /// Real devices that were asked for a correlation matrix, and why it did not come.
+    /// Real devices whose requested correlation matrix did not arrive, and why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub without_matrix: BTreeMap<u32, String>,
     /// Those of them that may have sent a part of it.
@@ -60,24 +60,24 @@ impl Record for Participation {
     }
 }
 
-/// Who answered one question: one line of `answers.jsonl`.
+/// The answers to one question: one line of `answers.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerRecord {
-    /// The round after which it was asked, from 0.
+    /// The round before the question, from 0.
     pub round: u32,
-    /// The number that names the random streams of the answers, which is that of no round.
+    /// The number that names the random streams of the answers. No round has this number.
     pub number: u32,
-    /// Which question of the experiment, from 0.
+    /// Index of the question in the experiment, from 0.
     pub question: u8,
-    /// Whether it was paid for and came to nothing.
+    /// Whether it was charged and then failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub burned: bool,
-    /// Devices that were drawn.
+    /// The drawn devices.
     pub cohort: Vec<u32>,
     /// Real devices among them that answered.
     pub answered: Vec<u32>,
-    /// Those that did not, and why.
+    /// Real devices that did not answer, and why.
     pub missing: BTreeMap<u32, String>,
     /// Always false, so that even a single line states this.
     pub covered_by_the_privacy_statement: bool,
@@ -89,15 +89,15 @@ impl Record for AnswerRecord {
     }
 }
 
-/// Names a record: another one has another name.
+/// Returns a name for a record. Different records have different names.
 #[must_use]
 pub fn id(rounds: &[Participation]) -> String {
-    // Numbers and words: it always has a JSON form.
+    // Numbers and words always have a JSON form.
     let text = serde_json::to_string(rounds).unwrap_or_default();
     format!("participation-{:08x}", crc32fast::hash(text.as_bytes()))
 }
 
-/// The last round number in which each real device answered, of rounds that came to something.
+/// Returns the last round number in which each real device answered, without failed rounds.
 #[must_use]
 pub fn last_rounds(rounds: &[Participation]) -> BTreeMap<u32, u32> {
     let counted = rounds.iter().filter(|record| !record.burned);
@@ -108,7 +108,7 @@ pub fn last_rounds(rounds: &[Participation]) -> BTreeMap<u32, u32> {
     answers.collect()
 }
 
-/// Reads a whole record of participation; a file that is not there has no rounds.
+/// Reads a whole participation record. A missing file has no rounds.
 ///
 /// # Errors
 /// [`RunDirError`] if it cannot be read, a line is damaged, or a round is missing.

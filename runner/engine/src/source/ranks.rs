@@ -1,9 +1,9 @@
 //! Devices that train in several processes: each rank has a part of the cohort.
 //!
-//! Rank 0 leads: it runs the round loop, as a process by itself does, and is the only one that
-//! releases, keeps the ledger and the history of correlated noise, evaluates, prints and writes.
-//! The other ranks follow: they hold the same data, wait for an order, train their part of its
-//! cohort, and wait for the next.
+//! Rank 0 leads: it runs the round loop like a single process, and is the only one that releases,
+//! keeps the ledger and the history of correlated noise, evaluates, prints and writes. The other
+//! ranks follow: they hold the same data, wait for an order, train their part of its cohort, and
+//! wait for the next.
 //!
 //! ```text
 //! rank 0   draw -> order: cohort, model -> train a part -> exact sum -> noise -> apply -> evaluate
@@ -11,13 +11,13 @@
 //! ```
 //!
 //! **Same bytes for any number of ranks.** Every device trains from the same bits with its own
-//! streams wherever it is; sums are of integers; outcomes, messages and what devices keep are put
-//! together in the order of the cohort. No rank draws noise for another: that of a device is added
-//! where the device trains, and that of the server on rank 0, once.
+//! streams on any rank. Sums are of integers. Outcomes, messages and device states are concatenated
+//! in the order of the cohort. No rank draws noise for another: a device's noise is added where the
+//! device trains, and the server's on rank 0, once.
 //!
 //! **Errors.** An error on rank 0 ends its run, and with it the source, whose last order ends the
-//! others. One on another rank reaches rank 0 with the next exchange. A rank that dies is for MPI
-//! to notice, which ends all: the run goes on from its checkpoint, with any number of ranks.
+//! others. An error on another rank reaches rank 0 with the next exchange. MPI must notice a rank
+//! that dies, and end all: the run resumes from its checkpoint, with any number of ranks.
 
 mod follower;
 mod order;
@@ -38,7 +38,7 @@ use smolfed_release::Admitted;
 
 pub use follower::follow;
 
-/// Devices that train in several processes, of which this is rank 0.
+/// Devices that train in several processes. This one is rank 0.
 pub struct Ranks<'a> {
     federation: &'a Federation,
     ranks: &'a dyn Communicator,
@@ -51,7 +51,7 @@ impl std::fmt::Debug for Ranks<'_> {
 }
 
 impl<'a> Ranks<'a> {
-    /// Leads the other ranks, each of which has called [`follow`] or does so now.
+    /// Leads the other ranks. Each of them has called [`follow`] or is about to.
     #[must_use]
     pub const fn lead(federation: &'a Federation, ranks: &'a dyn Communicator) -> Self {
         Self { federation, ranks }
@@ -89,7 +89,7 @@ impl Source for Ranks<'_> {
         Simulated(self.federation).draw(attendance, root, step)
     }
 
-    /// All of them on rank 0, which has the data of all devices.
+    /// Answers for all devices on rank 0, which has the data of all devices.
     fn answers(&mut self, inquiry: &Inquiry<'_>, cohort: &[u32]) -> Result<CohortSum, SourceError> {
         Simulated(self.federation).answers(inquiry, cohort)
     }
@@ -123,24 +123,24 @@ impl Source for Ranks<'_> {
     }
 }
 
-/// Waits until all ranks have done what was ordered.
+/// Waits until all ranks have carried out the order.
 ///
 /// # Errors
-/// Of the first rank that could not.
+/// The error of the first rank that failed.
 fn wait(ranks: &dyn Communicator) -> Result<(), StateError> {
     done(ranks, Ok(()))
 }
 
-/// Tells all ranks whether this one has done what was ordered.
+/// Tells all ranks whether this one has carried out the order.
 fn done(ranks: &dyn Communicator, mine: Result<(), StateError>) -> Result<(), StateError> {
     gather_parts(ranks, mine.map(|()| Vec::<()>::new())).map(drop)
 }
 
-/// Compares what the ranks are about to run, before anything is written: `mine` names the
-/// experiment, its data and the version of smolfed on this rank, or says why it has none.
+/// Compares the inputs of the ranks before anything is written. `mine` names the experiment, its
+/// data and the version of smolfed on this rank, or says why it has none.
 ///
 /// # Errors
-/// On all ranks: a sentence that names the first rank that differs or failed.
+/// On all ranks, a sentence that names the first rank that differs or failed.
 pub fn compare(ranks: &dyn Communicator, mine: Result<String, String>) -> Result<(), String> {
     let names = gather_parts(ranks, mine.map(|name| vec![name]))?;
     let first = names.first();

@@ -1,4 +1,4 @@
-//! Simulated devices that take part as a record says: the run ends with the same model if the
+//! Simulated devices that take part according to a record. The run ends with the same model if the
 //! random streams are the same.
 
 use std::collections::BTreeMap;
@@ -20,21 +20,21 @@ use smolfed_data::federation::Federation;
 use smolfed_release::Outcome;
 use smolfed_release::admission::Admissions;
 
-/// Simulated devices that take part as a record says.
+/// Simulated devices that take part according to a record.
 #[derive(Debug)]
 pub struct Replayed<'a> {
     federation: &'a Federation,
     rounds: Vec<Participation>,
-    /// The round that was drawn last. In a window of time, devices train for earlier rounds.
+    /// The last drawn round. In a time window, devices train for earlier rounds.
     drawn: u32,
 }
 
 impl<'a> Replayed<'a> {
-    /// Repeats `rounds`.
+    /// Replays `rounds`.
     ///
     /// # Errors
-    /// What is wrong: a method that cannot repeat a participation, a device that the federation
-    /// does not have, or too few rounds.
+    /// A description of the problem: a method that cannot replay a participation, a device that the
+    /// federation does not have, or too few rounds.
     pub fn new(
         federation: &'a Federation,
         rounds: Vec<Participation>,
@@ -90,8 +90,7 @@ impl<'a> Replayed<'a> {
     }
 }
 
-/// Whether each device of a window has a version that the window takes, and no other round has
-/// versions.
+/// Checks that each device of a window has an accepted version, and no other round has versions.
 fn check_versions(rounds: &[Participation], experiment: &Experiment) -> Result<(), String> {
     let Some(windows) = experiment.attendance.windows() else {
         return match rounds.iter().all(|record| record.versions.is_empty()) {
@@ -123,7 +122,7 @@ fn check_versions(rounds: &[Participation], experiment: &Experiment) -> Result<(
     Ok(())
 }
 
-/// Devices whose messages did not come.
+/// Devices whose messages did not arrive.
 struct Recorded<'a>(Option<&'a Participation>);
 
 impl RemoteDevices for Recorded<'_> {

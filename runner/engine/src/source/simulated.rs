@@ -1,7 +1,6 @@
-//! Devices that train in this process: the cohort of a round in parallel, over the code that boards
-//! run.
+//! Devices that train in this process: the cohort of a round in parallel, with the code of boards.
 //!
-//! Devices read the shared data through their row numbers; each worker thread has one working
+//! Devices read the shared data through their row numbers. Each worker thread has one working
 //! memory and one partial sum. Sums are integers, so their order cannot matter, and every random
 //! draw comes from the device's own stream: one thread and eight give the same bits.
 
@@ -52,7 +51,7 @@ impl Source for Simulated<'_> {
     }
 }
 
-/// Has the devices of `cohort` answer, on the threads of the current pool.
+/// Answers for the devices of `cohort`, on the threads of the current pool.
 #[must_use]
 pub fn answer_cohort(inquiry: &Inquiry<'_>, federation: &Federation, cohort: &[u32]) -> CohortSum {
     let asked = answers::asked(inquiry);
@@ -65,12 +64,12 @@ pub fn answer_cohort(inquiry: &Inquiry<'_>, federation: &Federation, cohort: &[u
     }
 }
 
-/// Has the devices of `cohort` train, on the threads of the current pool.
+/// Trains the devices of `cohort`, on the threads of the current pool.
 ///
-/// * Memory: a few vectors of parameters a thread; nothing grows with the federation.
+/// * Memory: a few vectors of parameters per thread; nothing grows with the federation.
 ///
 /// # Errors
-/// [`StateError`] if what devices keep cannot be read or written.
+/// [`StateError`] if the states of devices cannot be read or written.
 pub fn train_cohort(
     assignment: &Assignment<'_>,
     learner: &mut dyn Learner,
@@ -80,7 +79,7 @@ pub fn train_cohort(
     train_part(&Alone, assignment, learner, federation, cohort)
 }
 
-/// [`train_cohort`] with remote devices that do not train, but may send messages.
+/// Runs [`train_cohort`] with remote devices that do not train, but may send messages.
 ///
 /// # Errors
 /// As [`train_cohort`].
@@ -106,9 +105,8 @@ pub fn train_with_remote(
     })
 }
 
-/// The same over several ranks, all of which call it with the same cohort: each trains its part,
-/// on the threads of its pool. Outcomes are those of the cohort on all of them; the sum is rank
-/// 0's.
+/// Trains over several ranks, all of which call it with the same cohort. Each trains its part, on
+/// the threads of its pool. All of them return the outcomes of the cohort, and rank 0 has the sum.
 ///
 /// # Errors
 /// As [`train_cohort`], and if another rank fails: then all do.
@@ -124,7 +122,8 @@ pub fn train_part(
     let before = learner.before(assignment, cohort, context);
     let devices = part(ranks, cohort, |device| federation.sample_count(device));
     let devices = assignment.release.fault.part(cohort, devices);
-    // A rank that failed has nothing to train, and says so where the others wait for it.
+    // A rank that failed has nothing to train, and reports the failure where the others wait for
+    // it.
     let devices = if before.is_ok() { devices } else { &[] };
     let asked = asked(assignment);
     let (mut sum, outcomes) =
@@ -151,8 +150,8 @@ pub fn train_part(
     })
 }
 
-/// What simulated devices with masks are asked, as their tags cover it: the round and the numbers
-/// of its training that change. `None` without masks.
+/// Returns the question to simulated devices with masks, as covered by their tags: the round and
+/// the varying numbers of its training. `None` without masks.
 fn asked(assignment: &Assignment<'_>) -> Option<Asked> {
     assignment.release.masking.map(|_| {
         let training = &assignment.training;
@@ -169,7 +168,7 @@ fn asked(assignment: &Assignment<'_>) -> Option<Asked> {
     })
 }
 
-/// Has devices train on the threads of this process, without masks.
+/// Trains devices on the threads of this process, without masks.
 pub fn train_here(
     assignment: &Assignment<'_>,
     learner: &dyn Learner,
@@ -179,7 +178,7 @@ pub fn train_here(
     train_masked(assignment, None, learner, federation, devices)
 }
 
-/// Has devices train on the threads of this process, and mask their updates if they were asked to.
+/// Trains devices on the threads of this process, and masks their updates if requested.
 fn train_masked(
     assignment: &Assignment<'_>,
     asked: Option<&Asked>,

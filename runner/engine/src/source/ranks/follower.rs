@@ -1,4 +1,4 @@
-//! What a rank does that is not the first.
+//! The work of all ranks except the first.
 
 use smolfed_core::params::ClipNorm;
 use smolfed_core::stream::Root;
@@ -13,10 +13,10 @@ use crate::source::simulated::train_part;
 use smolfed_data::federation::Federation;
 use smolfed_release::Admitted;
 
-/// Follows rank 0 to the end of a run: trains the devices that fall to this rank. Writes nothing
-/// but the states that these devices keep.
+/// Follows rank 0 to the end of a run: trains the devices of this rank. Writes only the states of
+/// these devices.
 ///
-/// What goes wrong here is told to rank 0, which then ends the run.
+/// Errors here are reported to rank 0, which then ends the run.
 ///
 /// # Errors
 /// [`RankError`] if an order of rank 0 is not readable: this rank cannot know what the others wait
@@ -58,9 +58,9 @@ struct Follower<'a> {
     experiment: &'a Experiment,
     federation: &'a Federation,
     ranks: &'a dyn Communicator,
-    /// The method, once the run has begun.
+    /// The method, once the run has started.
     learner: Option<Box<dyn Learner + 'a>>,
-    /// Names the run.
+    /// Name of the run.
     run: String,
     root: Root,
 }
@@ -78,7 +78,7 @@ impl Follower<'_> {
         let Some(learner) = &mut self.learner else {
             return Ok(());
         };
-        // L is that of the experiment, but where it is adaptive.
+        // L comes from the experiment, unless it is adaptive.
         let clip_norm = order.clip_norm.and_then(|value| ClipNorm::new(value).ok());
         let clip_norm = clip_norm.filter(|_| self.experiment.adaptive.is_some());
         let (training, release) = self.experiment.terms_in(order.round, clip_norm);

@@ -1,7 +1,7 @@
-//! What rank 0 tells the other ranks to do.
+//! Orders of rank 0 to the other ranks.
 //!
-//! An order is a broadcast of JSON, and one of bytes that follow it: the parameters of a round or
-//! the checkpoint from which the run goes on.
+//! An order is a broadcast of JSON, followed by one of bytes: the parameters of a round or the
+//! checkpoint from which the run resumes.
 
 use std::path::{Path, PathBuf};
 
@@ -11,29 +11,29 @@ use crate::method::contract::Store;
 use crate::ranks::{Communicator, decode, encode};
 use smolfed_release::saved::Saved;
 
-/// What rank 0 tells the other ranks to do.
+/// An order of rank 0 to the other ranks.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Order {
-    /// Begin or go on; without a run directory, devices can keep nothing.
+    /// Start or resume. Without a run directory, there are no device states.
     Begin(Option<Begin>),
     /// Train a part of a cohort.
     Round(Round),
-    /// Write to the disk what devices keep, for the checkpoint after so many rounds.
+    /// Write the device states to disk, for the checkpoint after this number of rounds.
     Save(u32),
     /// Leave.
     End,
 }
 
-/// From where a run begins or goes on.
+/// The starting point of a run.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Begin {
     /// The file for the states of devices, on a folder that all ranks share.
     pub(super) device_states: PathBuf,
-    /// Names the run.
+    /// Name of the run.
     pub(super) run: String,
-    /// Rounds that are done, if there is a checkpoint.
+    /// Number of completed rounds, if there is a checkpoint.
     pub(super) rounds: Option<u32>,
-    /// What it has of the method.
+    /// State of the method in it.
     #[serde(skip)]
     pub(super) saved: Saved,
 }
@@ -45,7 +45,7 @@ pub(super) struct Round {
     pub(super) round: u32,
     /// The number that names its random streams.
     pub(super) number: u32,
-    /// L, where updates are clipped: it may be adaptive.
+    /// L, if updates are clipped. It may be adaptive.
     pub(super) clip_norm: Option<f32>,
     /// The devices whose updates may enter the sum; `None` if all may.
     pub(super) admitted: Option<Vec<u32>>,
@@ -57,10 +57,10 @@ pub(super) struct Round {
 }
 
 impl Begin {
-    /// From where rank 0 begins.
+    /// Creates the starting point of rank 0.
     ///
     /// # Errors
-    /// Why the other ranks cannot be told.
+    /// The reason why the other ranks cannot be told.
     pub(super) fn from_store(store: &Store<'_>) -> Result<Self, String> {
         let path = std::path::absolute(store.device_states);
         Ok(Self {
@@ -74,7 +74,7 @@ impl Begin {
         })
     }
 
-    /// The same as another rank begins a method with it.
+    /// Returns the storage for the method on another rank.
     pub(super) fn store(&self) -> Store<'_> {
         Store {
             device_states: Path::new(&self.device_states),
@@ -86,7 +86,7 @@ impl Begin {
 }
 
 impl Order {
-    /// Tells the other ranks, on rank 0.
+    /// Sends the order to the other ranks, on rank 0.
     pub(super) fn give(&self, ranks: &dyn Communicator) {
         ranks.broadcast(encode(self));
         if self.has_bytes() {
@@ -94,10 +94,10 @@ impl Order {
         }
     }
 
-    /// Waits for the next order of rank 0, on another.
+    /// Waits for the next order of rank 0, on another rank.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of the problem.
     pub(super) fn next(ranks: &dyn Communicator) -> Result<Self, String> {
         let mut order: Self = decode(&ranks.broadcast(Vec::new()))?;
         if order.has_bytes() {
@@ -116,7 +116,7 @@ impl Order {
                 let parameters = round.global.iter();
                 parameters.flat_map(|value| value.to_le_bytes()).collect()
             }
-            // The format of checkpoints holds all that a checkpoint held.
+            // The checkpoint format can hold everything that came from a checkpoint.
             Self::Begin(Some(begin)) => begin.saved.encode().unwrap_or_default(),
             Self::Begin(None) | Self::Save(_) | Self::End => Vec::new(),
         }

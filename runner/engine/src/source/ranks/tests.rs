@@ -26,7 +26,7 @@ const TINY: &str = "name = \"tiny\"\nmethod = \"dp-fed\"\nrounds = 4\nseed = 7\n
                     sampling = \"poisson\"\nsampling_rate = 0.3\n[train]\nepochs = 1\n\
                     [privacy]\nclip_norm = 0.5\nnoise_multiplier = 1.0\ndelta = 1e-3\n";
 
-/// Everything that depends on ranks: methods, what they keep and send beside their updates, trust
+/// Everything that depends on ranks: methods, their states and messages besides the updates, trust
 /// models, mechanisms, cohorts.
 const CASES: [&str; 22] = [
     "",
@@ -65,7 +65,7 @@ fn prepare(settings: &str) -> (Experiment, Federation) {
     run::prepare(config, &DataFolders::new(Vec::new())).unwrap()
 }
 
-/// A run in `dir` on so many ranks, each of so many threads, stopped after some rounds or never.
+/// Runs in `dir` on this many ranks and threads per rank, optionally stopped after some rounds.
 fn run_on(
     (experiment, federation): &(Experiment, Federation),
     dir: &Path,
@@ -114,7 +114,7 @@ fn lead(
     run.execute(&mut source, control)
 }
 
-/// The files of a run by name, without what may differ between equal runs.
+/// Returns the files of a run by name, without the parts that may differ between equal runs.
 fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(dir).unwrap().map(Result::unwrap);
     let files = entries.filter(|entry| entry.path().is_file());
@@ -139,7 +139,7 @@ fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// The files of a whole run.
+/// Returns the files of a whole run.
 fn whole(run: &(Experiment, Federation), on: (usize, usize)) -> BTreeMap<String, Vec<u8>> {
     let place = TempDir::new().unwrap();
     let dir = place.path().join("run");
@@ -156,7 +156,7 @@ fn assert_same(found: &BTreeMap<String, Vec<u8>>, expected: &BTreeMap<String, Ve
     }
 }
 
-/// Without a source of ranks: what every other test is about.
+/// Runs without ranks, as in all other tests.
 fn by_itself((experiment, federation): &(Experiment, Federation)) -> BTreeMap<String, Vec<u8>> {
     let place = TempDir::new().unwrap();
     let dir = RunDir::create(&place.path().join("run"), &experiment.config).unwrap();
@@ -237,7 +237,7 @@ fn an_error_of_another_rank_is_named() {
     assert!(!dir.join("metrics.jsonl").exists(), "{words}");
 }
 
-/// Correlated noise counts on it, whichever rank a device trains on.
+/// Correlated noise relies on it, whichever rank a device trains on.
 #[test]
 fn a_device_that_is_not_admitted_adds_nothing_on_any_rank() {
     let (experiment, federation) = prepare("privacy.trust=\"local\"");

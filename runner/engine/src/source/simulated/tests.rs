@@ -1,4 +1,4 @@
-//! The sum of a cohort: exact, independent of threads, without those who were left out.
+//! The sum of a cohort: exact, independent of threads, and without omitted devices.
 
 use smolfed_accounting::{PrivacyEvent, TrustModel};
 use smolfed_core::noise::DiscreteGaussian;
@@ -19,7 +19,7 @@ use smolfed_release::{
 
 const SEED: u64 = 11;
 
-/// Forty devices of six samples, five features and three classes.
+/// Returns forty devices of six samples, five features and three classes.
 fn experiment() -> (Experiment, Federation) {
     let text = "method = \"dp-fed\"\nseed = 11\nrounds = 1\n[data]\nsource = \"synthetic\"\n\
                 devices = 40\nsamples_per_device = 6\nfeatures = 5\nclasses = 3\ntest = 300\n\
@@ -47,7 +47,7 @@ fn grid() -> Grid {
     Grid::new(ClipNorm::new(0.25).unwrap(), 20).unwrap()
 }
 
-/// What the devices of a round are asked, and what becomes of it.
+/// A round's request to devices, and the release settings.
 #[derive(Clone, Copy)]
 struct Ask {
     training: LocalTraining,
@@ -57,7 +57,7 @@ struct Ask {
     seed: u64,
 }
 
-/// Round 2 of softmax regression with clipped updates.
+/// Returns round 2 of softmax regression with clipped updates.
 fn ask() -> Ask {
     Ask {
         training: training(0.1, Some(0.25)),
@@ -68,7 +68,7 @@ fn ask() -> Ask {
     }
 }
 
-/// What came of a cohort.
+/// Results of a cohort.
 #[derive(Debug, PartialEq)]
 struct Found {
     sum: Vec<i64>,
@@ -79,7 +79,7 @@ fn train(ask: &Ask, cohort: &[u32]) -> Found {
     train_from(0.01, ask, cohort)
 }
 
-/// Trains from a model whose parameters are all the same.
+/// Trains from a model with equal parameters.
 fn train_from(parameter: f32, ask: &Ask, cohort: &[u32]) -> Found {
     let (experiment, federation) = experiment();
     let event = PrivacyEvent {
@@ -114,7 +114,7 @@ fn train_from(parameter: f32, ask: &Ask, cohort: &[u32]) -> Found {
     }
 }
 
-/// A model whose scores are not finite: no device can train from it.
+/// A parameter that makes all scores non-finite: no device can train from such a model.
 const HOPELESS: f32 = f32::MAX;
 
 fn with_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
@@ -199,7 +199,7 @@ fn devices_that_are_left_out_add_nothing_and_are_explained() {
     }
 }
 
-/// Whether training fails depends on private data: a device with noise of its own sends that alone.
+/// Whether training fails depends on private data: a device with its own noise sends only that.
 #[test]
 fn a_device_that_is_left_out_sends_its_noise_all_the_same() {
     let noise = DiscreteGaussian::new(1 << 20, 1).unwrap();
@@ -219,7 +219,7 @@ fn a_device_that_is_left_out_sends_its_noise_all_the_same() {
     assert!(matches!(found.outcomes[0], Outcome::LeftOut { .. }));
 }
 
-/// Updates that are too large for the sum of unbounded ones are refused whole.
+/// Updates that are too large for the sum of unbounded ones are refused completely.
 #[test]
 fn unbounded_updates_beyond_the_limit_are_left_out() {
     let ask = Ask {
@@ -242,7 +242,7 @@ fn unbounded_updates_keep_nine_digits() {
         encoding: Encoding::Unbounded,
         ..ask()
     };
-    // A bound far away changes nothing but the steps of the integers.
+    // A distant bound changes only the steps of the integers.
     let far = Grid::new(ClipNorm::new(64.0).unwrap(), 24).unwrap();
     let bounded = Ask {
         training: training(0.1, Some(64.0)),
