@@ -1,10 +1,10 @@
-//! How good models are. Everything here reads private data without noise, so that only simulations
-//! have it.
+//! Evaluation of models. Everything here reads private data without noise, so only simulations use
+//! it.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
 //! | [`samples`] | loss and accuracy of a model on samples |
-//! | [`assessment`] | the figures of a final model, beside those of predicting always the same |
+//! | [`assessment`] | the figures of a final model, next to constant predictions |
 //! | [`devices`] | figures of each device, and their spread over devices |
 //! | [`quantiles`] | quantiles over devices |
 

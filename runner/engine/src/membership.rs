@@ -13,9 +13,9 @@ use crate::task::Task;
 use smolfed_data::dataset::DeviceBuffer;
 use smolfed_data::federation::Federation;
 
-/// The largest number of members, and of non-members.
+/// Maximum number of members, and of non-members.
 const MAX_EXAMPLES: usize = 10_000;
-/// Points of the curve that are kept.
+/// Number of stored points of the curve.
 const POINTS: usize = 200;
 
 /// The receiver operating characteristic of the attack.
@@ -36,15 +36,15 @@ pub struct Roc {
 /// The result of the attack on one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attack {
-    /// Which model.
+    /// Name of the model.
     pub model: String,
     /// Its curve.
     pub roc: Roc,
 }
 
 impl Roc {
-    /// The attack on `model`, with the devices' training samples as members and the validation
-    /// samples, on which nobody trained, as the others; `None` if there are none.
+    /// Attacks `model`, with the devices' training samples as members and the unused validation
+    /// samples as the others; `None` if there are none.
     ///
     /// # Errors
     /// [`ModelError`] if the model does not fit the samples.
@@ -72,7 +72,7 @@ impl Roc {
         Ok(Self::of_losses(&members, &others))
     }
 
-    /// The curve over all thresholds; `None` if either side is empty.
+    /// Computes the curve over all thresholds; `None` if either side is empty.
     #[must_use]
     pub fn of_losses(members: &[f32], others: &[f32]) -> Option<Self> {
         if members.is_empty() || others.is_empty() {
@@ -89,7 +89,7 @@ impl Roc {
         let (mut true_positives, mut false_positives) = (0.0, 0.0);
         let mut curve = vec![[0.0, 0.0]];
         let mut area = 0.0;
-        // Equal losses cannot be told apart: they are one step.
+        // Equal losses cannot be told apart, so they are one step.
         for equal in all.chunk_by(|a, b| a.0.total_cmp(&b.0).is_eq()) {
             let before = [false_positives / negatives, true_positives / positives];
             for (_, is_member) in equal {
@@ -120,7 +120,8 @@ impl Roc {
     }
 }
 
-/// The true-positive rate at a false-positive rate: between two points, that of a randomised test.
+/// Returns the true-positive rate at a false-positive rate. Between two points, this is the rate of
+/// a randomised test.
 fn true_positive_rate(curve: &[[f64; 2]], false_positive_rate: f64) -> f64 {
     let below = curve.iter().rfind(|point| point[0] <= false_positive_rate);
     let above = curve.iter().find(|point| point[0] > false_positive_rate);
@@ -145,7 +146,7 @@ mod tests {
         assert!((roc.area - 4.0 / 6.0).abs() < 1e-12);
         assert_eq!(roc.points.first(), Some(&[0.0, 0.0]));
         assert_eq!(roc.points.last(), Some(&[1.0, 1.0]));
-        // One of three members before the first non-member, and no more up to it.
+        // One of three members comes before the first non-member.
         assert!((roc.hit_rate_at_1_percent - 1.0 / 3.0).abs() < 1e-12);
     }
 

@@ -1,21 +1,22 @@
-//! `preprocessing.json`: what a model needs of a new row, beside its parameters.
+//! `preprocessing.json`: the information that a model needs about a new row, besides its
+//! parameters.
 //!
-//! The format is documented in `docs/inference.md`; `raw` has its text. Every constant is the one
-//! that training used, so that a row gives the same features, bit for bit.
+//! The format is documented in `docs/inference.md`, and `raw` has its text. Every constant is the
+//! one from training, so a row gives the same features, bit for bit.
 //!
-//! **What the file says of the devices' rows.** Nothing that the run's privacy statement does not
-//! name. Names and order of the columns, the shape, the target's name and the model are those of
-//! the configuration and of the file's header, as in `model.safetensors`. For the rest,
-//! [`Disclosure`] says of each constant where it comes from:
+//! **What the file reveals about the devices' rows.** Nothing beyond the run's privacy statement.
+//! The names and order of the columns, the shape, the target's name and the model come from the
+//! configuration and the file's header, as in `model.safetensors`. For the rest, [`Disclosure`]
+//! gives the origin of each constant:
 //!
 //! * *declared*: in the configuration, or by the format of the data;
-//! * *released*: made of moments that devices released under noise, which ε includes;
+//! * *released*: computed from moments that devices released under noise, which ε includes;
 //! * *measured*: computed from the devices' rows without noise. ε does not cover it, and the
 //!   statement of the run says so in the same words (`data_conditions`).
 //!
-//! Whether a column has a fill-in of its own, or is 0 because it never changed in training, follows
-//! from the rows in the same way as its value, and is named with it. Counts of rows, of clipped and
-//! of missing values are not written, nor are names of devices.
+//! Whether a column has its own fill-in, or is 0 because it never changed in training, follows from
+//! the rows like its value, and is listed with it. The file contains no counts of rows, clipped
+//! values or missing values, and no names of devices.
 
 mod raw;
 
@@ -42,31 +43,31 @@ use smolfed_data::recordings::Recordings;
 use smolfed_data::text::TextColumn;
 use smolfed_data::wording::of_json;
 
-/// What a model needs of a new row.
+/// The information that a model needs about a new row.
 #[derive(Clone, Debug)]
 pub struct Preprocessing {
     /// The model.
     pub task: Task,
-    /// What devices keep, if there are personal models.
+    /// State of devices, if there are personal models.
     pub personal: Option<PersonalState>,
-    /// What the model's outputs are.
+    /// Meaning of the model's outputs.
     pub target: Target,
-    /// Lengths of the axes of a row that is a grid, slowest first; empty otherwise.
+    /// Lengths of the axes of a grid row, slowest first; empty otherwise.
     pub axes: Vec<usize>,
-    /// One column a value of a row, in the order of the values.
+    /// One column per value of a row, in the order of the values.
     pub columns: Vec<Column>,
-    /// The features that are computed of these values; `None` if they are the features.
+    /// The features computed from these values; `None` if they are the features.
     pub features: Option<FeatureRecipe>,
-    /// The largest length of a row's features; longer ones are shortened.
+    /// Maximum length of a row's features. Longer ones are scaled down.
     pub norm_bound: Option<f32>,
-    /// The columns of a table whose cells become the features, in order; empty where each feature
-    /// is a column of numbers.
+    /// The columns of a table whose cells become the features, in order; empty if each feature is a
+    /// column of numbers.
     pub cells: Vec<FeatureColumn>,
-    /// The column of the texts whose characters are the features, if these are texts.
+    /// The column of texts whose characters are the features, if there is one.
     pub text: Option<TextColumn>,
-    /// How the features are computed from windows of recordings, if they are.
+    /// Computation of the features from windows of recordings, if there are any.
     pub window: Option<WindowColumns>,
-    /// Where the constants come from.
+    /// Origins of the constants.
     pub disclosure: Disclosure,
 }
 
@@ -75,43 +76,43 @@ pub struct Preprocessing {
 pub struct WindowColumns {
     /// The columns of the channels, in the order of the features.
     pub channels: Vec<String>,
-    /// Columns at whose changes a window ends, where a table has them.
+    /// Columns whose changes end a window, if a table has them.
     pub breaks: Vec<String>,
-    /// How they are cut, and what is computed.
+    /// The cutting into windows, and the computed features.
     pub recordings: Recordings,
 }
 
 /// A value of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// Its name, where the source has names.
+    /// Its name, if the source has names.
     pub name: Option<String>,
-    /// What becomes of its values.
+    /// The transformation of its values.
     pub map: ColumnMap,
 }
 
-/// What a model's outputs are.
+/// Meaning of a model's outputs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
-    /// Classes, by their labels; a score each, or one for two classes.
+    /// Classes by their labels, with a score each, or one for two classes.
     Classes {
-        /// The column of their labels, where it has a name.
+        /// Name of the column of their labels, if there is one.
         column: Option<String>,
         /// The labels in order.
         labels: Vec<String>,
     },
     /// A number.
     Value {
-        /// Its column, where it has a name.
+        /// Name of its column, if there is one.
         column: Option<String>,
-        /// How it was scaled: the output times `std`, plus `mean`, is in its own unit.
+        /// Its scaling: the output times `std`, plus `mean`, is in its own unit.
         scale: Affine,
     },
     /// A representation of the row, learned without labels.
     Representation,
 }
 
-/// Where a constant comes from.
+/// Origin of a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
@@ -119,12 +120,12 @@ pub enum Basis {
     Declared,
     /// A release under noise, which ε includes.
     Released,
-    /// The devices' rows, without noise; ε does not cover it.
+    /// The devices' rows, without noise. ε does not cover it.
     Measured,
 }
 
 impl Basis {
-    /// The name in files.
+    /// Returns the name in files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -135,13 +136,13 @@ impl Basis {
     }
 }
 
-/// Where the constants come from.
+/// Origins of the constants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Disclosure {
     /// Bounds, means and deviations of the columns.
     pub scale: Basis,
-    /// What stands for missing values; absent if nothing does.
+    /// The values that replace missing ones; absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Basis>,
     /// The list of classes; absent without classes.
@@ -159,10 +160,10 @@ pub struct Disclosure {
 }
 
 impl Preprocessing {
-    /// The name of the file in a run directory.
+    /// Name of the file in a run directory.
     pub const FILE: &'static str = "preprocessing.json";
 
-    /// How a device computes the features of its samples, if it computes any.
+    /// Returns how a device computes the features of its samples, if it computes any.
     #[must_use]
     pub fn recipe(&self) -> Option<Recipe> {
         match (&self.features, &self.window) {
@@ -175,7 +176,7 @@ impl Preprocessing {
         }
     }
 
-    /// That of an experiment on its federation, which has its scale.
+    /// Describes the preprocessing of an experiment on its federation, which has its scale.
     #[must_use]
     pub fn new(experiment: &Experiment, federation: &Federation) -> Self {
         let names = federation.names();
@@ -233,7 +234,7 @@ impl Preprocessing {
         }
     }
 
-    /// The text of the file.
+    /// Returns the text of the file.
     #[must_use]
     pub fn to_json(&self) -> String {
         // Finite numbers and texts have a form in JSON.
@@ -249,7 +250,7 @@ impl Preprocessing {
         serde_json::from_str(&text).map_err(|error| damaged(path, of_json(&error)))
     }
 
-    /// Features that the model reads.
+    /// Returns the number of features that the model reads.
     #[must_use]
     pub fn feature_count(&self) -> usize {
         match &self.features {
@@ -258,11 +259,11 @@ impl Preprocessing {
         }
     }
 
-    /// The features of rows of prepared values, of which the first is row `first`, from 0. With a
-    /// format of `integers`, features that are computed round to the integers of boards.
+    /// Returns the features of rows of prepared values. The first one is row `first`, from 0. With
+    /// a format of `integers`, computed features are rounded to the integers of boards.
     ///
     /// # Errors
-    /// [`FeaturesError`] with the row for a value of which no features are computed.
+    /// [`FeaturesError`] with the row for a value that has no features.
     pub fn features_of(
         &self,
         values: Vec<f32>,
@@ -281,7 +282,7 @@ impl Preprocessing {
         Ok(features)
     }
 
-    /// The labels of the classes; none without classes.
+    /// Returns the labels of the classes; none without classes.
     #[must_use]
     pub fn labels(&self) -> &[String] {
         match &self.target {
@@ -290,7 +291,7 @@ impl Preprocessing {
         }
     }
 
-    /// The column of the target, where it has a name.
+    /// Returns the name of the target's column, if there is one.
     #[must_use]
     pub fn target_column(&self) -> Option<&str> {
         match &self.target {
@@ -299,8 +300,8 @@ impl Preprocessing {
         }
     }
 
-    /// The columns of a table that become features, if they have names: one a feature, unless cells
-    /// become several.
+    /// Returns the columns of a table that become features, if they have names: one per feature,
+    /// unless cells become several.
     #[must_use]
     pub fn cells(&self) -> Option<Vec<FeatureColumn>> {
         if !self.cells.is_empty() {
@@ -313,7 +314,7 @@ impl Preprocessing {
         Some(self.names()?.into_iter().map(number).collect())
     }
 
-    /// The names of the columns, if all have one.
+    /// Returns the names of the columns, if all have one.
     #[must_use]
     pub fn names(&self) -> Option<Vec<&str>> {
         let names = self.columns.iter().map(|column| column.name.as_deref());
@@ -322,7 +323,7 @@ impl Preprocessing {
 }
 
 impl Disclosure {
-    /// Each kind of constant with where it comes from, by the names of the file.
+    /// Returns the origin of each kind of constant, by the names of the file.
     pub fn origins(&self) -> impl Iterator<Item = (&'static str, Basis)> {
         let all = [
             ("scale", Some(self.scale)),
@@ -366,7 +367,7 @@ impl Disclosure {
         let notes = reads.iter().filter_map(|read| of_read(read).sentence());
         Self {
             scale,
-            // Of several, the least public.
+            // With several origins, the least public one.
             missing: fills.map(basis_of_fill).max_by_key(|basis| *basis as u8),
             classes: matches!(target, Target::Classes { .. }).then(|| {
                 match of(Read::List(List::Classes)) {

@@ -1,7 +1,7 @@
-//! How good an encoder's representations are, and what they look like: figures of a simulation,
-//! which read labels and private samples without noise.
+//! Quality and appearance of an encoder's representations: figures of a simulation, which read
+//! labels and private samples without noise.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
 //! | [`neighbours`] | classes by nearest neighbours |
 //! | [`probe`] | classes by a linear model on top |
@@ -18,35 +18,35 @@ pub use neighbours::knn_accuracy;
 pub use picture::{Dot, Picture};
 pub use probe::probe_accuracy;
 
-/// Representations of some samples with their classes: row-major, `width` numbers a sample.
+/// Representations of some samples with their classes: row-major, `width` numbers per sample.
 ///
-/// An incomplete sample at the end is ignored. No figure is ever NaN: each function documents how
-/// it treats numbers that are not finite.
+/// An incomplete sample at the end is ignored. Figures are never NaN: each function documents its
+/// treatment of non-finite numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Labelled {
-    /// Numbers of one representation.
+    /// Length of one representation.
     pub width: usize,
-    /// The representations, one after the other.
+    /// The representations in sequence.
     pub values: Vec<f32>,
     /// The class of each sample.
     pub classes: Vec<u16>,
 }
 
 impl Labelled {
-    /// Number of samples.
+    /// Returns the number of samples.
     #[must_use]
     pub fn len(&self) -> usize {
         let rows = self.values.len().checked_div(self.width);
         rows.unwrap_or(0).min(self.classes.len())
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no samples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The representation of each sample.
+    /// Returns the representation of each sample.
     fn rows(&self) -> impl Iterator<Item = &[f32]> {
         self.values.chunks_exact(self.width.max(1)).take(self.len())
     }

@@ -1,6 +1,6 @@
-//! What is learned: the kind of model with its sizes, and the shape of its parameters.
+//! The trained model: its kind with its sizes, and the shape of its parameters.
 //!
-//! A model of the core becomes one of experiments here: a variant of [`Task`] with its line in
+//! A model of the core is added to experiments here: as a variant of [`Task`] with its line in
 //! [`of_task!`](crate::of_task), and the data that it fits in [`Task::new`].
 
 mod layers;
@@ -39,7 +39,7 @@ pub enum Task {
     Sequential(Sequential),
 }
 
-/// The block for whichever model a task is.
+/// Runs the block for the model of a task.
 #[macro_export]
 macro_rules! of_task {
     ($task:expr, $model:ident => $body:expr) => {
@@ -53,7 +53,7 @@ macro_rules! of_task {
     };
 }
 
-/// The block for a model whose scores are linear in the features, or else the other.
+/// Runs the block for a model whose scores are linear in the features, or else the other.
 #[macro_export]
 macro_rules! of_linear_scores {
     ($task:expr, $model:ident => $body:expr, $other:expr) => {
@@ -66,8 +66,8 @@ macro_rules! of_linear_scores {
     };
 }
 
-/// The block for whichever model a task is, with the samples of a view as that model sees them:
-/// with values or with classes.
+/// Runs the block for the model of a task, with the samples of a view for that model: with values
+/// or with classes.
 #[macro_export]
 macro_rules! on_samples {
     ($task:expr, $view:expr, ($model:ident, $rows:ident) => $body:expr) => {
@@ -78,7 +78,7 @@ macro_rules! on_samples {
     };
 }
 
-/// The samples of a view as a model sees them.
+/// Returns the samples of a view for a model.
 #[must_use]
 pub fn rows<'a, M: Model<Target: SampleTarget>>(
     _: &M,
@@ -87,7 +87,7 @@ pub fn rows<'a, M: Model<Target: SampleTarget>>(
     SampleTarget::rows(view)
 }
 
-/// The most parameters that a model with a hidden layer may have: a gigabyte of them.
+/// Maximum number of parameters of a model with a hidden layer: a gigabyte of them.
 pub const MAX_PARAMETERS: u64 = 1 << 28;
 
 /// Why a model does not fit the data. Each text is a sentence.
@@ -98,13 +98,13 @@ pub enum TaskError {
         "`model.kind` is \"{kind}\", but the data have classes: use \"logistic\" or \"softmax\""
     )]
     ValuesNeeded {
-        /// The kind that was asked for.
+        /// The requested kind.
         kind: &'static str,
     },
     /// A classifier on values.
     #[error("`model.kind` is \"{kind}\", but the data have values to predict: use \"linear\"")]
     ClassesNeeded {
-        /// The kind that was asked for.
+        /// The requested kind.
         kind: &'static str,
     },
     /// Logistic regression on more than two classes.
@@ -113,18 +113,18 @@ pub enum TaskError {
         /// Classes of the data.
         classes: usize,
     },
-    /// A hidden layer below something else than a softmax.
+    /// A hidden layer below something other than a softmax.
     #[error(
         "`model.kind` is \"{kind}\", but `model.hidden` needs \"softmax\" and data with classes"
     )]
     HiddenNeedsSoftmax {
-        /// The kind that was asked for.
+        /// The requested kind.
         kind: &'static str,
     },
     /// A hidden layer without units.
     #[error("`model.hidden` is 0: leave it out for no hidden layer")]
     NoUnits,
-    /// More parameters than memory is planned for.
+    /// More parameters than supported.
     #[error(
         "`model.hidden` = {hidden} asks for {parameters} parameters, and at most {MAX_PARAMETERS} \
          are supported"
@@ -135,12 +135,12 @@ pub enum TaskError {
         /// Parameters of the model.
         parameters: u64,
     },
-    /// A kind that is no encoder.
+    /// A kind that is not an encoder.
     #[error(
         "`model.kind` is \"{kind}\", but the method learns an encoder: use \"softmax\" or remove it"
     )]
     NoKind {
-        /// The kind that was asked for.
+        /// The requested kind.
         kind: &'static str,
     },
     /// Symbols without labels.
@@ -149,17 +149,17 @@ pub enum TaskError {
          variations of samples, which symbols do not have: use layers for numbers"
     )]
     NoVariations,
-    /// An activation of nothing.
+    /// An activation without a hidden layer.
     #[error("`model.activation` has no effect without `model.hidden`; remove it")]
     ActivationOfNothing,
-    /// Layers that make no network for the data.
+    /// Layers that do not form a network for the data.
     #[error(transparent)]
     Layers(#[from] LayersError),
 }
 
 impl Task {
-    /// A model for data of `features` features, which lie along `axes` if there are any, and
-    /// `classes` classes (`None` for values).
+    /// Creates a model for data of `features` features, which lie along `axes` if there are any,
+    /// and `classes` classes (`None` for values).
     ///
     /// # Errors
     /// [`TaskError`] if the kind or the layers do not fit the data.
@@ -229,13 +229,13 @@ impl Task {
         }
     }
 
-    /// The layout of an encoder of `width` outputs, whose parameters come first. Without a hidden
-    /// layer it is a linear map, and the biases of this layout are not used; layers have a dense
-    /// one to the outputs above.
+    /// Creates the layout of an encoder of `width` outputs, whose parameters come first. Without a
+    /// hidden layer it is a linear map, and the biases of this layout are not used. Layers get a
+    /// dense one to the outputs on top.
     ///
     /// # Errors
-    /// [`TaskError`] if the file names a kind that has no such outputs, or a hidden layer or layers
-    /// that cannot be.
+    /// [`TaskError`] if the file names a kind without such outputs, or an invalid hidden layer or
+    /// layers.
     pub fn encoder(
         model: &ModelConfig,
         axes: &[usize],
@@ -251,8 +251,8 @@ impl Task {
         }
     }
 
-    /// The parameters before the first round, which depend on no data: zeros, and for layers below
-    /// the last one draws from the run's own stream.
+    /// Returns the parameters before the first round, which do not depend on data: zeros, and for
+    /// layers below the last one, draws from the run's own stream.
     #[must_use]
     pub fn initial(&self, root: &Root) -> Vec<f32> {
         let mut parameters = vec![0.0; self.parameter_count()];
@@ -262,7 +262,7 @@ impl Task {
             device: 0,
         };
         let stream = &mut root.stream(id);
-        // The length fits: it is the model's own.
+        // The length fits, as it is the model's own.
         let _ = match self {
             Self::Encoder(model) => model.initialise(&mut parameters, stream),
             Self::Sequential(model) => model.initialise(&mut parameters, stream),
@@ -271,7 +271,7 @@ impl Task {
         parameters
     }
 
-    /// The kind.
+    /// Returns the kind.
     #[must_use]
     pub const fn kind(&self) -> ModelKind {
         match self {
@@ -281,7 +281,7 @@ impl Task {
         }
     }
 
-    /// Whether it predicts values, not classes.
+    /// Returns whether it predicts values instead of classes.
     #[must_use]
     pub fn predicts_values(&self) -> bool {
         fn kind_of<M: Model<Target: Target>>(_: &M) -> TargetKind {
@@ -290,19 +290,19 @@ impl Task {
         of_task!(self, model => kind_of(model)) == TargetKind::Value
     }
 
-    /// Lengths of the parameter tensors: weights and biases, layer by layer.
+    /// Returns the lengths of the parameter tensors: weights and biases, layer by layer.
     #[must_use]
     pub fn tensors(&self) -> Tensors {
         of_task!(self, model => Tensors::of(model.tensors().as_slice().iter().copied()))
     }
 
-    /// Number of parameters.
+    /// Returns the number of parameters.
     #[must_use]
     pub fn parameter_count(&self) -> usize {
         self.tensors().total()
     }
 
-    /// Units of the hidden layer, if there is one.
+    /// Returns the number of units of the hidden layer, if there is one.
     #[must_use]
     pub fn hidden_count(&self) -> Option<usize> {
         match self {
@@ -311,7 +311,7 @@ impl Task {
         }
     }
 
-    /// What hidden units do to their sums, if there is a hidden layer.
+    /// Returns the activation of the hidden units, if there is a hidden layer.
     #[must_use]
     pub const fn activation(&self) -> Option<ActivationName> {
         match self {
@@ -323,7 +323,7 @@ impl Task {
         }
     }
 
-    /// The network of layers, if it is one.
+    /// Returns the network of layers, if it is one.
     #[must_use]
     pub const fn network(&self) -> Option<&Sequential> {
         match self {
@@ -332,14 +332,15 @@ impl Task {
         }
     }
 
-    /// `model.input` of a network: the shape of a sample, where data do not give it.
+    /// Returns `model.input` of a network: the shape of a sample, where the data do not determine
+    /// it.
     #[must_use]
     pub fn input(&self) -> Vec<u16> {
         let shape = self.network().map(Sequential::input);
         shape.map(layers::axes_of).unwrap_or_default()
     }
 
-    /// The settings that the model declares ([`crate::combinations`]).
+    /// Returns the settings that the model declares ([`crate::combinations`]).
     #[must_use]
     pub fn settings(&self) -> Settings {
         Settings::of([
@@ -350,7 +351,7 @@ impl Task {
         ])
     }
 
-    /// Whether scores are linear in the features.
+    /// Returns whether scores are linear in the features.
     #[must_use]
     pub const fn is_one_layer(&self) -> bool {
         match self {
@@ -359,19 +360,19 @@ impl Task {
         }
     }
 
-    /// Features of a sample.
+    /// Returns the number of features of a sample.
     #[must_use]
     pub fn feature_count(&self) -> usize {
         of_task!(self, model => model.feature_count())
     }
 
-    /// Scores of a sample.
+    /// Returns the number of scores of a sample.
     #[must_use]
     pub fn output_count(&self) -> usize {
         of_task!(self, model => model.output_count())
     }
 
-    /// Number of classes; 0 where values are predicted.
+    /// Returns the number of classes; 0 for values.
     #[must_use]
     pub fn class_count(&self) -> usize {
         match self {
@@ -381,7 +382,7 @@ impl Task {
         }
     }
 
-    /// The class that scores stand for; 0 where values are predicted.
+    /// Returns the class with these scores; 0 for values.
     #[must_use]
     pub fn class(&self, scores: &[f32]) -> usize {
         match self {
@@ -393,15 +394,15 @@ impl Task {
         }
     }
 
-    /// Scratch entries with which training works on so many samples at a time.
+    /// Returns the number of scratch entries for training on this many samples at a time.
     #[must_use]
     pub fn scratch_count(&self, samples: usize) -> usize {
         of_task!(self, model => model.scratch_count(samples))
     }
 }
 
-/// The name on the command line: `linear:13`, `softmax:64x10`. It leaves a hidden layer out, which
-/// no device of the command line has.
+/// Formats the name on the command line: `linear:13`, `softmax:64x10`. It omits hidden layers,
+/// which no device of the command line has.
 impl fmt::Display for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, features) = (self.kind().name(), self.feature_count());

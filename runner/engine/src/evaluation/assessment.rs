@@ -1,6 +1,6 @@
-//! How good a model is on samples, beside what anyone could say without it: for values R², the mean
-//! absolute error and the error of always predicting their mean; for classes F1, which class was
-//! taken for which, and how often the most frequent one is right.
+//! Assessment of a model on samples, next to baselines without a model. For values: R², the mean
+//! absolute error and the error of always predicting their mean. For classes: F1, the confusion
+//! matrix, and the accuracy of the most frequent class.
 
 use serde::{Deserialize, Serialize};
 use smolfed_core::model::ModelError;
@@ -12,34 +12,34 @@ use smolfed_data::dataset::{DatasetView, DeviceBuffer};
 use smolfed_data::held_out::HeldOut;
 use smolfed_release::number::{fixed, significant};
 
-/// How good a model is.
+/// Assessment of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Assessment {
-    /// Samples.
+    /// Number of samples.
     pub rows: u64,
-    /// As in the rounds of a run.
+    /// Figures as in the rounds of a run.
     #[serde(flatten)]
     pub evaluation: Evaluation,
-    /// Of values only.
+    /// Figures for values only.
     #[serde(flatten)]
     pub values: Option<ValueFigures>,
-    /// Of classes only.
+    /// Figures for classes only.
     #[serde(flatten)]
     pub classes: Option<ClassFigures>,
 }
 
-/// Of which held-out samples.
+/// A part of the held-out samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeldOutPart {
-    /// Those that no choice was made on.
+    /// Samples that no choice was based on.
     Test,
-    /// Those to choose settings on; only where there are no test samples.
+    /// Samples for choosing settings. Used only if there are no test samples.
     Validation,
 }
 
 impl HeldOutPart {
-    /// The word in names of figures.
+    /// Returns the word in names of figures.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,12 +49,12 @@ impl HeldOutPart {
     }
 }
 
-/// How good the final model of a run is on held-out samples.
+/// Assessment of the final model of a run on held-out samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FinalAssessment {
-    /// Which samples.
+    /// The held-out part.
     pub part: HeldOutPart,
-    /// Whether they are the devices' own, so that only a simulation has them.
+    /// Whether the samples belong to the devices, so only a simulation has them.
     pub is_simulation_only: bool,
     /// The figures.
     #[serde(flatten)]
@@ -66,8 +66,8 @@ pub struct FinalAssessment {
 pub struct ValueFigures {
     /// Mean absolute error.
     pub mae: f64,
-    /// R² = 1 − Σ (y − ŷ)² / Σ (y − ȳ)²: the share of the variance that is explained, below 0 for a
-    /// model that is worse than the mean of these targets. `None` if all targets are the same.
+    /// R² = 1 − Σ (y − ŷ)² / Σ (y − ȳ)²: the explained share of the variance, below 0 if the model
+    /// is worse than the mean of these targets. `None` if all targets are equal.
     pub r2: Option<f64>,
     /// The root mean squared error of the mean of these targets, for comparison.
     pub rmse_of_mean: f64,
@@ -76,8 +76,8 @@ pub struct ValueFigures {
 /// Right and wrong classes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassFigures {
-    /// The mean of the F1 scores of all classes that occur, each counting the same: F1 is the
-    /// harmonic mean of precision and recall, 2 TP / (2 TP + FP + FN).
+    /// Mean of the F1 scores of all classes with samples, equally weighted. F1 is the harmonic mean
+    /// of precision and recall, 2 TP / (2 TP + FP + FN).
     pub f1: f64,
     /// The accuracy of always predicting the most frequent class of these samples, for comparison.
     pub accuracy_of_majority: f64,
@@ -86,7 +86,7 @@ pub struct ClassFigures {
 }
 
 impl Assessment {
-    /// All figures but the confusion matrix, with their names, to be read.
+    /// Returns all figures except the confusion matrix, with names, for readers.
     #[must_use]
     pub fn in_words(&self) -> Vec<(&'static str, String)> {
         let percent = |share: f64| format!("{} %", fixed(100.0 * share, 2));
@@ -119,7 +119,7 @@ impl Assessment {
             .collect()
     }
 
-    /// What a line has beside the figures of the rounds.
+    /// Returns the figures in one line that the rounds do not have.
     #[must_use]
     pub fn in_one_line(&self) -> String {
         let of_classes = self.classes.as_ref().map(|figures| {
@@ -141,7 +141,7 @@ impl Assessment {
         of_classes.or(of_values).unwrap_or_default()
     }
 
-    /// Whether always predicting the mean, or the most frequent class, is no worse.
+    /// Returns whether always predicting the mean, or the most frequent class, is no worse.
     #[must_use]
     pub fn is_useless(&self) -> bool {
         let Evaluation { accuracy, rmse, .. } = self.evaluation;
@@ -153,7 +153,8 @@ impl Assessment {
 }
 
 impl ClassFigures {
-    /// Class, predicted class and samples of all wrong predictions, the most frequent first.
+    /// Returns class, predicted class and samples of all wrong predictions, the most frequent
+    /// first.
     #[must_use]
     pub fn confusions(&self) -> Vec<(usize, usize, u64)> {
         let rows = self.confusion.iter().enumerate();
@@ -197,7 +198,7 @@ struct Moments {
     count: f64,
     absolute: f64,
     squared: f64,
-    /// Mean of the targets so far, and the sum of squares about it (Welford 1962).
+    /// Mean of the targets so far, and their sum of squared deviations (Welford 1962).
     mean: f64,
     scatter: f64,
 }
@@ -222,11 +223,11 @@ impl Moments {
     }
 }
 
-/// Assesses a model on samples that come in parts.
+/// Assesses a model on samples in parts.
 #[derive(Debug)]
 pub struct Assessor<'a> {
     task: &'a Task,
-    /// Of the targets, if these are values.
+    /// Scale of the targets, if these are values.
     scale: Affine,
     tally: Tally,
     moments: Moments,
@@ -234,7 +235,7 @@ pub struct Assessor<'a> {
 }
 
 impl<'a> Assessor<'a> {
-    /// Without samples yet; values were scaled by `scale`.
+    /// Starts without samples. `scale` is the scale of the values.
     #[must_use]
     pub fn new(task: &'a Task, scale: Affine) -> Self {
         let classes = task.class_count();
@@ -247,7 +248,7 @@ impl<'a> Assessor<'a> {
         }
     }
 
-    /// Adds samples with their [`scores`]. Parts are of [`Tally::PART`] samples, but for the last.
+    /// Adds samples with their [`scores`]. Every part except the last has [`Tally::PART`] samples.
     pub fn add(&mut self, samples: DatasetView<'_>, scores: Vec<f32>) {
         let rows = scores.chunks_exact(self.task.output_count()).enumerate();
         if self.task.predicts_values() {
@@ -264,7 +265,7 @@ impl<'a> Assessor<'a> {
         self.tally.add(self.task, samples, scores);
     }
 
-    /// The figures; `None` without samples.
+    /// Returns the figures; `None` without samples.
     #[must_use]
     pub fn finish(self) -> Option<Assessment> {
         let is_value = self.task.predicts_values();
@@ -278,7 +279,8 @@ impl<'a> Assessor<'a> {
     }
 }
 
-/// Assesses a model on held-out samples; `None` without any. Values were scaled by `scale`.
+/// Assesses a model on held-out samples; `None` if there are none. `scale` is the scale of the
+/// values.
 ///
 /// # Errors
 /// [`ModelError`] if the model does not fit the samples.
@@ -314,7 +316,8 @@ mod tests {
             moments.add(target, predicted);
         }
         let figures = moments.figures();
-        // Targets have mean 4 and squares about it of 9 + 1 + 16 = 26; errors are 1, 0 and −3.
+        // Targets have mean 4 and a sum of squared deviations of 9 + 1 + 16 = 26. Errors are 1, 0
+        // and −3.
         assert!((figures.mae - 4.0 / 3.0).abs() < 1e-12);
         assert!((figures.r2.unwrap() - (1.0 - 10.0 / 26.0)).abs() < 1e-12);
         assert!((figures.rmse_of_mean - (26f64 / 3.0).sqrt()).abs() < 1e-12);
@@ -331,14 +334,14 @@ mod tests {
     #[test]
     fn f1_is_the_mean_over_classes_that_occur() {
         let figures = ClassFigures::new(vec![vec![3, 1, 0], vec![2, 2, 2], vec![0, 0, 0]]);
-        // 2·3 / (4 + 5) and 2·2 / (6 + 3); the third class has no sample.
+        // 2·3 / (4 + 5) and 2·2 / (6 + 3). The third class has no sample.
         let expected = f64::midpoint(6.0 / 9.0, 4.0 / 9.0);
         assert!((figures.f1 - expected).abs() < 1e-12);
         assert!((figures.accuracy_of_majority - 0.6).abs() < 1e-12);
         assert_eq!(figures.confusions(), [(1, 0, 2), (1, 2, 2), (0, 1, 1)]);
     }
 
-    /// The figures that a round has too are those of the round, over parts and bit for bit.
+    /// The shared figures equal those of the round, over parts and bit for bit.
     #[test]
     fn an_assessment_has_the_figures_of_an_evaluation() {
         let rows = Tally::PART + 100;

@@ -1,4 +1,4 @@
-//! How good models are device by device: figures of each device, and what they are over devices.
+//! Evaluation of models device by device: figures of each device, and their spread over devices.
 //!
 //! They describe private data without noise: a simulation has them, a coordinator does not
 //! (docs/papers.md, P10).
@@ -10,39 +10,39 @@ use super::quantiles::Quantiles;
 /// Accuracies, or root mean squared errors, of a device's models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelFigures {
-    /// The global model; absent where the shared part is no model by itself.
+    /// The global model; absent if the shared part is not a complete model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<f64>,
-    /// The device's own model; absent with methods that keep none.
+    /// The device's personal model; absent with methods without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<f64>,
-    /// After local steps; absent without fine-tuning.
+    /// The model after local steps; absent without fine-tuning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuned: Option<f64>,
-    /// Trained alone.
+    /// The model of the device trained alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<f64>,
 }
 
-/// Which of a device's models.
+/// A kind of model of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Which {
     /// The global model.
     Shared,
-    /// The device's own.
+    /// The personal model.
     Own,
-    /// Fine-tuned.
+    /// The fine-tuned model.
     Tuned,
-    /// Trained alone.
+    /// The model of the device trained alone.
     Alone,
 }
 
 impl Which {
-    /// All of them, in the order of a table.
+    /// All kinds, in the order of a table.
     pub const ALL: [Self; 4] = [Self::Shared, Self::Own, Self::Tuned, Self::Alone];
 
-    /// The word in names of figures.
+    /// Returns the word in names of figures.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Which {
         }
     }
 
-    /// A few words for a legend.
+    /// Returns a few words for a legend.
     const fn words(self) -> &'static str {
         match self {
             Self::Shared => "shared model",
@@ -65,7 +65,7 @@ impl Which {
 }
 
 impl ModelFigures {
-    /// The figure of one model.
+    /// Returns the figure of one model.
     #[must_use]
     pub const fn get(&self, which: Which) -> Option<f64> {
         match which {
@@ -86,7 +86,7 @@ impl ModelFigures {
         }
     }
 
-    /// The figure of the model that a device would use, by which the method is judged.
+    /// Returns the figure of the model that a device would use, by which the method is judged.
     #[must_use]
     pub fn result(&self) -> Option<f64> {
         self.tuned.or(self.own).or(self.shared)
@@ -96,60 +96,60 @@ impl ModelFigures {
 /// The figures of one device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceFigures {
-    /// Its name: as in the data where devices are natural, else its number.
+    /// Name of the device: from the data where devices are natural, otherwise its number.
     pub device: String,
-    /// Its number from 0, by which commands know it; absent in runs of earlier versions.
+    /// Number from 0 for commands; absent in runs of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u32>,
-    /// Held-out samples.
+    /// Number of held-out samples.
     pub samples: usize,
-    /// Of its models.
+    /// Figures of its models.
     #[serde(flatten)]
     pub models: ModelFigures,
 }
 
-/// Means over devices, each device counting the same.
+/// Means over devices with equal weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceMeans {
-    /// Whether they are root mean squared errors and not accuracies.
+    /// Whether they are root mean squared errors instead of accuracies.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
-    /// Of each kind of model.
+    /// Means for each kind of model.
     #[serde(flatten)]
     pub models: ModelFigures,
 }
 
-/// How one kind of model does over devices.
+/// Spread of one kind of model over devices.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// Each device counts the same.
+    /// Mean with equal weights.
     pub mean: f64,
-    /// Each device counts as often as it has held-out samples.
+    /// Mean weighted by held-out samples.
     pub weighted_mean: f64,
-    /// Standard deviation over devices: the smaller, the fairer.
+    /// Standard deviation over devices; smaller is fairer.
     pub std: f64,
-    /// Over devices.
+    /// Quantiles over devices.
     pub quantiles: Quantiles,
 }
 
 /// The figures of all evaluated devices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceReport {
-    /// Whether figures are root mean squared errors and not accuracies.
+    /// Whether figures are root mean squared errors instead of accuracies.
     pub is_error: bool,
-    /// Labels of a device that a head on an encoder learns from; `None` where models learn from all
-    /// samples.
+    /// Number of labels per device for training a head on an encoder; `None` if models learn from
+    /// all samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<usize>,
-    /// Kinds of models that no device has, because the training of each of them diverged.
+    /// Kinds of models that no device has, because all of their trainings diverged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diverged: Vec<Which>,
-    /// One a device that has held-out samples.
+    /// One entry per device with held-out samples.
     pub devices: Vec<DeviceFigures>,
 }
 
 impl DeviceReport {
-    /// A few words for a legend.
+    /// Returns a few words for a legend.
     #[must_use]
     pub const fn words(&self, which: Which) -> &'static str {
         match (self.labels, which) {
@@ -159,7 +159,7 @@ impl DeviceReport {
         }
     }
 
-    /// How one kind of model does; `None` without figures.
+    /// Returns the spread of one kind of model; `None` without figures.
     #[must_use]
     pub fn spread(&self, which: Which) -> Option<Spread> {
         let figures = || {
@@ -180,7 +180,7 @@ impl DeviceReport {
         })
     }
 
-    /// The means.
+    /// Returns the means.
     #[must_use]
     pub fn means(&self) -> DeviceMeans {
         let mean = |which| self.spread(which).map(|spread| spread.mean);

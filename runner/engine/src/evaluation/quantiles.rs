@@ -2,23 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How a quantity spreads over devices.
+/// Spread of a quantity over devices.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quantiles {
     /// Smallest.
     pub min: f64,
-    /// One in ten is below.
+    /// One tenth of the devices are below.
     pub p10: f64,
-    /// Half are below.
+    /// Half of the devices are below.
     pub median: f64,
-    /// Nine in ten are below.
+    /// Nine tenths of the devices are below.
     pub p90: f64,
     /// Largest.
     pub max: f64,
 }
 
 impl Quantiles {
-    /// Quantiles of `values` by the nearest rank; `None` without values.
+    /// Computes the quantiles of `values` by the nearest rank; `None` without values.
     #[must_use]
     pub fn new(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);

@@ -17,16 +17,16 @@ use crate::{of_linear_scores, on_samples};
 use smolfed_data::dataset::{DatasetView, DeviceBuffer, SampleTarget};
 use smolfed_data::held_out::HeldOut;
 
-/// Samples that one task of the thread pool scores: few enough for images to stay in the cache
-/// between unpacking and scoring.
+/// Samples per task of the thread pool, few enough for images to stay in the cache between
+/// unpacking and scoring.
 const PIECE: usize = 128;
 
-/// How good a model is on some samples.
+/// Evaluation of a model on some samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// Mean loss.
     pub loss: f64,
-    /// Part of the samples whose class is predicted; `None` for regression.
+    /// Share of correctly predicted samples; `None` for regression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
     /// Root of the mean squared error, in the target's own unit; `None` for classes.
@@ -37,8 +37,8 @@ pub struct Evaluation {
 /// Evaluates `parameters` on `samples`, with the scores of this arithmetic; `None` if there are no
 /// samples.
 ///
-/// `target_unit` is what an error of 1 stands for in the target's own unit: the std that targets
-/// were divided by.
+/// `target_unit` is the size of an error of 1 in the target's own unit: the std by which targets
+/// were divided.
 ///
 /// # Errors
 /// [`ModelError`] if the model does not fit the samples.
@@ -85,7 +85,7 @@ pub fn evaluate(
     Ok(tally.evaluation(task, target_unit))
 }
 
-/// The scores of samples, sample after sample: `task.output_count()` numbers each.
+/// Returns the scores of samples, sample after sample, with `task.output_count()` numbers each.
 ///
 /// # Errors
 /// [`ModelError`] if the model does not fit the samples.
@@ -110,7 +110,7 @@ pub fn scores(
     Ok(scores)
 }
 
-/// The loss of each sample under `parameters`, in order.
+/// Returns the loss of each sample under `parameters`, in order.
 ///
 /// # Errors
 /// [`ModelError`] if the model does not fit the samples.
@@ -143,21 +143,21 @@ fn losses<M: Kernels<Target: Default>>(
     Ok(losses)
 }
 
-/// Sums over samples that come in parts, in their order. Parts of whole pieces give the same sums,
-/// bit for bit, as all samples at once.
+/// Sums over samples in parts, in order. Parts of whole pieces give the same sums, bit for bit, as
+/// all samples at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     count: u64,
     loss: f64,
-    /// Predictions that are the target: of interest for classes only.
+    /// Number of correct predictions, which matters for classes only.
     correct: u64,
 }
 
 impl Tally {
-    /// Samples of a part that is made of whole pieces.
+    /// Samples of a part, a whole number of pieces.
     pub const PART: usize = 16 * PIECE;
 
-    /// Adds samples with their [`scores`], which are used up.
+    /// Adds samples with their [`scores`], which it consumes.
     pub fn add(&mut self, task: &Task, samples: DatasetView<'_>, mut scores: Vec<f32>) {
         let indices: Vec<u32> = (0..samples.len() as u32).collect();
         let outputs = task.output_count();
@@ -174,13 +174,13 @@ impl Tally {
         self.correct += piece.correct;
     }
 
-    /// Samples so far.
+    /// Returns the number of samples so far.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// How good the model is on these samples; `None` if there are none. See [`evaluate`] for the
+    /// Returns the evaluation on these samples; `None` if there are none. See [`evaluate`] for the
     /// unit.
     #[must_use]
     pub fn evaluation(&self, task: &Task, target_unit: f64) -> Option<Evaluation> {
@@ -196,8 +196,8 @@ impl Tally {
     }
 }
 
-/// Parameters whose scores of bytes are those of `parameters` for the numbers on a line: weights
-/// times the slope, and the intercept times their sum in the biases.
+/// Returns parameters that score bytes as `parameters` score the numbers on a line: weights times
+/// the slope, with the intercept times their sum in the biases.
 fn fold(line: Line, parameters: &[f32], features: usize) -> Aligned {
     let outputs = parameters.len() / (features + 1);
     let (weights, biases) = parameters.split_at(outputs * features);
@@ -217,7 +217,7 @@ fn fold(line: Line, parameters: &[f32], features: usize) -> Aligned {
     folded
 }
 
-/// Tallies all samples in pieces, as `read` gives them.
+/// Tallies all samples in pieces, which `read` returns.
 fn total<R, T>(samples: HeldOut<'_>, read: R, tally: T) -> Result<Tally, ModelError>
 where
     R: for<'a> Fn(HeldOut<'a>, Range<usize>, &'a mut DeviceBuffer) -> DatasetView<'a> + Sync,
@@ -231,7 +231,7 @@ where
             tally(read(samples, start..end, samples_of), buffers)
         })
         .collect();
-    // In the order of the samples, whichever thread came first.
+    // In the order of the samples, whichever thread was first.
     let mut all = Tally::default();
     for piece in pieces {
         all.include(piece?);
@@ -271,7 +271,7 @@ fn tally_fused<M: InSpan<Target: SampleTarget + PartialEq> + Kernels>(
     })
 }
 
-/// The targets of samples, and how many of them their scores predict.
+/// Returns the targets of samples, and the number of targets that their scores predict.
 fn predictions<M: Kernels<Target: Default + PartialEq>>(
     model: &M,
     samples: &Rows<'_, M::Target>,
@@ -285,7 +285,7 @@ fn predictions<M: Kernels<Target: Default + PartialEq>>(
     (targets, correct as u64)
 }
 
-/// Tallies some samples by their scores, which are used up.
+/// Tallies some samples by their scores, which it consumes.
 fn piece<M: Kernels<Target: Default + PartialEq>>(
     model: &M,
     samples: &Rows<'_, M::Target>,
@@ -321,7 +321,7 @@ mod tests {
     use super::*;
     use smolfed_data::dataset::{Dataset, Features, Targets};
 
-    /// Of bytes on a line, in both arithmetics, what is evaluated of the numbers themselves.
+    /// Bytes on a line are evaluated as the numbers themselves, in both arithmetics.
     #[test]
     fn bytes_are_evaluated_as_their_numbers() {
         const WIDTH: usize = 20;
@@ -332,7 +332,7 @@ mod tests {
         let labels: Vec<u32> = (0..ROWS as u32).map(|i| i % 3).collect();
         let targets = Targets::classes(&labels, 3).unwrap();
         let mut packed = Features::of_bytes(bytes);
-        // In double precision, as data are scaled.
+        // In double precision, as for scaled data.
         packed.map(&[127.5; WIDTH], |mean, number| {
             ((f64::from(number) - mean) / 64.0) as f32
         });

@@ -1,4 +1,4 @@
-//! The text of `preprocessing.json`, checked when it is read.
+//! The text of `preprocessing.json`, checked on reading.
 
 mod features;
 mod window;
@@ -20,13 +20,13 @@ use smolfed_data::preparation::{ColumnMap, Fill, NumberMap};
 use smolfed_data::text::{Alphabet, TextColumn};
 use window::{RawWindow, WindowError};
 
-/// The version of the format: raised when a reader of the version before would misread a file.
+/// Format version. Raised when readers of the previous version would misread a file.
 const FORMAT: u32 = 1;
 
-/// The largest number of columns, far beyond use: a file cannot ask for more memory than that.
+/// Maximum number of columns, far beyond use. It limits the memory that a file can request.
 const MAX_COLUMNS: usize = 1 << 24;
 
-/// What can be wrong with a file.
+/// Errors of a file.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 enum FormatError {
     #[error("`format` is {0}, but this version of smolfed reads format 1")]
@@ -55,7 +55,7 @@ enum FormatError {
     Shape { shape: Vec<usize>, columns: usize },
 }
 
-/// What can be wrong with a column.
+/// Errors of a column.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 enum ColumnError {
     #[error("a number needs `mean` and `std`")]
@@ -146,7 +146,7 @@ struct RawAffine {
 struct RawColumn {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// So many columns without names, one after the other.
+    /// Number of consecutive columns without names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     count: Option<usize>,
     kind: KindName,
@@ -183,11 +183,11 @@ enum RawFill {
     Value(f64),
 }
 
-/// The value of a column as few digits as it can be read back from.
+/// Rounds the value of a column to the fewest digits that read back the same.
 fn short(value: f64) -> f64 {
     match large::is_large(value as f32) {
         true => value,
-        // It is one of 32 bits.
+        // The value has 32 bits.
         false => (value as f32).to_string().parse().unwrap_or(value),
     }
 }
@@ -363,7 +363,7 @@ impl RawModel {
     }
 }
 
-/// The layers of a network below the last one, which follows from the classes.
+/// Returns the layers of a network below the last one, which follows from the classes.
 fn layers_of(task: &Task) -> Vec<LayerConfig> {
     let layers = task.network().map(Sequential::layers).unwrap_or_default();
     let below = layers.split_last().map_or(&[][..], |(_, below)| below);
@@ -420,8 +420,7 @@ impl RawAffine {
     }
 }
 
-/// The columns, where equal ones without names that follow each other are one entry: the pixels of
-/// an image.
+/// Merges equal consecutive columns without names, such as the pixels of an image, into one entry.
 fn merged(columns: Vec<Column>) -> Vec<RawColumn> {
     let mut merged: Vec<RawColumn> = Vec::new();
     for column in columns {
@@ -466,7 +465,7 @@ impl RawColumn {
         raw
     }
 
-    /// Whether it is the same but for the number of columns.
+    /// Returns whether it is the same except for the number of columns.
     fn is_like(&self, other: &Self) -> bool {
         let parts = |raw: &Self| (raw.missing, raw.min, raw.max, raw.mean, raw.std, raw.then);
         self.name == other.name && self.kind == other.kind && parts(self) == parts(other)

@@ -1,39 +1,38 @@
 //! Eigenvalues and eigenvectors of small symmetric matrices, by cyclic Jacobi rotations; the
 //! nearest positive semi-definite matrix.
 //!
-//! A rotation in the plane of two coordinates p < q makes the entry (p, q) zero; going through all
-//! pairs again and again makes the matrix diagonal, in about eight passes (Golub and Van Loan,
-//! Matrix Computations, 4th edition, section 8.5). A linear algebra library would be faster for
-//! large matrices, but chooses its kernels for the machine it runs on and sums in other orders with
-//! each; here are only +, −, ·, / and the square root, which IEEE 754 rounds correctly, in one
-//! order: the same bits on every machine. What devices are sent depends on them
-//! ([`project_to_psd`]).
+//! A rotation in the plane of two coordinates p < q makes the entry (p, q) zero. Repeated passes
+//! over all pairs make the matrix diagonal, in about eight passes (Golub and Van Loan, Matrix
+//! Computations, 4th edition, section 8.5). A linear algebra library would be faster for large
+//! matrices, but chooses its kernels for the machine and sums in a different order with each. The
+//! code here uses only +, −, ·, / and the square root, which IEEE 754 rounds correctly, in one
+//! order: the same bits on every machine. Messages to devices depend on them ([`project_to_psd`]).
 
 use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 
 use smolfed_core::contrast::correlation::packed_length;
 
-/// Passes over all pairs, if it takes as many; convergence is quadratic from about the fifth on.
+/// Maximum number of passes over all pairs. Convergence is quadratic from about the fifth on.
 const MAX_PASSES: u32 = 60;
-/// An off-diagonal entry this small beside the largest entry is zero: 2⁻⁶⁰.
+/// An off-diagonal entry this small relative to the largest entry counts as zero: 2⁻⁶⁰.
 const NEGLIGIBLE: f64 = 1.0 / (1u64 << 60) as f64;
 
 /// Eigenvalues and eigenvectors of a symmetric matrix of width n.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Eigen {
-    /// The n eigenvalues, the largest first.
+    /// The n eigenvalues in descending order.
     pub values: Vec<f64>,
-    /// The eigenvectors in the order of their values, one a row of n numbers: orthonormal, each
+    /// The eigenvectors in the order of their values, one per row of n numbers: orthonormal, each
     /// with the sign that makes its largest entry positive.
     pub vectors: Vec<f64>,
 }
 
-/// Eigenvalues and eigenvectors of a symmetric matrix.
+/// Computes the eigenvalues and eigenvectors of a symmetric matrix.
 ///
-/// * Shape: `matrix` is width × width, row by row; what is missing counts as zero. Of each pair of
-///   entries that mirror each other the one above the diagonal is read.
-/// * Accuracy: about `width · 2⁻⁵²` times the largest entry; entries that are not finite make all
-///   values NaN.
+/// * Shape: `matrix` is width × width, row by row. Missing entries count as zero. Of each pair of
+///   mirrored entries, the one above the diagonal is read.
+/// * Accuracy: about `width · 2⁻⁵²` times the largest entry. Non-finite entries make all values
+///   NaN.
 /// * Cost: about `50 · width³` flop.
 #[must_use]
 pub fn symmetric_eigen(matrix: &[f64], width: usize) -> Eigen {
@@ -65,16 +64,16 @@ pub fn symmetric_eigen(matrix: &[f64], width: usize) -> Eigen {
     rotating.sorted()
 }
 
-/// A matrix on its way to being diagonal, and the rotations so far.
+/// A partly diagonalized matrix, and the rotations so far.
 struct Rotating {
     width: usize,
     matrix: Vec<f64>,
-    /// The rows become the eigenvectors.
+    /// Its rows become the eigenvectors.
     vectors: Vec<f64>,
 }
 
 impl Rotating {
-    /// Rotates in every plane whose entry is not negligible; whether there was one.
+    /// Rotates in every plane whose entry is not negligible. Returns whether there was one.
     fn pass(&mut self, negligible: f64) -> bool {
         let mut has_rotated = false;
         for p in 0..self.width {
@@ -140,15 +139,14 @@ impl Rotating {
     }
 }
 
-/// Replaces a symmetric matrix by the positive semi-definite one that is nearest in the Frobenius
-/// norm: without its negative eigenvalues (Higham 1988, Theorem 2.1,
-/// doi:10.1016/0024-3795(88)90223-6). Noise can make a correlation matrix indefinite, and the loss
-/// of a device unbounded below.
+/// Replaces a symmetric matrix by the nearest positive semi-definite one in the Frobenius norm,
+/// without its negative eigenvalues (Higham 1988, Theorem 2.1, doi:10.1016/0024-3795(88)90223-6).
+/// Noise can make a correlation matrix indefinite, and the loss of a device unbounded below.
 ///
-/// * Shape: packed as [`packed_length`] has it, of width `width`. A matrix of another length, or
-///   with entries that are not finite, stays as it was.
-/// * Accuracy: that of `f32`; a matrix without negative eigenvalues keeps its bits.
-/// * Privacy: post-processing of a matrix that has its noise.
+/// * Shape: packed as in [`packed_length`], of width `width`. A matrix of another length, or with
+///   non-finite entries, is left unchanged.
+/// * Accuracy: that of `f32`. A matrix without negative eigenvalues keeps its bits.
+/// * Privacy: post-processing of a noisy matrix.
 pub fn project_to_psd(packed: &mut [f32], width: usize) {
     if packed.len() != packed_length(width) || packed.iter().any(|entry| !entry.is_finite()) {
         return;
@@ -176,7 +174,7 @@ pub fn project_to_psd(packed: &mut [f32], width: usize) {
     }
 }
 
-/// Rows and columns of the entries of a packed matrix, in order.
+/// Returns the rows and columns of the entries of a packed matrix, in order.
 fn upper_triangle(width: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..width).flat_map(move |row| (row..width).map(move |column| (row, column)))
 }

@@ -3,16 +3,16 @@
 use super::Labelled;
 use super::eigen::symmetric_eigen;
 
-/// A direction whose variance is below this part of the mean squared length varies by rounding
-/// only: its standard deviation is 10⁻⁶ of a length, a few last bits of `f32`.
+/// Share of the mean squared length below which a direction's variance is only rounding: its
+/// standard deviation is 10⁻⁶ of a length, a few last bits of `f32`.
 const ROUNDING: f64 = 1e-12;
 
-/// A number of a representation; what is not finite counts as zero.
+/// Converts a number of a representation. Non-finite numbers count as zero.
 fn number(x: &f32) -> f64 {
     if x.is_finite() { f64::from(*x) } else { 0.0 }
 }
 
-/// The mean of `(z − centre)(z − centre)ᵀ`, of which only the upper triangle is filled; zero
+/// Computes the mean of `(z − centre)(z − centre)ᵀ`, with only the upper triangle filled; zero
 /// without samples.
 pub(super) fn second_moment(samples: &Labelled, centre: &[f64]) -> Vec<f64> {
     let width = samples.width;
@@ -35,11 +35,11 @@ pub(super) fn second_moment(samples: &Labelled, centre: &[f64]) -> Vec<f64> {
 /// The principal axes of some representations, in which their coordinates are uncorrelated.
 pub(super) struct Axes {
     mean: Vec<f64>,
-    /// Variances along the axes, the largest first; without those that are rounding.
+    /// Variances along the axes in descending order, without those from rounding.
     pub(super) variances: Vec<f64>,
     /// Variance in all directions.
     pub(super) total: f64,
-    /// One row of numbers an axis.
+    /// One row of numbers per axis.
     directions: Vec<f64>,
 }
 
@@ -67,7 +67,7 @@ impl Axes {
         }
     }
 
-    /// The coordinates of a representation along the axes, from the mean.
+    /// Returns the coordinates of a representation along the axes, from the mean.
     pub(super) fn coordinates(&self, row: &[f32]) -> impl Iterator<Item = f64> {
         let axes = self.directions.chunks_exact(self.mean.len().max(1));
         axes.take(self.variances.len()).map(move |axis| {

@@ -1,12 +1,12 @@
 //! Accuracy of the k nearest neighbours: how close samples of one class are to each other.
 //!
-//! Near means a large cosine of the representations as they are, without centring. The spectral
-//! contrastive loss sees representations through their inner products only (HaoChen et al. 2021,
+//! Near means a large cosine of the representations, without centring. The spectral contrastive
+//! loss sees representations through their inner products only (HaoChen et al. 2021,
 //! arXiv:2106.04156), from the origin: an inner product near zero is "nothing in common", and
-//! centring would move that zero. The cosine rather than the inner product itself, because a long
-//! representation would be everybody's neighbour. On principal components of the digits centring
-//! costs up to four points of accuracy where there are few, and is worth nothing where there are
-//! many. Each neighbour has one vote, so that there is no temperature to choose.
+//! centring would move that zero. The cosine is better than the inner product itself, because a
+//! long representation would be everybody's neighbour. On principal components of the digits,
+//! centring costs up to four points of accuracy with few components, and gains nothing with many.
+//! Each neighbour has one vote, so there is no temperature to choose.
 
 use rayon::prelude::*;
 use smolfed_core::lanes;
@@ -15,17 +15,17 @@ use smolfed_simd::{Kernels, Rows};
 
 use super::Labelled;
 
-/// Queries of one task of the thread pool, and samples of the bank that they are compared with at
-/// once: the cosines fit the second level of the cache, the samples the first.
+/// Queries per task of the thread pool, and samples of the bank compared with them at once. The
+/// cosines fit the second level of the cache, the samples the first.
 const QUERIES: usize = 128;
 const BANK: usize = 512;
 
-/// Part of `queries` whose class most of their `neighbours` nearest samples of `bank` have; `None`
-/// if there are no samples, or if the widths differ.
+/// Returns the share of `queries` whose class is the majority among their `neighbours` nearest
+/// samples of `bank`; `None` if there are no samples, or if the widths differ.
 ///
-/// * Ties: of samples that are as near the first ones in the bank; of classes with as many votes
-///   the one whose nearest sample is nearest. A bank of fewer samples votes as a whole; zero
-///   neighbours are one.
+/// * Ties: among equally near samples, the first in the bank wins. Among classes with equal votes,
+///   the one with the nearest sample wins. A bank with fewer samples votes as a whole; zero
+///   neighbours count as one.
 /// * A representation that is zero or not finite has no direction: its cosine with all others is 0.
 /// * Cost: `2 · bank · queries · width` flop, in parallel; the same bits on any number of threads.
 #[must_use]
@@ -53,8 +53,8 @@ pub fn knn_accuracy(bank: &Labelled, queries: &Labelled, neighbours: usize) -> O
     Some(correct as f64 / queries.len() as f64)
 }
 
-/// Some samples of the bank as a linear model: its scores of a query are their cosines, by the
-/// kernels of models.
+/// Some samples of the bank as a linear model. Its scores of a query are their cosines, computed by
+/// the kernels of models.
 struct BankPart<'a> {
     model: Softmax<usize, usize>,
     parameters: Vec<f32>,
@@ -76,7 +76,7 @@ fn parts(bank: &Labelled) -> Vec<BankPart<'_>> {
         .collect()
 }
 
-/// The representations with norm 1, or 0 where they have no direction.
+/// Returns the representations with norm 1, or 0 if they have no direction.
 fn directions(samples: &Labelled) -> Vec<f32> {
     let rows = samples.rows().flat_map(|row| {
         let norm = lanes::norm(row);
@@ -87,7 +87,7 @@ fn directions(samples: &Labelled) -> Vec<f32> {
     rows.collect()
 }
 
-/// The nearest samples of each query of a batch.
+/// Returns the nearest samples of each query of a batch.
 fn nearest(
     parts: &[BankPart<'_>],
     queries: &Rows<'_, u16>,
@@ -113,7 +113,7 @@ fn nearest(
 struct Nearest {
     count: usize,
     found: Vec<(f32, u16)>,
-    /// What a sample must exceed to be among them.
+    /// Minimum cosine (exclusive) for a new sample.
     threshold: f32,
 }
 
@@ -126,7 +126,7 @@ impl Nearest {
         }
     }
 
-    /// Samples of the bank in its order.
+    /// Offers samples of the bank in order.
     fn offer(&mut self, cosines: &[f32], classes: &[u16]) {
         for (cosine, class) in cosines.iter().zip(classes) {
             if *cosine > self.threshold {
@@ -140,9 +140,9 @@ impl Nearest {
         }
     }
 
-    /// The class that most of them have.
+    /// Returns the majority class.
     fn vote(&self) -> Option<u16> {
-        // Classes in the order of their nearest samples; the first of the largest counts is kept.
+        // Classes in the order of their nearest samples. The first of the largest counts wins.
         let mut votes: Vec<(u16, usize)> = Vec::new();
         for (_, class) in &self.found {
             match votes.iter_mut().find(|(other, _)| other == class) {

@@ -1,4 +1,4 @@
-//! What representations look like: their principal components by class, and their spectrum.
+//! Picture of representations: their principal components by class, and their spectrum.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,21 +6,21 @@ use super::Labelled;
 use super::eigen::symmetric_eigen;
 use super::moments::{Axes, second_moment};
 
-/// Most dots; more hide each other.
+/// Maximum number of dots. More would hide each other.
 const MAX_DOTS: usize = 600;
 
-/// What `representation.json` of a run directory holds, for the plots. Simulation only.
+/// Contents of `representation.json` in a run directory, for the plots. Simulation only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Picture {
-    /// Eigenvalues of the mean of `z zᵀ` over all samples, z not centred, the largest first: the
-    /// matrix that devices share. Never below 0.
+    /// Eigenvalues, in descending order and never below 0, of the mean of `z zᵀ` over all samples,
+    /// without centring. This is the matrix that devices share.
     pub eigenvalues: Vec<f64>,
     /// Share of the variance along each of the two principal axes of the centred samples; 0 if
     /// nothing varies.
     pub explained: [f64; 2],
     /// At most 600 samples, each class with its share of them.
     pub points: Vec<Dot>,
-    /// Names of the classes, from class 0 on; those after the last have none.
+    /// Names of the classes, from class 0 on. Classes after the last name have none.
     pub class_names: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ pub struct Dot {
 }
 
 impl Picture {
-    /// The picture of some samples; `None` if there are none. A number that is not finite counts as
+    /// Creates the picture of some samples; `None` if there are none. Non-finite numbers count as
     /// zero.
     ///
     /// Cost: `2 · samples · width²` flop and two eigenvalue problems.
@@ -58,7 +58,7 @@ impl Picture {
     }
 }
 
-/// Every so many samples of each class.
+/// Takes samples of each class at regular intervals.
 fn dots(samples: &Labelled, axes: &Axes) -> Vec<Dot> {
     let mut by_class: Vec<(u16, &[f32])> = samples
         .classes

@@ -1,10 +1,10 @@
-//! A linear probe: how much of the classes a linear model can read off a representation.
+//! A linear probe: how well a linear model predicts the classes from a representation.
 //!
-//! A softmax is trained on the bank by the code that trains on devices, many steps of a falling
-//! size. Before that the representations are standardised by the bank's mean and covariance: along
-//! its principal axes each coordinate has variance 1. No linear model can say more or less after
-//! it, but SGD needs no more steps for a representation with correlated or uneven coordinates, and
-//! the figure does not depend on the basis in which an encoder happens to write.
+//! A softmax is trained on the bank by the code for devices, with many steps of decreasing size.
+//! First, the representations are standardised by the bank's mean and covariance: along its
+//! principal axes, each coordinate has variance 1. This does not change what a linear model can
+//! express, but SGD needs no more steps for a representation with correlated or uneven coordinates,
+//! and the figure does not depend on the encoder's basis.
 
 use std::num::NonZeroU32;
 
@@ -17,23 +17,22 @@ use smolfed_simd::{Kernels, Rows};
 use super::Labelled;
 use super::moments::Axes;
 
-/// Step sizes, one after the other, each for as many passes: the first goes far, the last settles.
+/// Step sizes in order, each for equally many passes: the first goes far, the last settles.
 const RATES: [f32; 4] = [0.5, 0.2, 0.05, 0.01];
-/// Samples a step: 32.
+/// Samples per step: 32.
 const BATCH: NonZeroU32 = NonZeroU32::MIN.saturating_add(31);
-/// With each step size there are this many passes over the bank, and at least so many steps.
+/// Passes over the bank with each step size, and minimum number of steps.
 const PASSES: usize = 6;
 const STEPS: usize = 2_000;
-/// Keeps the weights finite where classes can be separated.
+/// Keeps the weights finite if classes can be separated.
 const WEIGHT_DECAY: f32 = 1e-4;
 
-/// Part of `queries` whose class a softmax, trained on `bank`, predicts; `None` if there are no
-/// samples or no classes, or if the widths differ.
+/// Returns the share of `queries` whose class a softmax, trained on `bank`, predicts; `None` if
+/// there are no samples or no classes, or if the widths differ.
 ///
 /// * Classes from `class_count` on are never predicted.
-/// * A number that is not finite counts as zero. Directions along which the bank does not vary are
-///   left out.
-/// * Cost: about `24 · bank · width · class_count · 4` flop, more for less than 10,000 samples;
+/// * Non-finite numbers count as zero. Directions along which the bank does not vary are left out.
+/// * Cost: about `24 · bank · width · class_count · 4` flop, more for fewer than 10,000 samples;
 ///   deterministic.
 #[must_use]
 pub fn probe_accuracy(bank: &Labelled, queries: &Labelled, class_count: usize) -> Option<f64> {
@@ -68,8 +67,8 @@ fn rows<'a>(samples: &'a Labelled, indices: &'a [u32]) -> Rows<'a, u16> {
     Rows::new(&samples.values, samples.width, &samples.classes, indices)
 }
 
-/// Coordinates of variance 1 along the axes, and a last one that is always 0: a model has a feature
-/// even where nothing varies.
+/// Returns coordinates of variance 1 along the axes, and a last one that is always 0, so that a
+/// model has a feature even if nothing varies.
 fn standardised(axes: &Axes, samples: &Labelled) -> Labelled {
     let values = samples.rows().flat_map(|row| {
         let coordinates = axes.coordinates(row).zip(&axes.variances);
@@ -86,7 +85,7 @@ fn standardised(axes: &Axes, samples: &Labelled) -> Labelled {
     }
 }
 
-/// The parameters after all steps; `None` if the model has no classes.
+/// Returns the parameters after all steps; `None` if the model has no classes.
 fn train(model: &Softmax<usize, usize>, bank: &Labelled) -> Option<Vec<f32>> {
     let count = model.parameter_count();
     let order: Vec<u32> = (0..bank.len() as u32).collect();
@@ -121,7 +120,8 @@ fn train(model: &Softmax<usize, usize>, bank: &Labelled) -> Option<Vec<f32>> {
     Some(parameters)
 }
 
-/// The order of samples in a stage. The same for every run: nothing here is to be drawn.
+/// Returns the order of samples in a stage. It is the same for every run, as nothing here is
+/// random.
 fn order_of_samples(stage: u32) -> Stream {
     Root::from_seed(0).stream(StreamId {
         purpose: Purpose::BatchShuffle,

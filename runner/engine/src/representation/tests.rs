@@ -12,14 +12,14 @@ fn labelled(width: usize, values: &[f32], classes: &[u16]) -> Labelled {
     }
 }
 
-/// Numbers without a pattern, from −1 to 1.
+/// Returns numbers without a pattern, from −1 to 1.
 fn scatter(index: usize) -> f32 {
     let mixed = (index as u32).wrapping_mul(2_654_435_761).rotate_left(13);
     (mixed.wrapping_mul(2_246_822_519) >> 8) as f32 / 8_388_608.0 - 1.0
 }
 
-/// `count` samples, in turn of `classes` classes; class c has `apart` on coordinate c, beside the
-/// scatter.
+/// Returns `count` samples with alternating classes, `classes` in all. Class c has `apart` on
+/// coordinate c, in addition to the scatter.
 fn clouds(width: usize, classes: usize, count: usize, apart: f32, seed: usize) -> Labelled {
     let value = |index: usize| {
         let (sample, coordinate) = (index / width, index % width);
@@ -33,7 +33,7 @@ fn clouds(width: usize, classes: usize, count: usize, apart: f32, seed: usize) -
     }
 }
 
-/// Samples that any figure must survive.
+/// Returns samples that every figure must handle.
 fn degenerate() -> Vec<Labelled> {
     vec![
         labelled(1, &[0.0], &[0]),
@@ -47,7 +47,7 @@ fn degenerate() -> Vec<Labelled> {
         ),
         labelled(2, &[f32::MAX, -f32::MAX, f32::MAX, f32::MAX], &[0, 1]),
         labelled(2, &[1e-40, 1e-42, 0.0, 1e-45], &[0, 65_535]),
-        // Numbers and a class too many.
+        // Extra numbers and an extra class.
         labelled(2, &[1.0, 2.0, 3.0], &[1, 0]),
     ]
 }
@@ -128,7 +128,7 @@ fn a_collapsed_encoder_knows_only_one_class() {
             .iter()
             .all(|dot| (dot.x, dot.y) == (0.0, 0.0))
     );
-    // One direction carries it all: 3 · 0.3².
+    // One direction has all of it: 3 · 0.3².
     assert!((picture.eigenvalues[0] - 0.27).abs() < 1e-7);
     assert!(picture.eigenvalues[1..].iter().all(|value| *value < 1e-15));
 }
@@ -149,7 +149,7 @@ fn the_picture_has_the_longest_axes_first() {
             "{dot:?}"
         );
     }
-    // Mean squared length: 75 from the centre, 2 + 0.5 around it.
+    // Mean squared length: 75 for the centre, 2 + 0.5 around it.
     let sum: f64 = picture.eigenvalues.iter().sum();
     assert!((sum - 77.5).abs() < 1e-4, "{sum}");
 }
@@ -166,7 +166,8 @@ fn every_class_has_its_share_of_the_dots() {
     );
 }
 
-/// An independent reading has .966 and .950 for 16 principal components, over another split.
+/// An independent implementation gives .966 and .950 for 16 principal components, with another
+/// split.
 #[test]
 fn principal_components_of_digits_are_worth_what_is_known() {
     let data = smolfed_data::digits::load().unwrap();
@@ -177,7 +178,7 @@ fn principal_components_of_digits_are_worth_what_is_known() {
     let all = labelled(width, &data.features().to_vec(), labels);
     let moment = moments::second_moment(&all, &vec![0.0; width]);
     let axes = eigen::symmetric_eigen(&moment, width).vectors;
-    // The last writers' are the queries.
+    // The last writers are the queries.
     let part = |is_query: bool| {
         let rows = all.rows().zip(labels).enumerate();
         let rows = rows.filter(|(index, _)| (*index >= 1_300) == is_query);

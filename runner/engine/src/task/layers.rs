@@ -1,25 +1,25 @@
-//! Networks of the layers that a file lists.
+//! Networks from the layers in a file.
 
 use smolfed_core::model::{Layer, Sequential, SequentialError, Shape};
 
 use crate::tables::model::ModelConfig;
 
-/// Why layers do not make a network for the data. Each text is a sentence.
+/// Why layers do not form a network for the data. Each text is a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayersError {
-    /// Layers for something else than classes.
+    /// Layers for something other than classes.
     #[error(
         "`model.layers` end in a softmax: they need data with classes, and no `model.kind` but \
          \"softmax\""
     )]
     Softmax,
-    /// Layers beside a hidden layer.
+    /// Layers together with a hidden layer.
     #[error(
         "`model.hidden` and `model.layers` exclude each other: a hidden layer is {{ type = \
          \"dense\", outputs = .. }} followed by {{ type = \"relu\" }}"
     )]
     Hidden,
-    /// The shape of a sample for nothing.
+    /// The shape of a sample without layers.
     #[error("`model.input` has no effect without `model.layers`; remove it")]
     InputOfNothing,
     /// The shape has another number of axes.
@@ -28,10 +28,10 @@ pub enum LayersError {
          image) or two (steps and entries of a sequence)"
     )]
     Axes {
-        /// Numbers that were given.
+        /// The given number of axes.
         found: usize,
     },
-    /// The shape does not go with the data.
+    /// The shape does not fit the data.
     #[error("`model.input` is {input}, of {found} numbers, but a sample has {features}")]
     Input {
         /// The shape.
@@ -47,18 +47,18 @@ pub enum LayersError {
          is not known: give `model.input`, for example {example}"
     )]
     NoShape {
-        /// What it is for.
+        /// Its purpose.
         needed: &'static str,
-        /// What to write.
+        /// An example.
         example: String,
     },
-    /// More than are supported.
+    /// More classes than supported.
     #[error("the data have {found} classes, and networks have 65535 at most")]
     Classes {
         /// Classes of the data.
         found: usize,
     },
-    /// Symbols that would be numbers between others.
+    /// Scaled symbols.
     #[error(
         "`model.layers` begin with an embedding of symbols, which cannot be scaled: set \
          `data.scale` to \"none\""
@@ -84,7 +84,7 @@ pub enum LayersError {
         /// Symbols of the texts.
         symbols: u16,
     },
-    /// A feature outside of the vocabulary.
+    /// A feature outside the vocabulary.
     #[error(
         "the data have the feature {found}, but `model.layers` begin with an embedding of \
          {vocabulary} symbols: whole numbers from 0 to {}",
@@ -101,8 +101,8 @@ pub enum LayersError {
     Layers(#[from] SequentialError),
 }
 
-/// The network of `model.layers` with a dense layer to the classes above, on samples of `features`
-/// features that lie along `axes`.
+/// Creates the network of `model.layers` with a dense layer to the classes on top, for samples of
+/// `features` features that lie along `axes`.
 pub(super) fn network(
     model: &ModelConfig,
     axes: &[usize],
@@ -117,7 +117,7 @@ pub(super) fn network(
     Ok(Sequential::new(input, &layers)?)
 }
 
-/// The shape of a sample: as the file says, or as the data are.
+/// Returns the shape of a sample from the file or, without one, from the data.
 fn input(
     model: &ModelConfig,
     first: Option<&Layer>,
@@ -168,12 +168,12 @@ const fn image(channels: u16, height: u16, width: u16) -> Shape {
     }
 }
 
-/// A size, or one that no sample has.
+/// Converts a size. Returns 0, which no sample has, if it is too large.
 fn whole(size: usize) -> u16 {
     u16::try_from(size).unwrap_or(0)
 }
 
-/// `model.input` for a shape.
+/// Returns `model.input` for a shape.
 pub(super) fn axes_of(shape: Shape) -> Vec<u16> {
     match shape {
         Shape::Image {
@@ -182,7 +182,7 @@ pub(super) fn axes_of(shape: Shape) -> Vec<u16> {
             width,
         } => vec![channels, height, width],
         Shape::Sequence { length, width } => vec![length, width],
-        // That of any data.
+        // The shape of any data.
         Shape::Vector { .. } => Vec::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! The tensors of a model: what they are called in files, and their shapes.
+//! The tensors of a model: their names in files, and their shapes.
 
 use smolfed_core::model::{Layer, Sequential, Shape};
 
@@ -10,14 +10,14 @@ pub const DENSE_NAMES: [&str; 4] = ["weights", "biases", "head_weights", "head_b
 /// Names of a layer's tensors, in the order of the parameters.
 pub const LAYER_NAMES: [&str; 3] = ["weights", "state_weights", "biases"];
 
-/// The name of a tensor of a layer of a network; layers count from 1.
+/// Returns the name of a tensor of a network's layer. Layers count from 1.
 #[must_use]
 pub fn layer_tensor(layer: usize, name: &str) -> String {
     format!("layer_{layer}.{name}")
 }
 
 impl Task {
-    /// The tensors of its parameters, in order.
+    /// Returns the tensors of its parameters, in order.
     #[must_use]
     pub fn layout(&self) -> Vec<TensorLayout> {
         match self {
@@ -27,7 +27,7 @@ impl Task {
     }
 }
 
-/// Weights and biases, layer by layer.
+/// Returns weights and biases, layer by layer.
 fn of_dense(lengths: &[usize]) -> Vec<TensorLayout> {
     let shapes = lengths.chunks(2).flat_map(|layer| match *layer {
         [weights, rows] => vec![vec![rows, weights / rows.max(1)], vec![rows]],
@@ -61,7 +61,7 @@ fn of_network(network: &Sequential) -> Vec<TensorLayout> {
     layers.flat_map(of_layer).collect()
 }
 
-/// Rows and columns of a layer's kernels, or of the image that each output weighs.
+/// Returns rows and columns of a layer's kernels, or of the image that each output weighs.
 fn image(layer: Layer, input: Shape) -> Option<[usize; 2]> {
     match (layer, input) {
         (Layer::Convolution { kernel, .. }, _) => Some(kernel.map(usize::from)),
@@ -72,8 +72,8 @@ fn image(layer: Layer, input: Shape) -> Option<[usize; 2]> {
     }
 }
 
-/// Shapes of a layer's weights, recurrent weights and biases on inputs of this shape; empty for
-/// what it does not have.
+/// Returns the shapes of a layer's weights, recurrent weights and biases for inputs of this shape;
+/// empty for missing ones.
 fn shapes(layer: Layer, input: Shape) -> [Vec<usize>; 3] {
     let none = Vec::new;
     match (layer, input) {

@@ -1,7 +1,7 @@
 //! Initial parameters from a file: `model.init`.
 //!
-//! A file of the safetensors format holds tensors by name. Those that a model has and the file has
-//! not start from the seed, so that a body of layers can get a new head.
+//! A safetensors file holds tensors by name. The model's tensors in the file do not start from the
+//! seed, so a body of layers can get a new head.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -18,18 +18,18 @@ use smolfed_data::folders::DataFolders;
 /// Why initial parameters cannot be taken from a file. Each text is a sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum PretrainedError {
-    /// It is nowhere.
+    /// The file was not found.
     #[error("`model.init`: {0}")]
     Find(DataError),
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("`model.init`: cannot read {path}: {source}")]
     Read {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// It is another one than that of the experiment.
+    /// The file differs from the experiment's.
     #[error(
         "`model.init`: {path} has changed: its checksum is {found}, and `model.init_checksum` is \
          {expected:?}"
@@ -39,34 +39,34 @@ pub enum PretrainedError {
         path: String,
         /// Its checksum.
         found: String,
-        /// That of the experiment.
+        /// The checksum in the experiment.
         expected: String,
     },
-    /// It is no such file.
+    /// The file has another format.
     #[error("`model.init`: {path} is no safetensors file, or cut short")]
     Format {
         /// The file.
         path: String,
     },
-    /// A tensor of the file is none of the model's.
+    /// The model does not have a tensor of the file.
     #[error("`model.init`: {path} has {name:?}, but the tensors of the model are {names}")]
     Unknown {
         /// The file.
         path: String,
         /// The tensor.
         name: String,
-        /// Those of the model.
+        /// The names in the model.
         names: String,
     },
-    /// It has none of the model's tensors.
+    /// The file has none of the model's tensors.
     #[error("`model.init`: {path} is empty, and the tensors of the model are {names}")]
     Empty {
         /// The file.
         path: String,
-        /// Those of the model.
+        /// The names in the model.
         names: String,
     },
-    /// A tensor of another shape.
+    /// A tensor has another shape.
     #[error(
         "`model.init`: {name} in {path} is of shape {found:?}, but that of the model is of shape \
          {expected:?}: without it in the file, it starts from the seed"
@@ -81,17 +81,17 @@ pub enum PretrainedError {
         /// Its shape in the model.
         expected: Vec<usize>,
     },
-    /// Numbers of another type.
+    /// A tensor has numbers of another type.
     #[error("`model.init`: {name} in {path} has numbers of type {found:?}: F32 is needed")]
     Type {
         /// The file.
         path: String,
         /// The tensor.
         name: String,
-        /// Their type.
+        /// The type in the file.
         found: Dtype,
     },
-    /// A number that is none.
+    /// A number is not finite.
     #[error("`model.init`: {name} in {path} holds a parameter that is not finite")]
     NotFinite {
         /// The file.
@@ -99,7 +99,7 @@ pub enum PretrainedError {
         /// The tensor.
         name: String,
     },
-    /// A checksum of nothing.
+    /// A checksum without a file.
     #[error("`model.init_checksum` has no effect without `model.init`; remove it")]
     ChecksumOfNothing,
 }
@@ -113,11 +113,11 @@ pub struct Pretrained {
     others: Vec<String>,
 }
 
-/// Makes the path of `model.init` absolute and sets the checksum of what it holds, so that the
+/// Makes the path of `model.init` absolute and sets the checksum of its contents, so that the
 /// configuration means the same parameters from any folder.
 ///
 /// # Errors
-/// [`PretrainedError`] if the file is missing, or another one than the checksum says.
+/// [`PretrainedError`] if the file is missing, or does not match the checksum.
 pub fn anchor(model: &mut ModelConfig, folders: &DataFolders) -> Result<(), Box<PretrainedError>> {
     resolve(model, folders).map_err(Box::new)
 }
@@ -146,7 +146,7 @@ fn resolve(model: &mut ModelConfig, folders: &DataFolders) -> Result<(), Pretrai
 }
 
 impl Pretrained {
-    /// What `model.init` names, if it does, for a model.
+    /// Loads `model.init` for a model, if it is given.
     ///
     /// # Errors
     /// [`PretrainedError`] if it does not hold tensors of this model.
@@ -180,7 +180,7 @@ impl Pretrained {
         }
         let is_known = |name: &&&str| layout.iter().any(|tensor| tensor.name == **name);
         let mut found = file.names();
-        // The format has no order of its own.
+        // The format has no fixed order.
         found.sort_unstable();
         if let Some(name) = found.iter().find(|name| !is_known(name)) {
             return Err(PretrainedError::Unknown {
@@ -205,7 +205,7 @@ impl Pretrained {
         })
     }
 
-    /// Puts its tensors into a model's parameters.
+    /// Copies its tensors into a model's parameters.
     pub fn put(&self, parameters: &mut [f32]) {
         for (range, values) in &self.tensors {
             if let Some(place) = parameters.get_mut(range.clone()) {
@@ -214,7 +214,7 @@ impl Pretrained {
         }
     }
 
-    /// What a reader of the privacy statement must know.
+    /// Returns a note for readers of the privacy statement.
     #[must_use]
     pub fn note(&self) -> String {
         let path = &self.path;
@@ -264,7 +264,7 @@ fn read_error(path: &Path) -> impl FnOnce(std::io::Error) -> PretrainedError {
     |source| PretrainedError::Read { path, source }
 }
 
-/// CRC-32, as eight hexadecimal digits.
+/// Returns the CRC-32 as eight hexadecimal digits.
 fn checksum(bytes: &[u8]) -> String {
     format!("{:08x}", crc32fast::hash(bytes))
 }

@@ -1,4 +1,4 @@
-//! How fixed features are computed of the values of a row, in `preprocessing.json`.
+//! Computation of fixed features from the values of a row, in `preprocessing.json`.
 
 use serde::{Deserialize, Serialize};
 use smolfed_core::features::{Range, Steps};
@@ -22,7 +22,7 @@ pub(super) enum RawFeatures {
     },
 }
 
-/// What can be wrong with it.
+/// Errors of the text.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(super) enum RawFeaturesError {
     #[error("`features`: {0}")]
@@ -57,7 +57,7 @@ impl From<&FeatureRecipe> for RawFeatures {
 }
 
 impl RawFeatures {
-    /// Of rows of this shape.
+    /// Parses the features for rows of this shape.
     pub(super) fn parse(
         self,
         axes: &[usize],

@@ -1,4 +1,4 @@
-//! Files that are read as they were written, and every way in which one can be wrong.
+//! Files survive a round trip, and every kind of error is refused.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! How features are computed from recordings, in `preprocessing.json`.
+//! Computation of features from recordings, in `preprocessing.json`.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub(super) struct RawWindow {
     recipe: WindowTable,
 }
 
-/// What can be wrong with it.
+/// Errors of the text.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(super) enum WindowError {
     #[error("`window`: {0}")]

@@ -2,7 +2,7 @@ use super::*;
 use proptest::{collection::vec, prelude::*};
 use smolfed_core::contrast::correlation::{add_outer, inner_product};
 
-/// The symmetric matrix with this upper triangle, row by row.
+/// Returns the symmetric matrix with this upper triangle, row by row.
 fn full(triangle: &[f64], width: usize) -> Vec<f64> {
     let mut matrix = vec![0.0; width * width];
     for ((row, column), entry) in upper_triangle(width).zip(triangle) {
@@ -23,7 +23,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
-/// A width and a triangle of it.
+/// Generates a width and a matching triangle.
 fn triangles() -> impl Strategy<Value = (usize, Vec<f64>)> {
     (1usize..13).prop_flat_map(|n| (Just(n), vec(-1e3f64..1e3, packed_length(n))))
 }
@@ -68,7 +68,7 @@ proptest! {
         }
     }
 
-    /// The nearest point of a convex cone: what is taken off has no part along the cone.
+    /// The nearest point of a convex cone: the removed part is orthogonal to the cone.
     #[test]
     fn no_semi_definite_matrix_is_nearer(
         (n, packed) in packed_triangles(), other in vec(-3f32..3.0, 8),
@@ -108,7 +108,7 @@ fn known_values_and_vectors() {
     for (found, expected) in vectors.iter().zip([root, root, root, -root]) {
         assert!((found.abs() - expected.abs()).abs() < 1e-15, "{vectors:?}");
     }
-    // Diagonal already: sorted, and equal values keep their order.
+    // Already diagonal: sorted, and equal values keep their order.
     let Eigen { values, vectors } =
         symmetric_eigen(&[1.0, 0.0, 0.0, 0.0, 5.0, 0.0, 0.0, 0.0, 1.0], 3);
     assert_eq!(values, [5.0, 1.0, 1.0]);
@@ -152,13 +152,13 @@ fn what_cannot_be_projected_stays() {
     project_to_psd(&mut negative, 1);
     assert_eq!(negative, [0.0]);
     project_to_psd(&mut [], 0);
-    // Without negative values not a bit changes: here the values are 3 and 1.
+    // Without negative values every bit stays. The values here are 3 and 1.
     let mut packed = [2.0, std::f32::consts::SQRT_2, 2.0];
     project_to_psd(&mut packed, 2);
     assert_eq!(packed, [2.0, std::f32::consts::SQRT_2, 2.0]);
 }
 
-/// Pinned on x86-64; every other machine must give the same.
+/// Pinned on x86-64. Every other machine must give the same values.
 #[test]
 fn values_keep_their_bits() {
     let triangle: Vec<f64> = (0..packed_length(5))

@@ -4,11 +4,11 @@ use super::*;
 
 #[test]
 fn neighbours_are_found_by_direction() {
-    // The long sample of class 1 is not near to what points elsewhere.
+    // The long sample of class 1 is not near samples in other directions.
     let bank = labelled(2, &[1.0, 0.0, 0.9, 0.1, 50.0, 60.0], &[0, 0, 1]);
     let queries = labelled(2, &[9.0, 0.5, 0.01, 0.011, 3.0, 2.9], &[0, 1, 1]);
     assert_eq!(knn_accuracy(&bank, &queries, 1), Some(1.0));
-    // Three votes of three: the majority of the bank, whatever is asked.
+    // Three votes of three: the majority of the bank for every query.
     assert_eq!(knn_accuracy(&bank, &queries, 3), Some(1.0 / 3.0));
     assert_eq!(knn_accuracy(&bank, &queries, 1_000), Some(1.0 / 3.0));
 }
@@ -16,17 +16,17 @@ fn neighbours_are_found_by_direction() {
 #[test]
 fn ties_go_to_the_nearest_and_then_to_the_first() {
     let query = |class| labelled(2, &[1.0, 0.0], &[class]);
-    // One vote each: the nearer one, wherever it stands.
+    // One vote each: the nearer one wins, wherever it is.
     let bank = labelled(2, &[0.5, 0.5, 1.0, 0.1], &[4, 7]);
     assert_eq!(knn_accuracy(&bank, &query(7), 2), Some(1.0));
-    // The same direction: the first in the bank.
+    // The same direction: the first one in the bank wins.
     let bank = labelled(2, &[2.0, 0.0, 1.0, 0.0, 4.0, 0.0], &[5, 3, 3]);
     assert_eq!(knn_accuracy(&bank, &query(5), 1), Some(1.0));
     assert_eq!(knn_accuracy(&bank, &query(5), 2), Some(1.0));
     assert_eq!(knn_accuracy(&bank, &query(3), 3), Some(1.0));
 }
 
-/// By the definition: all cosines sorted, in `f64`.
+/// Computes the accuracy by definition: all cosines sorted, in `f64`.
 fn knn_by_definition(bank: &Labelled, queries: &Labelled, neighbours: usize) -> f64 {
     let cosine = |a: &[f32], b: &[f32]| {
         let dot = |a: &[f32], b: &[f32]| -> f64 {

@@ -9,7 +9,7 @@ fn a_probe_reads_what_is_linear() {
         let accuracy = probe_accuracy(&bank, &queries, classes).unwrap();
         assert!(accuracy >= expected, "{width}: {accuracy}");
     }
-    // The sign of a number, without a threshold to find and with one.
+    // The sign of a number, without a threshold and with one.
     for shift in [0.0, 5.0] {
         let values: Vec<f32> = (0..200).map(|i| scatter(i) + shift).collect();
         let classes: Vec<u16> = values.iter().map(|x| u16::from(*x > shift)).collect();
@@ -27,7 +27,7 @@ fn a_probe_reads_what_is_linear() {
 
 #[test]
 fn a_probe_does_not_mind_scale_or_correlation() {
-    // Two coordinates that differ by a thousandth of their size, which is what tells the classes.
+    // Two coordinates whose difference, a thousandth of their size, determines the class.
     let classes: Vec<u16> = (0..400).map(|i| (i % 2) as u16).collect();
     let values: Vec<f32> = (0..400)
         .flat_map(|i| {
