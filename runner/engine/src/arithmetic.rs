@@ -1,16 +1,16 @@
 //! Arithmetics: how simulated devices calculate in local training.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
-//! | `contract` | what an arithmetic is |
+//! | `contract` | the traits of an arithmetic |
 //! | `direct` | `f32`: the code and the bits of boards |
-//! | `fast` | in the span of a device's samples, on desktops only |
+//! | `fast` | training in the span of a device's samples, on desktops only |
 //! | `integer` | in integers: the code and the bits of boards without a floating-point unit |
-//! | `kept` | the Gram matrices that `fast` keeps within its memory |
+//! | `kept` | the Gram matrices that `fast` caches within its memory |
 //!
-//! An arithmetic ends where an update begins to be released: privacy rests on the integer check of
-//! the update on its grid ([`smolfed_release`]), which is the same for all. A new arithmetic is a
-//! name in [`ArithmeticName`], a file here and its line in [`Local::begin`].
+//! The arithmetic is local to training: privacy rests on the integer check of the update on its
+//! grid ([`smolfed_release`]), which all arithmetics share. A new arithmetic needs a name in
+//! [`ArithmeticName`], a file here and its line in [`Local::begin`].
 
 mod contract;
 mod direct;
@@ -31,27 +31,27 @@ use smolfed_data::federation::Federation;
 pub use contract::{Arithmetic, Buffers, Device};
 pub use integer::words;
 
-/// The arithmetic of an experiment, and what it means for its devices.
+/// The arithmetic of an experiment, and its effect on the devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Local {
-    /// Which.
+    /// Name of the arithmetic.
     pub name: ArithmeticName,
-    /// Bytes for what is kept of devices.
+    /// Memory for cached device data, in bytes.
     memory: u64,
-    /// Devices that train in the span of their samples, with `fast`.
+    /// Number of devices that train in the span of their samples, with `fast`.
     pub in_span: u32,
     /// How features are stored, with `integer`.
     format: FeatureFormat,
-    /// Features that have no place in it, of those looked at.
+    /// Number of features outside the format's range, and number of features inspected.
     saturated: (u64, u64),
 }
 
 impl Local {
-    /// The arithmetic for devices that train this model for `effort` in a round, and whether
-    /// another model pulls theirs.
+    /// Chooses the arithmetic for devices that train this model for `effort` in a round. The flag
+    /// says whether another model pulls theirs.
     ///
     /// # Errors
-    /// [`ExperimentError`] if it cannot have the model or the training.
+    /// [`ExperimentError`] if the arithmetic does not support the model or the training.
     pub fn new(
         config: &SimulationConfig,
         train: &TrainConfig,
@@ -89,15 +89,15 @@ impl Local {
         }
     }
 
-    /// How real devices store features, if they train in integers.
+    /// Returns the storage format of features on real devices, if they train in integers.
     #[must_use]
     pub fn feature_format(&self) -> Option<smolfed_core::fixed_point::FeatureFormat> {
         let is_integer = self.name == ArithmeticName::Integer;
-        // The fraction was checked when this was made.
+        // The constructor has checked the fraction.
         is_integer.then(|| self.format.checked()).flatten()
     }
 
-    /// The arithmetic at work in a run, with nothing kept yet.
+    /// Starts the arithmetic for a run, with an empty cache.
     #[must_use]
     pub fn begin(&self) -> Box<dyn Arithmetic> {
         match self.name {
@@ -107,7 +107,8 @@ impl Local {
         }
     }
 
-    /// What a reader of the result must know, of so many devices; `None` for the bits of boards.
+    /// Returns a note for readers of the result with this number of devices; `None` if the bits are
+    /// those of boards.
     #[must_use]
     pub fn note(&self, devices: u32) -> Option<String> {
         if self.name == ArithmeticName::Integer {
@@ -133,9 +134,9 @@ impl Local {
     }
 }
 
-/// What the bits of a run depend on besides its configuration, data and version: nothing, or with
-/// `fast` the width of this machine's vectors. A run that was stopped must not go on with other
-/// bits: a round that is repeated would be released twice, with the same noise.
+/// Returns what the bits of a run depend on besides its configuration, data and version: nothing,
+/// or the vector width of this machine with `fast`. A stopped run must not resume with other bits:
+/// a repeated round would be released twice, with the same noise.
 #[must_use]
 pub fn bits(name: ArithmeticName) -> Option<String> {
     match name {

@@ -1,8 +1,8 @@
-//! Denoisers of the averaged noisy update: post-processing, so none of them costs privacy. A
-//! denoiser is one file and one line of the table below.
+//! Denoisers of the averaged noisy update. They are post-processing, so none of them costs privacy.
+//! A new denoiser needs one file and one line of the table below.
 //!
-//! Laplacian smoothing is the method of DP-Fed-LS; James-Stein and soft thresholding are those that
-//! the paper compares it with in Table 4. Each works tensor by tensor.
+//! Laplacian smoothing is the method of DP-Fed-LS. The paper compares it with James-Stein and soft
+//! thresholding in Table 4. Each works tensor by tensor.
 
 pub mod auto;
 pub mod flattening;
@@ -26,7 +26,7 @@ pub use tensor::{Denoise, Tensor};
 /// The table of denoisers without settings: name in files, words for reports, and the denoiser.
 macro_rules! denoisers {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $words:literal, $denoiser:expr;)*) => {
-        /// What the server does to the noisy average, beside or instead of smoothing it.
+        /// What the server does to the noisy average, in addition to smoothing or instead of it.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         pub enum DenoiserKind {
             /// Nothing, or Laplacian smoothing with `method = "dp-fed-ls"`.
@@ -43,7 +43,7 @@ macro_rules! denoisers {
         }
 
         impl DenoiserKind {
-            /// How it is named in a report, to follow "with"; `None` if nothing is done.
+            /// Returns its name for a report, to follow "with"; `None` if nothing is done.
             #[must_use]
             pub const fn words(self) -> Option<&'static str> {
                 match self {
@@ -54,7 +54,7 @@ macro_rules! denoisers {
                 }
             }
 
-            /// What is mixed from all steps so far, and along what each tensor is smoothed.
+            /// Returns the experts to mix, and the axes for smoothing each tensor.
             #[must_use]
             pub fn experts(self, flattenings: Flattenings) -> Option<ExpertSet> {
                 match self {
@@ -64,7 +64,7 @@ macro_rules! denoisers {
                 }
             }
 
-            /// The denoiser of each round's average.
+            /// Returns the denoiser of each round's average.
             #[must_use]
             pub fn denoiser(self) -> Denoiser {
                 match self {
@@ -83,12 +83,12 @@ denoisers! {
     SoftThreshold = "soft-threshold", "soft thresholding", SoftThreshold;
 }
 
-/// What happens to the noisy average before it is applied; by default nothing.
+/// The treatment of the noisy average before the server applies it; by default none.
 #[derive(Clone, Debug, Default)]
 pub struct Denoiser(Option<Arc<dyn Denoise>>);
 
 impl Denoiser {
-    /// A_σ⁻¹ on each tensor.
+    /// Applies A_σ⁻¹ to each tensor.
     #[must_use]
     pub fn laplacian(smoothing: LaplacianSmoothing, flattenings: Flattenings) -> Self {
         Self(Some(Arc::new(Laplacian {
@@ -97,7 +97,7 @@ impl Denoiser {
         })))
     }
 
-    /// Denoises `average` in place. `noise_std` is that of the noise on each coordinate.
+    /// Denoises `average` in place. `noise_std` is the std of the noise on each coordinate.
     pub fn apply(&self, average: &mut [f32], tensors: &[usize], noise_std: f64) {
         let Some(denoise) = &self.0 else {
             return;

@@ -1,31 +1,31 @@
-//! The round loop of smolfed: what devices train, where they are, the server's step, runs with
+//! The round loop of smolfed: training methods, sources of devices, the server's step, runs with
 //! their directories, and audits. It opens no socket.
 //!
 //! Each module uses those above it in this table alone:
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
 //! | [`suggested`] | settings that suit the sizes of a federation |
-//! | [`ranks`] | processes that share a run, and what they exchange |
-//! | [`combinations`] | which settings exclude each other |
+//! | [`ranks`] | processes that share a run, and their messages |
+//! | [`combinations`] | settings that exclude each other |
 //! | [`layout`], [`denoise`] | the tensors of a model; denoisers of the noisy average |
 //! | [`tables`] | the tables of an experiment file, typed |
-//! | [`task`] | the model that is trained |
-//! | `data_conditions` | what ε depends on because of the data's preparation |
-//! | [`check`] | why an experiment cannot run |
-//! | [`arithmetic`] | how simulated devices calculate |
-//! | [`evaluation`], [`representation`] | how good models and encoders are |
+//! | [`task`] | the trained model |
+//! | `data_conditions` | conditions of ε from the preparation of the data |
+//! | [`check`] | reasons why an experiment cannot run |
+//! | [`arithmetic`] | arithmetics of simulated devices |
+//! | [`evaluation`], [`representation`] | quality of models and encoders |
 //! | [`membership`] | membership inference on a model |
-//! | [`method`] | what devices train, and how updates are used: one file per method |
+//! | [`method`] | training methods and their use of updates: one file per method |
 //! | [`config`] | the experiment file |
-//! | [`attendance`] | who takes part in a round |
-//! | [`server`] | the server's step on what was released |
-//! | [`question`] | what devices are asked between rounds, and what follows from their answers |
+//! | [`attendance`] | the devices of each round |
+//! | [`server`] | the server's step on releases |
+//! | [`question`] | questions to devices between rounds, and results of their answers |
 //! | [`experiment`] | an experiment file, validated for a federation |
 //! | [`run_files`] | files of a run: records, errors |
-//! | [`preprocessing`] | what a model needs to know of its inputs |
-//! | [`source`] | where devices are: simulated, on other ranks, a recorded participation |
-//! | [`round`] | a round: draw, train, release, apply, evaluate; the state that it leaves |
+//! | [`preprocessing`] | a model's description of its inputs |
+//! | [`source`] | sources of devices: simulated, on other ranks, a recorded participation |
+//! | [`round`] | a round: draw, train, release, apply, evaluate; the state after it |
 //! | [`run`] | a run with its directory |
 //! | [`audit`] | attacks on the real round |
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! The server's step on what was released: averaging, denoising, and the step itself. All of it is
+//! The server's step on the release: averaging, denoising, and the step itself. All of it is
 //! post-processing and costs no privacy.
 
 pub mod adaptive;
@@ -13,32 +13,33 @@ use crate::denoise::{Auto, Denoiser, ExpertSet};
 pub use own::{OwnStep, StepView};
 use smolfed_release::{Released, SimulatedSum};
 
-/// What the server does with the noisy sum: `w ← w + η_g · denoise(sum / denominator)`.
+/// Settings of the server's step: `w ← w + η_g · denoise(sum / denominator)`.
 #[derive(Clone, Debug)]
 pub struct ServerStep {
     /// η_g.
     pub learning_rate: LearningRate,
-    /// What happens to the noisy average.
+    /// Treatment of the noisy average.
     pub denoiser: Denoiser,
-    /// What is mixed instead, where there is noise, with `denoiser = "auto"`.
+    /// Experts to mix instead, with noise and `denoiser = "auto"`.
     pub auto: Option<ExpertSet>,
-    /// What a program that uses the library does instead of all that.
+    /// Custom step of a program that uses the library, instead of all the above.
     pub own: Option<OwnStep>,
-    /// What the sum is divided by; `None` for the number of devices drawn.
+    /// Divisor of the sum; `None` for the number of drawn devices.
     pub fixed_denominator: Option<f64>,
-    /// What the model is rounded to for all but the server; `None` for all bits.
+    /// Grid of the model for everyone except the server; `None` for all bits.
     pub grid: Option<ModelGrid>,
 }
 
 impl ServerStep {
-    /// The denominator of a round; `None` when it is the realised size and the cohort is empty.
+    /// Returns the denominator of a round; `None` if it is the realised size and the cohort is
+    /// empty.
     #[must_use]
     pub fn denominator(&self, cohort_size: usize) -> Option<f64> {
         let realised = (cohort_size > 0).then_some(cohort_size as f64);
         self.fixed_denominator.or(realised)
     }
 
-    /// The noisy average, before denoising.
+    /// Returns the noisy average before denoising.
     #[must_use]
     pub fn average(&self, released: &Released) -> Vec<f32> {
         match self.denominator(released.cohort_size()) {
@@ -47,7 +48,7 @@ impl ServerStep {
         }
     }
 
-    /// The average of simulated devices without noise, for a report's diagnostics.
+    /// Returns the average of simulated devices without noise, for a report's diagnostics.
     #[must_use]
     pub fn simulated_average(&self, sum: &SimulatedSum, cohort_size: usize) -> Vec<f32> {
         match self.denominator(cohort_size) {

@@ -1,4 +1,4 @@
-//! The tables of an experiment file, typed. Methods are built from them; the file as a whole is
+//! The tables of an experiment file, typed. Methods are built from them. The whole file is
 //! [`crate::config`], and `[data]` is [`smolfed_data::config`].
 
 pub mod cohort;

@@ -1,4 +1,4 @@
-//! What an arithmetic is.
+//! The traits of an arithmetic.
 
 use smolfed_core::stream::Stream;
 use smolfed_core::train::{LocalTraining, TrainError, TrainReport};
@@ -12,8 +12,8 @@ use smolfed_data::dataset::DatasetView;
 
 /// Local training of the devices of a run.
 pub trait Arithmetic: Send + Sync {
-    /// Local training of the shared model, as [`smolfed_core::train::local_update`]: from
-    /// `global`, and the update is left in `update`.
+    /// Trains the shared model from `global`, as [`smolfed_core::train::local_update`], and leaves
+    /// the update in `update`.
     ///
     /// # Errors
     /// [`TrainError`], as there.
@@ -27,7 +27,7 @@ pub trait Arithmetic: Send + Sync {
         buffers: &mut Buffers,
     ) -> Result<TrainReport, TrainError>;
 
-    /// Local steps of a personal model, as [`smolfed_core::personal::descend`].
+    /// Runs the local steps of a personal model, as [`smolfed_core::personal::descend`].
     ///
     /// # Errors
     /// [`TrainError`], as there.
@@ -41,10 +41,10 @@ pub trait Arithmetic: Send + Sync {
     ) -> Result<TrainReport, TrainError>;
 }
 
-/// A device that trains.
+/// A device in training.
 #[derive(Clone, Copy)]
 pub struct Device<'a> {
-    /// Its number, which names its samples in a run.
+    /// Device number, which identifies its samples in a run.
     pub number: u32,
     /// The model.
     pub task: &'a Task,
@@ -52,7 +52,7 @@ pub struct Device<'a> {
     pub samples: &'a DatasetView<'a>,
 }
 
-/// One thread's working memory.
+/// Working memory of one thread.
 #[derive(Default)]
 pub struct Buffers {
     pub(super) local: Vec<f32>,

@@ -1,5 +1,5 @@
 //! `fast`: local training in the span of a device's samples ([`smolfed_simd::span`] has the
-//! derivation), or directly where counting says that this is cheaper.
+//! derivation), or directly where the operation counts favour it.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::of_linear_scores;
 use crate::task::{Task, rows};
 use smolfed_data::dataset::SampleTarget;
 
-/// How devices of an experiment train, by their number of samples.
+/// Chooses how a device trains, by its number of samples.
 pub(super) struct Way {
     shape: (usize, usize),
     effort: Effort,
@@ -27,7 +27,8 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// For devices that train this model for `effort`, and whether another model pulls theirs.
+    /// Returns the choice for devices that train this model for `effort`. `is_pulled` says whether
+    /// another model pulls theirs.
     pub(super) fn new(task: &Task, effort: Effort, batch_size: u32, is_pulled: bool) -> Self {
         Self {
             shape: (task.feature_count(), task.output_count()),
@@ -37,7 +38,7 @@ impl Way {
         }
     }
 
-    /// Whether a device with so many samples trains in their span.
+    /// Returns whether a device with `samples` samples trains in their span.
     pub(super) fn is_span(&self, samples: usize) -> bool {
         let (features, outputs) = self.shape;
         let work = Work::new(samples, features, outputs, self.effort, self.batch_size);
@@ -51,14 +52,14 @@ pub(super) struct Fast {
 }
 
 impl Fast {
-    /// With so many bytes for Gram matrices, none of them made yet.
+    /// Creates an empty cache of Gram matrices with `memory` bytes.
     pub(super) fn new(memory: u64) -> Self {
         Self {
             grams: Kept::new(memory),
         }
     }
 
-    /// The Gram matrix of a device that trains this model.
+    /// Returns the Gram matrix of a device that trains this model.
     fn gram<M: Model<Target: SampleTarget>>(&self, model: &M, device: &Device<'_>) -> Arc<Gram> {
         let samples = device.samples;
         let make = || Gram::new(&rows(model, samples));
@@ -105,7 +106,7 @@ impl Arithmetic for Fast {
         let anchor = steps.anchor.filter(|anchor| anchor.strength.get() > 0.0);
         let batch_size = settings.batch_size.get();
         let way = Way::new(device.task, settings.effort, batch_size, anchor.is_some());
-        // Gradients that are released one by one have noise, which is no combination of samples.
+        // Per-step gradients contain noise, so they are not combinations of samples.
         if steps.release.is_some() || !way.is_span(device.samples.len()) {
             return Direct.descend(device, local, steps, order, buffers);
         }

@@ -1,8 +1,8 @@
 //! `integer`: the code and the bits of boards that train in integers
 //! ([`smolfed_core::fixed_point`]).
 //!
-//! The global model, features and values to predict are rounded to their formats here, as a board
-//! has them; the update is a difference of weights and exact as `f32`.
+//! The global model, features and targets are rounded to their formats here, as on a board. The
+//! update is a difference of weights and exact as `f32`.
 
 use smolfed_core::fixed_point::{
     FeatureScale, FixedPointSamples, FixedPointSlice, FixedPointWork, round_target, round_weight,
@@ -22,11 +22,11 @@ use crate::task::Task;
 use smolfed_data::dataset::{DatasetView, DeviceBuffer};
 use smolfed_data::federation::Federation;
 
-/// Devices whose features are looked at for [`saturated`], at most.
+/// Maximum number of devices whose features [`saturated`] inspects.
 const MAX_DEVICES: u32 = 1_000;
 
-/// How many features have no place in their format, and of how many: those of up to
-/// [`MAX_DEVICES`] devices. `None` if there is no such format.
+/// Counts the features outside the range of their format, and all features inspected, of up to
+/// [`MAX_DEVICES`] devices. Returns `None` if there is no such format.
 pub(super) fn saturated(format: FeatureFormat, federation: &Federation) -> Option<(u64, u64)> {
     match format.features {
         FeatureType::I8 => saturated_of::<i8>(format, federation),
@@ -53,7 +53,7 @@ fn saturated_of<X: RoundedFeature>(
     Some((saturated, all))
 }
 
-/// The integers of a model, as they travel: where others have numbers.
+/// Replaces the numbers of a model by the bits of its integers, as on the wire.
 pub fn words(model: &mut [f32]) {
     for w in model {
         *w = f32::from_bits(round_weight(*w).0.cast_unsigned());
@@ -103,7 +103,7 @@ impl Arithmetic for Integer {
         }
     }
 
-    /// Personal models are refused before a run: they train in `f32`.
+    /// Personal models train in `f32`, so the configuration refuses them before a run.
     fn descend(
         &self,
         device: &Device<'_>,
@@ -116,7 +116,7 @@ impl Arithmetic for Integer {
     }
 }
 
-/// How to train.
+/// Settings of the training.
 struct How<'a> {
     fraction: u8,
     settings: &'a LocalTraining,
@@ -169,7 +169,7 @@ impl How<'_> {
                 memory.classes = std::mem::take(&mut classes);
                 report
             }
-            // Refused before a run.
+            // The configuration refuses these before a run.
             Task::Encoder(_) | Task::Sequential(_) => Err(TrainError::Range),
         }
     }
@@ -216,7 +216,7 @@ impl How<'_> {
     }
 }
 
-/// Rounded samples of so many features.
+/// Borrows rounded samples with `feature_count` features.
 fn slice<'a, X, T>(
     features: &'a [X],
     targets: &'a [T],
@@ -225,7 +225,7 @@ fn slice<'a, X, T>(
     FixedPointSlice::new(features, targets, width).map_err(|_| TrainError::Range)
 }
 
-/// The classes of the samples.
+/// Collects the classes of the samples.
 fn labels(samples: &DatasetView<'_>, memory: &mut IntegerBuffers) -> Vec<u16> {
     let mut classes = std::mem::take(&mut memory.classes);
     classes.clear();

@@ -1,6 +1,6 @@
 //! One thread's memory for training in integers.
 
-/// Samples in their format, vectors of weights, and what a step needs.
+/// Samples in their format, weight vectors, and the memory of a step.
 #[derive(Default)]
 pub(super) struct IntegerBuffers {
     pub(super) narrow: Vec<i8>,

@@ -1,14 +1,14 @@
-//! The Gram matrices that are kept from round to round, within their memory.
+//! Cache of Gram matrices across rounds, within a memory limit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use smolfed_simd::span::Gram;
 
-/// Gram matrices by device. Those that come first stay; there is no better choice where cohorts are
-/// drawn at random. The others are made anew, with the same bits.
+/// Gram matrices by device. The first ones stay: with randomly drawn cohorts no policy does better.
+/// The others are recomputed, with the same bits.
 pub(super) struct Kept {
-    /// Bytes.
+    /// Memory limit in bytes.
     memory: u64,
     shelf: RwLock<Shelf>,
 }
@@ -16,12 +16,12 @@ pub(super) struct Kept {
 #[derive(Default)]
 struct Shelf {
     grams: HashMap<u32, Arc<Gram>>,
-    /// Bytes.
+    /// Bytes in use.
     used: u64,
 }
 
 impl Kept {
-    /// None yet, and so many bytes for them.
+    /// Creates an empty cache of `memory` bytes.
     pub(super) fn new(memory: u64) -> Self {
         Self {
             memory,
@@ -29,14 +29,14 @@ impl Kept {
         }
     }
 
-    /// The matrix of a device with so many samples, which `make` makes if it is not kept.
+    /// Returns the matrix of a device. Calls `make` if it is not cached.
     pub(super) fn get(
         &self,
         device: u32,
         samples: usize,
         make: impl FnOnce() -> Gram,
     ) -> Arc<Gram> {
-        // What a thread leaves when it panics is whole: at worst a matrix that is not counted.
+        // A panicking thread leaves a consistent shelf: at worst a matrix is not counted.
         let shelf = self.shelf.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(gram) = shelf.grams.get(&device) {
             return Arc::clone(gram);

@@ -1,4 +1,4 @@
-//! Local steps of whichever model a task is, and their memory.
+//! Local steps for every kind of task, and their memory.
 
 use smolfed_core::personal::StepMemory;
 use smolfed_core::stream::Stream;
@@ -9,7 +9,7 @@ use crate::on_samples;
 use crate::task::Task;
 use smolfed_data::dataset::DatasetView;
 
-/// Local steps of whichever model a task is.
+/// Runs the local steps of the task's model.
 ///
 /// # Errors
 /// [`TrainError`], as [`smolfed_core::personal::descend`].
@@ -35,7 +35,7 @@ pub struct StepBuffers {
 }
 
 impl StepBuffers {
-    /// For devices of up to `samples` samples.
+    /// Borrows memory for devices of up to `samples` samples.
     pub fn memory_for(&mut self, task: &Task, samples: usize) -> StepMemory<'_> {
         let group = smolfed_core::model::BATCH_GROUP;
         self.gradient.resize(task.parameter_count(), 0.0);

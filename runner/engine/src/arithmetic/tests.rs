@@ -9,7 +9,7 @@ use crate::config::{Config, DEFAULT};
 use crate::run::{self, Control, RunResult};
 use smolfed_data::DataFolders;
 
-/// A run of the built-in experiment, on 100 devices of five samples.
+/// Runs the built-in experiment on 100 devices with five samples each.
 fn run(settings: &[&str]) -> RunResult {
     let common = ["data.devices=100", "rounds=6", "evaluate_every=0"];
     let overrides = common.iter().chain(settings);
@@ -33,7 +33,7 @@ fn bits(result: &RunResult) -> Vec<u32> {
     result.model.iter().map(|x| x.to_bits()).collect()
 }
 
-/// The noise is the same, so that only rounding separates the models.
+/// The noise is the same, so only rounding separates the models.
 #[test]
 fn runs_in_both_arithmetics_differ_by_rounding() {
     for settings in [
@@ -63,7 +63,7 @@ fn runs_in_both_arithmetics_differ_by_rounding() {
     }
 }
 
-/// Personal models alone: nothing is shared.
+/// Personal models alone, with nothing shared.
 #[test]
 fn personal_models_of_both_arithmetics_are_equally_good() {
     let settings = [
@@ -77,7 +77,7 @@ fn personal_models_of_both_arithmetics_are_equally_good() {
     assert!((exact - fast).abs() <= 0.005, "{exact} {fast}");
 }
 
-/// Over seeds the mean accuracy is that of `f32`.
+/// Over seeds, the mean accuracy equals that of `f32`.
 #[test]
 fn accuracy_is_the_same_over_seeds() {
     let mean = |run: fn(&[&str]) -> RunResult| {
@@ -110,7 +110,7 @@ fn matrices_kept_or_made_anew_and_any_number_of_threads_give_the_same_bits() {
     assert!(kept == with_threads(3, &["simulation.memory=40 KiB"]));
 }
 
-/// Where no device trains in the span, all have the bits of boards.
+/// If no device trains in the span, all have the bits of boards.
 #[test]
 fn the_direct_way_has_the_bits_of_boards() {
     let settings = [

@@ -1,24 +1,23 @@
-//! `denoiser = "auto"`: filters of all that was released so far, judged by what is released next.
+//! `denoiser = "auto"`: filters of all releases so far, judged by the next release.
 //!
-//! With V the sum of the server's steps, each *expert* is a filter F of V, and devices get
-//! w₀ + Σ p F(V), a mixture of the experts. The next average A comes from devices that started
-//! there, under fresh noise, and so it is an unbiased judge of the filters: with F₀ the first
-//! expert, the loss of another one is −⟨A, F(V) − F₀(V)⟩, and noise of standard deviation s on each
-//! entry of A adds s² ‖F(V) − F₀(V)‖² to its variance. The weights p are those of AdaHedge (de
-//! Rooij, van Erven, Grünwald, Koolen 2014, arXiv:1301.0534) on the losses so far with a margin of
-//! two standard deviations for F₀, so that noise alone moves little.
+//! With V the sum of the server's steps, each *expert* is a filter F of V, and devices get w₀ + Σ p
+//! F(V), a mixture of the experts. The next average A comes from devices that started there, under
+//! fresh noise, and so it is an unbiased judge of the filters: with F₀ the first expert, the loss
+//! of another one is −⟨A, F(V) − F₀(V)⟩, and noise of standard deviation s on each entry of A adds
+//! s² ‖F(V) − F₀(V)‖² to its variance. The weights p are those of AdaHedge (de Rooij, van Erven,
+//! Grünwald, Koolen 2014, arXiv:1301.0534) on the losses so far with a margin of two standard
+//! deviations for F₀, so that noise alone moves little.
 //!
-//! Without evidence the model is w₀ + F₀(V), F₀ being Laplacian smoothing by 1 where all the noise
-//! that was added would make it worth its bias. Where noise is weak, one average is enough to tell
-//! whether that was right; where it is strong, evidence comes late, and mild smoothing is the
-//! better guess.
+//! Without evidence the model is w₀ + F₀(V). F₀ is Laplacian smoothing by 1 if the total noise
+//! makes it worth its bias. Where noise is weak, one average is enough to tell whether that was
+//! right. Where it is strong, evidence comes late, and mild smoothing is the better guess.
 //!
-//! All of it is computed from what was released, and costs no privacy. Biases are left as they are:
-//! they are few, and a shift of one is as likely as a shift of the others.
+//! All of it is computed from releases, and costs no privacy. Biases are not filtered: they are
+//! few, and a shift of one is as likely as a shift of the others.
 //!
-//! Why not a filter of A, or the noise of V that is known: local training works against the noise
-//! that devices received, so that V has less noise than was added; and what a filter of A takes
-//! away in each round adds up, whereas noise averages out.
+//! Why not filter A, or use the known noise of V? Local training works against the noise that
+//! devices received, so V has less noise than was added. The losses from filtering A in each round
+//! add up, whereas noise averages out.
 
 mod blocks;
 mod experts;
@@ -43,22 +42,22 @@ const MOVED: &str = "auto.moved";
 const AVERAGE: &str = "auto.average";
 const EVIDENCE: &str = "auto.evidence";
 
-/// The denoiser at work in a run.
+/// The denoiser in a run.
 ///
-/// Vectors are in single precision, as the model; sums over them in double precision, block by
-/// block in one order, whichever thread computes a block.
+/// Vectors are in single precision, like the model. Sums over them are in double precision, block
+/// by block in one order, whichever thread computes a block.
 #[derive(Clone, Debug)]
 pub struct Auto {
     experts: Vec<Expert>,
     /// The shared tensors.
     tensors: Tensors,
-    /// Along what each of them is smoothed.
+    /// Axes for smoothing each tensor.
     flattenings: Flattenings,
     /// w₀.
     start: Vec<f32>,
     /// V.
     moved: Vec<f32>,
-    /// V averaged over rounds, the last ones most; biases are those of V.
+    /// V averaged over rounds, with the most weight on the last ones. Biases are taken from V.
     average: Vec<f32>,
     /// Variance of the noise on each entry of V.
     variance: f64,
@@ -68,20 +67,22 @@ pub struct Auto {
     kept: Vec<f64>,
 }
 
-/// How much an expert counts after a round.
+/// Weight of an expert after a round.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ExpertWeight {
-    /// What it does.
+    /// Description of the expert.
     pub expert: String,
     /// Its share of the model, in [0, 1].
     pub weight: f64,
-    /// By how many standard deviations of noise the releases so far rate it above the first expert.
+    /// Advantage over the first expert according to the releases so far, in standard deviations of
+    /// noise.
     #[serde(default)]
     pub evidence: f64,
 }
 
 impl Auto {
-    /// Before the first round: the initial model, its tensors, and what is mixed.
+    /// Creates the denoiser before the first round, from the initial model, its tensors, and the
+    /// experts to mix.
     #[must_use]
     pub fn new(start: &[f32], tensors: &[TensorLayout], set: &ExpertSet) -> Self {
         let auto = Self::from_experts(start, tensors, set.experts());
@@ -114,7 +115,8 @@ impl Auto {
         }
     }
 
-    /// The model after a round that released `average`, with noise of `noise_std` on each entry.
+    /// Updates the model after a round that released `average`, with noise of `noise_std` on each
+    /// entry.
     pub fn step(
         &mut self,
         global: &mut [f32],
@@ -130,7 +132,7 @@ impl Auto {
         self.mix(global);
     }
 
-    /// The weight of each expert in the model.
+    /// Returns the weight of each expert in the model.
     #[must_use]
     pub fn weights(&self) -> Vec<ExpertWeight> {
         let judged = self.hedge.weights().iter().zip(self.hedge.evidence());
@@ -143,13 +145,13 @@ impl Auto {
         named.collect()
     }
 
-    /// ‖mixture‖ / ‖V‖ of each tensor of weights after the last step; 1 where V is 0.
+    /// Returns ‖mixture‖ / ‖V‖ of each tensor of weights after the last step; 1 where V is 0.
     #[must_use]
     pub fn kept(&self) -> &[f64] {
         &self.kept
     }
 
-    /// F(V) of expert `index`.
+    /// Returns F(V) of expert `index`.
     fn filtered(&self, index: usize) -> &[f32] {
         match self.experts.get(index).map(|expert| &expert.filter) {
             Some(Filter::None) => &self.moved,
@@ -158,7 +160,7 @@ impl Auto {
         }
     }
 
-    /// Lets an average judge the experts of the round before.
+    /// Judges the experts of the previous round by an average.
     fn judge(&mut self, average: &[f32], noise_std: f64) {
         let first = self.filtered(0);
         let of_block = |block: &Block| {
@@ -170,7 +172,7 @@ impl Auto {
                     &first[range()],
                 )
             };
-            // The first expert's is 0.
+            // The first expert has a loss of 0.
             (1..self.experts.len()).map(of_expert).collect()
         };
         let blocks: Vec<Vec<[f64; 2]>> = self.tensors.blocks().par_iter().map(of_block).collect();
@@ -198,7 +200,7 @@ impl Auto {
         });
     }
 
-    /// Computes F(V) of each expert that is stored.
+    /// Computes F(V) of each stored expert.
     fn filter(&mut self) {
         let (moved, variance) = (&self.moved, self.variance);
         let (tensors, experts) = (&self.tensors, &self.experts);
@@ -224,7 +226,7 @@ impl Auto {
         });
     }
 
-    /// w₀ + Σ p F(V).
+    /// Sets the model to w₀ + Σ p F(V).
     fn mix(&mut self, global: &mut [f32]) {
         let weights = self.hedge.weights().iter().enumerate();
         let weights: Vec<(&[f32], f32)> = weights
@@ -246,7 +248,7 @@ impl Auto {
         self.kept = self.tensors.kept(&squares);
     }
 
-    /// Adds what goes into a checkpoint.
+    /// Adds its state to a checkpoint.
     pub fn save(&self, saved: &mut Saved) {
         let mut evidence = self.hedge.state();
         evidence.push(self.variance);
@@ -260,10 +262,10 @@ impl Auto {
         }
     }
 
-    /// Goes on with a checkpoint.
+    /// Resumes from a checkpoint.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of the problem.
     pub fn restore(&mut self, saved: &Saved) -> Result<(), String> {
         let start = numbers(saved, START, self.start.len())?;
         let moved = numbers(saved, MOVED, self.start.len())?;
@@ -277,7 +279,7 @@ impl Auto {
     }
 }
 
-/// The numbers of a checkpoint, if there are `length`.
+/// Returns the numbers of a checkpoint if there are `length`.
 fn numbers<T: Number>(saved: &Saved, name: &str, length: usize) -> Result<Vec<T>, String> {
     let numbers = saved.get(name)?;
     match numbers.len() == length {

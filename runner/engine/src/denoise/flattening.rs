@@ -1,4 +1,4 @@
-//! Along what a tensor is smoothed: the paper flattens tensors, and its Table 5 compares orders.
+//! Axes for smoothing a tensor. The paper flattens tensors, and its Table 5 compares orders.
 
 mod order;
 
@@ -7,28 +7,28 @@ use smolfed_core::smooth::LaplacianSmoothing;
 use crate::layout::TensorLayout;
 pub use order::{KernelOrder, SmoothAlong};
 
-/// Along what one tensor is smoothed.
+/// Axes for smoothing one tensor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Flattening {
-    /// One line, as its entries lie in memory.
+    /// One line in memory order.
     #[default]
     Line,
-    /// Each axis of a grid of these lengths, the last one contiguous, any number of times in a row.
+    /// Each axis of a grid of these lengths, the last one contiguous. The grid may repeat.
     Grid(Vec<usize>),
-    /// One line through the kernels of a convolution, its axes in another order.
+    /// One line through the kernels of a convolution, with permuted axes.
     Ordered {
-        /// Outputs, inputs, rows and columns, the last one contiguous.
+        /// Lengths of outputs, inputs, rows and columns, the last one contiguous.
         shape: [usize; 4],
-        /// Which of them is outermost, and so on.
+        /// Order of these axes, from the outermost.
         order: KernelOrder,
     },
 }
 
 impl Flattening {
-    /// A⁻¹ on a tensor, in place.
+    /// Applies A⁻¹ to a tensor in place.
     pub fn smooth(&self, smoothing: &LaplacianSmoothing, values: &mut [f32]) {
         match self {
-            // Axes that do not divide the tensor are refused before a run starts.
+            // The configuration refuses axes that do not divide the tensor before a run.
             Self::Grid(axes) if smoothing.apply_grid(values, axes).is_ok() => {}
             Self::Ordered { shape, order } => {
                 let places = places(*shape, *order);
@@ -42,7 +42,7 @@ impl Flattening {
         }
     }
 
-    /// tr A⁻¹ / d on a tensor of `length` entries: the share of white noise that is left.
+    /// Returns tr A⁻¹ / d for a tensor of `length` entries: the remaining share of white noise.
     #[must_use]
     pub fn left(&self, smoothing: &LaplacianSmoothing, length: usize) -> f64 {
         let left = |length: usize| smoothing.effective_dim(length) / length.max(1) as f64;
@@ -55,7 +55,7 @@ impl Flattening {
     }
 }
 
-/// Where the entries of a line lie in memory.
+/// Returns the memory positions of the entries of a line.
 fn places(shape: [usize; 4], order: KernelOrder) -> Vec<usize> {
     let strides = [
         shape[1] * shape[2] * shape[3],
@@ -72,12 +72,13 @@ fn places(shape: [usize; 4], order: KernelOrder) -> Vec<usize> {
         .collect()
 }
 
-/// Along what the tensors of a model are smoothed; those that are not named are lines.
+/// Axes for smoothing the tensors of a model. Tensors without an entry are lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flattenings(Vec<Flattening>);
 
 impl Flattenings {
-    /// The first tensor along the axes of a sample, once for each output; as a line without axes.
+    /// Smooths the first tensor along the axes of a sample, once for each output; as a line without
+    /// axes.
     #[must_use]
     pub fn of_samples(axes: &[usize]) -> Self {
         Self(match axes {
@@ -86,7 +87,7 @@ impl Flattenings {
         })
     }
 
-    /// The kernels of convolutions in another order, other tensors as lines.
+    /// Smooths the kernels of convolutions in another order, and other tensors as lines.
     #[must_use]
     pub fn ordered(layout: &[TensorLayout], order: KernelOrder) -> Self {
         let of_tensor = |tensor: &TensorLayout| match *tensor.shape {
@@ -101,7 +102,7 @@ impl Flattenings {
         Self(layout.iter().map(of_tensor).collect())
     }
 
-    /// The weights of images along rows and columns, other tensors as lines.
+    /// Smooths the weights of images along rows and columns, and other tensors as lines.
     #[must_use]
     pub fn of_images(layout: &[TensorLayout]) -> Self {
         let of_tensor = |tensor: &TensorLayout| match tensor.image {
@@ -111,13 +112,13 @@ impl Flattenings {
         Self(layout.iter().map(of_tensor).collect())
     }
 
-    /// Whether all tensors are lines as they lie in memory.
+    /// Returns whether all tensors are lines in memory order.
     #[must_use]
     pub fn are_lines(&self) -> bool {
         self.0.iter().all(|one| *one == Flattening::Line)
     }
 
-    /// That of a tensor.
+    /// Returns the axes of a tensor.
     #[must_use]
     pub fn of_tensor(&self, tensor: usize) -> &Flattening {
         self.0.get(tensor).unwrap_or(&Flattening::Line)
@@ -130,7 +131,7 @@ mod tests {
 
     const SHAPE: [usize; 4] = [2, 3, 4, 5];
 
-    /// The entry with these indices of outputs, inputs, rows and columns is that number.
+    /// Numbers the entries of outputs, inputs, rows and columns in memory order.
     fn named() -> Vec<f32> {
         (0..120).map(|place| place as f32).collect()
     }

@@ -14,7 +14,7 @@ impl Denoise for JamesStein {
         } = tensor;
         let squares: f64 = values.iter().map(|y| f64::from(*y) * f64::from(*y)).sum();
         let surplus = (values.len() as f64 - 2.0) * noise_std * noise_std;
-        // A tensor of zeros stays zero; the plain factor would be 0/0.
+        // A tensor of zeros stays zero, where the plain factor would be 0/0.
         let factor = if squares > 0.0 {
             (1.0 - surplus / squares).max(0.0)
         } else {

@@ -10,7 +10,7 @@ use crate::denoise::flattening::Flattenings;
 pub(super) struct Laplacian {
     /// A_σ.
     pub smoothing: LaplacianSmoothing,
-    /// Along what each tensor is smoothed.
+    /// Axes for smoothing each tensor.
     pub flattenings: Flattenings,
 }
 

@@ -1,4 +1,4 @@
-//! What a denoiser is, and what it works on.
+//! The denoiser trait and its argument.
 
 /// One parameter tensor of the noisy average.
 pub struct Tensor<'a> {
@@ -6,11 +6,11 @@ pub struct Tensor<'a> {
     pub values: &'a mut [f32],
     /// Standard deviation of the noise on each value.
     pub noise_std: f64,
-    /// Which of the tensors it is.
+    /// Index of the tensor.
     pub index: usize,
 }
 
-/// A denoiser of one tensor after the other.
+/// A denoiser that processes tensors one by one.
 pub trait Denoise: std::fmt::Debug + Send + Sync {
     /// Denoises a tensor in place.
     fn apply(&self, tensor: Tensor<'_>);

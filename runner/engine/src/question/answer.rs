@@ -1,40 +1,40 @@
-//! What was released of the answers to a question, as files and pages have it.
+//! The released answer to a question, for files and pages.
 
 use serde::{Deserialize, Serialize};
 
 use super::ratio::Interval;
 use crate::tables::question::QuestionKind;
 
-/// The answer to a question: public.
+/// The public answer to a question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Which question of the experiment, from 0.
+    /// Index of the question in the experiment, from 0.
     pub question: u8,
     /// Its kind.
     pub kind: QuestionKind,
     /// Its name.
     pub name: String,
-    /// The confidence of each interval by itself.
+    /// Confidence of each individual interval.
     pub confidence: f64,
-    /// The number of devices that answered.
+    /// Number of devices that answered.
     pub answered: Estimate,
-    /// What is asked, the most important first.
+    /// The estimates, the most important first.
     pub estimates: Vec<Estimate>,
 }
 
 /// One figure of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// What it is: `accuracy`, or `class 3`.
+    /// Its name: `accuracy`, or `class 3`.
     pub name: String,
-    /// The estimate; `null` if nothing is known.
+    /// The estimate; `null` if it is unknown.
     pub value: Option<f64>,
     /// Its interval; `null` for an open end.
     pub interval: [Option<f64>; 2],
 }
 
 impl Estimate {
-    /// A figure with its interval, mapped by a function that does not decrease.
+    /// Creates a figure with its interval, mapped by a non-decreasing function.
     #[must_use]
     pub fn of(name: impl Into<String>, found: Interval, map: impl Fn(f64) -> f64) -> Self {
         let finite = |x: f64| Some(map(x)).filter(|x| x.is_finite());
@@ -45,7 +45,7 @@ impl Estimate {
         }
     }
 
-    /// Whether the interval has a value in it.
+    /// Returns whether the interval contains a value.
     #[must_use]
     pub fn covers(&self, truth: f64) -> bool {
         let [low, high] = self.interval;

@@ -15,10 +15,10 @@ use smolfed_release::masked::{Asked, DeviceMasks};
 use smolfed_release::uploads::on_all_threads;
 use smolfed_release::{Outcome, PrivateSum, Uploads};
 
-/// Samples that are scored at once.
+/// Samples scored at once.
 const PIECE: usize = 128;
 
-/// Has devices answer on the threads of this process; with masks, if they were asked like this.
+/// Answers for devices on the threads of this process, with masks if the question has them.
 pub fn answer_here(
     inquiry: &Inquiry<'_>,
     asked: Option<&Asked>,
@@ -34,7 +34,7 @@ pub fn answer_here(
     })
 }
 
-/// The sum of the vectors of `length` that devices write, each with a writer of its thread.
+/// Sums the vectors of `length` from devices. Each thread has its own writer.
 pub(crate) fn collected<W>(
     inquiry: &Inquiry<'_>,
     asked: Option<&Asked>,
@@ -68,7 +68,7 @@ where
     on_all_threads(length, devices, answer)
 }
 
-/// The question to devices of a simulation with masks, as their tags cover it. `None` without
+/// Returns the question to simulated devices with masks, as covered by their tags; `None` without
 /// masks.
 #[must_use]
 pub fn asked(inquiry: &Inquiry<'_>) -> Option<Asked> {
@@ -97,7 +97,7 @@ fn write(
     };
     match view {
         Some(view) => vector_of(inquiry, view, vector),
-        // Nobody has such samples.
+        // No device has such samples.
         None => Ok(()),
     }
 }
@@ -110,7 +110,7 @@ fn vector_of(
     on_samples!(inquiry.task, view, (model, rows) => add_all(inquiry, model, rows, vector))
 }
 
-/// Adds up all samples of a device.
+/// Adds all samples of a device.
 fn add_all<M>(
     inquiry: &Inquiry<'_>,
     model: &M,
@@ -148,7 +148,7 @@ where
     Ok(())
 }
 
-/// What a model makes of a sample, from its scores.
+/// Returns a model's judgement of a sample, from its scores.
 fn judged<M: Model<Target: Into<Target>>>(
     model: &M,
     scores: &mut [f32],

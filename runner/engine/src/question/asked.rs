@@ -1,4 +1,4 @@
-//! A question as it is asked in a run.
+//! A question in a run.
 
 use smolfed_core::question::{Dimensions, MomentScales, PresenceScales, Question};
 use smolfed_core::stream::Root;
@@ -16,31 +16,31 @@ use smolfed_release::{ReleaseSettings, Released};
 /// A question of an experiment.
 #[derive(Clone, Debug)]
 pub struct AskedQuestion {
-    /// Which of the experiment, from 0.
+    /// Index of the question in the experiment, from 0.
     pub index: u8,
     /// Its kind.
     pub kind: QuestionKind,
     /// Its name.
     pub name: String,
-    /// What devices answer.
+    /// The question to devices.
     pub question: Question,
-    /// Sizes of their samples.
+    /// Sizes of the devices' samples.
     pub dimensions: Dimensions,
-    /// Which of a device's samples.
+    /// The choice of a device's samples.
     pub samples: AskedSamples,
-    /// Who is asked.
+    /// The devices to ask.
     pub attendance: Attendance,
-    /// When, and what one answer costs.
+    /// The schedule, and the cost of one answer.
     pub side: SideReleases,
-    /// How answers are released.
+    /// Release of the answers.
     pub release: ReleaseSettings,
-    /// The confidence of intervals.
+    /// Confidence of the intervals.
     pub confidence: f64,
-    /// What an error of 1 of a value stands for in the target's own unit.
+    /// Size of an error of 1 in the target's own unit.
     pub target_unit: f64,
 }
 
-/// A question as the devices of one cohort are asked.
+/// A question to the devices of one cohort.
 #[derive(Clone, Copy)]
 pub struct Inquiry<'a> {
     /// The question.
@@ -49,25 +49,26 @@ pub struct Inquiry<'a> {
     pub task: &'a Task,
     /// Its parameters, which are public.
     pub model: &'a [f32],
-    /// Local training, of which real devices are told in every invitation.
+    /// Settings of local training, which every invitation to real devices contains.
     pub training: LocalTraining,
     /// The root of all random streams.
     pub root: &'a Root,
-    /// The round after which it is asked, from 0.
+    /// The round before the question, from 0.
     pub round: u32,
-    /// The number that names its random streams, which is that of no round.
+    /// The number that names its random streams. No round has this number.
     pub number: u32,
 }
 
 impl AskedQuestion {
-    /// Entries of a device's vector.
+    /// Returns the number of entries in a device's vector.
     #[must_use]
     pub fn length(&self) -> usize {
         self.question.length(&self.dimensions)
     }
 
-    /// The standard error by noise alone of the first estimate, if all who are asked answer: of a
-    /// share or a mean from 0 to 1 at one half, of a feature's mean in its own unit, of a count.
+    /// Returns the standard error of the first estimate from noise alone, if the whole cohort
+    /// answers: for a share or a mean from 0 to 1 at one half, for a feature's mean in its own
+    /// unit, for a count.
     #[must_use]
     pub fn standard_error(&self) -> f64 {
         let cohort = self.attendance.expected_size();
@@ -89,7 +90,7 @@ impl AskedQuestion {
         }
     }
 
-    /// What was released says this: post-processing.
+    /// Computes the answer from the released sum, as post-processing.
     #[must_use]
     pub fn answer(&self, released: &Released) -> Answer {
         let population = self.side.event.sampling.device_count();
@@ -100,7 +101,7 @@ impl AskedQuestion {
         self.answer_of(&released.values(), noise)
     }
 
-    /// The same of entries with this noise.
+    /// Computes the answer from entries with this noise.
     #[must_use]
     pub fn answer_of(&self, values: &[f64], noise: Noise) -> Answer {
         let sums = &Sums { values, noise };

@@ -1,4 +1,4 @@
-//! Which classes a model takes for which.
+//! Confusion of classes by a model.
 
 use smolfed_core::question::Dimensions;
 
@@ -7,8 +7,8 @@ use super::count::answered_by;
 use super::ratio::{Ratio, Sums};
 use super::shares::of_entries;
 
-/// Accuracy, recall and precision of each class, and the share of samples in each cell, true class
-/// by true class.
+/// Returns accuracy, recall and precision of each class, and the share of samples in each cell, one
+/// true class after the other.
 pub(super) fn estimates(
     of: &Dimensions,
     sums: &Sums<'_>,

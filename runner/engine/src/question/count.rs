@@ -1,4 +1,4 @@
-//! How many devices answer.
+//! Number of devices that answer.
 
 use super::answer::Estimate;
 use super::ratio::Sums;
@@ -12,12 +12,12 @@ pub(super) fn estimates(sums: &Sums<'_>, deviates: f64) -> (Estimate, Vec<Estima
     (answered, vec![estimate])
 }
 
-/// The number of devices that answered, from entries that count them.
+/// Returns the number of devices that answered, from entries that count them.
 pub(super) fn answered(entries: &[(usize, f64)], sums: &Sums<'_>, deviates: f64) -> Estimate {
     Estimate::of("answered", sums.sum(entries, deviates), |x| x)
 }
 
-/// The same from as many entries, each of which counts a share of the devices.
+/// Returns it from `entries` entries, each of which counts a share of the devices.
 pub(super) fn answered_by(entries: usize, sums: &Sums<'_>, deviates: f64) -> Estimate {
     let entries: Vec<(usize, f64)> = (0..entries).map(|entry| (entry, 1.0)).collect();
     answered(&entries, sums, deviates)

@@ -1,4 +1,4 @@
-//! How good a model is on devices.
+//! Evaluation of a model on devices.
 
 use smolfed_core::question::Dimensions;
 
@@ -6,8 +6,8 @@ use super::answer::Estimate;
 use super::count::answered;
 use super::ratio::{Ratio, Sums};
 
-/// Accuracy and loss of classes; root of the mean squared error of values, in the unit of the
-/// targets, and the mean squared error of scaled targets.
+/// Returns accuracy and loss for classes. For values, returns the root of the mean squared error in
+/// the unit of the targets, and the mean squared error of scaled targets.
 pub(super) fn estimates(
     bound: f32,
     of: &Dimensions,
@@ -27,7 +27,7 @@ pub(super) fn estimates(
             ],
         );
     }
-    // Two parts of weight one half, each of which adds up to √½ for a device.
+    // Two parts of weight one half. Each adds up to √½ per device.
     let each = std::f64::consts::SQRT_2 / 2.0;
     let all: Vec<(usize, f64)> = (0..4).map(|entry| (entry, each)).collect();
     // In units in which the denominator counts devices.

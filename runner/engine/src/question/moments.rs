@@ -6,11 +6,11 @@ use super::answer::Estimate;
 use super::count::answered;
 use super::ratio::{Interval, Ratio, Sums};
 
-/// The mean and the deviation of each feature over samples, every device with the same weight.
+/// Returns the mean and the deviation of each feature over samples, with equal weights of devices.
 ///
-/// The interval of a deviation is the smallest and the largest one of any mean and any mean square
-/// in their own intervals, which are `deviates[1]` standard deviations wide to either side so that
-/// both together hold with the confidence of one.
+/// The interval of a deviation spans the smallest and the largest one for any mean and any mean
+/// square in their own intervals. These are `deviates[1]` standard deviations wide to either side,
+/// so both together hold with the confidence of one.
 pub(super) fn estimates(
     features: &Features,
     sums: &Sums<'_>,
@@ -49,7 +49,7 @@ pub(super) fn estimates(
     (answered(&[of_devices], sums, deviates[0]), each.collect())
 }
 
-/// √(E[x²] − E[x]²) from E[x] and E[2x² − 1].
+/// Computes √(E[x²] − E[x]²) from E[x] and E[2x² − 1].
 fn deviation(mean: Interval, square: Interval) -> Interval {
     let of = |mean: f64, square: f64| ((square + 1.0) / 2.0 - mean * mean).max(0.0).sqrt();
     let nearest = 0f64.clamp(mean.low, mean.high);

@@ -1,4 +1,4 @@
-//! Which devices have samples in a bin.
+//! Presence of samples in bins.
 
 use smolfed_core::question::{Bins, Dimensions, PresenceScales};
 
@@ -7,7 +7,7 @@ use super::count::answered;
 use super::ratio::{Ratio, Sums};
 use super::shares::names;
 
-/// The share of devices with samples in each bin.
+/// Returns the share of devices with samples in each bin.
 pub(super) fn estimates(
     bins: &Bins,
     of: &Dimensions,

@@ -1,32 +1,32 @@
-//! Ratios of released sums, and what is known of them.
+//! Ratios of released sums, and their uncertainty.
 //!
 //! **The interval.** A sum of answers has Gaussian noise of a known std. Fieller's interval of a
 //! ratio N / D is the set of all θ for which N − θ D is not further from 0 than its own deviation
-//! allows: it needs no division by a noisy number, and is the whole range where D cannot be told
-//! from 0 (Fieller 1954, "Some Problems in Interval Estimation").
+//! allows. It needs no division by a noisy number, and is the whole range if D cannot be
+//! distinguished from 0 (Fieller 1954, "Some Problems in Interval Estimation").
 //!
-//! **Its two parts.** The noise: of N − θ D it has the variance v |n − θ d|², n and d the
-//! coefficients of the sums. And the spread over devices, since a part of them was asked: a device
-//! adds a number between (lowest − θ) d_i and (highest − θ) d_i with d_i from 0 to 1, whose
-//! variance is at most `(highest − θ) (θ − lowest) E[d_i]` if its mean is 0. The bound is taken at
-//! the θ that is tested, and never from private values. Of `asked` devices out of `population`
-//! that are drawn without replacement, the spread is 1 − asked / population of that.
+//! **Its two parts.** The first is the noise: in N − θ D it has the variance v |n − θ d|², with n
+//! and d the coefficients of the sums. The second is the spread over devices, since only some were
+//! asked. A device adds a number between (lowest − θ) d_i and (highest − θ) d_i with d_i from 0 to
+//! 1, whose variance is at most `(highest − θ) (θ − lowest) E[d_i]` if its mean is 0. The bound is
+//! taken at the tested θ, and never from private values. If `asked` devices out of `population` are
+//! drawn without replacement, the spread is multiplied by 1 − asked / population.
 
 /// A ratio of two sums of released entries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ratio {
     /// Entries of the numerator, with their coefficients.
     pub numerator: Vec<(usize, f64)>,
-    /// Entries of the denominator, with their coefficients: a sum over devices of numbers from 0
-    /// to 1.
+    /// Entries of the denominator, with their coefficients: a sum over devices of numbers from 0 to
+    /// 1.
     pub denominator: Vec<(usize, f64)>,
-    /// The ratio of no device is below.
+    /// Lower bound on the ratio of each device.
     pub lowest: f64,
-    /// The ratio of no device is above.
+    /// Upper bound on the ratio of each device.
     pub highest: f64,
 }
 
-/// An estimate and where it may lie.
+/// An estimate and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// The estimate.
@@ -37,17 +37,18 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// What is known of the noise in released sums, and of those who were asked.
+/// Noise in released sums, and size of the population.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
-    /// Its std in each entry, in units of the bound on one device's answer.
+    /// Std in each entry, in units of the bound on one device's answer.
     pub std: f64,
-    /// Devices of the federation.
+    /// Number of devices in the federation.
     pub population: f64,
 }
 
 impl Noise {
-    /// The share of the spread over devices that is left when so many have answered.
+    /// Returns the remaining share of the spread over devices after `answered` of them have
+    /// answered.
     #[must_use]
     pub fn unseen_share(&self, answered: f64) -> f64 {
         (1.0 - answered / self.population).clamp(0.0, 1.0)
@@ -59,12 +60,13 @@ impl Noise {
 pub struct Sums<'a> {
     /// The entries.
     pub values: &'a [f64],
-    /// What is known of their noise and of the devices.
+    /// Noise of the entries, and size of the population.
     pub noise: Noise,
 }
 
 impl Ratio {
-    /// The share of the devices' weights that is in some entries, of all weights in others.
+    /// Returns the share of the devices' weights in some entries, relative to all weights in
+    /// others.
     #[must_use]
     pub fn share(
         part: impl IntoIterator<Item = usize>,
@@ -79,7 +81,7 @@ impl Ratio {
         }
     }
 
-    /// The ratio with its interval, `deviates` standard deviations to either side.
+    /// Returns the ratio with its interval, `deviates` standard deviations to either side.
     #[must_use]
     pub fn of(&self, sums: &Sums<'_>, deviates: f64) -> Interval {
         let totals = self.totals(sums);
@@ -112,7 +114,7 @@ struct Totals {
 }
 
 impl Totals {
-    /// The ratio with its interval between these limits.
+    /// Returns the ratio with its interval between these limits.
     fn interval(&self, noise: Noise, [lowest, highest]: [f64; 2], deviates: f64) -> Interval {
         let whole = |value| Interval {
             value,
@@ -132,7 +134,7 @@ impl Totals {
         let b = -2.0 * n * d + k * (2.0 * variance * nd - spread * (lowest + highest));
         let c = n * n - k * (variance * nn - spread * lowest * highest);
         let discriminant = b * b - 4.0 * a * c;
-        // Rounding alone makes it negative where the ratio is possible.
+        // If the ratio is possible, only rounding makes it negative.
         let is_possible = (lowest..=highest).contains(&(n / d));
         if a <= 0.0 || (discriminant < 0.0 && !is_possible) {
             return whole(value);
@@ -147,14 +149,14 @@ impl Totals {
 }
 
 impl Sums<'_> {
-    /// The sum of some entries with coefficients.
+    /// Returns the sum of some entries with coefficients.
     #[must_use]
     pub fn total(&self, entries: &[(usize, f64)]) -> f64 {
         let value = |(entry, x): &(usize, f64)| x * self.values.get(*entry).unwrap_or(&0.0);
         entries.iter().map(value).sum()
     }
 
-    /// A sum with the interval of its noise, which is not below 0.
+    /// Returns a non-negative sum with the interval of its noise.
     #[must_use]
     pub fn sum(&self, entries: &[(usize, f64)], deviates: f64) -> Interval {
         let total = self.total(entries);
@@ -168,7 +170,7 @@ impl Sums<'_> {
     }
 }
 
-/// The share of each of the first `count` entries in all of them.
+/// Returns the share of each of the first `count` entries in all of them.
 #[must_use]
 pub fn shares_of_all(count: usize, sums: &Sums<'_>, deviates: f64) -> Vec<Interval> {
     let entries = sums.values.get(..count).unwrap_or_default();
@@ -187,8 +189,8 @@ pub fn shares_of_all(count: usize, sums: &Sums<'_>, deviates: f64) -> Vec<Interv
     entries.iter().map(share).collect()
 }
 
-/// The nearest point with shares from 0 that add up to 1 (Duchi et al. 2008, "Efficient
-/// Projections onto the l1-Ball", Figure 1).
+/// Projects onto the nearest point with non-negative shares that add up to 1 (Duchi et al. 2008,
+/// "Efficient Projections onto the l1-Ball", Figure 1).
 #[must_use]
 pub fn onto_simplex(shares: &[f64]) -> Vec<f64> {
     let mut sorted = shares.to_vec();
@@ -207,7 +209,7 @@ pub fn onto_simplex(shares: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// How many standard deviations of a Gaussian have so much of it between them.
+/// Returns the number of standard deviations around the mean of a Gaussian with this probability.
 #[must_use]
 pub fn deviates(confidence: f64) -> f64 {
     let outside = |x: f64| libm::erfc(x / std::f64::consts::SQRT_2);

@@ -1,4 +1,4 @@
-//! How samples are distributed.
+//! Distribution of samples.
 
 use smolfed_core::question::{Bins, Dimensions};
 
@@ -13,8 +13,9 @@ const QUANTILES: [(&str, f64); 3] = [
     ("upper quartile", 0.75),
 ];
 
-/// The share of samples in each bin, every device with the same weight. Of values also the
-/// quartiles: linear within a bin, and open where they may lie beyond the outermost edges.
+/// Returns the share of samples in each bin, with equal weights of devices. For values, also
+/// returns the quartiles: linear within a bin, and open where they may lie beyond the outermost
+/// edges.
 pub(super) fn estimates(
     bins: &Bins,
     of: &Dimensions,
@@ -38,7 +39,8 @@ pub(super) fn estimates(
     (answered_by(count, sums, deviates), estimates)
 }
 
-/// The share of each of the first entries in all of them, projected onto shares that add up to 1.
+/// Returns the share of each of the first entries in all of them, projected onto shares that add up
+/// to 1.
 pub(super) fn of_entries(count: usize, sums: &Sums<'_>, deviates: f64) -> Vec<Interval> {
     let found = shares_of_all(count, sums, deviates);
     let values: Vec<f64> = found.iter().map(|share| share.value).collect();
@@ -51,7 +53,7 @@ pub(super) fn of_entries(count: usize, sums: &Sums<'_>, deviates: f64) -> Vec<In
     found.into_iter().zip(projected).map(at).collect()
 }
 
-/// The edges of bins of values.
+/// Returns the edges of bins of values.
 pub(super) fn edges(bins: &Bins) -> Option<&[f32]> {
     match bins {
         Bins::Classes => None,
@@ -59,7 +61,7 @@ pub(super) fn edges(bins: &Bins) -> Option<&[f32]> {
     }
 }
 
-/// What the bins are called.
+/// Returns the names of the bins.
 pub(super) fn names(bins: &Bins, of: &Dimensions) -> Vec<String> {
     let Some(edges) = edges(bins) else {
         return (0..of.classes)
@@ -75,8 +77,8 @@ pub(super) fn names(bins: &Bins, of: &Dimensions) -> Vec<String> {
     first.into_iter().chain(inner).chain(last).collect()
 }
 
-/// Where a share q of all samples is below. The interval reaches from the last edge with certainly
-/// less below it to the first one with certainly more.
+/// Returns the value below which a share q of all samples lies. The interval reaches from the last
+/// edge with certainly less below it to the first one with certainly more.
 fn quantile(name: &str, q: f64, edges: &[f32], bins: &[Interval], below: &[Interval]) -> Estimate {
     let at = |index: usize| edges.get(index).map(|edge| f64::from(*edge));
     let low = below.iter().rposition(|share| share.high < q);
@@ -90,7 +92,7 @@ fn quantile(name: &str, q: f64, edges: &[f32], bins: &[Interval], below: &[Inter
                 (Some(left), Some(right)) if share.value > 0.0 => {
                     Some(left + (right - left) * (q - before) / share.value)
                 }
-                // Beyond the outermost edge nothing more is known.
+                // Nothing is known beyond the outermost edge.
                 (left, right) => left.or(right),
             };
             break;

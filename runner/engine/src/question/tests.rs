@@ -12,10 +12,10 @@ use smolfed_data::federation::Federation;
 use smolfed_data::{Dataset, Targets};
 use smolfed_release::sum::ReleaseAt;
 
-/// Simulations of each question.
+/// Simulations per question.
 const SIMULATIONS: u64 = 400;
-/// Those whose interval must cover the truth: 96 %. At a true 99 %, fewer are covered with a
-/// probability of 9 · 10⁻⁷.
+/// Number of simulations whose interval must cover the truth: 96 %. At a true 99 %, fewer are
+/// covered with a probability of 9 · 10⁻⁷.
 const COVERED: u64 = 384;
 
 const CLASSES: &str = "method = \"dp-fed\"\nrounds = 1\nseed = 3\n[data]\nsource = \
@@ -38,7 +38,7 @@ const VALUES: &str = "method = \"dp-fed\"\nrounds = 1\nseed = 3\n[data]\nsource 
                       4\n[[questions]]\nkind = \"histogram\"\nedges = [-1, 0, \
                       1]\n[[questions]]\nkind = \"presence\"\nfeature = 2\nedges = [1.5]\n";
 
-/// Eight samples with values for each of 200 devices.
+/// Returns eight samples with values for each of 200 devices.
 fn values() -> Dataset {
     let count = 1_600;
     let number = |i: usize| (i as f32 * 0.618_034).fract() * 4.0 - 2.0;
@@ -63,7 +63,7 @@ fn experiment(text: &str, settings: &[&str]) -> (Experiment, Federation) {
     (experiment, federation)
 }
 
-/// A model that is right about some samples.
+/// Returns a model that is right about some samples.
 fn model(experiment: &Experiment) -> Vec<f32> {
     let count = experiment.task().parameter_count();
     (0..count)
@@ -71,7 +71,7 @@ fn model(experiment: &Experiment) -> Vec<f32> {
         .collect()
 }
 
-/// One simulation of a question, and the devices that answered.
+/// Simulates a question. Returns the answer and the devices that answered.
 fn simulate(
     (experiment, federation): (&Experiment, &Federation),
     asked: &AskedQuestion,
@@ -81,7 +81,7 @@ fn simulate(
     let root = Root::from_seed(seed);
     let number = 1;
     let mut cohort = asked.attendance.cohort(&root, 0, number);
-    // Of ten devices so many are absent, others in each simulation.
+    // This many of ten devices are absent, different ones in each simulation.
     let is_absent = |device: u32| {
         let mixed = (u64::from(device) + 1).wrapping_mul(seed * 2 + 0x9E37_79B9_7F4A_7C15);
         (mixed >> 33) % 10 < u64::from(absent)
@@ -111,7 +111,7 @@ fn simulate(
     )
 }
 
-/// A sample as the truth sees it.
+/// A sample with its true evaluation.
 struct Seen {
     features: Vec<f64>,
     target: Target,
@@ -119,7 +119,7 @@ struct Seen {
     loss: f64,
 }
 
-/// All samples of all devices, and what the model makes of them, in `f64`.
+/// Evaluates all samples of all devices by the model, in `f64`.
 fn seen(experiment: &Experiment, federation: &Federation) -> Vec<Vec<Seen>> {
     let model = model(experiment);
     let outputs = experiment.task().output_count();
@@ -170,7 +170,7 @@ fn see(model: &[f32], outputs: usize, features: &[f32], target: Target) -> Seen 
     }
 }
 
-/// The mean over devices of the mean over their samples.
+/// Returns the mean over devices of the mean over their samples.
 fn mean(devices: &[Vec<Seen>], of: impl Fn(&Seen) -> f64) -> f64 {
     let of_device =
         |samples: &Vec<Seen>| samples.iter().map(&of).sum::<f64>() / samples.len() as f64;
@@ -188,7 +188,7 @@ fn class(sample: &Seen) -> usize {
     }
 }
 
-/// The feature, or the value, that a histogram counts by.
+/// Returns the feature, or the value, of a histogram.
 fn counted(feature: Option<usize>) -> impl Fn(&Seen) -> f64 {
     move |sample| match (feature, sample.target) {
         (Some(feature), _) => sample.features[feature],
@@ -197,7 +197,7 @@ fn counted(feature: Option<usize>) -> impl Fn(&Seen) -> f64 {
     }
 }
 
-/// The true value of an estimate, from all devices.
+/// Returns the true value of an estimate, from all devices.
 fn truth(
     question: usize,
     name: &str,
@@ -263,7 +263,7 @@ fn bin_names(edges: &[f64]) -> Vec<String> {
     first.chain(inner).chain(last).collect()
 }
 
-/// The share of devices with a sample in a bin.
+/// Returns the share of devices with a sample in a bin.
 fn presence(name: &str, devices: &[Vec<Seen>], (feature, edges): (Option<usize>, &[f64])) -> f64 {
     let value = counted(feature);
     let is_in = |x: &Seen| match name.strip_prefix("class ") {
@@ -277,7 +277,7 @@ fn presence(name: &str, devices: &[Vec<Seen>], (feature, edges): (Option<usize>,
     devices.iter().filter(has).count() as f64 / devices.len() as f64
 }
 
-/// How often the intervals of each estimate cover the truth.
+/// Counts how often the intervals of each estimate cover the truth.
 fn covered(text: &str, settings: &[&str], absent: u32) -> Vec<(String, u64)> {
     let (experiment, federation) = experiment(text, settings);
     let devices = seen(&experiment, &federation);
@@ -300,7 +300,7 @@ fn covered(text: &str, settings: &[&str], absent: u32) -> Vec<(String, u64)> {
                 let name = estimate.name.as_str();
                 let truth = match (asked.kind.name(), name) {
                     (_, "answered") | ("count", _) => present,
-                    // The unit of these targets is that of the data.
+                    // These targets have the unit of the data.
                     (_, "rmse") => truth(at, "squared error", &devices, edges).sqrt(),
                     ("presence", name) => presence(name, &devices, edges),
                     (_, name) => truth(at, name, &devices, edges),
@@ -322,22 +322,22 @@ fn are_covered(text: &str, settings: &[&str], absent: u32) {
     }
 }
 
-/// The acceptance test: 400 simulations of every question. An interval with a nominal 99 % covers
-/// the truth, which the test computes by itself, in at least 96 % of them.
+/// Acceptance test with 400 simulations of every question. An interval with a nominal 99 % covers
+/// the truth, which the test computes independently, in at least 96 % of them.
 #[test]
 fn intervals_cover_the_truth() {
     are_covered(CLASSES, &[], 0);
     are_covered(VALUES, &[], 0);
 }
 
-/// The same where 30 % of the devices that were drawn do not answer: ratios do not count them.
+/// The same test with 30 % of the drawn devices absent: ratios do not count them.
 #[test]
 fn intervals_cover_the_truth_while_devices_are_absent() {
     are_covered(CLASSES, &[], 3);
     are_covered(VALUES, &[], 3);
 }
 
-/// The same where each device adds its own noise, and where all devices are asked.
+/// The same test with each device adding its own noise, and with all devices asked.
 #[test]
 fn intervals_cover_the_truth_under_local_trust_and_of_all_devices() {
     let local = ["privacy.trust=\"local\"", "privacy.noise_multiplier=0.2"];
@@ -345,7 +345,8 @@ fn intervals_cover_the_truth_under_local_trust_and_of_all_devices() {
     are_covered(CLASSES, &["cohort={sampling=\"full\"}"], 3);
 }
 
-/// The estimates get better with less noise, and without noise they are exact where all are asked.
+/// The estimates improve with less noise. Without noise, and with all devices asked, they are
+/// exact.
 #[test]
 fn answers_of_all_devices_without_noise_are_exact() {
     let settings = ["cohort={sampling=\"full\"}", "privacy.noise_multiplier=0"];

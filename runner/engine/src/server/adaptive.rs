@@ -2,8 +2,8 @@
 //! Thakkar, McMahan, Ramaswamy 2021, arXiv:1905.03871, Algorithm 1 and equation 2).
 //!
 //! `L ← L · exp(−η (f − γ))`: f is the share of the cohort whose update was inside the ball of
-//! radius L, γ the share that should be. f is known with its noise only
-//! ([`Released::unclipped_excess`]), so the next clip norm is post-processing.
+//! radius L, γ the target share. f is known with its noise only ([`Released::unclipped_excess`]),
+//! so the next clip norm is post-processing.
 
 use smolfed_core::params::ClipNorm;
 use smolfed_core::session::SETTING_LIMITS;
@@ -18,23 +18,23 @@ use smolfed_release::number::significant;
 /// grows with it.
 const FURTHEST: f32 = 100.0;
 
-/// A clip norm as many times the initial one is worth a warning: within reach of the limit, and
-/// farther than norms of updates usually are from a sensible initial value.
+/// A clip norm this many times the initial one is worth a warning: close to the limit, and farther
+/// than norms of updates usually are from a sensible initial value.
 const FAR: f32 = 10.0;
 
-/// How the clip norm changes from round to round.
+/// Changes of the clip norm from round to round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveClip {
     /// L of the first round.
     pub initial: ClipNorm,
     quantile: f64,
     learning_rate: f64,
-    /// How many updates are expected, which the sum of the bits is divided by.
+    /// Expected number of updates, the divisor of the sum of bits.
     updates: f64,
 }
 
 impl AdaptiveClip {
-    /// Reads the keys, for rounds in which so many updates are expected.
+    /// Reads the keys, for rounds with this expected number of updates.
     ///
     /// # Errors
     /// [`ExperimentError`] for the first invalid key.
@@ -63,31 +63,31 @@ impl AdaptiveClip {
         })
     }
 
-    /// The share of the cohort whose update was inside the ball, with its noise: it may be outside
-    /// 0 to 1. `None` if no bits were released.
+    /// Returns the noisy share of the cohort whose update was inside the ball. It may be outside 0
+    /// to 1. `None` if no bits were released.
     #[must_use]
     pub fn unclipped_share(&self, released: &Released) -> Option<f64> {
         let excess = released.unclipped_excess()?;
         Some(excess / self.updates + 0.5)
     }
 
-    /// The clip norm of the next round: at least a hundredth of the initial one, and at most a
-    /// hundred times that. A share beyond 0 to 1 is noise, and counts as 0 or 1.
+    /// Returns the clip norm of the next round: at least a hundredth of the initial one, and at
+    /// most a hundred times that. A share outside 0 to 1 is due to noise, and counts as 0 or 1.
     #[must_use]
     pub fn next(&self, clip_norm: ClipNorm, unclipped_share: f64) -> ClipNorm {
         let share = unclipped_share.clamp(0.0, 1.0);
-        // libm's: the same bits on every machine.
+        // From `libm`, for the same bits on every machine.
         let factor = libm::exp(-self.learning_rate * (share - self.quantile));
         let [floor, cap] = self.limits().map(f64::from);
         let next = (f64::from(clip_norm.get()) * factor).clamp(floor, cap) as f32;
         ClipNorm::new(next).unwrap_or(clip_norm)
     }
 
-    /// The warning that a round's clip norm is far above the initial one, or at one of its limits;
-    /// `None` for others.
+    /// Returns a warning if a round's clip norm is far above the initial one, or at one of its
+    /// limits; `None` otherwise.
     ///
-    /// The clip norm follows from noisy shares alone (module text): it is post-processing of what
-    /// was released, and the warning reveals nothing more.
+    /// The clip norm follows from noisy shares alone (module text). It is post-processing of the
+    /// releases, and the warning reveals nothing more.
     #[must_use]
     pub fn caution(&self, round: u32, clip_norm: f32) -> Option<String> {
         let initial = self.initial.get();
@@ -113,8 +113,8 @@ impl AdaptiveClip {
         ))
     }
 
-    /// Floor and cap of the clip norm: a hundredth of the initial one and a hundred times that,
-    /// within [`SETTING_LIMITS`], which devices accept.
+    /// Returns floor and cap of the clip norm: a hundredth of the initial one and a hundred times
+    /// that, within [`SETTING_LIMITS`], which devices accept.
     fn limits(&self) -> [f32; 2] {
         let (min, max) = (*SETTING_LIMITS.start(), *SETTING_LIMITS.end());
         let initial = self.initial.get();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     /// Norms k/100 for k = 1 to 200: their quantile γ is 2γ, up to a hundredth. Without noise the
-    /// share only takes the values of a staircase, so the clip norm ends within one step of it.
+    /// share is a step function, so the clip norm ends within one step of it.
     #[test]
     fn without_noise_it_ends_at_the_quantile_of_the_norms() {
         let norms: Vec<f32> = (1..=200).map(|k| k as f32 / 100.0).collect();
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_step_is_that_of_the_paper_and_the_share_that_of_the_bits() {
         let adaptive = adaptive(0.5, 0.2);
-        // 150 of 200 inside: 75 − 25 halves more than outside.
+        // 150 of 200 inside: the excess is 75 − 25 halves.
         let released = Released::for_test(&[], 1.0, 200).with_unclipped_excess(50.0);
         assert_eq!(adaptive.unclipped_share(&released), Some(0.75));
         let next = adaptive.next(ClipNorm::new(2.0).unwrap(), 0.75);
@@ -218,7 +218,7 @@ mod tests {
                 assert!(sentence.contains(words), "{sentence}");
             }
         }
-        // Where devices accept nothing beyond, the first clip norm is at a limit and not far.
+        // If the limit of devices is equal to the first clip norm, it is at a limit but not far.
         let mut adaptive = adaptive;
         for limit in [*SETTING_LIMITS.start(), *SETTING_LIMITS.end()] {
             adaptive.initial = ClipNorm::new(limit).unwrap();
@@ -226,8 +226,8 @@ mod tests {
         }
     }
 
-    /// With noise of three times the cohort on the number of clipped updates, as 15 devices have
-    /// at ε = 1. A share beyond 0 to 1 does not count more than 0 or 1.
+    /// The noise on the number of clipped updates has three times the size of the cohort, as for 15
+    /// devices at ε = 1. A share outside 0 to 1 counts as 0 or 1.
     #[test]
     fn a_round_whose_bits_are_noise_changes_the_clip_norm_by_a_tenth() {
         let adaptive = adaptive(0.5, 0.2);

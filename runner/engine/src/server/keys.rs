@@ -1,4 +1,4 @@
-//! What the server does with the noisy sum, from the configuration.
+//! The server's treatment of the noisy sum, from the configuration.
 
 use smolfed_core::params::LearningRate;
 use smolfed_core::smooth::LaplacianSmoothing;
@@ -15,7 +15,7 @@ use crate::tables::cohort::Denominator;
 use crate::tables::server::ServerConfig;
 use crate::task::Task;
 
-/// The keys of `[server]` that are numbers, in the types that are used.
+/// The numeric keys of `[server]`, parsed.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerKeys {
     /// η_g.
@@ -27,7 +27,7 @@ pub struct ServerKeys {
 }
 
 impl ServerKeys {
-    /// The step, with its denoiser and its denominator.
+    /// Returns the step, with its denoiser and its denominator.
     ///
     /// # Errors
     /// [`ExperimentError`] for the first invalid key.
@@ -68,7 +68,7 @@ impl ServerKeys {
     }
 }
 
-/// Along what the tensors are smoothed.
+/// Returns the axes for smoothing the tensors.
 fn flattenings(server: &ServerConfig, task: &Task) -> Result<Flattenings, ExperimentError> {
     check_axes(&server.axes, task)?;
     let along = server.smooth_along;

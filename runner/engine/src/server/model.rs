@@ -1,8 +1,8 @@
-//! The global model: what the server keeps, and what everybody else sees of it.
+//! The global model: the server's copy, and the published one.
 //!
-//! With `server.model_places` devices, evaluation, and files have the model rounded to a grid that
-//! everybody knows, so that it travels in 16 bits. The server keeps all bits, so that changes that
-//! are smaller than a step add up. Rounding is post-processing of what was released.
+//! With `server.model_places`, devices, evaluation and files have the model rounded to a public
+//! grid, so that it travels in 16 bits. The server keeps all bits, so that changes smaller than a
+//! step add up. Rounding is post-processing of the releases.
 
 use smolfed_core::wire::message::ModelGrid;
 
@@ -11,12 +11,12 @@ use smolfed_core::wire::message::ModelGrid;
 pub(crate) struct GlobalModel {
     grid: Option<ModelGrid>,
     kept: Vec<f32>,
-    /// The same on the grid; empty without one.
+    /// The model on the grid; empty without one.
     rounded: Vec<f32>,
 }
 
 impl GlobalModel {
-    /// A model on this grid, if there is one.
+    /// Creates a model on this grid, if there is one.
     pub fn new(grid: Option<ModelGrid>, kept: Vec<f32>) -> Self {
         let mut model = Self {
             grid,
@@ -27,7 +27,7 @@ impl GlobalModel {
         model
     }
 
-    /// What devices train from, and what is evaluated and written.
+    /// Returns the published model, for training, evaluation and files.
     pub fn published(&self) -> &[f32] {
         match self.grid {
             Some(_) => &self.rounded,
@@ -35,18 +35,18 @@ impl GlobalModel {
         }
     }
 
-    /// What the server keeps.
+    /// Returns the server's copy.
     pub fn kept(&self) -> &[f32] {
         &self.kept
     }
 
-    /// Changes what the server keeps.
+    /// Changes the server's copy.
     pub fn update(&mut self, change: impl FnOnce(&mut [f32])) {
         change(&mut self.kept);
         self.round();
     }
 
-    /// Parameters that are beyond the grid, and are cut off; `None` without one.
+    /// Returns the number of parameters beyond the grid, which are clamped; `None` without one.
     pub fn beyond(&self) -> Option<u32> {
         let grid = self.grid?;
         let (first, last) = (grid.value(i16::MIN), grid.value(i16::MAX));

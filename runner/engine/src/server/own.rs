@@ -1,20 +1,21 @@
-//! A server's step that a program brings along: from the noisy average to the next global model.
+//! A custom server's step of a program: from the noisy average to the next global model.
 //!
-//! It gets what was released and nothing else, so it is post-processing and costs no privacy. What
-//! it adds of data that it has otherwise is not covered by any ε.
+//! It gets only the releases, so it is post-processing and costs no privacy. No ε covers other data
+//! that it adds.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A step of a program's own.
+/// A program's custom step.
 #[derive(Clone)]
 pub struct OwnStep(Arc<dyn Fn(StepView<'_>) + Send + Sync>);
 
-/// What a step sees and changes.
+/// The inputs and outputs of a step.
 pub struct StepView<'a> {
-    /// The parameters of the global model, in the order of the model: they become the next ones.
+    /// The parameters of the global model, in the order of the model. The step turns them into the
+    /// next ones.
     pub global: &'a mut [f32],
-    /// The noisy average; what is left of it is shown in reports.
+    /// The noisy average. Reports show its value after the step.
     pub average: &'a mut [f32],
     /// Std of the noise on each entry of the average.
     pub noise_std: f64,
@@ -23,7 +24,7 @@ pub struct StepView<'a> {
 }
 
 impl OwnStep {
-    /// A step by a function.
+    /// Creates a step from a function.
     pub fn new(step: impl Fn(StepView<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(step))
     }

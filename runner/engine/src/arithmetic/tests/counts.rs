@@ -1,5 +1,5 @@
-//! From a sensor's counts to the model, in both arithmetics: features that a board computes with
-//! the core lead to the model of the simulation that computes them itself.
+//! From a sensor's counts to the model, in both arithmetics: features computed on a board with the
+//! core lead to the same model as features computed by the simulation.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -39,7 +39,7 @@ const DEVICES: usize = 5;
 const WINDOWS: usize = 6;
 /// Binary places of a feature.
 const FRACTION: u8 = 5;
-/// Counts of a unit, as a power of two.
+/// Counts per unit, as a power of two.
 const UNIT_BITS: u8 = 11;
 
 fn recipe() -> Recipe {
@@ -47,7 +47,8 @@ fn recipe() -> Recipe {
     Recipe::new(LENGTH, &features, &[1, 3, 9], Measure::Amplitude).unwrap()
 }
 
-/// A count: waves of a class, multiples of 32 in the first channel, whose features have halves.
+/// Returns a count: waves of a class, multiples of 32 in the first channel, whose features have
+/// halves.
 fn count(window: usize, channel: usize, step: usize) -> i16 {
     let class = window % 2;
     let wave = [0, 700, 1_000, 700, 0, -700, -1_000, -700][step * (1 + class) % 8];
@@ -61,7 +62,7 @@ fn label(window: usize) -> &'static str {
     ["slow", "fast"][window % 2]
 }
 
-/// The bits of the model of a run on this table.
+/// Returns the bits of the model of a run on this table.
 fn model(table: &str, settings: &[&str]) -> Vec<u32> {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("counts.csv"), table).unwrap();
@@ -78,7 +79,7 @@ fn model(table: &str, settings: &[&str]) -> Vec<u32> {
     result.model.iter().map(|x| x.to_bits()).collect()
 }
 
-/// The recordings, from which the simulation computes features.
+/// Returns the recordings, from which the simulation computes features.
 fn recordings() -> String {
     let mut rows = String::from("device,series,label,x,y\n");
     for window in 0..DEVICES * WINDOWS {
@@ -91,7 +92,7 @@ fn recordings() -> String {
     rows
 }
 
-/// A table of the features that a board has of each window.
+/// Returns a table of a board's features for each window.
 fn table(features: impl Fn(usize) -> Vec<f32>) -> String {
     let count = CHANNELS * recipe().feature_count();
     let names: Vec<String> = (0..count).map(|at| format!("f{at}")).collect();
@@ -104,7 +105,7 @@ fn table(features: impl Fn(usize) -> Vec<f32>) -> String {
     rows
 }
 
-/// As firmware in integers has them: counts, and their scale.
+/// Computes the features as firmware in integers: counts, and their scale.
 fn in_integers(window: usize) -> Vec<f32> {
     let recipe = recipe();
     let mut features = vec![0; CHANNELS * recipe.feature_count()];
@@ -119,7 +120,7 @@ fn in_integers(window: usize) -> Vec<f32> {
     integers.map(|x| f32::from(x) / unit).collect()
 }
 
-/// As firmware in `f32` has them.
+/// Computes the features as firmware in `f32`.
 fn in_numbers(window: usize) -> Vec<f32> {
     let recipe = recipe();
     let mut features = vec![0.0; CHANNELS * recipe.feature_count()];

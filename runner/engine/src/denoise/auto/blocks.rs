@@ -1,13 +1,13 @@
-//! Vectors in blocks, which threads share out: a sum is that of its blocks, in order, and so the
-//! same on any number of threads.
+//! Vectors in blocks, which threads share out. A sum adds its blocks in order, so it is the same on
+//! any number of threads.
 
 use std::ops::Range;
 
 use crate::layout::TensorLayout;
 
-/// Entries of a block: what its vectors have of them fits into the fastest caches.
+/// Entries of a block: its part of the vectors fits into the fastest caches.
 const BLOCK: usize = 4096;
-/// How the tensors of a model lie in its parameters.
+/// Layout of the tensors in a model's parameters.
 #[derive(Clone, Debug)]
 pub(super) struct Tensors {
     tensors: Vec<Tensor>,
@@ -17,27 +17,27 @@ pub(super) struct Tensors {
 /// A tensor in the parameters.
 #[derive(Clone, Debug)]
 pub(super) struct Tensor {
-    /// Where it lies.
+    /// Range in the parameters.
     pub span: Range<usize>,
     /// Outputs of its layer.
     pub outputs: usize,
-    /// Whether it has no weights: an entry for each output.
+    /// Whether it is a bias, with an entry per output and no weights.
     pub is_bias: bool,
 }
 
 /// A part of one tensor.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
-    /// Which tensor.
+    /// Index of the tensor.
     tensor: usize,
-    /// Whether that is a bias.
+    /// Whether the tensor is a bias.
     pub is_bias: bool,
-    /// Where in the parameters.
+    /// Range in the parameters.
     pub range: Range<usize>,
 }
 
 impl Tensors {
-    /// The tensors of a model of `parameters` parameters.
+    /// Returns the tensors of a model with `parameters` parameters.
     pub(super) fn new(layouts: &[TensorLayout], parameters: usize) -> Self {
         let mut end = 0;
         let tensor = |layout: &TensorLayout| {
@@ -64,17 +64,17 @@ impl Tensors {
         Self { tensors, blocks }
     }
 
-    /// The tensors, in order.
+    /// Returns the tensors, in order.
     pub(super) fn tensors(&self) -> &[Tensor] {
         &self.tensors
     }
 
-    /// The blocks of all tensors, in order.
+    /// Returns the blocks of all tensors, in order.
     pub(super) fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// What each block has of a vector.
+    /// Splits a vector into its blocks.
     pub(super) fn pieces<'a>(&self, vector: &'a mut [f32]) -> Vec<&'a mut [f32]> {
         let mut rest = vector;
         let piece = |block: &Block| {
@@ -85,7 +85,8 @@ impl Tensors {
         self.blocks.iter().map(piece).collect()
     }
 
-    /// √(a / b) for each tensor of weights, a and b being sums over its blocks; 1 where b is 0.
+    /// Returns √(a / b) for each tensor of weights, with a and b sums over its blocks; 1 where b is
+    /// 0.
     pub(super) fn kept(&self, squares: &[[f64; 2]]) -> Vec<f64> {
         let mut sums = vec![[0.0; 2]; self.tensors.len()];
         for (block, [mixed, whole]) in self.blocks.iter().zip(squares) {

@@ -1,4 +1,4 @@
-//! The experts: filters of what the server's steps add up to. A new filter is a variant, its name
+//! The experts: filters of the sum of the server's steps. A new filter needs a variant, its name
 //! and its line in [`Filter::apply`].
 
 use smolfed_core::smooth::LaplacianSmoothing;
@@ -6,24 +6,24 @@ use smolfed_simd::mixture;
 
 use crate::denoise::flattening::{Flattening, Flattenings};
 
-/// Which experts there are.
+/// The set of experts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpertSet {
-    /// Filters that take noise away, and along what each tensor is smoothed.
+    /// Filters that remove noise, and the axes for smoothing each tensor.
     Filters(Flattenings),
-    /// Nothing but longer and shorter steps, for comparison.
+    /// Only longer and shorter steps, for comparison.
     Steps,
 }
 
 /// One tensor of weights after some rounds.
 pub(super) struct Weights<'a> {
-    /// V: what the steps add up to, class by class.
+    /// V: the sum of the steps, class by class.
     pub moved: &'a [f32],
-    /// Variance of the noise that was added to each entry of V.
+    /// Variance of the noise added to each entry of V.
     pub variance: f64,
     /// Outputs of the layer.
     pub outputs: usize,
-    /// Along what it is smoothed.
+    /// Axes for smoothing.
     pub flattening: &'a Flattening,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Expert {
     pub filter: Filter,
 }
 
-/// What an expert does to a tensor of weights.
+/// Effect of an expert on a tensor of weights.
 #[derive(Clone, Debug)]
 pub(super) enum Filter {
     /// V.
@@ -43,15 +43,15 @@ pub(super) enum Filter {
     Average,
     /// The shrinkage of an empirical Bayes estimate for each feature.
     ShrinkFeatures,
-    /// Laplacian smoothing as by `server.smoothing_factor`, where it would be worth it if V had all
-    /// the noise that was added.
+    /// Laplacian smoothing as by `server.smoothing_factor`, where it would pay off if V had all the
+    /// added noise.
     Smooth(LaplacianSmoothing),
     /// This multiple of V.
     Step(f32),
 }
 
 impl ExpertSet {
-    /// Along what each tensor is smoothed.
+    /// Returns the axes for smoothing each tensor.
     pub(super) fn flattenings(&self) -> Flattenings {
         match self {
             Self::Filters(flattenings) => flattenings.clone(),
@@ -59,7 +59,7 @@ impl ExpertSet {
         }
     }
 
-    /// The experts. The first is the one that has all weight before there is evidence.
+    /// Returns the experts. The first one has all weight before there is evidence.
     pub(super) fn experts(&self) -> Vec<Expert> {
         let expert = |name: &str, filter| Expert {
             name: name.to_owned(),
@@ -93,12 +93,13 @@ impl ExpertSet {
 }
 
 impl Filter {
-    /// Whether what it makes of V is neither V nor its average, and is stored.
+    /// Returns whether its output is stored, as it is neither V nor the average of V.
     pub(super) const fn is_stored(&self) -> bool {
         !matches!(self, Self::None | Self::Average)
     }
 
-    /// Filters a tensor; `out` has its length, and is left as it is by filters that are not stored.
+    /// Filters a tensor into `out`, which has its length. Filters without stored output leave it
+    /// unchanged.
     pub(super) fn apply(&self, weights: &Weights<'_>, out: &mut [f32]) {
         match self {
             Self::None | Self::Average => {}
@@ -113,9 +114,9 @@ impl Filter {
     }
 }
 
-/// Stein's estimate of the squared error, ‖Sv − v‖² + 2 s² tr S for S and s² d for V, says where
-/// smoothing removes more noise than it takes away. Devices undo noise, never add some: what is not
-/// worth it with all of the noise is not worth it with what is left.
+/// Smooths where Stein's estimate of the squared error, ‖Sv − v‖² + 2 s² tr S for S and s² d for V,
+/// says that smoothing removes more noise than signal. Devices undo noise and never add any. If
+/// smoothing does not pay off with all of the noise, it does not with the rest.
 fn smooth(smoothing: &LaplacianSmoothing, weights: &Weights<'_>, out: &mut [f32]) {
     out.copy_from_slice(weights.moved);
     weights.flattening.smooth(smoothing, out);
@@ -126,8 +127,8 @@ fn smooth(smoothing: &LaplacianSmoothing, weights: &Weights<'_>, out: &mut [f32]
     }
 }
 
-/// Each feature's weights over the outputs are normal with a variance of their own, which is what
-/// their mean square has above the noise.
+/// Shrinks each feature's weights. Over the outputs they are normal, and the excess of their mean
+/// square over the noise is their variance.
 fn shrink_features(weights: &Weights<'_>, out: &mut [f32]) {
     let features = (out.len() / weights.outputs.max(1)).max(1);
     let noise = weights.outputs as f64 * weights.variance;

@@ -1,15 +1,15 @@
 //! The weights of experts, by AdaHedge.
 
-/// Standard deviations of noise that an expert must be better by than the first.
+/// Minimum advantage over the first expert, in standard deviations of noise.
 const MARGIN: f64 = 2.0;
 
-/// Losses of experts so far, and the weights that follow. The first expert is the one that the
-/// others are compared with: its losses are 0.
+/// Losses of experts so far, and the resulting weights. The losses are relative to the first
+/// expert, whose own losses are 0.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Hedge {
-    /// Loss of each expert, over all rounds.
+    /// Loss of each expert over all rounds.
     losses: Vec<f64>,
-    /// Variance of that loss by the noise of what judged.
+    /// Variance of that loss due to the noise of the judging releases.
     variances: Vec<f64>,
     /// Mixability gap over all rounds; 0 before there is evidence.
     gap: f64,
@@ -17,7 +17,7 @@ pub(super) struct Hedge {
 }
 
 impl Hedge {
-    /// Without evidence, which leaves all weight with the first of `count` experts.
+    /// Starts without evidence: all weight is with the first of `count` experts.
     pub(super) fn new(count: usize) -> Self {
         let mut weights = vec![0.0; count];
         weights.iter_mut().take(1).for_each(|first| *first = 1.0);
@@ -29,12 +29,12 @@ impl Hedge {
         }
     }
 
-    /// The weight of each expert: at least 0, and 1 together.
+    /// Returns the weight of each expert. Weights are at least 0 and sum to 1.
     pub(super) fn weights(&self) -> &[f64] {
         &self.weights
     }
 
-    /// By how many standard deviations of noise each expert is better than the first.
+    /// Returns the advantage of each expert over the first, in standard deviations of noise.
     pub(super) fn evidence(&self) -> impl Iterator<Item = f64> {
         let both = self.losses.iter().zip(&self.variances);
         both.map(|(loss, variance)| match *variance > 0.0 {
@@ -43,7 +43,7 @@ impl Hedge {
         })
     }
 
-    /// Takes the losses of a round, each with its variance, and computes the weights anew.
+    /// Adds the losses of a round, each with its variance, and updates the weights.
     pub(super) fn judge(&mut self, evidence: &[[f64; 2]]) {
         let losses = || evidence.iter().map(|[loss, _]| *loss);
         let least = losses().fold(f64::INFINITY, f64::min);
@@ -53,7 +53,7 @@ impl Hedge {
         self.gap += if self.gap > 0.0 {
             let rate = self.rate();
             let mean: f64 = losses().zip(&self.weights).map(|(l, p)| l * p).sum();
-            // Relative to the least loss, so that no exponential overflows.
+            // Relative to the least loss, so no exponential overflows.
             let shrunk = losses()
                 .zip(&self.weights)
                 .map(|(l, p)| p * libm::exp(-rate * (l - least)));
@@ -81,7 +81,7 @@ impl Hedge {
         }
     }
 
-    /// p ∝ exp(−rate · (loss + margin)).
+    /// Sets p ∝ exp(−rate · (loss + margin)).
     fn weigh(&mut self) {
         let careful = self.losses.iter().zip(&self.variances);
         let careful: Vec<f64> = careful.map(|(l, s)| l + MARGIN * s.sqrt()).collect();
@@ -97,12 +97,12 @@ impl Hedge {
         libm::log(self.losses.len() as f64) / self.gap
     }
 
-    /// All numbers, for a checkpoint.
+    /// Returns all numbers for a checkpoint.
     pub(super) fn state(&self) -> Vec<f64> {
         [&*self.losses, &self.variances, &self.weights, &[self.gap]].concat()
     }
 
-    /// Goes on with numbers from [`state`](Self::state).
+    /// Restores the numbers from [`state`](Self::state).
     pub(super) fn restore(&mut self, state: &[f64]) {
         let count = self.losses.len();
         for (part, values) in [&mut self.losses, &mut self.variances, &mut self.weights]

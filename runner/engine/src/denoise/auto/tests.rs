@@ -21,14 +21,15 @@ fn stream(seed: u32) -> Stream {
     })
 }
 
-/// Entries of mean 0 and variance `std`², about normal: sums of twelve uniform numbers.
+/// Draws approximately normal entries of mean 0 and variance `std`²: sums of twelve uniform
+/// numbers.
 fn noise(rng: &mut Stream, std: f64) -> Vec<f32> {
     let uniform = |rng: &mut Stream| f64::from(rng.next_u32()) / f64::from(u32::MAX);
     let entry = |_| std * ((0..12).map(|_| uniform(rng)).sum::<f64>() - 6.0);
     (0..LENGTH).map(entry).map(|x| x as f32).collect()
 }
 
-/// Slow waves over both axes, once for each output, and a bias.
+/// Returns slow waves over both axes, once for each output, and a bias.
 fn waves() -> Vec<f32> {
     let cell = |i: usize| ((i % 8) as f32 / 2.5).sin() * ((i / 8 % 8) as f32 / 2.5).cos();
     (0..LENGTH)
@@ -41,7 +42,7 @@ fn distance(a: &[f32], b: &[f32]) -> f64 {
     squares.sum::<f64>().sqrt()
 }
 
-/// Weights and biases of so many outputs, in a model of so many parameters.
+/// Returns weights and biases of `outputs` outputs, in a model of `length` parameters.
 fn tensors(outputs: usize, length: usize) -> [TensorLayout; 2] {
     [vec![outputs, (length - outputs) / outputs], vec![outputs]].map(|shape| TensorLayout {
         name: String::new(),
@@ -54,8 +55,8 @@ fn filters() -> ExpertSet {
     ExpertSet::Filters(Flattenings::of_samples(&AXES))
 }
 
-/// Devices that go half of the way to `goal` in each round, under noise: the models with `auto` and
-/// with none.
+/// Simulates devices that move halfway to `goal` in each round, under noise. Returns the models
+/// with `auto` and with none.
 fn run(goal: &[f32], std: f64, rounds: u32) -> [Vec<f32>; 2] {
     let mut auto = Auto::new(&[0.0; LENGTH], &tensors(2, LENGTH), &filters());
     let mut rng = stream(7);
@@ -83,7 +84,7 @@ fn structure_is_found_under_noise() {
     }
 }
 
-/// What is without structure keeps to the accumulated model, within a little.
+/// Without structure, the model stays close to the accumulated one.
 #[test]
 fn nothing_is_lost_without_structure() {
     let mut rng = stream(8);
@@ -94,7 +95,7 @@ fn nothing_is_lost_without_structure() {
     }
 }
 
-/// Where there is nothing to learn, the model goes no further than the noise does by itself.
+/// With nothing to learn, the model moves no further than the noise itself.
 #[test]
 fn nothing_blows_up_under_noise_alone() {
     for std in [1e-3, 1.0, 1e6] {
@@ -118,7 +119,7 @@ fn the_accumulated_model_wins_on_a_stream_without_noise() {
         auto.step(&mut global, &average, 1e-12, 1.0);
     }
     assert!(distance(&global, &goal) < 1e-2 * distance(&goal, &[0.0; LENGTH]));
-    // Filters that know the noise leave V as it is, and so are "none" as well.
+    // Filters that know the noise leave V unchanged, and so equal "none" as well.
     let judged = auto.hedge.weights().iter().enumerate();
     let of_none = judged.filter(|(index, _)| auto.filtered(*index) == auto.moved);
     let weight: f64 = of_none.map(|(_, weight)| weight).sum();
@@ -136,8 +137,8 @@ fn biases_are_left_as_they_are() {
     }
 }
 
-/// Where smoothing is the only filter, any split of a vector into steps leads to the golden values
-/// of the vector itself, beyond the initial model.
+/// With smoothing as the only filter, any split of a vector into steps leads to the golden values
+/// of the vector itself, added to the initial model.
 #[test]
 fn a_fixed_filter_is_laplacian_smoothing() {
     let goldens: Value = serde_json::from_str(GOLDENS).unwrap();
@@ -162,7 +163,7 @@ fn a_fixed_filter_is_laplacian_smoothing() {
         let mut global = vec![0.0; input.len()];
         for share in [0.5, -0.25, 0.75] {
             let step: Vec<f32> = input.iter().map(|x| share * x).collect();
-            // Noise enough to make any smoothing worth it.
+            // Enough noise to justify any smoothing.
             auto.step(&mut global, &step, 1e3, 1.0);
         }
         let largest = input.iter().fold(0f32, |largest, x| largest.max(x.abs()));
@@ -190,7 +191,7 @@ fn weights_are_smoothed_along_axes() {
     assert_eq!(auto.filtered(at), expected);
 }
 
-/// Smoothing is left out where not even all of the noise that was added would make it worth it.
+/// Smoothing is omitted if not even the total added noise would justify it.
 #[test]
 fn smoothing_is_kept_to_where_noise_is_strong() {
     let rough = noise(&mut stream(11), 1.0);
@@ -256,7 +257,7 @@ fn a_restored_denoiser_goes_on_with_the_same_bits() {
     }
 }
 
-/// A model of several blocks is treated as one of a single block: entry by entry.
+/// A model of several blocks gives the same entries as one of a single block.
 #[test]
 fn blocks_do_not_show() {
     let length = 10_001;
@@ -285,7 +286,7 @@ fn blocks_do_not_show() {
 }
 
 proptest! {
-    /// Whatever is released, weights are at least 0 and add up to 1, and the model is finite.
+    /// For any release, weights are at least 0 and add up to 1, and the model is finite.
     #[test]
     fn weights_are_weights(
         averages in vec(vec(-1e18f32..1e18, LENGTH), 1..6),

@@ -1,22 +1,22 @@
-//! `server.smooth_along`: the order in which a kernel's axes are one line, or none.
+//! `server.smooth_along`: the order of a kernel's axes on one line, or no line.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Along what the weights of a network are smoothed.
+/// Axes for smoothing the weights of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum SmoothAlong {
     /// One line through each tensor, in this order of a kernel's axes.
     Line(KernelOrder),
-    /// The rows and columns of what each output weighs.
+    /// The rows and columns of the image that each output weighs.
     Image,
 }
 
 impl SmoothAlong {
-    /// Whether it is one line through each tensor as it lies in memory.
+    /// Returns whether it is one line through each tensor in memory order.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
@@ -57,8 +57,8 @@ impl TryFrom<String> for SmoothAlong {
 
 /// The name of [`SmoothAlong::Image`].
 const IMAGE: &str = "image";
-/// The axes of a kernel as they lie in memory, outermost first: outputs, inputs, rows, columns. The
-/// letters are those of Liang et al. 2020, Table 5.
+/// The axes of a kernel in memory order, outermost first: outputs, inputs, rows, columns. The
+/// letters are from Liang et al. 2020, Table 5.
 const KERNEL_AXES: [u8; 4] = *b"BCHW";
 
 /// An order of the axes of a convolution's kernels.
@@ -66,7 +66,7 @@ const KERNEL_AXES: [u8; 4] = *b"BCHW";
 pub struct KernelOrder([usize; 4]);
 
 impl KernelOrder {
-    /// Which of outputs (0), inputs (1), rows (2) and columns (3) is outermost, and so on.
+    /// Returns the order of outputs (0), inputs (1), rows (2) and columns (3), from the outermost.
     #[must_use]
     pub const fn axes(self) -> [usize; 4] {
         self.0
@@ -74,7 +74,7 @@ impl KernelOrder {
 }
 
 impl Default for KernelOrder {
-    /// As in memory.
+    /// Returns the memory order.
     fn default() -> Self {
         Self([0, 1, 2, 3])
     }
