@@ -1,4 +1,4 @@
-//! Arithmetics: how simulated devices calculate in local training.
+//! Arithmetics of simulated devices in local training.
 //!
 //! | module | contents |
 //! | --- | --- |
@@ -40,7 +40,7 @@ pub struct Local {
     memory: u64,
     /// Number of devices that train in the span of their samples, with `fast`.
     pub in_span: u32,
-    /// How features are stored, with `integer`.
+    /// Storage format of features, with `integer`.
     format: FeatureFormat,
     /// Number of features outside the format's range, and number of features inspected.
     saturated: (u64, u64),
@@ -107,8 +107,8 @@ impl Local {
         }
     }
 
-    /// Returns a note for readers of the result with this number of devices; `None` if the bits are
-    /// those of boards.
+    /// Returns a note for readers of the result with this number of devices, or `None` if the bits
+    /// are those of boards.
     #[must_use]
     pub fn note(&self, devices: u32) -> Option<String> {
         if self.name == ArithmeticName::Integer {

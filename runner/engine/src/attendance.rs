@@ -9,9 +9,9 @@
 //! noise does not rely on it.
 //!
 //! * `rotation`: after a shuffle, device i takes part in the rounds t with t ≡ i modulo b.
-//! * `arrival`: in every round devices check in, in random order, and the first S of those that may
-//!   take part do. A device is likely to check in at a certain hour of its day and does not twelve
-//!   hours later; a round takes an hour, and the devices' time zones are spread unevenly.
+//! * `arrival`: in every round devices check in, in random order, and the first S admissible ones
+//!   take part. A device is likely to check in at a certain hour of its day and does not twelve
+//!   hours later. A round takes an hour, and the devices' time zones are spread unevenly.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -308,7 +308,7 @@ fn stream(root: &Root, round: u32, device: u32) -> Stream {
     })
 }
 
-/// Draws a number below `bound`; 0 if `bound` is 0.
+/// Draws a number below `bound`, or 0 if `bound` is 0.
 fn uniform(bound: u32, stream: &mut Stream) -> u32 {
     NonZeroU32::new(bound).map_or(0, |bound| below(bound, stream))
 }
@@ -366,7 +366,7 @@ mod tests {
             sizes.iter().all(|size| *size <= 12) && sizes.contains(&12),
             "{sizes:?}"
         );
-        // 300 devices have 1,200 participations; the run needs 1,152.
+        // 300 devices have 1,200 participations, and the run needs 1,152.
         let visits = |device| {
             rounds
                 .iter()

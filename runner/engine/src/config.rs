@@ -120,7 +120,7 @@ impl Config {
             )
     }
 
-    /// Returns the seed of cohorts, training and noise; `None` if these are secret. Data and
+    /// Returns the seed of cohorts, training and noise, or `None` if these are secret. Data and
     /// devices always follow from `seed`, so all trials of a private selection have the same ones.
     /// The seed of a trial's run is drawn under `seed`, from the stream that the trial's own seed
     /// names. Another `seed` therefore gives other noise as well: with the same noise on other
@@ -178,7 +178,7 @@ impl Config {
         selection.get_or_insert_default().seed = Some(seed);
     }
 
-    /// Reads a file, or takes [`DEFAULT`] when there is none, and applies overrides in order.
+    /// Reads a file, or uses [`DEFAULT`] if there is none, and applies overrides in order.
     ///
     /// # Errors
     /// [`ConfigError`] naming the file and the key or line.
@@ -196,7 +196,7 @@ impl Config {
         }
     }
 
-    /// Parses the text of an experiment file; `origin` names it in errors.
+    /// Parses the text of an experiment file. `origin` names it in errors.
     ///
     /// # Errors
     /// [`ConfigError`] naming the origin and the key or line.
@@ -215,7 +215,7 @@ impl Config {
             return Err(ConfigError::IsSweep { origin });
         }
         if overrides.is_empty() {
-            // Straight from the text: errors then name the line.
+            // Straight from the text, so that errors name the line.
             return toml::from_str(text).map_err(refuse);
         }
         let mut table: toml::Table = toml::from_str(text).map_err(refuse)?;

@@ -43,7 +43,7 @@ macro_rules! denoisers {
         }
 
         impl DenoiserKind {
-            /// Returns its name for a report, to follow "with"; `None` if nothing is done.
+            /// Returns its name for a report, to follow "with", or `None` if nothing is done.
             #[must_use]
             pub const fn words(self) -> Option<&'static str> {
                 match self {

@@ -64,7 +64,7 @@ pub struct Experiment {
     pub(crate) method: Arc<dyn Method>,
     /// The settings that its parts declare.
     pub(crate) declared: Settings,
-    /// How cohorts are accounted.
+    /// Accounted sampling of cohorts.
     pub(crate) sampling: Sampling,
     /// The devices of a round, as accounted.
     pub(crate) attendance: Attendance,
@@ -404,8 +404,8 @@ impl Experiment {
         &self.method.properties().task
     }
 
-    /// Returns the privacy events of `round`, which are charged before it; empty if it releases
-    /// nothing.
+    /// Returns the privacy events of `round`, which are charged before it. There are none if it
+    /// releases nothing.
     #[must_use]
     pub fn events_in(&self, round: u32) -> Vec<PrivacyEvent> {
         let updates = Some(self.privacy.event()).filter(|event| event.releases > 0);
@@ -474,7 +474,7 @@ impl Experiment {
         history.of_masked(ring).admitting(self.allowed)
     }
 
-    /// Returns the requirements of each helper, for cohorts of at least `min_cohort` devices;
+    /// Returns the requirements of each helper, for cohorts of at least `min_cohort` devices, or
     /// `None` without helpers.
     #[must_use]
     pub fn helper_policy(&self, min_cohort: u32) -> Option<HelperPolicy> {
@@ -488,7 +488,7 @@ impl Experiment {
         )
     }
 
-    /// Returns the helpers of a simulation, with keys and noise of its root; `None` with real
+    /// Returns the helpers of a simulation, with keys and noise of its root, or `None` with real
     /// devices, and without helpers.
     #[must_use]
     pub fn local_helpers<'h>(&self, root: &Root) -> Option<Box<dyn Helpers + 'h>> {
@@ -504,8 +504,8 @@ impl Experiment {
         )))
     }
 
-    /// Returns the state of `denoiser = "auto"` before the first round of a model; `None` without
-    /// noise, where the model is not denoised.
+    /// Returns the state of `denoiser = "auto"` before the first round of a model, or `None`
+    /// without noise, where the model is not denoised.
     #[must_use]
     pub fn auto(&self, start: &[f32]) -> Option<Auto> {
         let experts = self.server.auto.as_ref();

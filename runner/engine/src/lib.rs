@@ -1,7 +1,7 @@
 //! The round loop of smolfed: training methods, sources of devices, the server's step, runs with
 //! their directories, and audits. It opens no socket.
 //!
-//! Each module uses those above it in this table alone:
+//! Each module uses only modules above it in this table:
 //!
 //! | module | contents |
 //! | --- | --- |

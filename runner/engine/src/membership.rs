@@ -44,7 +44,7 @@ pub struct Attack {
 
 impl Roc {
     /// Attacks `model`, with the devices' training samples as members and the unused validation
-    /// samples as the others; `None` if there are none.
+    /// samples as the others. Returns `None` if there are none.
     ///
     /// # Errors
     /// [`ModelError`] if the model does not fit the samples.
@@ -72,7 +72,7 @@ impl Roc {
         Ok(Self::of_losses(&members, &others))
     }
 
-    /// Computes the curve over all thresholds; `None` if either side is empty.
+    /// Computes the curve over all thresholds. Returns `None` if either side is empty.
     #[must_use]
     pub fn of_losses(members: &[f32], others: &[f32]) -> Option<Self> {
         if members.is_empty() || others.is_empty() {

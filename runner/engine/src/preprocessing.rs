@@ -56,7 +56,7 @@ pub struct Preprocessing {
     pub axes: Vec<usize>,
     /// One column per value of a row, in the order of the values.
     pub columns: Vec<Column>,
-    /// The features computed from these values; `None` if they are the features.
+    /// The features computed from these values, or `None` if they are the features.
     pub features: Option<FeatureRecipe>,
     /// Maximum length of a row's features. Longer ones are scaled down.
     pub norm_bound: Option<f32>,
@@ -282,7 +282,7 @@ impl Preprocessing {
         Ok(features)
     }
 
-    /// Returns the labels of the classes; none without classes.
+    /// Returns the labels of the classes, or none without classes.
     #[must_use]
     pub fn labels(&self) -> &[String] {
         match &self.target {

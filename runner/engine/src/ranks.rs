@@ -50,7 +50,7 @@ pub enum ConnectError {
 /// A rank that failed also takes part, so nobody waits for it, and all ranks fail.
 ///
 /// # Errors
-/// Its own error on a rank that failed; on the others, the [`RankError`] of the first one that did.
+/// Its own error on a rank that failed, and on the others the [`RankError`] of the first failure.
 pub fn gather_parts<T, E>(ranks: &dyn Communicator, mine: Result<Vec<T>, E>) -> Result<Vec<T>, E>
 where
     T: Serialize + DeserializeOwned,

@@ -47,7 +47,7 @@ pub use spectrum::Spectrum;
 pub use state::TrainingState;
 pub use tally::WindowTally;
 
-/// Why a round could not be run.
+/// Why a round failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RoundError {
@@ -109,7 +109,7 @@ pub struct TrainingLoop<'a> {
 pub struct RoundResult {
     /// The round's record. The caller fills in ε.
     pub record: RoundRecord,
-    /// The released sum, which is public like the model; `None` if the round produced none.
+    /// The released sum, which is public like the model, or `None` if the round produced none.
     pub released: Option<Released>,
 }
 
@@ -234,7 +234,7 @@ impl<'a> TrainingLoop<'a> {
     /// before.
     ///
     /// # Errors
-    /// [`RoundError`]; the run then ends, and resumes from its last checkpoint.
+    /// [`RoundError`]. The run then ends, and resumes from its last checkpoint.
     pub fn step(&mut self, source: &mut dyn Source) -> Result<RoundResult, RoundError> {
         let started = Instant::now();
         let (experiment, round) = (self.experiment, self.round);
@@ -280,7 +280,7 @@ impl<'a> TrainingLoop<'a> {
             Err(error) => return Ok(self.lost(error, record)),
         };
 
-        // Apply: from here on everything is post-processing.
+        // Apply: everything from here on is post-processing.
         self.versions.keep(Version {
             round,
             number,
@@ -655,7 +655,7 @@ impl<'a> TrainingLoop<'a> {
         digest.with_sum(released)
     }
 
-    /// Returns the spectrum of the last round's averaged update; known after the last round.
+    /// Returns the spectrum of the last round's averaged update, known after the last round.
     #[must_use]
     pub const fn spectrum(&self) -> Option<&Spectrum> {
         self.spectrum.as_ref()
@@ -674,7 +674,7 @@ impl<'a> TrainingLoop<'a> {
         self.devices.as_ref()
     }
 
-    /// Returns the assessment of the shared model; known after the last round.
+    /// Returns the assessment of the shared model, known after the last round.
     #[must_use]
     pub const fn assessment(&self) -> Option<&FinalAssessment> {
         self.assessment.as_ref()

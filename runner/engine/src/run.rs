@@ -133,12 +133,12 @@ pub struct RunResult {
     pub model: Vec<f32>,
     /// Privacy statements for the completed rounds; empty before the first.
     pub statements: Vec<PrivacyStatement>,
-    /// Spectra of the last round; `None` if it was not reached in this session.
+    /// Spectra of the last round, or `None` if it was not reached in this session.
     pub spectrum: Option<Spectrum>,
-    /// Figures of each device's models after the last round; `None` if this session did not reach
-    /// it, or devices have no samples of their own to test on.
+    /// Figures of each device's models after the last round, or `None` if this session did not
+    /// reach it, or devices have no samples of their own to test on.
     pub devices: Option<DeviceReport>,
-    /// All figures of the shared model after the last round; `None` as for devices.
+    /// All figures of the shared model after the last round, or `None` as for devices.
     pub assessment: Option<FinalAssessment>,
     /// Rounds charged once more in this session: the ledger does not show that their releases were
     /// the same before.
@@ -151,7 +151,7 @@ pub struct RunResult {
 pub struct Control<'a> {
     /// Set to stop after the round.
     pub stop: &'a AtomicBool,
-    /// Time between checkpoints; the last round of a session always has one.
+    /// Time between checkpoints. The last round of a session always has one.
     pub checkpoint_every: Duration,
     /// Called after each round.
     pub on_round: &'a mut dyn FnMut(&RoundRecord),
@@ -268,7 +268,7 @@ pub fn fingerprint(config: &Config, federation: &Federation) -> Result<String, R
 /// Trains simulated devices to the end, from the last checkpoint in `dir` if there is one.
 ///
 /// # Errors
-/// [`RunError`]; `dir` then holds the last checkpoint, from which the run can be resumed.
+/// [`RunError`]. `dir` then holds the last checkpoint, from which the run can be resumed.
 pub fn execute(
     experiment: &Experiment,
     federation: &Federation,
@@ -291,11 +291,11 @@ pub struct Run<'a> {
     pub experiment: &'a Experiment,
     /// The devices.
     pub federation: &'a Federation,
-    /// Its directory; `None` for a run that leaves nothing behind.
+    /// Its directory, or `None` for a run that leaves nothing behind.
     pub dir: Option<&'a RunDir>,
     /// Root of the server's random streams.
     pub root: Root,
-    /// Remote helpers; `None` for helpers in this process, or none.
+    /// Remote helpers, or `None` if there are none or they are in this process.
     pub helpers: Option<Box<dyn Helpers>>,
 }
 

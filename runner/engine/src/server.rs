@@ -24,14 +24,14 @@ pub struct ServerStep {
     pub auto: Option<ExpertSet>,
     /// Custom step of a program that uses the library, instead of all the above.
     pub own: Option<OwnStep>,
-    /// Divisor of the sum; `None` for the number of drawn devices.
+    /// Divisor of the sum, or `None` for the number of drawn devices.
     pub fixed_denominator: Option<f64>,
-    /// Grid of the model for everyone except the server; `None` for all bits.
+    /// Grid of the model for everyone except the server, or `None` for all bits.
     pub grid: Option<ModelGrid>,
 }
 
 impl ServerStep {
-    /// Returns the denominator of a round; `None` if it is the realised size and the cohort is
+    /// Returns the denominator of a round, or `None` if it is the realised size and the cohort is
     /// empty.
     #[must_use]
     pub fn denominator(&self, cohort_size: usize) -> Option<f64> {

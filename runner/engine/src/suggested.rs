@@ -44,17 +44,17 @@ const OF_CLASSES: (u32, f64) = (30, 0.2);
 pub struct Suggested {
     /// T.
     pub rounds: u32,
-    /// Share of the devices in a round; `None` for all of them.
+    /// Share of the devices in a round, or `None` for all of them.
     pub sampling_rate: Option<f64>,
     /// Passes over the samples of a device.
     pub epochs: u32,
-    /// L; `None` for an adaptive one.
+    /// L, or `None` for an adaptive one.
     pub clip_norm: Option<f64>,
 }
 
 impl Suggested {
-    /// Suggests settings for `devices` devices with a median of `samples` samples; `None` if that
-    /// number must not be read.
+    /// Suggests settings for `devices` devices with a median of `samples` samples. `samples` is
+    /// `None` if it must not be read.
     #[must_use]
     pub fn new(devices: u32, samples: Option<u64>, task: TaskKind) -> Self {
         let is_few = devices < FEW_DEVICES;

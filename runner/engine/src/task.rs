@@ -372,7 +372,7 @@ impl Task {
         of_task!(self, model => model.output_count())
     }
 
-    /// Returns the number of classes; 0 for values.
+    /// Returns the number of classes, or 0 for values.
     #[must_use]
     pub fn class_count(&self) -> usize {
         match self {
@@ -382,7 +382,7 @@ impl Task {
         }
     }
 
-    /// Returns the class with these scores; 0 for values.
+    /// Returns the class with these scores, or 0 for values.
     #[must_use]
     pub fn class(&self, scores: &[f32]) -> usize {
         match self {

@@ -1,4 +1,4 @@
-//! Simulated devices that wake, train and sleep, and the windows of time in which their updates
+//! Simulated devices that wake, train and sleep, and the time windows in which their updates
 //! arrive.
 //!
 //! Window r has a fixed length and begins with version r of the model. A device that wakes without
@@ -30,7 +30,7 @@ pub struct Windows {
     pub length: u64,
     /// Maximum staleness s.
     pub staleness: u32,
-    /// D: the most devices that get the model in a window, and the divisor of its sum.
+    /// D: maximum number of devices that get the model in a window, and the divisor of its sum.
     pub cohort_size: u32,
     /// (k, b) of the windows in which a device's updates count.
     pub allowed: Participation,
@@ -221,7 +221,7 @@ impl Simulation {
         has_rounds.then(|| rule.length.saturating_mul(next.into()))
     }
 
-    /// b + s.
+    /// Returns b + s.
     const fn distance(&self) -> u32 {
         let rule = &self.rule;
         rule.allowed.separation().saturating_add(rule.staleness)
@@ -301,7 +301,7 @@ impl Sleeper {
     }
 }
 
-/// Draws a number below `bound`; 0 if `bound` is 0.
+/// Draws a number below `bound`, or 0 if `bound` is 0.
 fn uniform(bound: u64, stream: &mut Stream) -> u64 {
     let bound = u32::try_from(bound).unwrap_or(u32::MAX);
     NonZeroU32::new(bound).map_or(0, |bound| below(bound, stream).into())

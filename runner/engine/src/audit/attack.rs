@@ -38,7 +38,7 @@ pub const CURVE: [f64; 6] = [0.0, 0.25, 0.5, 1.0, 2.0, 4.0];
 pub struct Size {
     /// Seed of all randomness.
     pub seed: u64,
-    /// Pairs of runs.
+    /// Number of pairs of runs.
     pub pairs: u32,
     /// Canaries in a run; at most the number of users.
     pub canaries: u32,

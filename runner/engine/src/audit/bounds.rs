@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use libm::{exp, lgamma, log, log1p};
 
-/// ln P[Binomial(n, p) = k].
+/// Returns ln P[Binomial(n, p) = k].
 fn ln_mass(n: u64, k: u64, p: f64) -> f64 {
     let (n, k) = (n as f64, k as f64);
     let choose = lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0);
@@ -13,7 +13,7 @@ fn ln_mass(n: u64, k: u64, p: f64) -> f64 {
     choose + times(k, log(p)) + times(n - k, log1p(-p))
 }
 
-/// P[Binomial(n, p) ≥ k], within 1e-12 relative or 1e-300.
+/// Returns P[Binomial(n, p) ≥ k], within 1e-12 relative or 1e-300.
 #[must_use]
 pub fn upper_tail(n: u64, k: u64, p: f64) -> f64 {
     if k == 0 {
@@ -63,7 +63,7 @@ pub type Pairs = BTreeMap<(u32, u32), u64>;
 pub struct PairRule {
     /// Canaries in a run.
     pub canaries: u32,
-    /// The largest sum of hits and alarms.
+    /// Maximum sum of hits and alarms.
     pub max_found: u32,
     /// δ of the claim.
     pub delta: f64,
@@ -122,7 +122,7 @@ const STEPS_PER_UNIT: f64 = 100.0;
 /// Limit of the search for a lower bound.
 const MAX_STEPS: u32 = 5_000;
 
-/// Returns the last multiple of 0.01 before the first one not refuted; 0 if 0 is not refuted.
+/// Returns the last multiple of 0.01 before the first one not refuted, or 0 if 0 is not refuted.
 ///
 /// Tries the steps upwards. A mechanism that is (ε, δ)-private is also private for the next
 /// multiple, which must be refuted for the answer to be too large.
@@ -134,7 +134,7 @@ fn last_refuted(is_refuted: impl Fn(f64) -> bool) -> f64 {
 /// Counts of one canary per run, in equally many independent runs with it and without it.
 #[derive(Clone, Copy, Debug)]
 pub struct TestCounts {
-    /// Runs with the canary, and runs without it.
+    /// Number of runs with the canary, and of runs without it.
     pub runs: u64,
     /// Runs with the canary in which it was found.
     pub hits: u64,

@@ -1,13 +1,13 @@
-//! Canaries: a method whose devices send the worst update that clipping allows, each user along
-//! other coordinates.
+//! Canaries: a method whose devices send the worst update that clipping allows. Each user sends
+//! along different coordinates.
 //!
-//! A canary is a user: all of its devices send the same. With an adaptive clip norm, some canaries
-//! are clipped and others send the longest update that is not, so that both bits occur.
+//! A canary is a user whose devices all send the same. With an adaptive clip norm, some canaries
+//! are clipped and others send the longest unclipped update, so that both bits occur.
 //!
 //! No update of norm L is easier to detect than ±L along one coordinate, and with different
 //! coordinates canaries do not interfere. All else is the round that `smolfed run` runs: the draw
 //! of the cohort, clipping, the grid and its checks, the exact sum, the noise, its streams, the
-//! denominator. The other devices of a cohort are left out, as devices are whose training fails.
+//! denominator. The other devices of a cohort are left out, like devices whose training fails.
 
 use std::ops::Range;
 
@@ -19,23 +19,23 @@ use crate::method::state::StateError;
 use smolfed_data::federation::Federation;
 use smolfed_release::{Contribution, Encoding};
 
-/// The entries of an update before it is clipped, in clip norms.
+/// The entries of an update before clipping, in clip norms.
 const LENGTH: f32 = 10.0;
-/// The norm of an update that is not clipped, in clip norms: rounding does not lift it above 1.
+/// The norm of an unclipped update, in clip norms. Rounding does not lift it above 1.
 const INSIDE: f32 = 1.0 - 1e-6;
 
-/// Why a device is left out.
+/// Reason for leaving out a device.
 const NO_UPDATE: &str = "it sends no update";
 
-/// What a canary sends.
+/// Message of a canary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sends {
     /// Its update.
     Update,
     /// The opposite update: it does not take part (replace-one).
     Opposite,
-    /// Its noise alone: it does not take part, as an observer of each upload sees it. A zero update
-    /// would have a bit.
+    /// Its noise alone: it does not take part, according to an observer of each upload. A zero
+    /// update would have a bit.
     Zero,
     /// Nothing: it does not take part and is absent (add-remove).
     Nothing,
@@ -46,21 +46,21 @@ pub enum Sends {
 pub struct Canary {
     /// The devices of the user.
     pub devices: Range<u32>,
-    /// The coordinates of their updates that are not zero.
+    /// The nonzero coordinates of their updates.
     pub support: Range<usize>,
-    /// What they send.
+    /// Their message.
     pub sends: Sends,
-    /// Whether their updates are clipped; the opposite update is, if they are not.
+    /// Whether their updates are clipped. If not, the opposite update is.
     pub is_clipped: bool,
 }
 
 impl Canary {
-    /// Whether its update is clipped.
+    /// Returns whether its update is clipped.
     fn sends_a_clipped_update(&self) -> bool {
         self.is_clipped != (self.sends == Sends::Opposite)
     }
 
-    /// Writes what it sends: as long as `bound` allows, or longer.
+    /// Writes its update: as long as `bound` allows, or longer.
     pub fn write(&self, bound: f32, is_too_long: bool, update: &mut [f32]) {
         let sign = match self.sends {
             Sends::Update => 1.0,
@@ -80,25 +80,25 @@ impl Canary {
 /// The canaries of a run, in ascending order of devices.
 #[derive(Clone, Debug)]
 pub struct Canaries {
-    /// With the layout of the experiment's model, which is not trained.
+    /// Has the layout of the experiment's model, which is not trained.
     pub properties: MethodProperties,
-    /// Coordinates of an update.
+    /// Number of coordinates of an update.
     pub coordinates: usize,
-    /// The devices.
+    /// The canaries.
     pub canaries: Vec<Canary>,
     /// Whether the canaries take part in every round, drawn or not.
     pub is_forced: bool,
-    /// Whether no other devices take part.
+    /// Whether the canaries are the only participants.
     pub are_alone: bool,
-    /// Rounds from this one on have no canaries: they have taken part as often as is claimed.
+    /// First round without canaries: they have then taken part as often as claimed.
     pub joins: u32,
-    /// Whether the attacker sees each upload by itself (local trust): what is released are then
-    /// the uploads of the canaries, one after the other.
+    /// Whether the attacker sees individual uploads (local trust). The releases are then the
+    /// uploads of the canaries, one after the other.
     pub sees_uploads: bool,
 }
 
 impl Canaries {
-    /// The canary whose device this is.
+    /// Returns the canary of this device.
     #[must_use]
     pub fn canary_of(&self, device: u32) -> Option<&Canary> {
         let first = self.canaries.partition_point(|c| c.devices.end <= device);
@@ -106,7 +106,7 @@ impl Canaries {
         found.filter(|canary| canary.devices.contains(&device))
     }
 
-    /// The devices of all canaries, ascending.
+    /// Returns the devices of all canaries in ascending order.
     pub fn devices(&self) -> impl Iterator<Item = u32> {
         self.canaries.iter().flat_map(|c| c.devices.clone())
     }
@@ -114,7 +114,7 @@ impl Canaries {
     /// Writes the answer of a device to a question, whose bound is 1.
     ///
     /// # Errors
-    /// A sentence, if it has none.
+    /// A sentence, if it has no answer.
     pub(super) fn answer(&self, device: u32, vector: &mut [f32]) -> Result<(), String> {
         let sender = self.canary_of(device);
         let sender = sender.filter(|canary| canary.sends != Sends::Zero);
@@ -123,8 +123,8 @@ impl Canaries {
         Ok(())
     }
 
-    /// The cohort that was drawn, with the canaries that take part in any case and without those
-    /// that are absent.
+    /// Returns the drawn cohort, plus the canaries that take part in any case, and without the
+    /// absent ones.
     #[must_use]
     pub fn cohort(&self, mut drawn: Vec<u32>, round: u32) -> Vec<u32> {
         let is_late = round >= self.joins;
@@ -163,7 +163,7 @@ impl Method for Canaries {
 struct CanaryLearner<'a>(&'a Canaries);
 
 impl Learner for CanaryLearner<'_> {
-    /// Zeros: what a canary sends does not depend on the rounds before.
+    /// Returns zeros: a canary's message does not depend on earlier rounds.
     fn model_for_devices(&self, shared: &[f32]) -> Vec<f32> {
         vec![0.0; shared.len()]
     }
@@ -209,8 +209,8 @@ impl Trainer for CanaryTrainer<'_> {
 
 impl CanaryTrainer<'_> {
     /// Releases a gradient in each step. A device that sends zeros has gradients of zeros, with the
-    /// noise of others. Of devices without a coordinate, every second has no update: it draws its
-    /// noise in another order.
+    /// noise of others. Every second device without a coordinate has no update, and draws its noise
+    /// in another order.
     fn train_in_steps(
         &self,
         device: u32,

@@ -70,7 +70,7 @@ pub struct Draws {
 pub const MIN_STEPS: f64 = 2.0;
 
 impl Draws {
-    /// Returns the verdicts; none for noise of too few steps.
+    /// Returns the verdicts, or none for noise of too few steps.
     #[must_use]
     pub fn checks(&self) -> Vec<Check> {
         if self.steps < MIN_STEPS {

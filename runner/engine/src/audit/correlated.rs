@@ -254,8 +254,8 @@ impl<'a> Correlated<'a> {
         })
     }
 
-    /// Scores devices that come whenever they may: the likelihood ratio of the claim; the same with
-    /// the observed spread, which finds a coordinate without noise; and its part that is
+    /// Scores a device that comes whenever it may: by the likelihood ratio of the claim, by the
+    /// observed spread instead, which finds a coordinate without noise, and by the part that is
     /// insensitive to noise common to all releases.
     fn score(&self, signal: &[f64], releases: &[Vec<f64>], canary: usize) -> [f64; 3] {
         let value = |release: &Vec<f64>| release.get(canary).copied().unwrap_or(0.0);

@@ -20,7 +20,7 @@ pub enum TargetError {
     /// The experiment has no randomness of its own.
     #[error(transparent)]
     Experiment(#[from] ExperimentError),
-    /// A source could not begin.
+    /// A source could not start.
     #[error(transparent)]
     Source(#[from] SourceError),
     /// The canaries could not be set up.

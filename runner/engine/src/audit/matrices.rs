@@ -41,7 +41,7 @@ pub struct Matrices {
 }
 
 impl Matrices {
-    /// Returns the matrices of `experiment`; `None` if it has none, or none with noise.
+    /// Returns the matrices of `experiment`, or `None` if it has none, or none with noise.
     ///
     /// # Errors
     /// [`AccountingError`] if the accountant has no figure for them.

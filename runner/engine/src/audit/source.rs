@@ -117,7 +117,7 @@ impl<'a> CanarySource<'a> {
         })
     }
 
-    /// Returns the question of this cohort; `None` for the cohort of a round.
+    /// Returns the question of this cohort, or `None` for the cohort of a round.
     fn question(&self, attendance: &Attendance) -> Option<&'a AskedQuestion> {
         let mut all = self.experiment.questions.iter();
         all.find(|asked| std::ptr::eq(&raw const asked.attendance, attendance))

@@ -78,7 +78,7 @@ pub struct Target<'a> {
 pub struct Multipliers {
     /// Std of the noise on an update, in clip norms.
     pub update: f64,
-    /// Std of the noise on a bit, in units of one half; `None` unless the clip norm is adaptive.
+    /// Std of the noise on a bit, in units of one half, or `None` unless the clip norm is adaptive.
     pub bit: Option<f64>,
 }
 
@@ -266,8 +266,8 @@ impl<'a> Target<'a> {
         charged(self.fault, (0..self.rounds()).flat_map(of_round).collect())
     }
 
-    /// Returns the claim about all answers to a question together against the attacker; `None` if
-    /// it is never asked.
+    /// Returns the claim about all answers to a question together against the attacker, or `None`
+    /// if it is never asked.
     #[must_use]
     pub fn event_of(&self, asked: &AskedQuestion) -> Option<PrivacyEvent> {
         let count = asked.side.schedule.count(self.rounds());
@@ -275,7 +275,7 @@ impl<'a> Target<'a> {
         (count > 0).then(|| event.with_count(count.into()))
     }
 
-    /// Returns the statement about the answers to a question alone; `None` without a claim.
+    /// Returns the statement about the answers to a question alone, or `None` without a claim.
     ///
     /// # Errors
     /// [`AccountingError`] if no accountant has a figure.
@@ -295,7 +295,7 @@ impl<'a> Target<'a> {
         Ok(PrivacyStatement::new(&estimate, &events, bound))
     }
 
-    /// Returns the claimed loss of everything under attack; `None` if no accountant composes it.
+    /// Returns the claimed loss of everything under attack, or `None` if no accountant composes it.
     #[must_use]
     pub fn loss(&self, delta: Delta) -> Option<PrivacyLoss> {
         let rounds = self.event().with_count(u64::from(self.rounds()));
@@ -478,7 +478,7 @@ pub enum Joining {
 /// The rounds to observe. No round of independent noise depends on those before it.
 #[derive(Clone, Copy, Debug)]
 pub struct Course<'a> {
-    /// Ascending; `None` for all.
+    /// Ascending, or `None` for all.
     pub rounds: Option<&'a [u32]>,
     /// Whether the rounds themselves take place, and not only their questions.
     pub has_updates: bool,

@@ -31,7 +31,7 @@ impl View {
         }
     }
 
-    /// Returns a name for readers; `None` if there is only one view.
+    /// Returns a name for readers, or `None` if there is only one view.
     #[must_use]
     pub fn name(self, trust: TrustModel) -> Option<&'static str> {
         let TrustModel::Distributed(parties) = trust else {

@@ -100,9 +100,9 @@ pub const RESTARTED_TREE: Rule = rule(
 );
 /// A cohort size and a rate.
 pub const TWO_SIZES: Rule = rule(CohortSize, SamplingRate, "give one of them");
-/// A cohort size where all devices take part.
+/// A cohort size although all devices take part.
 pub const SIZE_OF_ALL: Rule = rule(AllDevices, CohortSize, EVERY_DEVICE);
-/// A sampling rate where all devices take part.
+/// A sampling rate although all devices take part.
 pub const RATE_OF_ALL: Rule = rule(AllDevices, SamplingRate, EVERY_DEVICE);
 
 /// All rules.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// The table of settings: the key that an error names, and how a sentence names the setting.
+/// The table of settings: the key in error messages, and the words in a sentence.
 macro_rules! settings {
     ($($(#[$doc:meta])* $variant:ident = $key:literal, $label:literal;)*) => {
         /// A property of an experiment that a rule names.
@@ -54,7 +54,7 @@ settings! {
     NoSharedModel = "method", "no model that all devices share";
     /// Each device has a personal model.
     PersonalModels = "method", "personal models";
-    /// Devices train in `f32`: refused where the configuration asks for another arithmetic.
+    /// Devices train in `f32`. The configuration must not ask for another arithmetic.
     OnlyF32 = "method", "training in \"f32\" only";
     /// Averaging that also exists with smoothing.
     Unsmoothed = "method", "method \"dp-fed\"";
@@ -87,7 +87,7 @@ settings! {
     Integer = "simulation.arithmetic", "`simulation.arithmetic` = \"integer\"";
     /// Local training in floating point.
     FloatingPoint = "simulation.arithmetic", "`simulation.arithmetic` = \"f32\" or \"fast\"";
-    /// How features are stored.
+    /// Storage of features.
     FeatureFormat = "simulation.integer", "`[simulation.integer]`";
     /// A proximal term.
     Proximal = "train.proximal", "`train.proximal`";
@@ -114,7 +114,7 @@ settings! {
     Window = "cohort.window", "`cohort.window`";
     /// s.
     Staleness = "cohort.staleness", "`cohort.staleness`";
-    /// When simulated devices are awake.
+    /// Availability of simulated devices.
     Availability = "cohort.availability", "`[cohort.availability]`";
     /// All devices take part in every round.
     AllDevices = "cohort.sampling", "`cohort.sampling` = \"full\"";
@@ -158,7 +158,7 @@ settings! {
     AdaptiveClipNorm = "privacy.clip_norm", "`privacy.clip_norm` = \"adaptive\"";
     /// A fixed clip norm, or none.
     FixedClipNorm = "privacy.clip_norm", "a number as `privacy.clip_norm`, or none";
-    /// How a clip norm follows the updates.
+    /// Settings of an adaptive clip norm.
     AdaptiveKeys = "privacy.adaptive", "`[privacy.adaptive]`";
     /// A trusted server adds the noise.
     CentralTrust = "privacy.trust", "`privacy.trust` = \"central\"";
@@ -174,7 +174,7 @@ settings! {
     Separation = "privacy.separation", "`privacy.separation`";
     /// k.
     Participations = "privacy.participations", "`privacy.participations`";
-    /// How noise is correlated.
+    /// Family of correlated noise.
     Family = "privacy.family", "`privacy.family`";
     /// Noise from the nodes of a tree.
     Tree = "privacy.family", "`privacy.family` = \"tree\"";
@@ -191,7 +191,7 @@ settings! {
     SelectionShape = "privacy.selection.shape", "`privacy.selection.shape`";
     /// A Poisson number of trials.
     PoissonTrials = "privacy.selection.trials", "`privacy.selection.trials` = \"poisson\"";
-    /// What devices are asked between rounds.
+    /// Questions to devices between rounds.
     Questions = "questions", "`[[questions]]`";
     /// Questions about a model.
     QuestionsOfModel = "questions.kind", "a question about the model";

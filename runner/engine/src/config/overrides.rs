@@ -30,7 +30,7 @@ impl Override {
         &self.key
     }
 
-    /// Returns the value; `None` to remove the key.
+    /// Returns the value, or `None` to remove the key.
     #[must_use]
     pub fn value(&self) -> Option<&Value> {
         self.value.as_ref()

@@ -73,7 +73,7 @@ pub struct ValueFigures {
     pub rmse_of_mean: f64,
 }
 
-/// Right and wrong classes.
+/// Figures of predicted classes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassFigures {
     /// Mean of the F1 scores of all classes with samples, equally weighted. F1 is the harmonic mean
@@ -265,7 +265,7 @@ impl<'a> Assessor<'a> {
         self.tally.add(self.task, samples, scores);
     }
 
-    /// Returns the figures; `None` without samples.
+    /// Returns the figures, or `None` without samples.
     #[must_use]
     pub fn finish(self) -> Option<Assessment> {
         let is_value = self.task.predicts_values();
@@ -279,8 +279,8 @@ impl<'a> Assessor<'a> {
     }
 }
 
-/// Assesses a model on held-out samples; `None` if there are none. `scale` is the scale of the
-/// values.
+/// Assesses a model on held-out samples. Returns `None` if there are none. `scale` is the scale of
+/// the values.
 ///
 /// # Errors
 /// [`ModelError`] if the model does not fit the samples.

@@ -137,8 +137,8 @@ pub struct Spread {
 pub struct DeviceReport {
     /// Whether figures are root mean squared errors instead of accuracies.
     pub is_error: bool,
-    /// Number of labels per device for training a head on an encoder; `None` if models learn from
-    /// all samples.
+    /// Number of labels per device for training a head on an encoder, or `None` if models learn
+    /// from all samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<usize>,
     /// Kinds of models that no device has, because all of their trainings diverged.
@@ -159,7 +159,7 @@ impl DeviceReport {
         }
     }
 
-    /// Returns the spread of one kind of model; `None` without figures.
+    /// Returns the spread of one kind of model, or `None` without figures.
     #[must_use]
     pub fn spread(&self, which: Which) -> Option<Spread> {
         let figures = || {

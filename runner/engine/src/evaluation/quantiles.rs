@@ -18,7 +18,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Computes the quantiles of `values` by the nearest rank; `None` without values.
+    /// Computes the quantiles of `values` by the nearest rank. Returns `None` without values.
     #[must_use]
     pub fn new(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);

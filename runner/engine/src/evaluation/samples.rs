@@ -26,16 +26,16 @@ const PIECE: usize = 128;
 pub struct Evaluation {
     /// Mean loss.
     pub loss: f64,
-    /// Share of correctly predicted samples; `None` for regression.
+    /// Share of correctly predicted samples, or `None` for regression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
-    /// Root of the mean squared error, in the target's own unit; `None` for classes.
+    /// Root of the mean squared error, in the target's own unit, or `None` for classes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rmse: Option<f64>,
 }
 
-/// Evaluates `parameters` on `samples`, with the scores of this arithmetic; `None` if there are no
-/// samples.
+/// Evaluates `parameters` on `samples`, with the scores of this arithmetic. Returns `None` if there
+/// are no samples.
 ///
 /// `target_unit` is the size of an error of 1 in the target's own unit: the std by which targets
 /// were divided.
@@ -180,8 +180,8 @@ impl Tally {
         self.count
     }
 
-    /// Returns the evaluation on these samples; `None` if there are none. See [`evaluate`] for the
-    /// unit.
+    /// Returns the evaluation on these samples, or `None` if there are none. See [`evaluate`] for
+    /// the unit.
     #[must_use]
     pub fn evaluation(&self, task: &Task, target_unit: f64) -> Option<Evaluation> {
         let count = self.count as f64;

@@ -27,7 +27,7 @@ pub(crate) struct Correlated {
 }
 
 impl Correlated {
-    /// Parses the keys; `None` for independent noise.
+    /// Parses the keys. Returns `None` for independent noise.
     ///
     /// # Errors
     /// [`ExperimentError`] for the first invalid key.

@@ -14,7 +14,7 @@ use smolfed_release::masking::Masking;
 use smolfed_release::masking::Ring;
 use smolfed_release::plan::PrivacyPlan;
 
-/// Returns the masking of the updates; `None` under another trust model, or if nothing is sent.
+/// Returns the masking of the updates, or `None` under another trust model, or if nothing is sent.
 ///
 /// # Errors
 /// [`ExperimentError`] without a clip norm, for a tree, and for integers that do not fit.
@@ -61,7 +61,7 @@ pub(super) fn masking(
 }
 
 /// Returns the requirements of each helper of an experiment with this plan, for cohorts of at least
-/// `min_cohort` devices; `None` without masks.
+/// `min_cohort` devices, or `None` without masks.
 pub(super) fn policy(
     masking: Option<Masking>,
     mechanism: &Mechanism,

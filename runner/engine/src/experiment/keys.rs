@@ -174,7 +174,7 @@ fn grid(places: u8) -> Result<ModelGrid, ExperimentError> {
     })
 }
 
-/// Returns the changes of the clip norm; `None` if it is fixed.
+/// Returns the changes of the clip norm, or `None` if it is fixed.
 fn adaptive(config: &Config, sampling: Sampling) -> Result<Option<AdaptiveClip>, ExperimentError> {
     let (cohort, privacy) = (&config.cohort, &config.privacy);
     let updates = cohort

@@ -337,7 +337,7 @@ fn leave_something(
 }
 
 impl Draft {
-    /// Returns the event of its answers in this many rounds; `None` if it is never asked.
+    /// Returns the event of its answers in this many rounds, or `None` if it is never asked.
     fn events(&self, rounds: u32) -> Option<PrivacyEvent> {
         let side = &self.asked.side;
         let count = side.schedule.count(rounds);
@@ -440,7 +440,7 @@ pub(crate) fn number_of(questions: &[AskedQuestion], round: u32) -> u32 {
     round.saturating_add(before)
 }
 
-/// Returns the note of the privacy statement; `None` without questions.
+/// Returns the note of the privacy statement, or `None` without questions.
 pub(super) fn note(questions: &[AskedQuestion], rounds: u32) -> Option<String> {
     let asked = |question: &AskedQuestion| {
         let count = question.side.schedule.count(rounds);

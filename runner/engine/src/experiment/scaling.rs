@@ -41,7 +41,7 @@ pub struct ScaleRelease {
 }
 
 impl ScaleRelease {
-    /// Creates the release for a federation with an open scale; `None` for others.
+    /// Creates the release for a federation with an open scale. Returns `None` for others.
     ///
     /// # Errors
     /// [`ExperimentError`] if no noise meets its share of the target, or the grid cannot carry it.
@@ -177,7 +177,7 @@ fn of_share(
     Ok(found.value)
 }
 
-/// Returns the sampler of the noise on the grid 2^-b; none for z = 0. `key` is the key of z.
+/// Returns the sampler of the noise on the grid 2^-b, or none for z = 0. `key` is the key of z.
 pub(super) fn noise(
     key: &'static str,
     multiplier: NoiseMultiplier,

@@ -60,7 +60,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Creates the trial if the configuration is a private selection; `None` for others.
+    /// Creates the trial if the configuration is a private selection. Returns `None` for others.
     ///
     /// # Errors
     /// [`ExperimentError`] for an invalid key, and for unsupported settings of a private selection.

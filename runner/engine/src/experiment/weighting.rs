@@ -42,7 +42,7 @@ impl Weights {
         ])
     }
 
-    /// Returns the number of samples at which the weight of an update stops growing; `None` for
+    /// Returns the number of samples at which the weight of an update stops growing, or `None` for
     /// uniform weights.
     ///
     /// # Errors

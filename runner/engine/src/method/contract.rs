@@ -82,7 +82,7 @@ pub struct MethodProperties {
     pub recipe: Option<Recipe>,
     /// State of a device between rounds, if there are personal models.
     pub personal_state: Option<PersonalState>,
-    /// The model's name in the wire protocol; `None` if it has none.
+    /// The model's name in the wire protocol, or `None` if it has none.
     pub model_shape: Option<ModelShape>,
     /// Work of real devices in addition to local training of the shared model, or instead of it.
     pub request: Option<Request>,
@@ -265,7 +265,7 @@ pub trait Learner: Send + Sync {
     /// Returns a trainer for one thread.
     fn trainer<'a>(&'a self, assignment: &'a Assignment<'a>) -> Box<dyn Trainer + 'a>;
 
-    /// Runs after a cohort has trained; returns the same as [`Self::before`].
+    /// Runs after a cohort has trained. Returns the same as [`Self::before`].
     ///
     /// # Errors
     /// [`StateError`] ends the run.

@@ -69,7 +69,7 @@ pub struct PersonalModel {
     pub pull: Option<Penalty>,
     /// Factor on the learning rate of local steps, if it is changed.
     pub learning_rate_factor: Option<f32>,
-    /// Work of real devices; `None` if they cannot take part.
+    /// Work of real devices, or `None` if they cannot take part.
     pub on_device: Option<OnDevice>,
 }
 
@@ -163,7 +163,7 @@ impl<P: Personal> Personalised<P> {
     }
 }
 
-/// Returns the work of real devices; `None` if they cannot take part.
+/// Returns the work of real devices, or `None` if they cannot take part.
 fn request(model: &PersonalModel, effort: Effort, shared_count: usize) -> Option<PersonalRequest> {
     Some(PersonalRequest {
         personal: model.on_device?,

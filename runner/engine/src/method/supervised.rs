@@ -221,7 +221,7 @@ struct DeviceEvaluation<'a> {
 type Parts = [Option<DeviceFigures>; 2];
 
 impl DeviceEvaluation<'_> {
-    /// Returns a report on test and one on validation samples; `None` for a part that no device
+    /// Returns a report on test and one on validation samples, or `None` for a part that no device
     /// has. With a root of streams, it also covers fine-tuning and training alone.
     fn run(&self, root: Option<&Root>) -> Result<[Option<DeviceReport>; 2], EvaluationError> {
         let figures: Result<Vec<Parts>, EvaluationError> = self
@@ -312,8 +312,8 @@ impl DeviceEvaluation<'_> {
         Ok(models)
     }
 
-    /// Returns the model after fine-tuning; `None` if there is none or it fails. Other devices keep
-    /// theirs.
+    /// Returns the model after fine-tuning, or `None` if there is none or it fails. Other devices
+    /// keep theirs.
     fn tuned(&self, device: u32, root: &Root, own: Option<Vec<f32>>) -> Option<Vec<f32>> {
         let (objective, epochs) = self.method.fine_tune?;
         let mut model = own.unwrap_or_else(|| self.shared.to_vec());
@@ -334,7 +334,7 @@ impl DeviceEvaluation<'_> {
         tuned.is_ok().then_some(model)
     }
 
-    /// Returns the model of a device trained alone; `None` if there is none or it fails.
+    /// Returns the model of a device trained alone, or `None` if there is none or it fails.
     fn alone(&self, device: u32, root: &Root) -> Option<Vec<f32>> {
         let mut model = self.initial.to_vec();
         let steps = Steps {

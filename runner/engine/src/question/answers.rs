@@ -68,8 +68,8 @@ where
     on_all_threads(length, devices, answer)
 }
 
-/// Returns the question to simulated devices with masks, as covered by their tags; `None` without
-/// masks.
+/// Returns the question to simulated devices with masks, as covered by their tags, or `None`
+/// without masks.
 #[must_use]
 pub fn asked(inquiry: &Inquiry<'_>) -> Option<Asked> {
     inquiry.asked.release.masking.map(|_| {

@@ -21,7 +21,7 @@ const QUERIES: usize = 128;
 const BANK: usize = 512;
 
 /// Returns the share of `queries` whose class is the majority among their `neighbours` nearest
-/// samples of `bank`; `None` if there are no samples, or if the widths differ.
+/// samples of `bank`, or `None` if there are no samples, or if the widths differ.
 ///
 /// * Ties: among equally near samples, the first in the bank wins. Among classes with equal votes,
 ///   the one with the nearest sample wins. A bank with fewer samples votes as a whole; zero

@@ -36,8 +36,8 @@ pub struct Dot {
 }
 
 impl Picture {
-    /// Creates the picture of some samples; `None` if there are none. Non-finite numbers count as
-    /// zero.
+    /// Creates the picture of some samples. Returns `None` if there are none. Non-finite numbers
+    /// count as zero.
     ///
     /// Cost: `2 · samples · width²` flop and two eigenvalue problems.
     #[must_use]

@@ -27,7 +27,7 @@ const STEPS: usize = 2_000;
 /// Keeps the weights finite if classes can be separated.
 const WEIGHT_DECAY: f32 = 1e-4;
 
-/// Returns the share of `queries` whose class a softmax, trained on `bank`, predicts; `None` if
+/// Returns the share of `queries` whose class a softmax, trained on `bank`, predicts, or `None` if
 /// there are no samples or no classes, or if the widths differ.
 ///
 /// * Classes from `class_count` on are never predicted.
@@ -85,7 +85,7 @@ fn standardised(axes: &Axes, samples: &Labelled) -> Labelled {
     }
 }
 
-/// Returns the parameters after all steps; `None` if the model has no classes.
+/// Returns the parameters after all steps, or `None` if the model has no classes.
 fn train(model: &Softmax<usize, usize>, bank: &Labelled) -> Option<Vec<f32>> {
     let count = model.parameter_count();
     let order: Vec<u32> = (0..bank.len() as u32).collect();

@@ -15,7 +15,7 @@ pub struct WindowTally {
 }
 
 impl WindowTally {
-    /// Returns the counts of a round; `None` if it is not a time window.
+    /// Returns the counts of a round, or `None` if it is not a time window.
     #[must_use]
     pub fn of_record(record: &RoundRecord) -> Option<Self> {
         let ages = record.ages.iter().map(|count| u64::from(*count));
@@ -25,7 +25,7 @@ impl WindowTally {
         })
     }
 
-    /// Returns the totals of several windows; `None` without a window.
+    /// Returns the totals of several windows, or `None` without a window.
     #[must_use]
     pub fn total(windows: impl IntoIterator<Item = Self>) -> Option<Self> {
         windows.into_iter().reduce(|mut total, window| {
@@ -34,7 +34,7 @@ impl WindowTally {
         })
     }
 
-    /// Returns the totals of the windows among these rounds; `None` without a window.
+    /// Returns the totals of the windows among these rounds, or `None` without a window.
     #[must_use]
     pub fn of_records(records: &[RoundRecord]) -> Option<Self> {
         Self::total(records.iter().filter_map(Self::of_record))
@@ -56,7 +56,7 @@ impl WindowTally {
         self.ages.iter().sum()
     }
 
-    /// Returns the share of each age among all updates; empty without an update.
+    /// Returns the share of each age among all updates. It is empty without an update.
     #[must_use]
     pub fn shares(&self) -> Vec<f64> {
         let arrived = self.arrived();
@@ -64,7 +64,7 @@ impl WindowTally {
         ages.map(|count| *count as f64 / arrived as f64).collect()
     }
 
-    /// Returns the wasted share of all participations; `None` without a participation.
+    /// Returns the wasted share of all participations, or `None` without a participation.
     #[must_use]
     pub fn wasted_share(&self) -> Option<f64> {
         let spent = self.arrived() + self.wasted;

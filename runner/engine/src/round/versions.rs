@@ -36,7 +36,7 @@ impl Versions {
         }
     }
 
-    /// Keeps the model of a round that has ended, if updates of it may still arrive.
+    /// Keeps the model of a finished round, if its updates may still arrive.
     pub fn keep(&mut self, version: Version) {
         let next = version.round.saturating_add(1);
         self.kept.push_back(version);

@@ -59,7 +59,7 @@ use smolfed_release::statement::PrivacyStatement;
 #[derive(Clone, Debug)]
 pub struct RunDir {
     path: PathBuf,
-    /// The configuration, locked as long as this or a clone of it lives; `None` for reading.
+    /// The configuration, locked as long as this or a clone of it lives, or `None` for reading.
     _lock: Option<Arc<File>>,
 }
 
@@ -107,7 +107,7 @@ impl RunDir {
     /// Creates the directory of a new run and writes its configuration.
     ///
     /// # Errors
-    /// [`RunDirError::Exists`], `Failed` or `Taken` if there is something in it;
+    /// [`RunDirError::Exists`], `Failed` or `Taken` if there is something in it,
     /// [`RunDirError::Io`] if it cannot be created.
     pub fn create(path: &Path, config: &Config) -> Result<Self, RunDirError> {
         Self::empty(path, &[])?.begin(config)
@@ -332,7 +332,7 @@ impl RunDir {
         self.path.join(Self::FLEET).is_file()
     }
 
-    /// Returns the settings of a fleet as written; `None` for a simulation.
+    /// Returns the settings of a fleet as written, or `None` for a simulation.
     ///
     /// # Errors
     /// [`RunDirError`] if they are damaged.
@@ -518,7 +518,7 @@ impl RunDir {
         ModelFile::decode(&bytes).map_err(|reason| damaged(&path, reason))
     }
 
-    /// Returns the shared parameters; `None` if nothing is shared, and so no model was written.
+    /// Returns the shared parameters, or `None` if nothing is shared, and so no model was written.
     ///
     /// # Errors
     /// [`RunDirError`] if the model is damaged.

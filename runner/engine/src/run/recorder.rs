@@ -24,8 +24,8 @@ pub struct LedgerWriter {
 }
 
 impl LedgerWriter {
-    /// Opens the shared ledger, or the run's own; `None` for a run that leaves nothing behind. The
-    /// first `done` rounds must already be charged.
+    /// Opens the shared ledger, or the run's own. Returns `None` for a run that leaves nothing
+    /// behind. The first `done` rounds must already be charged.
     ///
     /// # Errors
     /// [`LedgerError`].
@@ -113,7 +113,7 @@ impl LedgerWriter {
     }
 }
 
-/// The run directory while a run writes to it.
+/// The run directory during a run.
 pub struct RunRecorder<'a> {
     dir: &'a RunDir,
     metrics: RecordFile<RoundRecord>,

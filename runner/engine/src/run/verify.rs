@@ -48,9 +48,9 @@ pub struct Difference {
     pub statement: usize,
     /// The key in `privacy.json`.
     pub key: String,
-    /// Its value there; `None` if it is missing.
+    /// Its value there, or `None` if it is missing.
     pub stated: Option<Value>,
-    /// Its value from the ledger and the configuration; `None` if there is none.
+    /// Its value from the ledger and the configuration, or `None` if there is none.
     pub recomputed: Option<Value>,
 }
 

@@ -84,7 +84,7 @@ impl AdaptiveClip {
     }
 
     /// Returns a warning if a round's clip norm is far above the initial one, or at one of its
-    /// limits; `None` otherwise.
+    /// limits, or `None` otherwise.
     ///
     /// The clip norm follows from noisy shares alone (module text). It is post-processing of the
     /// releases, and the warning reveals nothing more.

@@ -20,7 +20,7 @@ use crate::task::Task;
 pub struct ServerKeys {
     /// η_g.
     pub learning_rate: LearningRate,
-    /// A_σ; `None` for no smoothing.
+    /// A_σ, or `None` for no smoothing.
     pub smoothing: Option<LaplacianSmoothing>,
     /// The grid of the model, if it has one.
     pub grid: Option<ModelGrid>,

@@ -46,7 +46,7 @@ impl GlobalModel {
         self.round();
     }
 
-    /// Returns the number of parameters beyond the grid, which are clamped; `None` without one.
+    /// Returns the number of parameters beyond the grid, which are clamped, or `None` without one.
     pub fn beyond(&self) -> Option<u32> {
         let grid = self.grid?;
         let (first, last) = (grid.value(i16::MIN), grid.value(i16::MAX));

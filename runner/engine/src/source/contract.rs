@@ -59,7 +59,7 @@ pub struct CohortSum {
     pub outcomes: Vec<Outcome>,
     /// One reason for each omitted message besides the updates.
     pub left_out_messages: Vec<String>,
-    /// The question to devices with masks, as covered by their tags; `None` without masks.
+    /// The question to devices with masks, as covered by their tags, or `None` without masks.
     pub asked: Option<Asked>,
 }
 
@@ -67,7 +67,7 @@ pub struct CohortSum {
 /// sum and changes nothing else.
 pub trait Source {
     /// Prepares a session. Called once, before its first round, with the stored state from which
-    /// the run starts or resumes; `None` for a run that leaves nothing behind.
+    /// the run starts or resumes, or `None` for a run that leaves nothing behind.
     ///
     /// # Errors
     /// [`SourceError`] if the run cannot take place.

@@ -72,8 +72,8 @@ fn image(layer: Layer, input: Shape) -> Option<[usize; 2]> {
     }
 }
 
-/// Returns the shapes of a layer's weights, recurrent weights and biases for inputs of this shape;
-/// empty for missing ones.
+/// Returns the shapes of a layer's weights, recurrent weights and biases for inputs of this shape.
+/// The shapes of missing ones are empty.
 fn shapes(layer: Layer, input: Shape) -> [Vec<usize>; 3] {
     let none = Vec::new;
     match (layer, input) {

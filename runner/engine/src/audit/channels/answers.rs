@@ -373,7 +373,7 @@ fn common(one: &[u32], other: &[u32]) -> u64 {
     one.iter().filter(is_there).count() as u64
 }
 
-/// Returns the probability of a draw; `None` if all devices are asked.
+/// Returns the probability of a draw, or `None` if all devices are asked.
 fn rate(sampling: &Sampling) -> Option<f64> {
     let is_drawn = matches!(
         sampling,

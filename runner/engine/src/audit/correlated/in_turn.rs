@@ -30,8 +30,8 @@ pub(super) struct InTurn {
 }
 
 impl InTurn {
-    /// Returns the claim for an experiment with noise of `strategy`; `None` if its devices are not
-    /// drawn in turn.
+    /// Returns the claim for an experiment with noise of `strategy`, or `None` if its devices are
+    /// not drawn in turn.
     pub fn from_experiment(experiment: &Experiment, strategy: &Strategy) -> Option<Self> {
         let (Attendance::InTurn { sampling, parts }, StrategyKind::Toeplitz(toeplitz)) =
             (&experiment.attendance, strategy.kind())

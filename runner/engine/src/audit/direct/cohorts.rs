@@ -130,7 +130,7 @@ impl Cohorts {
         }
     }
 
-    /// Returns the verdicts; none if no sampling is claimed.
+    /// Returns the verdicts, or none if no sampling is claimed.
     #[must_use]
     pub fn checks(&self) -> Vec<Check> {
         let devices = f64::from(self.sampling.device_count());

@@ -16,7 +16,7 @@ const SEEDS: u64 = 7 << 40;
 /// probability 2^-512.
 const LENGTH: usize = 64;
 
-/// Runs the tests; none without masks.
+/// Runs the tests. There are none without masks.
 #[must_use]
 pub fn checks(target: &Target<'_>, seed: u64) -> Vec<Check> {
     let experiment = target.experiment();

@@ -58,7 +58,7 @@ impl Hedge {
                 .zip(&self.weights)
                 .map(|(l, p)| p * libm::exp(-rate * (l - least)));
             let mix = least - libm::log(shrunk.sum::<f64>()) / rate;
-            // No finite mix: the experts with weight are infinitely worse than the best one.
+            // The mix is infinite: the experts with weight are infinitely worse than the best one.
             if mix.is_finite() {
                 (mean - mix).max(0.0)
             } else {

@@ -44,7 +44,7 @@ const HEAD_RATE: f32 = 0.1;
 /// A device's own part of the held-out samples.
 type OfDevice = for<'a> fn(&'a Federation, u32, &'a mut DeviceBuffer) -> Option<DatasetView<'a>>;
 
-/// An encoder, and the devices on whose samples it is evaluated.
+/// An encoder, and the devices for its evaluation.
 #[derive(Clone, Copy)]
 pub struct Evaluator<'a> {
     /// The encoder, and the numbers of neighbours and labels.
@@ -95,7 +95,7 @@ impl Evaluator<'_> {
         figures
     }
 
-    /// Returns representations of samples of each part, evenly over devices; `None` if the data
+    /// Returns representations of samples of each part, evenly over devices, or `None` if the data
     /// have no classes or the encoder has diverged.
     #[must_use]
     pub fn samples(&self, is_last: bool) -> Option<Represented> {
@@ -281,7 +281,7 @@ fn to_one_scale(learn: &mut [f32], ask: &mut [f32]) {
     }
 }
 
-/// Returns the accuracy on some rows of a softmax model trained on others; `None` if training
+/// Returns the accuracy on some rows of a softmax model trained on others, or `None` if training
 /// fails.
 fn accuracy(
     [learn, ask]: [&[f32]; 2],

@@ -290,8 +290,8 @@ impl<'a> ContrastiveLearner<'a> {
         }
     }
 
-    /// Returns α and the others' matrix for a device with this number of samples; `None` as long as
-    /// no other device has sent one.
+    /// Returns α and the others' matrix for a device with this number of samples, or `None` as long
+    /// as no other device has sent one.
     fn others(&self, device: u32, round: u32, samples: usize) -> Option<(f32, Vec<f32>)> {
         let (sharing, total) = self.settings().sharing.as_ref().zip(self.total.as_ref())?;
         let has_noise = sharing.message.release.noise.is_some();

@@ -84,7 +84,7 @@ impl Matrices {
         self.sent.get(&device).map_or(0, |sent| sent.releases)
     }
 
-    /// Returns the last matrix of a device, as sent; `None` if it has sent none.
+    /// Returns the last matrix of a device, as sent, or `None` if it has sent none.
     #[must_use]
     pub fn last(&self, device: u32) -> Option<&Message> {
         self.sent.get(&device).map(|sent| &sent.sum)
@@ -114,7 +114,7 @@ impl Matrices {
         })
     }
 
-    /// Returns the number of samples that a device has reported; 0 if it has sent no matrix.
+    /// Returns the number of samples that a device has reported, or 0 if it has sent no matrix.
     #[must_use]
     pub fn samples(&self, device: u32) -> u32 {
         self.sent.get(&device).map_or(0, |sent| sent.samples)
@@ -153,7 +153,8 @@ impl Matrices {
     /// Returns R̄ of all devices but one, packed: the mean over their samples, each device's at its
     /// last release. With noise it is made positive semi-definite, like the mean of zzᵀ: along a
     /// negative eigenvector, the loss would reward ever longer representations (docs/papers.md,
-    /// F10). Also returns their number of samples; `None` if no other device has sent a matrix.
+    /// F10). Also returns their number of samples. Returns `None` if no other device has sent a
+    /// matrix.
     #[must_use]
     pub fn of_others(
         &self,
@@ -237,7 +238,7 @@ impl Matrices {
     }
 }
 
-/// Returns the last message of each device from a checkpoint; none for the checkpoint of another
+/// Returns the last message of each device from a checkpoint, or none for the checkpoint of another
 /// method.
 fn sent(saved: &Saved, expected: usize) -> Result<BTreeMap<u32, Sent>, String> {
     let tensors = [SENDERS, MATRICES].map(|name| saved.tensors.get(name));

@@ -24,7 +24,7 @@ pub struct ContrastSettings {
     pub norm_bound: Option<f32>,
     /// Whether one device holds all samples.
     pub is_central: bool,
-    /// Sharing of matrices in addition to the encoder; `None` for federated averaging.
+    /// Sharing of matrices in addition to the encoder, or `None` for federated averaging.
     pub sharing: Option<Sharing>,
     /// Number of neighbours that vote in the evaluation.
     pub neighbours: usize,

@@ -68,7 +68,7 @@ struct Row {
     slots: [Slot; 2],
 }
 
-/// Contents of a slot: the round plus one, 0 if it is empty; and the CRC-32.
+/// Contents of a slot: the CRC-32, and the round plus one, which is 0 if the slot is empty.
 #[derive(Debug, Default)]
 struct Slot {
     round: AtomicU32,
@@ -378,7 +378,7 @@ impl States {
         }
     }
 
-    /// Returns a device's state; `None` if it was never selected.
+    /// Returns a device's state, or `None` if it was never selected.
     ///
     /// # Errors
     /// [`StateError`] if it cannot be read or was changed.

@@ -47,7 +47,7 @@ pub(super) struct Round {
     pub(super) number: u32,
     /// L, if updates are clipped. It may be adaptive.
     pub(super) clip_norm: Option<f32>,
-    /// The devices whose updates may enter the sum; `None` if all may.
+    /// The devices whose updates may enter the sum, or `None` if all may.
     pub(super) admitted: Option<Vec<u32>>,
     /// All devices that take part.
     pub(super) cohort: Vec<u32>,
