@@ -47,8 +47,8 @@ pub struct Local {
 }
 
 impl Local {
-    /// Chooses the arithmetic for devices that train this model for `effort` in a round. The flag
-    /// says whether another model pulls theirs.
+    /// Chooses the arithmetic for devices that train this model for `effort` in a round.
+    /// `is_pulled` says whether another model pulls theirs.
     ///
     /// # Errors
     /// [`ExperimentError`] if the arithmetic does not support the model or the training.

@@ -381,8 +381,8 @@ mod tests {
 
     /// Any two rounds have independent draws, including rounds of one part in two turns. By its
     /// place in the part, a device agrees in two rounds with probability 1/2. Over 512 places, the
-    /// number of differences is off by 78 or more with a probability of at most 2 exp(-2 · 78² /
-    /// 512) (Hoeffding), and for any of the 8,128 pairs of rounds below 1e-6.
+    /// number of differences is off by 78 or more with a probability of at most
+    /// 2 exp(-2 · 78² / 512) (Hoeffding), and for any of the 8,128 pairs of rounds below 1e-6.
     #[test]
     fn no_draw_is_repeated_between_turns() {
         let sampling = Sampling::block_cyclic(2_048, 4, SamplingRate::new(0.5).unwrap()).unwrap();

@@ -10,7 +10,7 @@ use smolfed_accounting::correlated::CorrelatedError;
 use smolfed_accounting::params as privacy_params;
 use smolfed_release::plan::error::{self as plan_error, PlanError, without_value};
 
-/// Why an experiment cannot run. Each variant names the key, the value and a correct alternative.
+/// Why an experiment cannot run. Each variant names the key, the value and the requirement.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExperimentError {

@@ -23,7 +23,7 @@
 //! | [`question`] | questions to devices between rounds, and results of their answers |
 //! | [`experiment`] | an experiment file, validated for a federation |
 //! | [`run_files`] | files of a run: records, errors |
-//! | [`preprocessing`] | a model's description of its inputs |
+//! | [`preprocessing`] | the information that a model needs about its inputs |
 //! | [`source`] | sources of devices: simulated, on other ranks, a recorded participation |
 //! | [`round`] | a round: draw, train, release, apply, evaluate; the state after it |
 //! | [`run`] | a run with its directory |

@@ -17,7 +17,7 @@ pub enum View {
     Releases,
     /// The coordinator, and as many helpers as may collude with it.
     Coordinator,
-    /// The maximum number of colluding helpers.
+    /// As many helpers as may collude.
     Helpers,
 }
 

@@ -1,16 +1,16 @@
 //! `denoiser = "auto"`: filters of all releases so far, judged by the next release.
 //!
-//! With V the sum of the server's steps, each *expert* is a filter F of V, and devices get w₀ + Σ p
-//! F(V), a mixture of the experts. The next average A comes from devices that started there, under
-//! fresh noise, and so it is an unbiased judge of the filters: with F₀ the first expert, the loss
-//! of another one is −⟨A, F(V) − F₀(V)⟩, and noise of standard deviation s on each entry of A adds
-//! s² ‖F(V) − F₀(V)‖² to its variance. The weights p are those of AdaHedge (de Rooij, van Erven,
-//! Grünwald, Koolen 2014, arXiv:1301.0534) on the losses so far with a margin of two standard
-//! deviations for F₀, so that noise alone moves little.
+//! With V the sum of the server's steps, each *expert* is a filter F of V, and devices get
+//! w₀ + Σ p F(V), a mixture of the experts. The next average A comes from devices that started
+//! there, under fresh noise, and so it is an unbiased judge of the filters: with F₀ the first
+//! expert, the loss of another one is −⟨A, F(V) − F₀(V)⟩, and noise of standard deviation s on each
+//! entry of A adds s² ‖F(V) − F₀(V)‖² to its variance. The weights p are those of AdaHedge (de
+//! Rooij, van Erven, Grünwald, Koolen 2014, arXiv:1301.0534) on the losses so far with a margin of
+//! two standard deviations for F₀, so that noise alone moves little.
 //!
-//! Without evidence the model is w₀ + F₀(V). F₀ is Laplacian smoothing by 1 if the total noise
-//! makes it worth its bias. Where noise is weak, one average is enough to tell whether that was
-//! right. Where it is strong, evidence comes late, and mild smoothing is the better guess.
+//! Without evidence the model is w₀ + F₀(V). F₀ is Laplacian smoothing by 1 wherever the total
+//! noise would make it worth its bias. Where noise is weak, one average is enough to tell whether
+//! that was right. Where it is strong, evidence comes late, and mild smoothing is the better guess.
 //!
 //! All of it is computed from releases, and costs no privacy. Biases are not filtered: they are
 //! few, and a shift of one is as likely as a shift of the others.

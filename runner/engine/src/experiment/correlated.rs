@@ -225,8 +225,8 @@ fn attendance(
     }
 }
 
-/// Returns the largest size of all cohorts: cohorts of b rounds are disjoint, and no device is in
-/// more than k.
+/// Returns the largest size that every cohort can have: cohorts of b rounds are disjoint, and no
+/// device is in more than k cohorts.
 fn most_arrivals(devices: u32, participation: Participation) -> u32 {
     let of_all = u64::from(devices) * u64::from(participation.participations());
     let of_all = of_all / u64::from(participation.rounds());

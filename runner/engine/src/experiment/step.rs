@@ -4,8 +4,8 @@
 //! One over the smoothness of a sample's loss is a step that never overshoots. With R² + 1 for the
 //! sample and its bias, this is 1 / (R² + 1) for half the squared error and 4 / (R² + 1) for
 //! logistic loss. For softmax loss, 2 / (R² + 1) is safe and far too small for many classes. The
-//! curvature where all C classes are equally likely, which is where training begins, gives C / (R²
-//! + 1), and both agree for two classes.
+//! curvature where all C classes are equally likely, which is where training begins, gives
+//! C / (R² + 1), and both agree for two classes.
 
 use smolfed_core::params::LearningRate;
 

@@ -278,8 +278,8 @@ pub trait Learner: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Evaluates the parts of the method besides the shared model's accuracy on the common samples.
-    /// Reads private data: simulation only.
+    /// Evaluates the method, except for the shared model on the common samples. Reads private data:
+    /// simulation only.
     ///
     /// # Errors
     /// [`EvaluationError`].

@@ -115,8 +115,8 @@ impl Setup<'_> {
         }
     }
 
-    /// Returns the arithmetic of devices that train `task` for `effort` in a round. The flag says
-    /// whether another model pulls theirs.
+    /// Returns the arithmetic of devices that train `task` for `effort` in a round.
+    /// `is_pulled` says whether another model pulls theirs.
     ///
     /// # Errors
     /// [`ExperimentError`] if the arithmetic does not support the model or the training.

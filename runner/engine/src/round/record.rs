@@ -153,7 +153,7 @@ impl RoundRecord {
         }
     }
 
-    /// Adds the origin of each figure. The argument says whether the sizes of cohorts are secret
+    /// Adds the origin of each figure. `has_secret_sizes` says whether cohort sizes are secret
     /// ([`Experiment::has_secret_sizes`](crate::experiment::Experiment::has_secret_sizes)).
     #[must_use]
     pub fn with_origins(self, has_secret_sizes: bool) -> Self {

@@ -1,7 +1,7 @@
 //! Initial parameters from a file: `model.init`.
 //!
-//! A safetensors file holds tensors by name. The model's tensors in the file do not start from the
-//! seed, so a body of layers can get a new head.
+//! A safetensors file holds tensors by name. Tensors of the model that the file lacks start from
+//! the seed, so a body of layers can get a new head.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 //! Block-cyclic sampling: each participation of a device is a separate release, hidden by the draw.
-//! It spans as many rounds as there are parts that take turns.
+//! The release spans as many rounds as there are parts that take turns.
 //!
 //! With x_i = Σ_t (y_t c_t - c_t²/2) / σ² over the releases of a device's i-th turn, c a column of
 //! C, and τ the rate, the likelihood ratio of the claim is Σ_i ln(1 - τ + τ exp x_i).
