@@ -18,8 +18,8 @@ pub type Rounds<'a> = dyn FnMut(&mut dyn Source) -> Result<(), TargetError> + 'a
 
 /// A kind of source to audit.
 pub trait AuditedSource: std::fmt::Debug + Sync {
-    /// Approximate run time with this source, relative to simulated devices in one process. An
-    /// audit makes that many times fewer runs by default.
+    /// Returns the approximate run time, relative to simulated devices in one process. An audit
+    /// makes that many times fewer runs by default.
     fn slowness(&self) -> u32;
 
     /// Returns whether it can run this experiment.

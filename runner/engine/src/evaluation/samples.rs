@@ -252,7 +252,7 @@ fn tally<M: Kernels<Target: Default + PartialEq>>(
     Ok(piece(model, samples, &batch, &mut scores))
 }
 
-/// [`tally`] with fused scores and losses.
+/// Runs [`tally`] with fused scores and losses.
 fn tally_fused<M: InSpan<Target: SampleTarget + PartialEq> + Kernels>(
     model: &M,
     parameters: &[f32],

@@ -88,7 +88,7 @@ pub enum RunDirError {
     Config(#[from] ConfigError),
 }
 
-/// [`durable::write_atomically`], with the error of a run directory.
+/// Calls [`durable::write_atomically`], with the error of a run directory.
 ///
 /// # Errors
 /// [`RunDirError::Io`].

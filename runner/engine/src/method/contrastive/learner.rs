@@ -329,7 +329,7 @@ impl Learner for ContrastiveLearner<'_> {
         [&self.recipe(alpha).values()[..], &others].concat()
     }
 
-    /// All devices may have sent a matrix.
+    /// Counts a lost matrix of all devices, which may have sent one.
     fn burned(&mut self, round: u32) {
         let message = self.method.second_message();
         if message.is_some_and(|message| message.of_device.schedule.is_in(round)) {
