@@ -119,7 +119,7 @@ impl Assessment {
             .collect()
     }
 
-    /// Returns the figures in one line that the rounds do not have.
+    /// Returns, in one line, the figures that rounds do not have.
     #[must_use]
     pub fn in_one_line(&self) -> String {
         let of_classes = self.classes.as_ref().map(|figures| {

@@ -22,7 +22,7 @@ use smolfed_data::{DataFolders, Federation};
 /// Simulated devices whose arrivals the test chooses.
 struct Coming<'a, F> {
     devices: Simulated<'a>,
-    /// Returns the arrivals of a round.
+    /// Arrivals by round.
     arrivals: F,
 }
 
