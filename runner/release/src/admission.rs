@@ -1,9 +1,10 @@
-//! Who may take part in a round with correlated noise, or in a window of time: the cost covers
-//! devices that take part at most k times, in rounds at least b apart.
+//! Admission of devices to a round with correlated noise, or with a limited number of
+//! participations: the cost covers devices that take part at most k times, in rounds at least b
+//! apart.
 //!
-//! Devices keep to that themselves, and so do schedules. The release path does not rely on either:
-//! it records the rounds of every device and leaves out whoever comes too early or too often, a
-//! zero in the sum, whatever a source does.
+//! Devices enforce this themselves, and so do schedules. The release path relies on neither: it
+//! records the rounds of every device, and replaces the update of a device that comes too early or
+//! too often by zero in the sum.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +15,10 @@ use crate::saved::Saved;
 /// Why a device is left out.
 pub const REASON: &str = "it took part too recently or too often for what epsilon counts on";
 
-/// The name in checkpoints.
+/// The name of the tensor in checkpoints.
 const SAVED: &str = "mechanism.participations";
 
-/// The rounds in which devices took part so far.
+/// The rounds in which each device took part so far.
 #[derive(Clone, Debug)]
 pub struct Admissions {
     allowed: Participation,
@@ -28,9 +29,9 @@ pub struct Admissions {
 /// The devices whose updates may enter the sum of a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admitted {
-    /// All: the noise is independent, and covers each round by itself.
+    /// All devices: the noise is independent and covers each round by itself.
     All,
-    /// These, in ascending order.
+    /// These devices, in ascending order.
     Only(Vec<u32>),
 }
 
@@ -46,7 +47,7 @@ impl Admitted {
 }
 
 impl Admissions {
-    /// Before the first round.
+    /// Creates the record before the first round.
     #[must_use]
     pub const fn new(allowed: Participation) -> Self {
         Self {
@@ -55,8 +56,8 @@ impl Admissions {
         }
     }
 
-    /// Admits those of a cohort that may take part in `round`; the round counts for them, whatever
-    /// becomes of their updates.
+    /// Admits the devices of a cohort that may take part in `round`. The round counts for them even
+    /// if their updates are lost.
     pub fn admit(&mut self, round: u32, cohort: &[u32]) -> Admitted {
         let mut admitted: Vec<u32> = cohort.to_vec();
         admitted.sort_unstable();
@@ -69,7 +70,7 @@ impl Admissions {
             None => (None, 0),
             Some((last, count)) => (Some(*last), *count),
         };
-        // A round before the last one is never far enough from it: `None < Some(b)`.
+        // The difference from an earlier round is `None`, and `None < Some(b)`.
         let is_apart = last.is_none_or(|last| {
             let apart = round.checked_sub(last);
             apart >= Some(self.allowed.separation())
@@ -81,8 +82,8 @@ impl Admissions {
         is_allowed
     }
 
-    /// The first device of a schedule, a cohort for each round from 0, that comes too early or too
-    /// often, with the round.
+    /// Returns the first device of a schedule that takes part too early or too often, with the
+    /// round, as (round, device). The schedule has one cohort for each round from 0.
     #[must_use]
     pub fn first_breach<'a>(
         allowed: Participation,
@@ -96,18 +97,18 @@ impl Admissions {
         })
     }
 
-    /// Adds the record to a checkpoint. It says who took part, which is as secret as
-    /// `participation.jsonl`, and no more.
+    /// Adds the record to a checkpoint. It reveals who took part, as `participation.jsonl` does,
+    /// and nothing else.
     pub(super) fn save(&self, saved: &mut Saved) {
         let rows = self.devices.iter();
         let rows = rows.flat_map(|(device, (last, count))| [*device, *last, *count]);
         saved.put(SAVED, [self.devices.len(), 3], rows);
     }
 
-    /// Goes on with the record of a checkpoint.
+    /// Restores the record of a checkpoint.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason, if the checkpoint has no valid record.
     pub(super) fn restore(&mut self, saved: &Saved) -> Result<(), String> {
         let words = saved.get::<u32>(SAVED)?;
         let (rows, odd) = words.as_chunks::<3>();
@@ -180,7 +181,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever cohorts come, the admitted rounds of every device keep to (k, b).
+        /// For all cohorts, the admitted rounds of every device satisfy (k, b).
         #[test]
         fn admitted_rounds_keep_to_the_bound(
             cohorts in vec(vec(0u32..5, 0..6), 0..24),

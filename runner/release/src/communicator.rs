@@ -1,37 +1,37 @@
-//! The processes that share a run, as the release path needs them: exact sums that are not yet
-//! private travel between them, as on one machine they travel between threads. They belong to the
-//! server.
+//! Communication between the processes of a run, as the release path needs it. Exact sums that are
+//! not yet private travel between processes as they travel between threads on one machine. All
+//! processes belong to the server.
 
 pub mod threads;
 
-/// The ranks of a run, as one of them sees them. All of them make the same calls in the same order,
-/// and each call waits for the others.
+/// The ranks of a run, as seen by one of them. All ranks make the same calls in the same order, and
+/// each call waits for the others.
 pub trait Communicator: Sync {
     /// The number of this rank, from 0.
     fn rank(&self) -> usize;
 
-    /// How many there are.
+    /// The number of ranks.
     fn count(&self) -> usize;
 
-    /// Adds up the vectors of all ranks, of one length, entry by entry; the sum is rank 0's, and
-    /// the vectors of the others are undefined afterwards. Sums wrap around, as those of noisy
-    /// updates may: so they are exact modulo 2^64 in any order.
+    /// Adds up the vectors of all ranks, which have equal lengths, entry by entry. Rank 0 gets the
+    /// sum, and the vectors of the others are undefined afterwards. Sums wrap around, as sums of
+    /// noisy updates may, so they are exact modulo 2^64 in any order.
     fn sum(&self, values: &mut [i64]);
 
-    /// What each rank gives, in their order, on all of them.
+    /// Collects the bytes of each rank, in the order of the ranks, on all ranks.
     fn gather(&self, bytes: Vec<u8>) -> Vec<Vec<u8>>;
 
-    /// What rank 0 gives, on all of them; what the others give is ignored.
+    /// Sends the bytes of rank 0 to all ranks. The arguments of the others are ignored.
     fn broadcast(&self, bytes: Vec<u8>) -> Vec<u8>;
 
     /// Sends a message to one other rank.
     fn send(&self, to: usize, bytes: Vec<u8>);
 
-    /// Waits for a message of any rank; gives the rank and the message.
+    /// Waits for a message from any rank. Returns the rank and the message.
     fn receive(&self) -> (usize, Vec<u8>);
 }
 
-/// A process by itself.
+/// A single process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Alone;
 
@@ -56,7 +56,7 @@ impl Communicator for Alone {
 
     fn send(&self, _: usize, _: Vec<u8>) {}
 
-    /// Nobody sends anything: an empty message.
+    /// Returns an empty message: there is no other rank to send one.
     fn receive(&self) -> (usize, Vec<u8>) {
         (0, Vec::new())
     }

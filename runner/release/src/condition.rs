@@ -1,8 +1,8 @@
-//! The conditions of a privacy statement: each one is a fact about the run that its numbers do not
-//! show, and says whether ε remains an upper bound.
+//! The conditions of a privacy statement. Each one is a fact about the run that the numbers do not
+//! show, with its effect on whether ε is an upper bound.
 //!
-//! A statement finds its own flag from them ([`PrivacyStatement::is_upper_bound`]), and nothing
-//! else can set it.
+//! A statement derives its flag from them ([`PrivacyStatement::is_upper_bound`]), and nothing else
+//! can set it.
 //!
 //! [`PrivacyStatement::is_upper_bound`]: crate::statement::PrivacyStatement::is_upper_bound
 
@@ -12,14 +12,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Condition {
-    /// Noise follows from a seed that somebody can know.
+    /// Noise follows from a seed that somebody may know.
     KnownSeed {
         /// The seed.
         seed: u64,
         /// Whose randomness it is.
         of: Randomness,
     },
-    /// Runs of a sweep on the same devices have the same seed, and so the same noise.
+    /// Runs of a sweep on the same devices have the same seed, and therefore the same noise.
     SharedSeed {
         /// The number of runs with each seed.
         runs: usize,
@@ -31,15 +31,15 @@ pub enum Condition {
     },
     /// The run was stopped before the rounds of its plan.
     Stopped,
-    /// Other runs on the same devices came before.
+    /// There were earlier runs on the same devices.
     AfterOtherRuns,
-    /// Nothing says how many rounds were planned.
+    /// The planned number of rounds is not recorded.
     NoPlan,
     /// A value was read from the devices' rows without noise.
     ReadFromRows {
-        /// The key that decides it.
+        /// The key that determines the value.
         key: String,
-        /// The value, as a sentence begins.
+        /// The value, as the beginning of a sentence.
         value: String,
     },
     /// A value of the configuration was read from the devices' rows by `smolfed init`, or by Python
@@ -52,41 +52,41 @@ pub enum Condition {
     },
     /// The number of devices depends on their rows.
     DeviceCount {
-        /// The key that decides it.
+        /// The key that determines the number.
         key: String,
     },
-    /// The model began as a file that no charge of the ledger covers.
+    /// The initial model is a file that no charge of the ledger covers.
     InitialModel,
-    /// Devices were asked about the model of a run that has a statement of its own.
+    /// Devices were asked about the model of a run with a separate statement.
     ModelOfRun,
     /// The configuration was chosen on rows of the devices.
     ChosenOnRows {
-        /// The figure that decided.
+        /// The figure that was compared.
         figure: String,
     },
     /// The divisor shows the size of each cohort.
     RealisedCohort,
-    /// Devices evaluated the model, and their figures have no noise.
+    /// Devices evaluated the model, and their figures are released without noise.
     EvaluatedOnDevices,
     /// The features of examples are scaled by moments that protect whole devices.
     MomentsOfDevices,
-    /// Rounds were repeated, perhaps with other releases under the same noise.
+    /// Rounds were repeated, possibly with other releases under the same noise.
     Repeated,
     /// A run of the ledger released more than its charges.
     UnchargedRelease,
-    /// A run of the ledger is the best of several trials.
+    /// A run of the ledger was selected from several trials.
     Selected,
     /// The statement is of a version that recorded no conditions.
     ProvenanceUnknown,
 }
 
-/// Whose randomness follows from a seed.
+/// The randomness that follows from a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Randomness {
-    /// All of a simulation.
+    /// All randomness of a simulation.
     Simulation,
-    /// The coordinator's.
+    /// The coordinator's randomness.
     Coordinator,
     /// The noise of the devices.
     Devices,
@@ -102,12 +102,12 @@ pub enum Effect {
     Stated,
     /// ε is an upper bound if the schedule of all rounds was fixed beforehand.
     NeedsSchedule,
-    /// ε is no upper bound.
+    /// ε is not an upper bound.
     NoBound,
 }
 
 impl Condition {
-    /// The effect on the flag.
+    /// Returns the effect on the flag.
     #[must_use]
     pub const fn effect(&self) -> Effect {
         match self {
@@ -131,7 +131,7 @@ impl Condition {
         }
     }
 
-    /// A few words for a line: "if ..." follows a bound, and "not covered: ..." a figure.
+    /// Returns a short phrase: "if ..." follows a bound, and "not covered: ..." a figure.
     #[must_use]
     pub fn in_brief(&self) -> String {
         match self {
@@ -156,7 +156,7 @@ impl Condition {
         }
     }
 
-    /// The sentence of the statement; `None` where the statement has it among its figures.
+    /// Returns the sentence of the statement, or `None` if the statement shows it with its figures.
     #[must_use]
     pub fn sentence(&self) -> Option<String> {
         Some(match self {
@@ -254,30 +254,31 @@ impl Randomness {
 pub struct Conditions(Vec<Condition>);
 
 impl Conditions {
-    /// Those of a statement that has none recorded.
+    /// The conditions of a statement that recorded none.
     pub(crate) fn unknown() -> Self {
         Self(vec![Condition::ProvenanceUnknown])
     }
 
-    /// Adds a condition, once.
+    /// Adds a condition unless it is already present.
     pub fn add(&mut self, condition: Condition) {
         if !self.0.contains(&condition) {
             self.0.push(condition);
         }
     }
 
-    /// All of them.
+    /// Iterates over all conditions.
     pub fn iter(&self) -> std::slice::Iter<'_, Condition> {
         self.0.iter()
     }
 
-    /// Whether one of them has this effect.
+    /// Returns whether any condition has this effect.
     #[must_use]
     pub fn any(&self, effect: Effect) -> bool {
         self.0.iter().any(|condition| condition.effect() == effect)
     }
 
-    /// Those of one effect in a few words each, separated by `separator`; `None` without any.
+    /// Joins the short phrases of all conditions with this effect by `separator`. `None` if there
+    /// are none.
     #[must_use]
     pub fn in_brief(&self, effect: Effect, separator: &str) -> Option<String> {
         let of_effect = self.0.iter().filter(|found| found.effect() == effect);
@@ -303,7 +304,8 @@ impl FromIterator<Condition> for Conditions {
     }
 }
 
-/// A condition as JSON has it: with its effect and a few words, for readers that know no kinds.
+/// The JSON form of a condition: with its effect and a phrase, for readers that do not know its
+/// kind.
 #[derive(Serialize)]
 struct Written<'a> {
     #[serde(flatten)]
@@ -323,7 +325,7 @@ impl Serialize for Conditions {
 }
 
 impl<'de> Deserialize<'de> for Conditions {
-    /// The effect is that of the kind: a file cannot set another one.
+    /// The effect follows from the kind: a file cannot set another one.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Vec::deserialize(deserializer).map(Self)
     }

@@ -1,4 +1,4 @@
-//! What one device sends in a round, while its training writes it.
+//! The message of one device in a round, while its training writes it.
 
 use smolfed_core::clip::clip_l2;
 use smolfed_core::lanes;
@@ -9,7 +9,7 @@ use smolfed_simd::Words;
 
 use super::fault::Fault;
 
-/// What one device sends in a round. It exists only while the device trains;
+/// The message of one device in a round. It exists only while the device trains;
 /// [`Uploads`](super::Uploads) then processes it.
 pub struct Contribution<'a> {
     pub(super) update: &'a mut [f32],
@@ -25,19 +25,19 @@ impl std::fmt::Debug for Contribution<'_> {
 }
 
 impl<'a> Contribution<'a> {
-    /// Where training writes the update, one entry a shared parameter. Entries are undefined
-    /// before.
+    /// Returns the buffer for the update, one entry per shared parameter. Its entries are undefined
+    /// before training writes them.
     pub fn update(&mut self) -> &mut [f32] {
         self.update
     }
 
-    /// The release of each local step's gradient, where steps are released one by one; the update
-    /// is then not sent.
+    /// Returns the release of each local step's gradient if steps are released separately. The
+    /// update is then not sent.
     pub fn steps(&mut self) -> Option<&mut NoisySteps<'a, Words>> {
         self.steps.as_mut()
     }
 
-    /// Clips the update to the clip norm, if there is one, and records this in `report`: for
+    /// Clips the update to the clip norm, if there is one, and records this in `report`. For
     /// methods whose local steps do not enforce the bound.
     ///
     /// # Errors

@@ -1,19 +1,19 @@
 //! A digest of everything that a round released.
 //!
-//! A run is named by its configuration, its data and smolfed's version; whether a repetition of it
-//! releases the same bits also depends on the machine code that makes them. The digest shows it. It
-//! is a function of what was released, and so costs no privacy.
+//! A run is identified by its configuration, its data and the version of smolfed. Whether a
+//! repetition releases the same bits also depends on the machine code, and the digest shows it. It
+//! is a function of the release, so it costs no privacy.
 
 use blake2::{Blake2b256, Digest};
 
 use super::message::Message;
 use super::sum::Released;
 
-/// Separates these digests from other uses of the hash, and their versions.
+/// Separates these digests, and their versions, from other uses of the hash.
 const LABEL: &[u8] = b"smolfed release 1";
 
-/// BLAKE2b-256 of the messages that devices sent and of the sum of their updates. Every item is
-/// written with its kind and its length, so that no two rounds are written alike.
+/// BLAKE2b-256 of the messages of the devices and of the sum of their updates. Every item is
+/// written with its kind and its length, so that different rounds have different encodings.
 pub struct ReleaseDigest(Blake2b256);
 
 impl Default for ReleaseDigest {
@@ -23,14 +23,14 @@ impl Default for ReleaseDigest {
 }
 
 impl ReleaseDigest {
-    /// Adds what a device sent beside its update; `None` if that was rejected.
+    /// Adds the message that a device sent alongside its update; `None` if it was rejected.
     pub fn message(&mut self, device: u32, message: Option<&Message>) {
         self.0.update([1]);
         self.0.update(device.to_le_bytes());
         self.integers(message.map_or(&[], Message::integers));
     }
 
-    /// Adds the moments that were released for the scale of the features, if there are any.
+    /// Adds the moments released for the scale of the features, if there are any.
     pub fn moments(&mut self, moments: &[f32]) {
         if !moments.is_empty() {
             self.0.update([4]);
@@ -49,15 +49,15 @@ impl ReleaseDigest {
         }
     }
 
-    /// Adds what was released of the answers to a question.
+    /// Adds the released answers to a question.
     pub fn answer(&mut self, question: u8, released: &Released) {
         self.0.update([6, question]);
         self.0.update(released.step().to_le_bytes());
         self.integers(released.integers());
     }
 
-    /// The digest with the noisy sum, in 64 hexadecimal digits. The number of devices is left out:
-    /// under Poisson sampling it is not released.
+    /// Returns the digest including the noisy sum, in 64 hexadecimal digits. The number of devices
+    /// is left out, because it is not released under Poisson sampling.
     #[must_use]
     pub fn with_sum(mut self, released: &Released) -> String {
         self.0.update([2]);

@@ -1,8 +1,8 @@
-//! Files that survive a crash, a power loss or a full disk, complete or unchanged; and private
+//! Files that stay complete or unchanged after a crash, a power loss or a full disk, and private
 //! files.
 //!
-//! Ledgers write through a [`DurableFile`]. Tests put a file in its place that loses at a crash
-//! whatever was not synced.
+//! Ledgers write through a [`DurableFile`]. Tests replace it by a file that loses everything not
+//! synced before a crash.
 
 #[cfg(any(test, feature = "faults"))]
 pub mod forgetful;
@@ -13,30 +13,30 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// A file of which everything that counts is on the disk when [`sync`](Self::sync) returns.
+/// A file whose content is on the disk when [`sync`](Self::sync) returns.
 pub trait DurableFile: Read + Write + Seek + Debug + Send + Sync {
-    /// Waits until the content, with its length, is on the disk.
+    /// Waits until the content and its length are on the disk.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Any error of the file system.
     fn sync(&self) -> io::Result<()>;
 
     /// Changes the length.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Any error of the file system.
     fn set_length(&self, length: u64) -> io::Result<()>;
 
-    /// Waits until no other process has the file locked, and locks it.
+    /// Waits until no other process has locked the file, and locks it.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Any error of the file system.
     fn lock_file(&self) -> io::Result<()>;
 
-    /// Ends the lock.
+    /// Unlocks the file.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Any error of the file system.
     fn unlock_file(&self) -> io::Result<()>;
 }
 
@@ -58,21 +58,23 @@ impl DurableFile for File {
     }
 }
 
-/// Replaces the content of a file atomically: writes `<name>.partial` beside it, syncs, renames.
+/// Replaces the content of a file atomically: writes `<name>.partial` next to it, syncs and renames
+/// it.
 ///
 /// # Errors
-/// Those of the file system; the file then has its earlier content.
+/// Any error of the file system. The file then has its earlier content.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace(path, bytes, &|partial| File::create(partial))
 }
 
-/// The same for a file that only its owner can read and write, at any time.
+/// Replaces the content of a file like [`write_atomically`]. Only its owner can read and write it
+/// at any time.
 ///
 /// # Errors
-/// Those of the file system; the file then has its earlier content.
+/// Any error of the file system. The file then has its earlier content.
 pub fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace(path, bytes, &|partial| {
-        // One that a crash left behind may have other permissions.
+        // A file left by a crash may have other permissions.
         match fs::remove_file(partial) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => new_private(partial),
@@ -96,15 +98,15 @@ fn replace(
         sync_folder(path)
     };
     write().inspect_err(|_| {
-        // The partial file is useless, and harmless should it stay behind.
+        // A leftover partial file is useless and harmless.
         let _ = fs::remove_file(&partial);
     })
 }
 
-/// Creates a file that only its owner can read and write, and syncs it. Never overwrites one.
+/// Creates a file that only its owner can read and write, and syncs it. Never overwrites a file.
 ///
 /// # Errors
-/// Those of the file system; [`io::ErrorKind::AlreadyExists`] if the file exists.
+/// Any error of the file system; [`io::ErrorKind::AlreadyExists`] if the file exists.
 pub fn create_private(path: &Path, bytes: &[u8]) -> io::Result<File> {
     let mut file = new_private(path)?;
     file.write_all(bytes)?;
@@ -113,21 +115,22 @@ pub fn create_private(path: &Path, bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// Creates a file that only its owner can read and write. Never overwrites one. It is not synced.
+/// Creates a file that only its owner can read and write. Never overwrites a file. Does not sync
+/// it.
 ///
 /// # Errors
-/// Those of the file system; [`io::ErrorKind::AlreadyExists`] if the file exists.
+/// Any error of the file system; [`io::ErrorKind::AlreadyExists`] if the file exists.
 pub fn new_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
     options.mode(0o600).open(path)
 }
 
-/// Syncs all files of a folder that were written before, and the folder, at once: a call for each
-/// of ten thousand files takes half a minute.
+/// Syncs all files already written to a folder, and the folder, at once. Syncing ten thousand files
+/// one by one takes half a minute.
 ///
 /// # Errors
-/// Those of the file system.
+/// Any error of the file system.
 pub fn sync_all_in(folder: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     return Ok(rustix::fs::syncfs(File::open(folder)?)?);
@@ -140,18 +143,19 @@ pub fn sync_all_in(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether only its owner can access a file.
+/// Returns whether only its owner can access a file.
 ///
 /// # Errors
-/// Those of the file system.
+/// Any error of the file system.
 pub fn is_private(file: &File) -> io::Result<bool> {
     Ok(file.metadata()?.permissions().mode() & 0o077 == 0)
 }
 
-/// Syncs the folder of a file: without it a power loss can undo the file's creation or renaming.
+/// Syncs the folder of a file. Without it, a power loss can undo the creation or renaming of the
+/// file.
 ///
 /// # Errors
-/// Those of the file system.
+/// Any error of the file system.
 pub fn sync_folder(path: &Path) -> io::Result<()> {
     let parent = path
         .parent()
@@ -168,7 +172,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         write_atomically(&path, b"before").unwrap();
-        // A folder takes the place of the partial file.
+        // A folder has the name of the partial file.
         fs::create_dir(dir.path().join("file.partial")).unwrap();
         assert!(write_atomically(&path, b"after").is_err());
         assert_eq!(fs::read(&path).unwrap(), b"before");
@@ -178,7 +182,7 @@ mod tests {
     fn a_private_file_is_private_before_it_has_content() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("keys");
-        // What a crash left behind can be read by others.
+        // Others can read the file that a crash left behind.
         fs::write(dir.path().join("keys.partial"), b"").unwrap();
         replace_private(&path, b"first").unwrap();
         replace_private(&path, b"second").unwrap();

@@ -1,8 +1,8 @@
-//! How updates become integers that can be summed exactly.
+//! Encoding of updates as integers with exact sums.
 
 use smolfed_core::quantize::Grid;
 
-/// How updates become integers that can be summed exactly.
+/// Encoding of updates as integers with exact sums.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Encoding {
     /// Clipped updates on the grid of their clip norm, `Σq² ≤ 4^b` checked.
@@ -17,7 +17,7 @@ impl Encoding {
     /// Largest entry of an unbounded update: 2²⁰ of them fit into an `i64`.
     pub(super) const UNBOUNDED_LIMIT: f32 = 8192.0;
 
-    /// One step of the integers, in units of the parameters.
+    /// Returns the step of the integers, in units of the parameters.
     #[must_use]
     pub fn step(&self) -> f64 {
         match self {
@@ -26,7 +26,7 @@ impl Encoding {
         }
     }
 
-    /// The grid of clipped updates.
+    /// Returns the grid of clipped updates.
     #[must_use]
     pub const fn grid(&self) -> Option<Grid> {
         match self {
@@ -44,7 +44,7 @@ mod tests {
     fn an_entry_of_an_update_without_bound_is_a_multiple_of_two_to_the_minus_thirty() {
         assert_eq!(Encoding::Unbounded.step(), 2f64.powi(-30));
         assert_eq!(Encoding::Unbounded.grid(), None);
-        // 2^20 of the largest entries are within an `i64`.
+        // 2^20 of the largest entries fit into an `i64`.
         let largest = f64::from(Encoding::UNBOUNDED_LIMIT) / Encoding::UNBOUNDED_STEP;
         assert!(largest * 2f64.powi(20) <= 2f64.powi(63));
     }

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 #[error("the operating system provides no random bytes: {0}")]
 pub struct EntropyError(getrandom::Error);
 
-/// 32 secret bytes, overwritten when they are dropped.
+/// Returns 32 secret bytes, which are overwritten when dropped.
 ///
 /// # Errors
 /// [`EntropyError`].

@@ -1,22 +1,22 @@
-//! Wiring faults that `smolfed audit --fault` injects, to see that the audit notices them. No run
-//! can have one: an experiment sets [`Fault::None`], and only an audit's target changes it. Without
-//! the cargo feature `faults`, which no released program has, none has any effect on the release.
-//! docs/privacy-testing.md has the test that each of them fails.
+//! Wiring faults that `smolfed audit --fault` injects, to check that the audit detects them. No run
+//! has one: an experiment sets [`Fault::None`], and only an audit's target changes it. Without the
+//! cargo feature `faults`, which no released program enables, faults do not affect the release.
+//! docs/wiring-faults.md names the test that detects each of them.
 
 use std::ops::Range;
 
 use super::admission::Admitted;
 
-/// Coordinates that share a noise stream of the server: the block that a fault leaves out is the
-/// second.
+/// Coordinates that share a noise stream of the server: the second block, which a fault leaves
+/// without noise.
 const BLOCK: Range<usize> = 4096..8192;
 /// The first coordinate that a fault leaves without noise.
 const UNCOVERED: usize = 20_480;
-/// Coordinates after which noise begins again.
+/// Coordinates after which the noise repeats.
 const REPEATED: usize = 16_384;
-/// Devices after which the noise of devices begins again.
+/// Devices after which the noise of the devices repeats.
 const APART: u32 = 64;
-/// The device of a fault at one device.
+/// The device affected by a fault at one device.
 const DEVICE: u32 = 1;
 /// The device whose coin it shares.
 const OTHER_DEVICE: u32 = 17;
@@ -141,20 +141,20 @@ impl Fault {
     /// Whether this crate was compiled with faults. Otherwise nothing can switch noise off.
     pub const ARE_COMPILED: bool = cfg!(any(test, feature = "faults"));
 
-    /// The fault itself where faults are compiled, and none elsewhere.
+    /// Returns the fault itself if faults are compiled, and [`Fault::None`] otherwise.
     #[must_use]
     pub const fn compiled(self) -> Self {
         if Self::ARE_COMPILED { self } else { Self::None }
     }
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     #[must_use]
     pub fn name(self) -> String {
         let value = clap::ValueEnum::to_possible_value(&self);
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// The same fault, placed in a run of `rounds` rounds on tensors of these lengths.
+    /// Returns the same fault, placed in a run of `rounds` rounds on tensors of these lengths.
     #[must_use]
     pub fn placed(self, rounds: u32, tensors: &[usize]) -> Self {
         match self {
@@ -170,8 +170,8 @@ impl Fault {
         }
     }
 
-    /// The number that names the draw of a round, where the same devices have their turn again
-    /// after so many rounds.
+    /// Returns the number that names the draw of a round, if the same devices have their turn again
+    /// after `turns` rounds.
     #[must_use]
     pub fn draw_number(self, number: u32, turns: u32) -> u32 {
         match self.compiled() {
@@ -181,7 +181,7 @@ impl Fault {
         }
     }
 
-    /// The cohort instead of the one that was drawn, both in ascending order.
+    /// Returns the cohort that replaces the drawn one, both in ascending order.
     #[must_use]
     pub fn drawn(self, mut cohort: Vec<u32>) -> Vec<u32> {
         let is_drawn = match self.compiled() {
@@ -197,7 +197,8 @@ impl Fault {
         cohort
     }
 
-    /// The devices of a rank, of which `part` of the cohort, in a row, are those without a fault.
+    /// Returns the devices of a rank. Without a fault they are `part`, a contiguous part of the
+    /// cohort.
     #[must_use]
     pub fn part<'a>(self, cohort: &'a [u32], part: &'a [u32]) -> &'a [u32] {
         let (Self::DeviceOnTwoRanks, Some(first)) = (self.compiled(), part.first()) else {
@@ -207,7 +208,7 @@ impl Fault {
         &cohort[start.saturating_sub(1)..start + part.len()]
     }
 
-    /// The number that names the noise streams of a round.
+    /// Returns the number that names the noise streams of a round.
     pub(super) const fn noise_number(self, number: u32) -> u32 {
         match (self.compiled(), number) {
             (Self::NoiseStreamReused, _) | (Self::NoiseSharedByTwoRounds, 1) => 0,
@@ -215,7 +216,7 @@ impl Fault {
         }
     }
 
-    /// The round that names the masks of another one.
+    /// Returns the round that names the masks of `round`.
     pub(super) const fn mask_round(self, round: u32) -> u32 {
         match self.compiled() {
             Self::MaskReused => 0,
@@ -224,12 +225,12 @@ impl Fault {
         }
     }
 
-    /// Whether helpers add no noise.
+    /// Returns whether helpers add no noise.
     pub(super) const fn is_helper_silent(self) -> bool {
         matches!(self.compiled(), Self::NoHelperNoise)
     }
 
-    /// The number that names the helpers' noise of a round.
+    /// Returns the number that names the helpers' noise of a round.
     pub(super) const fn helper_number(self, round: u32) -> u32 {
         match self.compiled() {
             Self::HelperNoiseReused => 0,
@@ -237,17 +238,17 @@ impl Fault {
         }
     }
 
-    /// Whether helpers answer as often as they are asked.
+    /// Returns whether helpers answer as often as they are asked.
     pub(super) const fn answers_again(self) -> bool {
         matches!(self.compiled(), Self::OneAnswerTooMany)
     }
 
-    /// Whether helpers do not look at the tags of devices.
+    /// Returns whether helpers ignore the tags of devices.
     pub(super) const fn trusts_tags(self) -> bool {
         matches!(self.compiled(), Self::AttendanceForged)
     }
 
-    /// The devices that are admitted to a round, where `admitted` are those that should be.
+    /// Returns the devices admitted to a round, if `admitted` should be.
     #[must_use]
     pub fn admits(self, admitted: Admitted) -> Admitted {
         match self.compiled() {
@@ -256,7 +257,7 @@ impl Fault {
         }
     }
 
-    /// What is wrong with the release of updates: nothing, if it is with that of answers.
+    /// Returns the fault in the release of updates: none, if it affects answers.
     #[must_use]
     pub const fn of_updates(self) -> Self {
         match self {
@@ -265,8 +266,8 @@ impl Fault {
         }
     }
 
-    /// The number that names the draw of those who are asked, where it is `own` without a fault and
-    /// that of the round before is `of_round`.
+    /// Returns the number that names the draw of the devices that are asked: `own` without a fault;
+    /// `of_round` names the draw of the round before.
     #[must_use]
     pub const fn answer_draw(self, own: u32, of_round: u32) -> u32 {
         match self.compiled() {
@@ -275,7 +276,8 @@ impl Fault {
         }
     }
 
-    /// The number that names the noise on answers. It is that of the draw without a fault.
+    /// Returns the number that names the noise on answers. Without a fault it is the number of the
+    /// draw.
     #[must_use]
     pub const fn answer_number(self, drawn: u32, own: u32, of_round: u32) -> u32 {
         match self.compiled() {
@@ -285,7 +287,7 @@ impl Fault {
         }
     }
 
-    /// How often the answer of a device is added.
+    /// Returns how often the answer of a device is added.
     #[must_use]
     pub const fn answers_of(self, device: u32) -> usize {
         match self.compiled() {
@@ -294,7 +296,7 @@ impl Fault {
         }
     }
 
-    /// Takes the noise off the first entry, which was `clean` before.
+    /// Removes the noise from the first entry, which was `clean` before.
     pub(super) fn uncover_first(self, clean: Option<i64>, values: &mut [i64]) {
         if let (Self::AnswerEntryWithoutNoise, Some(clean), Some(first)) =
             (self.compiled(), clean, values.first_mut())
@@ -303,7 +305,7 @@ impl Fault {
         }
     }
 
-    /// Has the server add its noise of round `number`.
+    /// Lets the server add its noise of round `number`.
     pub(super) fn cover(self, sum: &mut [i64], number: u32, add_noise: impl Fn(&mut [i64])) {
         match self.compiled() {
             Self::NoNoiseIn(round) if round == number => {}
@@ -326,7 +328,7 @@ impl Fault {
         }
     }
 
-    /// The block that names the noise stream of the bits, where it is `block` without a fault.
+    /// Returns the block that names the noise stream of the bits: `block` without a fault.
     pub(super) const fn bit_block(self, block: u32) -> u32 {
         match self.compiled() {
             Self::BitNoiseReused => 0,
@@ -334,7 +336,7 @@ impl Fault {
         }
     }
 
-    /// What a device sends whose bit is this half.
+    /// Returns the integer that a device sends for this half.
     pub(super) const fn bit(self, half: i64) -> i64 {
         match self.compiled() {
             Self::WholeBit => half + half.abs(),
@@ -342,7 +344,7 @@ impl Fault {
         }
     }
 
-    /// Whether a device adds its noise in round `number`.
+    /// Returns whether a device adds its noise in round `number`.
     pub(super) fn has_noise_at(self, device: u32, number: u32) -> bool {
         match self.compiled() {
             Self::NoNoiseAtOneDevice => device != DEVICE,
@@ -351,17 +353,17 @@ impl Fault {
         }
     }
 
-    /// Whether a device without an update adds noise all the same.
+    /// Returns whether a device without an update still adds noise.
     pub(super) const fn covers_absence(self) -> bool {
         !matches!(self.compiled(), Self::NoNoiseWithoutUpdate)
     }
 
-    /// Whether each step of a device has noise.
+    /// Returns whether each step of a device has noise.
     pub(super) const fn covers_each_step(self) -> bool {
         !matches!(self.compiled(), Self::NoiseOnFirstStepOnly)
     }
 
-    /// The device that names the noise streams of a device.
+    /// Returns the device that names the noise streams of `device`.
     pub(super) const fn noise_device(self, device: u32) -> u32 {
         match self.compiled() {
             Self::DeviceNoiseShared => device % APART,
@@ -369,7 +371,8 @@ impl Fault {
         }
     }
 
-    /// Coordinates of an update of `length` that are clipped and checked, the first ones.
+    /// Returns the number of leading coordinates of an update of `length` that are clipped and
+    /// checked.
     pub(super) fn bounded(self, length: usize) -> usize {
         match self.compiled() {
             Self::NoClipFrom(coordinate) => coordinate.min(length),
@@ -384,7 +387,7 @@ mod tests {
 
     use super::*;
 
-    /// Each injected fault, and the tests and verdicts that it fails.
+    /// The table of each injected fault, with the tests and verdicts that detect it.
     const TABLE: &str = include_str!("../../../docs/wiring-faults.md");
 
     #[test]

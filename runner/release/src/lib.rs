@@ -1,6 +1,6 @@
-//! The privacy path of smolfed: the only path from local training to a public value, and what is
-//! said about it. This is the crate to audit. It knows no method, no data format and no
-//! configuration file, and nothing outside it sees a value that is not yet private.
+//! The privacy path of smolfed: the only path from local training to a public value, and the
+//! statement of its privacy guarantee. This is the crate to audit. It is independent of methods,
+//! data formats and configuration files, and no code outside it sees a value before it is private.
 //!
 //! ```text
 //! device   train -> clip -> weigh -> quantize -> check -> (own noise)      uploads, contribution
@@ -21,26 +21,26 @@
 //! | [`mod@publish`] | the way from one to the other |
 //! | [`mechanism`] | how noise is added to a release |
 //! | [`history`] | combinations of the sums of several rounds, for correlated noise |
-//! | [`admission`] | who may take part in a round with correlated noise |
-//! | [`masking`], [`masked`] | masked sums, and the helpers that take the masks off |
+//! | [`admission`] | which devices may take part in a round with correlated noise |
+//! | [`masking`], [`masked`] | masked sums, and the helpers that remove the masks |
 //! | [`message`] | a second message of a device, with its own noise |
 //! | [`encoding`], [`weight`] | how updates become integers; the weight of an update |
-//! | [`bit`] | whether an update was clipped, for an adaptive clip norm |
-//! | [`digest`] | whether two releases are the same |
+//! | [`bit`] | the indicator of a clipped update, for an adaptive clip norm |
+//! | [`digest`] | a digest by which two releases are compared |
 //! | [`communicator`] | exact sums over several processes |
-//! | [`saved`] | state between rounds, as a checkpoint holds it |
+//! | [`saved`] | state between rounds, as stored in a checkpoint |
 //! | [`fault`] | faults injected to test whether the audit detects them |
 //!
-//! Its price, by [`smolfed_accounting`]:
+//! The cost of a release, by [`smolfed_accounting`]:
 //!
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`plan`], [`split`] | noise and accounting of a run, configured before it starts |
-//! | [`schedule`] | the rounds in which something else is released as well |
-//! | [`ledger`] | what was released, on disk before it is used |
+//! | [`schedule`] | the rounds that also release something else |
+//! | [`ledger`] | the record of all releases, on disk before a result is used |
 //! | [`statement`] | the promise in JSON and in words |
-//! | [`condition`] | what the promise depends on beside its numbers |
-//! | [`provenance`] | where a figure comes from: public, released, or of a simulation alone |
+//! | [`condition`] | the conditions of the promise besides its numbers |
+//! | [`provenance`] | the source of a figure: public, released, or available only in a simulation |
 //! | [`origin`] | where devices and randomness come from |
 //! | [`durable`], [`entropy`] | files that survive a crash; secret random bytes |
 //! | [`number`] | numbers for readers |

@@ -1,4 +1,4 @@
-//! `/metrics`: the figures in the format of Prometheus. docs/operating.md describes each.
+//! `/metrics`: the figures in the format of Prometheus. docs/monitoring.md describes each.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;

@@ -1,4 +1,4 @@
-//! Ranks that are threads of this process: an audit and every test of ranks run without MPI.
+//! Ranks as threads of this process: audits and all tests of ranks run without MPI.
 //!
 //! A rank whose thread has ended sends empty messages, which no rank takes for an order or a
 //! result.
@@ -8,10 +8,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Alone, Communicator};
 
-/// One of them.
+/// One rank.
 struct Thread {
     rank: usize,
-    /// To each rank and from each, itself included.
+    /// Channels to and from each rank, including itself.
     to: Vec<Sender<Vec<u8>>>,
     from: Mutex<Vec<Receiver<Vec<u8>>>>,
 }
@@ -34,7 +34,7 @@ fn threads(count: usize) -> impl Iterator<Item = Thread> {
     })
 }
 
-/// What `lead` gives on rank 0, which is the thread of the caller, while `count` - 1 other ranks
+/// Returns the result of `lead` on rank 0, the calling thread, while `count` - 1 other ranks run
 /// `follow`. It returns when all have ended.
 pub fn lead<T>(
     count: usize,
@@ -55,7 +55,7 @@ pub fn lead<T>(
     })
 }
 
-/// What `work` gives on each of `count` ranks, in their order.
+/// Returns the results of `work` on each of `count` ranks, in their order.
 #[cfg(any(test, feature = "faults"))]
 pub fn run<T: Send>(count: usize, work: impl Fn(&dyn Communicator) -> T + Sync) -> Vec<T> {
     let work = &work;
@@ -103,7 +103,7 @@ impl Communicator for Thread {
 
     fn gather(&self, bytes: Vec<u8>) -> Vec<Vec<u8>> {
         for to in &self.to {
-            // Nobody waits for a rank that has ended.
+            // A rank that has ended receives nothing.
             let _ = to.send(bytes.clone());
         }
         let from = self.from();
@@ -123,7 +123,7 @@ impl Communicator for Thread {
 
     fn receive(&self) -> (usize, Vec<u8>) {
         loop {
-            // Of the others: a rank sends itself nothing.
+            // A rank sends itself nothing.
             let from = self.from();
             let others = from
                 .iter()

@@ -1,4 +1,4 @@
-//! A file that loses at a crash whatever was not synced: for tests.
+//! A file for tests that loses everything not synced before a crash.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,7 +15,7 @@ pub struct ForgetfulFile {
     synced: Arc<Mutex<Vec<u8>>>,
 }
 
-/// The disk below a [`ForgetfulFile`].
+/// The disk of a [`ForgetfulFile`].
 #[derive(Debug)]
 pub struct Disk {
     path: PathBuf,
@@ -23,10 +23,10 @@ pub struct Disk {
 }
 
 impl ForgetfulFile {
-    /// Opens a file, whose present content is on the disk. Writes go to its end if `appends`.
+    /// Opens a file, whose present content is on the disk. Appends all writes if `appends`.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Any error of the file system.
     pub fn open(path: &Path, appends: bool) -> io::Result<(Self, Disk)> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).append(appends).open(path)?;
@@ -41,10 +41,10 @@ impl ForgetfulFile {
 }
 
 impl Disk {
-    /// Cuts the power: the file has its synced content.
+    /// Cuts the power: the file then has its synced content.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Any error of the file system.
     pub fn crash(&self) -> io::Result<()> {
         let synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
         fs::write(&self.path, &*synced)
