@@ -1,10 +1,10 @@
-//! Correlated noise: what is released are combinations of the sums of several rounds, each with
-//! fresh noise, and the sum of a round is estimated from all of them.
+//! Correlated noise: each release is a combination of the sums of several rounds with fresh noise,
+//! and the sum of a round is estimated from all of them.
 //!
 //! With X_t the exact sum of round t in steps of the grid, and m_j the coefficients of a
 //! [`Strategy`] in units of 1/256, round t releases `Y_t = Σ_j m_j X_{t-j} + Z_t` on a grid 256
-//! times finer, Z_t an exact discrete Gaussian (of the tree: 256 times the sum of each node that
-//! the round completes, and noise). `x̂_t = (Y_t - Σ_{j>=1} m_j x̂_{t-j}) / m_0` is
+//! times finer, with Z_t an exact discrete Gaussian. (The tree releases 256 times the sum of each
+//! node that the round completes, plus noise.) `x̂_t = (Y_t - Σ_{j>=1} m_j x̂_{t-j}) / m_0` is
 //! post-processing.
 //!
 //! ```text
@@ -12,20 +12,21 @@
 //! public    Released Y_t -> decode -> Released with the estimate x̂_t
 //! ```
 //!
-//! Why this is private: [`smolfed_accounting::correlated`]. What that counts on is here:
+//! [`smolfed_accounting::correlated`] proves that this is private. Its assumptions are met here:
 //!
-//! * **The combination** is exact. Entries of X_t are clamped to what `S 2^g` allows before they
-//!   enter the history, so that nothing can leave an `i64`. No honest sum changes, and clamping
-//!   moves no two sums further apart, so that the sensitivity holds for any other.
-//! * **Noise** is fresh: all vectors of a round are one vector when [`PrivateSum::release`] covers
-//!   it, block by block with the streams (ServerNoise, t, 0), (ServerNoise, t, 1), .., none of
-//!   which is used twice.
-//! * **A history that begins anew**, as after a restart, lacks the sums of earlier rounds. Columns
-//!   of C lose entries, and none grows: the noise covers what is released. (A tree's nodes stay
-//!   where they are in the run, or it could lose that; so a tree does not begin anew.)
-//! * **Masked sums** are combined modulo 2^w, and so are the sums of their masks by each helper:
-//!   the combination of a sum with its masks is the combination of both. What is kept is then
-//!   uniform to whoever has no mask, and nothing is clamped.
+//! * **The combination** is exact. Entries of X_t are clamped to the range that `S 2^g` allows
+//!   before they enter the history, so that no entry can leave an `i64`. No honest sum changes, and
+//!   clamping moves no two sums further apart, so the sensitivity holds for any other sum.
+//! * **Noise** is fresh: all vectors of a round are one vector when [`PrivateSum::release`] adds
+//!   noise to it, block by block with the streams (ServerNoise, t, 0), (ServerNoise, t, 1), ..,
+//!   none of which is used twice.
+//! * **A restarted history** lacks the sums of earlier rounds. Columns of C lose entries, and none
+//!   grows, so the noise is sufficient for the release. (The nodes of a tree have fixed positions
+//!   in the run, so a tree could lose this property, and does not restart.)
+//! * **Masked sums** are combined modulo 2^w, and each helper combines the sums of their masks in
+//!   the same way: the combination of masked sums is the combination of the sums with the
+//!   combination of the masks. The stored sums are then uniform to anyone without a mask, and
+//!   nothing is clamped.
 //! * **Devices** are admitted by [`Admissions`].
 
 use std::collections::VecDeque;
@@ -43,17 +44,17 @@ use crate::masking::Ring;
 use crate::saved::Saved;
 use crate::sum::{PrivateSum, Released};
 
-/// The names in checkpoints.
+/// The names of the entries in checkpoints.
 const SUMS: &str = "mechanism.sums";
 const DECODER: &str = "mechanism.decoder";
 const ROUNDS: &str = "mechanism.rounds";
 
-/// What a mechanism keeps from round to round: nothing, where noise is independent and devices are
+/// The state of a mechanism between rounds. It is empty if noise is independent and devices are
 /// drawn.
 pub struct History {
-    /// Sums that are combined, with correlated noise.
+    /// The combined sums, with correlated noise.
     rounds: Option<Rounds>,
-    /// Who took part, where a device may take part so often only.
+    /// The rounds of each device, if the number of its participations is limited.
     admissions: Option<Admissions>,
 }
 
@@ -64,14 +65,14 @@ struct Rounds {
     length: usize,
     /// The largest magnitude of an entry of a sum.
     limit: i64,
-    /// Where masked sums are added up, whose entries have no magnitude.
+    /// The ring of masked sums, whose entries have no magnitude.
     ring: Option<Ring>,
     /// Rounds since the history began.
     count: u32,
-    /// Toeplitz: the exact sums of the last rounds, the latest first. Tree: the exact sum of what
-    /// each height's open node has seen. Private.
+    /// Toeplitz: the exact sums of the last rounds, the latest first. Tree: the exact sum of the
+    /// rounds so far in the open node of each height. Private.
     sums: VecDeque<Zeroizing<Vec<i64>>>,
-    /// What was released so far: public.
+    /// The releases so far: public.
     decoder: Decoder,
     spread: Spread,
 }
@@ -84,14 +85,15 @@ impl std::fmt::Debug for Rounds {
 }
 
 impl std::fmt::Debug for History {
-    /// Numbers of sums alone: who took part is as secret as `participation.jsonl`.
+    /// Prints only the number of sums: participation is as secret as `participation.jsonl`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("History").field(&self.rounds).finish()
     }
 }
 
 impl History {
-    /// Before the first round, for sums of `length` parameters on a grid of `grid_bits` bits.
+    /// Creates the state before the first round, for sums of `length` parameters on a grid of
+    /// `grid_bits` bits.
     #[must_use]
     pub fn new(strategy: Option<&Arc<Strategy>>, grid_bits: u32, length: usize) -> Self {
         let rounds = strategy.map(|strategy| Rounds {
@@ -111,23 +113,23 @@ impl History {
         }
     }
 
-    /// The same with a bound on the rounds of a device, where noise is independent and nothing is
-    /// claimed of who comes. Correlated noise has its own.
+    /// Limits the rounds of a device, if noise is independent and participation is not controlled.
+    /// Correlated noise has its own limit.
     #[must_use]
     pub fn admitting(self, allowed: Option<Participation>) -> Self {
         let admissions = self.admissions.or(allowed.map(Admissions::new));
         Self { admissions, ..self }
     }
 
-    /// The same for masked sums: what is kept is modulo 2^w, and uniform to whoever has no mask.
+    /// Combines masked sums: the stored sums are modulo 2^w, and uniform to anyone without a mask.
     #[must_use]
     pub fn of_masked(self, ring: Option<Ring>) -> Self {
         let rounds = self.rounds.map(|rounds| Rounds { ring, ..rounds });
         Self { rounds, ..self }
     }
 
-    /// The earlier rounds that a combination in round `number` has, the latest first. A history
-    /// without a gap is the last rounds: after any other it begins anew.
+    /// Returns the earlier rounds in a combination of round `number`, the latest first. A history
+    /// without a gap covers the last rounds: it restarts after any other round.
     #[must_use]
     pub fn earlier(&self, number: u32) -> Vec<u32> {
         let kept = self.rounds.as_ref().map_or(0, Rounds::kept);
@@ -137,7 +139,7 @@ impl History {
             .collect()
     }
 
-    /// Admits those devices of a cohort that may take part in `round`, which counts for them.
+    /// Admits the devices of a cohort that may take part in `round`, which counts for them.
     pub fn admit(&mut self, round: u32, cohort: &[u32]) -> Admitted {
         match &mut self.admissions {
             None => Admitted::All,
@@ -145,13 +147,13 @@ impl History {
         }
     }
 
-    /// Whether anything is kept.
+    /// Returns whether there is any state.
     #[must_use]
     pub const fn is_kept(&self) -> bool {
         self.admissions.is_some()
     }
 
-    /// Forgets the sums and what was estimated from them, and not who took part.
+    /// Forgets the sums and their estimates, but not the participations.
     pub fn restart(&mut self) {
         if let Some(rounds) = &mut self.rounds {
             rounds.count = 0;
@@ -161,7 +163,7 @@ impl History {
         }
     }
 
-    /// What the next round releases of its sum and of earlier ones, without noise yet: private.
+    /// Combines the sum of the next round with earlier ones, still without noise: private.
     #[must_use]
     pub fn combine(&mut self, sum: PrivateSum) -> PrivateSum {
         match &mut self.rounds {
@@ -170,7 +172,7 @@ impl History {
         }
     }
 
-    /// Estimates the sum of the round from what it and earlier ones released: post-processing.
+    /// Estimates the sum of the round from this release and earlier ones: post-processing.
     ///
     /// # Errors
     /// [`CorrelatedError::Released`] for a release of another length.
@@ -181,9 +183,9 @@ impl History {
         }
     }
 
-    /// Adds what goes into a checkpoint: who took part and, of simulated devices only, the private
-    /// sums and the estimates. With real devices the sums are as secret as the noise and never
-    /// leave the memory.
+    /// Adds the state to a checkpoint: the participations and, for simulated devices only, the
+    /// private sums and the estimates. With real devices the sums are as secret as the noise and
+    /// never leave the memory.
     pub fn save(&self, saved: &mut Saved, is_simulation: bool) {
         if let Some(admissions) = &self.admissions {
             admissions.save(saved);
@@ -193,10 +195,10 @@ impl History {
         }
     }
 
-    /// Goes on with a checkpoint after `round` rounds.
+    /// Restores the state of a checkpoint after `round` rounds.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason, if the checkpoint has no valid state.
     pub fn restore(&mut self, saved: &Saved, round: u32) -> Result<(), String> {
         if let Some(admissions) = &mut self.admissions {
             admissions.restore(saved)?;
@@ -206,7 +208,7 @@ impl History {
     }
 }
 
-/// The largest magnitude of an entry of a sum, with which no release leaves an `i64`.
+/// Returns the largest magnitude of an entry of a sum with which no release leaves an `i64`.
 fn limit(strategy: &Strategy, grid_bits: u32) -> i64 {
     let cohort = u8::try_from(grid_bits).map_or(0, |bits| strategy.max_cohort(bits));
     let largest = u128::from(cohort) << grid_bits.min(63);
@@ -232,7 +234,7 @@ impl Rounds {
         sum.combined(combined, COEFFICIENT_UNIT)
     }
 
-    /// Σ m_j X_{t-j}.
+    /// Returns Σ m_j X_{t-j}.
     fn combination(&mut self, toeplitz: &Toeplitz, latest: &mut [i64]) -> Vec<i64> {
         let coefficients = toeplitz.coefficients();
         self.sums.truncate(coefficients.len() - 1);
@@ -241,7 +243,7 @@ impl Rounds {
         combined(coefficients, &sums, latest.len())
     }
 
-    /// 256 times the sums of the nodes that the round completes, one after the other by height.
+    /// Returns 256 times the sums of the nodes that the round completes, concatenated by height.
     fn nodes(&mut self, tree: Tree, latest: &mut [i64]) -> Vec<i64> {
         let empty = || Zeroizing::new(vec![0; latest.len()]);
         self.sums.resize_with(tree.heights() as usize, empty);
@@ -268,27 +270,27 @@ impl Rounds {
     fn save(&self, saved: &mut Saved) {
         let entries = self.sums.iter().flat_map(|sum| sum.iter().copied());
         saved.put(SUMS, [self.sums.len(), self.length], entries);
-        // Numbers in short text that is read as the same number: it always has a JSON form.
+        // The shortest text that parses to the same numbers: it always has a JSON form.
         let decoder = serde_json::to_vec(&self.decoder).unwrap_or_default();
         saved.put(DECODER, [decoder.len()], decoder);
         let rounds = self.count.to_string();
         saved.entries.insert(ROUNDS.to_owned(), rounds);
     }
 
-    /// Goes on with the sums of a checkpoint after `round` rounds, or from an empty history where
+    /// Restores the sums of a checkpoint after `round` rounds, or starts with an empty history if
     /// it has none.
     fn restore(&mut self, saved: &Saved, round: u32) -> Result<(), String> {
         let Some(rounds) = saved.entries.get(ROUNDS) else {
             return match self.strategy.kind() {
                 StrategyKind::Toeplitz(_) => Ok(()),
-                // Its nodes would begin anew in mid-run, which the sensitivity does not cover.
+                // Its nodes would restart during the run, which the sensitivity does not cover.
                 StrategyKind::Tree(_) => Err(format!("it has no `{ROUNDS}`")),
             };
         };
         let rounds: u32 = rounds
             .parse()
             .map_err(|_| format!("`{ROUNDS}` is no number"))?;
-        // Fewer, if the history has begun anew, which that of a tree does not.
+        // Fewer, if the history has restarted. The history of a tree does not.
         let is_possible = match self.strategy.kind() {
             StrategyKind::Toeplitz(_) => rounds <= round,
             StrategyKind::Tree(_) => rounds == round,
@@ -319,7 +321,7 @@ impl Rounds {
 }
 
 impl Rounds {
-    /// Earlier sums in the next combination.
+    /// Returns the number of earlier sums in the next combination.
     fn kept(&self) -> usize {
         match self.strategy.kind() {
             StrategyKind::Toeplitz(toeplitz) => {
@@ -331,7 +333,7 @@ impl Rounds {
         }
     }
 
-    /// How many sums are kept after so many rounds.
+    /// Returns the number of sums that are stored after `rounds` rounds.
     fn kept_after(&self, rounds: u32) -> usize {
         match self.strategy.kind() {
             StrategyKind::Toeplitz(toeplitz) => toeplitz.coefficients().len().min(rounds as usize),
@@ -340,8 +342,8 @@ impl Rounds {
         }
     }
 
-    /// Whether no entry is larger than that of an exact sum, or of as many as a node of the tree
-    /// adds up.
+    /// Returns whether no entry exceeds the largest entry of an exact sum, or of the sum of as many
+    /// rounds as a node of the tree adds up.
     fn are_inside(&self, sums: &[i64]) -> bool {
         if let Some(ring) = self.ring {
             return sums.iter().all(|x| ring.reduce(*x) == *x);
@@ -356,14 +358,14 @@ impl Rounds {
     }
 }
 
-/// The std of the noise in each round's estimate, where that in a release is 1.
+/// The std of the noise in each round's estimate, relative to the noise in a release.
 #[derive(Debug)]
 struct Spread {
     tree: Option<Tree>,
     round: u32,
     /// Decodes 1, 0, 0, ..: the coefficients of C⁻¹.
     impulse: Decoder,
-    /// Their squares, added up.
+    /// The sum of their squares.
     variance: f64,
 }
 
@@ -380,7 +382,7 @@ impl Spread {
         }
     }
 
-    /// That of the next round.
+    /// Returns the std of the next round.
     fn next(&mut self) -> Result<f64, CorrelatedError> {
         let round = self.round;
         self.round += 1;
@@ -395,12 +397,12 @@ impl Spread {
     }
 }
 
-/// The variance of the difference of two successive prefix sums.
+/// Returns the variance of the difference of two successive prefix sums.
 ///
-/// Round t completes the node of height h, whose estimate takes the place of those of its left
-/// descendants L_{h-1}, .., L_0: `w_h own_h + (1 - w_h) (L_{h-1} + R_{h-1}) - Σ L_i`, and R_{h-1}
-/// the same one level below, down to the leaf. The terms are independent: `own` and the leaf with
-/// variance 1, L_i with the variance of its estimate, which is its `w_i`.
+/// Round t completes the node of height h, whose estimate replaces the estimates of its left
+/// descendants L_{h-1}, .., L_0: `w_h own_h + (1 - w_h) (L_{h-1} + R_{h-1}) - Σ L_i`. R_{h-1}
+/// expands in the same way one level below, down to the leaf. The terms are independent: `own` and
+/// the leaf have variance 1, and L_i has the variance of its estimate, which is its `w_i`.
 fn spread_of_tree(tree: Tree, round: u32) -> f64 {
     let height = tree.completed(round) - 1;
     let (mut variance, mut weight) = (0.0, 1.0);

@@ -1,8 +1,9 @@
-//! The privacy ledger: what was released, a line a round, on the disk before the result is used.
+//! The privacy ledger: a record of all releases, one line per round, on the disk before the result
+//! is used.
 //!
 //! A file of JSON lines that only grows. A charge names the run, the round and the
-//! [`PrivacyEvent`]; a second line has the digest of what the round released. Each ends in a CRC-32
-//! of what stands before it:
+//! [`PrivacyEvent`]; a second line has the digest of the release. Each line ends in a CRC-32 of the
+//! preceding text:
 //!
 //! ```text
 //! {"run":"5f0c..","seed":1,"round":0,"event":{..,"count":1},"has_digest":true,"crc32":"8d2f1a07"}
@@ -10,22 +11,23 @@
 //! ```
 //!
 //! * A round is charged, and synced to the disk, before it trains, and its digest is on the disk
-//!   before its result is used. A crash can lose a result that was charged for, never a charge.
-//! * A run that is resumed or started again repeats rounds with the same bits. The name of a run
-//!   covers its configuration, its data and smolfed's version, but not the machine code that makes
-//!   the release; the digest does. A repetition with the recorded digest costs nothing. One with
-//!   another digest is a second release of the same data, and is charged once more; so is one of a
-//!   round whose digest is not known, as earlier versions wrote none. A crash between a charge and
-//!   its digest lost a result that nobody used: the repetition records its digest.
+//!   before its result is used. A crash can lose a result that was charged for, but never a charge.
+//! * A resumed or restarted run repeats rounds with the same bits. The name of a run covers its
+//!   configuration, its data and the version of smolfed, but not the machine code that makes the
+//!   release. The digest does. A repetition with the recorded digest costs nothing. A repetition
+//!   with another digest is a second release of the same data, and is charged once more. So is a
+//!   repetition of a round without a known digest, since earlier versions wrote none. A crash
+//!   between a charge and its digest lost a result that nobody used: the repetition records its
+//!   digest.
 //! * The same round with another event is refused.
-//! * A last line that a crash tore is cut off: its round was never used, as the sync had not
+//! * A last line torn by a crash is cut off: its round was never used, as the sync had not
 //!   returned. Any other damage is an error, as it may hide a charge.
 //! * Updates and correlation matrices are charged in separate lines, and matrices twice: for a
-//!   whole device and for one example of it. The two units have separate limits.
+//!   whole device and for one of its examples. The two units have separate limits.
 //! * Two runs with one seed would draw the same noise, and the difference of their releases would
 //!   have none: the second is refused.
-//! * Several runs on one population may share a file; it is locked while a round is charged, and
-//!   the budget of each counts the rounds of all.
+//! * Several runs on one population may share a file. It is locked while a round is charged, and
+//!   the budget of each run counts the rounds of all.
 
 mod charge;
 mod error;
@@ -41,19 +43,19 @@ use crate::durable::{DurableFile, sync_folder};
 pub use charge::{Charge, DigestRecord, Line, conditions, earlier, events, uncovered};
 pub use error::{LedgerError, Limit};
 
-/// A ledger, open to be charged.
+/// An open ledger.
 #[derive(Debug)]
 pub struct Ledger {
     file: Box<dyn DurableFile>,
     path: PathBuf,
     charges: Vec<Charge>,
     digests: Vec<DigestRecord>,
-    /// Bytes that `charges` and `digests` stand for.
+    /// Bytes of the file that `charges` and `digests` cover.
     read: u64,
 }
 
 impl Ledger {
-    /// Opens a ledger, or begins one. A torn last line is cut off.
+    /// Opens or creates a ledger. A torn last line is cut off.
     ///
     /// # Errors
     /// [`LedgerError::Io`]; [`LedgerError::Damaged`] for any other damage.
@@ -67,7 +69,7 @@ impl Ledger {
         Self::over(Box::new(file), path)
     }
 
-    /// The same over a file that is open, to read and to append.
+    /// Opens a ledger over a file that is open for reading and appending.
     fn over(file: Box<dyn DurableFile>, path: &Path) -> Result<Self, LedgerError> {
         let mut ledger = Self {
             file,
@@ -82,7 +84,7 @@ impl Ledger {
                 let cut = ledger.file.set_length(ledger.read);
                 cut.map_err(io("write", &ledger.path))?;
             }
-            // The entry in the folder is on the disk as well, before anything counts on the file.
+            // The entry in the folder is on the disk as well, before anything relies on the file.
             sync_folder(&ledger.path).map_err(io("write", &ledger.path))
         })?;
         Ok(ledger)
@@ -91,7 +93,7 @@ impl Ledger {
     /// Reads a ledger without changing it. A torn last line is left out.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// The errors of [`Self::open`].
     pub fn read(path: &Path) -> Result<Vec<Charge>, LedgerError> {
         let bytes = std::fs::read(path).map_err(io("read", path))?;
         let lines = parse(path, &bytes, 0)?.0.into_iter();
@@ -103,19 +105,19 @@ impl Ledger {
             .collect())
     }
 
-    /// The file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// All charges that are known so far, in their order in the file.
+    /// Returns all known charges, in the order of the file.
     #[must_use]
     pub fn charges(&self) -> &[Charge] {
         &self.charges
     }
 
-    /// What the run is charged for rounds that it repeated with another release.
+    /// Returns the events charged to the run for repeated rounds with another release.
     #[must_use]
     pub fn repeated(&self, run: &str) -> Vec<PrivacyEvent> {
         repeated(&self.charges, run)
@@ -144,15 +146,16 @@ impl Ledger {
         Ok(())
     }
 
-    /// Charges a round, unless it was charged already, and returns once it is on the disk.
+    /// Charges a round, unless it was already charged, and returns once the charge is on the disk.
     ///
-    /// The limit is for ledgers that hold other runs as well; over its own rounds a run watches
-    /// itself, before it trains.
+    /// The limit is for ledgers that also hold other runs. A run checks its own rounds itself,
+    /// before it trains.
     ///
     /// # Errors
     /// [`LedgerError::OverLimit`] if the events of all runs in the ledger and this one would exceed
-    /// the limit: nothing is written then. [`LedgerError::Conflict`] if the round was charged with
-    /// another event; [`LedgerError::SameSeed`] if another run has its random streams.
+    /// the limit. Nothing is written in this case. [`LedgerError::Conflict`] if the round was
+    /// charged with another event; [`LedgerError::SameSeed`] if another run has the same random
+    /// streams.
     pub fn charge(&mut self, charge: Charge, limit: Option<&Limit>) -> Result<(), LedgerError> {
         self.locked(|ledger| {
             let size = ledger.catch_up()?;
@@ -174,12 +177,12 @@ impl Ledger {
         })
     }
 
-    /// Records what a charged round released, and returns once that is on the disk. If the ledger
-    /// does not show that an earlier release of the round was the same, it is charged once more;
-    /// returns what for.
+    /// Records the digest of a charged round, and returns once it is on the disk. If the ledger
+    /// does not show that an earlier release of the round was the same, the round is charged once
+    /// more. Returns the events of this charge.
     ///
     /// # Errors
-    /// [`LedgerError::RepetitionOverLimit`] if that would exceed a limit, and
+    /// [`LedgerError::RepetitionOverLimit`] if the charge would exceed a limit, and
     /// [`LedgerError::Missing`] if the round was not charged: the release must not be used.
     pub fn record(
         &mut self,
@@ -232,10 +235,10 @@ impl Ledger {
         })
     }
 
-    /// Writes lines to the end of the file of so many bytes.
+    /// Appends lines to the file, which has `size` bytes.
     fn append(&mut self, size: u64, lines: Vec<Line>) -> Result<(), LedgerError> {
         if size > self.read {
-            // Another run was torn off while it wrote.
+            // Another run was interrupted while it wrote.
             let cut = self.file.set_length(self.read);
             cut.map_err(io("write", &self.path))?;
         }
@@ -271,7 +274,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The same of a round that is charged once more.
+    /// Checks the limit for rounds that are charged once more.
     fn check_again(
         &self,
         unit: PrivacyUnit,
@@ -294,7 +297,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// ε of everything of this unit in the ledger, and of these charges.
+    /// Returns ε of all charges of this unit in the ledger, and of these charges.
     fn epsilon_with(
         &self,
         unit: PrivacyUnit,
@@ -308,8 +311,8 @@ impl Ledger {
         Ok(accountant.epsilon(&all, limit.delta)?.epsilon)
     }
 
-    /// The charge of a round: one for each unit and kind of mechanism, which tell an update from
-    /// what is sent beside it.
+    /// Returns the charge of a round. Each unit and kind of mechanism has one, so that updates are
+    /// distinguished from other messages.
     fn find(&self, run: &str, round: u32, event: &PrivacyEvent) -> Option<&Charge> {
         let kind = event.kind();
         let is_it = |charge: &&Charge| {
@@ -318,7 +321,7 @@ impl Ledger {
         self.charges.iter().rev().find(is_it)
     }
 
-    /// Does something while no other process may change the file.
+    /// Runs an action while no other process may change the file.
     fn locked<T>(
         &mut self,
         action: impl FnOnce(&mut Self) -> Result<T, LedgerError>,
@@ -330,7 +333,7 @@ impl Ledger {
         unlocked.map(|()| value)
     }
 
-    /// Reads what other runs have appended; returns the size of the file.
+    /// Reads the lines that other runs have appended. Returns the size of the file.
     fn catch_up(&mut self) -> Result<u64, LedgerError> {
         let mut bytes = Vec::new();
         self.file
@@ -367,14 +370,14 @@ pub fn has_its_own_seed(
     Ok(())
 }
 
-/// What a run is charged for rounds that it repeated with another release.
+/// Returns the events charged to a run for repeated rounds with another release.
 #[must_use]
 pub fn repeated(charges: &[Charge], run: &str) -> Vec<PrivacyEvent> {
     let is_it = |charge: &&Charge| charge.repetition > 0 && charge.run == run;
     events(charges.iter().filter(is_it))
 }
 
-/// The whole lines, and the bytes that they take. `before` lines came earlier.
+/// Parses the complete lines, and returns the number of their bytes. `before` lines came earlier.
 fn parse(path: &Path, bytes: &[u8], before: usize) -> Result<(Vec<Line>, usize), LedgerError> {
     let mut lines = Vec::new();
     let mut used = 0;

@@ -1,5 +1,5 @@
 //! Masked sums: the coordinator adds up updates that it cannot read, and helpers that have seen no
-//! update take the masks off the sum, under noise of their own.
+//! update remove the masks from the sum, and add noise to it.
 //!
 //! ```text
 //! device       y_i = q_i + Σ_j u_ij mod 2^w, with a tag for each helper            [`device`]
@@ -9,22 +9,22 @@
 //!              + Z_c, centred modulo 2^w: the release                               sum
 //! ```
 //!
-//! With correlated noise Y is a combination of the masked sums of several rounds, and M_j the same
-//! combination of the sums of the masks, less Z_j. Nobody holds an exact sum of any round.
+//! With correlated noise, Y is a combination of the masked sums of several rounds, and M_j the same
+//! combination of the sums of the masks, minus Z_j. No party holds an exact sum of any round.
 //!
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`device`] | a simulated device's masks and tags |
-//! | [`request`] | what a helper is asked, and its answer |
-//! | [`policy`] | what a helper insists on |
+//! | [`request`] | the request to a helper, and its answer |
+//! | [`policy`] | the requirements of a helper |
 //! | [`party`] | a helper: its keys, its record, its answer |
-//! | [`party_noise`] | what a party takes off what it sees |
+//! | [`party_noise`] | the noise that a party subtracts from its view |
 //! | `tags` | the tags of many devices |
-//! | [`record`] | what a helper has answered, which outlives it |
-//! | [`refusal`] | why a helper does not answer |
-//! | [`combination`] | how the sums of several rounds are combined |
-//! | [`error`] | why a round comes to nothing |
-//! | [`round`] | the coordinator's side: asking the helpers, wherever they are |
+//! | [`record`] | the answers of a helper, which survive a restart |
+//! | [`refusal`] | the reasons for which a helper does not answer |
+//! | [`combination`] | combinations of the sums of several rounds |
+//! | [`error`] | the reasons for which a round fails |
+//! | [`round`] | the coordinator's side: asking local or remote helpers |
 
 pub mod combination;
 pub mod device;

@@ -1,4 +1,4 @@
-//! How the updates of a run are masked, and what an honest sum of them can be.
+//! Masking of the updates of a run, and the possible range of an honest sum.
 
 pub mod ring;
 
@@ -6,34 +6,34 @@ use smolfed_core::mask::Terms;
 
 pub use ring::Ring;
 
-/// More devices than the integers have room for.
+/// There are more devices than the integers have room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found} devices sent an update, and the integers have room for those of {most}")]
 pub struct Crowd {
-    /// Devices.
+    /// Number of devices.
     pub found: usize,
-    /// Largest number.
+    /// Largest allowed number.
     pub most: usize,
 }
 
-/// How the updates of a run are masked.
+/// Masking of the updates of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Masking {
     /// Helpers, from 1 to [`MAX_HELPERS`](smolfed_core::mask::MAX_HELPERS).
     pub helpers: u8,
-    /// b.
+    /// b: bits of the grid.
     pub grid_bits: u8,
-    /// Where entries are added up.
+    /// The ring in which entries are added up.
     pub ring: Ring,
     /// The largest number of devices in a round.
     pub max_devices: u32,
-    /// The largest norm of a sum, or of a combination of sums, that honest devices can have, in
-    /// steps of the grid of what is released.
+    /// The largest norm of a sum, or of a combination of sums, of honest devices, in steps of the
+    /// grid of the release.
     pub largest_norm: u64,
 }
 
 impl Masking {
-    /// What every tag covers.
+    /// Returns the terms that every tag covers.
     #[must_use]
     pub const fn terms(&self) -> Terms {
         Terms {
@@ -43,14 +43,14 @@ impl Masking {
         }
     }
 
-    /// The same, as real devices are invited to it; `None` for a ring that the protocol does not
-    /// know, which there is none of.
+    /// Returns the masking as sent to real devices. `None` for a ring outside the protocol, which
+    /// does not occur.
     #[must_use]
     pub const fn of_devices(&self) -> Option<smolfed_core::mask::Masking> {
         smolfed_core::mask::Masking::new(self.helpers, self.ring.width())
     }
 
-    /// Whether the sum of so many updates fits.
+    /// Checks that the sum of this many updates fits.
     ///
     /// # Errors
     /// [`Crowd`].
@@ -62,15 +62,16 @@ impl Masking {
         }
     }
 
-    /// Whether integers can be those of an honest sum with noise of std `noise_std` in all, in
-    /// steps: their norm is at most `largest_norm + σ √(d + 2 √(72 d) + 144)`.
+    /// Returns whether integers can be an honest sum with noise of total std `noise_std`, in steps:
+    /// their norm is at most `largest_norm + σ √(d + 2 √(72 d) + 144)`.
     ///
-    /// A sum of discrete Gaussians is sub-Gaussian with their variances added up, so that honest
-    /// noise is longer with probability at most e^-72 (Hsu, Kakade, Zhang 2012, "A tail inequality
-    /// for quadratic forms of subgaussian random vectors", Theorem 1). The answer of a helper that
-    /// does not belong to the sum leaves uniform integers, whose norm is about 2^w √(d / 12): at
-    /// least √(d / 3) times the largest norm and at least 6.9 √d times σ, since w leaves room for
-    /// 12 σ. So they are found from some 20 entries on; an offset that a helper chooses is not.
+    /// A sum of discrete Gaussians is sub-Gaussian with the sum of their variances, so honest noise
+    /// is longer with probability at most e^-72 (Hsu, Kakade, Zhang 2012, "A tail inequality for
+    /// quadratic forms of subgaussian random vectors", Theorem 1). A helper's answer that does not
+    /// belong to the sum leaves uniform integers, whose norm is about 2^w √(d / 12): at least √(d /
+    /// 3) times the largest norm and at least 6.9 √d times σ, since w leaves room for 12 σ. The
+    /// check therefore detects them from about 20 entries on. It cannot detect an offset that a
+    /// helper chooses.
     #[must_use]
     pub fn is_plausible(&self, integers: &[i64], noise_std: f64) -> bool {
         /// -ln of the probability of a false alarm.
@@ -108,8 +109,8 @@ mod tests {
         assert_eq!(of_devices.width(), terms.width);
     }
 
-    /// Of eight entries with noise of std 10 the bound is 100 + 10 √(8 + 2 √(72 · 8) + 144), which
-    /// is 241.4.
+    /// With eight entries and noise of std 10 the bound is 100 + 10 √(8 + 2 √(72 · 8) + 144) =
+    /// 241.4.
     #[test]
     fn a_norm_is_plausible_up_to_what_noise_can_add() {
         let is_plausible = |entry| masking().is_plausible(&[0, 0, 0, entry, 0, 0, 0, 0], 10.0);

@@ -1,4 +1,4 @@
-//! How noise covers what is released: one object for the event that is accounted and its noise.
+//! The noise of a release: one object holds the accounted event and its noise.
 
 mod independent;
 
@@ -14,36 +14,36 @@ use super::split::Split;
 
 pub(crate) use independent::add_noise;
 
-/// The sampler of a std in grid steps and its std, which is rounded up.
+/// Returns the sampler of a std in grid steps, and its std, which is rounded up.
 ///
 /// # Errors
 /// [`NoiseError`] if the grid cannot carry it.
 pub fn sampler_of_std(std: f64) -> Result<(DiscreteGaussian, f64), NoiseError> {
-    /// The std is a multiple of this part of a step.
+    /// The std is a multiple of 1/`DENOMINATOR` steps.
     const DENOMINATOR: u64 = 1 << 10;
     let numerator = (std * DENOMINATOR as f64).ceil();
     let sampler = DiscreteGaussian::new(numerator as u64, DENOMINATOR)?;
     Ok((sampler, numerator / DENOMINATOR as f64))
 }
 
-/// How what is released becomes private: the event that is accounted, and its noise.
+/// The accounted event of a release, and its noise.
 #[derive(Clone, Debug)]
 pub struct Mechanism {
     /// The event of one release. Its `count` is 1.
     pub event: PrivacyEvent,
     /// The sampler of the noise, in steps of the grid; with a strategy, in steps of the finer grid
-    /// of [`History::combine`](crate::History::combine). `None` for runs that promise nothing, and
-    /// where nothing is released.
+    /// of [`History::combine`](crate::History::combine). `None` for runs without a guarantee, and
+    /// if nothing is released.
     pub sampler: Option<DiscreteGaussian>,
-    /// How sums of rounds are combined before noise is added, where it is correlated.
+    /// The combination of the sums of rounds before noise is added, if the noise is correlated.
     pub strategy: Option<Arc<Strategy>>,
-    /// The bit that devices send with each update where the clip norm is adaptive: it says whether
-    /// the update was clipped.
+    /// The bit that devices send with each update if the clip norm is adaptive: it indicates
+    /// whether the update was clipped.
     pub bit: Option<ClipBit>,
 }
 
 impl Mechanism {
-    /// No noise yet on releases of which `event` is one.
+    /// Creates a mechanism without noise for releases with this event.
     #[must_use]
     pub const fn new(event: PrivacyEvent) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Mechanism {
         }
     }
 
-    /// Fresh noise of this sampler on every release.
+    /// Creates a mechanism with fresh noise of this sampler on every release.
     #[must_use]
     pub fn independent(event: PrivacyEvent, sampler: Option<DiscreteGaussian>) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Mechanism {
         }
     }
 
-    /// Noise of a test: its event says by whom it is added, and nothing else.
+    /// Creates the noise of a test. Its event names only who adds it.
     #[cfg(test)]
     pub(crate) fn for_test(trust: TrustModel, sampler: Option<DiscreteGaussian>) -> Self {
         let noise_multiplier = NoiseMultiplier::NONE;
@@ -73,25 +73,26 @@ impl Mechanism {
         Self::independent(PrivacyEvent { trust, ..event }, sampler)
     }
 
-    /// Who adds the noise.
+    /// Returns who adds the noise.
     #[must_use]
     pub const fn trust(&self) -> TrustModel {
         self.event.trust
     }
 
-    /// Whether devices add the noise themselves.
+    /// Returns whether devices add the noise themselves.
     #[must_use]
     pub fn is_local(&self) -> bool {
         self.trust() == TrustModel::Local
     }
 
-    /// z: noise std over clip norm, of all that is released.
+    /// Returns z: noise std over clip norm, of the whole release.
     #[must_use]
     pub const fn multiplier(&self) -> NoiseMultiplier {
         self.event.mechanism.noise_multiplier()
     }
 
-    /// The noise multiplier of each party that adds noise: z, or less where several add up to it.
+    /// Returns the noise multiplier of each party that adds noise: z, or less if the noise of
+    /// several parties adds up to z.
     #[must_use]
     pub fn party_multiplier(&self) -> NoiseMultiplier {
         match self.trust() {
@@ -100,14 +101,15 @@ impl Mechanism {
         }
     }
 
-    /// How the noise is split between an update and its bit; `None` without a bit or without noise.
+    /// Returns the split of the noise between an update and its bit; `None` without a bit or
+    /// without noise.
     #[must_use]
     pub fn split(&self) -> Option<Split> {
         self.bit?.split()
     }
 
-    /// Noise std ν on the sum (on each update with local trust, on each release with correlated
-    /// noise) in a round with this clip norm, in units of the parameters.
+    /// Returns the noise std ν on the sum (on each update with local trust, on each release with
+    /// correlated noise) in a round with this clip norm, in units of the parameters.
     #[must_use]
     pub fn noise_std_at(&self, clip_norm: ClipNorm) -> f64 {
         let of_updates = self.split().map_or(self.multiplier(), |split| split.update);
@@ -115,7 +117,8 @@ impl Mechanism {
         of_updates.noise_std(clip_norm) * sensitivity.unwrap_or(1.0)
     }
 
-    /// The same of one party: all of it, or less where several add up to it.
+    /// Returns the noise std of one party: all of it, or less if the noise of several parties adds
+    /// up to it.
     #[must_use]
     pub fn party_noise_std_at(&self, clip_norm: ClipNorm) -> f64 {
         let of_all = self.multiplier().get();
@@ -140,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// Noise of this multiplier, without a sampler.
+    /// Returns noise of this multiplier, without a sampler.
     fn mechanism(trust: TrustModel, multiplier: f64) -> Mechanism {
         let noise_multiplier = NoiseMultiplier::new(multiplier).unwrap();
         let mechanism = smolfed_accounting::Mechanism::Gaussian { noise_multiplier };
@@ -155,7 +158,7 @@ mod tests {
         for trust in [TrustModel::Central, TrustModel::Local] {
             assert_eq!(mechanism(trust, 3.0).party_noise_std_at(clip_norm), 1.5);
         }
-        // Four of the nine parties may collude: the noise of five is enough.
+        // Four of the nine parties may collude: the noise of the other five is enough.
         let parties = Parties::new(8, 4).unwrap();
         let share = mechanism(TrustModel::Distributed(parties), 3.0);
         let std = share.party_noise_std_at(clip_norm);

@@ -1,7 +1,7 @@
-//! A message that a device sends beside its update, under noise of its own: a correlation matrix.
+//! A message that a device sends alongside its update, with separate noise: a correlation matrix.
 //!
-//! Each message is a release by itself, on its own grid; it is public when [`Messages::send`]
-//! returns. Nothing is summed before the noise, so that the server need not be trusted.
+//! Each message is a separate release on its own grid. It is public when [`Messages::send`]
+//! returns. Noise is added before any sum, so the server need not be trusted.
 
 use serde::{Deserialize, Serialize};
 use smolfed_core::noise::DiscreteGaussian;
@@ -10,8 +10,8 @@ use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::TrainError;
 use smolfed_simd::Words;
 
-/// Noise standard deviations beyond which no honest entry lies: an honest device exceeds them with
-/// a probability below e^−2000 per entry.
+/// Range of honest entries, in noise standard deviations: an honest device exceeds it with a
+/// probability below e^−2000 per entry.
 const NOISE_REACH: f64 = 64.0;
 
 /// How messages are released, configured before the run.
@@ -19,30 +19,30 @@ const NOISE_REACH: f64 = 64.0;
 pub struct Messages {
     /// The grid of the entries.
     pub grid: Grid,
-    /// What a device adds to each entry, in steps of the grid; `None` for runs that promise
-    /// nothing.
+    /// The noise that a device adds to each entry, in steps of the grid. `None` for runs without a
+    /// guarantee.
     pub noise: Option<DiscreteGaussian>,
-    /// Its standard deviation, in steps; 0 without noise.
+    /// The standard deviation of the noise, in steps; 0 without noise.
     pub noise_std: f64,
 }
 
-/// A message as it was sent: with its noise, public.
+/// A message with its noise, as sent: public.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     integers: Vec<i64>,
 }
 
 impl Messages {
-    /// Has a device write a message of `length` integers, and adds the noise of the stream
-    /// (CorrelationNoise, number, device), which nothing else uses: a device sends at most one
-    /// message in the round that `number` names.
+    /// Lets a device write a message of `length` integers, and adds the noise of the stream
+    /// (CorrelationNoise, number, device). Nothing else uses this stream: a device sends at most
+    /// one message in the round that `number` names.
     ///
-    /// `write` returns whether all samples are in the message. With noise, nobody learns it: what
-    /// is missing counts as zero.
+    /// `write` returns whether all samples are in the message. With noise, this stays secret:
+    /// missing samples count as zero.
     ///
     /// # Errors
-    /// Those of `write`; [`TrainError::Diverged`] if, without noise, samples are missing. Nothing
-    /// is sent then.
+    /// The errors of `write`; [`TrainError::Diverged`] if samples are missing without noise.
+    /// Nothing is sent then.
     pub fn send(
         &self,
         root: &Root,
@@ -66,8 +66,8 @@ impl Messages {
         Ok(Message { integers })
     }
 
-    /// Whether samples of norm at most the grid's clip norm can have given a message, so many of
-    /// them and with the agreed noise.
+    /// Returns whether `samples` samples of norm at most the grid's clip norm, with the agreed
+    /// noise, can have given a message.
     #[must_use]
     pub fn is_plausible(&self, message: &Message, samples: u32) -> bool {
         let largest = f64::from(samples) * f64::from(self.grid.bits()).exp2();
@@ -78,13 +78,13 @@ impl Messages {
 }
 
 impl Message {
-    /// The integers, in steps of the grid.
+    /// Returns the integers, in steps of the grid.
     #[must_use]
     pub fn integers(&self) -> &[i64] {
         &self.integers
     }
 
-    /// A message that was received, or that a checkpoint holds.
+    /// Creates a message that was received, or read from a checkpoint.
     #[must_use]
     pub const fn received(integers: Vec<i64>) -> Self {
         Self { integers }
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// Messages on a grid of 64 steps, with noise of a std of 100 steps or without.
+    /// Returns messages on a grid of 64 steps, with noise of std 100 steps or without noise.
     fn messages(has_noise: bool) -> Messages {
         Messages {
             grid: Grid::new(ClipNorm::new(0.5).unwrap(), 6).unwrap(),
@@ -106,7 +106,7 @@ mod tests {
         }
     }
 
-    /// What device 7 sends in round 3, where its samples give 5 and -6.
+    /// Returns the message of device 7 in round 3, whose samples give 5 and -6.
     fn sent(messages: &Messages, is_whole: bool) -> Result<Message, TrainError> {
         messages.send(&Root::from_seed(1), 3, 7, 2, |_, entries| {
             entries.copy_from_slice(&[5, -6]);

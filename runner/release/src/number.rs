@@ -1,15 +1,17 @@
-//! Numbers as a reader wants them: a few significant digits, no noise behind them.
+//! Numbers for readers: a few significant digits, without digits that are only noise.
 
-/// A number with the noun that it counts: `1 round`, `2 rounds`.
+/// Formats a number with the noun that it counts: `1 round`, `2 rounds`.
 #[must_use]
 pub fn counted(count: u64, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", grouped(count))
 }
 
-/// `value` with so many significant digits, trailing zeros dropped: `0.3`, `12.35`, `4.2×10⁻⁷`.
+/// Formats `value` with `digits` significant digits, without trailing zeros: `0.3`, `12.35`,
+/// `4.2×10⁻⁷`.
 ///
-/// Powers of ten appear below 0.001 and from a million on. What is not finite is `∞`, `−∞` or `–`.
+/// Powers of ten appear below 0.001 and from a million on. Other values than finite ones are `∞`,
+/// `−∞` or `–`.
 #[must_use]
 pub fn significant(value: f64, digits: usize) -> String {
     if !value.is_finite() {
@@ -36,19 +38,19 @@ pub fn significant(value: f64, digits: usize) -> String {
     )
 }
 
-/// As [`significant`], rounded up: for upper bounds, which must not shrink when they are printed.
+/// Formats like [`significant`], rounded up: for upper bounds, which must not shrink when printed.
 #[must_use]
 pub fn upper(value: f64, digits: usize) -> String {
     significant(rounded(value, digits, f64::ceil), digits)
 }
 
-/// As [`significant`], rounded down: for lower bounds.
+/// Formats like [`significant`], rounded down: for lower bounds.
 #[must_use]
 pub fn lower(value: f64, digits: usize) -> String {
     significant(rounded(value, digits, f64::floor), digits)
 }
 
-/// `value` rounded to so many significant digits by `round`, but not for an error in its last bits.
+/// Rounds `value` to `digits` significant digits by `round`, ignoring an error in its last bits.
 fn rounded(value: f64, digits: usize, round: impl Fn(f64) -> f64) -> f64 {
     let exponent = libm::log10(value.abs()).floor();
     let unit = libm::pow(10.0, exponent + 1.0 - digits.max(1) as f64);
@@ -61,7 +63,7 @@ fn rounded(value: f64, digits: usize, round: impl Fn(f64) -> f64) -> f64 {
     unit * if is_exact { nearest } else { round(steps) }
 }
 
-/// `value` with exactly so many decimals and a real minus sign.
+/// Formats `value` with exactly `decimals` decimals and a real minus sign.
 #[must_use]
 pub fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
@@ -76,7 +78,7 @@ pub fn fixed(value: f64, decimals: usize) -> String {
     }
 }
 
-/// A whole number in groups of three: `1,000,000`.
+/// Formats an integer in groups of three digits: `1,000,000`.
 #[must_use]
 pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
@@ -99,7 +101,7 @@ fn not_finite(value: f64) -> String {
     text.to_owned()
 }
 
-/// 10 to a power is written with these: `10⁻³`.
+/// Formats an exponent in superscript digits, as in `10⁻³`.
 pub fn superscript(exponent: i32) -> String {
     let digit = |c: char| match c {
         '-' => '⁻',
@@ -107,7 +109,7 @@ pub fn superscript(exponent: i32) -> String {
         '2' => '²',
         '3' => '³',
         '0' => '⁰',
-        // The superscripts from 4 on lie in a row.
+        // The superscripts from 4 on have successive code points.
         _ => c
             .to_digit(10)
             .and_then(|digit| char::from_u32(0x2070 + digit))

@@ -1,31 +1,31 @@
-//! Where the devices and the randomness of a run come from, and what distinguishes it from other
-//! runs of the same experiment.
+//! The origin of a run's devices and randomness, which also distinguishes the run from other runs
+//! of the same experiment.
 
 use smolfed_accounting::TrustModel;
 
 use crate::condition::{Condition, Randomness};
 
-/// Where the devices and the randomness of a run come from.
+/// The origin of a run's devices and randomness.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// All devices are simulated, everything follows from the experiment's seed.
+    /// All devices are simulated. All randomness follows from the experiment's seed.
     #[default]
     Simulation,
-    /// The same, with the cohorts and drop-outs of a record.
+    /// A simulation with the recorded cohorts and drop-outs of another run.
     Replay {
-        /// Names the record.
+        /// The name of the record.
         id: String,
     },
-    /// Some devices, or all, are real.
+    /// Some or all devices are real.
     Fleet {
-        /// Distinguishes the run from others of the same experiment: what devices will send is not
-        /// known beforehand.
+        /// Distinguishes the run from other runs of the same experiment: the updates of devices are
+        /// not known beforehand.
         id: String,
-        /// The seed of the coordinator's randomness; `None` if that is secret and new.
+        /// The seed of the coordinator's randomness; `None` if it is secret and new.
         seed: Option<u64>,
         /// The seed of the devices' own randomness, if they were provisioned with one.
         device_seed: Option<u64>,
-        /// Devices that are simulated.
+        /// Number of simulated devices.
         simulated: u32,
         /// Whether a round ends when a share of its cohort has answered.
         has_quorum: bool,
@@ -33,7 +33,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// What follows the fingerprint in the run's name.
+    /// Returns the suffix of the fingerprint in the run's name.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         match self {
@@ -42,8 +42,8 @@ impl Origin {
         }
     }
 
-    /// The seed that the noise follows from, if somebody can know it. A simulation has that of its
-    /// experiment.
+    /// Returns the seed of the noise, if somebody can know it. For a simulation it is the seed of
+    /// its experiment.
     #[must_use]
     pub const fn seed(&self, of_experiment: Option<u64>) -> Option<u64> {
         match self {
@@ -52,7 +52,8 @@ impl Origin {
         }
     }
 
-    /// The seeds that somebody can know, of an experiment with this seed; `None` if that is secret.
+    /// Returns conditions for the seeds that somebody can know. `seed` is the seed of the
+    /// experiment; `None` if it is secret.
     pub fn conditions(
         &self,
         seed: Option<u64>,
@@ -83,8 +84,8 @@ impl Origin {
         known.map(|(of, seed)| Condition::KnownSeed { seed, of })
     }
 
-    /// Notes of the privacy statement about it, for an experiment with this seed; `None` if that is
-    /// secret.
+    /// Returns the notes of the privacy statement about the origin. `seed` is the seed of the
+    /// experiment; `None` if it is secret.
     #[must_use]
     pub fn notes(&self, seed: Option<u64>, trust: TrustModel) -> Vec<String> {
         let is_local = trust == TrustModel::Local;
@@ -169,7 +170,7 @@ const OF_PRESENCE: &str = "A round begins once the previous one has ended and en
 const OF_SIMULATION: &str = "This was a simulation. Its cohorts and its noise came from the \
     operating system's randomness, which was not kept.";
 
-/// What the secrecy of masks rests on, in a fleet.
+/// The assumption behind the secrecy of masks in a fleet.
 const OF_MASKS: &str = "The mask keys of the real devices and of the helpers were made by whoever \
     provisioned them, who is trusted to have kept none.";
 

@@ -1,4 +1,5 @@
-//! The mechanism in its release path: exact, within its sensitivity, and as noisy as it says.
+//! Tests of the mechanism in its release path: it is exact, keeps to its sensitivity, and has the
+//! claimed noise.
 
 use proptest::{collection::vec, prelude::*};
 use smolfed_accounting::correlated::{Family, Participation, SUM_LIMIT, Strategy};
@@ -22,7 +23,7 @@ fn strategy(family: Family, (n, b, k): (u32, u32, u32)) -> Arc<Strategy> {
     Arc::new(Strategy::plan(family, participation).unwrap())
 }
 
-/// A release with this noise multiplier.
+/// Returns a release with this noise multiplier.
 fn release(strategy: &Strategy, noise_multiplier: f64) -> ReleaseSettings {
     let grid = Grid::new(ClipNorm::new(CLIP_NORM as f32).unwrap(), BITS).unwrap();
     let multiplier = NoiseMultiplier::new(noise_multiplier).unwrap();
@@ -55,7 +56,7 @@ fn sum_of(entries: &[i64]) -> PrivateSum {
     sum
 }
 
-/// One round: what is released, and what is estimated.
+/// Runs one round. Returns the release and the estimate.
 fn round(
     history: &mut History,
     release: &ReleaseSettings,
@@ -97,8 +98,8 @@ proptest! {
         }
     }
 
-    /// In integers, as a device's updates enter them: however it takes part within (k, b), whatever
-    /// it sends, and wherever the history begins anew.
+    /// In integers, like the updates of a device: for any participation within (k, b), any updates,
+    /// and any restart of the history.
     #[test]
     fn a_device_moves_the_releases_by_no_more_than_the_sensitivity(
         family in prop::sample::select(Family::ALL.to_vec()),
@@ -128,7 +129,7 @@ proptest! {
     }
 }
 
-/// All (k, b) patterns of n rounds, as bits.
+/// Returns all (k, b) patterns of n rounds, as bits.
 fn patterns(n: u32, b: u32, k: u32) -> Vec<u32> {
     let is_allowed = |pattern: &u32| {
         let rounds: Vec<u32> = (0..n).filter(|round| pattern >> round & 1 == 1).collect();
@@ -137,8 +138,8 @@ fn patterns(n: u32, b: u32, k: u32) -> Vec<u32> {
     (0..1 << n).filter(is_allowed).collect()
 }
 
-/// The worst pattern attains the bound, so that it is none too large: a coefficient more than is
-/// accounted breaks it.
+/// The worst pattern attains the bound, so the bound is not too large: one coefficient more than
+/// the accounting assumes exceeds it.
 #[test]
 fn the_worst_pattern_attains_the_sensitivity() {
     for family in Family::ALL {
@@ -164,7 +165,7 @@ fn the_worst_pattern_attains_the_sensitivity() {
             .max();
         let bound = strategy.sensitivity_squared() << (2 * BITS);
         assert_eq!(worst, Some(bound), "{family}");
-        // Injected: coefficients other than those that are accounted.
+        // Injected: coefficients other than the accounted ones.
         if let StrategyKind::Toeplitz(toeplitz) = strategy.kind() {
             let mut other = toeplitz.coefficients().to_vec();
             other.push(1);
@@ -179,8 +180,8 @@ fn the_worst_pattern_attains_the_sensitivity() {
     }
 }
 
-/// Mean squares of what is estimated of each prefix, and of each round, over the claimed variances;
-/// the sums are zero, so that all of it is noise.
+/// Returns the mean squares of the estimates of each prefix, and of each round, over the claimed
+/// variances. The sums are zero, so all of it is noise.
 fn spreads(strategy: &Arc<Strategy>, seed: u64, entries: usize) -> Vec<f64> {
     const NOISE_MULTIPLIER: f64 = 1.5;
     let release = release(strategy, NOISE_MULTIPLIER);
@@ -203,14 +204,15 @@ fn spreads(strategy: &Arc<Strategy>, seed: u64, entries: usize) -> Vec<f64> {
     ratios
 }
 
-/// Whether all are within four standard errors of 1: a mean square of d Gaussians has √(2/d).
+/// Returns whether all ratios are within four standard errors of 1: a mean square of d Gaussians
+/// has √(2/d).
 fn are_as_claimed(ratios: &[f64], entries: usize) -> bool {
     let error = (2.0 / entries as f64).sqrt();
     ratios.iter().all(|ratio| (ratio - 1.0).abs() < 4.0 * error)
 }
 
 /// A ratio is outside four standard errors with a probability of 6.4e-5, one of 26 with less than
-/// 1.7e-3, and so again with three seeds with less than 5e-9; 3e-8 for six families.
+/// 1.7e-3, and three seeds in a row with less than 5e-9; 3e-8 for six families.
 #[test]
 fn decoded_prefixes_have_the_variance_of_the_formula() {
     const ENTRIES: usize = 1500;
@@ -221,7 +223,7 @@ fn decoded_prefixes_have_the_variance_of_the_formula() {
     }
 }
 
-/// Injected: the noise of a round is that of another, which is not fresh.
+/// Injected: a round reuses the noise of another round.
 #[test]
 fn noise_that_is_not_fresh_shows_in_the_prefixes() {
     let strategy = strategy(Family::BandedOptimalMean, (13, 4, 3));
@@ -234,7 +236,7 @@ fn noise_that_is_not_fresh_shows_in_the_prefixes() {
     assert_ne!(first, round(&mut history, &fresh, (1, 2), &[0; 50]).0);
 }
 
-/// A round of the tree that completes several nodes has noise of its own in each.
+/// A round of the tree that completes several nodes has separate noise in each.
 #[test]
 fn nodes_of_one_round_have_noise_of_their_own() {
     const ENTRIES: usize = 5000;
@@ -285,7 +287,7 @@ fn a_restored_history_goes_on_with_the_same_bits() {
             );
         }
         assert_eq!(resumed.admit(5, &[0, 1, 2]), Admitted::Only(vec![2]));
-        // A damaged one is refused.
+        // A damaged state is refused.
         let names: Vec<String> = saved.tensors.keys().cloned().collect();
         for name in names {
             let mut damaged = saved.clone();
@@ -300,7 +302,8 @@ fn a_restored_history_goes_on_with_the_same_bits() {
         let mut other = saved.clone();
         other.tensors.get_mut(SUMS).unwrap().dtype = Dtype::U64;
         assert!(resumed.restore(&other, 5).is_err(), "{family}");
-        // Nor one of another round: fewer sums are kept after fewer rounds than there are bands.
+        // The state of another round is refused as well: fewer sums are stored after fewer rounds
+        // than there are bands.
         assert!(resumed.restore(&saved, 4).is_err(), "{family}");
         let is_tree = family == Family::Tree;
         let late = resumed.restore(&saved, 6);
@@ -311,7 +314,7 @@ fn a_restored_history_goes_on_with_the_same_bits() {
             .values_mut()
             .for_each(|rounds| *rounds = "1".to_owned());
         assert!(resumed.restore(&counted, 5).is_err(), "{family}");
-        // Nodes of a tree do not begin anew, and no run has had more rounds than it has.
+        // The nodes of a tree do not restart, and a history has at most the rounds of its run.
         let mut without = saved.clone();
         without.entries.clear();
         assert_eq!(resumed.restore(&without, 5).is_err(), is_tree, "{family}");
@@ -321,8 +324,8 @@ fn a_restored_history_goes_on_with_the_same_bits() {
     }
 }
 
-/// An entry of a checkpoint is no larger than that of a sum, or of as many as a node of the tree
-/// adds up.
+/// An entry of a checkpoint is no larger than the entry of a sum, or of the sum of as many rounds
+/// as a node of the tree adds up.
 #[test]
 fn sums_up_to_the_limit_are_restored_and_none_beyond_it() {
     for family in Family::ALL {
@@ -377,7 +380,7 @@ fn private_sums_of_real_devices_are_not_saved() {
         saved.tensors.keys().collect::<Vec<_>>(),
         ["mechanism.participations"]
     );
-    // The next process begins with an empty history, and knows who took part.
+    // The next process starts with an empty history and the recorded participations.
     let mut next = History::new(Some(&strategy), BITS, 1);
     next.restore(&saved, 0).unwrap();
     assert_eq!(next.combine(sum_of(&[1])).integers(), [256]);
@@ -387,7 +390,7 @@ fn private_sums_of_real_devices_are_not_saved() {
     assert_eq!(next.admit(2, &[5, 6]), Admitted::Only(vec![6]));
 }
 
-/// The largest cohort, all of whose devices send the longest update in one direction, and entries
+/// The largest cohort, all of whose devices send the longest update in one direction, with entries
 /// beyond the first block.
 #[test]
 fn honest_sums_are_combined_as_they_are_in_every_block() {
@@ -428,7 +431,7 @@ fn no_sum_leaves_64_bits() {
     }
 }
 
-/// A masked sum has no magnitude: it is taken modulo 2^w, and never cut at a limit.
+/// A masked sum has no magnitude: it is reduced modulo 2^w, and never clamped to a limit.
 #[test]
 fn masked_sums_are_combined_modulo_their_ring() {
     let strategy = strategy(Family::BandedOptimalMax, (16, 5, 4));

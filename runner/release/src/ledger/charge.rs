@@ -1,52 +1,52 @@
-//! The lines of a ledger: what a round costs, before it is released, and the digest of what it
-//! released. A line is a JSON object whose last member is the CRC-32 of the JSON without it.
+//! The lines of a ledger: the cost of a round, before it is released, and the digest of the
+//! release. A line is a JSON object whose last member is the CRC-32 of the JSON without it.
 
 use serde::{Deserialize, Serialize};
 use smolfed_accounting::event::{PrivacyEvent, Sampling};
 
 use crate::condition::{Condition, Conditions, Randomness};
 
-/// What stands before the checksum of a line.
+/// The text before the checksum of a line.
 const CHECKSUM: &str = ",\"crc32\":\"";
 
-/// One release of one round of one run.
+/// The charge of one release of one round of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Charge {
-    /// Names the run: its configuration, data and version.
+    /// The name of the run: a digest of its configuration, data and version.
     pub run: String,
-    /// The seed of a simulation's random streams; `None` for secret randomness, which no two runs
+    /// The seed of a simulation's random streams. `None` for secret randomness, which no two runs
     /// share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// The round, from 0.
     pub round: u32,
-    /// How often the round was charged before, since it was repeated and released something else.
+    /// How often the round was charged before, because a repetition released something else.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repetition: u32,
-    /// The rounds that the run planned. Earlier versions of smolfed wrote none.
+    /// The number of planned rounds. Earlier versions of smolfed wrote none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<u32>,
-    /// What the round releases; its count is 1.
+    /// The event of the release. Its count is 1.
     pub event: PrivacyEvent,
-    /// Whether the digest of the release follows in a line of its own. Earlier versions of smolfed
-    /// wrote none, so that nobody knows what their rounds released.
+    /// Whether the digest of the release follows in a separate line. Earlier versions of smolfed
+    /// wrote none, so the releases of their rounds are unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_digest: bool,
-    /// Whether the run also released something that no charge covers: it read private rows without
-    /// noise, for example.
+    /// Whether the run also released something that no charge covers, for example because it read
+    /// private rows without noise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_uncovered: bool,
-    /// The keys of the values that the run's user declared public.
+    /// The keys of the values that the user declared public.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declared: Vec<String>,
-    /// Whether the run is the best of several trials, of which the charges are those of one: its
+    /// Whether the run is the best of several trials. The charges are those of one trial, and its
     /// statement has the cost of the selection.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_selected: bool,
 }
 
-/// What a round released, once it is known.
+/// The digest of a round's release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DigestRecord {
@@ -54,20 +54,20 @@ pub struct DigestRecord {
     pub run: String,
     /// The round, from 0.
     pub round: u32,
-    /// Which of its charges this belongs to.
+    /// The repetition of the charge that it belongs to.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repetition: u32,
-    /// Of all that the round released ([`ReleaseDigest`](crate::ReleaseDigest)).
+    /// The digest of everything that the round released ([`ReleaseDigest`](crate::ReleaseDigest)).
     pub digest: String,
 }
 
-/// One line.
+/// One line of a ledger.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Line {
-    /// What a round costs.
+    /// The cost of a round.
     Charge(Charge),
-    /// What it released.
+    /// The digest of its release.
     Digest(DigestRecord),
 }
 
@@ -77,10 +77,10 @@ const fn is_zero(number: &u32) -> bool {
 }
 
 impl Line {
-    /// One line of a ledger, without its end.
+    /// Parses a line of a ledger, without its line end.
     ///
     /// # Errors
-    /// What is wrong with it, to follow "damaged: ".
+    /// The reason, to follow "damaged: ".
     pub fn parse(line: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(line).map_err(|error| error.to_string())?;
         let (body, sum) = text
@@ -100,7 +100,7 @@ impl Line {
         }
     }
 
-    /// The line with its end.
+    /// Returns the line with its line end.
     #[must_use]
     pub fn text(&self) -> String {
         // Numbers and short names: they always have a JSON form.
@@ -111,8 +111,7 @@ impl Line {
     }
 }
 
-/// What a figure for these charges depends on: some of what was released is not covered by any of
-/// them.
+/// Returns the conditions of a figure for these charges if they do not cover all releases.
 #[must_use]
 pub fn uncovered<'a>(charges: impl IntoIterator<Item = &'a Charge> + Clone) -> Vec<Condition> {
     let any = |is_so: fn(&Charge) -> bool| charges.clone().into_iter().any(is_so);
@@ -128,8 +127,8 @@ pub fn uncovered<'a>(charges: impl IntoIterator<Item = &'a Charge> + Clone) -> V
     found.map(|(_, condition)| condition).collect()
 }
 
-/// What the total of a ledger depends on: that of [`uncovered`], the seeds of simulations and what
-/// was declared public, and whether its rounds are those that were planned.
+/// Returns the conditions of the total of a ledger: those of [`uncovered`], the seeds of
+/// simulations, the values declared public, and whether the planned rounds were run.
 #[must_use]
 pub fn conditions(charges: &[Charge]) -> Conditions {
     let mut found: Conditions = uncovered(charges).into_iter().collect();
@@ -155,7 +154,7 @@ pub fn conditions(charges: &[Charge]) -> Conditions {
     if last.len() > 1 {
         found.add(Condition::AfterOtherRuns);
     }
-    // One release costs the same for any number of its rounds.
+    // One release has the same cost for any number of its rounds.
     let several = last.iter().filter(|charge| !charge.event.is_one_release());
     found.extend(several.filter_map(|charge| match charge.planned {
         None => Some(Condition::NoPlan),
@@ -165,7 +164,7 @@ pub fn conditions(charges: &[Charge]) -> Conditions {
     found
 }
 
-/// The charges of other runs from before `run` began.
+/// Returns the charges of other runs from before `run` began.
 pub fn earlier<'a>(charges: &'a [Charge], run: &str) -> impl Iterator<Item = &'a Charge> + Clone {
     let first = charges.iter().position(|charge| charge.run == run);
     charges
@@ -174,12 +173,12 @@ pub fn earlier<'a>(charges: &'a [Charge], run: &str) -> impl Iterator<Item = &'a
         .iter()
 }
 
-/// The events of charges: the rounds of one run and kind are one event, so that a bound on its
-/// participations counts once; in rounds that were repeated a device may take part once more. Kinds
+/// Returns the events of charges. The rounds of one run and kind are one event, so that a bound on
+/// its participations counts once. In repeated rounds a device may take part once more. Kinds
 /// without such a bound are merged across runs.
 ///
-/// Where parts of the population take turns, that bound is on successive rounds: those of a run
-/// are, and those that were repeated need not be, and are counted one by one.
+/// If parts of the population take turns, the bound applies to successive rounds. The rounds of a
+/// run are successive, but repeated rounds need not be, and are counted separately.
 pub fn events<'a>(charges: impl IntoIterator<Item = &'a Charge>) -> Vec<PrivacyEvent> {
     let mut events: Vec<(Option<(&str, u32)>, PrivacyEvent)> = Vec::new();
     for charge in charges {

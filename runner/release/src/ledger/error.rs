@@ -1,22 +1,22 @@
-//! Limits on a ledger, and what can go wrong with one.
+//! Limits on a ledger, and its errors.
 
 use smolfed_accounting::accountant::{Accountant, AccountingError};
 use smolfed_accounting::params::{Delta, Epsilon};
 
 use crate::number::upper;
 
-/// A limit on ε for everything in a ledger.
+/// A limit on ε for all charges in a ledger.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limit {
     /// The accountant.
     pub accountant: Accountant,
     /// δ.
     pub delta: Delta,
-    /// The limit.
+    /// The largest allowed ε.
     pub epsilon: Epsilon,
 }
 
-/// What can go wrong with a ledger.
+/// Errors of a ledger.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LedgerError {
@@ -29,7 +29,7 @@ pub enum LedgerError {
         action: &'static str,
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A line that is not the last is damaged.
@@ -42,10 +42,10 @@ pub enum LedgerError {
         path: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The kind of damage.
         reason: String,
     },
-    /// The same round of the same run, but another release.
+    /// The same round of the same run has another release.
     #[error("the privacy ledger {path} records round {round} of this run with a different event")]
     Conflict {
         /// The file.
@@ -53,7 +53,7 @@ pub enum LedgerError {
         /// The round.
         round: u32,
     },
-    /// Another run with the same random streams.
+    /// Another run has the same random streams.
     #[error(
         "the privacy ledger {path} has another run with seed {seed}: both would draw the same \
          noise, which no epsilon covers; choose another seed"
@@ -64,7 +64,7 @@ pub enum LedgerError {
         /// The seed.
         seed: u64,
     },
-    /// A checkpoint of a round that was never charged.
+    /// The round of a checkpoint was never charged.
     #[error("the privacy ledger {path} has no charge for round {round}, which is already complete")]
     Missing {
         /// The file.
@@ -86,12 +86,12 @@ pub enum LedgerError {
         path: String,
         /// The round.
         round: u32,
-        /// ε after it.
+        /// ε after the round.
         epsilon: f64,
         /// The limit.
         limit: Limit,
     },
-    /// A repetition that released something else would exceed the limit.
+    /// A repetition with another release would exceed the limit.
     #[error(
         "round {round} did not release again what {path} records, and charging it once more would \
          raise epsilon to {}, above the limit of {} (at delta = {}, by `{}`): what it released \
@@ -106,12 +106,12 @@ pub enum LedgerError {
         path: String,
         /// The round.
         round: u32,
-        /// ε after it.
+        /// ε after the round.
         epsilon: f64,
         /// The limit.
         limit: Limit,
     },
-    /// The accountant has no figure for what is in the ledger.
+    /// The accountant has no figure for the charges in the ledger.
     #[error(transparent)]
     Accounting(#[from] AccountingError),
 }

@@ -68,7 +68,7 @@ fn what_was_charged_is_there_after_opening_again() {
     assert!(missing.to_string().contains("no charge for round 3"));
 }
 
-/// A crash loses what was not synced. Charges and digests of before it stay.
+/// A crash loses unsynced writes. Earlier charges and digests stay.
 #[test]
 fn charges_and_digests_are_on_the_disk_when_they_return() {
     let place = TempDir::new().unwrap();
@@ -127,7 +127,7 @@ fn a_file_torn_at_any_byte_keeps_all_whole_lines() {
         ledger.charge(charge("a", round), None).unwrap();
     }
     let whole = std::fs::read(&path).unwrap();
-    // Each byte of the last line, and every seventeenth before it.
+    // Each byte of the last line, and every seventeenth byte before it.
     let last = whole.len() - whole.len() / 3 - 1;
     for length in (0..last).step_by(17).chain(last..=whole.len()) {
         std::fs::write(&path, &whole[..length]).unwrap();
@@ -163,7 +163,7 @@ fn damage_before_the_end_is_an_error_that_names_the_line() {
     );
 }
 
-/// Another process writes to a file that a ledger has open.
+/// Appends to a file as another process would, while a ledger has it open.
 fn append(path: &Path, bytes: &[u8]) {
     let mut file = OpenOptions::new().append(true).open(path).unwrap();
     file.write_all(bytes).unwrap();
@@ -204,7 +204,7 @@ fn runs_that_share_a_file_add_up_and_stop_at_the_limit() {
         let all = event(1.0, poisson()).with_count(rounds);
         Accountant::Rdp.epsilon(&[all], limit(1.0).delta).unwrap()
     };
-    // Room for seven rounds of both together, whoever comes.
+    // Room for seven rounds of both together, in any order.
     let limit = limit(cost(7).epsilon);
     let (mut first, mut second) = (Ledger::open(&path).unwrap(), Ledger::open(&path).unwrap());
     for round in 0..4 {
@@ -230,7 +230,7 @@ fn runs_that_share_a_file_add_up_and_stop_at_the_limit() {
     assert_eq!(earlier(second.charges(), "a").count(), 0);
 }
 
-/// A run watches its own rounds before it trains: the limit is on those of several runs.
+/// A run checks its own rounds before it trains: the limit applies to several runs.
 #[test]
 fn the_limit_of_a_ledger_is_for_several_runs() {
     let place = TempDir::new().unwrap();
@@ -300,7 +300,7 @@ fn a_repetition_is_free_only_if_it_releases_the_same() {
     };
     assert!(again("5f").is_empty());
     assert_eq!(std::fs::read(&path).unwrap(), before);
-    // Another release is charged, and from then on known as well.
+    // Another release is charged, and known from then on.
     assert_eq!(again("60"), [event(1.0, poisson())]);
     let charged = std::fs::read(&path).unwrap();
     assert!(again("60").is_empty() && again("5f").is_empty());
@@ -334,7 +334,7 @@ fn a_crash_before_the_digest_leaves_it_to_the_repetition() {
     let whole = std::fs::read(&path).unwrap();
     let lines: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] == b'\n').collect();
     assert_eq!(lines.len(), 4);
-    // Torn within the digest of the first release, or within that of the second.
+    // Torn within the digest of the first release, or of the second.
     for (torn, expected) in [(lines[1] - 5, "61"), (lines[3] - 5, "61")] {
         std::fs::write(&path, &whole[..torn]).unwrap();
         let mut ledger = Ledger::open(&path).unwrap();
@@ -345,7 +345,7 @@ fn a_crash_before_the_digest_leaves_it_to_the_repetition() {
     }
 }
 
-/// Earlier versions recorded no digests: nobody knows what their rounds released.
+/// Earlier versions recorded no digests, so the releases of their rounds are unknown.
 #[test]
 fn rounds_of_earlier_versions_are_charged_when_they_are_repeated() {
     let place = TempDir::new().unwrap();
@@ -389,7 +389,7 @@ fn a_repetition_that_would_exceed_the_limit_is_refused() {
     assert_eq!(ledger.charges().len(), 3);
 }
 
-/// In rounds that were repeated, a device may take part as often again.
+/// In repeated rounds, a device may take part as often again.
 #[test]
 fn repeated_participations_are_counted_apart() {
     let sampling = Sampling::unsampled(100, 1).unwrap();
@@ -403,8 +403,8 @@ fn repeated_participations_are_counted_apart() {
     assert_eq!(participations, 2);
 }
 
-/// Successive rounds of one run cost a composition in as many as there are parts; those of two runs
-/// are not successive, nor need be those that were repeated.
+/// Successive rounds of one run cost one composition per turn of all parts. Rounds of two runs are
+/// not successive, and repeated rounds need not be.
 #[test]
 fn rounds_of_parts_that_take_turns_are_counted_run_by_run() {
     let rate = SamplingRate::new(0.5).unwrap();
@@ -455,7 +455,7 @@ proptest! {
     }
 }
 
-/// A statement names the mechanism of the last event: never that of moments.
+/// A statement names the mechanism of the last event, and never of moments.
 #[test]
 fn moments_come_first_in_the_events_of_a_ledger() {
     let moments = Mechanism::Moments {
@@ -496,7 +496,7 @@ fn no_figure_of_a_ledger_is_proved_where_its_charges_cover_too_little() {
 }
 
 /// The total of a ledger needs its schedule, unless its single run was not stopped. It depends on
-/// what was declared, and on each known seed.
+/// the declared values, and on each known seed.
 #[test]
 fn the_total_of_a_stopped_run_needs_its_schedule() {
     let of = |charges: &[Charge]| {

@@ -1,13 +1,13 @@
-//! How the sums of several rounds are combined: with correlated noise Σ_j m_j X_{t-j}, otherwise
-//! the sum of the round alone. Both sides of a masked sum do the same, modulo 2^w.
+//! Combinations of the sums of several rounds: Σ_j m_j X_{t-j} with correlated noise, otherwise the
+//! sum of the round alone. Both sides of a masked sum combine in the same way, modulo 2^w.
 
 use rayon::prelude::*;
 use smolfed_accounting::correlated::{COEFFICIENT_UNIT, Strategy, StrategyKind};
 
-/// Entries that are combined together, so that they stay in the processor's first cache.
+/// Entries that are combined together, so that they stay in the first-level cache.
 pub(crate) const BLOCK: usize = 1024;
 
-/// The coefficients by which sums are combined, that of the latest first.
+/// The coefficients by which sums are combined, the latest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Combination {
     coefficients: Vec<i64>,
@@ -15,7 +15,7 @@ pub struct Combination {
 }
 
 impl Combination {
-    /// The sum of each round by itself: independent noise.
+    /// Creates the combination of independent noise: the sum of each round by itself.
     #[must_use]
     pub fn single() -> Self {
         Self {
@@ -24,7 +24,8 @@ impl Combination {
         }
     }
 
-    /// These coefficients in units of 1/256; of none, [`Self::single`].
+    /// Creates a combination from coefficients in units of 1/256, or [`Self::single`] if there are
+    /// none.
     #[must_use]
     pub fn of_coefficients(coefficients: &[i64]) -> Self {
         match coefficients {
@@ -36,8 +37,8 @@ impl Combination {
         }
     }
 
-    /// That of a strategy, of none [`Self::single`]; `None` for a tree, whose nodes are no
-    /// combinations of the last rounds.
+    /// Creates the combination of a strategy, or [`Self::single`] without one. `None` for a tree,
+    /// whose nodes are not combinations of the last rounds.
     #[must_use]
     pub fn from_strategy(strategy: Option<&Strategy>) -> Option<Self> {
         match strategy.map(Strategy::kind) {
@@ -49,7 +50,7 @@ impl Combination {
         }
     }
 
-    /// The coefficients in units of 1/256, none if noise is independent.
+    /// Returns the coefficients in units of 1/256, or none if noise is independent.
     #[must_use]
     pub fn coefficients(&self) -> &[i64] {
         match self.fineness {
@@ -58,32 +59,32 @@ impl Combination {
         }
     }
 
-    /// How many times finer a combination is than the grid of the updates.
+    /// Returns how many times finer a combination is than the grid of the updates.
     #[must_use]
     pub const fn fineness(&self) -> i64 {
         self.fineness
     }
 
-    /// Σ |m_j|: the largest factor between an entry of a sum and of a combination.
+    /// Returns Σ |m_j|: the largest factor between an entry of a sum and of a combination.
     #[must_use]
     pub fn weight(&self) -> u64 {
         self.coefficients.iter().map(|m| m.unsigned_abs()).sum()
     }
 
-    /// Earlier rounds in a combination, at most.
+    /// Returns the largest number of earlier rounds in a combination.
     #[must_use]
     pub const fn earlier(&self) -> usize {
         self.coefficients.len() - 1
     }
 
-    /// Σ_j m_j x_j of vectors of `length` entries, the latest first, modulo 2⁶⁴.
+    /// Returns Σ_j m_j x_j of vectors of `length` entries, the latest first, modulo 2⁶⁴.
     #[must_use]
     pub fn of_sums(&self, sums: &[&[i64]], length: usize) -> Vec<i64> {
         combined(&self.coefficients, sums, length)
     }
 }
 
-/// Σ_j m_j x_j of vectors of `length` entries, modulo 2⁶⁴.
+/// Returns Σ_j m_j x_j of vectors of `length` entries, modulo 2⁶⁴.
 #[must_use]
 pub(crate) fn combined(coefficients: &[i64], sums: &[&[i64]], length: usize) -> Vec<i64> {
     let mut combined = vec![0_i64; length];

@@ -1,4 +1,4 @@
-//! A simulated device's masks and tags: what a real one computes in `smolfed_core::session`.
+//! The masks and tags of simulated devices. Real devices compute them in `smolfed_core::session`.
 
 use serde::{Deserialize, Serialize};
 use smolfed_core::mask::{MaskRoot, RoundKey, Tag};
@@ -9,16 +9,16 @@ use super::request::Attendee;
 use crate::masking::Masking;
 use crate::{Fault, ReleaseSettings};
 
-/// The fingerprint of the ledgers of simulated devices, of which each has one.
+/// The ledger fingerprint of all simulated devices.
 pub(super) const LEDGER: Fingerprint = *b"simulate";
 
-/// The secret of the devices of a simulation, of which each has its own masks.
+/// Returns the secret of the devices of a simulation. Each device derives its own masks from it.
 #[must_use]
 pub fn devices_root(root: &Root) -> Root {
     party_root(root, 0)
 }
 
-/// The root of a helper's noise in a simulation.
+/// Returns the root of a helper's noise in a simulation.
 #[must_use]
 pub fn helper_root(root: &Root, helper: u8) -> Root {
     party_root(root, u32::from(helper) + 1)
@@ -36,7 +36,7 @@ fn party_root(root: &Root, party: u32) -> Root {
     Root::from_secret(secret)
 }
 
-/// What devices were asked in a round, as their tags cover it.
+/// The request to the devices in a round, as their tags cover it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// The invitation.
@@ -45,10 +45,10 @@ pub struct Asked {
     pub model: Vec<f32>,
 }
 
-/// What masks and tags the updates of simulated devices in a round.
+/// The masks and tags for the updates of simulated devices in a round.
 pub struct DeviceMasks<'a> {
     masking: Masking,
-    /// Of the devices.
+    /// The root of the devices.
     root: Root,
     /// The number that names the round's masks.
     round: u32,
@@ -57,7 +57,7 @@ pub struct DeviceMasks<'a> {
 }
 
 impl<'a> DeviceMasks<'a> {
-    /// Those of a round of a simulation with this root; `None` if it has no masks.
+    /// Returns the masks of a round of a simulation with this root; `None` if it has no masks.
     #[must_use]
     pub fn for_round(
         release: &ReleaseSettings,
@@ -74,7 +74,8 @@ impl<'a> DeviceMasks<'a> {
         })
     }
 
-    /// Adds the masks of a device to what it sends, in a sum modulo 2^w; its entry of the list.
+    /// Adds the masks of a device to its update, in a sum modulo 2^w. Returns its entry of the
+    /// list.
     pub(crate) fn add(&self, device: u32, sum: &mut [i64]) -> Attendee {
         let (ring, terms) = (self.masking.ring, self.masking.terms());
         let keys = MaskRoot::new(&self.root, device);

@@ -1,18 +1,18 @@
-//! Why a masked sum comes to nothing.
+//! Reasons for which a masked sum fails.
 
 use super::refusal::HelperRefusal;
 use crate::masking::Crowd;
 
-/// Why there is no sum: the round is lost, and nothing else.
+/// The reason why there is no sum. The only effect is that the round is lost.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HelperError {
-    /// A helper refuses.
+    /// A helper refuses to answer.
     #[error("helper {helper} refuses: {}", refusal.in_public())]
     Refused {
         /// The helper, from 0.
         helper: u8,
-        /// Why.
+        /// The reason.
         refusal: HelperRefusal,
     },
     /// A helper cannot be reached, or does not answer.
@@ -20,48 +20,48 @@ pub enum HelperError {
     Missing {
         /// The helper, from 0.
         helper: u8,
-        /// Why, as far as is known.
+        /// The reason, if it is known.
         reason: String,
     },
-    /// What is left after all answers is no sum.
+    /// The result after all answers cannot be a sum.
     #[error(
         "an answer does not belong to the sum: what is left is longer than any sum of updates \
          with its noise"
     )]
     Implausible,
-    /// More devices than the integers have room for.
+    /// There are more devices than the integers have room for.
     #[error(transparent)]
     Crowd(#[from] Crowd),
-    /// An answer that does not fit.
+    /// An answer has the wrong length.
     #[error("the answer of helper {helper} is of another round or length")]
     Unfit {
         /// The helper, from 0.
         helper: u8,
     },
-    /// Too many rounds were lost one after the other.
+    /// Too many successive rounds were lost.
     #[error("{rounds} rounds in a row were lost, the last one since {last}")]
     Hopeless {
-        /// As many.
+        /// The number of lost rounds.
         rounds: u32,
-        /// Why the last one was.
+        /// The reason for the last one.
         last: Box<HelperError>,
     },
-    /// A helper that insists on something else than the privacy statement counts on.
+    /// The policy of a helper differs from the assumptions of the privacy statement.
     #[error("helper {helper} does not fit this run: {reason}")]
     Unsuited {
         /// The helper, from 0.
         helper: u8,
-        /// What is different.
+        /// The difference.
         reason: String,
     },
-    /// No helper at all.
+    /// There is no helper.
     #[error("this process knows no helper")]
     NoHelpers,
 }
 
 impl HelperError {
-    /// The sentence with the number of the device that is to blame, if one is: not for others than
-    /// the operator.
+    /// Returns the sentence with the number of the device at fault, if there is one. Only the
+    /// operator may see it.
     #[must_use]
     pub fn in_private(&self) -> String {
         match self {

@@ -1,18 +1,18 @@
-//! A helper: it shares a mask key with each device, sees no update, and answers once a round with
-//! the sum of the masks of those that took part, less noise of its own.
+//! A helper: it shares a mask key with each device, sees no update, and answers once per round with
+//! the sum of the masks of the participating devices, minus its own noise.
 //!
-//! It knows no clock and no transport. [`HelperParty::prepare`] checks a request and computes the
-//! answer without changing anything; the caller makes the record durable, and
-//! [`HelperParty::commit`] gives the answer out. A helper that stops in between has recorded a
-//! round that nobody got an answer to, which costs that round.
+//! It is independent of clocks and transports. [`HelperParty::prepare`] checks a request and
+//! computes the answer without changing anything. The caller makes the record durable, and
+//! [`HelperParty::commit`] returns the answer. A helper that stops in between has recorded a round
+//! without sending an answer, so that round is lost.
 //!
-//! **One answer a round.** Two answers for lists that differ by one device would give away the mask
-//! of that device, since both have the same noise. A request that is the last one again gets the
-//! same answer from memory; its noise is not drawn a second time.
+//! **One answer per round.** Two answers for lists that differ by one device would reveal the mask
+//! of that device, since both have the same noise. A repetition of the last request gets the same
+//! answer from memory, and its noise is not drawn a second time.
 //!
-//! **What it relies on.** That a device on the list took part in this very round: its tag, a
-//! one-time authenticator over what the device was asked. Whoever leaves a device out makes it
-//! absent, and its masked update stays uniform to everybody.
+//! **Assumption.** A device on the list took part in this very round. Its tag, a one-time
+//! authenticator over the request to the device, proves it. A party that leaves a device out makes
+//! it absent, and the masked update of the device stays uniform to everybody.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -33,7 +33,7 @@ use crate::Fault;
 use crate::masking::ring::Ring;
 use crate::mechanism::add_noise;
 
-/// Devices whose masks are added up on one thread before the sums are put together.
+/// Devices whose masks are added up on one thread before the partial sums are combined.
 const DEVICES: usize = 32;
 
 /// The sums of the masks of earlier rounds, the latest first: as secret as the masks.
@@ -45,12 +45,12 @@ pub struct HelperParty {
     policy: HelperPolicy,
     keys: BTreeMap<u32, MaskKey>,
     revoked: BTreeSet<u32>,
-    /// Of its noise.
+    /// The root of its noise.
     root: Root,
     answered: Answered,
     combination: Combination,
     sums: Sums,
-    /// The last question and its answer.
+    /// The last request and its answer.
     last: Option<(HelperRequest, HelperAnswer)>,
     fault: Fault,
 }
@@ -62,15 +62,15 @@ impl std::fmt::Debug for HelperParty {
     }
 }
 
-/// An answer that has not left yet.
+/// An answer that has not been sent yet.
 #[derive(Debug)]
 pub struct Prepared(Step);
 
 #[derive(Debug)]
 enum Step {
-    /// The last question again.
+    /// The answer to a repetition of the last request.
     Again(HelperAnswer),
-    /// A round that is answered for the first time.
+    /// The first answer of a round.
     First(Box<First>),
 }
 
@@ -89,7 +89,8 @@ impl std::fmt::Debug for First {
 }
 
 impl Prepared {
-    /// What must be durable before the answer is sent; `None` for an answer that was sent before.
+    /// Returns the record that must be durable before the answer is sent; `None` for an answer that
+    /// was already sent.
     #[must_use]
     pub const fn record(&self) -> Option<&AnswerRecord> {
         match &self.0 {
@@ -100,9 +101,9 @@ impl Prepared {
 }
 
 impl HelperParty {
-    /// The helper of this number, from 0, with the mask keys of its devices. Its noise has streams
-    /// under `root`, which no other party has, and which must not be the same after a restart: it
-    /// would be the same noise.
+    /// Creates the helper of this number, from 0, with the mask keys of its devices. Its noise has
+    /// streams under `root`. No other party may have the same root, and it must change after a
+    /// restart: the noise would otherwise be the same.
     #[must_use]
     pub fn new(number: u8, policy: HelperPolicy, keys: BTreeMap<u32, MaskKey>, root: Root) -> Self {
         Self {
@@ -119,13 +120,13 @@ impl HelperParty {
         }
     }
 
-    /// The same for a federation that these devices have left.
+    /// Sets the devices that have left the federation.
     #[must_use]
     pub fn with_revoked(self, revoked: BTreeSet<u32>) -> Self {
         Self { revoked, ..self }
     }
 
-    /// The same after it gave these answers, and forgot the sums of their masks.
+    /// Restores the records of earlier answers. The sums of their masks are lost.
     #[must_use]
     pub fn with_records<'a>(mut self, records: impl IntoIterator<Item = &'a AnswerRecord>) -> Self {
         records
@@ -134,8 +135,8 @@ impl HelperParty {
         self
     }
 
-    /// From now on the devices have these keys. What was answered for those of `others` was for
-    /// other devices of the same numbers.
+    /// Replaces the keys of the devices. The answers for devices in `others` are forgotten: they
+    /// were for other devices with the same numbers.
     pub fn replace_keys(
         &mut self,
         keys: BTreeMap<u32, MaskKey>,
@@ -148,33 +149,34 @@ impl HelperParty {
             .for_each(|device| self.answered.forget(*device));
     }
 
-    /// The same with a fault, for audits.
+    /// Injects a fault, for audits.
     #[must_use]
     pub fn with_fault(self, fault: Fault) -> Self {
         Self { fault, ..self }
     }
 
-    /// Its number, from 0.
+    /// Returns its number, from 0.
     #[must_use]
     pub const fn number(&self) -> u8 {
         self.number
     }
 
-    /// What it insists on.
+    /// Returns its policy.
     #[must_use]
     pub const fn policy(&self) -> &HelperPolicy {
         &self.policy
     }
 
-    /// What it has answered.
+    /// Returns its answers so far.
     #[must_use]
     pub const fn answered(&self) -> &Answered {
         &self.answered
     }
 
-    /// Checks a request, and computes its answer. Nothing is changed.
+    /// Checks a request, and computes its answer without changing anything.
     ///
-    /// * Cost: the key stream of every device, w bits an entry, and Poly1305 of the model for each.
+    /// * Cost: the key stream of every device, w bits per entry, and Poly1305 of the model for
+    ///   each.
     ///
     /// # Errors
     /// [`HelperRefusal`]: nothing was computed.
@@ -207,7 +209,7 @@ impl HelperParty {
         }))))
     }
 
-    /// Gives the answer out, after its record was made durable.
+    /// Returns the answer, after its record was made durable.
     pub fn commit(&mut self, prepared: Prepared) -> HelperAnswer {
         let First {
             request,
@@ -228,16 +230,16 @@ impl HelperParty {
         answer
     }
 
-    /// [`Self::prepare`] and [`Self::commit`], where no record is kept: simulations.
+    /// Calls [`Self::prepare`] and [`Self::commit`] without a record: for simulations.
     ///
     /// # Errors
-    /// As [`Self::prepare`].
+    /// The errors of [`Self::prepare`].
     pub fn answer(&mut self, request: &HelperRequest) -> Result<HelperAnswer, HelperRefusal> {
         let prepared = self.prepare(request)?;
         Ok(self.commit(prepared))
     }
 
-    /// Checks what is asked of all devices.
+    /// Checks the part of a request that is common to all devices.
     fn accepts(
         &self,
         request: &HelperRequest,
@@ -264,7 +266,8 @@ impl HelperParty {
         }
     }
 
-    /// Whether the earlier rounds of the request are those whose sums this helper keeps, or none.
+    /// Returns whether the earlier rounds of the request are none, or those whose sums this helper
+    /// stores.
     fn combines(&self, request: &HelperRequest) -> bool {
         let kept = self.sums.iter().map(|(round, _)| round);
         let is_whole = self
@@ -274,7 +277,7 @@ impl HelperParty {
         request.earlier.is_empty() || (is_whole && kept.eq(&request.earlier))
     }
 
-    /// The round keys of the devices on the list, each of which is checked.
+    /// Checks each device on the list, and returns their round keys.
     fn admitted(&self, request: &HelperRequest) -> Result<Vec<RoundKey>, HelperRefusal> {
         let mut before = None;
         let mut keys = Vec::with_capacity(request.devices.len());
@@ -311,7 +314,7 @@ impl HelperParty {
         Ok(key.round(self.fault.mask_round(round), &listed.ledger))
     }
 
-    /// `Σ_j m_j M_{t-j} - Z_t mod 2^w`.
+    /// Returns `Σ_j m_j M_{t-j} - Z_t mod 2^w`.
     fn covered(
         &self,
         request: &HelperRequest,
@@ -334,14 +337,14 @@ impl HelperParty {
         integers
     }
 
-    /// The sums of masks that it keeps for the next round, the latest first; of a simulation.
+    /// Returns the sums of masks stored for the next round, the latest first; for simulations.
     pub(super) fn sums(&self) -> impl Iterator<Item = (u32, &[i64])> {
         self.sums
             .iter()
             .map(|(round, sum)| (*round, sum.as_slice()))
     }
 
-    /// Goes on with the sums of a checkpoint; of a simulation.
+    /// Restores the sums of a checkpoint; for simulations.
     pub(super) fn restore(&mut self, sums: Vec<(u32, Vec<i64>)>) {
         let sums = sums.into_iter();
         self.sums = sums
@@ -350,7 +353,7 @@ impl HelperParty {
     }
 }
 
-/// The sum of the masks of a round, modulo 2^w.
+/// Returns the sum of the masks of a round, modulo 2^w.
 fn sum_of_masks(ring: Ring, length: usize, keys: &[RoundKey]) -> Zeroizing<Vec<i64>> {
     let zero = || Zeroizing::new(vec![0_i64; length]);
     let parts = keys.par_chunks(DEVICES).map(|keys| {

@@ -1,4 +1,4 @@
-//! What a party sees of a release: it knows its own noise, and takes it off. For audits, which
+//! The view of a party: it knows its own noise, and subtracts it from a release. For audits, which
 //! attack the views of parties in a simulation.
 
 use smolfed_core::stream::{Purpose, Root};
@@ -8,7 +8,7 @@ use super::policy::HelperPolicy;
 use crate::mechanism::add_noise;
 use crate::settings::ReleaseSettings;
 
-/// Who adds noise to a release under distributed trust.
+/// A party that adds noise to a release under distributed trust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Party {
     /// The coordinator.
@@ -18,8 +18,8 @@ pub enum Party {
 }
 
 impl Party {
-    /// The noise that it added to `length` integers in round `number` of a simulation with this
-    /// root.
+    /// Returns the noise that it added to `length` integers in round `number` of a simulation with
+    /// this root.
     #[must_use]
     pub fn noise(
         self,

@@ -1,5 +1,5 @@
-//! What a helper insists on, whatever a coordinator asks: provisioned with its keys, and no part of
-//! any request.
+//! The policy of a helper. It is provisioned with the keys of the helper, and no request can change
+//! it.
 
 use serde::{Deserialize, Serialize};
 use smolfed_core::mask::Terms;
@@ -10,46 +10,45 @@ use super::refusal::HelperRefusal;
 use crate::masking::ring::Ring;
 use crate::mechanism::sampler_of_std;
 
-/// The smallest std of a party's noise, in steps of the grid: the sum of several is then a discrete
-/// Gaussian but for a factor of 1 ± e^-40,000 in every probability
+/// The smallest std of a party's noise, in steps of the grid. The sum of several is then a discrete
+/// Gaussian up to a factor of 1 ± e^-40,000 in every probability
 /// ([`smolfed_accounting::distributed`]).
 pub const MIN_NOISE_STEPS: u32 = smolfed_accounting::distributed::MIN_NOISE_STEPS;
 
-/// The largest update, in entries: so that no request makes a helper run out of memory.
+/// The largest update, in entries, so that no request exhausts the memory of a helper.
 pub const MAX_ENTRIES: u32 = 1 << 24;
 
-/// What a helper insists on.
+/// The requirements of a helper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HelperPolicy {
-    /// Helpers of the federation.
+    /// Number of helpers of the federation.
     pub helpers: u8,
-    /// Std of this helper's noise over the clip norm; with correlated noise over that of a device's
-    /// sensitivity times the clip norm, already multiplied by it. 0 for none, which protects
-    /// nobody.
+    /// Std of this helper's noise over the clip norm. With correlated noise it is already
+    /// multiplied by the sensitivity of a device. 0 means no noise, which protects nobody.
     pub noise_multiplier: f64,
-    /// Devices on a list, at least.
+    /// Minimum number of devices on a list.
     pub min_cohort: u32,
-    /// Rounds that are answered, at most: the budget.
+    /// Maximum number of answered rounds: the budget.
     pub max_rounds: u32,
-    /// k: rounds in which one device may be on the list.
+    /// k: maximum number of rounds with one device on the list.
     pub participations: u32,
-    /// b: rounds from one of them to the next, at least.
+    /// b: minimum number of rounds from one of them to the next.
     pub separation: u32,
-    /// m_j, by which correlated noise combines the sums of rounds, the latest first, in units of
-    /// 1/256; none if noise is independent.
+    /// m_j, the coefficients of correlated noise, the latest round first, in units of 1/256; empty
+    /// if noise is independent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub coefficients: Vec<i64>,
 }
 
 impl HelperPolicy {
-    /// How the sums of rounds are combined.
+    /// Returns the combination of the sums of rounds.
     #[must_use]
     pub fn combination(&self) -> Combination {
         Combination::of_coefficients(&self.coefficients)
     }
 
-    /// The ring and the noise of a round with these terms.
+    /// Returns the ring and the noise of a round with these terms.
     ///
     /// # Errors
     /// [`HelperRefusal::Helpers`], [`HelperRefusal::Width`], [`HelperRefusal::Grid`],

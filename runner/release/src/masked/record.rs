@@ -1,5 +1,5 @@
-//! What a helper has answered. The record of an answer is on the disk before the answer leaves, so
-//! that no restart makes it forget: [`Answered`] is built from all records.
+//! The answers of a helper. The record of an answer is on the disk before the answer is sent, so no
+//! restart can lose it: [`Answered`] is built from all records.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::policy::HelperPolicy;
 use super::refusal::HelperRefusal;
 use super::request::Listed;
 
-/// One answer, as a helper records it durably before it is sent.
+/// One answer, as a helper records it durably before sending it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerRecord {
@@ -20,7 +20,7 @@ pub struct AnswerRecord {
     pub devices: Vec<(u32, Fingerprint)>,
 }
 
-/// A device that took part in rounds that were answered.
+/// The participations of a device in answered rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Participations {
     /// The ledger of its first round.
@@ -38,13 +38,13 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// The last round that was answered.
+    /// Returns the last answered round.
     #[must_use]
     pub const fn last(&self) -> Option<u32> {
         self.last
     }
 
-    /// Rounds that were answered.
+    /// Returns the number of answered rounds.
     #[must_use]
     pub const fn rounds(&self) -> u32 {
         self.rounds
@@ -65,12 +65,12 @@ impl Answered {
         }
     }
 
-    /// Another device has the number from now on.
+    /// Forgets a device, because another device has its number from now on.
     pub fn forget(&mut self, device: u32) {
         self.devices.remove(&device);
     }
 
-    /// Whether `round` may be answered.
+    /// Checks that `round` may be answered.
     ///
     /// # Errors
     /// [`HelperRefusal::Answered`], [`HelperRefusal::Passed`], [`HelperRefusal::Exhausted`].
@@ -88,7 +88,7 @@ impl Answered {
         }
     }
 
-    /// Whether a device may take part in `round`, which is above all that were answered.
+    /// Checks that a device may take part in `round`, which is above all answered rounds.
     ///
     /// # Errors
     /// [`HelperRefusal::ChangedLedger`], [`HelperRefusal::TooSoon`], [`HelperRefusal::TooOften`].

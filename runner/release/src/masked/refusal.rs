@@ -1,27 +1,27 @@
-//! Why a helper does not answer: each reason a sentence, with the device that is to blame.
+//! The reasons for which a helper does not answer: one sentence each, with the device at fault.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a helper does not answer. It has then recorded nothing, and the round may be asked for again
-/// with another list.
+/// The reason for which a helper does not answer. It has then recorded nothing, and the coordinator
+/// may repeat the round with another list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum HelperRefusal {
-    /// The federation has another number of helpers.
+    /// The federation has a different number of helpers.
     #[error(
         "the devices were asked to mask for {found} helpers, and this federation has {expected}"
     )]
     Helpers {
-        /// By the terms.
+        /// The number in the terms.
         found: u8,
-        /// By the policy.
+        /// The number in the policy.
         expected: u8,
     },
-    /// A width that no mask has.
+    /// No mask has this width.
     #[error("entries of {width} bits: masks have from 2 to 57")]
     Width {
-        /// By the terms.
+        /// The width in the terms.
         width: u8,
     },
     /// The grid is too coarse for the noise.
@@ -30,26 +30,26 @@ pub enum HelperRefusal {
          are needed"
     )]
     Grid {
-        /// By the terms.
+        /// The bits in the terms.
         grid_bits: u8,
-        /// Steps.
+        /// The minimum number of steps.
         least: u32,
     },
     /// The noise does not fit into the integers.
     #[error("with {grid_bits} grid bits the noise does not fit into 64 bits")]
     Noise {
-        /// By the terms.
+        /// The bits in the terms.
         grid_bits: u8,
     },
-    /// An update without entries, or with too many.
+    /// An update has no entries, or too many.
     #[error("updates of {entries} entries: this helper takes from 1 to {most}")]
     Entries {
-        /// By the request.
+        /// The number in the request.
         entries: u32,
-        /// Largest number.
+        /// The largest number.
         most: u32,
     },
-    /// It answered in this round before, and the question was another one.
+    /// The helper has already answered another request in this round.
     #[error("round {round} was answered already, and a second answer would reveal updates")]
     Answered {
         /// The round.
@@ -66,7 +66,7 @@ pub enum HelperRefusal {
     /// Its budget is used up.
     #[error("all {rounds} rounds that this helper answers are over")]
     Exhausted {
-        /// As many as it answers.
+        /// The number of rounds that it answers.
         rounds: u32,
     },
     /// It does not have the sums of masks that the request combines.
@@ -75,17 +75,17 @@ pub enum HelperRefusal {
          {kept}, or of other rounds: both sides begin anew"
     )]
     History {
-        /// Rounds of the request.
+        /// The number of earlier rounds in the request.
         asked: u32,
-        /// Rounds of the helper.
+        /// The number of earlier rounds of the helper.
         kept: u32,
     },
-    /// Too few devices.
+    /// The list has too few devices.
     #[error("{found} devices are on the list, and this helper answers for {least} or more")]
     SmallCohort {
-        /// On the list.
+        /// Devices on the list.
         found: u32,
-        /// By the policy.
+        /// The minimum of the policy.
         least: u32,
     },
     /// The list is not in ascending order, or has a device twice.
@@ -94,7 +94,7 @@ pub enum HelperRefusal {
         /// The device.
         device: u32,
     },
-    /// No key.
+    /// The helper has no key of the device.
     #[error("device {device} is unknown: this helper shares no key with it")]
     Unknown {
         /// The device.
@@ -106,7 +106,7 @@ pub enum HelperRefusal {
         /// The device.
         device: u32,
     },
-    /// Another ledger than before.
+    /// The device has a different ledger than before.
     #[error(
         "device {device} has another ledger than before: its flash was erased, so that nobody \
          knows how often it took part"
@@ -125,7 +125,7 @@ pub enum HelperRefusal {
         /// b.
         separation: u32,
     },
-    /// It took part as often as it may.
+    /// The device has taken part as often as it may.
     #[error("device {device} took part {participations} times, as often as it may")]
     TooOften {
         /// The device.
@@ -133,7 +133,7 @@ pub enum HelperRefusal {
         /// k.
         participations: u32,
     },
-    /// The device was asked for something else, or did not take part.
+    /// The device received another request, or did not take part.
     #[error(
         "the tag of device {device} is wrong: it was asked for something else, with another model, \
          or did not take part"
@@ -145,7 +145,7 @@ pub enum HelperRefusal {
 }
 
 impl HelperRefusal {
-    /// The device that it is about, if it is about one.
+    /// Returns the device of the refusal, if there is one.
     #[must_use]
     pub const fn device(&self) -> Option<u32> {
         match self {
@@ -160,8 +160,8 @@ impl HelperRefusal {
         }
     }
 
-    /// The device that is at fault, if the coordinator is not: its ledger changed, or its tag is of
-    /// something else than what it was asked for. It would spoil every list that it is on.
+    /// Returns the device at fault, if the coordinator is not: its ledger changed, or its tag
+    /// belongs to another request. It would spoil every list that contains it.
     #[must_use]
     pub const fn of_device(&self) -> Option<u32> {
         match self {
@@ -170,7 +170,7 @@ impl HelperRefusal {
         }
     }
 
-    /// The sentence without the number of the device, for logs: who takes part is secret.
+    /// Returns the sentence without the number of the device, for logs: participation is secret.
     #[must_use]
     pub fn in_public(&self) -> String {
         let sentence = self.to_string();
@@ -180,7 +180,7 @@ impl HelperRefusal {
         }
     }
 
-    /// The reason in a word or two, without numbers: `changed-ledger`.
+    /// Returns the reason in one or two words, without numbers: `changed-ledger`.
     #[must_use]
     pub fn name(&self) -> String {
         let value = serde_json::to_value(self).unwrap_or_default();
@@ -188,7 +188,7 @@ impl HelperRefusal {
         names.cloned().unwrap_or_default()
     }
 
-    /// Whether the same round can be answered if correlated noise begins anew.
+    /// Returns whether the same round can be answered if correlated noise restarts.
     #[must_use]
     pub const fn needs_new_history(&self) -> bool {
         matches!(self, Self::History { .. })

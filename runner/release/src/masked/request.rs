@@ -1,4 +1,4 @@
-//! What a helper is asked in a round, and what it answers.
+//! The request to a helper in a round, and its answer.
 
 use serde::{Deserialize, Serialize};
 use smolfed_core::mask::{Tag, Terms};
@@ -9,7 +9,7 @@ use smolfed_core::wire::keys::Fingerprint;
 pub struct Attendee {
     /// Its number.
     pub device: u32,
-    /// The fingerprint of its ledger, by which its masks are named.
+    /// The fingerprint of its ledger, which names its masks.
     pub ledger: Fingerprint,
     /// Its tag for each helper, by the helper's number.
     pub tags: Vec<Tag>,
@@ -26,32 +26,32 @@ pub struct Listed {
     pub tag: Tag,
 }
 
-/// The question of a round. None of it is secret from the helper, and no update is in it.
+/// The request of a round. None of it is secret from the helper, and it contains no update.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HelperRequest {
     /// The number that names the masks of the round.
     pub round: u32,
     /// Grid, width and number of helpers, which every tag covers.
     pub terms: Terms,
-    /// What devices were asked, as their tags cover it.
+    /// The request to the devices, as their tags cover it.
     pub invitation: Vec<u8>,
-    /// The model that they got, as their tags cover it.
+    /// The model sent to the devices, as their tags cover it.
     pub model: Vec<f32>,
-    /// Entries of an update.
+    /// Number of entries of an update.
     pub entries: u32,
     /// The devices whose masked updates are in the sum, in ascending order.
     pub devices: Vec<Listed>,
-    /// The earlier rounds whose masked sums are combined with that of this one, the latest first:
-    /// none if noise is independent, or correlated noise begins anew.
+    /// The earlier rounds whose masked sums are combined with the sum of this round, the latest
+    /// first. Empty if noise is independent, or if correlated noise restarts.
     pub earlier: Vec<u32>,
 }
 
-/// The sum of the masks less the helper's noise: integers from 0 to 2^w - 1.
+/// The sum of the masks minus the helper's noise: integers from 0 to 2^w - 1.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HelperAnswer {
     /// The round.
     pub round: u32,
-    /// One integer an entry.
+    /// One integer per entry.
     pub integers: Vec<i64>,
 }
 

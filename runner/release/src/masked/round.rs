@@ -1,5 +1,5 @@
-//! The coordinator's side of a masked sum: it asks the helpers, wherever they are, and takes their
-//! answers off.
+//! The coordinator's side of a masked sum: it asks local or remote helpers, and subtracts their
+//! answers.
 
 use std::collections::BTreeMap;
 
@@ -14,25 +14,25 @@ use crate::Fault;
 use crate::masked::error::HelperError;
 use crate::saved::Saved;
 
-/// What the coordinator knows of a round whose masks are to be taken off.
+/// A round whose masks are to be removed, as the coordinator knows it.
 #[derive(Clone, Debug)]
 pub struct MaskedRound {
     /// The number that names the masks of the round.
     pub number: u32,
     /// Grid, width and number of helpers.
     pub terms: Terms,
-    /// What devices were asked.
+    /// The request to the devices.
     pub asked: Asked,
-    /// Entries of an update.
+    /// Number of entries of an update.
     pub entries: u32,
     /// The devices whose masked updates are in the sum, in ascending order.
     pub attendees: Vec<Attendee>,
-    /// The earlier rounds whose sums are combined with that of this one, the latest first.
+    /// The earlier rounds whose sums are combined with the sum of this round, the latest first.
     pub earlier: Vec<u32>,
 }
 
 impl MaskedRound {
-    /// The question to one helper.
+    /// Returns the request to one helper.
     #[must_use]
     pub fn request(&self, helper: u8) -> HelperRequest {
         let listed = |attendee: &Attendee| Listed {
@@ -59,8 +59,8 @@ impl MaskedRound {
 
 /// The helpers of a run, in this process or in others.
 pub trait Helpers: Send {
-    /// Called before a round is charged: returns when all helpers can be asked, if that is waited
-    /// for, or when the run is to stop.
+    /// Called before a round is charged. Returns when all helpers are available, if the
+    /// implementation waits for them, or when the run is to stop.
     ///
     /// # Errors
     /// [`HelperError`] ends the run before the round.
@@ -68,22 +68,22 @@ pub trait Helpers: Send {
         Ok(())
     }
 
-    /// Asks all helpers; one answer each, by the helper's number.
+    /// Asks all helpers. Returns one answer from each, in the order of their numbers.
     ///
     /// # Errors
-    /// [`HelperError`]: the round has come to nothing.
+    /// [`HelperError`]: the round is lost.
     fn unmask(&mut self, round: &MaskedRound) -> Result<Vec<HelperAnswer>, HelperError>;
 
-    /// A round came to nothing, for this reason.
+    /// Reports that a round was lost for this reason.
     fn lost(&mut self, _: HelperError) {}
 
-    /// Adds to a checkpoint what helpers in this process keep.
+    /// Adds the state of helpers in this process to a checkpoint.
     fn save(&self, _: &mut Saved) {}
 
-    /// Goes on with what [`Self::save`] wrote.
+    /// Restores the state written by [`Self::save`].
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason, if the checkpoint has no valid state.
     fn restore(&mut self, _: &Saved) -> Result<(), String> {
         Ok(())
     }
@@ -98,7 +98,7 @@ const SUMS: &str = "helper.sums";
 const ROUNDS: &str = "helper.rounds";
 
 impl LocalHelpers {
-    /// All helpers of a simulation of so many devices, with keys and noise of its root.
+    /// Creates all helpers of a simulation of `devices` devices, with keys and noise of its root.
     #[must_use]
     pub fn new(policy: &HelperPolicy, devices: u32, root: &Root, fault: Fault) -> Self {
         let secret = devices_root(root);

@@ -1,6 +1,6 @@
-//! The tags of many devices that were asked for the same: as
-//! [`RoundKey::tag`](smolfed_core::mask::RoundKey::tag), of a message that is written once, by an
-//! implementation of Poly1305 for wide vectors.
+//! The tags of many devices that received the same request. They equal
+//! [`RoundKey::tag`](smolfed_core::mask::RoundKey::tag), but the message is written only once, and
+//! Poly1305 uses wide vectors.
 
 use poly1305::Poly1305;
 use poly1305::universal_hash::KeyInit;
@@ -8,11 +8,11 @@ use smolfed_core::mask::{RoundKey, Tag};
 
 use super::request::HelperRequest;
 
-/// What the devices of a round were asked for, as their tags cover it.
+/// The request to the devices of a round, as their tags cover it.
 pub(super) struct Tagged(Vec<u8>);
 
 impl Tagged {
-    /// That of a request.
+    /// Encodes the message of a request.
     pub(super) fn new(request: &HelperRequest) -> Self {
         let (invitation, model) = (&request.invitation, &request.model);
         let mut message = Vec::with_capacity(16 * 4 + invitation.len() + 4 * model.len());
@@ -26,7 +26,7 @@ impl Tagged {
         Self(message)
     }
 
-    /// Whether this is the tag under a key, in a time that tells nothing about where it differs.
+    /// Returns whether this is the tag under a key, in constant time.
     pub(super) fn has(&self, key: &RoundKey, tag: &Tag) -> bool {
         let state = Poly1305::new(&key.tag_key().into());
         let found = state.compute_unpadded(&self.0);
@@ -36,7 +36,7 @@ impl Tagged {
     }
 }
 
-/// Zeros up to a whole block.
+/// Appends zeros up to a whole block.
 fn pad(message: &mut Vec<u8>) {
     message.resize(message.len().next_multiple_of(16), 0);
 }
@@ -71,7 +71,7 @@ mod tests {
             prop_assert!(tagged.has(&key, &tag));
             tag[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(!tagged.has(&key, &tag));
-            // The same difference in a second byte does not make up for the first.
+            // An equal difference in a second byte does not cancel the first.
             tag[(bit / 8 + 5) % 16] ^= 1 << (bit % 8);
             prop_assert!(!tagged.has(&key, &tag));
         }

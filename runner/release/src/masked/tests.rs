@@ -1,4 +1,4 @@
-//! The laws of masked sums: what is released, what each party sees, and what a helper refuses.
+//! Properties of masked sums: the releases, the view of each party, and the refusals of a helper.
 
 mod refusals;
 mod views;
@@ -95,7 +95,7 @@ impl Setting {
         History::new(self.strategy.as_ref(), BITS, LENGTH).of_masked(ring)
     }
 
-    /// The masked sum of these devices, each with its own update.
+    /// Returns the masked sum of these devices, each with its own update.
     fn sum(&self, round: u32, devices: &[u32]) -> (PrivateSum, Asked) {
         let asked = asked(round);
         let root = root();
@@ -131,7 +131,7 @@ impl Setting {
         )
     }
 
-    /// The noise of all parties in a round.
+    /// Returns the noise of all parties in a round.
     fn noise(&self, round: u32) -> Vec<i64> {
         let sampler = self.release.mechanism.sampler.unwrap();
         let mut noise = vec![0; LENGTH];
@@ -163,13 +163,13 @@ fn asked(round: u32) -> Asked {
     }
 }
 
-/// An update inside the ball, other for each device and round.
+/// Returns an update inside the ball, different for each device and round.
 fn update(device: u32, round: u32) -> Vec<f32> {
     let entry = |i: usize| ((i as u32 * 7 + device * 13 + round * 5) % 11) as f32 - 5.0;
     (0..LENGTH).map(|i| entry(i) * 0.015).collect()
 }
 
-/// The integers of an update.
+/// Returns the integers of an update.
 fn integers(device: u32, round: u32) -> Vec<i64> {
     let mut integers = vec![0; LENGTH];
     grid()
@@ -205,8 +205,8 @@ fn devices(present: &[bool]) -> Vec<u32> {
 }
 
 proptest! {
-    /// Whoever drops out, the release is the exact sum of the others with the noise of all parties,
-    /// bit for bit: that of a trusted server with the same noise.
+    /// If any devices drop out, the release is the exact sum of the others with the noise of all
+    /// parties, bit for bit: the release of a trusted server with the same noise.
     #[test]
     fn the_release_is_that_of_a_trusted_server(
         present in vec(any::<bool>(), DEVICES as usize), round in 0u32..90, count in 1u8..=3,
@@ -217,13 +217,13 @@ proptest! {
         let released = setting.release((&mut history, &mut helpers), round, &present).unwrap();
         let expected = plus(&exact(round, &present), &setting.noise(round));
         prop_assert_eq!(released.integers(), expected);
-        // Half of the variance or less is a coalition's own.
+        // A coalition knows half of the variance or less.
         let std = f64::from(CLIP_NORM) * f64::from(count + 1).sqrt();
         prop_assert!((released.noise_std() / std - 1.0).abs() < 1e-12);
     }
 
-    /// The same over rounds of correlated noise, with combinations of exact sums; also if both
-    /// sides begin anew in some round.
+    /// Rounds of correlated noise have the same property, with combinations of exact sums; also if
+    /// both sides restart in some round.
     #[test]
     fn correlated_noise_is_that_of_a_trusted_server(
         parts in vec(vec(any::<bool>(), 4), 12), anew in 1u32..12,
@@ -232,7 +232,7 @@ proptest! {
         let (mut history, mut helpers) = (setting.history(), setting.helpers());
         let mut trusted = History::new(setting.strategy.as_ref(), BITS, LENGTH);
         for (round, present) in (0..).zip(&parts) {
-            // The devices of the round's turn.
+            // The devices whose turn it is in this round.
             let devices: Vec<u32> = devices(present).iter().map(|i| 3 * i + round % 3).collect();
             if round == anew {
                 history.restart();
@@ -248,8 +248,8 @@ proptest! {
     }
 }
 
-/// Where the histories of both sides differ, the helper refuses, and both begin anew: columns of C
-/// only lose entries, so that no device moves the releases further than the sensitivity allows.
+/// If the histories of both sides differ, the helper refuses, and both restart. Columns of C only
+/// lose entries, so no device moves the releases further than the sensitivity allows.
 #[test]
 fn a_history_that_does_not_match_begins_anew_and_keeps_the_bound() {
     let strategy = correlated();
@@ -264,7 +264,7 @@ fn a_history_that_does_not_match_begins_anew_and_keeps_the_bound() {
     for number in 0..2 {
         round(number, &mut history, &mut helpers).unwrap();
     }
-    // The helper restarts: its sums are gone, its record is not.
+    // The helper restarts: its sums are lost, its record is not.
     helpers = setting.helpers();
     let error = round(2, &mut history, &mut helpers).unwrap_err();
     let HelperError::Refused { helper: 0, refusal } = error else {
@@ -278,7 +278,7 @@ fn a_history_that_does_not_match_begins_anew_and_keeps_the_bound() {
         let clean: Vec<i64> = released.iter().zip(&noise).map(|(y, z)| y - z).collect();
         factors.push(clean);
     }
-    // Round 3 is combined with nothing, rounds 4 and later with those from 3 on.
+    // Round 3 is combined with nothing, rounds 4 and later with rounds from 3 on.
     let m = setting.policy.coefficients.clone();
     for (i, clean) in factors.iter().enumerate() {
         let mut expected = vec![0; LENGTH];
@@ -288,14 +288,14 @@ fn a_history_that_does_not_match_begins_anew_and_keeps_the_bound() {
         }
         assert_eq!(clean, &expected, "{i}");
     }
-    // (Σ m²) k is the square of the bound; each column has a part of these coefficients.
+    // (Σ m²) k is the square of the bound. Each column has a part of these coefficients.
     let squares: i64 = m.iter().map(|m| m * m).sum();
     let bound = strategy.sensitivity() * 256.0;
     assert!((squares as f64 * 4.0).sqrt() <= bound * (1.0 + 1e-9));
 }
 
 /// Answers of a helper that do not belong to the sum leave uniform integers, which are too long for
-/// any sum: with 24 entries all of 200 are found, and none of 200 honest rounds is.
+/// any sum: with 24 entries all 200 of them are found, and none of 200 honest rounds is.
 #[test]
 fn an_answer_that_does_not_belong_to_the_sum_is_noticed() {
     struct Liar(Root);
@@ -402,7 +402,8 @@ fn whether_a_device_could_train_does_not_show() {
     assert_eq!(distinct.len(), 2, "a tag for each helper");
 }
 
-/// What helpers keep goes into a simulation's checkpoint, and the run goes on with the same bits.
+/// The state of helpers goes into a simulation's checkpoint, and the run continues with the same
+/// bits.
 #[test]
 fn a_checkpoint_has_the_sums_of_masks() {
     let setting = Setting::new(2, Some(correlated()));
@@ -429,7 +430,7 @@ fn a_checkpoint_has_the_sums_of_masks() {
     assert!(setting.helpers().restore(&Default::default()).is_err());
 }
 
-/// Whoever has the root of the devices can derive every mask.
+/// Anyone with the root of the devices can derive every mask.
 #[test]
 fn no_helper_has_the_root_of_the_devices_or_of_another_helper() {
     let roots = [
@@ -447,7 +448,7 @@ fn no_helper_has_the_root_of_the_devices_or_of_another_helper() {
     assert_eq!(distinct.len(), 3);
 }
 
-/// What parties take off what they see is all of the noise.
+/// The known noises of all parties add up to all of the noise.
 #[test]
 fn the_noise_that_parties_know_is_that_of_the_release() {
     let setting = Setting::new(2, None);
@@ -463,7 +464,7 @@ fn the_noise_that_parties_know_is_that_of_the_release() {
     assert_eq!(noise(&silent, Party::Helper(0)), [0; LENGTH]);
 }
 
-/// The masked update of a real device is in the sum with its entry of the list, if it may be.
+/// The masked update of an admitted real device is in the sum with its entry of the list.
 #[test]
 fn a_masked_update_of_a_real_device_enters_with_its_attendee() {
     let ring = Ring::new(20).unwrap();

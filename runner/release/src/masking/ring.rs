@@ -1,13 +1,13 @@
-//! Integers modulo 2^w, and how large w must be for a sum with its noise.
+//! Integers modulo 2^w, and the width w that a sum with its noise needs.
 //!
-//! With sums of magnitude at most A before the noise, whose std is σ, w is the least with
-//! A + 12 (σ + 1) <= 2^(w-1), as for updates with noise of their own
-//! ([`pack::width`](smolfed_core::wire::pack::width)): a release wraps around with probability at
-//! most 2 e^-72 an entry, which spoils an entry of the model and costs no privacy.
+//! With sums of magnitude at most A before noise of std σ, w is the least width with A + 12 (σ + 1)
+//! <= 2^(w-1), as for updates with device noise ([`pack::width`](smolfed_core::wire::pack::width)).
+//! A release wraps around with probability at most 2 e^-72 per entry, which spoils an entry of the
+//! model and costs no privacy.
 
 use smolfed_core::mask::MAX_WIDTH;
 
-/// Noise standard deviations for which there is room.
+/// Number of noise standard deviations that fit.
 const REACH: u128 = 12;
 
 /// The integers modulo 2^w, w from 2 to [`MAX_WIDTH`].
@@ -22,12 +22,12 @@ pub struct Ring {
     "its sums and their noise would need {width} bits an entry, and masks have at most {MAX_WIDTH}"
 )]
 pub struct TooWide {
-    /// What would be needed.
+    /// The required width.
     pub width: u32,
 }
 
 impl Ring {
-    /// The integers modulo 2^`width`; `None` if masks cannot be so wide.
+    /// Returns the integers modulo 2^`width`; `None` if masks cannot have this width.
     #[must_use]
     pub const fn new(width: u8) -> Option<Self> {
         match width {
@@ -36,8 +36,8 @@ impl Ring {
         }
     }
 
-    /// The smallest that has room for integers of magnitude `largest` with noise whose std is at
-    /// most `noise_std`.
+    /// Returns the smallest ring for integers of magnitude `largest` with noise of std at most
+    /// `noise_std`.
     ///
     /// # Errors
     /// [`TooWide`].
@@ -49,20 +49,20 @@ impl Ring {
         ring.ok_or(TooWide { width })
     }
 
-    /// w.
+    /// Returns w.
     #[must_use]
     pub const fn width(self) -> u8 {
         self.width
     }
 
-    /// The integer from 0 to 2^w - 1 that is `x` modulo 2^w.
+    /// Returns the integer from 0 to 2^w - 1 that equals `x` modulo 2^w.
     #[inline]
     #[must_use]
     pub const fn reduce(self, x: i64) -> i64 {
         x & ((1 << self.width) - 1)
     }
 
-    /// The integer from -2^(w-1) to 2^(w-1) - 1 that is `x` modulo 2^w.
+    /// Returns the integer from -2^(w-1) to 2^(w-1) - 1 that equals `x` modulo 2^w.
     #[inline]
     #[must_use]
     pub const fn centre(self, x: i64) -> i64 {
@@ -89,7 +89,7 @@ mod tests {
             }
         }
 
-        /// w is the least number that `A + 12 (σ + 1) <= 2^(w-1)` holds for.
+        /// w is the least number with `A + 12 (σ + 1) <= 2^(w-1)`.
         #[test]
         fn the_width_is_the_least(largest in 0u64..1 << 50, noise_std in 0u64..1 << 40) {
             let ring = Ring::holding(largest.into(), noise_std).unwrap();
@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// A reach of 2^4 fits into five bits, and one more does not.
+    /// A reach of 2^4 fits into five bits, and a larger one does not.
     #[test]
     fn a_width_holds_what_it_just_has_room_for() {
         let width = |largest| Ring::holding(largest, 0).map(Ring::width);

@@ -1,4 +1,4 @@
-//! Independent noise: one exact discrete Gaussian a coordinate and round.
+//! Independent noise: one exact discrete Gaussian per coordinate and round.
 
 use rayon::prelude::*;
 use smolfed_core::noise::DiscreteGaussian;
@@ -8,10 +8,10 @@ use smolfed_simd::Words;
 /// Coordinates that share one noise stream, so that large models draw noise on all threads.
 const NOISE_BLOCK: usize = 4096;
 
-/// Adds noise to a sum: one exact discrete Gaussian a coordinate.
+/// Adds noise to a sum: one exact discrete Gaussian per coordinate.
 ///
 /// The noise of block b of 4,096 coordinates in round t comes from the stream (purpose, t, b) under
-/// the root of the party that adds it; the purpose names what is released, and no stream is used
+/// the root of the party that adds it. The purpose names the kind of release, and no stream is used
 /// twice.
 pub(crate) fn add_noise(
     sum: &mut [i64],

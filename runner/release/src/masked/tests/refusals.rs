@@ -1,4 +1,4 @@
-//! What a helper refuses, each with its sentence, and what it records.
+//! The refusals of a helper, each with its sentence, and its record.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ fn party() -> HelperParty {
     HelperParty::new(0, policy(), party_keys(), Root::from_secret([4; 32]))
 }
 
-/// What devices with these ledgers are asked, and their list.
+/// Returns the request to devices with these ledgers, with their list.
 fn request(round: u32, devices: &[u32]) -> HelperRequest {
     with_ledger(round, devices, LEDGER)
 }
@@ -198,7 +198,7 @@ fn budgets_are_kept() {
     );
 }
 
-/// Noise of 64 steps is enough, and that of 64 steps less a little is not.
+/// Noise of 64 steps is enough, and slightly less is not.
 #[test]
 fn the_least_noise_is_accepted() {
     let terms = request(0, &[1, 4]).terms;
@@ -211,8 +211,8 @@ fn the_least_noise_is_accepted() {
     assert!(matches!(refusal, HelperRefusal::Grid { .. }), "{refusal}");
 }
 
-/// Whoever has the number of a device that left is another device, with a key and a ledger of its
-/// own. What was answered for those that stay still counts.
+/// A number that a device left can go to another device, with another key and another ledger. The
+/// answers for remaining devices still count.
 #[test]
 fn a_number_can_go_to_another_device() {
     let mut party = party();
@@ -242,8 +242,8 @@ fn a_number_can_go_to_another_device() {
     assert!(party.prepare(&question).is_ok());
 }
 
-/// A helper that restarts between the record and the answer has given none, and gives none: the
-/// round is lost. One that has not recorded has not answered either.
+/// A helper that restarts between the record and the answer has sent none, and sends none: the
+/// round is lost. A helper without the record has not answered either.
 #[test]
 fn a_restart_at_any_message_gives_no_second_answer() {
     let (mut before, question) = (party(), request(3, &[1, 4]));
@@ -253,7 +253,7 @@ fn a_restart_at_any_message_gives_no_second_answer() {
     let json = serde_json::to_string(&record).unwrap();
     let read: AnswerRecord = serde_json::from_str(&json).unwrap();
     assert_eq!(read, record);
-    // Stopped before the record: as if it had never been asked.
+    // Stopped before the record: the request has no effect.
     assert!(party().prepare(&question).is_ok());
     // Stopped after it, before or after the answer.
     let after = party().with_records([&record]);

@@ -1,9 +1,9 @@
-//! What the parties see. The coordinator's view without an answer is uniform; with it, it is the
-//! noisy sum and nothing else.
+//! The views of the parties. The coordinator's view is uniform without an answer. With it, the view
+//! is the noisy sum and nothing else.
 
 use super::*;
 
-/// The χ² of counts against a uniform distribution over them.
+/// Returns the χ² of counts against the uniform distribution.
 fn chi_square(counts: &[u32]) -> f64 {
     let total: u32 = counts.iter().sum();
     let expected = f64::from(total) / counts.len() as f64;
@@ -11,10 +11,10 @@ fn chi_square(counts: &[u32]) -> f64 {
     counts.iter().map(term).sum()
 }
 
-/// Every bit of what the coordinator has without an answer: the masked update of a device, and the
-/// masked sum of several. Of w = 14 bits, both pieces of five are uniform: 31 degrees of freedom,
-/// beyond 96 with probability 1e-8; single bits, 1 degree, beyond 33 with probability 1e-8. In all
-/// (2 + 14) · 2 comparisons: false alarm below 4e-7.
+/// Tests every bit of the coordinator's view without an answer: the masked update of a device, and
+/// the masked sum of several. Of w = 14 bits, both pieces of five are uniform: 31 degrees of
+/// freedom, beyond 96 with probability 1e-8; single bits, 1 degree, beyond 33 with probability
+/// 1e-8. In total (2 + 14) · 2 comparisons: false alarm below 4e-7.
 #[test]
 fn the_view_of_the_coordinator_without_an_answer_is_uniform() {
     let setting = Setting::new(1, None);
@@ -43,9 +43,9 @@ fn the_view_of_the_coordinator_without_an_answer_is_uniform() {
     }
 }
 
-/// The one relation between all that the coordinator has and the updates: its sum less the answer.
-/// For any other updates with the same sum there are masks that give the same view, so that no
-/// function of the view tells more.
+/// The only relation between the coordinator's view and the updates is its sum minus the answer.
+/// For any other updates with the same sum there are masks that give the same view, so no function
+/// of the view reveals more.
 #[test]
 fn with_an_answer_the_view_is_the_noisy_sum() {
     let setting = Setting::new(1, None);
@@ -64,7 +64,7 @@ fn with_an_answer_the_view_is_the_noisy_sum() {
         .to_vec();
     let answers = setting.helpers().unmask(&round).unwrap();
     let (one, other) = (integers(1, 3), integers(4, 3));
-    // The masks of both devices, as they are and as they would be if the updates changed places.
+    // The masks of both devices, and the masks they would have if the updates were exchanged.
     let masks = |of: [&[i64]; 2]| -> Vec<Vec<i64>> {
         let pairs = masked.iter().zip(of);
         let mask = |(y, q): (&Vec<i64>, &[i64])| {
@@ -91,8 +91,7 @@ fn with_an_answer_the_view_is_the_noisy_sum() {
     assert_eq!(left.collect::<Vec<_>>(), plus(&exact(3, &[1, 4]), &noise));
 }
 
-/// Masks of two rounds, and of two devices, have nothing in common; nor do the noises of two
-/// parties.
+/// Masks of two rounds and of two devices are unrelated, and so are the noises of two parties.
 #[test]
 fn nothing_is_used_twice() {
     let setting = Setting::new(2, None);
@@ -135,7 +134,7 @@ fn nothing_is_used_twice() {
     assert_eq!(difference.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
 }
 
-/// Under fault injection each party's view shows what it must not.
+/// With injected faults each party's view reveals an update.
 #[test]
 fn faults_of_helpers_show_updates() {
     let faulty = |fault| {
@@ -143,7 +142,7 @@ fn faults_of_helpers_show_updates() {
         setting.release.fault = fault;
         setting
     };
-    // Without the helper's noise, the coordinator takes its own off and has the exact sum.
+    // Without the helper's noise, the coordinator subtracts its own and gets the exact sum.
     let silent = faulty(Fault::NoHelperNoise);
     let released = silent
         .release((&mut silent.history(), &mut silent.helpers()), 3, &[1, 4])
@@ -152,7 +151,7 @@ fn faults_of_helpers_show_updates() {
     let sampler = silent.release.mechanism.sampler.unwrap();
     add_noise(&mut own, &sampler, &root(), Purpose::ServerNoise, 3);
     assert_eq!(released.integers(), plus(&exact(3, &[1, 4]), &own));
-    // Two answers for lists that differ by one device have its mask, and with it its update.
+    // Two answers for lists that differ by one device reveal its mask, and thereby its update.
     let answer = |helpers: &mut LocalHelpers, setting: &Setting, devices: &[u32]| {
         let (mut sum, asked) = setting.sum(3, devices);
         let round = MaskedRound {
