@@ -26,7 +26,7 @@ use crate::{Encoding, Timing};
 pub use error::PlanError;
 use error::refuse;
 
-/// Noise and accounting of what a run releases, configured before it starts.
+/// Noise and accounting of the releases of a run, configured before it starts.
 #[derive(Clone, Debug)]
 pub struct PrivacyPlan {
     /// The event of one round, and its noise.
@@ -35,31 +35,32 @@ pub struct PrivacyPlan {
     pub delta: Delta,
     /// The accountant.
     pub accountant: Accountant,
-    /// ε that no round may exceed, what other runs spent before included.
+    /// The largest ε of any round, including the cost of earlier runs.
     pub budget: Option<Epsilon>,
-    /// What other runs on the same population had spent before this one.
+    /// The events of other runs on the same population before this one.
     pub spent: Vec<PrivacyEvent>,
-    /// What else a device releases in some rounds, and what that costs the same unit.
+    /// Other releases of a device in some rounds, with their cost for the same unit.
     side: Vec<SideReleases>,
-    /// How many runs like this one there are, of which it is the best: then every ε is that of the
-    /// whole selection.
+    /// The number of runs from which this run was selected as the best. Every ε is then the cost of
+    /// the whole selection.
     trials: Option<Trials>,
-    /// What every ε depends on beside the numbers, like means of the devices' rows without noise.
+    /// The conditions of every ε besides the numbers, for example means of the devices' rows
+    /// without noise.
     conditions: Conditions,
     /// L; `None` if there is none, or if it changes from round to round.
     clip_norm: Option<ClipNorm>,
-    /// s: an update counts up to so many rounds after that of its model, if rounds are windows of
-    /// time.
+    /// s: the largest number of rounds between the round of an update and the round of its model,
+    /// if rounds are windows of time.
     staleness: Option<u32>,
-    /// Whether other runs on the same population came before, in view of which this one may have
-    /// been configured.
+    /// Whether there were earlier runs on the same population, whose releases may have influenced
+    /// this configuration.
     follows_others: bool,
-    /// Rounds that were repeated, and may have released something else under the same noise.
+    /// Number of repeated rounds, which may have released something else under the same noise.
     repeated: u64,
     notes: Vec<String>,
 }
 
-/// The keys of `[privacy]`, in the types that are used.
+/// The keys of `[privacy]`, in their internal types.
 #[derive(Clone, Copy, Debug)]
 pub struct PrivacyKeys {
     /// δ.
@@ -70,9 +71,9 @@ pub struct PrivacyKeys {
     pub trust: TrustModel,
     /// L, in `f64`: accounting does not round it to the `f32` of devices.
     pub clip_norm: Option<ClipNorm>,
-    /// ε that no round may exceed, where the noise is given.
+    /// The largest ε of any round, if the noise is given.
     pub max_epsilon: Option<Epsilon>,
-    /// How much noise there is.
+    /// The amount of noise.
     pub noise: NoiseAmount,
     /// k: devices of one user, as configured.
     pub devices_per_user: u32,
@@ -83,15 +84,15 @@ pub struct PrivacyKeys {
 /// σ_b: the noise std of the bit of adaptive clipping.
 #[derive(Clone, Copy, Debug)]
 pub enum BitNoise {
-    /// As the configuration has it.
+    /// The configured value.
     Given(f64),
-    /// At least this, and at least 2z: the bit then takes no more than a sixteenth of 1/z², and the
-    /// noise of the updates grows by 3.3 % at most.
+    /// At least this value, and at least 2z. The bit then takes at most a sixteenth of 1/z², and
+    /// the noise of the updates grows by at most 3.3 %.
     Default(f64),
 }
 
 impl BitNoise {
-    /// The split of a total noise multiplier z above 0.
+    /// Returns the split of a total noise multiplier z above 0.
     fn split(self, total: NoiseMultiplier) -> Result<Split, PlanError> {
         let z = total.get();
         let std = match self {
@@ -110,23 +111,23 @@ impl BitNoise {
     }
 }
 
-/// How much noise there is.
+/// The amount of noise.
 #[derive(Clone, Copy, Debug)]
 pub enum NoiseAmount {
-    /// As much as a target ε needs; the target is also the budget.
+    /// As much as a target ε requires. The target is also the budget.
     Target(Epsilon),
-    /// So much.
+    /// This noise multiplier.
     Multiplier(NoiseMultiplier),
 }
 
 impl NoiseAmount {
-    /// The refusal of noise on updates that are not clipped.
+    /// The error for noise on updates that are not clipped.
     pub const NO_CLIP_NORM: PlanError = PlanError::Missing {
         key: "privacy.clip_norm",
         purpose: "noise protects only updates that are clipped",
     };
 
-    /// Whether no noise is asked for.
+    /// Returns whether no noise is requested.
     #[must_use]
     pub fn is_none(self) -> bool {
         match self {
@@ -136,54 +137,54 @@ impl NoiseAmount {
     }
 }
 
-/// Updates that are to be released.
+/// The updates to be released.
 pub struct Updates<'a> {
     /// T.
     pub rounds: u32,
-    /// Of `[privacy]`.
+    /// The keys of `[privacy]`.
     pub keys: PrivacyKeys,
-    /// How devices are drawn.
+    /// The sampling of devices.
     pub sampling: Sampling,
-    /// How sums of rounds are combined before noise is added, where it is correlated.
+    /// The combination of the sums of rounds before noise is added, if the noise is correlated.
     pub strategy: Option<Arc<Strategy>>,
-    /// How updates become integers.
+    /// The encoding of updates as integers.
     pub encoding: Encoding,
     /// How often a device releases something in a round.
     pub timing: Timing,
-    /// What a configured noise multiplier is multiplied by.
+    /// The factor of a configured noise multiplier.
     pub noise_scale: f64,
-    /// What else devices release.
+    /// Other releases of the devices.
     pub side: Vec<SideReleases>,
-    /// What else devices release under noise of the amount of a round's, by the same sampling: both
-    /// are calibrated together.
+    /// Other releases of the devices with the same amount of noise and the same sampling as a
+    /// round. Both are calibrated together.
     pub with_noise_of_rounds: Vec<SideReleases>,
     /// The distribution of the number of trials, if the run is the best of several.
     pub trials: Option<Trials>,
-    /// What other runs spent before.
+    /// The events of earlier runs.
     pub spent: &'a [PrivacyEvent],
     /// Whether other runs may share the ledger.
     pub is_ledger_shared: bool,
-    /// What ε depends on beside the numbers.
+    /// The conditions of ε besides the numbers.
     pub conditions: Conditions,
-    /// s, where rounds are windows of time.
+    /// s, if rounds are windows of time.
     pub staleness: Option<u32>,
-    /// What a reader of the statement must know in addition to its numbers.
+    /// Facts that a reader of the statement must know in addition to its numbers.
     pub notes: Vec<String>,
 }
 
-/// What a device releases in addition to its updates, in some rounds and a limited number of times.
+/// Releases of a device in addition to its updates, in some rounds and a limited number of times.
 #[derive(Clone, Debug)]
 pub struct SideReleases {
-    /// What one of them costs; its `count` is 1.
+    /// The cost of one release; its `count` is 1.
     pub event: PrivacyEvent,
-    /// The rounds of them.
+    /// The rounds of the releases.
     pub schedule: Schedule,
-    /// The largest number of them of one device.
+    /// The largest number of releases of one device.
     pub max_releases: u32,
 }
 
 impl SideReleases {
-    /// One release, in round `from`.
+    /// Creates a single release, in round `from`.
     #[must_use]
     pub const fn once(event: PrivacyEvent, from: u32) -> Self {
         let every = u32::MAX;
@@ -194,15 +195,15 @@ impl SideReleases {
         }
     }
 
-    /// Those of the first `rounds` rounds; `None` if there are none.
+    /// Returns the releases of the first `rounds` rounds; `None` if there are none.
     fn events(&self, rounds: u64) -> Option<PrivacyEvent> {
         let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
         let count = self.schedule.count(rounds).min(self.max_releases);
         (count > 0).then(|| self.event.with_count(u64::from(count)))
     }
 
-    /// That of one round: every device counts as if it released something whenever that is due,
-    /// up to the largest number of its releases.
+    /// Returns the event of one round. Every device counts as if it released something in each
+    /// scheduled round, up to the largest number of its releases.
     #[must_use]
     pub fn event_in(&self, round: u32) -> Option<PrivacyEvent> {
         let is_counted = self.schedule.count(round) < self.max_releases;
@@ -210,11 +211,12 @@ impl SideReleases {
     }
 }
 
-/// One release of all `devices`. Its adjacency and trust are those of the updates, so that the two
-/// compose: `sampling` is theirs, `trust` and the devices of a user are of `[privacy]`.
+/// Returns the event of one release of all `devices`. It has the adjacency and trust of the
+/// updates, so that both compose: `sampling` is the sampling of the updates, and `trust` and the
+/// devices of a user are keys of `[privacy]`.
 ///
 /// # Errors
-/// [`PlanError`] for a number of devices that there cannot be.
+/// [`PlanError`] for an invalid number of devices.
 pub fn release_of_all(
     mechanism: smolfed_accounting::Mechanism,
     devices: u32,
@@ -236,7 +238,7 @@ pub fn release_of_all(
 }
 
 impl PrivacyPlan {
-    /// Noise and accounting of updates.
+    /// Returns the noise and accounting of updates.
     ///
     /// # Errors
     /// [`PlanError`] for the first invalid key.
@@ -258,7 +260,7 @@ impl PrivacyPlan {
         plan.side = updates.side;
         plan.trials = updates.trials;
         if plan.trials.is_some() {
-            // The theorems are about Rényi divergence.
+            // The theorems of private selection are about Rényi divergence.
             plan.accountant = Accountant::Rdp;
         }
         plan.notes = updates.notes;
@@ -274,7 +276,7 @@ impl PrivacyPlan {
         let releases = updates.rounds.saturating_add(others);
         let noise_multiplier = plan.noise_multiplier(keys.noise, releases)?;
         if event.releases == 0 {
-            // No updates, which would need noise.
+            // There are no updates that would need noise.
             plan.is_of_side_releases(keys, updates.rounds)?;
             return Ok(plan);
         }
@@ -296,14 +298,15 @@ impl PrivacyPlan {
             plan.cover(keys.bit_noise, &grid)?;
         }
         if plan.mechanism.sampler.is_none() {
-            // Sums without noise are released one by one, by servers and by helpers.
+            // Sums without noise are released separately, by servers and by helpers.
             plan.mechanism.strategy = None;
         }
         plan.is_accountable(u64::from(updates.rounds))?;
         Ok(plan)
     }
 
-    /// A plan without updates is about what else devices release, numbers of norm at most 1.
+    /// Configures a plan without updates: it covers only the other releases, numbers of norm at
+    /// most 1.
     fn is_of_side_releases(&mut self, keys: PrivacyKeys, rounds: u32) -> Result<(), PlanError> {
         let rounds = u64::from(rounds);
         if self.side.is_empty() {
@@ -319,14 +322,15 @@ impl PrivacyPlan {
         self.is_accountable(rounds)
     }
 
-    /// Whether nothing at all is released.
+    /// Returns whether nothing at all is released.
     #[must_use]
     pub fn releases_nothing(&self) -> bool {
         self.event().releases == 0 && self.side.is_empty()
     }
 
-    /// The samplers of the noise: all of it on the update, or, if the clip norm is adaptive, split
-    /// between the update and its bit. The event keeps the total, which is what both cost together.
+    /// Sets the samplers of the noise: all of it on the update, or, if the clip norm is adaptive,
+    /// split between the update and its bit. The event has the total, which is the cost of both
+    /// together.
     fn cover(&mut self, bit: Option<BitNoise>, grid: &Grid) -> Result<(), PlanError> {
         let (mechanism, bits) = (&mut self.mechanism, grid.bits());
         let Some(bit) = bit else {
@@ -377,8 +381,8 @@ impl PrivacyPlan {
         })
     }
 
-    /// A plan without noise for releases of which `event` is one; by the tightest accountant if
-    /// none is given.
+    /// Creates a plan without noise for releases with this event. The default accountant is the
+    /// tightest one.
     #[must_use]
     pub fn new(
         event: PrivacyEvent,
@@ -403,7 +407,7 @@ impl PrivacyPlan {
         }
     }
 
-    /// The same for what is clipped to `bound`.
+    /// Sets the clip norm of the releases.
     #[must_use]
     pub fn with_clip_norm(self, bound: ClipNorm) -> Self {
         Self {
@@ -412,23 +416,23 @@ impl PrivacyPlan {
         }
     }
 
-    /// Adds what a reader of the statement must know.
+    /// Adds facts that a reader of the statement must know.
     pub fn note(&mut self, notes: impl IntoIterator<Item = String>) {
         self.notes.extend(notes);
     }
 
-    /// Adds conditions of every statement of this plan.
+    /// Adds conditions to every statement of this plan.
     pub fn depend_on(&mut self, conditions: impl IntoIterator<Item = Condition>) {
         self.conditions.extend(conditions);
     }
 
-    /// Whether something is released that is not covered.
+    /// Returns whether any release is not covered.
     #[must_use]
     pub fn has_uncovered(&self) -> bool {
         self.conditions.any(Effect::NoBound)
     }
 
-    /// The keys of the values that the user declared public.
+    /// Returns the keys of the values that the user declared public.
     #[must_use]
     pub fn declared(&self) -> Vec<String> {
         let declared = self.conditions.iter().filter_map(|found| match found {
@@ -438,8 +442,8 @@ impl PrivacyPlan {
         declared.collect()
     }
 
-    /// Refuses what the accountant has no figure for. The last of `count` releases costs most, so
-    /// that a run is refused before it starts.
+    /// Checks that the accountant has a figure. The last of `count` releases costs most, so an
+    /// unaccountable run is refused before it starts.
     ///
     /// # Errors
     /// [`PlanError::Accounting`].
@@ -453,7 +457,8 @@ impl PrivacyPlan {
         }
     }
 
-    /// The smallest z that keeps `count` rounds within a target ε, which becomes the budget.
+    /// Returns the smallest z that keeps `count` rounds within a target ε, which becomes the
+    /// budget.
     ///
     /// # Errors
     /// [`CalibrationError`] if there is none.
@@ -480,7 +485,7 @@ impl PrivacyPlan {
         Ok(found?.value)
     }
 
-    /// z of updates; sets the budget.
+    /// Returns z of updates, and sets the budget.
     fn noise_multiplier(
         &mut self,
         noise: NoiseAmount,
@@ -506,59 +511,61 @@ impl PrivacyPlan {
             })
     }
 
-    /// The event of one round. Its `count` is 1.
+    /// Returns the event of one round. Its `count` is 1.
     #[must_use]
     pub const fn event(&self) -> PrivacyEvent {
         self.mechanism.event
     }
 
-    /// z: noise std over clip norm.
+    /// Returns z: noise std over clip norm.
     #[must_use]
     pub const fn multiplier(&self) -> NoiseMultiplier {
         self.mechanism.multiplier()
     }
 
-    /// Whether what is released has noise.
+    /// Returns whether releases have noise.
     #[must_use]
     pub fn has_noise(&self) -> bool {
         self.multiplier().get() > 0.0
     }
 
-    /// Noise std ν on the sum (on each update with local trust, on each release with correlated
-    /// noise), in units of the parameters; 0 if the clip norm changes from round to round.
+    /// Returns the noise std ν on the sum (on each update with local trust, on each release with
+    /// correlated noise), in units of the parameters; 0 if the clip norm changes from round to
+    /// round.
     #[must_use]
     pub fn noise_std(&self) -> f64 {
         self.clip_norm
             .map_or(0.0, |clip_norm| self.mechanism.noise_std_at(clip_norm))
     }
 
-    /// What else the budget counts: other runs, and what devices release in addition to the updates
-    /// of so many rounds.
+    /// Returns the other events in the budget: other runs, and the releases of devices in addition
+    /// to the updates of `rounds` rounds.
     fn before(&self, rounds: u64) -> Vec<PrivacyEvent> {
         let side = self.side.iter().filter_map(|side| side.events(rounds));
         self.spent.iter().copied().chain(side).collect()
     }
 
-    /// Everything that the budget counts after `rounds` rounds; this run's event is the last.
+    /// Returns all events in the budget after `rounds` rounds. This run's event is the last.
     fn events(&self, rounds: u64) -> Vec<PrivacyEvent> {
         let mut events = self.before(rounds);
-        // A statement is about the last one.
+        // A statement is about the last event.
         if self.event().releases > 0 || events.is_empty() {
             events.push(self.event().with_count(rounds));
         }
         events
     }
 
-    /// What `rounds` rounds cost by the accountant of this run, together with what was spent
-    /// before.
+    /// Returns the cost of `rounds` rounds by the accountant of this run, together with earlier
+    /// events.
     ///
     /// # Errors
-    /// [`AccountingError`] if it has no figure; not for up to the planned number of rounds.
+    /// [`AccountingError`] if it has no figure. This does not happen up to the planned number of
+    /// rounds.
     pub fn estimate(&self, rounds: u64) -> Result<Estimate, AccountingError> {
         self.estimate_of(self.accountant, &self.events(rounds))
     }
 
-    /// What these events cost: as those of every trial, if there are several.
+    /// Returns the cost of these events, as those of every trial if there are several.
     fn estimate_of(
         &self,
         accountant: Accountant,
@@ -573,18 +580,18 @@ impl PrivacyPlan {
         }
     }
 
-    /// Everything that is accounted for after `rounds` rounds, of one trial if there are several;
-    /// the updates are last.
+    /// Returns all accounted events after `rounds` rounds, of one trial if there are several. The
+    /// updates are last.
     #[must_use]
     pub fn events_of(&self, rounds: u32) -> Vec<PrivacyEvent> {
         self.events(u64::from(rounds))
     }
 
-    /// The number of rounds that the plan comes to, of `rounds` configured ones: those before the
-    /// first that would exceed the budget. No data enter it.
+    /// Returns the number of rounds of the plan, out of `rounds` configured ones: the rounds before
+    /// the first one that would exceed the budget. It does not depend on data.
     ///
     /// # Errors
-    /// As [`Self::estimate`].
+    /// The errors of [`Self::estimate`].
     pub fn planned_rounds(&self, rounds: u32) -> Result<u32, AccountingError> {
         let Some(budget) = self.budget else {
             return Ok(rounds);
@@ -606,11 +613,11 @@ impl PrivacyPlan {
         Ok(within)
     }
 
-    /// The same plan after these events of the run were charged once more, as the ledger does not
-    /// show that their repetitions released the same. ε counts them twice, which is right if the
-    /// noise of both releases is independent. The streams of a simulation follow from its seed, so
-    /// it may be the same noise, of which the difference of the releases has none: the statements
-    /// of this plan are no proof.
+    /// Returns the plan after these events of the run were charged once more, because the ledger
+    /// does not show that their repetitions released the same. ε counts them twice, which is
+    /// correct if the noise of both releases is independent. The streams of a simulation follow
+    /// from its seed, so the noise may be the same, and the difference of the releases then has
+    /// none: the statements of this plan are not a proof.
     #[must_use]
     pub fn with_repeated(&self, repeated: &[PrivacyEvent]) -> Self {
         let mut plan = self.clone();
@@ -633,26 +640,26 @@ impl PrivacyPlan {
         plan
     }
 
-    /// The sentences of the conditions of one effect.
+    /// Returns the sentences of the conditions with this effect.
     fn sentences(&self, effect: Effect) -> impl Iterator<Item = String> {
         let conditions = self.conditions.iter();
         let of_effect = conditions.filter(move |condition| condition.effect() == effect);
         of_effect.filter_map(Condition::sentence)
     }
 
-    /// The statements for `rounds` rounds, which were all that was planned: the accountant's own
-    /// and, if that is no upper bound, the sound one as well.
+    /// Returns the statements for `rounds` rounds, which were all planned rounds: the statement of
+    /// the plan's accountant and, if it is not an upper bound, the sound one as well.
     ///
     /// # Errors
-    /// As [`Self::estimate`].
+    /// The errors of [`Self::estimate`].
     pub fn statements(&self, rounds: u64) -> Result<Vec<PrivacyStatement>, AccountingError> {
         self.statements_of(rounds, rounds)
     }
 
-    /// The same where only `done` of the `planned` rounds were run.
+    /// Returns the statements if only `done` of the `planned` rounds were run.
     ///
     /// # Errors
-    /// As [`Self::estimate`].
+    /// The errors of [`Self::estimate`].
     pub fn statements_of(
         &self,
         done: u64,
@@ -671,16 +678,16 @@ impl PrivacyPlan {
             if let Some(trials) = self.trials {
                 statement = statement.of_selection(trials, &estimate, &events);
             }
-            // Without noise there is no ε that could be a bound or none.
+            // Without noise there is no finite ε, and therefore no bound.
             let is_finite = statement.epsilon.is_finite();
             if is_finite {
                 let repeated = (self.repeated > 0).then_some(Condition::Repeated);
                 let conditions = self.conditions.iter().cloned().chain(repeated);
                 statement = conditions.fold(statement, PrivacyStatement::with);
             }
-            // With correlated noise and no sampling all rounds are one release, whose cost is a
-            // bound for any number of them, even one that depends on what was released (a filter:
-            // the shifts of the rounds that are not run are zero).
+            // With correlated noise and no sampling all rounds are one release. Its cost is a bound
+            // for any number of rounds, even one that depends on earlier releases (a filter: the
+            // shifts of the remaining rounds are zero).
             let is_one_release = self.event().is_one_release();
             if done < planned && statement.epsilon.is_finite() && !is_one_release {
                 let estimate = self.estimate_of(accountant, &all)?;
@@ -701,7 +708,7 @@ impl PrivacyPlan {
     }
 }
 
-/// The events that protect this unit: the other unit is accounted for separately.
+/// Returns the events that protect this unit. The other unit is accounted for separately.
 #[must_use]
 pub fn of_unit(events: &[PrivacyEvent], unit: PrivacyUnit) -> Vec<PrivacyEvent> {
     let of_unit = events.iter().filter(|event| event.unit == unit);
@@ -709,8 +716,8 @@ pub fn of_unit(events: &[PrivacyEvent], unit: PrivacyUnit) -> Vec<PrivacyEvent> 
 }
 
 impl Updates<'_> {
-    /// The accountant of one Gaussian release, which a run with correlated noise and no sampling is
-    /// if nothing else is counted with it.
+    /// Returns the accountant of one Gaussian release, if the run is one: it has correlated noise
+    /// and no sampling, and nothing else is counted with it.
     fn exact_accountant(&self) -> Option<Accountant> {
         let is_alone = self.side.is_empty() && self.spent.is_empty() && !self.is_ledger_shared;
         let strategy = self.strategy.as_ref();
@@ -719,7 +726,7 @@ impl Updates<'_> {
         (is_one_release && is_alone).then_some(Accountant::AnalyticGaussian)
     }
 
-    /// What one round costs, but for its noise and its trust model.
+    /// Returns the event of one round without its noise and its trust model.
     fn event_without_noise(&self) -> Result<PrivacyEvent, PlanError> {
         let noise_multiplier = NoiseMultiplier::NONE;
         let mechanism = match (self.encoding, &self.strategy) {
@@ -727,7 +734,7 @@ impl Updates<'_> {
                 let (bits, devices) = (grid.bits() as u8, self.sampling.device_count());
                 let event = PrivacyEvent::correlated(strategy, noise_multiplier, bits, devices);
                 return match event {
-                    // Its rounds are charged one by one, and together are one release, or one in b.
+                    // Its rounds are charged separately, and are one release together, or one in b.
                     Ok(event) => Ok(event.with_count(1)),
                     Err(reason) => Err(refuse("data.devices", devices)(reason)),
                 };
@@ -736,14 +743,14 @@ impl Updates<'_> {
                 noise_multiplier,
                 grid_bits: grid.bits() as u8,
             },
-            // Never with noise: that needs a clip norm.
+            // Always without noise, which needs a clip norm.
             (Encoding::Unbounded, _) => EventMechanism::Gaussian { noise_multiplier },
         };
         Ok(PrivacyEvent::new(mechanism, self.sampling, 1))
     }
 }
 
-/// The sampler of std `z · 2^bits` steps, never less.
+/// Returns the sampler of std at least `z · 2^bits` steps.
 fn grid_noise(
     noise_multiplier: NoiseMultiplier,
     bits: u32,
@@ -756,7 +763,7 @@ fn grid_noise(
     Ok(Some(sampler("privacy.noise_multiplier", value, steps)?.0))
 }
 
-/// The sampler of std `z s 2^bits 256` steps of the finer grid, never less.
+/// Returns the sampler of std at least `z s 2^bits 256` steps of the finer grid.
 fn combination_noise(
     strategy: &Strategy,
     noise_multiplier: NoiseMultiplier,
@@ -770,8 +777,8 @@ fn combination_noise(
     Ok(Some(sampler("privacy.noise_multiplier", value, steps)?.0))
 }
 
-/// The sampler of a std in grid steps and its std, which is rounded up; `value` of `key` asks for
-/// it.
+/// Returns the sampler of a std in grid steps, and its std, which is rounded up. `key` and `value`
+/// name the setting in an error.
 ///
 /// # Errors
 /// [`PlanError::Range`] if the grid cannot carry it.
@@ -787,7 +794,7 @@ pub fn sampler(
     })
 }
 
-/// The note on what other runs spent before.
+/// Returns the note on the cost of earlier runs.
 #[must_use]
 pub fn earlier(spent: &[PrivacyEvent]) -> Option<String> {
     let rounds = spent.iter().filter(|event| !event.is_beside_updates());

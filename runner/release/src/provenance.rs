@@ -1,4 +1,4 @@
-//! Where a figure comes from: a figure carries it into every table, file and page, and a table
+//! The provenance of figures. Every table, file and page shows it with the figure, and a table
 //! marks the figures that must not be published about real devices.
 
 use std::collections::BTreeMap;
@@ -8,28 +8,28 @@ use serde_json::Value;
 
 use crate::statement::PrivacyStatement;
 
-/// Where a figure comes from. A figure of several parts is of the last kind among theirs.
+/// The source of a figure. A figure with several parts has the last provenance of its parts.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Provenance {
-    /// The configuration, or public data alone.
+    /// Only the configuration or public data.
     Public,
-    /// What was released, and public data.
+    /// Releases and public data.
     Released,
-    /// Private data without noise, which a simulation alone has.
+    /// Private data without noise, which are available only in a simulation.
     SimulationOnly,
-    /// A file of an older version, which does not say.
+    /// A file of an older version without provenance.
     #[default]
     Unknown,
 }
 
-/// What marks a figure in a table that no ε covers, or of which that is not known.
+/// The mark of a figure in a table that no ε covers, or whose coverage is unknown.
 pub const MARK: &str = "*";
 
 impl Provenance {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 4] = [
         Self::Public,
         Self::Released,
@@ -37,7 +37,7 @@ impl Provenance {
         Self::Unknown,
     ];
 
-    /// That of a figure on samples, which is private where devices hold the samples.
+    /// Returns the provenance of a figure on samples, which is private if devices hold the samples.
     #[must_use]
     pub const fn of_samples(are_private: bool) -> Self {
         match are_private {
@@ -46,7 +46,7 @@ impl Provenance {
         }
     }
 
-    /// That of the sizes of cohorts and populations, which may be secret.
+    /// Returns the provenance of the sizes of cohorts and populations, which may be secret.
     #[must_use]
     pub const fn of_sizes(are_secret: bool) -> Self {
         match are_secret {
@@ -55,14 +55,15 @@ impl Provenance {
         }
     }
 
-    /// That of the number of devices, which may depend on their rows: a run's statements say so.
+    /// Returns the provenance of the number of devices, which depends on their rows if a statement
+    /// of the run has that condition.
     #[must_use]
     pub fn of_device_count(statements: &[PrivacyStatement]) -> Self {
         let mut statements = statements.iter();
         Self::of_sizes(statements.any(PrivacyStatement::has_secret_device_count))
     }
 
-    /// The name in files.
+    /// Returns the name in files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -73,19 +74,19 @@ impl Provenance {
         }
     }
 
-    /// Whether the figure may be published about real devices.
+    /// Returns whether the figure may be published about real devices.
     #[must_use]
     pub const fn is_public(self) -> bool {
         matches!(self, Self::Public | Self::Released)
     }
 
-    /// [`MARK`] behind a figure that may not be published, and nothing behind others.
+    /// Returns [`MARK`] for a figure that must not be published, and an empty string otherwise.
     #[must_use]
     pub const fn mark(self) -> &'static str {
         if self.is_public() { "" } else { MARK }
     }
 
-    /// The meaning of the mark, for the foot of a table; `None` without one.
+    /// Returns the meaning of the mark, for the foot of a table; `None` without one.
     #[must_use]
     pub const fn meaning(self) -> Option<&'static str> {
         match self {
@@ -101,7 +102,7 @@ impl Provenance {
     }
 }
 
-/// A JSON object, or each one of a list, with the origin of all of its figures beside them.
+/// Adds the origin of all figures to a JSON object, or to each object of a list.
 #[must_use]
 pub fn with_origin(mut value: Value, origin_of: fn(&str) -> Provenance) -> Value {
     match &mut value {
@@ -126,12 +127,12 @@ pub fn with_origin(mut value: Value, origin_of: fn(&str) -> Provenance) -> Value
 pub struct Figure {
     /// The number.
     pub value: f64,
-    /// Where it comes from.
+    /// Its provenance.
     pub origin: Provenance,
 }
 
 impl Figure {
-    /// The difference from another figure.
+    /// Returns the difference from another figure.
     #[must_use]
     pub fn less(self, other: Self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! From the private sum of a round to what is released of it, by any mechanism and trust model.
+//! From the private sum of a round to its release, by any mechanism and trust model.
 
 use smolfed_core::stream::Root;
 
@@ -7,11 +7,12 @@ use super::settings::ReleaseSettings;
 use super::sum::{PrivateSum, ReleaseAt, Released};
 use crate::history::History;
 
-/// Makes the sum of a round public: combined with earlier ones, with the noise of all parties.
-/// Where updates are masked, each helper is asked once, about devices that were `asked` this.
+/// Makes the sum of a round public: combines it with earlier sums, and adds the noise of all
+/// parties. If updates are masked, each helper is asked once. `asked` is the request to the
+/// devices.
 ///
 /// # Errors
-/// [`HelperError`]: the round has come to nothing, and the history must begin anew.
+/// [`HelperError`]: the round is lost, and the history must restart.
 pub fn publish(
     mut sum: PrivateSum,
     asked: Option<Asked>,

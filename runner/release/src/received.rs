@@ -1,23 +1,23 @@
-//! What a real device sent, checked.
+//! Checked updates of real devices.
 
 use smolfed_core::mask::Tag;
 use smolfed_core::quantize::Grid;
 
-/// The update of a real device, checked as far as the trust model allows. It is private like a
-/// [`PrivateSum`](super::PrivateSum), the only place where it can go.
+/// The update of a real device, checked as far as the trust model allows. It is private, and can
+/// only be added to a [`PrivateSum`](super::PrivateSum).
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ReceivedUpdate {
     integers: Vec<i64>,
     /// The bit of adaptive clipping; 0 if the clip norm is fixed.
     bit: i64,
-    /// The tag for each helper, if it is masked: no secret.
+    /// The tag for each helper, if the update is masked. Tags are not secret.
     tags: Vec<Tag>,
 }
 
-/// Why an update is left out: no honest device sends it.
+/// The reason why an update is left out. No honest device sends such an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidUpdate {
-    /// Σq² is above 4^b, or it is negated without need.
+    /// Σq² is above 4^b, or the update is negated unnecessarily.
     OutOfBound,
     /// The bit is neither +2^b nor −2^b.
     Bit,
@@ -30,12 +30,12 @@ impl std::fmt::Debug for ReceivedUpdate {
 }
 
 impl ReceivedUpdate {
-    /// Negates the update back if it was sent negated, and checks all that can be checked about it
-    /// and its bit, if it has one.
+    /// Undoes the negation if the update was sent negated, and checks the update and its bit, if it
+    /// has one, as far as possible.
     ///
-    /// Without device noise: Σq² ≤ 4^b, exactly, only an update of one +2^b and zeros is sent
-    /// negated, and the bit is +2^b or −2^b. With device noise all values are possible; that they
-    /// contain noise cannot be checked. So it is with masks.
+    /// Without device noise, it checks that Σq² ≤ 4^b exactly, that only an update of one +2^b and
+    /// zeros is sent negated, and that the bit is +2^b or −2^b. With device noise all values are
+    /// possible, and the presence of noise cannot be checked. Masks have the same effect.
     ///
     /// # Errors
     /// [`InvalidUpdate`].
@@ -74,19 +74,19 @@ impl ReceivedUpdate {
         Ok(update(integers))
     }
 
-    /// The same with what came behind a masked update.
+    /// Adds the tags of a masked update.
     #[must_use]
     pub fn with_tags(self, tags: Vec<Tag>) -> Self {
         Self { tags, ..self }
     }
 
-    /// The tag for each helper; none unless it is masked.
+    /// Returns the tag for each helper, or none if the update is not masked.
     #[must_use]
     pub fn tags(&self) -> &[Tag] {
         &self.tags
     }
 
-    /// Entries, which are public: one for each parameter.
+    /// Returns the number of entries, which is public: one for each parameter.
     #[must_use]
     pub const fn length(&self) -> usize {
         self.integers.len()
@@ -103,7 +103,7 @@ impl ReceivedUpdate {
 
 #[cfg(any(test, feature = "faults"))]
 impl From<Vec<i64>> for ReceivedUpdate {
-    /// An update that was received, for tests of what carries it.
+    /// Creates a received update, for tests.
     fn from(integers: Vec<i64>) -> Self {
         Self {
             integers,
@@ -114,7 +114,7 @@ impl From<Vec<i64>> for ReceivedUpdate {
 
 #[cfg(any(test, feature = "faults"))]
 impl ReceivedUpdate {
-    /// The same with this bit.
+    /// Sets the bit.
     pub fn with_bit(self, bit: i64) -> Self {
         Self { bit, ..self }
     }
@@ -170,7 +170,7 @@ mod tests {
             let noisy = ReceivedUpdate::from(vec![500]).with_bit(bit);
             assert_eq!(check(&[500], bit, true), Ok(noisy));
         }
-        // A bit does not make up for an update beyond its bound.
+        // A bit does not compensate for an update beyond its bound.
         assert_eq!(check(&[65], 64, false), Err(InvalidUpdate::OutOfBound));
     }
 

@@ -1,10 +1,10 @@
-//! Which devices take part in a round. A cohort is drawn from the same [`Sampling`] value that the
-//! privacy event carries, so that the sampler and the accounting cannot disagree.
+//! Sampling of the devices of a round. A cohort is drawn from the same [`Sampling`] value as the
+//! privacy event carries, so the sampler and the accounting cannot disagree.
 //!
 //! The cohort of round t comes from the server's stream (CohortSampling, t, 0) alone: it does not
-//! depend on earlier rounds, and a resumed run draws the same. Amplification by sampling assumes
-//! that nobody but the server learns the cohorts; a simulation's seed gives them away. Devices that
-//! send what others see are therefore drawn from another stream, (SenderSampling, t, 0).
+//! depend on earlier rounds, and a resumed run draws the same cohort. Amplification by sampling
+//! assumes that only the server learns the cohorts; a simulation's seed reveals them. Devices whose
+//! messages are visible to others are therefore drawn from another stream, (SenderSampling, t, 0).
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -22,25 +22,25 @@ use smolfed_accounting::event::Sampling;
 ///   2⁻⁶⁴, rounded down: no device is drawn more often than the accounting assumes.
 /// * `Full` and `Unsampled`: every device. With `Unsampled`, the devices themselves decide when to
 ///   take part; in a simulation all of them do.
-/// * `BlockCyclic`: nobody, as the part is not known here: [`draw_of_part`].
+/// * `BlockCyclic`: an empty cohort, because the part is not known here. Use [`draw_of_part`].
 #[must_use]
 pub fn draw_cohort(sampling: &Sampling, root: &Root, round: u32) -> Vec<u32> {
     draw(sampling, root, Purpose::CohortSampling, round)
 }
 
 /// Draws the cohort of `round` from the devices of its part, in their order: each independently
-/// with probability τ, as `Poisson` does, from the same stream.
+/// with probability τ, like `Poisson`, from the same stream.
 #[must_use]
 pub fn draw_of_part(sampling: &Sampling, part: &[u32], root: &Root, round: u32) -> Vec<u32> {
-    // Where nothing is drawn at random, nothing is claimed of it.
+    // If nothing is drawn at random, the accounting claims no amplification.
     let rate = sampling.sampling_rate().unwrap_or(1.0);
     let mut rng = root.stream(id(Purpose::CohortSampling, round));
     poisson(part.iter().copied(), rate, &mut rng)
 }
 
-/// Draws the devices that send a message of their own in `round`, in ascending order: as
-/// [`draw_cohort`] does, and independently of the cohort. Others see who sends, so a message of the
-/// cohort would reveal the draw that amplifies the privacy of updates.
+/// Draws the devices that send a separate message in `round`, in ascending order, like
+/// [`draw_cohort`] but independently of the cohort. The senders are visible to others, so messages
+/// of the cohort would reveal the draw that amplifies the privacy of updates.
 #[must_use]
 pub fn draw_senders(sampling: &Sampling, root: &Root, round: u32) -> Vec<u32> {
     draw(sampling, root, Purpose::SenderSampling, round)
@@ -74,8 +74,8 @@ const fn id(purpose: Purpose, round: u32) -> StreamId {
     }
 }
 
-/// Floyd's method: for each of the last `size` devices, a uniform device up to it, or itself if
-/// that one is taken.
+/// Floyd's method: for each of the last `size` devices, chooses a uniform device up to it, or the
+/// device itself if that one is taken.
 fn uniform(device_count: u32, size: u32, rng: &mut impl Rng) -> Vec<u32> {
     let mut chosen = BTreeSet::new();
     for last in device_count.saturating_sub(size)..device_count {
@@ -92,8 +92,8 @@ fn uniform(device_count: u32, size: u32, rng: &mut impl Rng) -> Vec<u32> {
 }
 
 fn poisson(devices: impl Iterator<Item = u32>, rate: f64, rng: &mut impl Rng) -> Vec<u32> {
-    // A product with a power of two is exact; `as` saturates 2^64 to the largest word, and a rate
-    // of 1 is treated apart.
+    // A product with a power of two is exact. `as` saturates 2^64 to the largest word, and a rate
+    // of 1 is handled separately.
     let threshold = (rate * 2f64.powi(64)) as u64;
     let certain = rate >= 1.0;
     devices
@@ -166,12 +166,12 @@ mod tests {
         assert!(sizes.iter().any(|size| *size != 5));
     }
 
-    /// The coins of a device, a bit a round.
+    /// The coins of a device, one bit per round.
     type Coins = [u64; (ROUNDS / 64) as usize];
 
     const ROUNDS: u32 = 512;
 
-    /// The coins of these devices in all rounds.
+    /// Returns the coins of these devices in all rounds.
     fn coins(devices: &[u32], cohort: impl Fn(u32) -> Vec<u32>) -> Vec<Coins> {
         let mut coins = vec![Coins::default(); devices.len()];
         for round in 0..ROUNDS {
@@ -183,7 +183,7 @@ mod tests {
         coins
     }
 
-    /// Two devices that share coins, or of which one is drawn where the other is not, lose their
+    /// Two devices that share coins, or that are drawn only in different rounds, lose their
     /// amplification. With fair and independent coins, two of them agree in Binomial(512, 1/2)
     /// rounds: off by 85 or more with a probability of at most 2 exp(-2 · 85² / 512) (Hoeffding),
     /// for any of the 523,776 pairs of 1,024 devices below 6e-7; for both draws below 1e-6, as the
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// Words that are all the same.
+    /// A generator that always returns the same word.
     struct Always(u64);
 
     impl rand_core::TryRng for Always {
@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// Of the 2^64 words, no more than the share of the rate draw a device.
+    /// At most a share `rate` of the 2^64 words draws a device.
     #[test]
     fn no_word_draws_a_device_beyond_its_rate() {
         let is_drawn = |rate, word| !poisson(0..1, rate, &mut Always(word)).is_empty();
@@ -266,7 +266,7 @@ mod tests {
         assert_ne!(first, draw_cohort(&sampling, &root, 6));
     }
 
-    /// Others see who sends: had senders anything to do with the cohort, they would reveal it.
+    /// Others see the senders: if they depended on the cohort, they would reveal it.
     #[test]
     fn senders_are_drawn_as_a_cohort_is_and_independently_of_it() {
         let root = Root::from_seed(3);
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(senders.len(), 20);
         assert_eq!(senders, draw_senders(&sampling, &root, 5));
         assert_ne!(senders, draw_senders(&sampling, &root, 6));
-        // 20 of 20 devices in a million: they meet with a probability below 4e-4.
+        // 20 of 20 devices out of a million: they intersect with a probability below 4e-4.
         let cohort = draw_cohort(&sampling, &root, 5);
         assert!(senders.iter().all(|device| !cohort.contains(device)));
     }

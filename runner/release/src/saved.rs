@@ -1,4 +1,4 @@
-//! State between rounds, as a checkpoint holds it: texts and arrays of numbers, in the format of
+//! State between rounds, as stored in a checkpoint: texts and arrays of numbers, in the format of
 //! safetensors.
 
 use std::collections::{BTreeMap, HashMap};
@@ -7,7 +7,7 @@ use safetensors::tensor::{SafeTensorError, SafeTensors, TensorView, serialize};
 
 pub use safetensors::tensor::Dtype;
 
-/// What a checkpoint holds of the state of a method, of the server or of the release.
+/// The stored state of a method, of the server or of the release.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Saved {
     /// Short texts by their key.
@@ -21,24 +21,24 @@ pub struct Saved {
 pub struct SavedTensor {
     /// The type of the numbers.
     pub dtype: Dtype,
-    /// Lengths of its axes.
+    /// The lengths of its axes.
     pub shape: Vec<usize>,
     /// The numbers.
     pub bytes: Vec<u8>,
 }
 
-/// A type of the numbers in an array.
+/// The type of the numbers in an array.
 pub trait Number: Sized {
     /// Its name in the format.
     const DTYPE: Dtype;
 
-    /// The bytes of numbers.
+    /// Encodes numbers as bytes.
     fn write(numbers: impl Iterator<Item = Self>) -> Vec<u8>;
 
-    /// The numbers in whole bytes; `None` if a byte is left over.
+    /// Decodes bytes as numbers; `None` if a byte is left over.
     fn read(bytes: &[u8]) -> Option<Vec<Self>>;
 
-    /// Whether it is a number at all.
+    /// Returns whether the value is a finite number.
     fn is_finite(&self) -> bool {
         true
     }
@@ -88,10 +88,10 @@ impl Saved {
         self.tensors.insert(name.to_owned(), tensor);
     }
 
-    /// The numbers of an array, all of which are finite.
+    /// Returns the numbers of an array, all of which are finite.
     ///
     /// # Errors
-    /// What is wrong with it, to follow "the file is damaged: ".
+    /// The reason, to follow "the file is damaged: ".
     pub fn get<T: Number>(&self, name: &str) -> Result<Vec<T>, String> {
         let tensor = self.tensors.get(name);
         let tensor = tensor.ok_or_else(|| format!("it has no `{name}`"))?;
@@ -109,7 +109,7 @@ impl Saved {
         }
     }
 
-    /// Adds everything of `other`, with `prefix` before its names.
+    /// Adds all entries of `other`, with `prefix` before their names.
     pub fn put_all(&mut self, prefix: &str, other: Self) {
         let name = |name: String| format!("{prefix}{name}");
         let entries = other.entries.into_iter();
@@ -118,7 +118,7 @@ impl Saved {
         self.tensors.extend(tensors.map(|(key, x)| (name(key), x)));
     }
 
-    /// Takes out what [`Self::put_all`] added with `prefix`.
+    /// Removes and returns the entries added by [`Self::put_all`] with `prefix`.
     pub fn take_all(&mut self, prefix: &str) -> Self {
         fn taken<T>(all: &mut BTreeMap<String, T>, prefix: &str) -> BTreeMap<String, T> {
             let taken = all.extract_if(.., |name, _| name.starts_with(prefix));
@@ -131,16 +131,16 @@ impl Saved {
         }
     }
 
-    /// The bytes of a file.
+    /// Encodes the state as the bytes of a file.
     ///
     /// # Errors
-    /// What the format does not hold.
+    /// The reason, if the format cannot represent the state.
     pub fn encode(&self) -> Result<Vec<u8>, String> {
         let tensors = self.tensors.iter().map(|(name, tensor)| {
             let view = TensorView::new(tensor.dtype, tensor.shape.clone(), &tensor.bytes)?;
             Ok((name, view))
         });
-        // An empty map is written as no map.
+        // An empty map is omitted.
         let entries = (!self.entries.is_empty()).then(|| self.entries.clone());
         let entries = entries.map(|entries| entries.into_iter().collect::<HashMap<_, _>>());
         let tensors = tensors.collect::<Result<Vec<_>, SafeTensorError>>();
@@ -148,10 +148,10 @@ impl Saved {
         bytes.map_err(|error| error.to_string())
     }
 
-    /// Reads the bytes of a file.
+    /// Decodes the bytes of a file.
     ///
     /// # Errors
-    /// What is wrong with them, to follow "the file is damaged: ".
+    /// The reason, to follow "the file is damaged: ".
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(not_tensors)?;
         let tensors = SafeTensors::deserialize(bytes).map_err(not_tensors)?;
@@ -171,7 +171,7 @@ impl Saved {
     }
 }
 
-/// What is wrong with bytes that the parser refuses, in words that need no knowledge of it.
+/// Describes bytes that the parser refuses, for readers who do not know the format.
 fn not_tensors(_: SafeTensorError) -> String {
     "it is no safetensors file, or cut short".to_owned()
 }

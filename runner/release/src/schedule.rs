@@ -1,22 +1,22 @@
-//! Rounds in which something happens: from one on, every so many.
+//! Regular schedules: from one round on, at a fixed interval.
 
 /// From round `from` on, every `every` rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// The first round.
     pub from: u32,
-    /// At least 1.
+    /// The interval in rounds, at least 1.
     pub every: u32,
 }
 
 impl Schedule {
-    /// Whether it is due in this round.
+    /// Returns whether `round` is scheduled.
     #[must_use]
     pub const fn is_in(&self, round: u32) -> bool {
         round >= self.from && (round - self.from).is_multiple_of(self.every)
     }
 
-    /// How often it is due in the first `rounds` rounds.
+    /// Returns the number of scheduled rounds among the first `rounds` rounds.
     #[must_use]
     pub const fn count(&self, rounds: u32) -> u32 {
         rounds.saturating_sub(self.from).div_ceil(self.every)

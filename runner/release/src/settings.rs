@@ -1,4 +1,4 @@
-//! What a run releases and how, configured before it starts.
+//! The releases of a run, configured before it starts.
 
 use smolfed_accounting::{PrivacyEvent, TrustModel};
 use smolfed_core::noise::DiscreteGaussian;
@@ -14,17 +14,17 @@ use crate::masking::Masking;
 /// How often a device releases something in a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timing {
-    /// Never: each device trains by itself.
+    /// Never: each device trains on its own.
     Never,
-    /// Once, its update.
+    /// Once per round: its update.
     #[default]
     EachRound,
-    /// In each of so many local steps, its gradient.
+    /// In each of this many local steps: its gradient.
     EachStep(u32),
 }
 
 impl Timing {
-    /// Releases of a device in a round.
+    /// Returns the number of releases of a device in a round.
     #[must_use]
     pub const fn releases(self) -> u32 {
         match self {
@@ -35,7 +35,7 @@ impl Timing {
     }
 }
 
-/// What is released. Each has its own random streams, so that no noise covers two releases.
+/// The kind of release. Each has separate random streams, so that no noise covers two releases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Channel {
     /// The updates of a round.
@@ -45,12 +45,13 @@ pub enum Channel {
     Moments,
     /// The score of a trial, after the last round.
     Score,
-    /// Answers to a question. Its number names the streams, and is that of no round.
+    /// Answers to a question. The question's number names the streams, and differs from all round
+    /// numbers.
     Answers,
 }
 
 impl Channel {
-    /// Names the streams of the server's noise.
+    /// Returns the purpose of the streams of the server's noise.
     pub(super) const fn server_noise(self) -> Purpose {
         match self {
             Self::Updates => Purpose::ServerNoise,
@@ -60,44 +61,44 @@ impl Channel {
         }
     }
 
-    /// Names the streams of the devices' noise.
+    /// Returns the purpose of the streams of the devices' noise.
     pub(super) const fn device_noise(self) -> Purpose {
         match self {
-            // A device takes part once under a number: in a round, or with an answer.
+            // A device takes part once under each number: in a round, or with an answer.
             Self::Updates | Self::Answers => Purpose::DeviceNoise,
             Self::Moments => Purpose::DeviceMomentNoise,
-            // Never drawn: trials are refused under local trust.
+            // Unused: trials are refused under local trust.
             Self::Score => Purpose::ServerScoreNoise,
         }
     }
 }
 
-/// What a run releases and how.
+/// The releases of a run.
 #[derive(Clone, Debug)]
 pub struct ReleaseSettings {
-    /// What is released.
+    /// The kind of release.
     pub channel: Channel,
-    /// How updates become integers.
+    /// The encoding of updates as integers.
     pub encoding: Encoding,
-    /// Samples from which on an update has weight 1; `None` if all count the same.
+    /// The number of samples from which on an update has weight 1; `None` for uniform weights.
     pub weight_cap: Option<u32>,
-    /// How noise covers a release.
+    /// The noise of a release.
     pub mechanism: Mechanism,
-    /// How updates are masked (distributed trust).
+    /// The masking of updates (distributed trust).
     pub masking: Option<Masking>,
     /// How often a device releases something.
     pub timing: Timing,
-    /// Noise std of one release and one party that adds noise, in units of what is released (of the
-    /// clip norm).
+    /// Noise std of one release of one party that adds noise, in units of the release (of the clip
+    /// norm).
     pub noise_std: f64,
-    /// Whether the sum may be looked at without noise: simulated devices only.
+    /// Whether the sum may be used without noise: only with simulated devices.
     pub is_simulation: bool,
-    /// An injected fault; none but in an audit.
+    /// An injected fault. Only audits have one.
     pub fault: Fault,
 }
 
 impl ReleaseSettings {
-    /// One release of numbers of at most 1, of all devices of a simulation at the same time.
+    /// Creates a single release of numbers of at most 1, of all devices of a simulation at once.
     #[must_use]
     pub fn once(
         channel: Channel,
@@ -107,7 +108,7 @@ impl ReleaseSettings {
         Self::of_numbers(channel, event, sampler, DEFAULT_BITS)
     }
 
-    /// [`Self::once`] on a grid of so many bits.
+    /// Creates the release of [`Self::once`] on a grid of `grid_bits` bits.
     #[must_use]
     pub fn of_numbers(
         channel: Channel,
@@ -129,21 +130,22 @@ impl ReleaseSettings {
         })
     }
 
-    /// How the updates of simulated devices are masked. Those among real devices are not: their
-    /// updates are in the coordinator's process, and count for no helper's cohort.
+    /// Returns the masking of the updates of simulated devices. Simulated devices in a fleet have
+    /// none: their updates are in the coordinator's process, and do not count for a helper's
+    /// cohort.
     pub(super) fn masking_here(&self) -> Option<Masking> {
         self.masking.filter(|_| self.is_simulation)
     }
 
-    /// The noise that each device adds to what it sends (local trust).
+    /// Returns the noise that each device adds to its messages (local trust).
     #[must_use]
     pub fn device_noise(&self) -> Option<&DiscreteGaussian> {
         let sampler = self.mechanism.sampler.as_ref();
         sampler.filter(|_| self.mechanism.is_local())
     }
 
-    /// The release of a round with this clip norm: the noise multipliers are the same, so that the
-    /// noise follows. Nothing changes where updates are not clipped.
+    /// Returns the release of a round with this clip norm: the noise multipliers stay the same, so
+    /// the noise scales with it. Nothing changes if updates are not clipped.
     #[must_use]
     pub fn at_clip_norm(&self, clip_norm: ClipNorm) -> Self {
         let Some(grid) = self.encoding.grid() else {
@@ -160,8 +162,8 @@ impl ReleaseSettings {
         }
     }
 
-    /// One step of the integers of a round with this local learning rate, in units of the
-    /// parameters: what devices release in each local step are gradients.
+    /// Returns the step of the integers of a round with this local learning rate, in units of the
+    /// parameters. The releases of local steps are gradients.
     #[must_use]
     pub fn step(&self, learning_rate: f32) -> f64 {
         match self.timing {
@@ -170,8 +172,8 @@ impl ReleaseSettings {
         }
     }
 
-    /// Std of the noise on the sum of such a round, in units of the parameters: from so many
-    /// devices with noise of their own, from the server, or from it and its helpers.
+    /// Returns the std of the noise on the sum of such a round, in units of the parameters: from
+    /// `cohort_size` devices with local noise, from the server, or from the server and its helpers.
     #[must_use]
     pub fn noise_std_of_sum(&self, learning_rate: f32, cohort_size: usize) -> f64 {
         let sources = match self.mechanism.trust() {
@@ -180,7 +182,7 @@ impl ReleaseSettings {
             TrustModel::Distributed(parties) => f64::from(parties.count()),
         };
         let releases = sources * f64::from(self.timing.releases());
-        // What is released in each step are gradients.
+        // The releases of local steps are gradients.
         let unit = self.step(learning_rate) / self.encoding.step();
         self.noise_std * releases.sqrt() * unit
     }
@@ -192,7 +194,7 @@ mod tests {
 
     use super::*;
 
-    /// Steps of 1/4, with noise of std 3 in each release.
+    /// Returns a release with steps of 1/4, and noise of std 3 in each release.
     fn release(trust: TrustModel, timing: Timing) -> ReleaseSettings {
         let grid = Grid::new(ClipNorm::new(16.0).unwrap(), 6).unwrap();
         ReleaseSettings {
@@ -217,8 +219,8 @@ mod tests {
         assert_eq!(after.encoding.grid().unwrap().bits(), 6);
     }
 
-    /// Independent noise adds up by its variance: of four devices under local trust, and of nine
-    /// local steps of each. What is released in a step is a gradient, which moves the model by the
+    /// The variances of independent noise add up: of four devices under local trust, and of nine
+    /// local steps of each. The release of a step is a gradient, which moves the model by the
     /// learning rate.
     #[test]
     fn noise_adds_up_over_devices_and_local_steps() {

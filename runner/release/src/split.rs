@@ -1,5 +1,5 @@
-//! How noise is split between an update and the bit of adaptive clipping: together they cost what
-//! an update of the total noise multiplier costs (Andrew, Thakkar, McMahan, Ramaswamy 2021,
+//! The split of noise between an update and the bit of adaptive clipping. Together they have the
+//! cost of an update with the total noise multiplier (Andrew, Thakkar, McMahan, Ramaswamy 2021,
 //! arXiv:1905.03871, Theorem 1; [`crate::bit`] has the argument on the integer grid).
 
 use smolfed_accounting::NoiseMultiplier;
@@ -7,22 +7,23 @@ use smolfed_accounting::NoiseMultiplier;
 /// The noise multipliers of both parts, each relative to the clip norm of its part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Split {
-    /// z_Δ, of the update.
+    /// z_Δ: noise multiplier of the update.
     pub update: NoiseMultiplier,
-    /// z_b = 2 σ_b, of the bit, whose clip norm is ½.
+    /// z_b = 2 σ_b: noise multiplier of the bit, whose clip norm is ½.
     pub bit: NoiseMultiplier,
 }
 
 impl Split {
-    /// The split of `total` in which the bit has noise of std `bit_std`:
-    /// `z_Δ = (z⁻² − (2 σ_b)⁻²)^(−1/2)`. `None` unless 2 σ_b is above z: the bit alone would then
-    /// cost more than both may.
+    /// Returns the split of `total` in which the bit has noise of std `bit_std`: `z_Δ = (z⁻² − (2
+    /// σ_b)⁻²)^(−1/2)`. `None` unless 2 σ_b is above z: the bit alone would otherwise cost more
+    /// than the total.
     #[must_use]
     pub fn new(total: NoiseMultiplier, bit_std: f64) -> Option<Self> {
-        /// More than the roundings of the line below, so that neither part has too little noise.
+        /// Larger than the rounding errors of the line below, so that neither part has too little
+        /// noise.
         const MARGIN: f64 = 1.0 + 8.0 * f64::EPSILON;
         let (z, bit) = (total.get(), 2.0 * bit_std);
-        // The difference of squares by its factors: nothing cancels.
+        // The difference of squares is computed as a product to avoid cancellation.
         let update = z * bit / ((bit - z) * (bit + z)).sqrt() * MARGIN;
         let split = Self {
             update: NoiseMultiplier::new(update).ok()?,
@@ -45,7 +46,7 @@ mod tests {
         Split::new(NoiseMultiplier::new(z).unwrap(), bit_std).unwrap()
     }
 
-    /// The std of the noise of a part, as the integers of its sampler: n / d steps.
+    /// Returns the std of the noise of a part as the integers of its sampler: n / d steps.
     fn noise(multiplier: NoiseMultiplier, bits: u32) -> (u128, u128) {
         let steps = multiplier.get() * f64::from(bits).exp2();
         let (sampler, _) = sampler("", 0.0, steps).unwrap();
@@ -67,9 +68,9 @@ mod tests {
             prop_assert!(left * k * k <= (n * bit_n * 64).pow(2), "{:?}", split);
         }
 
-        /// The same for what two devices send: any two clipped updates on the grid, each with its
-        /// bit, differ by at most twice 1/z after division by the noise of each part, and one of
-        /// them from zeros by at most 1/z.
+        /// The same bound holds for the messages of two devices. Any two clipped updates on the
+        /// grid, each with its bit, differ by at most twice 1/z after division by the noise of each
+        /// part, and one of them differs from zeros by at most 1/z.
         #[test]
         fn the_joint_sensitivity_is_that_of_an_update_of_the_total(
             first in vec(-1f32..1.0, 1..6), second in vec(-1f32..1.0, 1..6),
@@ -110,7 +111,7 @@ mod tests {
         let z = NoiseMultiplier::new(1.0).unwrap();
         assert_eq!(Split::new(z, 0.5), None);
         assert_eq!(Split::new(z, f64::NAN), None);
-        // A fifth of a large cohort costs next to nothing.
+        // A fifth of a large cohort costs almost nothing.
         let split = Split::new(z, 50.0).unwrap();
         assert!((split.update.get() - 1.00005).abs() < 1e-6);
         assert!((Split::new(z, 1.0).unwrap().update.get() - (4.0_f64 / 3.0).sqrt()).abs() < 1e-12);

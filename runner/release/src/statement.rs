@@ -22,48 +22,48 @@ use super::split::Split;
 use crate::SamplingScheme;
 use crate::condition::{Condition, Conditions, Effect};
 
-/// Everything that a printed ε must name. The field names are those of `--json`.
+/// All properties that must accompany a printed ε. The field names are those of `--json`.
 ///
-/// `is_upper_bound` and `planned_is_upper_bound` of the JSON are computed when it is written, from
-/// the kind of the estimate and from the conditions, and are not read.
+/// `is_upper_bound` and `planned_is_upper_bound` of the JSON are derived when it is written, from
+/// the kind of the estimate and from the conditions, and are ignored when it is read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub struct PrivacyStatement {
-    /// What it is about.
+    /// The subject of the statement.
     #[serde(default, skip_serializing_if = "Subject::is_updates")]
     pub subject: Subject,
-    /// ε; `null` in JSON means infinite: no guarantee at all.
+    /// ε. In JSON, `null` means infinite: no guarantee at all.
     #[serde(with = "infinite_as_null")]
     pub epsilon: f64,
     /// δ.
     pub delta: Delta,
     /// The accountant.
     pub accountant: Accountant,
-    /// Bound, approximation, or a paper's figure.
+    /// A bound, an approximation, or a figure from a paper.
     pub kind: EstimateKind,
-    /// [`Self::is_upper_bound`], as JSON has it.
+    /// [`Self::is_upper_bound`], as written to JSON.
     #[serde(rename = "is_upper_bound", skip_deserializing)]
     written_flag: bool,
-    /// A proved lower bound on the true ε, where known.
+    /// A proved lower bound on the true ε, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon_low: Option<f64>,
-    /// ε if the data of one device are replaced by other data, where the server sees who sends
-    /// something, and ε therefore compares a device's updates with zeros; that of the whole plan,
-    /// of a run that was stopped. Absent if infinite.
+    /// ε if the data of one device are replaced by other data. Present if the server sees the
+    /// senders, so that `epsilon` compares a device's updates with zeros. For a stopped run, of the
+    /// whole plan. Absent if infinite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon_replace_one: Option<f64>,
-    /// ε against whoever sees the released models alone, where the server and its helpers, against
-    /// whom `epsilon` holds, see more; that of the whole plan, of a run that was stopped. Absent
-    /// under other trust models, and if infinite.
+    /// ε against anyone who sees only the released models, if the server and its helpers, against
+    /// whom `epsilon` holds, see more. For a stopped run, of the whole plan. Absent under other
+    /// trust models, and if infinite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon_outsiders: Option<f64>,
-    /// ε of all planned rounds, of a run that was stopped before; absent if infinite.
+    /// ε of all planned rounds of a stopped run; absent if infinite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon_planned: Option<f64>,
-    /// `rounds` of the plan, of a run that was stopped before.
+    /// `rounds` of the plan of a stopped run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds_planned: Option<u64>,
-    /// [`Self::planned_is_upper_bound`], as JSON has it.
+    /// [`Self::planned_is_upper_bound`], as written to JSON.
     #[serde(
         rename = "planned_is_upper_bound",
         skip_deserializing,
@@ -72,35 +72,34 @@ pub struct PrivacyStatement {
     written_planned_flag: Option<bool>,
     /// z of the last event.
     pub noise_multiplier: f64,
-    /// s: how far one device moves all releases of a run with correlated noise, in clip norms, or
-    /// with block-cyclic sampling how far one of its rounds does; the noise multiplier is relative
-    /// to it. Absent for other mechanisms.
+    /// s: the distance by which one device moves all releases of a run with correlated noise, in
+    /// clip norms. With block-cyclic sampling, the distance for one of its rounds. The noise
+    /// multiplier is relative to it. Absent for other mechanisms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sensitivity: Option<f64>,
-    /// b: a device's rounds are at least so many apart, for correlated noise; also the number of
-    /// parts that take turns, for block-cyclic sampling.
+    /// b: the minimum number of rounds between two rounds of a device, for correlated noise. For
+    /// block-cyclic sampling, also the number of parts that take turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub separation: Option<u32>,
-    /// ν = z · L, the noise std on the sum, or z · s · L on each release of correlated noise;
-    /// absent without a clip norm.
+    /// ν = z · L, the noise std on the sum, or z · s · L on each release of correlated noise.
+    /// Absent without a clip norm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise_std: Option<f64>,
     /// L; absent if the statement is about noise multipliers only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip_norm: Option<ClipNorm>,
-    /// The two parts of the noise of an adaptive clip norm, which together are as good as the noise
-    /// multiplier.
+    /// The two parts of the noise of an adaptive clip norm, which are together equivalent to the
+    /// noise multiplier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise_split: Option<NoiseSplit>,
-    /// The private selection that chose the run, whose cost `epsilon` is; absent for a run of its
-    /// own.
+    /// The private selection that chose the run, if `epsilon` is its cost. Absent for a single run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection: Option<SelectionStatement>,
-    /// What two neighbouring federations differ in.
+    /// The difference between two neighbouring federations.
     pub adjacency: Adjacency,
     /// The sampling scheme of the last event.
     pub sampling: SamplingScheme,
-    /// τ, with which a device is drawn in a round, of its part if there are parts; absent for
+    /// τ, the probability that a device is drawn in a round, or in a round of its part. Absent for
     /// `unsampled`, which claims none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling_rate: Option<f64>,
@@ -109,35 +108,35 @@ pub struct PrivacyStatement {
     /// The largest number of participations, for `unsampled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_participations: Option<u32>,
-    /// s, where rounds are windows of time: an update counts in the window in which it arrives, up
-    /// to so many after that of its model. Absent for other rounds.
+    /// s, if rounds are windows of time: an update counts in the window in which it arrives, at
+    /// most s windows after that of its model. Absent for other rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staleness: Option<u32>,
-    /// Rounds of all events.
+    /// Number of rounds of all events.
     pub rounds: u64,
     /// Releases of a device in a round of the last event, if not one; 0 if nothing leaves a device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub releases_per_round: Option<u32>,
-    /// What is protected.
+    /// The unit of protection.
     pub unit: PrivacyUnit,
-    /// Against whom.
+    /// The trust model.
     pub trust: TrustModel,
-    /// k: what is protected are all devices of a user with up to so many; absent for one.
+    /// k: all devices of a user with at most k devices are protected together. Absent for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices_per_user: Option<u32>,
-    /// The largest difference of true-positive and false-positive rate of any attack, as far as
-    /// `epsilon` is proved.
+    /// The largest difference of true-positive and false-positive rate of any attack, if `epsilon`
+    /// is proved.
     pub advantage: f64,
-    /// The largest true-positive rate of any attack at a false-positive rate of 1 %, as far as
-    /// `epsilon` is proved.
+    /// The largest true-positive rate of any attack at a false-positive rate of 1 %, if `epsilon`
+    /// is proved.
     pub hit_rate_at_1_percent: f64,
-    /// Who sees what, and which ε holds against whom, where several parties see different things.
+    /// The views of the parties and the ε against each, if they see different things.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub views: Vec<View>,
-    /// What ε depends on beside the numbers. A statement without the key is of an older version.
+    /// The conditions of ε besides the numbers. A statement without the key is of an older version.
     #[serde(default = "Conditions::unknown")]
     conditions: Conditions,
-    /// What else must be known; each a sentence.
+    /// Additional facts, one sentence each.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -158,7 +157,7 @@ impl<'de> Deserialize<'de> for PrivacyStatement {
         let read = Self::deserialize(deserializer)?;
         let mut conditions = read.conditions.iter();
         match conditions.any(|condition| *condition == Condition::ProvenanceUnknown) {
-            // An older file does not say this of itself.
+            // An older file has no such condition.
             true => Ok(read.with_note(Condition::ProvenanceUnknown)),
             false => Ok(read),
         }
@@ -170,7 +169,8 @@ impl<'de> Deserialize<'de> for PrivacyStatement {
 pub struct NoiseSplit {
     /// z_Δ: noise std on the sum of the updates over the clip norm of the round.
     pub update: f64,
-    /// σ_b: noise std on half of the number of updates inside the ball less those outside.
+    /// σ_b: noise std on half of the difference between the numbers of updates inside and outside
+    /// the ball.
     pub bit_std: f64,
 }
 
@@ -188,9 +188,9 @@ impl From<Split> for NoiseSplit {
 pub struct SelectionStatement {
     /// Their theorem that bounds the cost.
     pub theorem: u8,
-    /// The expected number of trials; how many there were is not released.
+    /// The expected number of trials. The actual number is not released.
     pub mean_trials: f64,
-    /// Noise std on the sum of the devices' scores, of which each is between -1 and 1.
+    /// Noise std on the sum of the devices' scores, each between -1 and 1.
     pub score_noise_multiplier: f64,
 }
 
@@ -207,23 +207,23 @@ impl SelectionStatement {
     }
 }
 
-/// What a statement is about.
+/// The subject of a statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subject {
-    /// The updates of the model that is learned.
+    /// The updates of the model.
     #[default]
     Updates,
-    /// Correlation matrices, which devices send in addition to the updates of an encoder. The clip
-    /// norm is the bound μ on one example's matrix, and the noise std is that on the sum over a
+    /// Correlation matrices that devices send in addition to the updates of an encoder. The clip
+    /// norm is the bound μ on one example's matrix, and the noise std applies to the sum over a
     /// device's examples.
     CorrelationMatrices,
-    /// Answers to questions, and no model. The clip norm is the bound on one device's answer, 1.
+    /// Answers to questions, without a model. The clip norm is the bound on one device's answer, 1.
     Answers,
 }
 
 impl Subject {
-    /// A few words for a table.
+    /// Returns a short phrase for a table.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -240,11 +240,11 @@ impl Subject {
 }
 
 impl PrivacyStatement {
-    /// The statement for `estimate` of `events`; the last event names the mechanism. `None` for an
-    /// empty list: without an event there is nothing to state.
+    /// Creates the statement for `estimate` of `events`. The last event names the mechanism. `None`
+    /// for an empty list: without an event there is nothing to state.
     ///
     /// Warnings that follow from the numbers (a δ of 1/N or more, noise from rounds of several
-    /// kinds) join the estimate's notes.
+    /// kinds) are added to the estimate's notes.
     #[must_use]
     pub fn new(
         estimate: &Estimate,
@@ -318,10 +318,11 @@ impl PrivacyStatement {
         })
     }
 
-    /// The same for the best of several runs, whose selection costs `estimate`, each of `events`.
+    /// Returns the statement for the best of several runs, whose selection costs `estimate`, each
+    /// with `events`.
     ///
-    /// The events are those of one trial: what their privacy loss says of an attack does not hold
-    /// for the selection, of which ε and δ alone are known.
+    /// The events belong to one trial: their privacy loss does not bound attacks on the selection,
+    /// for which only ε and δ are known.
     #[must_use]
     pub fn of_selection(
         self,
@@ -340,13 +341,13 @@ impl PrivacyStatement {
         }
     }
 
-    /// The same for a run that was stopped before the rounds of its plan, which cost `planned` and
-    /// are `events`.
+    /// Returns the statement for a run that was stopped before its last planned round. The plan
+    /// costs `planned` and consists of `events`.
     ///
-    /// What the rounds so far cost is proved only if their number was fixed beforehand: whoever
-    /// stops a run may have looked at what it released, and composition theorems do not cover a
-    /// number of rounds that depends on that. The plan is proved in any case: rounds that are not
-    /// run release nothing.
+    /// The cost of the rounds so far is proved only if their number was fixed beforehand: the
+    /// decision to stop may depend on the releases, and composition theorems do not cover such a
+    /// number of rounds. The cost of the plan is proved in any case: the remaining rounds release
+    /// nothing.
     #[must_use]
     pub fn stopped_before(self, planned: &Estimate, events: &[PrivacyEvent]) -> Self {
         let rounds = events.last().map(|last| rounds(events, last));
@@ -364,11 +365,10 @@ impl PrivacyStatement {
         stopped.with(Condition::Stopped)
     }
 
-    /// The same for a run on devices of which other runs released something before.
+    /// Returns the statement for a run on devices for which earlier runs released something.
     ///
-    /// Whoever configured this one may have looked at what they released, and composition theorems
-    /// do not cover that: the figure for all of them is proved if the whole schedule was fixed
-    /// beforehand.
+    /// The configuration of this run may depend on those releases, and composition theorems do not
+    /// cover that. The figure for all runs is proved if the whole schedule was fixed beforehand.
     #[must_use]
     pub fn after_other_runs(self) -> Self {
         Self {
@@ -377,14 +377,14 @@ impl PrivacyStatement {
         }
     }
 
-    /// The same under one more condition.
+    /// Adds a condition.
     #[must_use]
     pub fn with(mut self, condition: Condition) -> Self {
         self.conditions.add(condition);
         self
     }
 
-    /// The same under one more condition, with its sentence among the notes.
+    /// Adds a condition, with its sentence among the notes.
     #[must_use]
     pub fn with_note(self, condition: Condition) -> Self {
         let sentence = condition.sentence();
@@ -395,38 +395,38 @@ impl PrivacyStatement {
         statement
     }
 
-    /// What ε depends on beside the numbers.
+    /// Returns the conditions of ε besides the numbers.
     #[must_use]
     pub const fn conditions(&self) -> &Conditions {
         &self.conditions
     }
 
-    /// Whether the number of devices depends on their rows.
+    /// Returns whether the number of devices depends on their rows.
     #[must_use]
     pub fn has_secret_device_count(&self) -> bool {
         let is_it = |found: &Condition| matches!(found, Condition::DeviceCount { .. });
         self.conditions.iter().any(is_it)
     }
 
-    /// Whether `epsilon` is proved, under the conditions that the statement names: not, for
-    /// example, if private rows were read without noise. The only place that decides it.
+    /// Returns whether `epsilon` is proved, under the conditions that the statement names. It is
+    /// not, for example, if private rows were read without noise. Only this function decides it.
     #[must_use]
     pub fn is_upper_bound(&self) -> bool {
         self.is_bound_of_plan() && !self.conditions.any(Effect::NeedsSchedule)
     }
 
-    /// Of a run that was stopped before the end of its plan: whether `epsilon_planned` is proved.
-    /// Of a run that others came before: whether the figure would be proved without them. Where it
-    /// is true, `epsilon` is proved if the schedule, of all runs, was fixed beforehand. `None` for
-    /// other runs.
+    /// Returns whether `epsilon_planned` is proved, for a run stopped before the end of its plan.
+    /// For a run after other runs, returns whether the figure would be proved without them. If
+    /// true, `epsilon` is proved if the schedule of all runs was fixed beforehand. `None` for other
+    /// runs.
     #[must_use]
     pub fn planned_is_upper_bound(&self) -> Option<bool> {
         let needs_schedule = self.conditions.any(Effect::NeedsSchedule);
         needs_schedule.then(|| self.is_bound_of_plan())
     }
 
-    /// Whether `epsilon` is proved if the schedule of the run was fixed beforehand, and the cost of
-    /// the whole plan in any case.
+    /// Returns whether `epsilon` is proved if the schedule of the run was fixed beforehand, and the
+    /// cost of the whole plan in any case.
     #[must_use]
     pub fn is_bound_of_schedule(&self) -> bool {
         self.planned_is_upper_bound() == Some(true)
@@ -436,7 +436,7 @@ impl PrivacyStatement {
         self.kind == EstimateKind::UpperBound && !self.conditions.any(Effect::NoBound)
     }
 
-    /// What the figure is worth, in a few words.
+    /// Returns the status of the figure in a short phrase.
     #[must_use]
     pub fn worth(&self) -> &'static str {
         match self.kind {
@@ -452,16 +452,16 @@ impl PrivacyStatement {
         }
     }
 
-    /// Whether `epsilon` compares what a device sends with zeros, and not its presence with its
-    /// absence: under add-remove, where the server sees who takes part.
+    /// Returns whether `epsilon` compares a device's messages with zeros instead of comparing its
+    /// presence with its absence: under add-remove, if the server sees who takes part.
     #[must_use]
     pub fn compares_with_zeros(&self) -> bool {
         self.adjacency == Adjacency::AddRemove && self.trust != TrustModel::Central
     }
 }
 
-/// What add-remove events cost under replace-one; `None` for others, and where nothing finite
-/// holds.
+/// Returns the cost of add-remove events under replace-one; `None` for other events, and if no
+/// finite bound exists.
 #[must_use]
 pub fn replace_one(events: &[PrivacyEvent], delta: Delta) -> Option<f64> {
     let is_add_remove = |event: &PrivacyEvent| event.adjacency() == Adjacency::AddRemove;
@@ -474,12 +474,12 @@ pub fn replace_one(events: &[PrivacyEvent], delta: Delta) -> Option<f64> {
     Some(found.epsilon).filter(|epsilon| epsilon.is_finite())
 }
 
-/// The rounds of all events that are about the same as the last one.
+/// Returns the number of rounds of all events with the subject of the last one.
 fn rounds(events: &[PrivacyEvent], last: &PrivacyEvent) -> u64 {
     of_kind(events, last).map(|event| event.count).sum()
 }
 
-/// The events that are about the same as the last one: updates, matrices, moments or answers.
+/// Returns the events with the subject of the last one: updates, matrices, moments or answers.
 fn of_kind<'a>(
     events: &'a [PrivacyEvent],
     last: &PrivacyEvent,
@@ -519,7 +519,7 @@ fn notes(estimate: &Estimate, events: &[PrivacyEvent], last: &PrivacyEvent) -> V
     notes
 }
 
-/// JSON has no infinity: `null` stands for it.
+/// JSON has no infinity: it is written as `null`.
 mod infinite_as_null {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -1,4 +1,4 @@
-//! The private sum of a cohort, and what is public after the noise.
+//! The private sum of a cohort, and its public form after the noise.
 
 use smolfed_accounting::TrustModel;
 use smolfed_core::stream::Root;
@@ -14,15 +14,15 @@ use crate::masking::Ring;
 /// The exact sum of a cohort's updates, one integer per parameter. It is private until the noise is
 /// added: it has no getter, and its `Debug` prints only the length.
 ///
-/// Of masked updates it is the sum modulo 2^w, and uniform to whoever has no mask.
+/// For masked updates it is the sum modulo 2^w, and uniform to anyone without the masks.
 pub struct PrivateSum {
     integers: Vec<i64>,
     /// The devices whose masked updates are in it.
     attendees: Vec<Attendee>,
     /// The sum of the bits of adaptive clipping, in steps of their grid.
     bits: i64,
-    /// How many times finer the integers are than the grid of the updates: 1, but for combinations
-    /// of several sums.
+    /// How many times finer the integers are than the grid of the updates: 1 unless this is a
+    /// combination of several sums.
     fineness: i64,
 }
 
@@ -33,7 +33,7 @@ impl std::fmt::Debug for PrivateSum {
 }
 
 impl PrivateSum {
-    /// The sum of an empty cohort.
+    /// Creates the sum of an empty cohort.
     #[must_use]
     pub fn zero(length: usize) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl PrivateSum {
         }
     }
 
-    /// Entries.
+    /// Returns the number of entries.
     #[must_use]
     pub const fn length(&self) -> usize {
         self.integers.len()
@@ -55,7 +55,7 @@ impl PrivateSum {
         self.attendees.push(attendee);
     }
 
-    /// The devices whose masked updates are in the sum.
+    /// Returns the devices whose masked updates are in the sum.
     pub fn attendees_mut(&mut self) -> &mut Vec<Attendee> {
         &mut self.attendees
     }
@@ -64,7 +64,7 @@ impl PrivateSum {
         &mut self.integers
     }
 
-    /// The same with a combination of this sum and earlier ones in its place, still private, whose
+    /// Replaces the sum by a combination of this sum and earlier ones, still private, whose
     /// integers are `fineness` times finer.
     pub(super) fn combined(self, integers: Vec<i64>, fineness: i64) -> Self {
         Self {
@@ -78,21 +78,21 @@ impl PrivateSum {
         &mut self.bits
     }
 
-    /// Adds another part of the cohort: exact, so that the order cannot matter.
+    /// Adds another part of the cohort. The result is exact in any order.
     pub fn absorb(&mut self, part: &Self) {
         for (sum, q) in self.integers.iter_mut().zip(&part.integers) {
-            // It wraps around only where sums are modulo 2^w anyway.
+            // It wraps around only if sums are modulo 2^w anyway.
             *sum = sum.wrapping_add(*q);
         }
         self.attendees.extend_from_slice(&part.attendees);
         self.bits += part.bits;
     }
 
-    /// Adds up the sums of all ranks, exactly: rank 0 has that of the whole cohort, still private,
-    /// and the others have nothing that is of use. So there is one process that adds the server's
-    /// noise, once, and what two ranks release cannot differ: only rank 0 releases.
+    /// Adds up the sums of all ranks exactly. Rank 0 gets the sum of the whole cohort, still
+    /// private, and the others get zeros. So one process adds the server's noise, once, and the
+    /// releases of two ranks cannot differ: only rank 0 releases.
     ///
-    /// The bits travel as one more entry.
+    /// The bits are sent as one more entry.
     pub fn reduce(&mut self, ranks: &dyn Communicator) {
         if ranks.count() == 1 {
             return;
@@ -106,8 +106,8 @@ impl PrivateSum {
         }
     }
 
-    /// Adds what a real device sent. With noise of the device's own the values may wrap around, as
-    /// they do there. Of a device that may not take part, nothing is added.
+    /// Adds the update of a real device. With the device's own noise the values may wrap around, as
+    /// they do on the device. The update of a device that may not take part is ignored.
     pub fn add_received(&mut self, device: u32, update: &ReceivedUpdate, admitted: &Admitted) {
         if !admitted.has(device) {
             return;
@@ -118,8 +118,8 @@ impl PrivateSum {
         self.bits = self.bits.wrapping_add(update.bit());
     }
 
-    /// Adds the masked update of a real device. Of a device that may not take part, nothing is
-    /// added.
+    /// Adds the masked update of a real device. The update of a device that may not take part is
+    /// ignored.
     pub fn add_masked(&mut self, attendee: Attendee, update: &ReceivedUpdate, admitted: &Admitted) {
         if admitted.has(attendee.device) {
             self.add_received(attendee.device, update, admitted);
@@ -127,8 +127,8 @@ impl PrivateSum {
         }
     }
 
-    /// Takes the answers of all helpers off: what is left is the sum, or a combination of sums,
-    /// with the helpers' noise, modulo 2^w.
+    /// Subtracts the answers of all helpers. The result is the sum, or a combination of sums, with
+    /// the helpers' noise, modulo 2^w.
     ///
     /// # Errors
     /// [`HelperError::Unfit`] for an answer of another length.
@@ -144,7 +144,7 @@ impl PrivateSum {
         Ok(self)
     }
 
-    /// What the coordinator sees of masked updates, which is no secret from it: for audits.
+    /// Returns the coordinator's view of masked updates, which is not secret from it: for audits.
     #[must_use]
     pub fn masked(&self, ring: Ring) -> Vec<i64> {
         let is_masked = !self.attendees.is_empty();
@@ -152,15 +152,15 @@ impl PrivateSum {
         entries.map(|x| ring.reduce(*x)).collect()
     }
 
-    /// Puts another sum behind this one: under local trust, who sees each upload by itself sees
-    /// them side by side. Their bits are added.
+    /// Appends another sum to this one. Under local trust, a party that sees each upload separately
+    /// sees them next to each other. Their bits are added.
     pub fn append(&mut self, upload: &Self) {
         self.integers.extend(&upload.integers);
         self.bits += upload.bits;
     }
 
-    /// The sum without noise, for a report's diagnostics: `None` unless all devices are simulated
-    /// and the server alone would add the noise.
+    /// Returns the sum without noise, for a report's diagnostics. `None` unless all devices are
+    /// simulated and only the server would add the noise.
     #[must_use]
     pub fn simulated(&self, release: &ReleaseSettings, at: &ReleaseAt) -> Option<SimulatedSum> {
         let is_central = release.mechanism.trust() == TrustModel::Central;
@@ -171,7 +171,8 @@ impl PrivateSum {
     }
 
     /// Adds the server's noise to the sum and makes it public. Under local trust, the devices have
-    /// already added the noise; under distributed trust the helpers have added theirs, and what was
+    /// already added the noise. Under distributed trust the helpers have added theirs, and integers
+    /// modulo 2^w become numbers. This is the only place where a sum of updates becomes public.
     /// modulo 2^w becomes a number. This is the only place where a sum of updates becomes public.
     #[must_use]
     pub fn release(mut self, release: &ReleaseSettings, root: &Root, at: &ReleaseAt) -> Released {
@@ -207,16 +208,15 @@ pub struct ReleaseAt {
     pub number: u32,
     /// The devices' learning rate.
     pub learning_rate: f32,
-    /// Devices that were drawn.
+    /// Number of drawn devices.
     pub cohort_size: usize,
 }
 
-/// A sum after the noise, with what is needed to read it: public.
+/// A sum after the noise, with the data to interpret it: public.
 #[derive(Clone, Debug)]
 pub struct Released {
     integers: Vec<i64>,
-    /// The sum, in units of the parameters, where the integers are something from which it was
-    /// estimated.
+    /// The sum, in units of the parameters, if it was estimated from the integers.
     estimate: Option<Vec<f64>>,
     step: f64,
     noise_std: f64,
@@ -225,46 +225,46 @@ pub struct Released {
 }
 
 impl Released {
-    /// Std of the noise in the sum, in units of the parameters.
+    /// Returns the std of the noise in the sum, in units of the parameters.
     #[must_use]
     pub const fn noise_std(&self) -> f64 {
         self.noise_std
     }
 
-    /// Devices that were drawn.
+    /// Returns the number of drawn devices.
     #[must_use]
     pub const fn cohort_size(&self) -> usize {
         self.cohort_size
     }
 
-    /// Half of the number of updates inside the ball less half of the number of those outside, with
-    /// noise; `None` unless the clip norm is adaptive.
+    /// Returns half of the difference between the numbers of updates inside and outside the ball,
+    /// with noise; `None` unless the clip norm is adaptive.
     #[must_use]
     pub const fn unclipped_excess(&self) -> Option<f64> {
         self.unclipped_excess
     }
 
-    /// Coordinates.
+    /// Returns the number of coordinates.
     #[must_use]
     pub fn length(&self) -> usize {
         let estimate = self.estimate.as_ref().map(Vec::len);
         estimate.unwrap_or(self.integers.len())
     }
 
-    /// Integers that were released.
+    /// Returns the number of released integers.
     #[must_use]
     pub const fn integer_count(&self) -> usize {
         self.integers.len()
     }
 
-    /// What was released, in units of the parameters.
+    /// Returns the released values, in units of the parameters.
     #[must_use]
     pub fn values(&self) -> Vec<f64> {
         let value = |q: &i64| *q as f64 * self.step;
         self.integers.iter().map(value).collect()
     }
 
-    /// The same as somebody sees it who knows a part of its noise, in steps.
+    /// Returns the view of somebody who knows a part of the noise, in steps.
     #[must_use]
     pub fn less(mut self, known: &[i64]) -> Self {
         let pairs = self.integers.iter_mut().zip(known);
@@ -272,8 +272,7 @@ impl Released {
         self
     }
 
-    /// The same with an estimate of the sum, whose noise has a std of `ratio` times that of what
-    /// was released.
+    /// Adds an estimate of the sum, whose noise has `ratio` times the std of the release.
     pub(super) fn estimated(self, estimate: Vec<f64>, ratio: f64) -> Self {
         Self {
             estimate: Some(estimate),
@@ -282,8 +281,8 @@ impl Released {
         }
     }
 
-    /// Whether it can be a sum of updates with the noise of all parties; always, if updates are not
-    /// masked.
+    /// Checks that the release can be a sum of updates with the noise of all parties. It always
+    /// passes if updates are not masked.
     ///
     /// # Errors
     /// [`HelperError::Implausible`].
@@ -303,7 +302,7 @@ impl Released {
         self.step
     }
 
-    /// The noisy sum over `denominator`, in units of the parameters.
+    /// Returns the noisy sum over `denominator`, in units of the parameters.
     #[must_use]
     pub fn over(&self, denominator: f64) -> Vec<f32> {
         match &self.estimate {
@@ -316,21 +315,21 @@ impl Released {
     }
 }
 
-/// A sum without noise, of simulated devices: it describes private data, and goes into a report's
-/// diagnostics only.
+/// A sum without noise, of simulated devices: it describes private data, and is used only in a
+/// report's diagnostics.
 pub struct SimulatedSum {
     integers: Vec<i64>,
     step: f64,
 }
 
 impl SimulatedSum {
-    /// Coordinates.
+    /// Returns the number of coordinates.
     #[must_use]
     pub fn length(&self) -> usize {
         self.integers.len()
     }
 
-    /// The sum over `denominator`, in units of the parameters.
+    /// Returns the sum over `denominator`, in units of the parameters.
     #[must_use]
     pub fn over(&self, denominator: f64) -> Vec<f32> {
         scaled(&self.integers, self.step, denominator)
@@ -344,12 +343,12 @@ fn scaled(integers: &[i64], step: f64, denominator: f64) -> Vec<f32> {
 
 #[cfg(any(test, feature = "faults"))]
 impl PrivateSum {
-    /// The integers, for tests of the path itself.
+    /// Returns the integers, for tests of the release path.
     pub fn integers(&self) -> &[i64] {
         &self.integers
     }
 
-    /// The sum of the bits, for the same tests.
+    /// Returns the sum of the bits, for tests of the release path.
     pub const fn bits(&self) -> i64 {
         self.bits
     }
@@ -357,7 +356,7 @@ impl PrivateSum {
 
 #[cfg(any(test, feature = "faults"))]
 impl Released {
-    /// A public sum, for tests of what comes after it.
+    /// Creates a public sum, for tests of its users.
     pub fn for_test(integers: &[i64], step: f64, cohort_size: usize) -> Self {
         Self {
             integers: integers.to_vec(),
@@ -369,7 +368,7 @@ impl Released {
         }
     }
 
-    /// The same, with what the bits of adaptive clipping gave.
+    /// Sets the result of the bits of adaptive clipping.
     #[must_use]
     pub fn with_unclipped_excess(self, excess: f64) -> Self {
         Self {

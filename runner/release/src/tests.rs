@@ -1,4 +1,4 @@
-//! The path as a whole: nothing gets around a check, and every fault that can be injected shows.
+//! Tests of the whole path: nothing bypasses a check, and every injected fault has an effect.
 
 use std::collections::HashMap;
 
@@ -55,7 +55,7 @@ fn at(number: u32) -> ReleaseAt {
     }
 }
 
-/// What a device adds to the sum with this update.
+/// Returns the contribution of a device with this update to the sum.
 fn upload_of(release: &ReleaseSettings, device: u32, update: &[f32]) -> Vec<i64> {
     let root = Root::from_seed(5);
     let mut uploads = Uploads::new(release, &root, 3, update.len());
@@ -66,7 +66,8 @@ fn upload_of(release: &ReleaseSettings, device: u32, update: &[f32]) -> Vec<i64>
     uploads.into_sum().integers().to_vec()
 }
 
-/// What one device adds to the sum with this update; clipped by the path if it is told to.
+/// Returns the contribution of one device with this update to the sum. The path clips it on
+/// request.
 fn upload(
     release: &ReleaseSettings,
     update: &[f32],
@@ -100,8 +101,8 @@ fn released(release: &ReleaseSettings, number: u32) -> Vec<f32> {
 }
 
 proptest! {
-    /// Whatever a method leaves in its contribution, clipped or not, finite or not, what reaches
-    /// the sum obeys `Σq² ≤ 4^b`.
+    /// For any contribution of a method, clipped or not, finite or not, the integers in the sum
+    /// satisfy `Σq² ≤ 4^b`.
     #[test]
     fn no_contribution_exceeds_the_bound(
         update in vec(prop_oneof![any::<f32>(), -1f32..1.0], LENGTH),
@@ -175,7 +176,7 @@ fn the_server_adds_its_noise_once_and_anew_in_each_round() {
         ..release.clone()
     };
     assert_eq!(released(&reused, 1), released(&release, 0));
-    // Under local trust the noise is in the uploads already, and comes from each device.
+    // Under local trust the noise is already in the uploads, and comes from each device.
     let local = ReleaseSettings {
         mechanism: Mechanism::for_test(TrustModel::Local, release.mechanism.sampler),
         ..release.clone()
@@ -187,8 +188,8 @@ fn the_server_adds_its_noise_once_and_anew_in_each_round() {
     assert_eq!(without, [0; LENGTH]);
 }
 
-/// 4,000 draws of std 2²⁰ steps: the relative error of their std has itself a std of 1.1 %; six of
-/// them are exceeded with a probability below 2e-9.
+/// 4,000 draws of std 2²⁰ steps: the relative error of their std has a std of 1.1 %; six of them
+/// are exceeded with a probability below 2e-9.
 #[test]
 fn a_release_has_the_noise_that_it_says() {
     let release = central();
@@ -201,7 +202,7 @@ fn a_release_has_the_noise_that_it_says() {
     assert!((found / said - 1.0).abs() < 0.067, "{found} {said}");
 }
 
-/// The noise of a release of this length, in grid steps.
+/// Returns the noise of a release of this length, in grid steps.
 fn noise_of(trust: TrustModel, device: u32, length: usize) -> Vec<i64> {
     let release = ReleaseSettings {
         mechanism: mechanism(trust),
@@ -231,7 +232,7 @@ fn no_block_of_noise_is_repeated_in_a_model_of_70000_parameters() {
     }
 }
 
-/// The same of the first six values of 1,000 devices, at any distance between them.
+/// Compares the first six values of 1,000 devices, at any distance between them.
 #[test]
 fn no_two_of_1000_devices_have_equal_noise() {
     let mut devices = HashMap::new();
@@ -262,7 +263,7 @@ fn what_is_private_prints_no_values_and_is_shown_without_noise_in_simulations_on
     assert!(sum.simulated(&local, &at(0)).is_none());
 }
 
-/// What one device adds to the sum of the bits.
+/// Returns the contribution of one device to the sum of the bits.
 fn bit_sent(release: &ReleaseSettings, device: u32, norm: Option<f32>) -> i64 {
     let root = Root::from_seed(5);
     let mut uploads = Uploads::new(release, &root, 3, LENGTH);
@@ -297,7 +298,7 @@ fn a_bit_is_a_half_up_to_the_clip_norm_and_minus_a_half_beyond_it() {
     assert_eq!(released.unclipped_excess(), None);
 }
 
-/// The same with a bit beside the update.
+/// Returns a release with a bit alongside the update.
 fn with_bit(trust: TrustModel, noise: Option<DiscreteGaussian>) -> ReleaseSettings {
     let split = Split::new(NoiseMultiplier::new(1.0).unwrap(), 1.5).unwrap();
     let bit = ClipBit::new(&grid(), noise.map(|noise| (noise, split)));
@@ -310,15 +311,15 @@ fn with_bit(trust: TrustModel, noise: Option<DiscreteGaussian>) -> ReleaseSettin
     }
 }
 
-/// Mean square and mean product of two samples.
+/// Returns the mean squares and the mean product of two samples.
 fn moments(a: &[f64], b: &[f64]) -> [f64; 3] {
     let mean =
         |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>() / x.len() as f64;
     [mean(a, a), mean(b, b), mean(a, b)]
 }
 
-/// 4,000 draws in units of the std that is claimed: a mean square has itself a std of 0.022, a mean
-/// product one of 0.016. Six of them are exceeded with a probability below 2e-9 each.
+/// 4,000 draws in units of the claimed std: a mean square has a std of 0.022, a mean product one of
+/// 0.016. Six of them are exceeded with a probability below 2e-9 each.
 #[track_caller]
 fn are_two_noises(a: &[f64], b: &[f64]) {
     let [first, second, product] = moments(a, b);
@@ -341,7 +342,7 @@ fn the_bit_has_noise_of_its_own_under_either_trust_model() {
     };
     let (updates, bits): (Vec<f64>, Vec<f64>) = (0..4_000).map(draw).unzip();
     are_two_noises(&updates, &bits);
-    // A device adds noise whether it has a bit or not, and the server adds none.
+    // A device adds noise with or without a bit, and the server adds none.
     let local = with_bit(TrustModel::Local, Some(noise));
     let released = PrivateSum::zero(1).release(&local, &root, &at(0));
     assert_eq!(released.unclipped_excess(), Some(0.0));
@@ -353,7 +354,7 @@ fn the_bit_has_noise_of_its_own_under_either_trust_model() {
         .map(|device| beside(device) / (2.0 * half * bit_std))
         .collect();
     are_two_noises(&alone, &beside);
-    // Who sent both by itself is seen with both: the noise of one is none of the other's.
+    // Both parts of one sender are visible together, so their noises must be independent.
     let nothing = [0.0; 1];
     let update = |device| upload_of(&local, device, &nothing)[0] as f64 / half;
     let updates: Vec<f64> = (0..4_000).map(update).collect();
@@ -390,7 +391,7 @@ fn sums_of_parts_are_added_or_put_side_by_side_with_their_bits() {
     assert_eq!((all.integers(), all.bits()), (&[5, -7, 1, 3][..], 32));
 }
 
-/// What a device adds of its own does not depend on its update, which is in the sum as it is.
+/// A device's own noise does not depend on its update, which is added unchanged.
 #[test]
 fn an_update_is_in_the_sum_with_its_sign_beside_the_noise_of_its_device() {
     let local = ReleaseSettings {
@@ -427,7 +428,7 @@ fn updates_without_a_bound_are_added_up_unless_they_are_too_large() {
     assert_eq!(uploads.into_sum().integers(), expected);
 }
 
-/// Ranks tell each other of training, bit for bit.
+/// Ranks exchange training reports bit for bit.
 #[test]
 fn a_report_of_training_travels_with_all_of_its_numbers() {
     let report = TrainReport {
@@ -483,8 +484,8 @@ fn only_rank_0_has_the_sum_of_all_ranks() {
     assert_eq!(found, [(vec![15, -21], 192), nothing.clone(), nothing]);
 }
 
-/// A mean is in units of the parameters, and the estimate of a sum takes the place of what it was
-/// estimated from.
+/// A mean is in units of the parameters, and the estimate of a sum replaces the integers that it
+/// was estimated from.
 #[test]
 fn what_is_read_of_a_sum_is_in_units_of_the_parameters() {
     let step = grid().step();

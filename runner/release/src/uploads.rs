@@ -1,5 +1,5 @@
-//! From local training to the exact sum of the updates: each is weighted, quantised and checked,
-//! and under local trust the device adds its own noise.
+//! From local training to the exact sum of the updates: each update is weighted, quantised and
+//! checked, and under local trust the device adds its own noise.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -25,28 +25,29 @@ use super::weight;
 /// The outcome of one device of the cohort.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// It trained; the report describes private data and exists in simulations only.
+    /// It trained. The report describes private data and exists only in simulations.
     Trained(#[serde(with = "Reported")] TrainReport),
     /// It could not train: a zero update.
     LeftOut {
-        /// Why, in a sentence.
+        /// The reason, in a sentence.
         reason: String,
     },
     /// A real device answered; nothing else is known of its training.
     Answered,
-    /// It was drawn and did not answer: a zero update.
+    /// It was drawn but did not answer: a zero update.
     Missing,
 }
 
 impl Outcome {
-    /// Whether the device's update is in the sum.
+    /// Returns whether the device's update is in the sum.
     #[must_use]
     pub const fn is_trained(&self) -> bool {
         matches!(self, Self::Trained(_))
     }
 }
 
-/// How ranks tell each other of training. Floats travel as their bits: JSON knows no infinity.
+/// The encoding of training reports between ranks. Floats are sent as bits, since JSON has no
+/// infinity.
 struct Reported;
 
 impl Reported {
@@ -77,14 +78,14 @@ impl Reported {
     }
 }
 
-/// Has devices send vectors of `length` entries on the threads of the current pool, and adds up the
-/// sums that `send` gives for parts of them. Outcomes are in the order of the devices.
+/// Lets devices send vectors of `length` entries on the threads of the current pool, and adds up
+/// the sums that `send` returns for parts of them. Outcomes are in the order of the devices.
 pub fn on_all_threads(
     length: usize,
     devices: &[u32],
     send: impl Fn(&[u32]) -> (PrivateSum, Vec<Outcome>) + Sync,
 ) -> (PrivateSum, Vec<Outcome>) {
-    // Four pieces a thread even out devices of different size without a sum for each device.
+    // Four pieces per thread balance devices of different size without a sum for each device.
     let pieces = 4 * rayon::current_num_threads();
     let piece = devices.len().div_ceil(pieces).max(1);
     let pieces: Vec<_> = devices.par_chunks(piece).map(&send).collect();
@@ -97,7 +98,7 @@ pub fn on_all_threads(
     (sum, outcomes)
 }
 
-/// Devices that train one after the other on one thread, and the exact sum of what they send.
+/// Devices that train sequentially on one thread, and the exact sum of their messages.
 pub struct Uploads<'a> {
     release: &'a ReleaseSettings,
     root: &'a Root,
@@ -106,17 +107,17 @@ pub struct Uploads<'a> {
     update: Vec<f32>,
     integers: Vec<i32>,
     noised: Vec<i64>,
-    /// What the local steps of a device released.
+    /// The releases of the local steps of a device.
     sent: Vec<i64>,
     sum: PrivateSum,
-    /// Whose updates may enter the sum.
+    /// The devices whose updates may enter the sum.
     admitted: &'a Admitted,
-    /// What hides each update (distributed trust).
+    /// The masks of each update (distributed trust).
     masks: Option<DeviceMasks<'a>>,
 }
 
 impl<'a> Uploads<'a> {
-    /// No devices yet, for updates of `length` parameters in round `number`.
+    /// Creates an empty sum for updates of `length` parameters in round `number`.
     #[must_use]
     pub fn new(release: &'a ReleaseSettings, root: &'a Root, number: u32, length: usize) -> Self {
         let sends_steps = matches!(release.timing, Timing::EachStep(_));
@@ -134,26 +135,26 @@ impl<'a> Uploads<'a> {
         }
     }
 
-    /// The same for a round in which only these devices may take part.
+    /// Sets the devices that may take part in the round.
     #[must_use]
     pub fn admitting(self, admitted: &'a Admitted) -> Self {
         Self { admitted, ..self }
     }
 
-    /// The same where each update is masked.
+    /// Sets the masks of the updates.
     #[must_use]
     pub fn masking(self, masks: Option<DeviceMasks<'a>>) -> Self {
         Self { masks, ..self }
     }
 
-    /// The sum of what the devices sent.
+    /// Returns the sum of the devices' messages.
     #[must_use]
     pub fn into_sum(self) -> PrivateSum {
         self.sum
     }
 
-    /// Has a device with so many samples train, and adds what it sends to the sum. A device that
-    /// fails adds nothing but its own noise or masks, if it must have some.
+    /// Lets a device with `samples` samples train, and adds its message to the sum. A device that
+    /// fails adds only its own noise or masks, if required.
     pub fn device(
         &mut self,
         device: u32,
@@ -171,8 +172,8 @@ impl<'a> Uploads<'a> {
                 Outcome::LeftOut { reason }
             }
         };
-        // Whether training fails depends on private data: a masked update of zeros looks like any
-        // other.
+        // Training failure depends on private data, and a masked update of zeros cannot be
+        // distinguished from others.
         if let Some(masks) = &self.masks {
             let attendee = masks.add(device, self.sum.integers_mut());
             self.sum.attended(attendee);
@@ -180,13 +181,13 @@ impl<'a> Uploads<'a> {
         outcome
     }
 
-    /// The noise that a device must add to what it sends (local trust).
+    /// Returns the noise that a device must add to its message (local trust).
     fn device_noise(&self, device: u32) -> Option<&'a DiscreteGaussian> {
         let is_added = self.release.fault.has_noise_at(device, self.number);
         self.release.device_noise().filter(|_| is_added)
     }
 
-    /// The device's noise stream of the round for its update, or for its bit.
+    /// Returns the device's noise stream of the round for its update, or for its bit.
     fn noise_stream(&self, purpose: Purpose, device: u32) -> Words {
         let fault = self.release.fault;
         let id = StreamId {
@@ -239,10 +240,10 @@ impl<'a> Uploads<'a> {
             return Ok(report);
         }
         if let Some(cap) = self.release.weight_cap {
-            // No weight is above 1, so that no norm grows.
+            // No weight is above 1, so no norm grows.
             lanes::scale(&mut self.update, weight::capped(cap, samples));
         }
-        // The norm is the method's word. Whatever it says, the bit is no longer than it may be.
+        // The norm is untrusted. For any norm, the bit has at most its allowed length.
         let bit = self.release.mechanism.bit.and(self.release.encoding.grid());
         let bit = bit.map_or(0, |grid| clip_bit(&grid, report.norm));
         let bit = self.release.fault.bit(bit);
@@ -253,8 +254,8 @@ impl<'a> Uploads<'a> {
         Ok(report)
     }
 
-    /// Adds the update to the sum, on the grid, and the bit, with noise of the device's own if they
-    /// must have some.
+    /// Adds the update on the grid, and the bit, to the sum, with the device's own noise if
+    /// required.
     fn add(&mut self, bit: i64, noise: Option<(&DiscreteGaussian, Words)>) -> Result<(), String> {
         match self.release.encoding {
             Encoding::Clipped(grid) => {
@@ -306,7 +307,7 @@ impl<'a> Uploads<'a> {
         }
     }
 
-    /// Adds the device's noise to its bit, from a stream of its own.
+    /// Adds the device's noise to its bit, from a separate stream.
     fn add_bit_noise(&mut self, device: u32) {
         if let Some(noise) = self.release.mechanism.bit.as_ref().and_then(ClipBit::noise) {
             let mut stream = self.noise_stream(Purpose::DeviceBitNoise, device);
@@ -314,9 +315,9 @@ impl<'a> Uploads<'a> {
         }
     }
 
-    /// Adds the noise of a device that has no update. Whether training fails depends on private
-    /// data, so a device with noise of its own sends that noise alone, as often as it would have
-    /// released something, and nobody can tell.
+    /// Adds the noise of a device without an update. Training failure depends on private data, so a
+    /// device with its own noise sends that noise alone, once per release that it would have made,
+    /// and the failure stays hidden.
     fn add_noise_alone(&mut self, device: u32) {
         let noise = self.device_noise(device);
         if let Some(noise) = noise.filter(|_| self.release.fault.covers_absence()) {

@@ -4,12 +4,12 @@
 //! so the sensitivity of the sum is the same as with uniform weights, and the noise is calibrated
 //! to the largest weight. The cap must not be chosen from the data.
 
-/// The weight of a device with so many samples.
+/// Returns the weight of a device with `samples` samples.
 pub(super) fn capped(cap: u32, samples: usize) -> f32 {
     of_count(cap, u32::try_from(samples).unwrap_or(u32::MAX))
 }
 
-/// The mean weight of devices with so many samples each.
+/// Returns the mean weight of devices with these numbers of samples.
 #[must_use]
 pub fn mean(cap: u32, samples: impl ExactSizeIterator<Item = u32>) -> f64 {
     let devices = samples.len() as f64;

@@ -1,40 +1,40 @@
-//! Why updates cannot be released as they are configured.
+//! Reasons why updates cannot be released as configured.
 
 use smolfed_accounting::accountant::AccountingError;
 use smolfed_accounting::calibrate::CalibrationError;
 use smolfed_accounting::params::ParamError;
 
-/// Why updates cannot be released as they are configured; each names the key, the value and what
-/// would be right.
+/// The reason why updates cannot be released as configured. Each message names the key, the value
+/// and a valid value.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// A number out of a range that is special to the key.
+    /// A number is outside a range specific to the key.
     #[error("`{key}` is {value}: it must be {expected}")]
     Range {
         /// The key.
         key: &'static str,
         /// Its value.
         value: String,
-        /// What it must be.
+        /// The valid values.
         expected: String,
     },
-    /// A key that is needed.
+    /// A required key is missing.
     #[error("`{key}` is missing: {purpose}")]
     Missing {
         /// The key.
         key: &'static str,
-        /// What it is for.
+        /// The purpose of the key.
         purpose: &'static str,
     },
-    /// A number of the privacy settings or the cohort.
+    /// A number of the privacy settings or the cohort is invalid.
     #[error("`{key}` is {value}: {}", without_value(value, reason))]
     Privacy {
         /// The key.
         key: &'static str,
         /// Its value.
         value: String,
-        /// What is wrong.
+        /// The reason.
         reason: ParamError,
     },
     /// The target ε cannot be met.
@@ -42,10 +42,10 @@ pub enum PlanError {
     Calibration {
         /// The target.
         epsilon: f64,
-        /// Why not.
+        /// The reason.
         reason: CalibrationError,
     },
-    /// The target ε cannot be met, because correlation matrices reveal something about whole
+    /// The target ε cannot be met, because correlation matrices reveal information about whole
     /// devices.
     #[error(
         "`privacy.epsilon` is {epsilon}: {reason}, because correlation matrices also reveal \
@@ -55,7 +55,7 @@ pub enum PlanError {
     MatricesOverBudget {
         /// The target.
         epsilon: f64,
-        /// Why not.
+        /// The reason.
         reason: CalibrationError,
     },
     /// The accountant has no figure for this experiment.
@@ -63,12 +63,12 @@ pub enum PlanError {
     Accounting {
         /// Its name.
         accountant: &'static str,
-        /// Why not.
+        /// The reason.
         reason: AccountingError,
     },
 }
 
-/// What is wrong with a number whose value the sentence already has.
+/// Returns the reason for an invalid number, without its value if the sentence repeats it.
 #[must_use]
 pub fn without_value(value: &str, reason: &impl ToString) -> String {
     let text = reason.to_string();
@@ -78,7 +78,7 @@ pub fn without_value(value: &str, reason: &impl ToString) -> String {
     }
 }
 
-/// An error of the privacy settings that names the key and its value.
+/// Returns an error of the privacy settings that names the key and its value.
 pub fn refuse(key: &'static str, value: impl ToString) -> impl FnOnce(ParamError) -> PlanError {
     let value = value.to_string();
     move |reason| PlanError::Privacy { key, value, reason }

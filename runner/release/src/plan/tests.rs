@@ -1,4 +1,4 @@
-//! What a plan counts, and what it says of itself.
+//! The events that a plan counts, and its statements.
 
 use smolfed_accounting::Parties;
 use smolfed_accounting::correlated::{Family, Participation};
@@ -23,7 +23,7 @@ fn poisson() -> Sampling {
     Sampling::poisson(1_000, SamplingRate::new(0.05).unwrap()).unwrap()
 }
 
-/// A release of a round: z = 1, and each device with probability 1/20.
+/// Returns the release of a round: z = 1, and each device with probability 1/20.
 fn event(mechanism: fn(NoiseMultiplier) -> EventMechanism) -> PrivacyEvent {
     PrivacyEvent::new(mechanism(noise(1.0)), poisson(), 1)
 }
@@ -86,7 +86,7 @@ fn the_bit_has_at_least_twice_the_noise_of_the_updates_by_default() {
     assert!(refusal.contains("above 1.5"), "{refusal}");
 }
 
-/// Only rounds of updates are rounds: moments and scores are released once a run.
+/// Only rounds of updates are rounds: moments and scores are released once per run.
 #[test]
 fn rounds_of_other_runs_are_said() {
     assert_eq!(earlier(&[]), None);
@@ -100,7 +100,7 @@ fn the_planned_rounds_are_those_within_the_budget() {
     let epsilon = |rounds| plan().estimate(rounds).unwrap().epsilon;
     assert_eq!(plan().planned_rounds(40).unwrap(), 40);
     for within in [0, 1, 2, 20, 39, 40] {
-        // Spent exactly, and a little less than one round more.
+        // Spent exactly, and slightly less than one round more.
         let budgets = [epsilon(within), 0.999 * epsilon(within + 1)];
         for budget in budgets.into_iter().filter(|budget| *budget > 0.0) {
             let mut plan = plan();
@@ -132,8 +132,8 @@ fn what_was_declared_public_is_named_by_its_key() {
     assert_eq!(plan.declared(), ["data.classes"]);
 }
 
-/// Repeated rounds count once more, with what belongs to them; those of messages are another
-/// statement's.
+/// Repeated rounds count once more, with everything they release. Those of messages belong to
+/// another statement.
 #[test]
 fn repeated_rounds_count_again_and_are_said() {
     let said = |plan: &PrivacyPlan| {
@@ -152,7 +152,7 @@ fn repeated_rounds_count_again_and_are_said() {
     assert_eq!(said(&plan), (Some("5".to_owned()), false));
 }
 
-/// Five rounds of clipped updates with so much noise, clip norm 1/2, by the server.
+/// Returns five rounds of clipped updates with this noise, clip norm 1/2, added by the server.
 fn updates(noise: NoiseAmount) -> Updates<'static> {
     let grid = Grid::new(smolfed_core::params::ClipNorm::new(0.5).unwrap(), BITS);
     Updates {
@@ -187,7 +187,7 @@ fn built(updates: Updates<'_>) -> PrivacyPlan {
     PrivacyPlan::of_updates(updates).unwrap()
 }
 
-/// The std of a sampler, in steps.
+/// Returns the std of a sampler, in steps.
 fn steps(sampler: Option<DiscreteGaussian>) -> f64 {
     let (numerator, denominator) = sampler.unwrap().sigma().ratio();
     numerator as f64 / denominator as f64
@@ -212,7 +212,7 @@ fn what_a_round_does_is_what_is_charged() {
     assert_eq!(plan.event(), expected);
     assert_eq!(plan.events_of(3), [expected.with_count(3)]);
     assert!(plan.mechanism.is_local() && plan.has_noise());
-    // What is drawn is what is claimed, in steps of the grid and in units of the parameters.
+    // The drawn noise is the claimed noise, in steps of the grid and in units of the parameters.
     assert_eq!(steps(plan.mechanism.sampler), 3.0 * 4_096.0);
     assert_eq!(plan.noise_std(), 1.5);
     assert_eq!(plan.mechanism.noise_std_at(clip_norm(0.25)), 0.75);
@@ -271,7 +271,7 @@ fn what_the_accountant_has_no_figure_for_is_refused_before_the_run() {
     assert!(matches!(refusal, PlanError::Accounting { .. }), "{refusal}");
 }
 
-/// Updates with correlated noise of devices that nobody draws.
+/// Returns updates with correlated noise of devices that are not drawn.
 fn correlated(multiplier: f64) -> (Arc<Strategy>, Updates<'static>) {
     let participation = Participation::new(5, 2, 2).unwrap();
     let strategy = Strategy::plan(Family::BandedOptimalMean, participation).unwrap();
@@ -292,7 +292,7 @@ fn correlated_noise_is_relative_to_the_sensitivity_of_all_rounds() {
     assert!(built(correlated(0.0).1).mechanism.sampler.is_none());
 }
 
-/// One Gaussian release has a formula of its own, which composes with nothing else.
+/// One Gaussian release has an exact formula, which composes with nothing else.
 #[test]
 fn a_run_that_is_one_release_and_alone_has_the_exact_accountant() {
     let changed = |change: fn(&mut Updates<'_>)| {
@@ -304,7 +304,7 @@ fn a_run_that_is_one_release_and_alone_has_the_exact_accountant() {
     let others: [fn(&mut Updates<'_>); 5] = [
         |updates| updates.strategy = None,
         |updates| {
-            // Devices that are drawn.
+            // Devices are drawn.
             let strategy = updates.strategy.take().map(Arc::unwrap_or_clone);
             let rate = SamplingRate::new(0.5).unwrap();
             let drawn = strategy.map(|strategy| strategy.block_cyclic(rate).unwrap());
@@ -399,8 +399,8 @@ fn what_other_runs_spent_and_what_is_released_beside_the_updates_counts() {
     assert_eq!(plan.events_of(3), expected);
 }
 
-/// A run that stops early says so, unless all of its rounds are one release: that costs the same
-/// for any number of them.
+/// A run that stops early reports it, unless all of its rounds are one release, which costs the
+/// same for any number of them.
 #[test]
 fn a_run_that_stops_early_says_what_was_planned() {
     let whole = plan().statements(3).unwrap();

@@ -107,7 +107,7 @@ fn words_name_what_each_scheme_assumes() {
     );
 }
 
-/// One line says no less than ε, δ, the unit, who is trusted, and what the figure is worth.
+/// One line states at least ε, δ, the unit, the trusted parties and the status of the figure.
 #[test]
 fn a_line_has_what_a_figure_must_not_go_without() {
     let line = state(event(poisson(), 1.0), 1e-4).in_one_line();
@@ -126,7 +126,7 @@ fn a_line_has_what_a_figure_must_not_go_without() {
     assert!(line.starts_with("no finite epsilon holds at delta = 10⁻⁴ for one device, the server"));
 }
 
-/// 2 devices have δ = 1/N^1.1 = 0.47, and a promise that holds with probability 0.53.
+/// 2 devices have δ = 1/N^1.1 = 0.47, so the promise holds with probability 0.53.
 #[test]
 fn a_large_delta_is_named_in_the_line() {
     let line = |delta| state(event(poisson(), 1.0), delta).in_one_line();
@@ -174,8 +174,8 @@ fn nothing_is_stated_about_no_event() {
     assert!(PrivacyStatement::new(&estimate, &[], None).is_none());
 }
 
-/// Who sees every upload knows who took part: what noise hides is what a device sent. Local
-/// differential privacy usually means replacing one device's data, at twice the sensitivity.
+/// A party that sees every upload knows who took part: noise hides only the content of the uploads.
+/// Local differential privacy usually means replacing one device's data, at twice the sensitivity.
 #[test]
 fn local_trust_sentence() {
     let of = |trust| PrivacyEvent {
@@ -191,7 +191,7 @@ fn local_trust_sentence() {
             "{words}"
         );
         assert!(!words.contains("took part"), "{words}");
-        // Half of the noise over the sensitivity.
+        // Half of the noise relative to the sensitivity.
         let replaced = PrivacyEvent {
             mechanism: Mechanism::Gaussian {
                 noise_multiplier: NoiseMultiplier::new(25.0).unwrap(),
@@ -233,7 +233,7 @@ fn approximation_at_most() {
     assert!(of_pld.in_words().contains("rate is at most"));
 }
 
-/// Correlated noise assumes nothing of who takes part but how often and how far apart, and its
+/// Correlated noise makes no assumption on participation except its number and separation, and its
 /// noise is relative to the sensitivity.
 #[test]
 fn correlated_noise_sentence() {
@@ -274,8 +274,8 @@ fn correlated_noise_sentence() {
     assert!(json.get("sensitivity").is_none() && json.get("separation").is_none());
 }
 
-/// Against the parties, who see the cohorts, and against everybody else; and against whom nothing
-/// holds.
+/// The statement names the ε against the parties, who see the cohorts, the ε against everybody
+/// else, and the coalitions against which nothing holds.
 #[test]
 fn distributed_trust_says_what_holds_against_whom() {
     let of = |trust| {
@@ -334,7 +334,7 @@ fn distributed_trust_says_what_holds_against_whom() {
     assert!(central.views.is_empty() && central.epsilon_outsiders.is_none());
 }
 
-/// On a grid, sums of several parties' noise are one discrete Gaussian but for a term that is said.
+/// On a grid, sums of several parties' noise are one discrete Gaussian up to a term that is stated.
 #[test]
 fn the_term_of_several_noises_is_stated() {
     let of = |trust| {
@@ -359,8 +359,8 @@ fn the_term_of_several_noises_is_stated() {
     );
 }
 
-/// Only the kind of the estimate and the conditions decide whether ε is a bound: a file that says
-/// otherwise is not believed.
+/// Only the kind of the estimate and the conditions decide whether ε is a bound: the flag of a file
+/// is ignored.
 #[test]
 fn the_flag_of_a_file_is_not_read() {
     let sound = state(event(poisson(), 1.0), 1e-4);

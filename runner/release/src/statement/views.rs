@@ -1,4 +1,4 @@
-//! Who sees what of masked sums, and which ε holds against whom.
+//! The views of the parties of masked sums, and the ε against each.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,14 +7,14 @@ use smolfed_accounting::distributed::{Parties, ln_of_term};
 use smolfed_accounting::event::{Mechanism, PrivacyEvent, TrustModel};
 use smolfed_accounting::params::Delta;
 
-/// What one of the parties, several of them, or somebody else sees.
+/// The view of one party, several parties, or an outsider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct View {
-    /// Who.
+    /// The party.
     pub who: String,
-    /// What it sees.
+    /// The data that it sees.
     pub sees: String,
-    /// Under which assumption.
+    /// The assumption under which ε holds.
     pub assuming: String,
     /// ε against it; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,8 +32,8 @@ impl View {
     }
 }
 
-/// The views of a run, of which `epsilon` holds against each allowed coalition and `outsiders`
-/// against everybody else; none under another trust model.
+/// Returns the views of a run: `epsilon` holds against each allowed coalition and `outsiders`
+/// against everybody else. There are none under another trust model.
 pub(super) fn views(trust: TrustModel, epsilon: f64, outsiders: Option<f64>) -> Vec<View> {
     let TrustModel::Distributed(parties) = trust else {
         return Vec::new();
@@ -85,8 +85,8 @@ pub(super) fn views(trust: TrustModel, epsilon: f64, outsiders: Option<f64>) -> 
     views
 }
 
-/// ε against whoever sees the releases alone, by the tightest accountant; `None` under another
-/// trust model, and where nothing finite holds.
+/// Returns ε against anyone who sees only the releases, by the tightest accountant; `None` under
+/// another trust model, and if no finite bound exists.
 pub(super) fn outsiders(events: &[PrivacyEvent], delta: Delta) -> Option<f64> {
     let events: Option<Vec<PrivacyEvent>> = events.iter().map(PrivacyEvent::outsiders).collect();
     let events = events?;
@@ -95,11 +95,11 @@ pub(super) fn outsiders(events: &[PrivacyEvent], delta: Delta) -> Option<f64> {
     Some(estimate.epsilon).filter(|epsilon| epsilon.is_finite() && estimate.is_upper_bound())
 }
 
-/// The term by which sums of several discrete Gaussians differ from one, where there are any.
+/// Returns the term by which sums of several discrete Gaussians differ from one, if there are any.
 pub(super) fn term(event: &PrivacyEvent) -> Option<String> {
-    /// Entries of a model times rounds, at most.
+    /// Maximum number of entries of a model times rounds.
     const RELEASES: f64 = 1e17;
-    /// As many as any grid has that is not refused.
+    /// The number of digits for the coarsest grid that is not refused.
     const DIGITS: f64 = 17_000.0;
     let TrustModel::Distributed(parties) = event.trust else {
         return None;
@@ -116,7 +116,7 @@ pub(super) fn term(event: &PrivacyEvent) -> Option<String> {
     })
 }
 
-/// The std of the noise of one party, in steps of its grid.
+/// Returns the std of the noise of one party, in steps of its grid.
 fn steps_of_one(mechanism: &Mechanism, parties: Parties) -> Option<f64> {
     let of_one = parties.of_each(mechanism.noise_multiplier());
     mechanism

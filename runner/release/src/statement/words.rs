@@ -14,13 +14,13 @@ use super::{Adjacency, EstimateKind, PrivacyStatement, PrivacyUnit, Subject, Tru
 const LARGE_DELTA: f64 = 1e-2;
 
 impl PrivacyStatement {
-    /// The statement as a few sentences for a reader who knows no formulas.
+    /// Returns the statement as a few sentences for a reader who does not know the formulas.
     #[must_use]
     pub fn in_words(&self) -> String {
         let is_nothing_released = self.releases_per_round == Some(0) && self.rounds > 0;
         let mut sentences = vec![self.figure()];
         if !is_nothing_released {
-            // No bound on an attack covers what has no proof.
+            // A figure without proof bounds no attack.
             if !self.is_without_proof() {
                 sentences.push(self.meaning());
                 sentences.extend(self.outsiders());
@@ -32,8 +32,8 @@ impl PrivacyStatement {
         sentences.join(" ")
     }
 
-    /// ε, δ, what they protect, from whom, what the figure is worth and what it depends on, in one
-    /// line. The notes are in [`Self::in_words`] alone.
+    /// Returns one line with ε, δ, the unit, the trust model, the status of the figure and its
+    /// conditions. Only [`Self::in_words`] has the notes.
     #[must_use]
     pub fn in_one_line(&self) -> String {
         let about = match self.subject {
@@ -65,8 +65,8 @@ impl PrivacyStatement {
         format!("{about}{figure}, {trust} ({basis})")
     }
 
-    /// That δ is too large for its ε to say much: with probability δ, nothing is promised.
-    /// `1/N^1.1` is as large as that for few devices.
+    /// Returns a warning if δ is too large for its ε to be meaningful: with probability δ, there is
+    /// no guarantee. `1/N^1.1` is that large for few devices.
     fn caution(&self) -> &'static str {
         let is_dangerous =
             self.unit == PrivacyUnit::Device && self.delta.is_dangerous(self.devices);
@@ -78,8 +78,8 @@ impl PrivacyStatement {
         }
     }
 
-    /// The conditions, to follow what the figure is worth: those of a bound, or what a figure does
-    /// not cover.
+    /// Returns the conditions, to follow the status of the figure: the conditions of a bound, or
+    /// the parts that a figure does not cover.
     fn conditions_in_brief(&self) -> String {
         let of = |effect, separator| self.conditions.in_brief(effect, separator);
         if let Some(uncovered) = of(Effect::NoBound, "; ") {
@@ -93,7 +93,7 @@ impl PrivacyStatement {
         }
     }
 
-    /// What is protected: the thing of which one is hidden.
+    /// Returns the protected unit.
     pub fn protected(&self) -> String {
         match (self.unit, self.devices_per_user) {
             (PrivacyUnit::Device, None) => "device".to_owned(),
@@ -104,14 +104,14 @@ impl PrivacyStatement {
         }
     }
 
-    /// Whether a figure that a theorem proves bounds only a part of what was released: private rows
-    /// were read, or rounds repeated under the same noise, and a note says which.
+    /// Returns whether a proved figure bounds only a part of the releases: private rows were read,
+    /// or rounds repeated under the same noise, and a note says which.
     pub fn is_without_proof(&self) -> bool {
         let is_proved = self.is_upper_bound() || self.is_bound_of_schedule();
         self.kind == EstimateKind::UpperBound && !is_proved
     }
 
-    /// ε, δ, adjacency, and what the figure is worth.
+    /// Returns ε, δ, the adjacency, and the status of the figure.
     fn figure(&self) -> String {
         let Self {
             delta, accountant, ..
@@ -146,7 +146,7 @@ impl PrivacyStatement {
         text
     }
 
-    /// What the whole plan costs, of a run that was stopped before.
+    /// Returns the cost of the whole plan of a stopped run.
     fn plan(&self, planned: u64) -> String {
         let rounds = self.rounds;
         let stopped = format!(
@@ -162,7 +162,7 @@ impl PrivacyStatement {
         }
     }
 
-    /// What an attacker can and cannot do.
+    /// Returns the limits of an attacker.
     fn meaning(&self) -> String {
         let seen = match self.trust {
             _ if self.subject == Subject::CorrelationMatrices => {
@@ -211,7 +211,7 @@ impl PrivacyStatement {
                  {advantage:.1} % ({rates}); at a false-positive rate of 1 %, the true-positive \
                  rate is at most {hits:.1} %."
             ),
-            // What follows from a figure that is not proved is not proved either.
+            // Consequences of an unproved figure are unproved as well.
             false => format!(
                 "By this figure, someone who knows all other data could tell {question} with an \
                  advantage of about {advantage:.1} % ({rates}), and with a true-positive rate of \
@@ -220,7 +220,7 @@ impl PrivacyStatement {
         }
     }
 
-    /// What holds against whoever is no party.
+    /// Returns the guarantee against outsiders.
     fn outsiders(&self) -> Option<String> {
         Some(format!(
             "Against everybody else, who sees the released models alone and thus the noise of all \
@@ -229,7 +229,7 @@ impl PrivacyStatement {
         ))
     }
 
-    /// What it costs to replace the data of one device, where ε compares with zeros.
+    /// Returns the cost of replacing the data of one device, if ε compares with zeros.
     fn replacement(&self) -> Option<String> {
         if let TrustModel::Distributed(_) = self.trust {
             return Some(format!(
@@ -246,7 +246,7 @@ impl PrivacyStatement {
         ))
     }
 
-    /// Under which assumptions.
+    /// Returns the assumptions.
     fn assumptions(&self) -> String {
         if self.subject == Subject::CorrelationMatrices {
             return self.assumptions_of_matrices();
@@ -280,7 +280,7 @@ impl PrivacyStatement {
         )
     }
 
-    /// Which devices take part, and how often they release something.
+    /// Describes which devices take part, and how often they release something.
     fn participation(&self) -> String {
         let rate = self.sampling_rate.unwrap_or(1.0);
         let (devices, rounds) = (self.devices, self.rounds);
@@ -349,7 +349,7 @@ impl PrivacyStatement {
         text
     }
 
-    /// Who is trusted with what.
+    /// Describes the trust in each party.
     fn trusted(&self) -> String {
         match self.trust {
             TrustModel::Central => {
@@ -364,8 +364,8 @@ impl PrivacyStatement {
         }
     }
 
-    /// Of noise that is correlated over rounds: nothing is assumed of who takes part, or that the
-    /// devices of parts that take turns are drawn.
+    /// Returns the assumptions of noise that is correlated over rounds: either none on who takes
+    /// part, or that the devices of parts that take turns are drawn.
     fn assumptions_of_correlated_noise(&self, sensitivity: f64, separation: u32) -> String {
         let times = match self.max_participations {
             None | Some(1) => "once".to_owned(),
@@ -405,7 +405,7 @@ impl PrivacyStatement {
         )
     }
 
-    /// Of correlation matrices, to which a device adds its own noise.
+    /// Returns the assumptions of correlation matrices, to which a device adds its own noise.
     fn assumptions_of_matrices(&self) -> String {
         let releases = match self.max_participations {
             Some(max) => u64::from(max).min(self.rounds),
@@ -423,7 +423,7 @@ impl PrivacyStatement {
     }
 }
 
-/// What is assumed of a coordinator and its helpers.
+/// Returns the assumptions on a coordinator and its helpers.
 fn trusted_parties(parties: Parties) -> String {
     let colluding = match (parties.helpers(), parties.colluding()) {
         (1, _) => "the coordinator and the helper do not collude".to_owned(),
@@ -438,12 +438,13 @@ fn trusted_parties(parties: Parties) -> String {
     )
 }
 
-/// A share in percent, rounded up to a tenth, so that the words never promise more than is proved.
+/// Returns a share in percent, rounded up to a tenth, so that the words never promise more than the
+/// proof.
 fn percent_up(share: f64) -> f64 {
     (share * 1000.0).ceil().min(1000.0) / 10.0
 }
 
-/// What rounds that are windows of time rely on.
+/// Returns the assumptions of rounds that are windows of time.
 fn windows_in_words(staleness: u32) -> String {
     format!(
         "rounds are windows of time whose end depends on the clock alone, an update counts in the \
