@@ -61,7 +61,7 @@ pub enum Condition {
     ModelOfRun,
     /// The configuration was chosen on rows of the devices.
     ChosenOnRows {
-        /// The figure that was compared.
+        /// The figure behind the choice.
         figure: String,
     },
     /// The divisor shows the size of each cohort.

@@ -99,7 +99,7 @@ pub(super) fn outsiders(events: &[PrivacyEvent], delta: Delta) -> Option<f64> {
 pub(super) fn term(event: &PrivacyEvent) -> Option<String> {
     /// Maximum number of entries of a model times rounds.
     const RELEASES: f64 = 1e17;
-    /// The number of digits for the coarsest grid that is not refused.
+    /// A number of digits that every accepted grid reaches.
     const DIGITS: f64 = 17_000.0;
     let TrustModel::Distributed(parties) = event.trust else {
         return None;
