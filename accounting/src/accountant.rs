@@ -27,8 +27,8 @@ use crate::params::Delta;
 use memo::{Memo, Question};
 
 impl Accountant {
-    /// The sound accountant with the least ε for these events: [`Pld`](Self::Pld), or
-    /// [`UniformProfile`](Self::UniformProfile) as soon as a cohort of fixed size amplifies.
+    /// Returns the sound accountant with the smallest ε for these events: [`Pld`](Self::Pld), or
+    /// [`UniformProfile`](Self::UniformProfile) if any cohort of fixed size amplifies.
     #[must_use]
     pub fn tightest_for(events: &[PrivacyEvent]) -> Self {
         if events.iter().any(|event| event.exposure().is_uniform()) {
@@ -38,7 +38,7 @@ impl Accountant {
         }
     }
 
-    /// This accountant, or the tightest sound one where it does not cover `events` together:
+    /// Returns this accountant, or the tightest sound one if it does not cover `events` together:
     /// [`AnalyticGaussian`](Self::AnalyticGaussian) is for a single release.
     #[must_use]
     pub fn composing(self, events: &[PrivacyEvent]) -> Self {
@@ -50,10 +50,10 @@ impl Accountant {
         }
     }
 
-    /// The ε at `delta` that the composition of `events` costs.
+    /// Returns ε at `delta` of the composition of `events`.
     ///
-    /// No event, or events of no rounds, cost nothing; a release without noise costs an infinite
-    /// ε. Cost: milliseconds with [`Pld`](Self::Pld) and
+    /// An empty list, or events without rounds, cost nothing. A release without noise has an
+    /// infinite ε. Cost: milliseconds with [`Pld`](Self::Pld) and
     /// [`UniformProfile`](Self::UniformProfile), whose answers are cached for the process; less
     /// with most others.
     ///
@@ -75,8 +75,8 @@ impl Accountant {
         }
     }
 
-    /// As [`epsilon`](Self::epsilon), for searches: ε alone, which may be a little above that of
-    /// the estimate, never below.
+    /// Returns only ε, for searches. It may be slightly above the ε of [`epsilon`](Self::epsilon),
+    /// but is never below it.
     pub(crate) fn quick_epsilon(
         self,
         events: &[PrivacyEvent],
@@ -93,14 +93,14 @@ impl Accountant {
     }
 }
 
-/// Events in which something was released, about the same users.
+/// Returns the events with at least one release, about the same users.
 fn released(events: &[PrivacyEvent]) -> Vec<PrivacyEvent> {
     let mut events = PrivacyEvent::about_same_users(events);
     events.retain(|event| event.exposure().count() > 0);
     events
 }
 
-/// Refuses lists whose events do not bound the same thing.
+/// Refuses events with different guarantees.
 pub(crate) fn same_guarantee(events: &[PrivacyEvent]) -> Result<(), AccountingError> {
     let Some(first) = events.first() else {
         return Ok(());

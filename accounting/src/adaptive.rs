@@ -1,23 +1,23 @@
-//! What is proved if rounds are chosen, or a run is stopped, in view of what was released before.
+//! Guarantees for rounds that are chosen, or runs that are stopped, depending on earlier releases.
 //!
-//! The figures of [`pld`](crate::pld) and of the other accountants are for a schedule that is fixed
-//! beforehand. The data may then still decide what devices send, but not how many rounds there are,
-//! nor their noise and sampling. Otherwise:
+//! The figures of [`pld`](crate::pld) and of the other accountants are for a schedule fixed
+//! beforehand. The messages of the devices may depend on the data, but the number of rounds, their
+//! noise and their sampling may not. Otherwise:
 //!
-//! * **A run stopped early** is covered by the figure of its whole plan: leaving out the rest of a
-//!   fixed schedule is post-processing of all of it. Its rounds so far have no figure of their own,
-//!   if stopping may depend on the data.
-//! * **A filter** ([`RenyiFilter`]) has a budget that is fixed beforehand, and admits any round
-//!   that fits, whatever decided on it: Feldman, Zrnic 2021 (arXiv:2008.11193). The budget
-//!   is a Rényi divergence of one order α, which is fixed beforehand as well: the order with the
-//!   least ε after the fact would depend on what was released.
-//! * **An odometer** ([`Odometer`]) needs no budget. For a round of divergence ρ(α), whatever came
-//!   before, E[e^((α-1)ℓ)] ≤ e^((α-1)ρ) under P, ℓ its privacy loss. So with L and R the sums of
-//!   losses and of divergences so far, e^((α-1)(L - R)) is a non-negative supermartingale, and by
-//!   Ville's inequality `L ≤ R + ln(1/δ)/(α-1)` holds after all rounds at once but with probability
-//!   δ. For several orders, each has its part of δ. So at whatever round one stops, the loss is at
-//!   most the ε that the odometer shows there, with probability 1 - δ (Rogers, Roth, Ullman, Vadhan
-//!   2016, arXiv:1605.08294; Whitehouse, Ramdas, Rogers, Wu 2023, arXiv:2203.05481).
+//! * **A run stopped early** is covered by the figure of its whole plan: omitting the rest of a
+//!   fixed schedule is post-processing of all of it. The rounds so far have no separate figure if
+//!   stopping may depend on the data.
+//! * **A filter** ([`RenyiFilter`]) has a budget fixed beforehand, and admits any round that fits,
+//!   however it was chosen: Feldman, Zrnic 2021 (arXiv:2008.11193). The budget is a Rényi
+//!   divergence of one order α, which is fixed beforehand as well: the order with the smallest ε
+//!   after the run would depend on the releases.
+//! * **An odometer** ([`Odometer`]) needs no budget. For a round of divergence ρ(α) and any past,
+//!   E[e^((α-1)ℓ)] ≤ e^((α-1)ρ) under P, ℓ its privacy loss. So with L and R the sums of losses and
+//!   of divergences so far, e^((α-1)(L - R)) is a non-negative supermartingale, and by Ville's
+//!   inequality `L ≤ R + ln(1/δ)/(α-1)` holds after all rounds at once except with probability δ.
+//!   Several orders share δ. So at any stopping round, the loss is at most the ε that the odometer
+//!   shows there, with probability 1 - δ (Rogers, Roth, Ullman, Vadhan 2016, arXiv:1605.08294;
+//!   Whitehouse, Ramdas, Rogers, Wu 2023, arXiv:2203.05481).
 //!
 //! ```
 //! use smolfed_accounting::{
@@ -40,21 +40,21 @@ use crate::event::{Exposure, PrivacyEvent};
 use crate::params::{Delta, Epsilon};
 use crate::rdp::{Conversion, composed_rdp, rdp_epsilon};
 
-/// The orders of an odometer; each of them has the same part of δ.
+/// The orders of an odometer. Each has an equal share of δ.
 const ORDERS: [f64; 16] = [
     1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 11.0, 15.0, 20.0, 28.0, 40.0, 64.0, 128.0,
 ];
-/// Orders from which a filter may be given one: those of uniform sampling have no fractions.
+/// Candidate orders of a filter: uniform sampling has no fractional ones.
 const FILTER_ORDERS: [f64; 24] = [
     1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 14.0, 16.0, 20.0,
     24.0, 32.0, 40.0, 48.0, 64.0, 96.0, 128.0,
 ];
 
-/// Why a filter does not admit a round.
+/// The reason why a filter does not admit a round.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FilterError {
-    /// It would exceed the budget.
+    /// The round would exceed the budget.
     #[error(
         "the budget of the Rényi filter is {budget:.6} at order {order}: {spent:.6} is spent and \
          this would add {asked:.6}"
@@ -64,15 +64,15 @@ pub enum FilterError {
         order: f64,
         /// The budget.
         budget: f64,
-        /// What was admitted before.
+        /// The divergence admitted before.
         spent: f64,
-        /// What was to be admitted.
+        /// The divergence of the round.
         asked: f64,
     },
-    /// It protects something else, or against someone else, than what was admitted before.
+    /// The round has another unit or adversary than earlier ones.
     #[error(transparent)]
     Accounting(#[from] AccountingError),
-    /// No order gives the target a budget.
+    /// No order has a budget for the target.
     #[error(
         "no Rényi filter keeps epsilon at or below {target} at delta = {delta:e}: at its orders \
          even no release at all has epsilon {least:.4}"
@@ -87,19 +87,19 @@ pub enum FilterError {
     },
 }
 
-/// A budget for rounds that are chosen as one goes along.
+/// A budget for rounds that are chosen adaptively.
 #[derive(Debug, Clone)]
 pub struct RenyiFilter {
     order: f64,
     budget: f64,
     spent: f64,
     delta: Delta,
-    /// The first that was admitted: all others must protect the same thing.
+    /// The first admitted event: all others must have the same guarantee.
     first: Option<PrivacyEvent>,
 }
 
 impl RenyiFilter {
-    /// The filter whose budget is what `plan` costs, at the order at which that is the least ε.
+    /// Creates the filter with the cost of `plan` as its budget, at the order with the smallest ε.
     ///
     /// # Errors
     /// [`FilterError::Accounting`] for a plan of events whose guarantees cannot be added.
@@ -107,7 +107,7 @@ impl RenyiFilter {
         same_guarantee(plan)?;
         let exposures = exposures(plan);
         let found = rdp_epsilon(&exposures, delta, Conversion::Improved);
-        // Without a release, and without noise, no order is better than another.
+        // Without a release, and without noise, all orders are equally good.
         let order = if found.order.is_finite() {
             found.order
         } else {
@@ -122,8 +122,8 @@ impl RenyiFilter {
         })
     }
 
-    /// The filter with the largest number of rounds like `typical` within `target`; other rounds
-    /// may be admitted as well.
+    /// Creates the filter with the largest number of rounds like `typical` within `target`. It may
+    /// also admit other rounds.
     ///
     /// # Errors
     /// [`FilterError::OutOfReach`] if δ is too small for the target.
@@ -157,33 +157,33 @@ impl RenyiFilter {
         })
     }
 
-    /// ε of everything that the filter admits, now or later: fixed beforehand, and proved whatever
-    /// decides on the rounds.
+    /// Returns ε of everything that the filter admits, now or later. It is fixed beforehand, and
+    /// proved for any adaptive choice of rounds.
     #[must_use]
     pub fn epsilon(&self) -> f64 {
         let epsilon = Conversion::Improved.epsilon(self.budget, self.order, self.delta);
         epsilon.max(0.0) * (1.0 + 1e-12)
     }
 
-    /// The Rényi order, of the budget and of what is spent.
+    /// Returns the Rényi order of the budget and of the spent divergence.
     #[must_use]
     pub const fn order(&self) -> f64 {
         self.order
     }
 
-    /// The budget, a Rényi divergence.
+    /// Returns the budget, a Rényi divergence.
     #[must_use]
     pub const fn budget(&self) -> f64 {
         self.budget
     }
 
-    /// What was admitted so far.
+    /// Returns the admitted divergence so far.
     #[must_use]
     pub const fn spent(&self) -> f64 {
         self.spent
     }
 
-    /// Whether `event` fits into what is left.
+    /// Returns whether `event` fits into the rest of the budget.
     ///
     /// # Errors
     /// [`FilterError::Accounting`] for an event whose guarantee cannot be added to the others.
@@ -191,15 +191,15 @@ impl RenyiFilter {
         Ok(self.spent + self.cost(event)? <= self.budget)
     }
 
-    /// Admits `event`; to be called before it is released.
+    /// Admits `event`. Call it before the release.
     ///
     /// # Errors
-    /// [`FilterError::OverBudget`] if it does not fit; then nothing is admitted.
+    /// [`FilterError::OverBudget`] if it does not fit; nothing is admitted then.
     /// [`FilterError::Accounting`] as for [`Self::admits`].
     pub fn charge(&mut self, event: &PrivacyEvent) -> Result<(), FilterError> {
         let asked = self.cost(event)?;
         let total = self.spent + asked;
-        // False for NaN as well.
+        // Also false for NaN.
         let fits = total <= self.budget;
         if !fits {
             return Err(FilterError::OverBudget {
@@ -225,18 +225,19 @@ impl RenyiFilter {
     }
 }
 
-/// What an odometer shows.
+/// The reading of an odometer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Odometer {
-    /// The privacy loss so far is at most this, but with probability δ; infinite without noise.
+    /// An upper bound on the privacy loss so far, except with probability δ; infinite without
+    /// noise.
     pub epsilon: f64,
-    /// The Rényi order that gives it.
+    /// The Rényi order of the bound.
     pub order: f64,
 }
 
 impl Odometer {
-    /// The reading after `events`, of which each may have been chosen, and the last one decided on,
-    /// in view of all before.
+    /// Returns the reading after `events`. Each event may have been chosen, and the last one
+    /// decided on, depending on all earlier ones.
     ///
     /// # Errors
     /// [`AccountingError`] for events whose guarantees cannot be added.

@@ -1,9 +1,9 @@
-//! The relation of neighbouring data that a guarantee is about.
+//! The neighbouring relation of a guarantee.
 
 use serde::{Deserialize, Serialize};
 
-/// Which two federations an adversary tries to tell apart. Epsilons under different relations are
-/// not comparable and are never added.
+/// The difference between the two federations that an adversary tries to distinguish. Epsilons
+/// under different relations are not comparable and are never added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Adjacency {
@@ -14,7 +14,7 @@ pub enum Adjacency {
 }
 
 impl Adjacency {
-    /// The name in statements and in JSON.
+    /// Returns the name in statements and in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The least Gaussian noise for one release, exactly.
+//! The smallest Gaussian noise for one release, exactly.
 //!
 //! σ is the root of `Φ(1/2σ - εσ) - e^ε Φ(-1/2σ - εσ) = δ` (sensitivity 1). The textbook formula
 //! √(2 ln(1.25/δ))/ε needs ε < 1 and wastes noise even there.
@@ -10,8 +10,8 @@ use crate::params::{Delta, Epsilon};
 /// Halvings of the bracket; enough for every digit of an f64.
 const BISECTIONS: u32 = 120;
 
-/// The least noise std over sensitivity for which one Gaussian release is (ε, δ)-DP, rounded up.
-/// Zero for an infinite ε.
+/// Returns the smallest noise std over sensitivity for which one Gaussian release is (ε, δ)-DP,
+/// rounded up. Zero for an infinite ε.
 #[must_use]
 pub fn noise_to_sensitivity(epsilon: Epsilon, delta: Delta) -> f64 {
     if epsilon.get().is_infinite() {

@@ -1,7 +1,7 @@
 //! Calibration: the noise, the rounds or the cohort for a target ε.
 //!
 //! ε falls with the noise and grows with the rounds and the cohort, so each is found by a
-//! bracketing root finder. The result never exceeds the target, and noise is found to within
+//! bracketing root finder. The result never exceeds the target. The ε of the noise is within
 //! [`TOLERANCE`] below it.
 
 mod search;
@@ -15,37 +15,37 @@ use crate::selection::{Selection, Trials};
 use crate::theorem::{Orders, Theorem, TheoremSetting};
 use search::{MAX_NOISE, MAX_ROUNDS, MIN_NOISE, Start, largest, min_noise};
 
-/// Why no setting meets the target.
+/// The reason why no setting meets the target.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CalibrationError {
     /// The accountant gives no estimate.
     #[error(transparent)]
     Accounting(#[from] AccountingError),
-    /// What is already spent, or the fixed part of the plan, exceeds the target.
+    /// Earlier events, or the fixed part of the plan, exceed the target.
     #[error("no {what} keeps epsilon at or below {target}: even {best} gives {epsilon:.6}")]
     OutOfReach {
-        /// What was searched for.
+        /// The searched quantity.
         what: &'static str,
         /// The target ε.
         target: f64,
-        /// The most private setting that was tried.
+        /// The most private tested setting.
         best: String,
         /// Its ε.
         epsilon: f64,
     },
-    /// The sampling scheme draws no cohort whose size could be chosen.
+    /// The sampling scheme has no cohort size to choose.
     #[error("`{sampling}` sampling has no cohort to choose: use uniform or poisson")]
     NoCohort {
         /// The scheme's name.
         sampling: &'static str,
     },
-    /// A number that the search tried is out of range.
+    /// A tested number is out of range.
     #[error(transparent)]
     Param(#[from] ParamError),
 }
 
-/// A setting and the ε that it costs together with what was spent before.
+/// A setting, and its ε including earlier events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calibrated<T> {
     /// The setting.
@@ -54,14 +54,14 @@ pub struct Calibrated<T> {
     pub estimate: Estimate,
 }
 
-/// A target ε, what is planned under it and what was spent before.
+/// A target ε, the planned event and the earlier events.
 #[derive(Debug, Clone, Copy)]
 pub struct CalibrationProblem<'a> {
     /// The accountant.
     pub accountant: Accountant,
-    /// What is planned; the searched number in it is replaced.
+    /// The planned event. The search replaces one of its numbers.
     pub event: PrivacyEvent,
-    /// What was spent before and counts against the same target.
+    /// Earlier events that count against the same target.
     pub spent: &'a [PrivacyEvent],
     /// The target ε.
     pub target: Epsilon,
@@ -76,8 +76,8 @@ impl CalibrationProblem<'_> {
         Ok(self.accountant.epsilon(&events, self.delta)?)
     }
 
-    /// ε for a step of the search: infinite where the accountant refuses (a theorem without enough
-    /// noise).
+    /// Returns ε for a step of the search: infinite if the accountant refuses (a theorem without
+    /// enough noise).
     fn epsilon(&self, event: PrivacyEvent) -> f64 {
         let mut events = self.spent.to_vec();
         events.push(event);
@@ -85,8 +85,8 @@ impl CalibrationProblem<'_> {
         found.unwrap_or(f64::INFINITY)
     }
 
-    /// The same problem under a quicker accountant whose ε is never below: where that has a
-    /// solution, the search starts from it.
+    /// Returns the same problem under a faster accountant whose ε is never below. If it has a
+    /// solution, the search starts there.
     fn rough(&self) -> Option<Self> {
         let accountant = self.accountant.rough()?;
         Some(Self {
@@ -99,7 +99,8 @@ impl CalibrationProblem<'_> {
         epsilon <= self.target.get()
     }
 
-    /// At most 0 where the target is met; a line in the logarithm of what is searched, nearly.
+    /// Returns at most 0 if the target is met. It is nearly linear in the logarithm of the searched
+    /// number.
     fn gap(&self, epsilon: f64) -> f64 {
         if self.meets(epsilon) {
             (epsilon / self.target.get()).ln().min(0.0)
@@ -125,7 +126,7 @@ impl CalibrationProblem<'_> {
         }
     }
 
-    /// The least noise multiplier whose ε is within [`TOLERANCE`] below the target.
+    /// Returns the smallest noise multiplier whose ε is within [`TOLERANCE`] below the target.
     ///
     /// An infinite target needs no noise. Theorems 1 and 2 are solved by their own search over λ.
     ///
@@ -162,7 +163,7 @@ impl CalibrationProblem<'_> {
                 let estimate = with(value).map(|event| self.estimate(event));
                 estimate.map_or(f64::INFINITY, |e| e.map_or(f64::INFINITY, |e| e.epsilon))
             };
-            // Where the estimate refines the first ε, it is less than that.
+            // If the estimate refines the first ε, it is smaller.
             if full(found) < self.target.get() * (1.0 - TOLERANCE) && found > MIN_NOISE {
                 min_noise(self.target.get(), Start::Near(found), full)
             } else {
@@ -176,8 +177,8 @@ impl CalibrationProblem<'_> {
         })
     }
 
-    /// The same for the best of a random number of trials, of which each releases what is planned
-    /// and `spent`: the ε of [`Selection`]. The accountant is not used.
+    /// Returns the smallest noise multiplier for the best of a random number of trials. Each trial
+    /// releases the planned event and `spent`: the ε of [`Selection`]. The accountant is not used.
     ///
     /// # Errors
     /// [`CalibrationError::OutOfReach`] if no noise helps; [`CalibrationError::Accounting`] for
@@ -229,7 +230,7 @@ impl CalibrationProblem<'_> {
         })
     }
 
-    /// The largest number of rounds that keeps ε at or below the target; at most 10⁹.
+    /// Returns the largest number of rounds that keeps ε at or below the target, at most 10⁹.
     ///
     /// # Errors
     /// [`CalibrationError::OutOfReach`] if not even one round fits.
@@ -247,8 +248,8 @@ impl CalibrationProblem<'_> {
         })
     }
 
-    /// The largest cohort (its expected size, for Poisson sampling) that keeps ε at or below the
-    /// target with the noise of the plan.
+    /// Returns the largest cohort (its expected size, for Poisson sampling) that keeps ε at or
+    /// below the target with the noise of the plan.
     ///
     /// # Errors
     /// [`CalibrationError::OutOfReach`] if not even a cohort of one fits;

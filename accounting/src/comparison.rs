@@ -1,4 +1,4 @@
-//! Several accountants on one question, each with its time.
+//! Several accountants on one question, with their times.
 
 use std::time::{Duration, Instant};
 
@@ -6,18 +6,18 @@ use crate::accountant::{Accountant, AccountingError, Estimate};
 use crate::event::PrivacyEvent;
 use crate::params::Delta;
 
-/// What one accountant answered.
+/// The answer of one accountant.
 #[derive(Debug, Clone)]
 pub struct Answer<T, E> {
     /// The accountant.
     pub accountant: Accountant,
-    /// Its result, or why there is none.
+    /// Its result, or the reason for a refusal.
     pub result: Result<T, E>,
-    /// How long it took.
+    /// The time that it took.
     pub elapsed: Duration,
 }
 
-/// The answers of several accountants, in the order in which they were asked.
+/// The answers of several accountants, in the order of the questions.
 #[derive(Debug, Clone)]
 pub struct Comparison<T, E> {
     /// One answer for each accountant.
@@ -41,14 +41,14 @@ impl<T, E> Comparison<T, E> {
         }
     }
 
-    /// The answers that have a result, each with its result.
+    /// Iterates over the answers with a result.
     pub fn found(&self) -> impl Iterator<Item = (&Answer<T, E>, &T)> {
         self.answers
             .iter()
             .filter_map(|answer| Some((answer, answer.result.as_ref().ok()?)))
     }
 
-    /// The accountants that gave no result, and why.
+    /// Iterates over the accountants without a result, with the reasons.
     pub fn refused(&self) -> impl Iterator<Item = (Accountant, &E)> {
         self.answers
             .iter()
@@ -57,13 +57,13 @@ impl<T, E> Comparison<T, E> {
 }
 
 impl Comparison<Estimate, AccountingError> {
-    /// What `events` cost at `delta`, by each of `accountants`.
+    /// Returns the ε of `events` at `delta`, by each of `accountants`.
     #[must_use]
     pub fn of_events(accountants: &[Accountant], events: &[PrivacyEvent], delta: Delta) -> Self {
         Self::of(accountants, |accountant| accountant.epsilon(events, delta))
     }
 
-    /// The least ε that is proved or, if none is, the first estimate.
+    /// Returns the smallest proved ε or, if there is none, the first estimate.
     #[must_use]
     pub fn best(&self) -> Option<&Estimate> {
         let all = || self.found().map(|(_, estimate)| estimate);

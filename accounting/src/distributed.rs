@@ -1,28 +1,29 @@
-//! Noise of several parties: a coordinator and m helpers, of which no t together see more than a
-//! sum with the noise of the others.
+//! Noise of several parties: a coordinator and m helpers. No coalition of t parties sees more than
+//! a sum with the noise of the others.
 //!
 //! Each of the m + 1 parties adds exact discrete Gaussian noise of multiplier z / √(m + 1 − t). A
-//! coalition of t knows its own noise and takes it off; that of the m + 1 − t others is left, of
-//! multiplier z or more. Whoever sees the release alone, an *outsider*, faces all of it:
-//! z √((m + 1) / (m + 1 − t)).
+//! coalition of t knows its own noise and subtracts it. The noise of the m + 1 − t others is left,
+//! of multiplier z or more. An *outsider*, who sees only the release, faces all of it: z √((m + 1)
+//! / (m + 1 − t)).
 //!
-//! **Parties know who takes part**, so that sampling amplifies nothing against them; outsiders do
-//! not ([`PrivacyEvent::outsiders`](crate::PrivacyEvent::outsiders)).
+//! **Parties know who takes part**, so sampling does not amplify against them. Outsiders do not
+//! ([`PrivacyEvent::outsiders`](crate::PrivacyEvent::outsiders)).
 //!
-//! **Of one honest party** (t = m, the default) the figure against coalitions is that of one
-//! discrete Gaussian, and depends on m in no way.
+//! **With one honest party** (t = m, the default) the figure against coalitions is that of one
+//! discrete Gaussian, and does not depend on m.
 //!
-//! **A sum of n >= 2 discrete Gaussians** of std σ steps is not one, and nearly is. With θ the sum
-//! over the integers of exp(-x²/(2σ²)), Poisson's formula says that a shift of the integers by any
-//! real number changes θ by a factor between 1 and (1 − 2q) / (1 + 2q), q = Σ_{n>=1} e^(-2π²σ²n²).
-//! The probability of x as the sum of two discrete Gaussians of variances s² and σ² is that of x
-//! under the one of variance s² + σ², times such a θ of variance s²σ²/(s² + σ²), whose shift alone
-//! depends on x: completing the square gives exp(-x²/(2(s² + σ²))) Σ_y exp(-(y − cx)²/(2 s²σ²/(s² +
-//! σ²))). So every probability is off by a factor of at most e^(±5 e^(-2π² s²σ²/(s²+σ²))): that
-//! is the convolution theorem of Kairouz, Liu, Steinke 2021 (arXiv:2102.06387). Party by party,
-//! s² = kσ², the logarithms add up to 5 Σ_{k<n} e^(-2π²σ²k/(k+1)) an entry, and twice that moves
-//! any ε. From σ = [`MIN_NOISE_STEPS`] on this is below e^-40,000 ([`ln_of_term`]): less than
-//! 10^-17,000 in ε for 10¹⁰ parameters and 10⁷ rounds. Noise on a coarser grid is refused.
+//! **A sum of n >= 2 discrete Gaussians** of std σ steps is nearly a discrete Gaussian. With θ the
+//! sum over the integers of exp(-x²/(2σ²)), Poisson's formula says that a shift of the integers by
+//! any real number changes θ by a factor between 1 and (1 − 2q) / (1 + 2q), q = Σ_{n>=1}
+//! e^(-2π²σ²n²). The probability of x as the sum of two discrete Gaussians of variances s² and σ²
+//! is the probability of x under the one of variance s² + σ², times such a θ of variance s²σ²/(s² +
+//! σ²), of which only the shift depends on x: completing the square gives exp(-x²/(2(s² + σ²))) Σ_y
+//! exp(-(y − cx)²/(2 s²σ²/(s² + σ²))). So every probability is off by a factor of at most e^(±5
+//! e^(-2π² s²σ²/(s²+σ²))): this is the convolution theorem of Kairouz, Liu, Steinke 2021
+//! (arXiv:2102.06387). Party by party, s² = kσ², the logarithms add up to 5 Σ_{k<n}
+//! e^(-2π²σ²k/(k+1)) per entry, and ε moves by at most twice that. From σ = [`MIN_NOISE_STEPS`] on
+//! this is below e^-40,000 ([`ln_of_term`]): less than 10^-17,000 in ε for 10¹⁰ parameters and 10⁷
+//! rounds. Noise on a coarser grid is refused.
 
 use std::f64::consts::PI;
 use std::fmt;
@@ -39,10 +40,10 @@ pub const MAX_HELPERS: u8 = 8;
 /// as one discrete Gaussian.
 pub const MIN_NOISE_STEPS: u32 = 64;
 
-/// More than the roundings of a square root and a product.
+/// Larger than the rounding errors of a square root and a product.
 const MARGIN: f64 = 4.0 * f64::EPSILON;
 
-/// A coordinator and its helpers, and how many of them may collude.
+/// A coordinator and its helpers, and the number of them that may collude.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "RawParties", into = "RawParties")]
 pub struct Parties {
@@ -72,13 +73,13 @@ impl From<Parties> for RawParties {
 }
 
 impl Parties {
-    /// A coordinator and one helper, who do not collude: the guarantee holds against each.
+    /// A coordinator and one helper that do not collude: the guarantee holds against each.
     pub const PAIR: Self = Self {
         helpers: 1,
         colluding: 1,
     };
 
-    /// A coordinator and m helpers, of whom any t may collude.
+    /// Creates a coordinator and m helpers. Any t of the parties may collude.
     ///
     /// # Errors
     /// [`ParamError::Parties`] unless 1 <= t <= m <= [`MAX_HELPERS`].
@@ -89,31 +90,31 @@ impl Parties {
         }
     }
 
-    /// m.
+    /// Returns m.
     #[must_use]
     pub const fn helpers(self) -> u8 {
         self.helpers
     }
 
-    /// t.
+    /// Returns t.
     #[must_use]
     pub const fn colluding(self) -> u8 {
         self.colluding
     }
 
-    /// m + 1: all that add noise.
+    /// Returns m + 1: the number of parties that add noise.
     #[must_use]
     pub fn count(self) -> u32 {
         u32::from(self.helpers) + 1
     }
 
-    /// m + 1 − t: those whose noise a coalition does not know.
+    /// Returns m + 1 − t: the number of parties whose noise a coalition does not know.
     #[must_use]
     pub fn honest(self) -> u32 {
         self.count() - u32::from(self.colluding)
     }
 
-    /// The noise multiplier of each party, where honest ones together have `total` or more.
+    /// Returns the noise multiplier of each party, if honest ones together have at least `total`.
     #[must_use]
     pub fn of_each(self, total: NoiseMultiplier) -> NoiseMultiplier {
         match self.honest() {
@@ -122,7 +123,8 @@ impl Parties {
         }
     }
 
-    /// The noise multiplier of all parties together, where honest ones have `total`; rounded down.
+    /// Returns the noise multiplier of all parties together, if honest ones have `total`, rounded
+    /// down.
     #[must_use]
     pub fn of_all(self, total: NoiseMultiplier) -> NoiseMultiplier {
         let ratio = f64::from(self.count()) / f64::from(self.honest());
@@ -131,7 +133,7 @@ impl Parties {
 }
 
 fn scaled(multiplier: NoiseMultiplier, factor: f64) -> NoiseMultiplier {
-    // At most three times as large; beyond all numbers it stays what it is.
+    // It is at most three times as large. On overflow it stays unchanged.
     NoiseMultiplier::new(multiplier.get() * factor).unwrap_or(multiplier)
 }
 
@@ -148,7 +150,7 @@ impl fmt::Display for Parties {
 impl FromStr for Parties {
     type Err = ParamError;
 
-    /// `M`, or `M/T`; all helpers may collude where T is not given.
+    /// Parses `M` or `M/T`. All helpers may collude if T is missing.
     fn from_str(text: &str) -> Result<Self, ParamError> {
         let (helpers, colluding) = text.split_once('/').unwrap_or((text, text));
         let number = |text: &str| {
@@ -161,7 +163,7 @@ impl FromStr for Parties {
     }
 }
 
-/// The natural logarithm of what ε is off by, at most and for each entry and release, if a sum of
+/// Returns the natural logarithm of the largest error in ε, for each entry and release, if a sum of
 /// `count` discrete Gaussians of std `noise_steps` counts as one: 10 Σ_{k<count} e^(-2π²σ²k/(k+1)).
 /// -∞ for one.
 #[must_use]

@@ -1,12 +1,12 @@
-//! Privacy events: a [`PrivacyEvent`] says which mechanism was applied, how devices were sampled,
-//! who is trusted, what is protected, and how often. It does not say how that is accounted for: an
-//! accountant does. A simulator draws its cohorts from the event's own [`Sampling`], so that the
-//! sampler and the accounting cannot disagree.
+//! Privacy events: a [`PrivacyEvent`] describes the mechanism, the sampling of devices, the trust
+//! model, the unit of protection, and the number of rounds. It is independent of the accountant. A
+//! simulator draws its cohorts from the event's own [`Sampling`], so the sampler and the accounting
+//! cannot disagree.
 //!
-//! "Device" is the unit that is sampled: read "record" or "user" where that is the unit.
+//! "Device" is the sampled unit: read "record" or "user" if that is the unit.
 //!
-//! What the accountants see is the event's [`Exposure`]: the noise over the sensitivity, the
-//! sampling that amplifies (if any does against this adversary) and the number of rounds.
+//! Accountants see only the event's [`Exposure`]: the noise over the sensitivity, the sampling that
+//! amplifies (if any does against this adversary) and the number of rounds.
 
 mod mechanism;
 mod users;
@@ -27,31 +27,31 @@ use crate::correlated::{Participation, Strategy};
 use crate::distributed::Parties;
 use crate::params::{NoiseMultiplier, ParamError, Sensitivity};
 
-/// What one unit of the guarantee is.
+/// The unit of the guarantee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrivacyUnit {
-    /// Everything that one device holds.
+    /// All data of one device.
     Device,
-    /// One example of one device; weaker, as a device holds many.
+    /// One example of one device. This is weaker, as a device holds many.
     Example,
 }
 
-/// Who is trusted with what, that is, against whom the guarantee holds. As text: `central`,
-/// `local`, `distributed`, or `distributed=3/2` for 3 helpers of whom, with the coordinator, any 2
-/// may collude.
+/// The trusted parties, or the adversaries against whom the guarantee holds. As text: `central`,
+/// `local`, `distributed`, or `distributed=3/2` for 3 helpers, where any 2 of the helpers and the
+/// coordinator may collude.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrustModel {
-    /// The server sees the updates and the cohorts, adds the noise, and keeps both to itself.
+    /// The server sees the updates and the cohorts, adds the noise, and keeps both secret.
     #[default]
     Central,
-    /// Each device adds all of its own noise; the server sees each noisy update and who sent it.
-    /// The noise multiplier is that of one device's upload.
+    /// Each device adds all of its own noise. The server sees each noisy update and its sender. The
+    /// noise multiplier is that of one device's upload.
     Local,
-    /// Devices mask their updates, and the server and its helpers, who take the masks off the sum,
-    /// each add noise; all of them see the cohort. The noise multiplier is that of the parties
-    /// outside any coalition, together ([`distributed`](crate::distributed)).
+    /// Devices mask their updates. The server and its helpers, who remove the masks from the sum,
+    /// each add noise, and all of them see the cohort. The noise multiplier is that of all parties
+    /// outside any coalition together ([`distributed`](crate::distributed)).
     Distributed(Parties),
 }
 
@@ -73,7 +73,7 @@ impl FromStr for TrustModel {
 }
 
 impl fmt::Display for TrustModel {
-    /// As it is read.
+    /// Writes the text form.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Central => f.write_str("central"),
@@ -87,23 +87,23 @@ impl fmt::Display for TrustModel {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrivacyEvent {
-    /// What was added to the sum.
+    /// The mechanism of a release.
     pub mechanism: Mechanism,
-    /// How devices are sampled.
+    /// The sampling of devices.
     pub sampling: Sampling,
-    /// Who is trusted.
+    /// The trust model.
     pub trust: TrustModel,
-    /// What is protected.
+    /// The unit of protection.
     pub unit: PrivacyUnit,
-    /// How many rounds of this kind there were. `max_participations` bounds the participations
-    /// within these rounds, so the rounds of one run belong in one event.
+    /// The number of rounds of this kind. `max_participations` bounds the participations within
+    /// these rounds, so the rounds of one run belong in one event.
     pub count: u64,
-    /// How often a device that takes part in a round releases something in it, composed like
-    /// rounds: 1, or the local steps where each of them is released; 0 if nothing leaves a device.
+    /// The number of releases of a participating device in a round, composed like rounds: 1, or the
+    /// number of local steps if each is released; 0 if nothing leaves a device.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub releases: u32,
-    /// k: a user has up to so many devices, and all of them together are protected. Not a property
-    /// of the release but of what is asked about it: see
+    /// k: a user has at most k devices, and all of them together are protected. It is not a
+    /// property of the release, but of the question about it: see
     /// [`with_devices_per_user`](Self::with_devices_per_user).
     #[serde(default = "single", skip_serializing_if = "is_single")]
     pub devices_per_user: NonZeroU32,
@@ -127,14 +127,15 @@ const fn is_single(devices: &NonZeroU32) -> bool {
     devices.get() == 1
 }
 
-/// What one unit is exposed to in an event, as an accountant needs it.
+/// The exposure of one unit in an event, as needed by an accountant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Exposure {
-    /// A Gaussian that sees the unit in each of `count` rounds.
+    /// A Gaussian release on the unit in each of `count` rounds.
     Gaussian {
         /// Noise std over sensitivity.
         noise_to_sensitivity: f64,
-        /// Releases of the unit: rounds in which it may take part, times the releases of each.
+        /// Number of releases of the unit: the rounds in which it may take part, times the releases
+        /// in each.
         count: u64,
     },
     /// A Gaussian on a Poisson sample; the adversary does not know the sample. Add-remove.
@@ -156,16 +157,16 @@ pub enum Exposure {
         /// Number of rounds.
         count: u64,
     },
-    /// A Gaussian on a Poisson sample of devices, of which a user has several. Add-remove.
+    /// A Gaussian on a Poisson sample of devices, with several devices per user. Add-remove.
     PoissonUsers {
-        /// The user's devices, each of which is drawn by itself.
+        /// The user's devices, each of which is drawn separately.
         users: Users,
         /// Noise std over the sensitivity of one device.
         noise_to_sensitivity: f64,
         /// Number of rounds.
         count: u64,
     },
-    /// A Gaussian on a sample of devices of fixed size, of which a user has several. Replace-one.
+    /// A Gaussian on a sample of devices of fixed size, with several devices per user. Replace-one.
     UniformUsers {
         /// The user's devices.
         users: Users,
@@ -177,8 +178,8 @@ pub enum Exposure {
 }
 
 impl PrivacyEvent {
-    /// `count` rounds of `mechanism` that protect a device, with a trusted server and one release a
-    /// round; set the public fields for anything else.
+    /// Creates `count` rounds of `mechanism` that protect a device, with a trusted server and one
+    /// release per round. Set the public fields for anything else.
     #[must_use]
     pub const fn new(mechanism: Mechanism, sampling: Sampling, count: u64) -> Self {
         Self {
@@ -192,16 +193,16 @@ impl PrivacyEvent {
         }
     }
 
-    /// All rounds of a run with correlated noise of std z s L, z the noise multiplier, on updates
-    /// of `grid_bits` bits, in a federation of `device_count` devices.
+    /// Creates all rounds of a run with correlated noise of std z s L, z the noise multiplier, on
+    /// updates of `grid_bits` bits, in a federation of `device_count` devices.
     ///
-    /// The sampling is [`Sampling::Unsampled`], with the participations of `strategy`: nothing
-    /// else is assumed of who takes part. The run is one release: with fewer rounds
-    /// ([`with_count`](Self::with_count)) it costs as much, from the first on.
+    /// The sampling is [`Sampling::Unsampled`], with the participations of `strategy`. There is no
+    /// other assumption on who takes part. The run is one release: fewer rounds
+    /// ([`with_count`](Self::with_count)) have the same cost, from the first on.
     ///
-    /// For a strategy with [`block_cyclic`](Strategy::block_cyclic) sampling it is
-    /// [`Sampling::BlockCyclic`], and the release that the mechanism describes is that of b
-    /// successive rounds, in which a device takes part once at most.
+    /// A strategy with [`block_cyclic`](Strategy::block_cyclic) sampling has
+    /// [`Sampling::BlockCyclic`], and the mechanism describes the release of b successive rounds,
+    /// in which a device takes part at most once.
     ///
     /// # Errors
     /// [`ParamError::NoDevices`] for a federation without devices; [`ParamError::Parts`] for one
@@ -227,11 +228,11 @@ impl PrivacyEvent {
         Ok(Self::new(mechanism, sampling, rounds))
     }
 
-    /// The same event, about users with up to `devices` devices each.
+    /// Returns the event for users with up to `devices` devices each.
     ///
     /// # Errors
     /// [`ParamError::DevicesPerUser`] unless `devices` is from 1 to the device count;
-    /// [`ParamError::UsersOfExamples`] for more than one device where an example is protected,
+    /// [`ParamError::UsersOfExamples`] for more than one device if an example is protected,
     /// [`ParamError::UsersOfParts`] with block-cyclic sampling.
     pub fn with_devices_per_user(self, devices: u32) -> Result<Self, ParamError> {
         let device_count = self.sampling.device_count();
@@ -255,8 +256,8 @@ impl PrivacyEvent {
         })
     }
 
-    /// The events, all about users with as many devices as any of them is about: what holds for
-    /// those holds for users with fewer.
+    /// Returns the events with the largest number of devices per user in all of them. A bound for
+    /// these users also holds for users with fewer devices.
     #[must_use]
     pub fn about_same_users(events: &[Self]) -> Vec<Self> {
         let most = events.iter().map(|event| event.devices_per_user).max();
@@ -268,23 +269,24 @@ impl PrivacyEvent {
         events.iter().map(raise).collect()
     }
 
-    /// The largest k of the events, which is that of a guarantee about all of them; `None` for 1.
+    /// Returns the largest k of the events, which applies to a guarantee about all of them; `None`
+    /// for 1.
     #[must_use]
     pub fn max_devices_per_user(events: &[Self]) -> Option<u32> {
         let devices = events.iter().map(|event| event.devices_per_user.get());
         devices.max().filter(|devices| *devices > 1)
     }
 
-    /// k, at most the number of devices.
+    /// Returns k, at most the number of devices.
     fn devices_of_a_user(&self) -> u32 {
         self.devices_per_user
             .get()
             .min(self.sampling.device_count())
     }
 
-    /// The relation under which this event is accounted: that of the sampling; for examples in
-    /// correlation matrices always replace-one, as they are divided by a number of examples that is
-    /// public.
+    /// Returns the relation under which this event is accounted: the relation of the sampling,
+    /// except that examples in correlation matrices always have replace-one, as the matrices are
+    /// divided by a public number of examples.
     #[must_use]
     pub const fn adjacency(&self) -> Adjacency {
         match self.unit {
@@ -293,37 +295,38 @@ impl PrivacyEvent {
         }
     }
 
-    /// Whether correlation matrices are released, and no updates.
+    /// Returns whether the event releases correlation matrices instead of updates.
     #[must_use]
     pub const fn is_matrix(&self) -> bool {
         matches!(self.mechanism, Mechanism::CorrelationMatrix { .. })
     }
 
-    /// Whether the moments of features are released, and no updates.
+    /// Returns whether the event releases the moments of features instead of updates.
     #[must_use]
     pub const fn is_moments(&self) -> bool {
         matches!(self.mechanism, Mechanism::Moments { .. })
     }
 
-    /// Whether the score of a trial is released, and no updates.
+    /// Returns whether the event releases the score of a trial instead of updates.
     #[must_use]
     pub const fn is_score(&self) -> bool {
         matches!(self.mechanism, Mechanism::Score { .. })
     }
 
-    /// Whether answers to a question are released, and no updates.
+    /// Returns whether the event releases answers to a question instead of updates.
     #[must_use]
     pub const fn is_answer(&self) -> bool {
         matches!(self.mechanism, Mechanism::Answer { .. })
     }
 
-    /// Whether something is released beside the updates of a model: moments, scores or answers.
+    /// Returns whether the event is not a release of a model's training: moments, scores or
+    /// answers.
     #[must_use]
     pub const fn is_beside_updates(&self) -> bool {
         self.is_moments() || self.is_score() || self.is_answer()
     }
 
-    /// What tells the releases of one round from each other.
+    /// Returns a key that distinguishes the releases of one round.
     #[must_use]
     pub fn kind(&self) -> (PrivacyUnit, Discriminant<Mechanism>, u8) {
         let question = match self.mechanism {
@@ -333,21 +336,21 @@ impl PrivacyEvent {
         (self.unit, discriminant(&self.mechanism), question)
     }
 
-    /// Whether all rounds of the event are one release, which costs as much after the first round
-    /// as after the last: correlated noise without sampling.
+    /// Returns whether all rounds of the event are one release, with the same cost after the first
+    /// round as after the last: correlated noise without sampling.
     #[must_use]
     pub const fn is_one_release(&self) -> bool {
         let is_correlated = matches!(self.mechanism, Mechanism::Correlated { .. });
         is_correlated && matches!(self.sampling, Sampling::Unsampled { .. })
     }
 
-    /// The same event for another number of rounds.
+    /// Returns the event with another number of rounds.
     #[must_use]
     pub const fn with_count(self, count: u64) -> Self {
         Self { count, ..self }
     }
 
-    /// The same event with another amount of noise.
+    /// Returns the event with another amount of noise.
     #[must_use]
     pub const fn with_noise_multiplier(self, noise_multiplier: NoiseMultiplier) -> Self {
         Self {
@@ -356,8 +359,8 @@ impl PrivacyEvent {
         }
     }
 
-    /// What somebody sees of it who is no party and gets the releases alone: the noise of all
-    /// parties, and cohorts that sampling may hide. `None` under another trust model.
+    /// Returns the event as seen by an outsider, who is not a party and sees only the releases: the
+    /// noise of all parties, and cohorts that sampling may hide. `None` under another trust model.
     #[must_use]
     pub fn outsiders(&self) -> Option<Self> {
         let TrustModel::Distributed(parties) = self.trust else {
@@ -365,7 +368,8 @@ impl PrivacyEvent {
         };
         let total = self.mechanism.noise_multiplier();
         let each = parties.of_each(total);
-        // Of noise on a coarse grid, that of one party counts: the others' only adds to it.
+        // On a coarse grid, only the noise of one party counts, and the other noise only adds to
+        // it.
         let seen = match self.mechanism.is_on_grid_of(each) {
             true => parties.of_all(total),
             false => each,
@@ -377,8 +381,8 @@ impl PrivacyEvent {
         })
     }
 
-    /// Whether the noise that counts is that of one discrete Gaussian, but for a negligible term:
-    /// not of several on a coarse grid, of which nothing is claimed.
+    /// Returns whether the noise is that of one discrete Gaussian, up to a negligible term. It is
+    /// not for several noises on a coarse grid, for which nothing is claimed.
     fn is_one_gaussian(&self) -> bool {
         match self.trust {
             TrustModel::Distributed(parties) if parties.honest() > 1 => {
@@ -389,8 +393,8 @@ impl PrivacyEvent {
         }
     }
 
-    /// Whether both are the same but for the last places of the noise multiplier, which another
-    /// version or machine may compute otherwise.
+    /// Returns whether both events are equal except for the last digits of the noise multiplier,
+    /// which may differ between versions or machines.
     #[must_use]
     pub fn is_nearly(&self, other: &Self) -> bool {
         /// Relative to the noise multiplier.
@@ -403,24 +407,23 @@ impl PrivacyEvent {
         is_near && self.with_noise_multiplier(b) == *other
     }
 
-    /// What one unit is exposed to.
+    /// Returns the exposure of one unit.
     ///
-    /// Sampling amplifies only against those who do not learn the cohort. The server of the local
-    /// and the parties of the distributed model learn it, so there each round counts in full;
-    /// [`outsiders`](Self::outsiders) is the event that others see. Whoever gets a device's
+    /// Sampling amplifies only against adversaries who do not learn the cohort. The server of the
+    /// local and the parties of the distributed model learn it, so each round counts in full there;
+    /// [`outsiders`](Self::outsiders) is the event that others see. Anyone who receives a device's
     /// correlation matrix knows that the device takes part.
     ///
-    /// A user with k devices: where nobody is sampled, all of them may be in a round, with k times
-    /// the sensitivity. (A user's participations are at most k a round and k times those of a
-    /// device, so their squares sum to at most k² times those of a device.) Under local trust
-    /// each of the k uploads has noise of its own: k times as many releases. Where devices are
-    /// drawn, [`Users`].
+    /// A user with k devices: without sampling, all of them may be in a round, with k times the
+    /// sensitivity. (A user's participations are at most k per round and k times those of a device,
+    /// so their squares sum to at most k² times those of a device.) Under local trust each of the k
+    /// uploads has separate noise: k times as many releases. If devices are drawn, see [`Users`].
     ///
     /// With correlated noise, all rounds of a run are one release, and k devices of a user, each
-    /// with a pattern of its own, move it by at most k times the sensitivity, by the triangle
-    /// inequality. With block-cyclic sampling every b rounds are one: see
+    /// with its own pattern, move it by at most k times the sensitivity, by the triangle
+    /// inequality. With block-cyclic sampling every b rounds are one release: see
     /// [`correlated`](crate::correlated). There, the rounds of a user's devices in different parts
-    /// overlap, and none of them is hidden: for k > 1, sampling counts for nothing.
+    /// overlap, and the draw hides none of them: for k > 1, sampling does not amplify.
     #[must_use]
     pub fn exposure(&self) -> Exposure {
         if let Mechanism::Correlated { participation, .. } = self.mechanism {
@@ -451,16 +454,16 @@ impl PrivacyEvent {
         }
     }
 
-    /// The exposure to runs with correlated noise, or to the blocks of b rounds of one with
-    /// block-cyclic sampling. It holds where sums are combined before noise is added, by a trusted
+    /// Returns the exposure in runs with correlated noise, or in the blocks of b rounds with
+    /// block-cyclic sampling. It holds if sums are combined before noise is added, by a trusted
     /// server or under masks, and for devices that take part at most as often as the sensitivity
-    /// counts; of anything else, nothing is known.
+    /// assumes. Otherwise nothing is known.
     fn correlated_exposure(&self, participation: Participation) -> Exposure {
         let is_covered = match self.sampling {
             Sampling::Unsampled {
                 max_participations, ..
             } => max_participations <= participation.participations(),
-            // Once in b rounds, of which the mechanism is made.
+            // Once in b rounds, as the mechanism assumes.
             Sampling::BlockCyclic { parts, .. } => parts == participation.rounds(),
             Sampling::Uniform { .. } | Sampling::Poisson { .. } | Sampling::Full { .. } => false,
         };
@@ -483,7 +486,7 @@ impl PrivacyEvent {
             })
     }
 
-    /// The exposure to rounds of which sampling hides who was in them; `None` if nobody is sampled.
+    /// Returns the exposure in rounds with sampling of devices; `None` without sampling.
     fn sampled(&self, noise_to_sensitivity: f64, count: u64) -> Option<Exposure> {
         let devices = self.devices_of_a_user();
         let sampling_rate = self.sampling.sampling_rate().filter(|rate| *rate < 1.0)?;
@@ -528,7 +531,7 @@ impl PrivacyEvent {
 }
 
 impl Exposure {
-    /// Noise std over sensitivity.
+    /// Returns the noise std over sensitivity.
     #[must_use]
     pub const fn noise_to_sensitivity(&self) -> f64 {
         match *self {
@@ -555,20 +558,20 @@ impl Exposure {
         }
     }
 
-    /// Whether a cohort of fixed size was drawn.
+    /// Returns whether a cohort of fixed size was drawn.
     #[must_use]
     pub const fn is_uniform(&self) -> bool {
         matches!(self, Self::Uniform { .. } | Self::UniformUsers { .. })
     }
 
-    /// Whether something was released without any noise: then no finite ε holds.
+    /// Returns whether there is a release without any noise: no finite ε holds then.
     #[must_use]
     pub fn is_unprotected(&self) -> bool {
         let is_noisy = self.noise_to_sensitivity() > 0.0;
         self.count() > 0 && !is_noisy
     }
 
-    /// Number of rounds, or of releases without sampling.
+    /// Returns the number of rounds, or of releases without sampling.
     #[must_use]
     pub const fn count(&self) -> u64 {
         match *self {

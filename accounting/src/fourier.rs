@@ -1,7 +1,7 @@
 //! Fourier transforms of real `f64` vectors of one length.
 //!
-//! rustfft is generic over its float: it is compiled where `f64` is named, half a million lines of
-//! intermediate code. That is here, so that crates over this one need not do it again.
+//! rustfft is generic over its float, so it is compiled where `f64` is named: half a million lines
+//! of intermediate code. It is compiled here once for all dependent crates.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 /// A complex coefficient.
 pub type Complex = realfft::num_complex::Complex<f64>;
 
-/// Plans of both directions for vectors of one length; cheap to clone, and shared by threads.
+/// Plans for both directions and vectors of one length. They are cheap to clone and shared by
+/// threads.
 #[derive(Clone)]
 pub struct Transform {
     forward: Arc<dyn RealToComplex<f64>>,
@@ -25,7 +26,7 @@ impl fmt::Debug for Transform {
 }
 
 impl Transform {
-    /// Plans the transforms of vectors of `length` entries. Products of small primes are fast;
+    /// Plans the transforms of vectors of `length` entries. Products of small primes are fast, and
     /// every length takes O(n log n).
     #[must_use]
     pub fn new(length: usize) -> Self {
@@ -36,19 +37,19 @@ impl Transform {
         }
     }
 
-    /// Entries of a vector.
+    /// Returns the number of entries of a vector.
     #[must_use]
     pub fn len(&self) -> usize {
         self.forward.len()
     }
 
-    /// Whether the vectors are empty.
+    /// Returns whether the vectors are empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The first `len / 2 + 1` coefficients Σ vⱼ·exp(−2πi·jk/len), the rest being their
+    /// Returns the first `len / 2 + 1` coefficients Σ vⱼ·exp(−2πi·jk/len). The rest are their
     /// conjugates. `v` is used as working memory. Empty if `v` has another length.
     #[must_use]
     pub fn forward(&self, v: &mut [f64]) -> Vec<Complex> {
@@ -62,9 +63,9 @@ impl Transform {
         }
     }
 
-    /// The vector of these coefficients: the inverse of [`forward`](Self::forward), divided by the
-    /// length. The imaginary parts of the first and, for even lengths, of the last are ignored.
-    /// Empty if there are not `len / 2 + 1` of them.
+    /// Returns the vector of these coefficients: the inverse of [`forward`](Self::forward), divided
+    /// by the length. The imaginary parts of the first and, for even lengths, of the last are
+    /// ignored. Empty if there are not `len / 2 + 1` of them.
     #[must_use]
     pub fn inverse(&self, coefficients: &mut [Complex]) -> Vec<f64> {
         let mut v = self.inverse.make_output_vec();

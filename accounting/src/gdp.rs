@@ -1,13 +1,13 @@
 //! Gaussian differential privacy: exact for the Gaussian mechanism, a limit for sampled ones.
 //!
-//! A mechanism is μ-GDP if it is no easier to attack than telling N(0, 1) from N(μ, 1):
-//! `δ(ε) = Φ(-ε/μ + μ/2) - e^ε Φ(-ε/μ - μ/2)`. Gaussian releases with noise over sensitivity ν_i
-//! compose exactly to `μ = √(Σ 1/ν_i²)`. Source: Dong, Roth, Su 2022 (arXiv:1905.02383),
+//! A mechanism is μ-GDP if an attack on it is at least as hard as distinguishing N(0, 1) from N(μ,
+//! 1): `δ(ε) = Φ(-ε/μ + μ/2) - e^ε Φ(-ε/μ - μ/2)`. Gaussian releases with noise over sensitivity
+//! ν_i compose exactly to `μ = √(Σ 1/ν_i²)`. Source: Dong, Roth, Su 2022 (arXiv:1905.02383),
 //! Corollaries 1 and 2; the curve itself is Balle, Wang 2018 (arXiv:1805.06530), Theorem 8.
 //!
-//! For sampled rounds a central limit theorem gives the μ that the composition tends to. **That is
-//! an approximation, never a bound**: it is below the true ε more often than not, down to a
-//! quarter of it for small rates and little noise.
+//! For sampled rounds a central limit theorem gives the limit μ of the composition. **It is an
+//! approximation, never a bound**: it is more often below the true ε than not, down to a quarter of
+//! it for small rates and little noise.
 
 use crate::normal;
 use crate::params::Delta;
@@ -15,10 +15,10 @@ use crate::params::Delta;
 /// Halvings of the search for ε; 200 exhaust the digits of an f64 from any bracket.
 const BISECTIONS: u32 = 200;
 
-/// What ln δ may be off by, besides the rounding of its arguments.
+/// The error of ln δ, besides the rounding of its arguments.
 const LN_DELTA_ERROR: f64 = 1e-13;
 
-/// ln δ(ε) of μ-GDP; -infinity for μ = 0.
+/// Returns ln δ(ε) of μ-GDP; -infinity for μ = 0.
 #[must_use]
 pub fn ln_delta(epsilon: f64, mu: f64) -> f64 {
     if mu <= 0.0 {
@@ -26,8 +26,8 @@ pub fn ln_delta(epsilon: f64, mu: f64) -> f64 {
     }
     let upper = -epsilon / mu + mu / 2.0;
     let lower = upper - mu;
-    // e^ε φ(lower) = φ(upper), so δ is φ(upper) times a difference of Mills ratios; for a small μ
-    // it would cancel.
+    // e^ε φ(lower) = φ(upper), so δ is φ(upper) times a difference of Mills ratios. The direct form
+    // would cancel for a small μ.
     if upper < -1.0 || mu < 0.5 {
         return normal::ln_density(upper) + normal::mills_gap(-upper, mu).ln();
     }
@@ -36,8 +36,8 @@ pub fn ln_delta(epsilon: f64, mu: f64) -> f64 {
     first + (-(second - first).exp()).ln_1p()
 }
 
-/// A bound on the error of [`ln_delta`] and of its arguments, each of which may be off by some
-/// ulps: ln δ moves by at most (a² + 2) times a relative change of μ, and by (1 + |a|) times a
+/// Returns a bound on the error of [`ln_delta`] and of its arguments, each of which may be off by
+/// some ulps: ln δ moves by at most (a² + 2) times a relative change of μ, and by (1 + |a|) times a
 /// change of a = μ/2 - ε/μ, itself a difference.
 pub(crate) fn ln_delta_error(epsilon: f64, mu: f64) -> f64 {
     let upper = -epsilon / mu + mu / 2.0;
@@ -45,8 +45,8 @@ pub(crate) fn ln_delta_error(epsilon: f64, mu: f64) -> f64 {
     LN_DELTA_ERROR + 8.0 * f64::EPSILON * size
 }
 
-/// The ε of μ-GDP at `delta`, never below the true one and above it by at most 10⁻¹² (ε + μ); 0
-/// where even ε = 0 holds.
+/// Returns the ε of μ-GDP at `delta`, never below the true one and above it by at most 10⁻¹² (ε +
+/// μ); 0 if ε = 0 holds.
 #[must_use]
 pub fn epsilon(mu: f64, delta: Delta) -> f64 {
     let target = delta.get().ln();
@@ -57,7 +57,7 @@ pub fn epsilon(mu: f64, delta: Delta) -> f64 {
     crossing(mu, holds).1
 }
 
-/// A lower bound on the ε of μ-GDP at `delta`, as close as [`epsilon`].
+/// Returns a lower bound on the ε of μ-GDP at `delta`, as close as [`epsilon`].
 #[must_use]
 pub fn epsilon_low(mu: f64, delta: Delta) -> f64 {
     let target = delta.get().ln();
@@ -68,8 +68,8 @@ pub fn epsilon_low(mu: f64, delta: Delta) -> f64 {
     crossing(mu, may_hold).0
 }
 
-/// The last ε found at which `holds` does not, and the first at which it does; it does from some ε
-/// on.
+/// Returns neighbouring ε such that `holds` is false at the first and true at the second. It must
+/// be true from some ε on.
 fn crossing(mu: f64, holds: impl Fn(f64) -> bool) -> (f64, f64) {
     if mu.is_infinite() {
         return (f64::INFINITY, f64::INFINITY);
@@ -99,7 +99,7 @@ fn crossing(mu: f64, holds: impl Fn(f64) -> bool) -> (f64, f64) {
     (low, high)
 }
 
-/// μ of the limit for Poisson sampling, add-remove: `q √(T (e^(1/z²) - 1))`.
+/// Returns μ of the limit for Poisson sampling, add-remove: `q √(T (e^(1/z²) - 1))`.
 ///
 /// Source: Bu, Dong, Long, Su 2020 (arXiv:1911.11607), Theorem 5. An approximation.
 #[must_use]
@@ -108,7 +108,7 @@ pub fn poisson_limit_mu(sampling_rate: f64, noise_multiplier: f64, rounds: f64) 
     sampling_rate * (rounds * inverse_variance.exp_m1()).sqrt()
 }
 
-/// μ of the limit for uniform sampling, replace-one, ν the noise std over the sensitivity:
+/// Returns μ of the limit for uniform sampling, replace-one, ν the noise std over the sensitivity:
 /// `√2 γ √T √(e^(1/ν²) Φ(1.5/ν) + 3 Φ(-0.5/ν) - 2)`.
 ///
 /// Source: Dong, Roth, Su 2022, Corollary 4 (with the sampling operator C_p). An approximation.
@@ -129,7 +129,7 @@ mod tests {
 
     const FILE: &str = "accounting_gdp.json";
 
-    /// ln of a decimal number that may be far below the smallest f64.
+    /// Returns ln of a decimal number that may be far below the smallest f64.
     fn ln_decimal(text: &str) -> f64 {
         let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
         mantissa.parse::<f64>().unwrap().ln()
@@ -141,7 +141,7 @@ mod tests {
         for row in golden::rows(FILE, "delta_of_eps_mu") {
             let expected = ln_decimal(row["delta"].as_str().unwrap());
             let found = ln_delta(golden::number(&row, "eps"), golden::number(&row, "mu"));
-            // Relative 1e-9 on delta is absolute 1e-9 on its logarithm.
+            // A relative error of 1e-9 in delta is an absolute error of 1e-9 in its logarithm.
             let tolerance = 1e-9f64.max(1e-14 * expected.abs());
             assert!(
                 (found - expected).abs() <= tolerance,

@@ -1,16 +1,16 @@
-//! The golden values of the tests: `tests/vectors/accounting_*.json` of the repository, which a
-//! published package does not hold.
+//! The golden values of the tests: `tests/vectors/accounting_*.json` of the repository, which is
+//! not part of a published package.
 
 use serde_json::Value;
 
-/// One file of golden values.
+/// Reads one file of golden values.
 pub(crate) fn file(name: &str) -> Value {
     let path = format!("{}/../tests/vectors/{name}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
     serde_json::from_str(&text).unwrap()
 }
 
-/// The rows of one table; a dot descends.
+/// Returns the rows of one table; dots separate nested keys.
 pub(crate) fn rows(name: &str, table: &str) -> Vec<Value> {
     let file = file(name);
     let rows = table
@@ -22,7 +22,7 @@ pub(crate) fn rows(name: &str, table: &str) -> Vec<Value> {
         .unwrap_or_else(|| panic!("{name} has no {table}"))
 }
 
-/// A number of a row, written as a number or as text.
+/// Returns a number of a row, written as a number or as text.
 pub(crate) fn number(row: &Value, key: &str) -> f64 {
     let value = &row[key];
     value

@@ -1,10 +1,10 @@
 //! Differential privacy accounting: the ε of composed Gaussian and subsampled Gaussian mechanisms,
 //! the noise for a target ε, and trade-off curves.
 //!
-//! A list of [`PrivacyEvent`]s says what was released. An [`Accountant`] turns it into an
-//! [`Estimate`] of ε at a δ, which says whether it is a proved bound, or refuses. A
-//! [`CalibrationProblem`] runs that backwards: the noise, the rounds or the cohort for a target ε.
-//! A [`TradeOff`] says what an ε means for an attacker.
+//! A list of [`PrivacyEvent`]s describes the releases. An [`Accountant`] turns it into an
+//! [`Estimate`] of ε at a δ, which states whether it is a proved bound, or refuses. A
+//! [`CalibrationProblem`] inverts this: it finds the noise, the rounds or the cohort for a target
+//! ε. A [`TradeOff`] translates an ε into the power of an attacker.
 //!
 //! ```
 //! use smolfed_accounting::{
@@ -36,7 +36,7 @@
 //! | what does the best of many private trials cost? | [`selection`] |
 //! | what if devices cannot be drawn at random? | [`correlated`] |
 //! | what if several parties add noise, and some of them collude? | [`distributed`] |
-//! | what holds if rounds are chosen, or stopped, in view of earlier ones? | [`adaptive`] |
+//! | which guarantee holds if rounds are chosen, or stopped, based on earlier ones? | [`adaptive`] |
 //!
 //! The theory behind the accountants, each module with its theorems and sources:
 //!

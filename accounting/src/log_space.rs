@@ -1,6 +1,6 @@
 //! Arithmetic on logarithms: sums of huge and tiny positive numbers that never overflow.
 
-/// ln(e^y - 1) for y ≥ 0, without overflow for large y or cancellation for small y.
+/// Returns ln(e^y - 1) for y ≥ 0, without overflow for large y or cancellation for small y.
 pub(crate) fn ln_expm1(y: f64) -> f64 {
     if y > 37.0 {
         // e^-y is below half an ulp of 1.
@@ -10,12 +10,12 @@ pub(crate) fn ln_expm1(y: f64) -> f64 {
     }
 }
 
-/// ln(1 + e^y).
+/// Returns ln(1 + e^y).
 pub(crate) fn ln_1p_exp(y: f64) -> f64 {
     if y > 37.0 { y } else { y.exp().ln_1p() }
 }
 
-/// ln of the sum of the exponentials of `terms`; -infinity for none.
+/// Returns ln of the sum of the exponentials of `terms`; -infinity for none.
 pub(crate) fn ln_sum_exp(terms: &[f64]) -> f64 {
     let largest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if largest.is_infinite() {
@@ -25,7 +25,7 @@ pub(crate) fn ln_sum_exp(terms: &[f64]) -> f64 {
     largest + sum.ln()
 }
 
-/// ln n! for n = 0, 1, ..., `last`, by one running sum.
+/// Returns ln n! for n = 0, 1, ..., `last`, by one running sum.
 pub(crate) fn ln_factorials(last: usize) -> Vec<f64> {
     let mut sum = 0.0_f64;
     let mut lost = 0.0_f64;

@@ -1,13 +1,13 @@
-//! The standard normal distribution, exact in its far tails.
+//! The standard normal distribution, accurate in its far tails.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// Below this argument `erfc` itself is exact enough; above it the continued fraction converges.
+/// Below this argument `erfc` itself is accurate enough; above it the continued fraction converges.
 const FRACTION_FROM: f64 = 3.0;
-/// Terms of the continued fraction; at 3 it reaches 1e-16 with these.
+/// Terms of the continued fraction, which is accurate to 1e-16 at 3.
 const FRACTION_TERMS: u32 = 60;
 
-/// Nodes and weights of Gauss and Legendre's rule with eight points, one of each pair.
+/// Nodes and weights of the eight-point Gauss-Legendre rule, one of each pair.
 /// Source: Abramowitz and Stegun, Table 25.4.
 const GAUSS_LEGENDRE: [(f64, f64); 4] = [
     (0.183_434_642_495_649_8, 0.362_683_783_378_362),
@@ -16,12 +16,12 @@ const GAUSS_LEGENDRE: [(f64, f64); 4] = [
     (0.960_289_856_497_536_3, 0.101_228_536_290_376_26),
 ];
 
-/// Φ(x).
+/// Returns Φ(x).
 pub(crate) fn cdf(x: f64) -> f64 {
     0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
 }
 
-/// P(left < N(0,1) < right), exact in both tails.
+/// Returns P(left < N(0,1) < right), accurate in both tails.
 pub(crate) fn mass(left: f64, right: f64) -> f64 {
     if left > 0.0 {
         cdf(-left) - cdf(-right)
@@ -30,7 +30,7 @@ pub(crate) fn mass(left: f64, right: f64) -> f64 {
     }
 }
 
-/// ln Φ(x), finite for every finite x.
+/// Returns ln Φ(x), finite for every finite x.
 pub(crate) fn ln_cdf(x: f64) -> f64 {
     if x < -4.0 {
         ln_density(x) + mills_ratio(-x).ln()
@@ -39,12 +39,12 @@ pub(crate) fn ln_cdf(x: f64) -> f64 {
     }
 }
 
-/// ln φ(x), φ the density.
+/// Returns ln φ(x), φ the density.
 pub(crate) fn ln_density(x: f64) -> f64 {
     -0.5 * x * x - 0.5 * (2.0 * PI).ln()
 }
 
-/// Φ(-x) / φ(x) = √(π/2) · e^(x²/2) · erfc(x/√2), for x ≥ -30.
+/// Returns Φ(-x) / φ(x) = √(π/2) · e^(x²/2) · erfc(x/√2), for x ≥ -30.
 ///
 /// Source of the fraction: Abramowitz and Stegun, 26.2.14: 1/(x + 1/(x + 2/(x + 3/(x + ...)))).
 pub(crate) fn mills_ratio(x: f64) -> f64 {
@@ -54,7 +54,7 @@ pub(crate) fn mills_ratio(x: f64) -> f64 {
     1.0 / (x + fraction(x))
 }
 
-/// 1/(x + 2/(x + 3/(x + ...))), the fraction below x.
+/// Returns 1/(x + 2/(x + 3/(x + ...))), the fraction below x.
 fn fraction(x: f64) -> f64 {
     let mut tail = x;
     for term in (2..=FRACTION_TERMS).rev() {
@@ -63,10 +63,11 @@ fn fraction(x: f64) -> f64 {
     1.0 / tail
 }
 
-/// m(x) - m(x + step) for the Mills ratio m, x ≥ -1 and step > 0, exact however small the step is.
+/// Returns m(x) - m(x + step) for the Mills ratio m, x ≥ -1 and step > 0, accurate for any small
+/// step.
 ///
-/// As m' = x·m - 1, the difference is the integral of the positive 1 - t·m(t), by Gauss and
-/// Legendre's rule with eight points; beyond 3 that is m(t) times the fraction below t.
+/// As m' = x·m - 1, the difference is the integral of the positive 1 - t·m(t), by the eight-point
+/// Gauss-Legendre rule. Beyond 3 the integrand is m(t) times the fraction below t.
 pub(crate) fn mills_gap(x: f64, step: f64) -> f64 {
     if step > 0.5 * x.max(1.0) {
         return mills_ratio(x) - mills_ratio(x + step);

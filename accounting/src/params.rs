@@ -1,4 +1,4 @@
-//! The numbers of privacy accounting, each checked once, when it becomes a type.
+//! The numbers of privacy accounting, each checked once, on construction of its type.
 //!
 //! ```
 //! use smolfed_accounting::params::{Delta, DeltaSpec};
@@ -12,27 +12,27 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What is wrong with a number: its name, its value and what would be right.
+/// An invalid number: its name, its value and the valid range.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParamError {
     /// The number lies outside the range of its type.
     #[error("the {name} is {value}: it must be {range}")]
     OutOfRange {
-        /// What the number is called.
+        /// The name of the number.
         name: &'static str,
-        /// The value that was refused.
+        /// The refused value.
         value: f64,
-        /// The range that would be right.
+        /// The valid range.
         range: &'static str,
     },
     /// A delta is neither a number nor of the form `1/N^p`.
     #[error("delta is `{text}`: write a number such as 1e-5, or `1/N` or `1/N^1.1`")]
     DeltaText {
-        /// What was written.
+        /// The given text.
         text: String,
     },
-    /// A power of the number of devices, of one device.
+    /// A power of the number of devices for one device.
     #[error("of a single device, 1/N^p is 1: write a number such as 1e-5")]
     DeltaOfOneDevice,
     /// A trust model is none of the three.
@@ -41,10 +41,10 @@ pub enum ParamError {
          `distributed=M/T` with M helpers, of whom and the coordinator T may collude"
     )]
     TrustText {
-        /// What was written.
+        /// The given text.
         text: String,
     },
-    /// Parties of which none is left to be trusted, or too many.
+    /// No party is left to be trusted, or there are too many parties.
     #[error(
         "{helpers} helpers, and {colluding} parties that may collude: there must be 1 to 8 \
          helpers, and of all parties with the coordinator at least one, and not all, may collude"
@@ -55,65 +55,65 @@ pub enum ParamError {
         /// t.
         colluding: u8,
     },
-    /// More devices in the cohort than in the federation, or none at all.
+    /// The cohort has more devices than the federation, or none.
     #[error(
         "the cohort size is {cohort_size}: it must be from 1 to the device count {device_count}"
     )]
     CohortSize {
-        /// Devices asked for in each round.
+        /// Requested devices in each round.
         cohort_size: u32,
         /// The number of devices.
         device_count: u32,
     },
-    /// A user with no device, or with more than there are.
+    /// A user has no device, or more than the federation has.
     #[error(
         "the number of devices per user is {devices}: it must be from 1 to the device count \
          {device_count}"
     )]
     DevicesPerUser {
-        /// Devices that one user may have.
+        /// Maximum number of devices of one user.
         devices: u32,
         /// The number of devices.
         device_count: u32,
     },
-    /// Users with several devices where an example is protected.
+    /// Users have several devices, but an example is protected.
     #[error(
         "the number of devices per user is {devices}: it must be 1 where the unit of privacy is an \
          example of one device"
     )]
     UsersOfExamples {
-        /// Devices that one user may have.
+        /// Maximum number of devices of one user.
         devices: u32,
     },
-    /// Users with several devices, which may be in different parts of the population.
+    /// Users have several devices, which may be in different parts of the population.
     #[error(
         "the number of devices per user is {devices}: it must be 1 with block-cyclic sampling, \
          where the rounds of a user's devices would overlap"
     )]
     UsersOfParts {
-        /// Devices that one user may have.
+        /// Maximum number of devices of one user.
         devices: u32,
     },
-    /// More parts than devices, or none at all.
+    /// There are more parts than devices, or none.
     #[error(
         "the number of parts that take turns is {parts}: it must be from 1 to the device count \
          {device_count}"
     )]
     Parts {
-        /// Parts of the population.
+        /// Number of parts of the population.
         parts: u32,
         /// The number of devices.
         device_count: u32,
     },
-    /// A federation without devices.
+    /// The federation has no devices.
     #[error("the device count is 0: a federation has at least one device")]
     NoDevices,
-    /// An `unsampled` federation in which no device may ever take part.
+    /// No device may ever take part in an `unsampled` federation.
     #[error("`max_participations` is 0: a device that never takes part needs no accounting")]
     NoParticipations,
 }
 
-/// Declares a newtype over `f64` whose constructor checks the range; serde goes through it, too.
+/// Declares a newtype over `f64` whose constructor checks the range. Deserialisation uses it, too.
 macro_rules! checked_number {
     ($(#[$doc:meta])* $type:ident, $name:literal, $range:literal, $check:expr) => {
         $(#[$doc])*
@@ -135,7 +135,7 @@ macro_rules! checked_number {
                 }
             }
 
-            /// The plain number.
+            /// Returns the plain number.
             #[must_use]
             pub const fn get(self) -> f64 {
                 self.0
@@ -172,7 +172,7 @@ checked_number!(
     |value| value.is_finite() && value >= 0.0
 );
 checked_number!(
-    /// ε as a target or a budget: above 0; infinite means that no privacy is asked for.
+    /// ε as a target or a budget: above 0. Infinity means that no privacy is required.
     Epsilon,
     "epsilon",
     "above 0",
@@ -201,7 +201,7 @@ checked_number!(
 );
 checked_number!(
     /// s: the L2 norm by which one device moves all releases of a run with correlated noise, in
-    /// clip norms. At least that of a single participation in the last round, which is 1.
+    /// clip norms. At least 1, the norm of a single participation in the last round.
     Sensitivity,
     "sensitivity",
     "finite and at least 1",
@@ -212,13 +212,13 @@ impl NoiseMultiplier {
     /// No noise, and no privacy.
     pub const NONE: Self = Self(0.0);
 
-    /// ν = z · L: the noise std on the sum, in units of the parameters.
+    /// Returns ν = z · L: the noise std on the sum, in units of the parameters.
     #[must_use]
     pub fn noise_std(self, clip_norm: ClipNorm) -> f64 {
         self.0 * clip_norm.0
     }
 
-    /// z = ν / L from the noise std on the sum.
+    /// Returns z = ν / L from the noise std on the sum.
     ///
     /// # Errors
     /// [`ParamError::OutOfRange`] if the quotient is not a noise multiplier.
@@ -227,10 +227,10 @@ impl NoiseMultiplier {
     }
 }
 
-/// δ as it is written: a number, or a power of the number of devices.
+/// δ as written: a number, or a power of the number of devices.
 ///
-/// Text forms: `1e-5`, `1/N`, `1/N^1.1`. A δ of 1/N or more would pass a mechanism that hands out
-/// one whole device at random; see [`Delta::is_dangerous`].
+/// Text forms: `1e-5`, `1/N`, `1/N^1.1`. A δ of 1/N or more would allow a mechanism that publishes
+/// all data of one random device; see [`Delta::is_dangerous`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum DeltaSpec {
     /// The number itself.
@@ -243,7 +243,7 @@ pub enum DeltaSpec {
 }
 
 impl DeltaSpec {
-    /// The δ of a federation of `device_count` devices.
+    /// Returns the δ of a federation of `device_count` devices.
     ///
     /// # Errors
     /// [`ParamError::DeltaOfOneDevice`], since 1/N is not below 1 for one device;
@@ -258,7 +258,8 @@ impl DeltaSpec {
 }
 
 impl Delta {
-    /// Whether δ ≥ 1/N: then a mechanism that publishes one random device's data would pass.
+    /// Returns whether δ ≥ 1/N, which would allow a mechanism that publishes one random device's
+    /// data.
     #[must_use]
     pub fn is_dangerous(self, device_count: u32) -> bool {
         self.0 * f64::from(device_count) >= 1.0
@@ -305,7 +306,7 @@ impl fmt::Display for DeltaSpec {
     }
 }
 
-/// A file writes a number as a number and a power as text; both are read.
+/// The form in files: a number as a number and a power as text. Both are accepted.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum RawDelta {

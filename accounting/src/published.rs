@@ -1,16 +1,16 @@
-//! The closed forms of three of the papers, each under its own name, sound or not.
+//! The closed forms of three of the papers, under their own names, sound or not.
 //!
-//! They take a noise multiplier z (noise std over the clip norm, on the sum) and return ε; the
-//! accountants of the same names say which of them are bounds.
+//! They take a noise multiplier z (noise std over the clip norm, on the sum) and return ε. The
+//! accountants with the same names state which of them are bounds.
 
 use crate::gdp;
 use crate::params::Delta;
 
 /// PMTL's Theorem 1 for full participation, solved for ε: `ε = 4 √(T ln(1/δ)) / z`.
 ///
-/// Two errors of the proof cancel (a factor 4 in Lemma 2, γ in place of the replace-one 2γ in
-/// Eq. 25), so it is sound under replace-one, and 1.9 to 3.8 times too noisy, as long as
-/// ε ≤ 2 ln(1/δ), which the paper does not say; `None` above.
+/// Two errors of the proof cancel (a factor 4 in Lemma 2, γ instead of the replace-one 2γ in Eq.
+/// 25), so it is sound under replace-one, and 1.9 to 3.8 times too noisy, if ε ≤ 2 ln(1/δ), a
+/// condition missing from the paper; `None` above.
 /// Source: Hu, Wu, Smith 2023 (arXiv:2108.12978), Theorem 1 and Eq. 27, with z = m σ / γ.
 #[must_use]
 pub fn pmtl_theorem_1(noise_multiplier: f64, rounds: f64, delta: Delta) -> Option<f64> {
@@ -19,7 +19,8 @@ pub fn pmtl_theorem_1(noise_multiplier: f64, rounds: f64, delta: Delta) -> Optio
     (epsilon <= 2.0 * ln_inverse_delta).then_some(epsilon)
 }
 
-/// μ of DPFedMTL's Theorem 4.2 as printed: `p √T √(T (e^(1/z²) - 1))`, which counts √T twice.
+/// Returns μ of DPFedMTL's Theorem 4.2 as printed: `p √T √(T (e^(1/z²) - 1))`, which counts √T
+/// twice.
 ///
 /// Source: Wu, Chen, Wang 2020 (arXiv:2011.07179), Theorem 4.2. The correct limit is
 /// [`gdp::poisson_limit_mu`].
@@ -62,7 +63,7 @@ mod tests {
                 (found.unwrap() / expected - 1.0).abs() < 1e-9,
                 "{row}: {found:?}"
             );
-            // What that noise really costs under replace-one.
+            // The true cost of that noise under replace-one.
             let spent = gdp::epsilon(2.0 * number(&row, "T").sqrt() / multiplier, delta);
             let golden = number(&row, "eps_actually_spent_by_sigma_theorem1");
             assert!((spent / golden - 1.0).abs() < 1e-8, "{row}: {spent}");

@@ -1,7 +1,7 @@
-//! Rényi differential privacy of the Gaussian mechanism, and its way back to (ε, δ).
+//! Rényi differential privacy of the Gaussian mechanism, and its conversion to (ε, δ).
 //!
-//! Every figure of this module is an upper bound: any order gives a valid ε, and the least over a
-//! fixed grid of orders is taken. Composition adds the Rényi divergences order by order.
+//! Every figure of this module is an upper bound: any order gives a valid ε, and the smallest over
+//! a fixed grid of orders is used. Composition adds the Rényi divergences order by order.
 //!
 //! Sources: Mironov 2017 (arXiv:1702.07476); Mironov, Talwar, Zhang 2019 (arXiv:1908.10530) for
 //! Poisson sampling; Wang, Balle, Kasiviswanathan 2019 (arXiv:1808.00087), Theorem 9, for uniform
@@ -24,20 +24,20 @@ use crate::params::Delta;
 use orders::{MAX_FRACTIONAL_ORDER, min_over_orders, poisson_orders, uniform_orders};
 use users::UsersRdp;
 
-/// What rounding errors of the sums below can cost, relative to ε: the quadrature and the sums are
-/// exact to a few 1e-13, so raising the result by this keeps it an upper bound.
+/// Effect of rounding errors of the sums below, relative to ε: the quadrature and the sums are
+/// accurate to a few 1e-13, so raising the result by this keeps it an upper bound.
 const ROUNDING: f64 = 1e-12;
 
-/// ε and the order at which it was found.
+/// ε and its order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RdpEpsilon {
     /// The bound; infinite without noise.
     pub epsilon: f64,
-    /// The Rényi order α that gives it.
+    /// The Rényi order α of the bound.
     pub order: f64,
 }
 
-/// The Rényi divergence of one exposure's round, prepared once and asked at many orders.
+/// The Rényi divergence of one round of an exposure, prepared once for many orders.
 enum Curve {
     Gaussian {
         noise_to_sensitivity: f64,
@@ -81,7 +81,7 @@ impl Curve {
                 noise_to_sensitivity,
                 ..
             } => Self::Users(Box::new(UsersRdp::new(&users, noise_to_sensitivity))),
-            // As the bound without sampling of `uniform_rdp`, for all devices of a cohort.
+            // Like the bound without sampling of `uniform_rdp`, for all devices of a cohort.
             Exposure::UniformUsers {
                 users,
                 noise_to_sensitivity,
@@ -107,13 +107,12 @@ impl Curve {
     }
 }
 
-/// The least ε over the documented grid of orders for the composition of `exposures`.
+/// Returns the smallest ε over the documented grid of orders for the composition of `exposures`.
 ///
-/// * The grid: 1.1, 1.2, ..., 10.9, 12, ..., 63, 64, 72, 80, 96, 128, 160, 192, 256, 512; the
-///   integers from 2 to 256 as soon as one exposure is sampled uniformly, since the theorem for
-///   it is stated for integers.
-/// * Cost: with Poisson sampling about a dozen orders are evaluated (the objective is
-///   quasi-convex in the order, as (α - 1)·ρ(α) is convex); with uniform sampling all are.
+/// * Grid: 1.1, 1.2, ..., 10.9, 12, ..., 63, 64, 72, 80, 96, 128, 160, 192, 256, 512; the integers
+///   from 2 to 256 if any exposure is sampled uniformly, since its theorem is stated for integers.
+/// * Cost: with Poisson sampling about a dozen orders are evaluated (the objective is quasi-convex
+///   in the order, as (α - 1)·ρ(α) is convex); with uniform sampling all are.
 #[must_use]
 pub fn rdp_epsilon(exposures: &[Exposure], delta: Delta, conversion: Conversion) -> RdpEpsilon {
     if exposures.iter().any(Exposure::is_unprotected) {
@@ -128,7 +127,7 @@ pub fn rdp_epsilon(exposures: &[Exposure], delta: Delta, conversion: Conversion)
         .map(|exposure| (Curve::new(exposure), exposure.count() as f64))
         .collect();
     if curves.is_empty() {
-        // Nothing was released.
+        // There are no releases.
         return RdpEpsilon {
             epsilon: 0.0,
             order: f64::INFINITY,
@@ -145,7 +144,7 @@ pub fn rdp_epsilon(exposures: &[Exposure], delta: Delta, conversion: Conversion)
         .iter()
         .any(|(curve, _)| matches!(curve, Curve::Uniform { .. }));
     let best = if integers_only {
-        // A bound, not the divergence: its curve need not be convex.
+        // It is a bound and not the divergence, so its curve need not be convex.
         uniform_orders()
             .map(|order| (objective(order), order))
             .min_by(|a, b| a.0.total_cmp(&b.0))
@@ -159,10 +158,10 @@ pub fn rdp_epsilon(exposures: &[Exposure], delta: Delta, conversion: Conversion)
     }
 }
 
-/// The Rényi divergence of order `order` of the composition of `exposures`, an upper bound.
+/// Returns the Rényi divergence of order `order` of the composition of `exposures`, an upper bound.
 ///
-/// Infinite (no claim) without noise and at orders that a theorem does not cover: fractional ones
-/// for uniform sampling, those outside of [`rdp_epsilon`]'s grid for Poisson sampling.
+/// Infinite (no claim) without noise and at orders outside a theorem: fractional ones for uniform
+/// sampling, those outside of [`rdp_epsilon`]'s grid for Poisson sampling.
 #[must_use]
 pub fn composed_rdp(exposures: &[Exposure], order: f64) -> f64 {
     let of = |exposure: &Exposure| {

@@ -1,15 +1,15 @@
-//! Sampling schemes: which devices take part in a round.
+//! Sampling schemes: the devices that take part in a round.
 
 use serde::{Deserialize, Serialize};
 
 use crate::adjacency::Adjacency;
 use crate::params::{ParamError, SamplingRate};
 
-/// How the devices of a round are sampled. Made by its constructors, which check the numbers.
+/// The sampling of the devices of a round. Its constructors check the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", try_from = "RawSampling")]
 pub enum Sampling {
-    /// A cohort of fixed size, drawn without replacement, afresh each round.
+    /// A fresh cohort of fixed size in each round, drawn without replacement.
     #[non_exhaustive]
     Uniform {
         /// N, the number of devices. Public.
@@ -31,8 +31,8 @@ pub enum Sampling {
         /// N, the number of devices.
         device_count: u32,
     },
-    /// Devices take part when they are available. No randomness is claimed, so nothing amplifies; a
-    /// device only limits how often it takes part.
+    /// Devices take part when they are available. No randomness is claimed, so nothing amplifies. A
+    /// device only limits the number of its participations.
     #[non_exhaustive]
     Unsampled {
         /// N, the number of devices.
@@ -41,8 +41,8 @@ pub enum Sampling {
         max_participations: u32,
     },
     /// The devices are split into parts, which take turns: each device of part t modulo their
-    /// number joins round t with the same probability, independently. The parts may be public,
-    /// but do not depend on the devices' data.
+    /// number joins round t with the same probability, independently. The parts may be public, but
+    /// must not depend on the devices' data.
     #[non_exhaustive]
     BlockCyclic {
         /// N, the number of devices.
@@ -107,7 +107,7 @@ impl TryFrom<RawSampling> for Sampling {
 }
 
 impl Sampling {
-    /// Cohorts of `cohort_size` out of `device_count` devices, without replacement.
+    /// Creates cohorts of `cohort_size` out of `device_count` devices, without replacement.
     ///
     /// # Errors
     /// [`ParamError::CohortSize`] unless `1 <= cohort_size <= device_count`.
@@ -124,7 +124,7 @@ impl Sampling {
         })
     }
 
-    /// Cohorts that each device joins with probability `sampling_rate`.
+    /// Creates cohorts that each device joins with probability `sampling_rate`.
     ///
     /// # Errors
     /// [`ParamError::NoDevices`] for a federation without devices.
@@ -136,7 +136,7 @@ impl Sampling {
         })
     }
 
-    /// All devices in every round.
+    /// Creates rounds with all devices.
     ///
     /// # Errors
     /// [`ParamError::NoDevices`] for a federation without devices.
@@ -145,7 +145,8 @@ impl Sampling {
         Ok(Self::Full { device_count })
     }
 
-    /// Devices that come when they can, each in at most `max_participations` rounds.
+    /// Creates a scheme of devices that join when available, each in at most `max_participations`
+    /// rounds.
     ///
     /// # Errors
     /// [`ParamError::NoDevices`] or [`ParamError::NoParticipations`] if a number is 0.
@@ -160,8 +161,8 @@ impl Sampling {
         })
     }
 
-    /// Cohorts that each device of one of `parts` parts, which take turns, joins with probability
-    /// `sampling_rate`.
+    /// Creates cohorts from `parts` parts, which take turns. Each device of the round's part joins
+    /// with probability `sampling_rate`.
     ///
     /// # Errors
     /// [`ParamError::Parts`] unless `1 <= parts <= device_count`.
@@ -191,7 +192,7 @@ impl Sampling {
         }
     }
 
-    /// N, the number of devices.
+    /// Returns N, the number of devices.
     #[must_use]
     pub const fn device_count(&self) -> u32 {
         match *self {
@@ -203,8 +204,8 @@ impl Sampling {
         }
     }
 
-    /// τ: the chance of one device to be in a round, of its own part if there are parts; none is
-    /// claimed for `unsampled`.
+    /// Returns τ, the probability that one device is in a round, or in a round of its part. `None`
+    /// for `unsampled`, which claims none.
     #[must_use]
     pub fn sampling_rate(&self) -> Option<f64> {
         match *self {
@@ -220,7 +221,8 @@ impl Sampling {
         }
     }
 
-    /// The number of devices in a round, on average over the rounds; all of them for `unsampled`.
+    /// Returns the number of devices in a round, on average over the rounds; all of them for
+    /// `unsampled`.
     #[must_use]
     pub fn expected_cohort(&self) -> f64 {
         let candidates = match *self {
@@ -234,7 +236,8 @@ impl Sampling {
         candidates * self.sampling_rate().unwrap_or(1.0)
     }
 
-    /// The largest number of rounds among `count` successive ones in which one device can be.
+    /// Returns the largest number of rounds among `count` successive ones in which one device can
+    /// be.
     #[must_use]
     pub fn max_rounds_of_one(&self, count: u64) -> u64 {
         match *self {
@@ -246,8 +249,8 @@ impl Sampling {
         }
     }
 
-    /// The relation under which this scheme is accounted: a cohort of fixed size needs a public N
-    /// and replaces a device by another; the other schemes zero it out.
+    /// Returns the relation under which this scheme is accounted. A cohort of fixed size needs a
+    /// public N and replaces a device by another; the other schemes zero it out.
     #[must_use]
     pub const fn adjacency(&self) -> Adjacency {
         match self {
@@ -259,7 +262,8 @@ impl Sampling {
         }
     }
 
-    /// The word of the command line: `uniform`, `poisson`, `full`, `unsampled` or `block-cyclic`.
+    /// Returns the name on the command line: `uniform`, `poisson`, `full`, `unsampled` or
+    /// `block-cyclic`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {

@@ -1,9 +1,10 @@
-//! Private selection: the cost of the best of a random number of trials, each of them private.
+//! Private selection: the cost of the best of a random number of private trials.
 //!
-//! Tuning runs K trials on the same devices and releases the best one alone, its score included.
-//! If K is random and stays secret, that costs little more than one trial, however many there are:
-//! Papernot, Steinke 2022 (arXiv:2110.03620). What selects must be part of what a trial releases or
-//! be computed from public data; the number of trials and the others' results are not released.
+//! Tuning runs K trials on the same devices and releases only the best one, including its score. If
+//! K is random and stays secret, this costs little more than one trial, for any number of trials:
+//! Papernot, Steinke 2022 (arXiv:2110.03620). The selection criterion must be part of a trial's
+//! release or computed from public data; the number of trials and the others' results are not
+//! released.
 //!
 //! * **Theorem 2**, K truncated negative binomial with parameters η > -1 and γ in (0, 1), so at
 //!   least 1: for a trial of Rényi divergence ρ, and any order b > 1,
@@ -32,19 +33,19 @@ use crate::event::{Exposure, PrivacyEvent};
 use crate::params::{Delta, ParamError};
 use crate::rdp::{Conversion, composed_rdp};
 
-/// The orders α, and those of the second divergence of Theorem 2.
+/// The orders α, and the orders of the second divergence of Theorem 2.
 const ORDERS: [f64; 28] = [
     1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 14.0, 16.0, 20.0,
     24.0, 28.0, 32.0, 40.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0, 512.0,
 ];
 
-/// What rounding in the drawn number of trials adds to ε ([`Trials::draw`]).
+/// Increase of ε due to rounding in the drawn number of trials ([`Trials::draw`]).
 const DRAW_SLACK: f64 = 1e-6;
-/// The smallest δ and the largest ε for which that holds: numbers that are never drawn add to δ.
+/// The smallest δ and the largest ε for this bound: numbers that are never drawn add to δ.
 const DRAW_MIN_DELTA: f64 = 1e-100;
 const DRAW_MAX_EPSILON: f64 = 400.0;
 
-/// The distribution of the number of trials. Made by its constructors, which check the numbers.
+/// The distribution of the number of trials. Its constructors check the numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Trials {
     /// At least one trial.
@@ -55,7 +56,7 @@ pub enum Trials {
         /// γ, in (0, 1): the smaller, the more trials.
         rate: f64,
     },
-    /// Perhaps no trial: then something that does not depend on the data is released.
+    /// Possibly no trial: a value that does not depend on the data is then released.
     #[non_exhaustive]
     Poisson {
         /// μ, at least 1.
@@ -64,7 +65,7 @@ pub enum Trials {
 }
 
 impl Trials {
-    /// K of the truncated negative binomial distribution.
+    /// Creates the truncated negative binomial distribution of K.
     ///
     /// # Errors
     /// [`ParamError::OutOfRange`] unless `shape` is finite and above -1 and `rate` in (0, 1).
@@ -83,14 +84,14 @@ impl Trials {
         Ok(Self::NegativeBinomial { shape, rate })
     }
 
-    /// The same with the rate that makes `mean` the expected number of trials, to 12 digits.
+    /// Creates the distribution with `mean` as the expected number of trials, to 12 digits.
     ///
     /// # Errors
-    /// [`ParamError::OutOfRange`] unless `shape` is finite and above -1, and `mean` finite and
-    /// above 1 by so much that there is a rate.
+    /// [`ParamError::OutOfRange`] unless `shape` is finite and above -1, and `mean` is finite and
+    /// far enough above 1 that there is a rate.
     pub fn negative_binomial_of_mean(shape: f64, mean: f64) -> Result<Self, ParamError> {
         let of = |ln_rate: f64| Self::negative_binomial(shape, ln_rate.exp());
-        // The mean falls with the rate, and its logarithm nearly as a line.
+        // The mean falls with the rate, and its logarithm is nearly linear.
         let (mut low, mut high) = (-60.0, -1e-9);
         if !(mean < of(low)?.mean() && mean > of(high)?.mean()) {
             return Err(ParamError::OutOfRange {
@@ -109,11 +110,11 @@ impl Trials {
         of(high)
     }
 
-    /// K of the Poisson distribution.
+    /// Creates the Poisson distribution of K.
     ///
     /// # Errors
     /// [`ParamError::OutOfRange`] unless `mean` is finite and at least 1: with less, most
-    /// selections would be of nothing.
+    /// selections would have no trial.
     pub fn poisson(mean: f64) -> Result<Self, ParamError> {
         if mean >= 1.0 && mean.is_finite() {
             return Ok(Self::Poisson { mean });
@@ -125,7 +126,7 @@ impl Trials {
         })
     }
 
-    /// The expected number of trials, `E[K]`.
+    /// Returns the expected number of trials, `E[K]`.
     #[must_use]
     pub fn mean(&self) -> f64 {
         match *self {
@@ -147,22 +148,22 @@ impl Trials {
 /// The best of a random number of trials.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selection {
-    /// How many trials there are.
+    /// The distribution of the number of trials.
     pub trials: Trials,
-    /// What one trial releases, its score included.
+    /// The releases of one trial, including its score.
     pub trial: Vec<PrivacyEvent>,
 }
 
 impl Selection {
-    /// The Rényi divergence of order `order` of the selected result, an upper bound; infinite where
-    /// a theorem makes no claim.
+    /// Returns the Rényi divergence of order `order` of the selected result, an upper bound;
+    /// infinite if a theorem makes no claim.
     #[must_use]
     pub fn rdp(&self, order: f64) -> f64 {
         let curve = Curve::new(self);
         curve.selected(order, curve.of_trial(order))
     }
 
-    /// ε at `delta`, least over a fixed grid of orders.
+    /// Returns the smallest ε at `delta` over a fixed grid of orders.
     ///
     /// # Errors
     /// [`AccountingError`] for a trial of events whose guarantees cannot be added.
@@ -177,12 +178,12 @@ impl Selection {
         Ok(least.max(0.0) * (1.0 + 1e-12))
     }
 
-    /// The same as a proved bound by [`Accountant::Rdp`], if the number of trials is drawn by
+    /// Returns ε as a proved bound by [`Accountant::Rdp`], if the number of trials is drawn by
     /// [`Trials::draw`] with a mean of at most 100 and a shape from 0 to 10; infinite for ε above
     /// 400 and for δ below 10⁻¹⁰⁰.
     ///
     /// # Errors
-    /// As [`Self::epsilon`].
+    /// The errors of [`Self::epsilon`].
     pub fn estimate(&self, delta: Delta) -> Result<Estimate, AccountingError> {
         let epsilon = self.epsilon(delta)?;
         let is_covered = epsilon <= DRAW_MAX_EPSILON && delta.get() >= DRAW_MIN_DELTA;
@@ -218,12 +219,12 @@ impl Curve {
         }
     }
 
-    /// ρ(α).
+    /// Returns ρ(α).
     fn of_trial(&self, order: f64) -> f64 {
         composed_rdp(&self.exposures, order)
     }
 
-    /// ρ'(α), of `own` = ρ(α).
+    /// Returns ρ'(α) for `own` = ρ(α).
     fn selected(&self, order: f64, own: f64) -> f64 {
         let of_number = self.trials.mean().ln() / (order - 1.0);
         let known = ORDERS.into_iter().zip(self.at_orders);
@@ -243,8 +244,8 @@ impl Curve {
     }
 }
 
-/// δ at `epsilon` of a Rényi divergence: `e^((α-1)(ρ-ε)) / (α-1) (1 - 1/α)^α`. Canonne, Kamath,
-/// Steinke 2020 (arXiv:2004.00010), Proposition 12.
+/// Returns δ at `epsilon` of a Rényi divergence: `e^((α-1)(ρ-ε)) / (α-1) (1 - 1/α)^α`. Canonne,
+/// Kamath, Steinke 2020 (arXiv:2004.00010), Proposition 12.
 fn delta_of_rdp(rdp: f64, order: f64, epsilon: f64) -> f64 {
     let ln = (order - 1.0) * (rdp - epsilon) - (order - 1.0).ln() + order * (-1.0 / order).ln_1p();
     ln.exp()

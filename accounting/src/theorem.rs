@@ -7,21 +7,21 @@
 //! Theorem 2 (Poisson sampling): c = 2, sensitivity L, x₀ = 5/9 (Lemma 3).
 //! Source: Liang et al. 2020 (arXiv:2005.00218), Section 4 and Appendices A, B.
 //!
-//! **Planning aids, not certificates.** Theorem 1 puts a real α into a bound that is proved for
+//! **Planning aids, not certificates.** Theorem 1 inserts a real α into a bound proved for
 //! integers; Eq. 21 in the proof of Lemma 3 is false for noise multipliers above 1.497 (the lemma
-//! itself held in 2 320 numerical checks). Certify the noise found here with the `rdp` accountant,
+//! itself held in 2 320 numerical checks). Certify the resulting noise with the `rdp` accountant,
 //! which finds it 1.3 to 1.8 times larger than needed.
 
 use crate::params::{Delta, Epsilon, NoiseMultiplier, SamplingRate};
 
 /// Points of the first search over λ: the feasible interval can be a few percent wide.
 const LAMBDA_POINTS: u32 = 100_000;
-/// The second search looks at this many points around the best of the first.
+/// Points of the second search, around the best point of the first.
 const REFINED_POINTS: u32 = 2_000;
-/// Halvings when the side condition on α decides the noise.
+/// Halvings if the side condition on α determines the noise.
 const BISECTIONS: u32 = 60;
 
-/// Which of the two theorems.
+/// One of the two theorems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Theorem {
     /// Theorem 1: uniform sampling, replace-one.
@@ -30,7 +30,7 @@ pub enum Theorem {
     Two,
 }
 
-/// Which orders α the search may use.
+/// The orders α that the search may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Orders {
     /// Any real α, as the paper does.
@@ -39,10 +39,10 @@ pub enum Orders {
     Integer,
 }
 
-/// The setting of one theorem: everything but ε and the noise.
+/// The setting of one theorem: all quantities except ε and the noise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TheoremSetting {
-    /// Which theorem.
+    /// The theorem.
     pub theorem: Theorem,
     /// τ, the sampling rate.
     pub sampling_rate: SamplingRate,
@@ -52,18 +52,18 @@ pub struct TheoremSetting {
     pub delta: Delta,
 }
 
-/// The noise that a theorem asks for.
+/// The noise required by a theorem.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TheoremNoise {
-    /// The least noise multiplier z = ν / L.
+    /// The smallest noise multiplier z = ν / L.
     pub noise_multiplier: NoiseMultiplier,
-    /// The λ at which it was found.
+    /// The corresponding λ.
     pub lambda: f64,
-    /// The Rényi order α that belongs to it.
+    /// The corresponding Rényi order α.
     pub order: f64,
 }
 
-/// No λ satisfies the side conditions, whatever the noise.
+/// No λ satisfies the side conditions with any noise.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error(
     "infeasible: no lambda satisfies the side conditions of {name} for epsilon = {epsilon} over \
@@ -84,7 +84,7 @@ pub struct Infeasible {
 }
 
 impl Theorem {
-    /// The name as an accountant.
+    /// Returns the name as an accountant.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -93,7 +93,7 @@ impl Theorem {
         }
     }
 
-    /// c of the closed form.
+    /// Returns c of the closed form.
     const fn constant(self) -> f64 {
         match self {
             Self::One => 14.0,
@@ -101,7 +101,7 @@ impl Theorem {
         }
     }
 
-    /// Sensitivity of the sum in clip norms.
+    /// Returns the sensitivity of the sum in clip norms.
     const fn sensitivity(self) -> f64 {
         match self {
             Self::One => 2.0,
@@ -109,7 +109,7 @@ impl Theorem {
         }
     }
 
-    /// x₀, the least noise variance over sensitivity squared.
+    /// Returns x₀, the smallest noise variance over sensitivity squared.
     const fn min_variance(self) -> f64 {
         match self {
             Self::One => 2.0 / 3.0,
@@ -119,9 +119,9 @@ impl Theorem {
 }
 
 impl TheoremSetting {
-    /// The least noise for which the theorem promises `target`.
+    /// Returns the smallest noise for which the theorem guarantees `target`.
     ///
-    /// More noise than the closed form asks for is considered where only it satisfies the side
+    /// More noise than the closed form requires is considered if only it satisfies the side
     /// conditions.
     ///
     /// # Errors
@@ -148,8 +148,8 @@ impl TheoremSetting {
         })
     }
 
-    /// The least ε that the theorem promises for this noise or for less of it; `None` if its side
-    /// conditions hold for neither.
+    /// Returns the smallest ε that the theorem guarantees for this noise or for less; `None` if its
+    /// side conditions hold for neither.
     #[must_use]
     pub fn min_epsilon(&self, noise_multiplier: NoiseMultiplier) -> Option<f64> {
         let allowed = noise_multiplier.get() / self.theorem.sensitivity();
@@ -158,7 +158,7 @@ impl TheoremSetting {
         if allowed < smallest {
             return None;
         }
-        // Less noise than there is may satisfy the condition on α where all of it does not.
+        // Less noise may satisfy the condition on α even if all of it does not.
         let points = REFINED_POINTS;
         let at =
             |index: u32| smallest * (allowed / smallest).powf(f64::from(index) / f64::from(points));
@@ -169,8 +169,8 @@ impl TheoremSetting {
             .min_by(f64::total_cmp)
     }
 
-    /// ε at exactly this noise: `c τ² T α / (s² x) + ln(1/δ) / (α - 1)`, least over the orders
-    /// that the side condition allows.
+    /// Returns ε at exactly this noise: `c τ² T α / (s² x) + ln(1/δ) / (α - 1)`, minimised over the
+    /// orders that the side condition allows.
     fn epsilon_at(&self, variance: f64) -> Option<f64> {
         let largest = self.largest_order(variance)?;
         let slope = self.unit_variance() / variance;
@@ -179,7 +179,7 @@ impl TheoremSetting {
         Some(slope * order + ln_inverse_delta / (order - 1.0))
     }
 
-    /// The largest α > 1 with α - 1 ≤ (2/3) x ln(1 / (τ α (1 + x))).
+    /// Returns the largest α > 1 with α - 1 ≤ (2/3) x ln(1 / (τ α (1 + x))).
     fn largest_order(&self, variance: f64) -> Option<f64> {
         let mut low = 1.0;
         if self.slack(variance, low) <= 0.0 {
@@ -200,13 +200,13 @@ impl TheoremSetting {
         (low > 1.0).then_some(low)
     }
 
-    /// (2/3) x ln(1 / (τ α (1 + x))) - (α - 1): the side condition holds where this is ≥ 0.
+    /// Returns (2/3) x ln(1 / (τ α (1 + x))) - (α - 1): the side condition holds if this is ≥ 0.
     fn slack(&self, variance: f64, order: f64) -> f64 {
         let ln_room = -(self.sampling_rate.get() * order * (1.0 + variance)).ln();
         2.0 / 3.0 * variance * ln_room - (order - 1.0)
     }
 
-    /// c τ² T / s²: the variance over sensitivity squared at α = λ ε.
+    /// Returns c τ² T / s²: the variance over sensitivity squared at α = λ ε.
     fn unit_variance(&self) -> f64 {
         let rate = self.sampling_rate.get();
         let sensitivity = self.theorem.sensitivity();
@@ -257,7 +257,7 @@ impl TheoremSetting {
         best
     }
 
-    /// The least x ≥ `least` at which the side condition holds for `order`.
+    /// Returns the smallest x ≥ `least` at which the side condition holds for `order`.
     fn meet_side_condition(&self, least: f64, order: f64) -> Option<f64> {
         if self.slack(least, order) >= 0.0 {
             return Some(least);

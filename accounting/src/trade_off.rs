@@ -1,6 +1,6 @@
-//! What ε and δ mean for an attacker who tests "took part" against "did not".
+//! The meaning of ε and δ for an attacker who tests "took part" against "did not".
 //!
-//! A single (ε, δ) says less than the whole profile δ(ε) of a run: each of its points bounds every
+//! A single (ε, δ) is weaker than the whole profile δ(ε) of a run: each of its points bounds every
 //! test, so all of them do together.
 //!
 //! Under (ε, δ) every test with false-positive rate a has a false-negative rate of at least
@@ -15,8 +15,8 @@ use crate::pld::PrivacyLoss;
 /// Values of ε at which the profile of a run is read.
 const TANGENTS: u32 = 200;
 
-/// A trade-off curve: the least false-negative rate for each false-positive rate, given one
-/// (ε, δ) guarantee or several that all hold.
+/// A trade-off curve: the smallest false-negative rate for each false-positive rate, given one or
+/// several (ε, δ) guarantees that all hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TradeOff {
     guarantees: Vec<Guarantee>,
@@ -30,7 +30,7 @@ struct Guarantee {
 }
 
 impl TradeOff {
-    /// The curve of one (`epsilon`, `delta`); `epsilon` at least 0, infinity allowed.
+    /// Creates the curve of one (`epsilon`, `delta`); `epsilon` at least 0, infinity allowed.
     #[must_use]
     pub fn new(epsilon: f64, delta: Delta) -> Self {
         Self {
@@ -41,8 +41,8 @@ impl TradeOff {
         }
     }
 
-    /// The curve of a proved estimate for `events`: that of their whole privacy loss where it can
-    /// be composed, and that of the estimate alone elsewhere.
+    /// Creates the curve of a proved estimate for `events`: from their whole privacy loss if it can
+    /// be composed, otherwise from the estimate alone.
     ///
     /// The upper envelope of valid curves is valid. Source: Dong, Roth, Su 2022, Proposition 6.
     #[must_use]
@@ -64,8 +64,8 @@ impl TradeOff {
         curve
     }
 
-    /// The least false-negative rate (type II error) of any test with this false-positive rate
-    /// (type I error).
+    /// Returns the smallest false-negative rate (type II error) of any test with this
+    /// false-positive rate (type I error).
     #[must_use]
     pub fn false_negative_rate(&self, false_positive_rate: f64) -> f64 {
         let line = |&Guarantee { epsilon, delta }: &Guarantee| {
@@ -79,14 +79,14 @@ impl TradeOff {
         self.guarantees.iter().map(line).fold(0.0, f64::max)
     }
 
-    /// The largest true-positive rate (power) of any test with this false-positive rate.
+    /// Returns the largest true-positive rate (power) of any test with this false-positive rate.
     #[must_use]
     pub fn true_positive_rate(&self, false_positive_rate: f64) -> f64 {
         1.0 - self.false_negative_rate(false_positive_rate)
     }
 
-    /// The largest advantage of any test, true-positive minus false-positive rate: the least of
-    /// `(e^ε - 1 + 2δ) / (e^ε + 1)`.
+    /// Returns the largest advantage of any test, true-positive minus false-positive rate: the
+    /// minimum of `(e^ε - 1 + 2δ) / (e^ε + 1)`.
     #[must_use]
     pub fn advantage(&self) -> f64 {
         // Written in e^-ε, which cannot overflow.
@@ -133,8 +133,8 @@ mod tests {
         }
     }
 
-    /// The whole profile says more than one point of it, and what it says is that of the exact
-    /// curve of the Gaussian, `Φ(Φ⁻¹(1 - a) - μ)`.
+    /// The whole profile is sharper than one point of it, and agrees with the exact curve of the
+    /// Gaussian, `Φ(Φ⁻¹(1 - a) - μ)`.
     #[test]
     fn a_whole_profile_is_sharper_than_one_point() {
         use crate::accountant::Accountant;

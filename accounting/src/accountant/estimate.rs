@@ -1,24 +1,24 @@
-//! ε, and what kind of claim it is.
+//! ε, and the status of the claim.
 
 use serde::{Deserialize, Serialize};
 
 use super::name::Accountant;
 use crate::params::Delta;
 
-/// What kind of claim an estimate is.
+/// The status of an estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EstimateKind {
-    /// Proved: the true ε is at most this.
+    /// Proved: the true ε is at most this value.
     UpperBound,
-    /// Close in the limit, but the true ε may be larger. Not a guarantee.
+    /// Close in the limit, but the true ε may be larger. It is not a guarantee.
     Approximation,
     /// The value of a paper's formula whose proof has gaps or whose assumptions do not hold here.
     AsPublished,
 }
 
 impl EstimateKind {
-    /// One or two words for a table.
+    /// Returns one or two words for a table.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -29,25 +29,25 @@ impl EstimateKind {
     }
 }
 
-/// ε at one δ, what kind of claim it is, and the accountant that made it.
+/// ε at one δ, the status of the claim, and the accountant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
-    /// ε; infinite if nothing can be promised.
+    /// ε; infinite if there is no guarantee.
     pub epsilon: f64,
-    /// The δ it belongs to.
+    /// The δ of the claim.
     pub delta: Delta,
-    /// What kind of claim ε is.
+    /// The status of ε.
     pub kind: EstimateKind,
-    /// A proved lower bound on the true ε, where the accountant has one.
+    /// A proved lower bound on the true ε, if the accountant has one.
     pub epsilon_low: Option<f64>,
     /// The accountant.
     pub accountant: Accountant,
-    /// Caveats and details, a sentence each.
+    /// Caveats and details, one sentence each.
     pub notes: Vec<String>,
 }
 
 impl Estimate {
-    /// Whether ε is a guarantee.
+    /// Returns whether ε is a guarantee.
     #[must_use]
     pub fn is_upper_bound(&self) -> bool {
         self.kind == EstimateKind::UpperBound

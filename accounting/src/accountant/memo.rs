@@ -1,5 +1,5 @@
-//! A cache of answers that took long, for the process: each seed of a sweep, and each round of a
-//! run, asks the same again.
+//! A cache of expensive answers, for the process: each seed of a sweep, and each round of a run,
+//! repeats the same questions.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,10 +9,10 @@ use super::name::Accountant;
 use crate::event::PrivacyEvent;
 use crate::params::Delta;
 
-/// A full cache is cleared.
+/// Capacity of the cache. A full cache is cleared.
 const MAX_ANSWERS: usize = 10_000;
 
-/// What was asked, by the exact numbers.
+/// A question, identified by the exact numbers.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Question {
     accountant: Accountant,
@@ -24,7 +24,7 @@ impl Question {
     pub(super) fn new(accountant: Accountant, events: &[PrivacyEvent], delta: Delta) -> Self {
         Self {
             accountant,
-            // The text of a float names it exactly.
+            // The text of a float identifies it exactly.
             events: format!("{events:?}"),
             delta: delta.get().to_bits(),
         }
@@ -39,7 +39,7 @@ impl<T: Clone> Memo<T> {
         Self(Mutex::new(None))
     }
 
-    /// The answer, computed if it is not known; only answers that took long are worth asking for.
+    /// Returns the answer, computing it if it is unknown. Use it only for expensive answers.
     pub(super) fn answer(&self, question: Question, compute: impl FnOnce() -> T) -> T {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lock()

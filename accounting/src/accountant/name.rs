@@ -1,5 +1,4 @@
-//! Accountants by name, and why one of them gives no estimate. What each of them does is in
-//! `rules.rs`.
+//! Accountants by name, and the reasons why one gives no estimate. `rules.rs` implements them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::theorem::Infeasible;
 
-/// Why an accountant gives no estimate.
+/// The reason why an accountant gives no estimate.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccountingError {
@@ -17,28 +16,28 @@ pub enum AccountingError {
     Refused {
         /// The accountant that refuses.
         accountant: Accountant,
-        /// Why, in one clause.
+        /// The reason, in one clause.
         reason: String,
     },
-    /// Events that protect against different changes.
+    /// Some events protect against different changes than others.
     #[error(
         "events under add-remove and under replace-one cannot be added: their epsilons bound \
          different things; account them apart"
     )]
     MixedAdjacency,
-    /// Events that protect devices and events that protect examples.
+    /// Some events protect devices and others protect examples.
     #[error("events that protect a device and events that protect an example cannot be added")]
     MixedUnit,
-    /// Events against different adversaries.
+    /// Some events have different adversaries than others.
     #[error("events under different trust models cannot be added: account each adversary apart")]
     MixedTrust,
-    /// A theorem whose side conditions cannot hold.
+    /// The side conditions of a theorem cannot hold.
     #[error(transparent)]
     Infeasible(#[from] Infeasible),
-    /// Not the name of an accountant.
+    /// There is no accountant with this name.
     #[error("`{name}` is not an accountant: choose one of {}", names())]
     Unknown {
-        /// What was written.
+        /// The given name.
         name: String,
     },
 }
@@ -46,7 +45,7 @@ pub enum AccountingError {
 /// The table of accountants, each with its name in files and on the command line.
 macro_rules! accountants {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
-        /// The ways to account for a list of events: accountants proper, and the formulas of some
+        /// The methods to account for a list of events: accountants, and the formulas of some
         /// papers.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "&'static str")]
@@ -59,7 +58,7 @@ macro_rules! accountants {
             /// All accountants: the tightest sound ones first, the formulas of papers last.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
 
-            /// The name in files and on the command line.
+            /// Returns the name in files and on the command line.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -74,7 +73,7 @@ accountants! {
     /// Privacy loss distributions: Poisson sampling and full participation to a fraction of a
     /// percent, with a lower bound. See [`pld`](crate::pld).
     Pld = "pld";
-    /// Uniform sampling: the profile of sampling without replacement, composed. See
+    /// Uniform sampling: the composed profile of sampling without replacement. See
     /// [`uniform_profile`](crate::uniform_profile).
     UniformProfile = "uniform-profile";
     /// Rényi divergences, improved conversion. An upper bound for every sampling scheme. See
@@ -106,7 +105,7 @@ accountants! {
 }
 
 impl Accountant {
-    /// The quick accountant whose bound is never below that of this one, where there is one.
+    /// Returns the fast accountant whose bound is never below this one, if there is one.
     pub(crate) const fn rough(self) -> Option<Self> {
         match self {
             Self::Pld | Self::UniformProfile => Some(Self::Rdp),

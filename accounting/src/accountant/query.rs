@@ -5,7 +5,7 @@ use super::name::{Accountant, AccountingError};
 use crate::event::{Exposure, PrivacyEvent};
 use crate::params::Delta;
 
-/// What one accountant is asked, and how it answers.
+/// A question to one accountant, with helpers for the answer.
 pub(super) struct Query<'a> {
     pub accountant: Accountant,
     pub events: &'a [PrivacyEvent],
@@ -13,7 +13,7 @@ pub(super) struct Query<'a> {
 }
 
 impl Query<'_> {
-    /// The refusal of users with several devices.
+    /// The reason for refusing users with several devices.
     pub const ONE_DEVICE: &'static str = "it has no rule for users with several sampled devices; \
                                           use `pld`, `uniform-profile` or `rdp`";
 
@@ -21,7 +21,7 @@ impl Query<'_> {
         self.events.iter().map(PrivacyEvent::exposure).collect()
     }
 
-    /// The estimate with this ε.
+    /// Returns the estimate with this ε.
     pub fn figure(&self, epsilon: f64, kind: EstimateKind, notes: Vec<String>) -> Estimate {
         Estimate {
             epsilon,
@@ -33,7 +33,7 @@ impl Query<'_> {
         }
     }
 
-    /// An upper bound.
+    /// Returns an upper bound.
     pub fn bound(&self, epsilon: f64, notes: Vec<String>) -> Estimate {
         self.figure(epsilon, EstimateKind::UpperBound, notes)
     }
@@ -45,7 +45,7 @@ impl Query<'_> {
         })
     }
 
-    /// The only event.
+    /// Returns the only event.
     pub fn single(&self) -> Result<&PrivacyEvent, AccountingError> {
         match self.events {
             [event] => Ok(event),
@@ -53,7 +53,7 @@ impl Query<'_> {
         }
     }
 
-    /// The only event, if it is about users with one device.
+    /// Returns the only event, if it is about users with one device.
     pub fn single_device(&self) -> Result<&PrivacyEvent, AccountingError> {
         let event = self.single()?;
         match event.devices_per_user.get() {

@@ -1,4 +1,4 @@
-//! Which accountant takes which events, and what kind of claim its ε is. A new one is a file
+//! The events that each accountant accepts, and the status of its ε. A new accountant needs a file
 //! below this one with its method of [`Query`], an arm of [`estimate`], and a line in `name.rs`.
 
 mod papers;
@@ -14,7 +14,8 @@ use crate::rdp::{Conversion, rdp_epsilon};
 use crate::theorem::Theorem;
 use crate::uniform_profile::uniform_profile_epsilon;
 
-/// The estimate of `accountant` for events of the same guarantee, each of one round or more.
+/// Returns the estimate of `accountant` for events with the same guarantee, each with one or more
+/// rounds.
 pub(super) fn estimate(
     accountant: Accountant,
     events: &[PrivacyEvent],
@@ -50,7 +51,8 @@ pub(super) fn estimate(
     }
 }
 
-/// An ε that is at least that of [`estimate`], for searches: as quick as the accountant can.
+/// Returns an ε at least as large as [`estimate`] gives, for searches: as fast as the accountant
+/// can.
 pub(super) fn quick_epsilon(
     accountant: Accountant,
     events: &[PrivacyEvent],
@@ -63,13 +65,13 @@ pub(super) fn quick_epsilon(
     };
     let exposures: Vec<Exposure> = events.iter().map(PrivacyEvent::exposure).collect();
     match upper_epsilon(&exposures, delta, with_uniform) {
-        // The Rényi bound is known only to searches that begin with it.
+        // Only searches that begin with the Rényi bound know it.
         Ok(epsilon) => Ok(epsilon),
         Err(_) => Ok(estimate(accountant, events, delta)?.epsilon),
     }
 }
 
-/// A composed loss, asked for its ε.
+/// A function that returns the ε of a composed loss.
 type Ask = fn(&[Exposure], Delta) -> Result<PldEpsilon, PldError>;
 
 impl Query<'_> {
@@ -97,7 +99,7 @@ impl Query<'_> {
         )
     }
 
-    /// The bracket of a composed loss; its upper end is the Rényi bound where that is less.
+    /// Returns the bracket of a composed loss. Its upper end is the Rényi bound if that is smaller.
     fn composed(&self, ask: Ask) -> Result<Estimate, AccountingError> {
         let exposures = self.exposures();
         let renyi = rdp_epsilon(&exposures, self.delta, Conversion::Improved).epsilon;
@@ -210,7 +212,8 @@ impl Query<'_> {
     }
 }
 
-/// A share in percent with so many decimals, rounded up: no note claims more than is proved.
+/// Returns a share in percent with `decimals` decimals, rounded up: no note claims more than the
+/// proof.
 fn percent_up(part: f64, whole: f64, decimals: i32) -> f64 {
     let scale = 10f64.powi(decimals);
     (100.0 * part / whole * scale).ceil() / scale

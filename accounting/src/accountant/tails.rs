@@ -1,4 +1,4 @@
-//! Large noise, few rounds and tiny δ: figures against `tests/vectors/accounting_mixtures.json`.
+//! Tests at large noise, few rounds and tiny δ against `tests/vectors/accounting_mixtures.json`.
 
 use super::*;
 use crate::analytic_gaussian::noise_to_sensitivity;
@@ -29,7 +29,8 @@ fn poisson(rate: f64, z: f64, count: u64) -> Exposure {
     }
 }
 
-/// Closed forms are never below 60 digits, and at most 1e-12 (ε + 1/z) above, up to z = 1e14.
+/// Closed forms are never below the 60-digit values, and at most 1e-12 (ε + 1/z) above, up to z =
+/// 1e14.
 #[test]
 fn closed_forms_at_large_z() {
     for row in rows(FILE, "large_noise") {
@@ -77,12 +78,12 @@ fn closed_forms_at_large_z() {
     }
 }
 
-/// Composed rounds with so much noise are bounds as well: between one round and the Rényi bound.
+/// With this much noise, composed rounds are bounds as well: between one round and the Rényi bound.
 #[test]
 fn composed_rounds_at_large_z() {
     for z in [1e5, 1e8, 1e11, 1e14] {
         for (rate, count) in [(1e-3, 2), (0.5, 10), (0.05, 1000)] {
-            // δ is below that at which ε = 0 holds.
+            // δ is below the value at which ε = 0 holds.
             let at = delta(1e-3 * rate / z);
             let one = pld_epsilon(&[poisson(rate, z, 1)], at).unwrap();
             let found = pld_epsilon(&[poisson(rate, z, count)], at).unwrap();
@@ -108,8 +109,8 @@ fn composed_rounds_at_large_z() {
     }
 }
 
-/// Two rounds against 25 digits, several against a bracket of another implementation; and over a
-/// whole region the bracket is narrow.
+/// Two rounds agree with 25 digits, and several with a bracket of another implementation. The
+/// bracket is narrow over a whole region.
 #[test]
 fn pld_bracket_at_few_rounds_and_tiny_delta() {
     for row in rows(FILE, "two_rounds") {
@@ -144,7 +145,7 @@ fn pld_bracket_at_few_rounds_and_tiny_delta() {
                         found.epsilon >= found.epsilon_low,
                         "{exposure:?} {at} {found:?}"
                     );
-                    // Below 1e-10 the losses themselves are as large as their rounding errors.
+                    // Below 1e-10 the rounding errors of the losses are as large as the losses.
                     if found.epsilon > 1e-10 {
                         worst = worst.max(found.epsilon / found.epsilon_low);
                     }
@@ -155,10 +156,10 @@ fn pld_bracket_at_few_rounds_and_tiny_delta() {
     assert!(worst < 1.5, "{worst}");
 }
 
-/// The bound over what one pair of federations attains. Of 2,400 points (rates .001 to .8, noise .4
-/// to 5 over the sensitivity, 3 to 10,000 rounds, δ 1e-3 to 1e-8) these have the widest gaps with
-/// ε from 0.1 to 10 and up to so many rounds: docs/accounting.md states them. It grows with the
-/// rounds, as the limits of the two are √2 apart in μ where there is little noise.
+/// Compares the bound with the ε that one pair of federations attains. Of 2,400 points (rates .001
+/// to .8, noise .4 to 5 over the sensitivity, 3 to 10,000 rounds, δ 1e-3 to 1e-8) these have the
+/// widest gaps with ε from 0.1 to 10 and up to this many rounds: docs/accounting.md states them.
+/// The gap grows with the rounds, as the limits of both differ by √2 in μ for little noise.
 #[test]
 fn gap_of_uniform_profile() {
     let gap = |rate, noise, count, at| {

@@ -149,7 +149,7 @@ fn the_tight_accountants_are_the_tightest_and_say_how_tight() {
     }
 }
 
-/// What a note says of the width follows from the two ends of the bracket, and is rounded up.
+/// The width in a note follows from the two ends of the bracket, and is rounded up.
 #[test]
 fn notes_say_how_wide_a_bracket_is() {
     for (sampling, decimals) in [(poisson(), 3), (uniform(), 2)] {
@@ -158,7 +158,8 @@ fn notes_say_how_wide_a_bracket_is() {
             .epsilon(&events, delta())
             .unwrap();
         let (high, low) = (tight.epsilon, tight.epsilon_low.unwrap());
-        // Of the bound where the truth is below it, of the truth where the bound is above it.
+        // Relative to the bound if the truth is below it, and to the truth if the bound is above
+        // it.
         let whole = if decimals == 3 { high } else { low };
         let percent = 100.0 * (high - low) / whole;
         let note = tight.notes[0].split_once(" %").unwrap().0;
@@ -168,8 +169,8 @@ fn notes_say_how_wide_a_bracket_is() {
     }
 }
 
-/// With next to no noise the Rényi bound is the smaller one: it is given, and said to be. Neither
-/// it nor the bracket allocates as much as the noise is small.
+/// With almost no noise the Rényi bound is the smaller one, and the note says so. The memory of
+/// neither grows as the noise shrinks.
 #[test]
 fn a_smaller_renyi_bound_is_named() {
     let of = |noise_multiplier, rounds| {
@@ -217,8 +218,8 @@ fn a_limit_is_never_called_a_bound() {
     assert!(bound.epsilon > exact.epsilon);
 }
 
-/// Tables 3 and 6 of DP-Fed-LS: the printed Poisson column is the classic conversion; the printed
-/// uniform column takes half of the sensitivity, so ours, which takes all of it, is far above.
+/// Tables 3 and 6 of DP-Fed-LS: the printed Poisson column is the classic conversion. The printed
+/// uniform column uses half of the sensitivity, so ours, which uses all of it, is far above.
 #[test]
 fn the_printed_tables_of_dp_fed_ls_reproduce_and_the_sound_figure_stands_beside_them() {
     use crate::golden::{self, number};
@@ -248,9 +249,8 @@ fn the_printed_tables_of_dp_fed_ls_reproduce_and_the_sound_figure_stands_beside_
     }
 }
 
-/// All 16 printed figures of DP-Fed-LS's Tables 3 and 6, to the printed digit but for one row,
-/// whose 5.23 needs a variant of the bound (5.225) where Theorem 9 says 5.2445; and the sound
-/// figures.
+/// All 16 printed figures of DP-Fed-LS's Tables 3 and 6, to the printed digit except one row: its
+/// 5.23 needs a variant of the bound (5.225), and Theorem 9 gives 5.2445. Also the sound figures.
 #[test]
 fn the_tables_of_dp_fed_ls_are_reproduced_and_corrected() {
     let rows = golden::rows("accounting_seeds.json", "seed003.table3_table6");

@@ -28,7 +28,7 @@ fn ask(accountant: Accountant, event: PrivacyEvent, at: f64) -> Estimate {
         .unwrap()
 }
 
-/// One and two rounds, both directions, against high precision.
+/// One and two rounds, both directions, against high-precision values.
 #[test]
 fn users_under_poisson_sampling_agree_with_all_golden_rows() {
     for row in rows(FILE, "users_poisson") {
@@ -69,7 +69,7 @@ fn users_of_uniform_cohorts_agree_with_all_golden_rows() {
     }
 }
 
-/// One device goes the same way as before there were users, and the mixture of one device agrees.
+/// One device uses the path without users, and the mixture of one device agrees.
 #[test]
 fn one_device_per_user_is_a_device() {
     let at = Delta::new(1e-6).unwrap();
@@ -113,8 +113,8 @@ fn one_device_per_user_is_a_device() {
     );
 }
 
-/// Without sampling: k times the sensitivity of a sum, or k releases where each upload has noise of
-/// its own.
+/// Without sampling: k times the sensitivity of a sum, or k releases if each upload has separate
+/// noise.
 #[test]
 fn unsampled_users_are_exact() {
     let at = Delta::new(1e-5).unwrap();
@@ -134,8 +134,8 @@ fn unsampled_users_are_exact() {
     assert!((found.epsilon / expected - 1.0).abs() < 1e-9);
 }
 
-/// k times the sensitivity at rate τ is no bound: with little noise, that some device of k is drawn
-/// is seen, and k times as likely.
+/// k times the sensitivity at rate τ is not a bound: with little noise it is visible that some of
+/// the k devices is drawn, which is k times as likely.
 #[test]
 fn more_sensitivity_at_the_same_rate_is_no_bound() {
     let at = Delta::new(0.015).unwrap();
@@ -205,7 +205,7 @@ fn impossible_users_are_refused() {
     assert!(serde_json::from_value::<PrivacyEvent>(value).is_err());
 }
 
-/// Events about users with fewer devices count as if about those with most.
+/// Events about users with fewer devices count as if about users with the most.
 #[test]
 fn the_largest_number_of_devices_per_user_counts_in_every_event() {
     let at = Delta::new(1e-5).unwrap();
@@ -216,7 +216,8 @@ fn the_largest_number_of_devices_per_user_counts_in_every_event() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
-    /// More devices never cost less; nor do all at once with certainty.
+    /// More devices never cost less, and certain participation of all never costs less than
+    /// sampling.
     #[test]
     fn epsilon_grows_with_the_devices_of_a_user(
         rate in 1e-3f64..0.5, z in 0.7f64..8.0, count in 1u64..50, devices in 1u32..6,

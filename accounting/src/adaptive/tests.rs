@@ -19,7 +19,7 @@ fn delta() -> Delta {
     Delta::new(1e-5).unwrap()
 }
 
-/// The filter's price is that of the Rényi bound at one order; an odometer costs ln 16 more in
+/// The filter has the cost of the Rényi bound at one order. An odometer costs ln 16 more in
 /// ln(1/δ), and has the classic conversion.
 #[test]
 fn figures_are_those_of_the_formulas() {
@@ -74,9 +74,9 @@ fn a_target_below_all_orders_is_refused() {
     assert!(matches!(error, FilterError::OutOfReach { .. }), "{error}");
 }
 
-/// An adversary who stops as soon as the loss is large, against the odometer: of 20,000 runs of
-/// Gaussian releases with a fixed seed, at most a share δ passes it. The probability that a valid
-/// odometer fails this test is below 1e-6: P(Binomial(20000, 0.01) > 280) < 3e-8.
+/// Tests an adversary who stops as soon as the loss is large against the odometer: of 20,000 runs
+/// of Gaussian releases with a fixed seed, at most a share δ exceeds it. The probability that a
+/// valid odometer fails this test is below 1e-6: P(Binomial(20000, 0.01) > 280) < 3e-8.
 #[test]
 fn the_loss_stays_below_the_odometer_at_all_rounds_at_once() {
     let (delta, runs) = (Delta::new(0.01).unwrap(), 20_000);
@@ -114,8 +114,8 @@ fn the_loss_stays_below_the_odometer_at_all_rounds_at_once() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// Whatever is asked for, the filter admits no more than its budget, and the figure that it
-    /// states is at least that of the Rényi accountant for what it admitted.
+    /// For any requests, the filter admits at most its budget, and its ε is at least the ε of the
+    /// Rényi accountant for the admitted events.
     #[test]
     fn a_filter_never_admits_more_than_its_budget(
         target in 0.5f64..10.0,
@@ -140,8 +140,8 @@ proptest! {
         prop_assert!(rdp <= stated * (1.0 + 1e-9) + 1e-12, "{} {}", rdp, stated);
     }
 
-    /// At the end of a fixed schedule filter and odometer cost at least what PLD proves for it, and
-    /// the odometer never runs backwards.
+    /// At the end of a fixed schedule filter and odometer cost at least the PLD bound, and the
+    /// odometer never decreases.
     #[test]
     fn adaptive_figures_are_at_least_those_of_the_fixed_schedule(
         rate in 1e-3f64..0.5, z in 0.7f64..5.0, count in 2u64..500,

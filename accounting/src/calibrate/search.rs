@@ -1,21 +1,21 @@
-//! Root finders of a calibration: the least noise and the largest integer that meet a target.
+//! Root finders of a calibration: the smallest noise and the largest integer that meet a target.
 //!
-//! Both search for where a gap, about ln(ε / target), crosses 0: at most 0 is where the target is
-//! met.
+//! Both search for the zero of a gap, about ln(ε / target). The target is met if the gap is at most
+//! 0.
 
-/// How far below the target ε may end, relative to it.
+/// Largest distance of ε below the target, relative to it.
 pub const TOLERANCE: f64 = 1e-4;
-/// Smaller noise multipliers are not searched: no accountant promises anything of use there.
+/// Lower limit of the search for a noise multiplier: smaller ones have no useful guarantee.
 pub(super) const MIN_NOISE: f64 = 1e-3;
-/// Larger noise multipliers are not searched: rounding swallows the ε there.
+/// Upper limit of the search for a noise multiplier: rounding errors exceed ε above it.
 pub(super) const MAX_NOISE: f64 = 1e7;
-/// More rounds are not searched.
+/// Upper limit of the search for a number of rounds.
 pub(super) const MAX_ROUNDS: u64 = 1_000_000_000;
 /// Steps of the root finder; bisection alone would need 60 for every digit.
 const STEPS: u32 = 100;
 
-/// The largest integer in `first..=last` whose `gap` is at most 0; None if that of `first` is
-/// above.
+/// Returns the largest integer in `first..=last` whose `gap` is at most 0, or `None` if the gap of
+/// `first` is above 0.
 ///
 /// Doubles the step until the gap is above 0, then alternates false position and bisection.
 pub(super) fn largest(first: u64, last: u64, gap: impl Fn(u64) -> f64) -> Option<u64> {
@@ -57,20 +57,20 @@ pub(super) fn largest(first: u64, last: u64, gap: impl Fn(u64) -> f64) -> Option
     Some(low.at)
 }
 
-/// Where a search for noise begins.
+/// The start of a search for noise.
 #[derive(Clone, Copy)]
 pub(super) enum Start {
-    /// At 1, by steps of two.
+    /// At 1, in steps by a factor of two.
     Anywhere,
-    /// At a value known to meet the target, not far above the least: by steps of a few percent.
+    /// At a value that meets the target, slightly above the minimum: in steps of a few percent.
     Near(f64),
 }
 
-/// The least noise with `target (1 - TOLERANCE) <= epsilon(noise) <= target`, given that
-/// ε falls with the noise and that the upper end meets the target.
+/// Returns the smallest noise with `target (1 - TOLERANCE) <= epsilon(noise) <= target`, if ε falls
+/// with the noise and the upper end meets the target.
 ///
-/// Works on logarithms, where ε is nearly a line: false position with the Illinois rule, and
-/// bisection wherever an end is infinite or a step does not shrink the bracket.
+/// Works on logarithms, on which ε is nearly linear: false position with the Illinois rule, and
+/// bisection if an end is infinite or a step does not shrink the bracket.
 pub(super) fn min_noise(target: f64, start: Start, epsilon: impl Fn(f64) -> f64) -> f64 {
     let gap = |noise: f64| (epsilon(noise) / target).ln();
     let wanted = (1.0 - 0.5 * TOLERANCE).ln();
@@ -99,7 +99,7 @@ pub(super) fn min_noise(target: f64, start: Start, epsilon: impl Fn(f64) -> f64)
             at: noise,
             gap: gap(noise),
         };
-        // Illinois: an end that stays loses half of its weight.
+        // Illinois: an unchanged end loses half of its weight.
         if found.gap <= 0.0 {
             high = found;
             (low_weight, high_weight) = (low_weight * 0.5, 1.0);
@@ -111,20 +111,20 @@ pub(super) fn min_noise(target: f64, start: Start, epsilon: impl Fn(f64) -> f64)
     high.at
 }
 
-/// A value that was tried, and the gap there.
+/// A tested value, and its gap.
 #[derive(Clone, Copy)]
 struct Point<T> {
     at: T,
     gap: f64,
 }
 
-/// The gap is above 0 at `low` and not at `high`, or `low` is the end of the range.
+/// The gap is above 0 at `low` and at most 0 at `high`, or `low` is the end of the range.
 struct Bracket {
     low: Point<f64>,
     high: Point<f64>,
 }
 
-/// Neighbouring points, by steps from the start.
+/// Finds neighbouring points in steps from the start.
 fn bracket(start: Start, gap: &impl Fn(f64) -> f64) -> Bracket {
     let point = |noise: f64| Point {
         at: noise,

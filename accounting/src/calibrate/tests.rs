@@ -28,7 +28,7 @@ fn problem(
     }
 }
 
-/// The least noise by accountant for the MNIST settings, from the golden rows.
+/// The smallest noise by accountant for the MNIST settings, from the golden rows.
 #[test]
 fn noise_agrees_with_the_golden_rows() {
     use crate::golden::{self, number};
@@ -93,8 +93,8 @@ fn a_theorem_gives_the_noise_of_its_own_search() {
     assert!(found.estimate.epsilon <= 6.0 * (1.0 + 1e-9), "{found:?}");
 }
 
-/// A theorem is for one kind of sampling and nothing spent before; else the accountant itself says
-/// why it refuses.
+/// A theorem is for one kind of sampling without earlier events. In other cases the accountant
+/// itself gives the reason for the refusal.
 #[test]
 fn a_theorem_is_not_searched_where_it_does_not_hold() {
     let uniform = event(Sampling::uniform(1000, 50).unwrap(), 1.0, 30);
@@ -232,7 +232,7 @@ fn the_largest_integer_is_found_from_any_start() {
             assert_eq!(largest(first, limit, gap), Some(limit));
         }
         assert_eq!(largest(limit + 1, 1_000_000, gap), None);
-        // A gap of two values only.
+        // A gap with only two values.
         let step = |n: u64| {
             if n <= limit {
                 f64::NEG_INFINITY
@@ -246,7 +246,7 @@ fn the_largest_integer_is_found_from_any_start() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
-    /// Never above the target, and not below it by more than the tolerance.
+    /// Never above the target, and below it by at most the tolerance.
     #[test]
     fn noise_hits_the_target_from_below(
         rate in 1e-4f64..1.0, rounds in 1u64..100_000, target in 0.05f64..50.0, uniform: bool,
@@ -258,7 +258,8 @@ proptest! {
         };
         let problem = problem(Accountant::Rdp, event(sampling, 1.0, rounds), target);
         let found = problem.noise_multiplier();
-        // Orders end at 512 (256), which alone costs ln(1/δ)/511: small targets are out of reach.
+        // Orders end at 512 (256), which costs at least ln(1/δ)/511: small targets are out of
+        // reach.
         let Ok(found) = found else { return Err(TestCaseError::reject("out of reach")) };
         prop_assert!(found.estimate.epsilon <= target);
         let is_min_noise = found.value.get() <= MIN_NOISE;

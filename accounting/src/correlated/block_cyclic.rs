@@ -1,4 +1,4 @@
-//! Block-cyclic sampling: what it costs, and where nothing is claimed.
+//! Tests of block-cyclic sampling: its cost, and the cases in which nothing is claimed.
 
 use super::*;
 use crate::accountant::Accountant;
@@ -33,7 +33,7 @@ fn block_cyclic_sampling_takes_at_most_as_many_bands_as_parts() {
         let sampled = sampled.unwrap();
         assert_eq!(sampled.kind(), plain.kind(), "{family}");
         assert_eq!(sampled.participation(), p);
-        // That of a column: the last of the six participations is not cut off.
+        // The sensitivity of one column: the last of the six participations is not truncated.
         assert_eq!(
             6 * sampled.sensitivity_squared(),
             plain.sensitivity_squared()
@@ -49,8 +49,8 @@ fn block_cyclic_sampling_takes_at_most_as_many_bands_as_parts() {
     );
 }
 
-/// Rate 1 is no sampling: noise of one std costs the same as accounted without it, with as many
-/// participations as there can be.
+/// Rate 1 means no sampling: noise of the same std has the same cost as accounted without sampling,
+/// with the largest number of participations.
 #[test]
 fn block_cyclic_sampling_of_everybody_is_no_sampling() {
     let delta = Delta::new(1e-6).unwrap();
@@ -99,14 +99,14 @@ fn rounds_of_block_cyclic_sampling_cost_one_composition_in_b() {
             "{rounds}: {found} {expected}"
         );
     }
-    // Rounds that are counted one by one, as in a ledger before they are merged, cost more.
+    // Rounds counted separately, as in a ledger before they are merged, cost more.
     let apart = vec![event.with_count(1); 6];
     let apart = Accountant::Rdp.epsilon(&apart, delta).unwrap();
     let together = Accountant::Rdp.epsilon(&[event.with_count(6)], delta);
     assert!(apart.epsilon > together.unwrap().epsilon);
 }
 
-/// Nothing is claimed where the argument does not hold.
+/// Nothing is claimed outside the assumptions of the argument.
 #[test]
 fn block_cyclic_sampling_counts_for_nothing_where_it_is_not_argued() {
     let z = NoiseMultiplier::new(2.0).unwrap();
@@ -124,7 +124,7 @@ fn block_cyclic_sampling_counts_for_nothing_where_it_is_not_argued() {
     );
     let refused = event.with_devices_per_user(2).unwrap_err();
     assert_eq!(refused, ParamError::UsersOfParts { devices: 2 });
-    // Beside an event about users with three devices: three times the sensitivity in every block.
+    // Next to an event about users with three devices: three times the sensitivity in every block.
     let users = PrivacyEvent {
         devices_per_user: std::num::NonZeroU32::new(3).unwrap(),
         ..event
@@ -153,7 +153,7 @@ fn block_cyclic_sampling_counts_for_nothing_where_it_is_not_argued() {
             sampling: other_parts,
             ..event
         },
-        // The sensitivity of a run is not that of a block, nor the other way round.
+        // The sensitivity of a run differs from that of a block.
         PrivacyEvent {
             sampling: event.sampling,
             ..of_run

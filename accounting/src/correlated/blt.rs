@@ -1,11 +1,11 @@
 //! Buffered linear Toeplitz coefficients: c_0 = 1 and c_t = Σ w_i θ_i^(t-1), a few numbers for a
 //! run of any length.
 //!
-//! With real-valued noise, as many buffers as there are terms replace the history of a mechanism
-//! (Dvijotham et al. 2024, arXiv:2404.16706; McMahan, Xu, Zhang 2024, arXiv:2408.08868). In exact
-//! integers the server keeps the sums of past rounds all the same, as powers of θ are no multiples
-//! of 1/256: here it is a parametrisation, of which
-//! [`Strategy::from_blt`](super::Strategy::from_blt) takes the coefficients.
+//! With real-valued noise, one buffer per term replaces the history of a mechanism (Dvijotham et
+//! al. 2024, arXiv:2404.16706; McMahan, Xu, Zhang 2024, arXiv:2408.08868). In exact integers the
+//! server still keeps the sums of past rounds, as powers of θ are not multiples of 1/256. Here it
+//! is only a parametrisation, whose coefficients [`Strategy::from_blt`](super::Strategy::from_blt)
+//! uses.
 
 use super::error::CorrelatedError;
 use super::lbfgs::minimise;
@@ -21,7 +21,7 @@ pub struct Blt {
 }
 
 impl Blt {
-    /// Takes the weights w and as many decays θ.
+    /// Creates coefficients from the weights w and equally many decays θ.
     ///
     /// # Errors
     /// [`CorrelatedError::Blt`] for numbers outside their range, or another number of decays.
@@ -38,8 +38,8 @@ impl Blt {
         }
     }
 
-    /// The parameters with the least mean squared error that L-BFGS finds, for this number of
-    /// buffers; two or three are enough.
+    /// Returns the parameters with the smallest mean squared error found by L-BFGS, for this number
+    /// of buffers. Two or three are enough.
     ///
     /// # Errors
     /// [`CorrelatedError::Blt`] if the search leaves the range of the numbers.
@@ -47,7 +47,7 @@ impl Blt {
         let rounds = participation.rounds() as usize;
         let series = Series::new(rounds);
         let weights = Objective::Mean.weights(rounds);
-        // Time constants spread from a few rounds to the separation.
+        // Initial time constants between a few rounds and the separation.
         let spread = |i: usize| (i + 1) as f64 / buffers as f64;
         let reach = f64::from(participation.separation()) + 2.0;
         let start = (0..buffers).map(|_| 0.0);
@@ -67,7 +67,7 @@ impl Blt {
         Self::new(blt.weights, blt.decays)
     }
 
-    /// c_0, c_1, .. for so many rounds.
+    /// Returns c_0, c_1, .. for `rounds` rounds.
     #[must_use]
     pub fn coefficients(&self, rounds: usize) -> Vec<f64> {
         let mut terms = self.weights.clone();
@@ -81,7 +81,8 @@ impl Blt {
         c
     }
 
-    /// From free numbers: w_i = e^(a_i) / (1 + Σ e^(a_j)) and θ_i = e^(b_i) / (1 + e^(b_i)).
+    /// Creates coefficients from free numbers: w_i = e^(a_i) / (1 + Σ e^(a_j)) and θ_i = e^(b_i) /
+    /// (1 + e^(b_i)).
     fn of(free: &[f64]) -> Self {
         let (a, b) = free.split_at(free.len() / 2);
         let powers: Vec<f64> = a.iter().map(|a| a.exp()).collect();
@@ -92,11 +93,11 @@ impl Blt {
         }
     }
 
-    /// Derivatives by the free numbers, from those by the coefficients.
+    /// Returns derivatives by the free numbers, from derivatives by the coefficients.
     fn chain(&self, slopes: &[f64]) -> Vec<f64> {
         let (mut by_weight, mut by_b) = (Vec::new(), Vec::new());
         for (weight, decay) in self.weights.iter().zip(&self.decays) {
-            // Of θ^(t-1) and of (t-1) θ^(t-2).
+            // Sums for θ^(t-1) and (t-1) θ^(t-2).
             let (mut of_weight, mut of_decay) = (0.0, 0.0);
             let (mut power, mut slope) = (1.0, 0.0);
             for by_coefficient in slopes.iter().skip(1) {
@@ -116,7 +117,7 @@ impl Blt {
     }
 }
 
-/// s² = || Σ_{i<k} C[:, i b] ||² and its derivatives.
+/// Returns s² = || Σ_{i<k} C[:, i b] ||² and its derivatives.
 fn norm(c: &[f64], participation: Participation) -> (f64, Vec<f64>) {
     let rounds = participation.rounds() as usize;
     let mut rows = vec![0.0; rounds];

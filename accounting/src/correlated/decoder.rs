@@ -1,7 +1,8 @@
-//! From noisy releases back to an estimate of each round's sum: post-processing, at no cost.
+//! Decoding noisy releases into an estimate of each round's sum: post-processing without privacy
+//! cost.
 //!
 //! Toeplitz: x̂_t = Y_t - Σ_{j>=1} c_j x̂_{t-j}, the inverse power series applied to Y. Tree: the
-//! estimate of the sum of rounds 0 to t, less that of rounds 0 to t - 1.
+//! difference of the estimated sums of rounds 0 to t and of rounds 0 to t - 1.
 
 use std::collections::VecDeque;
 
@@ -12,20 +13,20 @@ use super::sensitivity::COEFFICIENT_UNIT;
 use super::strategy::{Strategy, StrategyKind};
 use super::tree::Tree;
 
-/// Entries that are updated together, so that they stay in the processor's first cache.
+/// Entries that are updated together, so that they stay in the first-level cache.
 const BLOCK: usize = 1024;
 
-/// Reads the releases of one run, round by round.
+/// Decodes the releases of one run, round by round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Decoder {
-    /// Entries of a sum.
+    /// Number of entries of a sum.
     dimension: usize,
     /// The next round.
     round: u32,
     state: State,
 }
 
-/// What is kept of earlier rounds, all of it public.
+/// The state from earlier rounds, all of it public.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum State {
     Toeplitz {
@@ -37,7 +38,7 @@ enum State {
     Tree {
         /// n.
         rounds: u32,
-        /// The estimates of the nodes that make up the rounds so far, by height.
+        /// The estimates of the nodes that cover the rounds so far, by height.
         nodes: Vec<Option<Vec<f64>>>,
         /// Their sum.
         prefix: Vec<f64>,
@@ -45,7 +46,7 @@ enum State {
 }
 
 impl Decoder {
-    /// A decoder of `strategy`'s releases, from round 0; sums have `dimension` entries.
+    /// Creates a decoder of `strategy`'s releases, from round 0. Sums have `dimension` entries.
     #[must_use]
     pub fn new(strategy: &Strategy, dimension: usize) -> Self {
         let unit = COEFFICIENT_UNIT as f64;
@@ -70,8 +71,8 @@ impl Decoder {
         }
     }
 
-    /// Whether this could be a decoder of `strategy`'s releases after `round` rounds, of sums with
-    /// `dimension` entries: one that was read from a file may be anything.
+    /// Returns whether this can be a decoder of `strategy`'s releases after `round` rounds, with
+    /// sums of `dimension` entries. A decoder from a file may be invalid.
     #[must_use]
     pub fn continues(&self, strategy: &Strategy, dimension: usize, round: u32) -> bool {
         let has_entries = |vector: &Vec<f64>| vector.len() == dimension;
@@ -106,16 +107,16 @@ impl Decoder {
         fits && self.dimension == dimension && self.round == round
     }
 
-    /// The estimate of the next round's sum.
+    /// Returns the estimate of the next round's sum.
     ///
-    /// * `released`: the vectors that the round releases ([`Strategy::releases`]), in units of the
+    /// * `released`: the vectors released in the round ([`Strategy::releases`]), in units of the
     ///   update: Σ m_j X_{t-j} + Z divided by 256 and by the steps of the grid. For the tree, its
     ///   completed nodes by height. Used as working memory.
     /// * Cost: for Toeplitz, one multiplication for each coefficient and entry.
     ///
     /// # Errors
-    /// [`CorrelatedError::Released`] for another number of vectors or entries; the decoder is then
-    /// as before.
+    /// [`CorrelatedError::Released`] for another number of vectors or entries. The decoder is then
+    /// unchanged.
     pub fn decode(&mut self, released: Vec<Vec<f64>>) -> Result<Vec<f64>, CorrelatedError> {
         let (dimension, round) = (self.dimension, self.round);
         let vectors = match &self.state {
@@ -164,7 +165,7 @@ impl Decoder {
     }
 }
 
-/// y - Σ c_j x̂_{t-j}.
+/// Returns y - Σ c_j x̂_{t-j}.
 fn divided(mut y: Vec<f64>, coefficients: &[f64], past: &VecDeque<Vec<f64>>) -> Vec<f64> {
     for (block, entries) in y.chunks_mut(BLOCK).enumerate() {
         let first = block * BLOCK;
@@ -186,7 +187,7 @@ fn complete(
     let mut estimate = leaf;
     let mut height = 0;
     for own in sums {
-        // The left child was completed before; the estimate so far is that of the right child.
+        // The left child was completed earlier. The estimate so far belongs to the right child.
         let left = nodes.get_mut(height).and_then(Option::take);
         height += 1;
         let weight = tree.own_weight(height as u32);

@@ -1,18 +1,18 @@
-//! What can be wrong with a plan of correlated noise.
+//! Errors in a plan of correlated noise.
 
 use super::sensitivity::{COEFFICIENT_UNIT, MAX_COEFFICIENT, MAX_ROUNDS};
 
-/// Why there is no such mechanism.
+/// The reason why there is no such mechanism.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CorrelatedError {
-    /// No rounds, or too many.
+    /// There are no rounds, or too many.
     #[error("the number of rounds is {rounds}: it must be from 1 to {MAX_ROUNDS}")]
     Rounds {
         /// n.
         rounds: u32,
     },
-    /// Rounds of one device that are further apart than the run is long, or not apart.
+    /// The separation is zero, or longer than the run.
     #[error("the separation is {separation}: it must be from 1 to {rounds}, the number of rounds")]
     Separation {
         /// b.
@@ -20,18 +20,18 @@ pub enum CorrelatedError {
         /// n.
         rounds: u32,
     },
-    /// A run in which no device may take part.
+    /// No device may take part in the run.
     #[error("the number of participations is 0: a device takes part at least once")]
     NoParticipations,
-    /// Not the name of a family.
+    /// There is no family with this name.
     #[error("`{name}` is not a family of correlated noise: choose one of {known}")]
     Family {
-        /// What was written.
+        /// The given name.
         name: String,
         /// All names.
         known: String,
     },
-    /// A release that depends on more rounds than there are between two of one device.
+    /// A release depends on more rounds than the separation of a device's rounds.
     #[error(
         "a release combines the sums of more than {separation} rounds, the separation: \
          block-cyclic sampling is for families with at most so many bands ({banded})"
@@ -48,7 +48,7 @@ pub enum CorrelatedError {
         /// m_0.
         first: i64,
     },
-    /// A coefficient beyond any use.
+    /// A coefficient is too large.
     #[error(
         "a coefficient is {coefficient}: it must be from -{MAX_COEFFICIENT} to {MAX_COEFFICIENT}"
     )]
@@ -56,20 +56,20 @@ pub enum CorrelatedError {
         /// m_j.
         coefficient: i64,
     },
-    /// Numbers that make no non-increasing buffered linear Toeplitz coefficients.
+    /// The numbers are not parameters of non-increasing buffered linear Toeplitz coefficients.
     #[error(
         "the parameters are not those of a BLT: as many weights as decays, weights of at least 0 \
          that add up to at most 1, and decays from 0 to below 1"
     )]
     Blt,
-    /// A decoder was given something other than the releases of its next round.
+    /// The decoder's input is not the releases of its next round.
     #[error("the release has {found} numbers: round {round} of this mechanism releases {expected}")]
     Released {
         /// The round, from 0.
         round: u32,
-        /// Vectors of the round, times the entries of each.
+        /// Number of vectors of the round, times the number of entries of each.
         expected: usize,
-        /// What was given.
+        /// The given number.
         found: usize,
     },
 }

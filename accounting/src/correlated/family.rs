@@ -10,7 +10,8 @@ use super::error::CorrelatedError;
 /// The table of families, each with its name in files and on the command line.
 macro_rules! families {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
-        /// How the noise of rounds is correlated: which matrix C is applied before noise is added.
+        /// The correlation of the noise of rounds: the matrix C that is applied before noise is
+        /// added.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "&'static str")]
         pub enum Family {
@@ -21,7 +22,7 @@ macro_rules! families {
             /// All families, the simplest first.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
 
-            /// The name in files and on the command line.
+            /// Returns the name in files and on the command line.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -35,29 +36,29 @@ macro_rules! families {
 families! {
     /// Independent noise in every round: C is the identity.
     Identity = "identity";
-    /// A binary tree over the rounds with independent noise in every node, read by the online
+    /// A binary tree over the rounds with independent noise in every node, decoded by the online
     /// estimate of Honaker 2015: DP-FTRL of Kairouz et al. 2021 (arXiv:2103.00039).
     Tree = "tree";
-    /// The square root of the matrix of prefix sums, of which every round uses all earlier ones:
+    /// The square root of the matrix of prefix sums, in which every round uses all earlier ones:
     /// Fichtenberger, Henzinger, Upadhyay 2022 (arXiv:2202.11205).
     SquareRoot = "square-root";
-    /// Its first b coefficients.
+    /// The first b coefficients of the square root.
     SquareRootBanded = "square-root-banded";
-    /// The b coefficients with the least mean squared error over the rounds: banded matrix
+    /// The b coefficients with the smallest mean squared error over the rounds: banded matrix
     /// factorisation, Choquette-Choo et al. 2023 (arXiv:2306.08153).
     BandedOptimalMean = "banded-optimal-mean";
-    /// The b coefficients with the least largest error of a round.
+    /// The b coefficients with the smallest maximum error of a round.
     BandedOptimalMax = "banded-optimal-max";
 }
 
 impl Family {
-    /// Whether a release combines the sums of at most b rounds, whatever the number of rounds.
+    /// Returns whether a release combines the sums of at most b rounds, for any number of rounds.
     #[must_use]
     pub const fn is_banded(self) -> bool {
         !matches!(self, Self::Tree | Self::SquareRoot)
     }
 
-    /// The names of the banded families, for sentences.
+    /// Returns the names of the banded families, for sentences.
     pub(super) fn banded_names() -> String {
         let banded = Self::ALL.into_iter().filter(|family| family.is_banded());
         banded.map(Self::name).collect::<Vec<_>>().join(", ")

@@ -1,20 +1,21 @@
 //! L-BFGS (Nocedal, Wright 2006, Algorithm 7.5) with backtracking, for smooth functions of many
-//! numbers. Crates for it bring their own vectors, line searches and errors, for this much of use.
+//! numbers. A crate would bring its own vectors, line searches and errors for this one use.
 
 use std::collections::VecDeque;
 
-/// Differences of past steps that the Hessian is estimated from.
+/// Number of past steps from which the Hessian is estimated.
 const MEMORY: usize = 12;
 const MAX_STEPS: usize = 200;
-/// A step by which the objective falls by less ends the search, if so many in a row do: the
+/// The search ends after several successive steps that lower the objective by less than this. The
 /// objective is twice the logarithm of the error, and rounding the coefficients costs 1e-4.
 const TOLERANCE: f64 = 1e-7;
 const MAX_SMALL_STEPS: usize = 3;
-/// Sufficient decrease (Nocedal, Wright 2006, Eq. 3.4), and halvings of a step until it is met.
+/// Sufficient decrease (Nocedal, Wright 2006, Eq. 3.4), and the number of halvings of a step to
+/// reach it.
 const DECREASE: f64 = 1e-4;
 const MAX_HALVINGS: usize = 30;
 
-/// A difference of two steps and of their gradients.
+/// The difference of two points and of their gradients.
 struct Pair {
     step: Vec<f64>,
     change: Vec<f64>,
@@ -22,7 +23,7 @@ struct Pair {
     curvature: f64,
 }
 
-/// The point with the least value that L-BFGS finds from `x`.
+/// Returns the point with the smallest value that L-BFGS finds from `x`.
 pub(super) fn minimise(mut x: Vec<f64>, evaluate: impl Fn(&[f64]) -> (f64, Vec<f64>)) -> Vec<f64> {
     let (mut value, mut gradient) = evaluate(&x);
     let mut pairs: VecDeque<Pair> = VecDeque::with_capacity(MEMORY);
@@ -70,11 +71,12 @@ pub(super) fn minimise(mut x: Vec<f64>, evaluate: impl Fn(&[f64]) -> (f64, Vec<f
     x
 }
 
-/// The direction of the next step: the negative gradient times the estimated inverse Hessian.
+/// Returns the direction of the next step: the negative gradient times the estimated inverse
+/// Hessian.
 fn descent(gradient: &[f64], pairs: &VecDeque<Pair>) -> Vec<f64> {
     let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
     let Some(latest) = pairs.front() else {
-        // A first step of length 0.1 at most, where coefficients are about 1.
+        // A first step of length at most 0.1, for coefficients of about 1.
         let size = 0.1 / dot(gradient, gradient).sqrt().max(0.1);
         direction.iter_mut().for_each(|d| *d *= size);
         return direction;

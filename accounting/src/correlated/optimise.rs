@@ -1,4 +1,4 @@
-//! The banded coefficients with the least error: minimises ln(E(c) · s²(c)) by L-BFGS.
+//! The banded coefficients with the smallest error: minimises ln(E(c) · s²(c)) by L-BFGS.
 //!
 //! E is the mean (or the last, which is the largest) of err_t = Σ_{s<=t} B_s², B the coefficients
 //! of 1 / ((1 - x) C(x)): a weighted sum Σ w_s B_s² with w_s = (n - s)/n, or 1. s² = Σ a_j c_j² is
@@ -11,17 +11,17 @@ use super::participation::Participation;
 use super::series::Series;
 use super::toeplitz::square_root;
 
-/// What is minimised.
+/// The objective of the minimisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Objective {
     /// The mean over rounds of the squared error.
     Mean,
-    /// The largest squared error, which is that of the last round.
+    /// The largest squared error, which occurs in the last round.
     Max,
 }
 
 impl Objective {
-    /// w, of a run of so many rounds.
+    /// Returns w for a run of `rounds` rounds.
     pub(super) fn weights(self, rounds: usize) -> Vec<f64> {
         let weight = |s: usize| match self {
             Self::Mean => (rounds - s) as f64 / rounds as f64,
@@ -31,7 +31,7 @@ impl Objective {
     }
 }
 
-/// E and its derivatives by the coefficients c.
+/// Returns E and its derivatives by the coefficients c.
 pub(super) fn error(series: &Series, weights: &[f64], c: &[f64]) -> (f64, Vec<f64>) {
     let b = series.prefix_weights(c);
     let weighted: Vec<f64> = b.iter().zip(weights).map(|(b, w)| b * w).collect();
@@ -48,7 +48,7 @@ pub(super) fn error(series: &Series, weights: &[f64], c: &[f64]) -> (f64, Vec<f6
     (dot(&weighted, &b), slope)
 }
 
-/// c_0 = 1, c_1, .. up to b bands, found from the square root's coefficients.
+/// Returns c_0 = 1, c_1, .. up to b bands, starting from the square root's coefficients.
 pub(super) fn banded(
     participation: Participation,
     objective: Objective,
@@ -62,7 +62,7 @@ pub(super) fn banded(
     c
 }
 
-/// The objective and its gradient at c_1, c_2, .., for tests.
+/// Returns the objective and its gradient at c_1, c_2, .., for tests.
 #[cfg(test)]
 pub(super) fn evaluate(
     participation: Participation,
@@ -97,7 +97,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// The value and the gradient.
+    /// Returns the value and the gradient.
     fn evaluate(&self, free: &[f64]) -> (f64, Vec<f64>) {
         let c: Vec<f64> = [1.0].into_iter().chain(free.iter().copied()).collect();
         let (error, slope) = error(self.series, &self.weights, &c);

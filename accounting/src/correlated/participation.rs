@@ -1,4 +1,4 @@
-//! How often one device may take part in a run, and how far apart.
+//! The number and separation of one device's rounds in a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,9 +6,9 @@ use super::error::CorrelatedError;
 use super::sensitivity::MAX_ROUNDS;
 
 /// (k, b) participation: in a run of n rounds, a device takes part at most k times, and any two of
-/// its rounds are at least b apart, that is, there are b - 1 rounds or more between them.
+/// its rounds are at least b apart, with b - 1 or more rounds between them.
 ///
-/// Nothing else is assumed of who takes part, or of the order; each device enforces the bound.
+/// There is no other assumption on who takes part, or on the order. Each device enforces the bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Raw", into = "Raw")]
 pub struct Participation {
@@ -45,10 +45,11 @@ impl From<Participation> for Raw {
 }
 
 impl Participation {
-    /// At most `participations` (k) of `rounds` (n) rounds, `separation` (b) or more apart.
+    /// Creates a bound of at most `participations` (k) of `rounds` (n) rounds, `separation` (b) or
+    /// more apart.
     ///
-    /// No more than ⌈n / b⌉ rounds are that far apart: a larger k is cut to that, which
-    /// [`participations`](Self::participations) returns.
+    /// At most ⌈n / b⌉ rounds are that far apart, so k is limited to this number.
+    /// [`participations`](Self::participations) returns the limited k.
     ///
     /// # Errors
     /// [`CorrelatedError::Rounds`], [`CorrelatedError::Separation`] or
@@ -83,31 +84,31 @@ impl Participation {
         })
     }
 
-    /// ⌈n / b⌉, the largest number of rounds that are at least b apart.
+    /// Returns ⌈n / b⌉, the largest number of rounds that are at least b apart.
     #[must_use]
     pub const fn max_participations(self) -> u32 {
         self.rounds.div_ceil(self.separation)
     }
 
-    /// n, the number of rounds of the run.
+    /// Returns n, the number of rounds of the run.
     #[must_use]
     pub const fn rounds(self) -> u32 {
         self.rounds
     }
 
-    /// b, the smallest difference of two rounds in which one device takes part.
+    /// Returns b, the smallest difference of two rounds in which one device takes part.
     #[must_use]
     pub const fn separation(self) -> u32 {
         self.separation
     }
 
-    /// k, the largest number of rounds in which one device takes part; at most ⌈n / b⌉.
+    /// Returns k, the largest number of rounds in which one device takes part; at most ⌈n / b⌉.
     #[must_use]
     pub const fn participations(self) -> u32 {
         self.participations
     }
 
-    /// b successive rounds, in one of which a device takes part.
+    /// Returns the bound for b successive rounds, in one of which a device takes part.
     #[must_use]
     pub(crate) const fn of_one_block(self) -> Self {
         Self {
@@ -117,7 +118,8 @@ impl Participation {
         }
     }
 
-    /// The rounds of a device that takes part as early and as often as it may: 0, b, 2b, ...
+    /// Returns the rounds of a device that takes part as early and as often as allowed: 0, b, 2b,
+    /// ...
     pub(super) fn earliest(self) -> impl Iterator<Item = usize> {
         let separation = self.separation as usize;
         (0..self.participations as usize).map(move |index| index * separation)

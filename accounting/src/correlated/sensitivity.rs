@@ -2,25 +2,25 @@
 
 /// m_0: coefficients are integers in units of 1/256.
 pub const COEFFICIENT_UNIT: i64 = 256;
-/// The largest number of rounds of a run: a plan keeps a few vectors of that length.
+/// The largest number of rounds of a run. A plan keeps a few vectors of this length.
 pub const MAX_ROUNDS: u32 = 1 << 22;
 /// The largest |m_j|, so that sums of squares stay far inside `u128`.
 pub const MAX_COEFFICIENT: i64 = 1 << 24;
 
 /// The largest norm by which one device moves all releases of a run, if each of its updates has
-/// norm 1 at most.
+/// norm at most 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sensitivity {
     /// Its square, in units of 1/256².
     pub squared: u128,
-    /// Whether some participation attains it; otherwise it is an upper bound.
+    /// Whether some participation attains it. Otherwise it is an upper bound.
     pub is_exact: bool,
 }
 
 impl Sensitivity {
-    /// The root in units of clip norms, never below the true one; exact for squares.
+    /// Returns the root in units of clip norms, never below the true one. It is exact for squares.
     pub(super) fn norm(self) -> f64 {
-        // The conversion and the root round by half a unit in the last place each.
+        // The conversion and the root each round by half a unit in the last place.
         let near = (self.squared as f64).sqrt();
         let root = near as u128;
         let is_square = root.checked_mul(root) == Some(self.squared);
@@ -33,8 +33,8 @@ impl Sensitivity {
     }
 }
 
-/// m². Entries of sums of columns are at most k · 2²⁴ <= 2⁴⁶, and their squares at most 2⁹² in each
-/// of 2²² rounds.
+/// Returns m². Entries of sums of columns are at most k · 2²⁴ <= 2⁴⁶, and their squares at most 2⁹²
+/// in each of 2²² rounds.
 pub(super) fn square(m: i64) -> u128 {
     u128::from(m.unsigned_abs()).pow(2)
 }
@@ -51,7 +51,7 @@ mod tests {
                 is_exact: true,
             };
             let steps = exact.norm() * 256.0;
-            // A root above 2⁵³ is an integer as it is; below, its square is at least the integer.
+            // A root above 2⁵³ is already an integer. Below, its square is at least the integer.
             let is_enough = match steps < 9e15 {
                 true => steps.powi(2).next_up() >= squared as f64,
                 false => steps >= (squared as f64).sqrt(),

@@ -5,12 +5,12 @@ use crate::fourier::{Complex, Transform};
 /// Plans for series of one length.
 #[derive(Debug)]
 pub(super) struct Series {
-    /// n, the number of coefficients that count.
+    /// n, the number of coefficients.
     length: usize,
-    /// The lengths of the steps of Newton's iteration, from 2 to n, each with a transform of that
-    /// length or more.
+    /// The lengths of the steps of Newton's iteration, from 2 to n, each with a transform of at
+    /// least that length.
     steps: Vec<(usize, Transform)>,
-    /// Of products of two series: 2n or more.
+    /// The transform for products of two series: 2n or more.
     product: Transform,
 }
 
@@ -30,8 +30,8 @@ impl Series {
         }
     }
 
-    /// B, the first n coefficients of 1 / ((1 - x) C(x)) for coefficients c with c₀ ≠ 0: the
-    /// weights of past noise in an estimated prefix sum.
+    /// Returns B, the first n coefficients of 1 / ((1 - x) C(x)) for coefficients c with c₀ ≠ 0:
+    /// the weights of past noise in an estimated prefix sum.
     pub(super) fn prefix_weights(&self, c: &[f64]) -> Vec<f64> {
         let mut weights = self.inverse(c);
         let mut sum = 0.0;
@@ -42,8 +42,8 @@ impl Series {
         weights
     }
 
-    /// The first n coefficients of 1 / C(x), by Newton's iteration r <- r - r (C r - 1), which
-    /// doubles the number of coefficients that are right.
+    /// Returns the first n coefficients of 1 / C(x), by Newton's iteration r <- r - r (C r - 1),
+    /// which doubles the number of correct coefficients.
     fn inverse(&self, c: &[f64]) -> Vec<f64> {
         let Some(first) = c.first() else {
             return Vec::new();
@@ -51,7 +51,7 @@ impl Series {
         let mut inverse = vec![1.0 / first];
         for (length, transform) in &self.steps {
             let known = inverse.len();
-            // Cyclic products: what wraps around lands on entries below `known`, which are known.
+            // Cyclic products: wrap-around affects only entries below `known`, which are known.
             let of_inverse = spectrum(transform, &inverse);
             let of_c = spectrum(transform, c.get(..*length).unwrap_or(c));
             let mut error = cyclic(transform, &of_c, &of_inverse);
@@ -64,7 +64,7 @@ impl Series {
         inverse
     }
 
-    /// The first n coefficients of a product of two series of at most n coefficients.
+    /// Returns the first n coefficients of the square of a series of at most n coefficients.
     pub(super) fn square(&self, a: &[f64]) -> Vec<f64> {
         let of_a = spectrum(&self.product, a);
         let mut product = cyclic(&self.product, &of_a, &of_a);
@@ -72,7 +72,7 @@ impl Series {
         product
     }
 
-    /// Σₜ uₜ v₍ₜ₋ⱼ₎ for j from 0 to `lags`, of two vectors of n entries.
+    /// Returns Σₜ uₜ v₍ₜ₋ⱼ₎ for j from 0 up to `lags` for two vectors of n entries.
     pub(super) fn correlation(&self, u: &[f64], v: &[f64], lags: usize) -> Vec<f64> {
         let of_u = spectrum(&self.product, u);
         let mut of_v = spectrum(&self.product, v);
@@ -83,7 +83,7 @@ impl Series {
     }
 }
 
-/// The smallest length of the form 2ᵃ·3ᵇ that is fast and no shorter.
+/// Returns a transform of the smallest length of the form 2ᵃ·3ᵇ that is at least `length`.
 fn transform(length: usize) -> Transform {
     let powers = std::iter::successors(Some(1_usize), |power| power.checked_mul(3));
     let candidates = powers

@@ -1,5 +1,5 @@
-//! A strategy: what a server applies to the sums of rounds before it adds noise, what that costs,
-//! and how good the estimated prefix sums are.
+//! A strategy: the transformation of the sums of rounds before noise is added, its cost, and the
+//! quality of the estimated prefix sums.
 
 use super::blt::Blt;
 use super::error::CorrelatedError;
@@ -17,12 +17,12 @@ use crate::sampling::Sampling;
 /// added in an `i64`.
 pub const SUM_LIMIT: u64 = (7 << 60) - 1;
 
-/// What a round releases.
+/// The release of a round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StrategyKind {
-    /// One vector: Σ m_j X_{t-j} and noise.
+    /// One vector: Σ m_j X_{t-j} plus noise.
     Toeplitz(Toeplitz),
-    /// The nodes of a binary tree that the round completes: the sum of each, times 256, and noise.
+    /// The nodes of a binary tree that the round completes: the sum of each, times 256, plus noise.
     Tree(Tree),
 }
 
@@ -30,7 +30,7 @@ pub enum StrategyKind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Strategy {
     participation: Participation,
-    /// τ of block-cyclic sampling, if that draws the devices.
+    /// τ of block-cyclic sampling, if devices are drawn in this way.
     sampling_rate: Option<SamplingRate>,
     kind: StrategyKind,
     sensitivity: Sensitivity,
@@ -39,14 +39,14 @@ pub struct Strategy {
 }
 
 impl Strategy {
-    /// The strategy of a family. Coefficients are rounded to multiples of 1/256 first; sensitivity
-    /// and errors are those of the rounded ones.
+    /// Creates the strategy of a family. Coefficients are first rounded to multiples of 1/256, and
+    /// the sensitivity and errors are computed from the rounded ones.
     ///
-    /// * Cost: O(n log n), for the banded-optimal families times the steps of an optimiser: 5 ms
-    ///   at n = 2,052, 0.6 s at n = 100,000 (`benches/correlated.rs`).
+    /// * Cost: O(n log n), for the banded-optimal families times the steps of an optimiser: 5 ms at
+    ///   n = 2,052, 0.6 s at n = 100,000 (`benches/correlated.rs`).
     ///
     /// # Errors
-    /// None that a checked `participation` leads to.
+    /// None for a checked `participation`.
     pub fn plan(family: Family, participation: Participation) -> Result<Self, CorrelatedError> {
         let rounds = participation.rounds();
         let bands = participation.separation() as usize;
@@ -63,7 +63,7 @@ impl Strategy {
         Ok(Self::toeplitz(participation, toeplitz, &series))
     }
 
-    /// The strategy of given integer coefficients m_0, m_1, .. in units of 1/256, with m_0 = 256.
+    /// Creates the strategy of integer coefficients m_0, m_1, .. in units of 1/256, with m_0 = 256.
     ///
     /// # Errors
     /// [`CorrelatedError::FirstCoefficient`] or [`CorrelatedError::LargeCoefficient`].
@@ -77,10 +77,11 @@ impl Strategy {
         Ok(Self::toeplitz(participation, toeplitz, &series))
     }
 
-    /// The strategy of buffered linear Toeplitz coefficients, rounded to multiples of 1/256.
+    /// Creates the strategy of buffered linear Toeplitz coefficients, rounded to multiples of
+    /// 1/256.
     ///
     /// # Errors
-    /// None that checked parameters lead to.
+    /// None for checked parameters.
     pub fn from_blt(participation: Participation, blt: &Blt) -> Result<Self, CorrelatedError> {
         let rounds = participation.rounds();
         let toeplitz = Toeplitz::rounded(&blt.coefficients(rounds as usize), rounds)?;
@@ -109,11 +110,11 @@ impl Strategy {
         }
     }
 
-    /// The same for devices of b parts of the population that take turns, where each device of
-    /// the round's part is drawn with probability `sampling_rate`, in secret
-    /// ([`Sampling::BlockCyclic`]). A device then takes part at most once in b rounds, as ever, and
-    /// the sensitivity is that of one participation: each is a release of its own, which the draw
-    /// hides ([`correlated`](crate::correlated)).
+    /// Returns the strategy with block-cyclic sampling: b parts of the population take turns, and
+    /// each device of the round's part is drawn with probability `sampling_rate`, in secret
+    /// ([`Sampling::BlockCyclic`]). A device still takes part at most once in b rounds. The
+    /// sensitivity is that of one participation: each is a separate release, which the draw hides
+    /// ([`correlated`](crate::correlated)).
     ///
     /// # Errors
     /// [`CorrelatedError::NotBanded`] for more than b bands, or a tree: releases of two
@@ -140,22 +141,23 @@ impl Strategy {
         })
     }
 
-    /// Who may take part, and in how many rounds.
+    /// Returns the bound on the participation of devices.
     #[must_use]
     pub const fn participation(&self) -> Participation {
         self.participation
     }
 
-    /// τ of block-cyclic sampling; `None` where nothing is assumed of who takes part.
+    /// Returns τ of block-cyclic sampling; `None` without an assumption on who takes part.
     #[must_use]
     pub const fn sampling_rate(&self) -> Option<SamplingRate> {
         self.sampling_rate
     }
 
-    /// How the devices of a federation take part.
+    /// Returns the sampling scheme of the devices of a federation.
     ///
     /// # Errors
-    /// [`ParamError::NoDevices`] without devices; [`ParamError::Parts`] with fewer than parts.
+    /// [`ParamError::NoDevices`] without devices; [`ParamError::Parts`] with fewer devices than
+    /// parts.
     pub fn sampling(&self, device_count: u32) -> Result<Sampling, ParamError> {
         match self.sampling_rate {
             None => Sampling::unsampled(device_count, self.participation.participations()),
@@ -165,13 +167,13 @@ impl Strategy {
         }
     }
 
-    /// What a round releases.
+    /// Returns the release of a round.
     #[must_use]
     pub const fn kind(&self) -> &StrategyKind {
         &self.kind
     }
 
-    /// The number of vectors that round `round` releases, each with its own noise.
+    /// Returns the number of vectors that round `round` releases, each with separate noise.
     #[must_use]
     pub const fn releases(&self, round: u32) -> u32 {
         match &self.kind {
@@ -180,27 +182,27 @@ impl Strategy {
         }
     }
 
-    /// s: the largest L2 norm by which one device moves all releases of the run together, in clip
-    /// norms; rounded up. With block-cyclic sampling, by one participation.
+    /// Returns s: the largest L2 norm by which one device moves all releases of the run together,
+    /// in clip norms, rounded up. With block-cyclic sampling, by one participation.
     #[must_use]
     pub fn sensitivity(&self) -> f64 {
         self.sensitivity.norm()
     }
 
-    /// s² in units of 1/256², exactly.
+    /// Returns s² in units of 1/256², exactly.
     #[must_use]
     pub const fn sensitivity_squared(&self) -> u128 {
         self.sensitivity.squared
     }
 
-    /// Whether some device attains the sensitivity; otherwise it is an upper bound.
+    /// Returns whether some device attains the sensitivity. Otherwise it is an upper bound.
     #[must_use]
     pub const fn is_sensitivity_exact(&self) -> bool {
         self.sensitivity.is_exact
     }
 
-    /// The standard deviation of the noise in the estimated sum of rounds 0 to t, for every t, in
-    /// clip norms and for noise multiplier 1: s √err_t.
+    /// Returns the standard deviation of the noise in the estimated sum of rounds 0 to t, for every
+    /// t, in clip norms and for noise multiplier 1: s √err_t.
     #[must_use]
     pub fn prefix_stds(&self) -> Vec<f64> {
         let sensitivity = self.sensitivity();
@@ -208,22 +210,22 @@ impl Strategy {
         errors.map(|error| sensitivity * error.sqrt()).collect()
     }
 
-    /// The root of the mean of the variances of all prefix sums, for noise multiplier 1.
+    /// Returns the root of the mean variance of all prefix sums, for noise multiplier 1.
     #[must_use]
     pub fn rmse(&self) -> f64 {
         let mean = self.errors.iter().sum::<f64>() / self.errors.len() as f64;
         self.sensitivity() * mean.sqrt()
     }
 
-    /// The largest standard deviation of a prefix sum, for noise multiplier 1.
+    /// Returns the largest standard deviation of a prefix sum, for noise multiplier 1.
     #[must_use]
     pub fn max_error(&self) -> f64 {
         let largest = self.errors.iter().copied().fold(0.0, f64::max);
         self.sensitivity() * largest.sqrt()
     }
 
-    /// The noise multiplier of independent noise in every round with the same [`rmse`](Self::rmse),
-    /// for comparison: prefix sums of it have a mean variance of (n + 1) / 2.
+    /// Returns the noise multiplier of independent noise in every round with the same
+    /// [`rmse`](Self::rmse), for comparison: its prefix sums have a mean variance of (n + 1) / 2.
     ///
     /// # Errors
     /// [`ParamError::OutOfRange`] if it is not finite.
@@ -235,15 +237,15 @@ impl Strategy {
         NoiseMultiplier::new(noise_multiplier.get() * self.rmse() / mean.sqrt())
     }
 
-    /// The standard deviation of the noise on each release, in steps of the finer grid, that is, of
-    /// the clip norm times 2^-grid_bits / 256: z s 2^grid_bits 256.
+    /// Returns the standard deviation of the noise on each release, in steps of the finer grid (the
+    /// clip norm times 2^-grid_bits / 256): z s 2^grid_bits 256.
     #[must_use]
     pub fn noise_steps(&self, noise_multiplier: NoiseMultiplier, grid_bits: u8) -> f64 {
         fine_steps(noise_multiplier.get() * self.sensitivity(), grid_bits)
     }
 
-    /// The number of exact sums of past rounds that the server keeps, the current round's included;
-    /// they are private.
+    /// Returns the number of exact sums of past rounds that the server keeps, including the current
+    /// round. They are private.
     #[must_use]
     pub fn kept_sums(&self) -> usize {
         match &self.kind {
@@ -252,8 +254,8 @@ impl Strategy {
         }
     }
 
-    /// The largest factor between an entry of a round's sum and of a release, before noise: Σ |m_j|
-    /// or, for the tree, 256 times the rounds of its largest node.
+    /// Returns the largest factor between an entry of a round's sum and of a release, before noise:
+    /// Σ |m_j| or, for the tree, 256 times the rounds of its largest node.
     #[must_use]
     pub fn weight(&self) -> i64 {
         match &self.kind {
@@ -262,7 +264,8 @@ impl Strategy {
         }
     }
 
-    /// The largest cohort whose releases fit into an `i64` with updates of `grid_bits` bits.
+    /// Returns the largest cohort whose releases fit into an `i64` with updates of `grid_bits`
+    /// bits.
     #[must_use]
     pub fn max_cohort(&self, grid_bits: u8) -> u64 {
         let weight = self.weight().unsigned_abs();
@@ -271,8 +274,8 @@ impl Strategy {
             .unwrap_or(0)
     }
 
-    /// The largest number of grid bits with which the releases of a cohort fit into an `i64`;
-    /// `None` if the cohort is too large for any.
+    /// Returns the largest number of grid bits with which the releases of a cohort fit into an
+    /// `i64`; `None` if the cohort is too large for any.
     #[must_use]
     pub fn max_grid_bits(&self, cohort: u64) -> Option<u8> {
         (0..=u8::MAX)
@@ -281,7 +284,7 @@ impl Strategy {
     }
 }
 
-/// A length in clip norms in steps of the grid on which correlated noise is drawn.
+/// Converts a length in clip norms to steps of the grid of correlated noise.
 pub(crate) fn fine_steps(clip_norms: f64, grid_bits: u8) -> f64 {
     clip_norms * f64::from(grid_bits).exp2() * COEFFICIENT_UNIT as f64
 }

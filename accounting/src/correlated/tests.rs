@@ -1,4 +1,5 @@
-//! Against `tests/vectors/correlated_noise.json`, brute force over all patterns, and properties.
+//! Tests against `tests/vectors/correlated_noise.json` and brute force over all patterns, and
+//! property tests.
 
 use proptest::collection::vec;
 use proptest::{prop_assert, prop_assert_eq, proptest};
@@ -25,7 +26,7 @@ fn of_row(row: &serde_json::Value) -> Participation {
     participation(n, b, k)
 }
 
-/// Sensitivity, rmse and max error of real coefficients, by the definitions.
+/// Returns the sensitivity, rmse and max error of real coefficients, by the definitions.
 fn figures(c: &[f64], p: Participation) -> [f64; 3] {
     let rounds = p.rounds() as usize;
     let mut rows = vec![0.0; rounds];
@@ -58,7 +59,7 @@ fn planned(strategy: &Strategy) -> [f64; 3] {
     ]
 }
 
-/// All sets of rounds of one device.
+/// Returns all sets of rounds of one device.
 fn patterns(p: Participation) -> Vec<Vec<usize>> {
     let mut all = vec![Vec::new()];
     let mut next = 0;
@@ -77,7 +78,7 @@ fn patterns(p: Participation) -> Vec<Vec<usize>> {
     all
 }
 
-/// The largest squared norm of a sum of columns with signs, over all patterns and signs.
+/// Returns the largest squared norm of a sum of columns with signs, over all patterns and signs.
 fn brute_force(m: &[i64], p: Participation) -> u128 {
     let norm = |pattern: &[usize], signs: u32| {
         let mut rows = vec![0_i64; p.rounds() as usize];
@@ -118,8 +119,8 @@ fn golden_rows_of_fixed_coefficients_agree() {
     assert_eq!(count, 24);
 }
 
-/// The rows of the optimum are achieved values, not proved optima: less is welcome. Rounded
-/// coefficients are compared with the rows of rounded coefficients, where there are any.
+/// The rows of the optimum are achieved values, not proved optima: smaller values are better.
+/// Rounded coefficients are compared with the rows of rounded coefficients, if there are any.
 #[test]
 fn golden_rows_of_plans_agree() {
     let mut count = 0;
@@ -144,7 +145,8 @@ fn golden_rows_of_plans_agree() {
         };
         count += 1;
         let expected = of_row_figures(&row);
-        // What is optimised is at most the row's, but for the rounding of the coefficients.
+        // The optimised value is at most that of the row, except for the rounding of the
+        // coefficients.
         let tolerance = if is_rounded || objective.is_none() {
             1e-3
         } else {
@@ -227,13 +229,13 @@ fn small_sensitivities_are_those_of_brute_force() {
     }
 }
 
-/// Each family at n rounds, with room for all its special cases.
+/// Returns each family at n rounds, with the applicable special cases.
 fn all_families(n: u32, b: u32, k: u32) -> Vec<Strategy> {
     let plan = |family| Strategy::plan(family, participation(n, b, k)).unwrap();
     Family::ALL.map(plan).to_vec()
 }
 
-/// What round t releases of these sums, in units of 1/256, without noise.
+/// Returns the release of round t for these sums, in units of 1/256, without noise.
 fn encoded(strategy: &Strategy, sums: &[Vec<i64>], t: usize) -> Vec<Vec<i64>> {
     let combined = |weights: &[i64]| {
         let entries = 0..sums[0].len();
@@ -252,7 +254,7 @@ fn encoded(strategy: &Strategy, sums: &[Vec<i64>], t: usize) -> Vec<Vec<i64>> {
     }
 }
 
-/// Decodes what was released, each number divided by 256.
+/// Decodes a release, dividing each number by 256.
 fn decode(decoder: &mut Decoder, released: &[Vec<i64>]) -> Vec<f64> {
     let vector = |v: &Vec<i64>| v.iter().map(|x| *x as f64 / 256.0).collect();
     decoder
@@ -279,8 +281,8 @@ proptest! {
     }
 }
 
-/// The decoder is linear: the squares of its answers to a unit of noise in each release, added up
-/// over releases, are the variances that the strategy states.
+/// The decoder is linear: the squares of its responses to one unit of noise in each release, added
+/// up over releases, are the stated variances of the strategy.
 #[test]
 fn decoded_prefixes_have_the_stated_variances() {
     for strategy in all_families(37, 8, 3) {
@@ -331,7 +333,7 @@ fn a_decoder_refuses_what_is_not_its_next_round() {
 #[test]
 fn sums_that_leave_an_integer_are_known_beforehand() {
     let banded = Strategy::plan(Family::SquareRootBanded, participation(2052, 342, 6)).unwrap();
-    // Σ m_j / 256 is about 21, so 13 bits beyond those of the updates.
+    // Σ m_j / 256 is about 21, so 13 bits more than the updates have.
     assert_eq!(
         banded.max_cohort(20),
         (SUM_LIMIT / banded.weight() as u64) >> 20
@@ -360,7 +362,7 @@ fn coefficients_are_checked() {
         of(&[256, coefficient]),
         Err(CorrelatedError::LargeCoefficient { coefficient })
     );
-    // Coefficients past the last round, and zeros at the end, are none.
+    // Coefficients past the last round, and zeros at the end, are dropped.
     assert_eq!(of(&[256, 100, 0]), of(&[256, 100, 0, 5]));
     assert_eq!(of(&[256, 100, 0]).unwrap().kept_sums(), 2);
 }
@@ -370,13 +372,13 @@ fn a_tree_of_many_blocks_is_bounded() {
     let plan = |b, k| Strategy::plan(Family::Tree, participation(4096, b, k)).unwrap();
     let bounded = plan(8, 512);
     assert!(!bounded.is_sensitivity_exact());
-    // All rounds that are multiples of 8 fill all nodes as full as possible: the bound is attained.
+    // Rounds that are multiples of 8 fill all nodes as much as possible: the bound is attained.
     let levels = (0..=12_u32).map(|h| {
         let full = (1_u128 << h).div_ceil(8);
         512_u128.min(4096 >> h) * full * full
     });
     assert_eq!(bounded.sensitivity_squared(), levels.sum::<u128>() * 65_536);
-    // And never below what the exact search finds.
+    // It is never below the result of the exact search.
     for (n, b, k) in [
         (2052, 342, 6),
         (2000, 314, 6),
@@ -391,14 +393,14 @@ fn a_tree_of_many_blocks_is_bounded() {
     }
 }
 
-/// The conversion of Canonne, Kamath, Steinke 2020 at its best real order, of ρ-zCDP.
+/// Returns ε by the conversion of Canonne, Kamath, Steinke 2020 at its best real order, for ρ-zCDP.
 fn by_best_order(rho: f64, delta: f64) -> f64 {
     let epsilon = |a: f64| rho * a + (-1.0 / a).ln_1p() - (delta * a).ln() / (a - 1.0);
     let orders = (0..20_000).map(|index| 1.0 + 1e-3 * 1.0007_f64.powi(index));
     orders.map(epsilon).fold(f64::INFINITY, f64::min)
 }
 
-/// Published figures of docs/reproduction/correlated.md, each with what is proved.
+/// Published figures of docs/reproduction/correlated.md, each with the proved figure.
 #[test]
 fn published_figures() {
     let delta = Delta::new(1e-10).unwrap();
@@ -414,7 +416,7 @@ fn published_figures() {
         .epsilon(&[event], delta)
         .unwrap();
     assert_eq!(format!("{:.3}", exact.epsilon), "8.526");
-    // Gboard with banded matrices, by their zCDP: both figures are exact ones.
+    // Gboard with banded matrices, by their zCDP: both figures are exact.
     for (rho, by_order, exact) in [
         (0.150_684_030, "3.582", "3.424"),
         (0.014_342_572_3, "1.042", "0.994"),
@@ -425,8 +427,8 @@ fn published_figures() {
             exact
         );
     }
-    // pfl's tutorial: 100 rounds, 100 bands or more, cohorts of 100 of 10⁶, noise 0.4208, of which
-    // it composes ⌈100 / 100⌉ round at rate 10⁻⁴.
+    // pfl's tutorial: 100 rounds, 100 bands or more, cohorts of 100 of 10⁶, noise 0.4208. It
+    // composes ⌈100 / 100⌉ round at rate 10⁻⁴.
     let participation = participation(100, 100, 1);
     let identity = Strategy::plan(Family::Identity, participation).unwrap();
     let noise_multiplier = NoiseMultiplier::new(0.4208).unwrap();
@@ -436,7 +438,7 @@ fn published_figures() {
         .epsilon(&[unsampled], delta)
         .unwrap();
     assert_eq!(format!("{:.2}", found.epsilon), "15.65");
-    // Printed, and with each of 100 parts of the population sampled by itself.
+    // As printed, and with separate sampling of each of 100 parts of the population.
     let printed = Sampling::poisson(1_000_000, SamplingRate::new(1e-4).unwrap()).unwrap();
     let printed = PrivacyEvent::new(Mechanism::Gaussian { noise_multiplier }, printed, 1);
     let sampled = identity.block_cyclic(SamplingRate::new(1e-2).unwrap());
@@ -466,8 +468,8 @@ fn independent_noise_has_its_closed_form() {
 }
 
 proptest! {
-    /// Coefficients of any order and sign: at least brute force, and exactly that if the result
-    /// says so.
+    /// For coefficients of any order and sign, the result is at least that of brute force, and
+    /// equal if it is marked as exact.
     #[test]
     fn sensitivities_are_at_least_brute_force(
         n in 1_u32..9, b in 1_u32..9, k in 1_u32..5, m in vec(-300_i64..300, 0..9),
@@ -483,7 +485,7 @@ proptest! {
         }
     }
 
-    /// The tree's dynamic programme finds what brute force finds, whatever the length of the run.
+    /// The tree's dynamic programme agrees with brute force for any length of the run.
     #[test]
     fn tree_sensitivities_are_those_of_brute_force(n in 1_u32..18, b in 1_u32..12, k in 1_u32..7) {
         let p = participation(n, b.min(n), k);

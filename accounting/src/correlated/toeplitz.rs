@@ -1,5 +1,5 @@
-//! Toeplitz strategies: integer coefficients m_j, by which the sums of the last rounds are
-//! multiplied, their sensitivity in integers, and the errors of prefix sums.
+//! Toeplitz strategies: integer coefficients m_j of the sums of the last rounds, their sensitivity
+//! in integers, and the errors of prefix sums.
 
 use super::error::CorrelatedError;
 use super::participation::Participation;
@@ -13,7 +13,8 @@ pub struct Toeplitz {
 }
 
 impl Toeplitz {
-    /// Takes coefficients, of which trailing zeros and those past the last round are dropped.
+    /// Creates a strategy from coefficients. Trailing zeros and coefficients past the last round
+    /// are dropped.
     pub(super) fn new(mut coefficients: Vec<i64>, rounds: u32) -> Result<Self, CorrelatedError> {
         coefficients.truncate(rounds as usize);
         let used = coefficients.iter().rposition(|m| *m != 0);
@@ -29,7 +30,7 @@ impl Toeplitz {
         Ok(Self { coefficients })
     }
 
-    /// The nearest coefficients in units of 1/256 to real ones, of which the first is 1.
+    /// Rounds real coefficients, of which the first is 1, to units of 1/256.
     pub(super) fn rounded(c: &[f64], rounds: u32) -> Result<Self, CorrelatedError> {
         let unit = COEFFICIENT_UNIT as f64;
         Self::new(
@@ -38,27 +39,27 @@ impl Toeplitz {
         )
     }
 
-    /// m_j for j = 0, 1, ..: round t releases Σ m_j X_{t-j} and noise.
+    /// Returns m_j for j = 0, 1, ..: round t releases Σ m_j X_{t-j} plus noise.
     #[must_use]
     pub fn coefficients(&self) -> &[i64] {
         &self.coefficients
     }
 
-    /// Σ |m_j|.
+    /// Returns Σ |m_j|.
     pub(super) fn weight(&self) -> i64 {
         self.coefficients.iter().map(|m| m.abs()).sum()
     }
 
-    /// The sensitivity under `participation`.
+    /// Returns the sensitivity under `participation`.
     ///
-    /// With at most b bands, the columns of a device's rounds do not overlap, so that the squared
-    /// norms add whatever the signs of m and the directions of the updates; a column's norm is
-    /// largest if it is not cut off by the last round, so the earliest rounds are the worst.
+    /// With at most b bands, the columns of a device's rounds do not overlap, so the squared norms
+    /// add for all signs of m and directions of the updates. A column's norm is largest if it is
+    /// not truncated by the last round, so the earliest rounds are the worst.
     ///
     /// With more bands, columns overlap. If m is non-negative and non-increasing, the earliest
-    /// rounds are the worst (2306.08153, Theorem 2). Otherwise |m| is replaced by the least
-    /// non-increasing sequence above it, which is an upper bound: entries of Σ C[:,i] u_i are at
-    /// most those of Σ |C|[:,i] in norm, and larger non-negative entries have a larger norm.
+    /// rounds are the worst (2306.08153, Theorem 2). Otherwise |m| is replaced by the smallest
+    /// non-increasing sequence above it, which gives an upper bound: entries of Σ C[:,i] u_i are at
+    /// most the entries of Σ |C|[:,i] in norm, and larger non-negative entries have a larger norm.
     pub(super) fn sensitivity(&self, participation: Participation) -> Sensitivity {
         let rounds = participation.rounds() as usize;
         if self.coefficients.len() <= participation.separation() as usize {
@@ -83,8 +84,8 @@ impl Toeplitz {
         }
     }
 
-    /// err_t = Σ_{s<=t} B_s² for every round t: the variance of the noise in the estimated sum of
-    /// rounds 0 to t, where that of a release is 1.
+    /// Returns err_t = Σ_{s<=t} B_s² for every round t: the variance of the noise in the estimated
+    /// sum of rounds 0 to t, relative to the variance of a release.
     pub(super) fn errors(&self, series: &Series) -> Vec<f64> {
         let unit = COEFFICIENT_UNIT as f64;
         let c: Vec<f64> = self.coefficients.iter().map(|m| *m as f64 / unit).collect();
@@ -98,8 +99,8 @@ impl Toeplitz {
     }
 }
 
-/// || Σ_{i<k} C[:, i b] ||² of non-negative entries: row t has Σ m_{t-ib}, a running sum over the
-/// rows b apart.
+/// Returns || Σ_{i<k} C[:, i b] ||² of non-negative entries: row t has Σ m_{t-ib}, a running sum
+/// over rows b apart.
 fn overlapping(m: &[i64], participation: Participation) -> u128 {
     let rounds = participation.rounds() as usize;
     let separation = participation.separation() as usize;
@@ -108,15 +109,15 @@ fn overlapping(m: &[i64], participation: Participation) -> u128 {
     let mut rows: Vec<i64> = Vec::with_capacity(rounds);
     for t in 0..rounds {
         let before = t.checked_sub(separation).and_then(|t| rows.get(t));
-        // The column of a (k+1)-th participation is not there.
+        // There is no column of a (k+1)-th participation.
         let beyond = t.checked_sub(last).map_or(0, entry);
         rows.push(before.copied().unwrap_or(0) + entry(t) - beyond);
     }
     rows.into_iter().map(square).sum()
 }
 
-/// c_j = c_{j-1} (2j - 1) / (2j): the coefficients of (1 - x)^(-1/2), whose square is the prefix
-/// sum.
+/// Returns c_j = c_{j-1} (2j - 1) / (2j): the coefficients of (1 - x)^(-1/2), whose square is the
+/// prefix sum.
 pub(super) fn square_root(count: usize) -> Vec<f64> {
     let mut c = 1.0;
     let next = |j: usize| {

@@ -1,14 +1,14 @@
-//! The binary tree over the rounds: which sums it releases, the online estimate of a prefix sum,
-//! and its sensitivity.
+//! The binary tree over the rounds: the released sums, the online estimate of a prefix sum, and the
+//! sensitivity.
 //!
 //! A node of height h is the sum of 2^h consecutive rounds, the first of which is a multiple of
-//! 2^h; it is released, with its own noise, in its last round. Nodes that the run does not complete
-//! are never released. The sum of rounds 0 to t is that of the nodes that the binary digits of
-//! t + 1 name, the largest first.
+//! 2^h. It is released, with its own noise, in its last round. Nodes that the run does not complete
+//! are never released. The sum of rounds 0 to t consists of the nodes given by the binary digits of
+//! t + 1, the largest first.
 //!
-//! The online estimate (Honaker 2015, "from below"; Kairouz et al. 2021) weighs the noisy
-//! sum of a node and the estimates of its two children by their variances: with v_h the variance of
-//! the estimate, `v_0 = 1` and `v_h = 2 v_{h-1} / (1 + 2 v_{h-1})`, which is also the weight of the
+//! The online estimate (Honaker 2015, "from below"; Kairouz et al. 2021) weights the noisy sum of a
+//! node and the estimates of its two children by their variances: with v_h the variance of the
+//! estimate, `v_0 = 1` and `v_h = 2 v_{h-1} / (1 + 2 v_{h-1})`, which is also the weight of the
 //! node's own sum.
 
 use std::collections::HashMap;
@@ -16,8 +16,8 @@ use std::collections::HashMap;
 use super::participation::Participation;
 use super::sensitivity::{COEFFICIENT_UNIT, Sensitivity, square};
 
-/// Blocks of rounds up to which the sensitivity is found exactly; above, it is bounded. Time grows
-/// with the third power.
+/// The sensitivity is exact up to this many blocks of rounds, and bounded above. Time grows with
+/// the third power.
 const MAX_BLOCKS: u32 = 256;
 
 /// The tree of a run.
@@ -31,44 +31,44 @@ impl Tree {
         Self { rounds }
     }
 
-    /// n.
+    /// Returns n.
     pub(super) const fn rounds(self) -> u32 {
         self.rounds
     }
 
-    /// The number of nodes that round `round` completes and releases: those of heights 0, 1, ..,
-    /// each of which ends in that round.
+    /// Returns the number of nodes that round `round` completes and releases: those of heights 0,
+    /// 1, .., which all end in that round.
     #[must_use]
     pub const fn completed(self, round: u32) -> u32 {
         (round as u64 + 1).trailing_zeros() + 1
     }
 
-    /// The nodes that make up rounds 0 to `round`, by height, the latest first.
+    /// Returns the heights of the nodes that cover rounds 0 to `round`, the latest first.
     pub fn prefix(self, round: u32) -> impl Iterator<Item = u32> {
         let digits = u64::from(round) + 1;
         (0..=digits.ilog2()).filter(move |height| digits >> height & 1 == 1)
     }
 
-    /// The heights of nodes, from 0 up to that of the largest node that a run completes.
+    /// Returns the number of heights of nodes, up to the largest node that a run completes.
     #[must_use]
     pub const fn heights(self) -> u32 {
         self.rounds.ilog2() + 1
     }
 
-    /// The weight of a node's own noisy sum in the estimate of its sum; the estimates of its two
-    /// children, added, have the rest. Also the variance of the estimate, where that of a noisy sum
-    /// is 1.
+    /// Returns the weight of a node's own noisy sum in the estimate of its sum. The sum of the
+    /// estimates of its two children has the rest. It is also the variance of the estimate,
+    /// relative to the variance of a noisy sum.
     #[must_use]
     pub fn own_weight(self, height: u32) -> f64 {
         (0..height).fold(1.0, |v, _| 2.0 * v / (1.0 + 2.0 * v))
     }
 
-    /// The largest number of rounds in a node, in units of a coefficient.
+    /// Returns the largest number of rounds in a node, in units of a coefficient.
     pub(super) const fn weight(self) -> i64 {
         COEFFICIENT_UNIT << self.rounds.ilog2()
     }
 
-    /// The variance of the estimated sum of rounds 0 to t, for every t.
+    /// Returns the variance of the estimated sum of rounds 0 to t, for every t.
     pub(super) fn errors(self) -> Vec<f64> {
         let variances: Vec<f64> = (0..self.heights()).map(|h| self.own_weight(h)).collect();
         let variance = |height: u32| variances.get(height as usize).copied().unwrap_or(0.0);
@@ -76,8 +76,8 @@ impl Tree {
         (0..self.rounds).map(error).collect()
     }
 
-    /// Σ over released nodes of c², c the number of a device's rounds in the node, for the worst
-    /// rounds: u_i = u for all of them attains it.
+    /// Returns Σ over released nodes of c², with c the number of a device's rounds in the node, for
+    /// the worst rounds: u_i = u for all of them attains it.
     pub(super) fn sensitivity(self, participation: Participation) -> Sensitivity {
         let blocks = self.rounds.div_ceil(block_size(participation.separation()));
         let is_exact = blocks <= MAX_BLOCKS;
@@ -92,13 +92,14 @@ impl Tree {
     }
 }
 
-/// The largest power of two up to `separation`: a node of that size has at most one of a device's
-/// rounds.
+/// Returns the largest power of two up to `separation`: a node of that size has at most one of a
+/// device's rounds.
 const fn block_size(separation: u32) -> u32 {
     1 << separation.ilog2()
 }
 
-/// An upper bound: in each level alone, as many nodes as possible are as full as possible.
+/// Returns an upper bound: in each level separately, as many nodes as possible are as full as
+/// possible.
 pub(super) fn bound_of_levels(participation: Participation) -> u128 {
     let rounds = participation.rounds();
     let levels = (0..=rounds.ilog2()).map(|height| {
@@ -115,20 +116,20 @@ pub(super) fn bound_of_levels(participation: Participation) -> u128 {
     levels.sum()
 }
 
-/// What a device may have done up to the end of a node.
+/// A possible state of a device at the end of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Outcome {
-    /// Its rounds in the node.
+    /// The number of its rounds in the node.
     count: u32,
-    /// Rounds after the end of the node in which it may not take part yet.
+    /// The number of rounds after the node in which it may not take part yet.
     wait: u32,
     /// Σ c² of the nodes inside.
     squares: u128,
 }
 
 /// The search for the worst rounds, by dynamic programming over nodes. Within a block, an earlier
-/// round is as costly as a later one and leaves more room after it, so a device takes part at once
-/// in a block, or not at all; what matters of the past is only how long it must wait.
+/// round is as costly as a later one and leaves more room after it, so a device takes part in a
+/// block as early as possible, or not at all. The only relevant state is its remaining wait.
 struct Worst {
     participation: Participation,
     block_height: u32,
@@ -144,8 +145,8 @@ impl Worst {
         }
     }
 
-    /// The largest Σ c² over the released nodes: those of the trees that the binary digits of the
-    /// number of rounds name.
+    /// Returns the largest Σ c² over the released nodes: the trees given by the binary digits of
+    /// the number of rounds.
     fn of_run(mut self) -> u128 {
         let rounds = self.participation.rounds();
         let start = Outcome {
@@ -162,7 +163,7 @@ impl Worst {
         squares.max().unwrap_or(0)
     }
 
-    /// What may be the case after a node of this height that follows on `before`.
+    /// Returns the possible outcomes after a node of this height that follows `before`.
     fn after(&mut self, before: &[Outcome], height: u32) -> Vec<Outcome> {
         let mut found = Vec::new();
         for first in before {
@@ -177,7 +178,7 @@ impl Worst {
         self.worst(found)
     }
 
-    /// What may be the case after a node at whose beginning a device must wait.
+    /// Returns the possible outcomes of a node at whose start a device must wait.
     fn of_node(&mut self, height: u32, wait: u32) -> Vec<Outcome> {
         if let Some(known) = self.known.get(&(height, wait)) {
             return known.clone();
@@ -196,7 +197,7 @@ impl Worst {
         outcomes
     }
 
-    /// A block with its nodes, in which a device takes part at most once.
+    /// Returns the outcomes of a block with its nodes, in which a device takes part at most once.
     fn of_block(&self, height: u32, wait: u32) -> Vec<Outcome> {
         let size = 1 << height;
         let absent = Outcome {
@@ -215,8 +216,8 @@ impl Worst {
         vec![absent, present]
     }
 
-    /// Without those that others with as many rounds match at no more waiting, and without those
-    /// of too many rounds.
+    /// Removes outcomes that are dominated by others with as many rounds and no longer wait, and
+    /// outcomes with too many rounds.
     fn worst(&self, mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
         outcomes.retain(|outcome| outcome.count <= self.participation.participations());
         outcomes.sort_by(|a, b| {

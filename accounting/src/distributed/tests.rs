@@ -31,8 +31,8 @@ fn parties_are_read_as_they_are_written() {
 }
 
 proptest! {
-    /// In squares: honest parties together never have less than the total, and all have no more
-    /// than is claimed against outsiders.
+    /// In squares: honest parties together always have at least the total, and all parties at most
+    /// the claim against outsiders.
     #[test]
     fn noise_adds_up(z in 0.01f64..100.0, helpers in 1u8..=8, less in 0u8..8) {
         let colluding = helpers - less.min(helpers - 1);
@@ -46,8 +46,8 @@ proptest! {
     }
 }
 
-/// The convolution of two discrete Gaussians against the one of the summed variance, on a grid
-/// so coarse that the factor shows: it is within the bound, and not far from it.
+/// Compares the convolution of two discrete Gaussians with the one of the summed variance, on a
+/// grid coarse enough to show the factor: it is within the bound, and close to it.
 #[test]
 fn the_sum_of_two_is_nearly_one() {
     let weights = |variance: f64| -> Vec<f64> {
@@ -84,7 +84,7 @@ fn the_term_is_negligible_from_the_smallest_noise_on() {
     assert!(ln_of_term(9, least) + 1e17_f64.ln() < -17_000.0 * 10f64.ln());
 }
 
-/// Rounds of discrete noise on a grid of 20 bits.
+/// Returns rounds of discrete noise on a grid of 20 bits.
 fn event(z: f64, sampling: Sampling, parties: Parties, count: u64) -> PrivacyEvent {
     let mechanism = Mechanism::DiscreteGaussian {
         noise_multiplier: multiplier(z),
@@ -107,7 +107,7 @@ fn poisson() -> Sampling {
     Sampling::poisson(1_000, SamplingRate::new(0.05).unwrap()).unwrap()
 }
 
-/// The parties know the cohorts: T rounds cost what one Gaussian release of μ = √T / z does, in
+/// The parties know the cohorts: T rounds cost as much as one Gaussian release of μ = √T / z, in
 /// closed form. Outsiders face √2 times the noise, and do not know the cohorts.
 #[test]
 fn a_party_pays_full_composition_and_an_outsider_does_not() {
@@ -131,8 +131,8 @@ fn a_party_pays_full_composition_and_an_outsider_does_not() {
     assert_eq!(central.outsiders(), None);
 }
 
-/// With noise on a grid that is too coarse for the sum of several, nothing is claimed against a
-/// coalition, and the noise of one party against outsiders; one honest party's noise is exact.
+/// If the grid is too coarse for the sum of several noises, nothing is claimed against a coalition,
+/// and only the noise of one party counts against outsiders. One honest party's noise is exact.
 #[test]
 fn a_coarse_grid_has_no_sum() {
     let on_grid = |grid_bits, colluding| {
@@ -155,8 +155,8 @@ fn a_coarse_grid_has_no_sum() {
 }
 
 /// Correlated noise: one release with μ = 1 / z for a party, and 1 / (z √2) for an outsider, who
-/// knows the timetable as well. Parts that take turns hide nobody from a party, which then pays
-/// for each turn.
+/// knows the timetable as well. Parts that take turns do not hide a device from a party, so each
+/// turn counts.
 #[test]
 fn correlated_noise_of_two_parties() {
     let participation = Participation::new(60, 6, 10).unwrap();
@@ -183,8 +183,8 @@ fn correlated_noise_of_two_parties() {
 }
 
 proptest! {
-    /// With one honest party a coalition's figure is that of one noise, however many parties there
-    /// are; and an outsider never learns more than a party.
+    /// With one honest party a coalition's figure is that of one noise, for any number of parties,
+    /// and an outsider never learns more than a party.
     #[test]
     fn the_figure_depends_on_the_honest_noise_alone(
         z in 1.0f64..30.0, rounds in 1u64..200, helpers in 1u8..=8, colluding in 1u8..=8,

@@ -1,4 +1,4 @@
-//! The noise that a round adds to the sum, its sensitivity, and why discrete noise costs no more.
+//! The noise that a round adds to the sum, its sensitivity, and the equivalence of discrete noise.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,11 +7,11 @@ use crate::correlated::{Participation, fine_steps};
 use crate::distributed::MIN_NOISE_STEPS;
 use crate::params::{NoiseMultiplier, Sensitivity};
 
-/// Std, in grid steps, of the randomised rounding that stands between a real-valued Gaussian and
-/// the discrete one: see [`Mechanism::continuous_multiplier`].
+/// Std, in grid steps, of the randomised rounding from a real-valued Gaussian to the discrete one:
+/// see [`Mechanism::continuous_multiplier`].
 pub const ROUNDING_STD: f64 = 3.0;
 
-/// What is added to the sum of the cohort's updates in one round.
+/// The noise on the sum of the cohort's updates in one round.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mechanism {
@@ -35,7 +35,7 @@ pub enum Mechanism {
         noise_multiplier: NoiseMultiplier,
     },
     /// The exact discrete Gaussian on the sum over devices of the moments of their features, each a
-    /// vector of norm at most 1 on the grid 2^-b: what the scale of the features is computed from.
+    /// vector of norm at most 1 on the grid 2^-b. The scale of the features is computed from it.
     Moments {
         /// z, the noise std over the largest norm of one device's vector.
         noise_multiplier: NoiseMultiplier,
@@ -43,7 +43,7 @@ pub enum Mechanism {
         grid_bits: u8,
     },
     /// The exact discrete Gaussian on the sum over devices of one number each, from -1 to 1 on the
-    /// grid 2^-b: how good the model of a trial is ([`selection`](crate::selection)).
+    /// grid 2^-b: the quality of a trial's model ([`selection`](crate::selection)).
     Score {
         /// z, the noise std over the largest number of one device.
         noise_multiplier: NoiseMultiplier,
@@ -57,12 +57,12 @@ pub enum Mechanism {
         noise_multiplier: NoiseMultiplier,
         /// b: the grid is `2^-grid_bits`.
         grid_bits: u8,
-        /// Which question of a run, from 0.
+        /// The index of the question in a run, from 0.
         question: u8,
     },
     /// Exact discrete Gaussians on combinations of the sums of several rounds, on a grid 256 times
     /// finer than that of the updates: [`correlated`](crate::correlated). All rounds of one run are
-    /// one release, of the whole sensitivity from its first round on.
+    /// one release, with the full sensitivity from the first round on.
     Correlated {
         /// z, the noise std over the sensitivity times the clip norm.
         noise_multiplier: NoiseMultiplier,
@@ -70,13 +70,13 @@ pub enum Mechanism {
         grid_bits: u8,
         /// s: the norm by which one device moves all releases of a run, in clip norms.
         sensitivity: Sensitivity,
-        /// The rounds of the run, and those in which one device may take part.
+        /// The rounds of the run, and the rounds in which one device may take part.
         participation: Participation,
     },
 }
 
 impl Mechanism {
-    /// z, as configured.
+    /// Returns z, as configured.
     #[must_use]
     pub const fn noise_multiplier(&self) -> NoiseMultiplier {
         match *self {
@@ -100,8 +100,8 @@ impl Mechanism {
         }
     }
 
-    /// The std of the noise on each release, in clip norms: z, times the sensitivity for correlated
-    /// noise.
+    /// Returns the std of the noise on each release, in clip norms: z, times the sensitivity for
+    /// correlated noise.
     #[must_use]
     pub const fn release_multiplier(&self) -> f64 {
         let multiplier = self.noise_multiplier().get();
@@ -111,7 +111,7 @@ impl Mechanism {
         }
     }
 
-    /// The same mechanism with another amount of noise, as calibration tries them.
+    /// Returns the mechanism with another amount of noise, for calibration.
     #[must_use]
     pub const fn with_noise_multiplier(self, noise_multiplier: NoiseMultiplier) -> Self {
         match self {
@@ -152,8 +152,8 @@ impl Mechanism {
         }
     }
 
-    /// L2 sensitivity of what the noise multiplier is relative to: of the sum, in clip norms, or of
-    /// all releases of a run with correlated noise, in units of its own sensitivity.
+    /// Returns the L2 sensitivity in the unit of the noise multiplier: of the sum, in clip norms,
+    /// or of all releases of a run with correlated noise, in units of its own sensitivity.
     #[must_use]
     pub const fn sensitivity(&self, adjacency: Adjacency) -> f64 {
         match (self, adjacency) {
@@ -163,14 +163,15 @@ impl Mechanism {
         }
     }
 
-    /// The multiplier of a real-valued Gaussian of which this mechanism is a randomised rounding.
+    /// Returns the multiplier of a real-valued Gaussian whose randomised rounding is this
+    /// mechanism.
     ///
     /// The discrete Gaussian of std s (in grid steps) is, up to a factor 1 ± 4·exp(-2π²·3²) in
-    /// every probability, a real Gaussian of std √(s² - 3²) rounded at random to the grid
-    /// (Peikert 2010, "An Efficient and Parallel Gaussian Sampler for Lattices", Theorem 3.1, with
-    /// the smoothing bound of the integers). Rounding commutes with integer shifts, so every bound
-    /// for the real Gaussian of that std holds, whatever the sampling and composition; the factor
-    /// adds less than 1e-58 to epsilon for 10¹⁰ parameters and 10⁷ rounds.
+    /// every probability, a real Gaussian of std √(s² - 3²) rounded at random to the grid (Peikert
+    /// 2010, "An Efficient and Parallel Gaussian Sampler for Lattices", Theorem 3.1, with the
+    /// smoothing bound of the integers). Rounding commutes with integer shifts, so every bound for
+    /// the real Gaussian of that std holds, for any sampling and composition. The factor adds less
+    /// than 1e-58 to epsilon for 10¹⁰ parameters and 10⁷ rounds.
     #[must_use]
     pub fn continuous_multiplier(&self) -> f64 {
         let multiplier = self.noise_multiplier().get();
@@ -184,8 +185,7 @@ impl Mechanism {
         multiplier * (1.0 - ratio * ratio).sqrt()
     }
 
-    /// The std of the noise in steps of the grid on which it is drawn; `None` for real-valued
-    /// noise.
+    /// Returns the std of the noise in steps of its grid; `None` for real-valued noise.
     #[must_use]
     pub fn noise_steps(&self) -> Option<f64> {
         let multiplier = self.noise_multiplier().get();
@@ -203,8 +203,8 @@ impl Mechanism {
         }
     }
 
-    /// Whether the sum of several noises of multiplier `each` counts as one discrete Gaussian: the
-    /// grid is fine enough for each, or there is none.
+    /// Returns whether the sum of several noises of multiplier `each` counts as one discrete
+    /// Gaussian: the grid is fine enough for each, or there is no grid.
     pub(super) fn is_on_grid_of(&self, each: NoiseMultiplier) -> bool {
         let steps = self.with_noise_multiplier(each).noise_steps();
         steps.is_none_or(|steps| steps >= f64::from(MIN_NOISE_STEPS))

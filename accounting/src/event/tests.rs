@@ -114,7 +114,7 @@ fn the_grid_costs_next_to_nothing() {
     };
     let fine = on_grid(20).continuous_multiplier();
     assert!(fine < 0.7 && fine > 0.7 * (1.0 - 1e-10));
-    // Noise narrower than the randomised rounding leaves nothing to build on.
+    // Noise narrower than the randomised rounding is not a rounding of a real Gaussian.
     assert!(on_grid(2).continuous_multiplier() <= 0.0);
 }
 
@@ -167,7 +167,7 @@ fn the_last_places_of_a_noise_multiplier_make_no_other_event() {
     assert!(!one.is_nearly(&other));
 }
 
-/// Six rounds, 2 apart, 3 participations of a device, with noise multiplier 2.
+/// Returns six rounds, 2 apart, 3 participations of a device, with noise multiplier 2.
 fn correlated() -> (Strategy, PrivacyEvent) {
     let participation = Participation::new(6, 2, 3).unwrap();
     let strategy = Strategy::plan(Family::SquareRoot, participation).unwrap();
@@ -182,7 +182,7 @@ fn correlated_noise_is_one_gaussian_for_all_rounds() {
     let noise = |event: &PrivacyEvent| event.exposure().noise_to_sensitivity();
     assert_eq!((event.count, event.exposure().count()), (6, 1));
     assert!((noise(&event) / 2.0 - 1.0).abs() < 1e-12 && noise(&event) <= 2.0);
-    // Whatever the round at which a run stops; more rounds are further runs.
+    // For any round at which a run stops. More rounds are further runs.
     for (rounds, runs) in [(0, 0), (1, 1), (5, 1), (7, 2), (12, 2)] {
         assert_eq!(event.with_count(rounds).exposure().count(), runs);
     }
@@ -192,7 +192,7 @@ fn correlated_noise_is_one_gaussian_for_all_rounds() {
     assert_eq!(event.adjacency(), Adjacency::AddRemove);
 }
 
-/// z is relative to the sensitivity, and the noise on a release to the clip norm.
+/// z is relative to the sensitivity, and the noise on a release is relative to the clip norm.
 #[test]
 fn correlated_noise_is_as_large_as_its_sensitivity_asks() {
     let (strategy, correlated) = correlated();
@@ -263,7 +263,7 @@ fn every_accountant_of_gaussians_counts_correlated_noise_once() {
     }
     let rdp = Accountant::Rdp.epsilon(&[event], delta).unwrap();
     assert!(rdp.epsilon >= exact && rdp.epsilon < 1.2 * exact);
-    // Replacing a device's data by others moves the releases twice as far.
+    // Replacing a device's data moves the releases twice as far.
     let replaced = replace_one_epsilon(&[event.exposure()], delta).unwrap();
     let expected = crate::gdp::epsilon(1.0, delta);
     assert!((replaced.epsilon / expected - 1.0).abs() < 1e-3);
@@ -307,7 +307,7 @@ fn correlated_noise_keeps_its_form_through_a_ledger() {
     assert_eq!(serde_json::from_str::<PrivacyEvent>(&text).unwrap(), event);
     let bad = text.replace("\"separation\":2", "\"separation\":7");
     assert!(bad != text && serde_json::from_str::<PrivacyEvent>(&bad).is_err());
-    // As earlier versions wrote them.
+    // The format of earlier versions.
     let old = r#"{"mechanism":{"discrete-gaussian":{"noise_multiplier":2.0,"grid_bits":20}},"#
         .to_owned()
         + r#""sampling":{"unsampled":{"device_count":10,"max_participations":3}},"#
@@ -343,7 +343,7 @@ fn only_rounds_without_noise_are_unprotected() {
     assert!(!event.exposure().is_unprotected());
 }
 
-/// What an event is about follows from its mechanism alone; examples in matrices are replaced.
+/// The subject of an event follows from its mechanism alone. Examples in matrices are replaced.
 #[test]
 fn kinds_of_releases_are_told_apart() {
     let noise_multiplier = NoiseMultiplier::new(2.0).unwrap();
@@ -393,7 +393,7 @@ fn kinds_of_releases_are_told_apart() {
     assert_eq!(update.adjacency(), Adjacency::AddRemove);
 }
 
-/// A field that has its usual value is left out of a ledger, and any other is kept.
+/// Default values are left out of a ledger, and all others are written.
 #[test]
 fn usual_values_are_left_out_of_files() {
     let event = event(Sampling::full(3).unwrap(), TrustModel::Central);

@@ -1,29 +1,29 @@
-//! Users with several devices: how many of them are in a round.
+//! Users with several devices: the distribution of their number in a round.
 
-/// How the devices of one user are drawn.
+/// The sampling of the devices of one user.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Users {
     /// Each of the devices is drawn independently: Binomial(k, τ) of them are in a round.
     Poisson {
-        /// k, the devices of a user.
+        /// k, the number of devices of a user.
         devices: u32,
         /// τ.
         rate: f64,
     },
     /// A cohort of fixed size is drawn: a hypergeometric number.
     Uniform {
-        /// k, the devices of a user.
+        /// k, the number of devices of a user.
         devices: u32,
-        /// N, all devices.
+        /// N, the number of all devices.
         device_count: u32,
-        /// S, the devices of a cohort.
+        /// S, the number of devices of a cohort.
         cohort_size: u32,
     },
 }
 
 impl Users {
-    /// ln P(X = c), but for a constant, for c from the first number, which is returned as well: by
-    /// the ratio of neighbours.
+    /// Returns ln P(X = c), up to a constant, from the smallest c on, and this c, using ratios of
+    /// neighbours.
     pub(crate) fn ln_weights(&self) -> (u32, Vec<f64>) {
         let (first, last) = self.numbers();
         let mut ln = 0.0;
@@ -52,7 +52,7 @@ impl Users {
         (first, weights)
     }
 
-    /// The smallest and the largest number of devices that can be in a round.
+    /// Returns the smallest and the largest possible number of devices in a round.
     pub(crate) fn numbers(&self) -> (u32, u32) {
         match *self {
             Self::Poisson { devices, .. } => (0, devices),

@@ -1,4 +1,4 @@
-//! The bracket of ε: lattices laid out for one δ, composed above and below.
+//! The bracket of ε: lattices designed for one δ, composed above and below.
 
 use crate::params::Delta;
 
@@ -12,15 +12,15 @@ use super::pair::Pair;
 use super::sketch::{Layout, Sketch};
 use super::tilt::MAX_POINTS;
 
-/// Width of the bracket, relative to ε, with which the lattice is laid out.
+/// Width of the bracket, relative to ε, for which the lattice is designed.
 pub(super) const PRECISION: f64 = 3e-4;
-/// A bracket wider than this is tried again on finer lattices.
+/// A wider bracket is computed again on finer lattices.
 const MAX_WIDTH: f64 = 5e-3;
-/// How often it is tried again, each time with half the spacing.
+/// Number of repetitions, each with half the spacing.
 const REFINEMENTS: u32 = 3;
-/// A bracket wider than this is also computed on a graded lattice.
+/// A wider bracket is also computed on a graded lattice.
 const WIDE: f64 = 0.02;
-/// The same where the profile alone makes it wide.
+/// The corresponding width if the profile alone makes the bracket wide.
 const WIDE_PROFILE: f64 = 0.5;
 /// Mass at infinite loss, as a share of δ, over all rounds.
 const INFINITE_SHARE: f64 = 1e-6;
@@ -28,7 +28,7 @@ const INFINITE_SHARE: f64 = 1e-6;
 const LOWEST_MASS: f64 = 1e-10;
 
 impl Kinds {
-    /// What is composed for `direction`, with a lattice that is laid out by `aim`.
+    /// Returns the composition for `direction`, with a lattice designed for `aim`.
     pub fn composition(
         &self,
         direction: Direction,
@@ -50,7 +50,7 @@ impl Kinds {
         }
     }
 
-    /// The bracket of ε at `delta`, on finer lattices until it is narrow enough.
+    /// Returns the bracket of ε at `delta`, on finer lattices until it is narrow enough.
     pub fn bracket(&self, delta: Delta) -> Result<PldEpsilon, PldError> {
         if let Some(exact) = self.exact(delta) {
             return Ok(exact);
@@ -71,7 +71,8 @@ impl Kinds {
         }
     }
 
-    /// The bracket on lattices with cells that grow with the loss, for few rounds and a tiny δ.
+    /// Returns the bracket on lattices with cells that grow with the loss, for few rounds and a
+    /// tiny δ.
     pub fn bracket_graded(&self, delta: Delta) -> Option<PldEpsilon> {
         let delta = delta.get();
         let above = INFINITE_SHARE * delta / self.rounds();
@@ -110,7 +111,7 @@ impl Kinds {
             best.epsilon = best.epsilon.min(finer.epsilon);
             best.epsilon_low = best.epsilon_low.max(finer.epsilon_low);
             if best.width() > 0.5 * width {
-                // The digits of an f64, or the number of points, allow no more.
+                // The digits of an f64, or the number of points, are exhausted.
                 break;
             }
         }
@@ -130,7 +131,7 @@ impl Kinds {
         })
     }
 
-    /// The largest of the upper bounds of all directions.
+    /// Returns the largest of the upper bounds of all directions.
     pub fn upper(&self, delta: Delta, precision: f64) -> Result<f64, PldError> {
         let mut aim = Aim::new(precision);
         let mut epsilon = 0.0_f64;
@@ -140,7 +141,8 @@ impl Kinds {
                 .compose(Bound::Upper)
                 .ok_or(PldError::OutOfRange)?;
             epsilon = epsilon.max(composed.epsilon(delta.get()) * (1.0 + ROUNDING));
-            // Adding a device costs less than removing it; about the same losses that is seen well.
+            // Adding a device costs less than removing it. The same losses are sufficient to show
+            // that.
             aim.tilt = Some(composition.layout.tilt.at);
             aim.max_spacing = composition.layout.spacing;
         }
@@ -152,10 +154,10 @@ impl Kinds {
     }
 }
 
-/// What a lattice is laid out for.
+/// The design parameters of a lattice.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Aim {
-    /// Where the weight is put; about δ if None.
+    /// The tilt; chosen for δ if `None`.
     pub tilt: Option<f64>,
     /// Width of the bracket, relative to ε.
     precision: f64,
@@ -173,7 +175,7 @@ impl Aim {
     }
 }
 
-/// Pairs, and the numbers with which they are put on a lattice and composed.
+/// Pairs, with the parameters of their lattices and composition.
 pub(super) struct Composition {
     pairs: Vec<(Pair, u64)>,
     below: f64,
@@ -182,7 +184,8 @@ pub(super) struct Composition {
 }
 
 impl Composition {
-    /// None if that would need too many points, or more digits than there are.
+    /// Composes the pairs. `None` if that would need too many points, or more digits than an f64
+    /// has.
     pub fn compose(&self, bound: Bound) -> Option<Composed> {
         let spacing = self.layout.spacing;
         let is_spacing = spacing > 0.0 && spacing.is_finite();

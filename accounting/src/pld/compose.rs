@@ -1,30 +1,31 @@
 //! Composition of lattices by fast Fourier transform, with every error bounded.
 //!
-//! The loss S of all rounds is the sum of theirs, so its masses are a convolution power: transform,
-//! raise each coefficient to the number of rounds, multiply unlike kinds of rounds, transform back.
+//! The loss S of all rounds is the sum of their losses, so its masses are a convolution power:
+//! transform, raise each coefficient to the number of rounds, multiply different kinds of rounds,
+//! transform back.
 //!
-//! **Tilting.** The masses that matter for a small δ are far below the rounding errors of a
-//! transform. So each mass is first multiplied by e^(λ·loss - K(λ)), K the logarithm of the moment
-//! generating function, which commutes with convolution: the tilted sum has its bulk where δ(ε) is
-//! wanted, and the mass at s is e^(ΣK - λs) times the tilted one. Errors are thus relative to δ,
-//! however small that is.
+//! **Tilting.** The relevant masses for a small δ are far below the rounding errors of a transform.
+//! So each mass is first multiplied by e^(λ·loss - K(λ)), K the logarithm of the moment generating
+//! function, which commutes with convolution: the tilted sum has its bulk at the required δ(ε), and
+//! the mass at s is e^(ΣK - λs) times the tilted one. Errors are thus relative to δ, for any small
+//! δ.
 //!
-//! **Window and aliasing.** A transform of n points adds up losses that differ by multiples of
-//! W = n·h. With [lo, lo + W) the window kept, and by Chernoff's bound P(S > s) ≤ e^(K(λ') - λ's):
-//! - upper bound: what was above the window appears too low, so the bound on its mass is added to
-//!   δ as if its loss were infinite. What was below appears too high, which only adds.
-//! - lower bound: what was above the window is only lost or, scaled by e^(λW), counted too much if
-//!   it was above ε + W; what was below is counted with weight e^(-λW), or at most e^(ΣK - λε)
-//!   each. Bounds on both are subtracted.
+//! **Window and aliasing.** A transform of n points adds up losses that differ by multiples of W =
+//! n·h. With [lo, lo + W) the window, and by Chernoff's bound P(S > s) ≤ e^(K(λ') - λ's):
+//! - upper bound: mass above the window appears too low, so the bound on it is added to δ as if its
+//!   loss were infinite. Mass below appears too high, which only adds.
+//! - lower bound: mass above the window is only lost or, scaled by e^(λW), overestimated if it was
+//!   above ε + W; mass below is counted with weight e^(-λW), or at most e^(ΣK - λε) each. Bounds on
+//!   both are subtracted.
 //!
 //! **Rounding.** A transform of n points by split radices has a relative error in the 2-norm of at
 //! most about 7 u log2(n), u = 2⁻⁵³ (Higham 2002, *Accuracy and Stability of Numerical Algorithms*,
 //! Theorem 24.2). `TRANSFORM_ULPS` = 8 in units of 2u, and two stages more, is above twice that. A
 //! coefficient F with error a gives F^c an error of at most c·a·(|F| + a)^(c-1); logarithm, angle
 //! and exponential add a relative 4c(1 + |ln F|) units. The sum of these over all coefficients
-//! bounds the error of each mass (the largest mass of a round, often nearly 1, is left out of the
-//! transform, so that its errors count only for the rest); it is added to (subtracted from) every
-//! mass. What is then still negative is taken as zero.
+//! bounds the error of each mass. (The largest mass of a round, often nearly 1, is left out of the
+//! transform, so its errors count only for the rest.) The error is added to (subtracted from) every
+//! mass, and negative results become zero.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -39,11 +40,11 @@ use super::tilt::{LN_OUTSIDE, MAX_POINTS, Tilt};
 const TRANSFORM_ULPS: f64 = 8.0;
 /// Plans of transforms up to this length are cached.
 const MAX_CACHED_LENGTH: usize = 1 << 17;
-/// Coefficients below e^-this are taken as zero, within their bound.
+/// Coefficients below e^-this are set to zero, within their bound.
 const NEGLIGIBLE: f64 = 60.0;
-/// More than all masses that are too small for an f64.
+/// Larger than the sum of all masses that underflow an f64.
 const UNDERFLOW: f64 = 1e-280;
-/// Largest relative error for which the bounds above are meant.
+/// Largest relative error for which the bounds above are intended.
 const MAX_ERROR: f64 = 0.1;
 
 fn plan(length: usize) -> Transform {
@@ -58,7 +59,7 @@ fn plan(length: usize) -> Transform {
         .clone()
 }
 
-/// A power of two, or three times one, of at least `points`.
+/// Returns a power of two, or three times one, of at least `points`.
 fn fast_length(points: usize) -> usize {
     let power = points.max(16).next_power_of_two();
     if power / 4 * 3 >= points {
@@ -68,7 +69,7 @@ fn fast_length(points: usize) -> usize {
     }
 }
 
-/// A lattice with what its moments need.
+/// A lattice with the data for its moments.
 struct Part<'a> {
     lattice: &'a Lattice,
     count: f64,
@@ -76,7 +77,7 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// K(λ) = ln Σ mass e^(λ·loss).
+    /// Returns K(λ) = ln Σ mass e^(λ·loss).
     fn cumulant(&self, tilt: f64) -> f64 {
         let exponent = |index: usize| self.ln_masses[index] + tilt * self.lattice.loss(index);
         let largest = (0..self.ln_masses.len())
@@ -99,18 +100,18 @@ fn total_cumulant(parts: &[Part<'_>], tilt: f64) -> f64 {
         .sum()
 }
 
-/// The coefficients of the composition, and a bound on the error of each mass made from them.
+/// The coefficients of the composition, and a bound on the error of each resulting mass.
 struct Spectrum {
     coefficients: Vec<Complex>,
     mass_error: f64,
-    /// Lattice index that the largest masses together stand for, at which residue 0 is.
+    /// Sum of the lattice indices of the largest masses, which residue 0 represents.
     shift: i128,
     /// Relative error of the tilted masses themselves.
     tilt_error: f64,
 }
 
-/// The bound on the profile of the composition of `lattices`, each repeated, that is sharp about
-/// the losses where `tilt` puts the weight. None if it needs too many points or rounds.
+/// Returns the bound on the profile of the composition of `lattices`, each repeated. It is sharp
+/// around the losses given by `tilt`. `None` if it needs too many points or rounds.
 pub(super) fn compose(lattices: &[(Lattice, u64)], tilt: &Tilt, bound: Bound) -> Option<Composed> {
     let spacing = lattices.first()?.0.spacing;
     let parts: Vec<Part<'_>> = lattices
@@ -156,7 +157,7 @@ pub(super) fn compose(lattices: &[(Lattice, u64)], tilt: &Tilt, bound: Bound) ->
             let factor = (-relative).exp();
             let deltas = window.profile(&masses, |mass| (mass - mass_error).max(0.0));
             let lowered = deltas.into_iter().enumerate().map(|(index, found)| {
-                // One cell early, so that it holds for all of the cell that starts here.
+                // One cell earlier, so that it holds for the whole cell that starts here.
                 let loss = window.low() + (index as f64 - 1.0) * spacing;
                 (found * factor - window.wrapped(loss)).max(0.0)
             });
@@ -172,7 +173,7 @@ pub(super) fn compose(lattices: &[(Lattice, u64)], tilt: &Tilt, bound: Bound) ->
     })
 }
 
-/// The part of the line that is kept.
+/// The part of the line covered by the transform.
 struct Window {
     spacing: f64,
     /// Lattice index of the first point.
@@ -185,7 +186,7 @@ struct Window {
     cumulant: f64,
     cumulant_above: f64,
     cumulant_below: f64,
-    /// Bound on the mass above, with room for rounding.
+    /// Bound on the mass above, with a margin for rounding.
     above: f64,
 }
 
@@ -196,7 +197,7 @@ impl Window {
         let cumulant_below = total_cumulant(parts, tilt.below);
         let high = (cumulant_above - cumulant - LN_OUTSIDE) / (tilt.above - tilt.at);
         let low = (cumulant - cumulant_below + LN_OUTSIDE) / (tilt.at - tilt.below);
-        // A loss of 0 is in the window wherever that may be the answer.
+        // A loss of 0 is in the window if it may be the answer.
         let (low, high) = (low.min(high), high.max(spacing));
         let above = (cumulant_above - tilt.above * high).exp();
         let width = (high - low) / spacing + 4.0;
@@ -231,8 +232,8 @@ impl Window {
         self.points as f64 * self.spacing
     }
 
-    /// δ at each point of the window, masses being `weigh`ed: with the mass m at s and x = e^-h,
-    /// D(s) = x·D(s + h) + (1 - x)·(mass above s), a sum of positive terms only.
+    /// Returns δ at each point of the window, with masses transformed by `weigh`: with the mass m
+    /// at s and x = e^-h, D(s) = x·D(s + h) + (1 - x)·(mass above s), a sum of positive terms only.
     fn profile(&self, masses: &[f64], weigh: impl Fn(f64) -> f64) -> Vec<f64> {
         let shrink = (-self.spacing).exp();
         let width = -(-self.spacing).exp_m1();
@@ -248,7 +249,7 @@ impl Window {
         deltas
     }
 
-    /// A bound on what aliasing adds to δ at `loss`.
+    /// Returns a bound on the contribution of aliasing to δ at `loss`.
     fn wrapped(&self, loss: f64) -> f64 {
         let tilt = &self.tilt;
         let series = |exponent: f64, ratio: f64| {
@@ -306,7 +307,7 @@ fn spectrum(parts: &[Part<'_>], tilt: f64, window: &Window) -> Spectrum {
                 relative += 4.0 * f64::EPSILON * count * (1.0 + turn.abs() + ln.abs());
             }
             let max = ln_max.exp();
-            // All but the first and the last coefficient stand for two.
+            // All except the first and the last coefficient represent two.
             let times = if index == 0 || 2 * index == points {
                 1.0
             } else {
@@ -328,13 +329,13 @@ fn spectrum(parts: &[Part<'_>], tilt: f64, window: &Window) -> Spectrum {
     }
 }
 
-/// The tilted masses of a lattice, folded to residues of their index less `place`.
+/// The tilted masses of a lattice, folded to residues of their index minus `place`.
 struct Tilted {
     /// The lattice index of the largest mass.
     place: i64,
-    /// That mass. Its coefficients are known without a transform.
+    /// The largest mass. Its coefficients are known without a transform.
     largest: f64,
-    /// All others.
+    /// All other masses.
     rest: Vec<f64>,
     /// Relative error of the masses.
     error: f64,

@@ -1,6 +1,6 @@
 //! A composition as a bound on its profile: δ of an ε, and ε of a δ.
 
-/// Which side of the truth a composition is on.
+/// The side of the truth on which a composition lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bound {
     Upper,
@@ -14,12 +14,12 @@ pub(super) struct Composed {
     pub first: f64,
     pub spacing: f64,
     pub deltas: Vec<f64>,
-    /// δ beyond the last.
+    /// δ beyond the last point.
     pub rest: f64,
 }
 
 impl Composed {
-    /// The bound on δ(ε).
+    /// Returns the bound on δ(ε).
     pub fn delta(&self, epsilon: f64) -> f64 {
         let place = (epsilon - self.first) / self.spacing;
         if place < 0.0 {
@@ -33,12 +33,13 @@ impl Composed {
         else {
             return self.rest;
         };
-        // Between lattice points δ is a line in e^ε.
+        // Between lattice points δ is linear in e^ε.
         let share = ((place - index as f64) * self.spacing).exp_m1() / self.spacing.exp_m1();
         (here + (next - here) * share.clamp(0.0, 1.0)).max(0.0)
     }
 
-    /// The ε with δ(ε) = `delta`, on the side of the bound; -∞ if δ is below it everywhere.
+    /// Returns the ε with δ(ε) = `delta`, on the side of the bound; -∞ if the profile is below δ
+    /// everywhere.
     pub fn epsilon(&self, delta: f64) -> f64 {
         if self.rest >= delta {
             return f64::INFINITY;

@@ -5,7 +5,7 @@
 pub struct PldEpsilon {
     /// An upper bound on the true ε.
     pub epsilon: f64,
-    /// A lower bound on it.
+    /// A lower bound on the true ε.
     pub epsilon_low: f64,
 }
 
@@ -14,7 +14,7 @@ impl PldEpsilon {
         self.epsilon - self.epsilon_low
     }
 
-    /// What holds if both do.
+    /// Returns the intersection of both brackets.
     pub(super) fn and(self, other: &Self) -> Self {
         let epsilon = self.epsilon.min(other.epsilon);
         Self {

@@ -1,21 +1,21 @@
 //! Composition without a transform, on a graded lattice: for few rounds and a tiny δ.
 //!
-//! There the losses that matter span many orders of magnitude (a sampled round has losses of about
-//! τ, and with a probability of about δ one of several nats), so that no lattice of equal cells is
+//! In this case the relevant losses span many orders of magnitude (a sampled round has losses of
+//! about τ, and with a probability of about δ one of several nats), so no lattice of equal cells is
 //! both fine and short enough for `pld/compose.rs`. Here the cells grow in proportion to the loss,
-//! and distributions are convolved term by term, all of them positive: nothing cancels, however
-//! small δ is.
+//! and distributions are convolved term by term. All terms are positive, so nothing cancels, for
+//! any small δ.
 //!
-//! **Above.** A loss between two points is split on them such that its probabilities under P and
-//! under Q both stay, as in `pld/lattice.rs`, in each round and again after each convolution: a
-//! pair that dominates replaces the pair, so the result is an upper bound. What falls below the
-//! first point is raised to it; what falls above the last has infinite loss.
+//! **Above.** A loss between two points is split between them such that its probabilities under P
+//! and under Q are unchanged, as in `pld/lattice.rs`, in each round and again after each
+//! convolution: each pair is replaced by a dominating one, so the result is an upper bound. Mass
+//! below the first point is raised to it; mass above the last has infinite loss.
 //!
 //! **Below.** All outcomes of a cell are merged into one, with the sum of their probabilities under
-//! P and under Q: post-processing, so the result is a lower bound.
+//! P and under Q. This is post-processing, so the result is a lower bound.
 //!
-//! **Rounding errors.** A sum of two lattice points is off by an ulp: the share that is raised is
-//! raised further by what that can change. Masses are products and sums of positive numbers, exact
+//! **Rounding errors.** A sum of two lattice points is off by an ulp: the raised share is increased
+//! by the possible effect of this error. Masses are products and sums of positive numbers, accurate
 //! to [`ROUNDING`]. Below, errors of the tails lower each P and raise each Q.
 
 use super::kinds::ROUNDING;
@@ -23,38 +23,38 @@ use super::lattice::{Edge, between};
 use super::pair::Pair;
 use super::tail::Side;
 
-/// Each point is this many times the one before, as long as cells stay below the widest.
+/// Ratio of successive points, as long as cells are below the widest.
 const RATIO: f64 = 1.06;
-/// The widest cell, or this share of the whole lattice if that is more.
+/// The widest cell, or this share of the whole lattice if that is larger.
 const WIDEST: f64 = 0.2;
 const WIDEST_SHARE: f64 = 1.0 / 400.0;
 /// The first point above 0, relative to the losses of most outcomes.
 const FINEST: f64 = 1e-3;
-/// The lattice ends at so many times the largest sum of losses, since splitting spreads them.
+/// Length of the lattice relative to the largest sum of losses, since splitting spreads them.
 const HEADROOM: f64 = 3.0;
-/// Most points of a lattice; with more, there is no figure.
+/// Maximum number of points of a lattice. Above it, there is no figure.
 const MAX_POINTS: f64 = 4096.0;
 /// Mass that may be moved to infinite loss, or dropped, as a share of δ, over all rounds.
 const NEGLIGIBLE_SHARE: f64 = 1e-6;
 /// Halvings of the search for ε.
 const BISECTIONS: u32 = 200;
 
-/// Pairs with their numbers of rounds, and the lattice on which they are composed.
+/// Pairs with their numbers of rounds, and the lattice of their composition.
 pub(super) struct Graded<'a> {
     pairs: &'a [(Pair, u64)],
     delta: f64,
     points: Vec<f64>,
-    /// Where 0 is.
+    /// The index of the point 0.
     origin: usize,
     /// Masses below this are negligible.
     negligible: f64,
-    /// By how much the losses of all rounds may be off.
+    /// Error of the losses of all rounds.
     loss_error: f64,
 }
 
 impl<'a> Graded<'a> {
-    /// The lattice for one δ. In each round at most about `below` and `above` of the mass may be
-    /// out of range. None if it would need too many points.
+    /// Creates the lattice for one δ. In each round at most about `below` and `above` of the mass
+    /// may be out of range. `None` if it would need too many points.
     pub fn new(pairs: &'a [(Pair, u64)], delta: f64, below: f64, above: f64) -> Option<Self> {
         let (mut lowest, mut highest, mut scale) = (0.0_f64, 0.0_f64, 0.0_f64);
         let (mut loss_error, mut rounds) = (0.0, 0.0);
@@ -87,7 +87,7 @@ impl<'a> Graded<'a> {
         })
     }
 
-    /// An upper bound on ε at δ; infinite if there is none.
+    /// Returns an upper bound on ε at δ; infinite if there is none.
     pub fn upper(&self) -> f64 {
         let rounds = self.pairs.iter().map(|(pair, count)| {
             let round = self.above(pair);
@@ -111,7 +111,7 @@ impl<'a> Graded<'a> {
         (found.1 + self.loss_error).max(0.0)
     }
 
-    /// A lower bound on ε at δ, for pairs that two federations attain.
+    /// Returns a lower bound on ε at δ, for pairs that two federations attain.
     pub fn lower(&self) -> f64 {
         let rounds = self.pairs.iter().map(|(pair, count)| {
             let round = self.merged(pair);
@@ -129,7 +129,7 @@ impl<'a> Graded<'a> {
         bisect(last, |epsilon| delta(epsilon) < self.delta).0
     }
 
-    /// The tails at both ends of cell `index`, between two points, as seen from one side.
+    /// Returns the tails at both ends of cell `index`, between two points, as seen from one side.
     fn ends(&self, pair: &Pair, index: usize) -> (Edge, Edge) {
         let (left, right) = (self.points[index], self.points[index + 1]);
         let split = pair.split();
@@ -147,7 +147,7 @@ impl<'a> Graded<'a> {
         (edge(left, left_side), edge(right, right_side))
     }
 
-    /// One round, from above.
+    /// Returns one round, from above.
     fn above(&self, pair: &Pair) -> Above {
         let count = self.points.len();
         let mut masses = vec![0.0; count];
@@ -161,7 +161,7 @@ impl<'a> Graded<'a> {
             masses[index + 1] += raised;
         }
         masses[self.origin] += pair.atom();
-        // What is below the first point is 1 less all else, at most.
+        // Mass below the first point, which is at most 1 minus all other mass.
         let first = Edge::new(pair, self.points[0], Side::Below).tail;
         masses[0] += first.p + first.error;
         let last = Edge::new(pair, self.points[count - 1], Side::Above).tail;
@@ -217,7 +217,7 @@ impl<'a> Graded<'a> {
         Above { masses, infinite }.without(self.negligible)
     }
 
-    /// One round, from below: the cells in the order of their losses.
+    /// Returns one round, from below: the cells in the order of their losses.
     fn merged(&self, pair: &Pair) -> Vec<Cell> {
         let count = self.points.len();
         let mut cells = Vec::with_capacity(count + 2);
@@ -275,7 +275,7 @@ struct Above {
 }
 
 impl Above {
-    /// Negligible masses are moved to infinite loss, which is more.
+    /// Moves negligible masses to infinite loss, which raises the bound.
     fn without(mut self, negligible: f64) -> Self {
         for mass in &mut self.masses {
             if *mass < negligible {
@@ -287,7 +287,7 @@ impl Above {
     }
 }
 
-/// Merged outcomes: at most their probability under P, at least that under Q.
+/// Merged outcomes: at most their probability under P, and at least their probability under Q.
 #[derive(Clone, Copy)]
 struct Cell {
     p: f64,
@@ -302,7 +302,7 @@ impl Cell {
     }
 }
 
-/// The points on one side of 0, up to at least `end`.
+/// Returns the points on one side of 0, up to at least `end`.
 fn side(finest: f64, end: f64) -> Option<Vec<f64>> {
     if end <= 0.0 {
         return Some(vec![finest]);
@@ -321,7 +321,7 @@ fn side(finest: f64, end: f64) -> Option<Vec<f64>> {
     })
 }
 
-/// `round` convolved with itself, `count` of them, by squaring.
+/// Convolves `count` copies of `round` by repeated squaring.
 fn power<T: Clone>(round: T, count: u64, convolve: impl Fn(&T, &T) -> T) -> T {
     let mut result: Option<T> = None;
     let mut square = round.clone();
@@ -341,8 +341,8 @@ fn power<T: Clone>(round: T, count: u64, convolve: impl Fn(&T, &T) -> T) -> T {
     result.unwrap_or(round)
 }
 
-/// Where `holds`, which does at `last` and above what it holds at, begins to: neighbours below and
-/// above that. Both are 0 if it holds at 0.
+/// Finds where `holds` becomes true. It must be true at `last`, and above any point where it is
+/// true. Returns neighbours below and above the change. Both are 0 if it holds at 0.
 fn bisect(last: f64, holds: impl Fn(f64) -> bool) -> (f64, f64) {
     if holds(0.0) {
         return (0.0, 0.0);

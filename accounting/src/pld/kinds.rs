@@ -1,4 +1,4 @@
-//! Exposures sorted into kinds of rounds, and the pairs of distributions that stand for them.
+//! Exposures grouped into kinds of rounds, and the pairs of distributions that represent them.
 
 use std::sync::Arc;
 
@@ -12,34 +12,34 @@ use super::epsilon::PldEpsilon;
 use super::mixture::Mixture;
 use super::pair::Pair;
 
-/// What closed forms may be off by, relative.
+/// Relative error of closed forms.
 pub(super) const ROUNDING: f64 = 1e-12;
 
-/// Why there is no privacy loss distribution.
+/// The reason why there is no privacy loss distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PldError {
-    /// A cohort of fixed size.
+    /// An event has a cohort of fixed size.
     #[error(
         "uniform sampling has no known worst pair that composes with itself (Lebeda, Regehr, \
          Kamath, Steinke 2024); use `uniform-profile`"
     )]
     Uniform,
-    /// A Poisson sample among events under replace-one.
+    /// An event under replace-one has a Poisson sample.
     #[error("Poisson sampling is accounted under add-remove, the profile under replace-one")]
     Poisson,
-    /// A user with several devices, replaced by another.
+    /// A user with several devices is replaced by another.
     #[error("no pair of distributions is known for users with several devices under replace-one")]
     Users,
-    /// Something was released without noise.
+    /// Something is released without noise.
     #[error("something was released without noise")]
     Unprotected,
-    /// Too fine a lattice, or too many rounds for the digits of an f64.
+    /// The lattice is too fine, or there are too many rounds for the digits of an f64.
     #[error("the numbers are out of the range in which its errors are bounded")]
     OutOfRange,
 }
 
-/// Which pair stands for sampled rounds.
+/// The pair that represents sampled rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     Remove,
@@ -48,7 +48,7 @@ pub(super) enum Direction {
     Profile,
 }
 
-/// Which two federations are told apart, by which sampling.
+/// The difference between the two federations, and the sampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Relation {
     /// Poisson samples, a device added or removed.
@@ -68,7 +68,7 @@ impl Relation {
         }
     }
 
-    /// The direction whose losses two federations attain.
+    /// Returns the direction whose losses two federations attain.
     pub const fn attained(self) -> Direction {
         match self {
             Self::AddRemove | Self::Uniform => Direction::Remove,
@@ -77,11 +77,11 @@ impl Relation {
     }
 }
 
-/// Exposures, with like rounds together.
+/// Exposures, grouped by equal rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Kinds {
     pub relation: Relation,
-    /// 1/ν² of all Gaussian releases together: they are one release.
+    /// 1/ν² of all Gaussian releases together, which count as one release.
     pub mu_squared: f64,
     pub sampled: Vec<SampledRounds>,
 }
@@ -90,16 +90,16 @@ pub(super) struct Kinds {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SampledRounds {
     pub rate: f64,
-    /// Noise std over sensitivity, that of one device.
+    /// Noise std over the sensitivity of one device.
     pub noise: f64,
     pub count: u64,
-    /// Users with several devices.
+    /// The user's devices, if there are several.
     pub users: Option<Users>,
 }
 
 impl Kinds {
-    /// Takes exposures as events give them: under replace-one, a Gaussian's are still those of
-    /// add-remove.
+    /// Groups exposures as given by events: under replace-one, the exposures of Gaussians are still
+    /// those of add-remove.
     pub fn new(exposures: &[Exposure], relation: Relation) -> Result<Self, PldError> {
         let mut kinds = Self {
             relation,
@@ -173,20 +173,20 @@ impl Kinds {
         }
     }
 
-    /// Sensitivity over noise std of all Gaussian releases together.
+    /// Returns the sensitivity over noise std of all Gaussian releases together.
     pub fn mu(&self) -> f64 {
-        // Rounded up, as it is an upper bound on the loss.
+        // Rounded up, since it is an upper bound on the loss.
         self.mu_squared.sqrt() * (1.0 + ROUNDING)
     }
 
-    /// Rounds to be composed, as the Gaussian releases count for one.
+    /// Returns the number of rounds to be composed, where all Gaussian releases count as one.
     pub fn rounds(&self) -> f64 {
         let sampled: f64 = self.sampled.iter().map(|rounds| rounds.count as f64).sum();
         sampled + f64::from(u8::from(self.mu_squared > 0.0))
     }
 
-    /// The dominating pairs of `direction`, each with its number of rounds; where rare events of a
-    /// pair are merged, that errs to the side of `bound`.
+    /// Returns the dominating pairs of `direction`, each with its number of rounds. If rare events
+    /// of a pair are merged, the error is on the side of `bound`.
     pub fn pairs(&self, direction: Direction, bound: Bound) -> Vec<(Pair, u64)> {
         let pair = |rounds: &SampledRounds| {
             let SampledRounds { rate, noise, .. } = *rounds;
@@ -215,7 +215,7 @@ impl Kinds {
         pairs
     }
 
-    /// ε where a closed form is known.
+    /// Returns ε if a closed form is known.
     pub fn exact(&self, delta: Delta) -> Option<PldEpsilon> {
         match self.sampled.as_slice() {
             [] => Some(PldEpsilon {
@@ -247,7 +247,7 @@ impl Kinds {
     }
 }
 
-/// ln(1 + τ(e^ε - 1)), without overflow for a large ε or cancellation for a small τ.
+/// Returns ln(1 + τ(e^ε - 1)), without overflow for a large ε or cancellation for a small τ.
 fn amplified(rate: f64, epsilon: f64) -> f64 {
     if epsilon > 30.0 {
         ln_1p_exp(rate.ln() + ln_expm1(epsilon))

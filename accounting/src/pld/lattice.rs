@@ -1,22 +1,22 @@
-//! One round's privacy loss on a lattice of losses k·h: rounded up, or down, by moves of mass that
-//! are right to second order in h.
+//! One round's privacy loss on a lattice of losses k·h: rounded up or down by moving mass, with
+//! second-order accuracy in h.
 //!
 //! **Up** ("connect the dots": Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022,
-//! arXiv:2207.04380). The mass of each cell between lattice points is split on its two ends, such
-//! that its probabilities under P and under Q both stay. Under Q that is a mean-preserving spread
-//! of e^L, so the expectation of every convex function of it, and with it each
-//! δ(ε) = E_Q[(e^L - e^ε)₊], can only grow: the new pair dominates the old. Geometrically, the
-//! profile, convex in e^ε, is replaced by its chords.
+//! arXiv:2207.04380). The mass of each cell between lattice points is split between its two ends,
+//! such that its probabilities under P and under Q are unchanged. Under Q this is a mean-preserving
+//! spread of e^L, so the expectation of every convex function of it, and with it each δ(ε) =
+//! E_Q[(e^L - e^ε)₊], can only grow: the new pair dominates the old. Geometrically, the profile,
+//! convex in e^ε, is replaced by its chords.
 //!
-//! **Down.** Intervals of losses are merged into one outcome each: post-processing, so the new
-//! pair is dominated. The ends of the intervals are chosen such that the merged loss
-//! ln(P(interval)/Q(interval)) is a lattice point (or a hair above it, then lowered to it): the
+//! **Down.** Intervals of losses are merged into one outcome each. This is post-processing, so the
+//! new pair is dominated. The ends of the intervals are chosen such that the merged loss
+//! ln(P(interval)/Q(interval)) is a lattice point (or slightly above it, then lowered to it): the
 //! profile is replaced by tangents that meet on the lattice.
 //!
-//! **Rounding errors.** Moving mass under P to higher losses raises every composed δ, and the other
-//! way round, as (1 - e^(ε - L))₊ grows with L. So errors of the split are paid by moving mass,
-//! the bound on the error, up (down). Errors of the tails themselves are relative ones,
-//! [`Lattice::mass_error`]; the cells lie where they should up to [`Lattice::loss_error`].
+//! **Rounding errors.** Moving mass under P to higher losses raises every composed δ, and vice
+//! versa, as (1 - e^(ε - L))₊ grows with L. So errors of the split are covered by moving mass, the
+//! bound on the error, up (down). Errors of the tails themselves are relative ones,
+//! [`Lattice::mass_error`]; the cells have their exact positions up to [`Lattice::loss_error`].
 
 use super::pair::Pair;
 use super::tail::{Side, Tail};
@@ -31,14 +31,14 @@ const MERGE_STEPS: u32 = 24;
 pub(super) struct Lattice {
     pub spacing: f64,
     pub first: i64,
-    /// 0 upwards; downwards, what puts the lowest interval's loss on the lattice.
+    /// 0 upwards. Downwards, the shift that puts the lowest interval's loss on the lattice.
     pub offset: f64,
     pub masses: Vec<f64>,
     /// Mass at infinite loss.
     pub infinite: f64,
-    /// By which factor, less 1, a tail of the masses may be off.
+    /// Relative error of a tail of the masses.
     pub mass_error: f64,
-    /// By how much the losses may be off.
+    /// Error of the losses.
     pub loss_error: f64,
 }
 
@@ -64,14 +64,14 @@ impl Lattice {
         }
     }
 
-    /// The loss of mass number `index`.
+    /// Returns the loss of mass number `index`.
     pub fn loss(&self, index: usize) -> f64 {
         (self.first + index as i64) as f64 * self.spacing + self.offset
     }
 }
 
-/// The first and the last lattice index of losses of which at most about `below` and `above` of
-/// the mass is outside.
+/// Returns the first and the last lattice index of losses, with at most about `below` and `above`
+/// of the mass outside.
 fn indices(pair: &Pair, spacing: f64, below: f64, above: f64) -> (i64, i64) {
     let (low, high) = pair.range(below, above);
     let split = split_index(pair, spacing);
@@ -84,8 +84,8 @@ fn split_index(pair: &Pair, spacing: f64) -> i64 {
     (pair.split() / spacing).ceil() as i64
 }
 
-/// The pair rounded up. At most about `below` of its mass is raised to the first lattice point,
-/// and `above` of it to infinite loss.
+/// Returns the pair rounded up. At most about `below` of its mass is raised to the first lattice
+/// point, and at most about `above` of it to infinite loss.
 pub(super) fn upward(pair: &Pair, spacing: f64, below: f64, above: f64) -> Lattice {
     let (first, last) = indices(pair, spacing, below, above);
     let split = split_index(pair, spacing);
@@ -94,7 +94,7 @@ pub(super) fn upward(pair: &Pair, spacing: f64, below: f64, above: f64) -> Latti
     let shrink = (-spacing).exp();
     let width = -(-spacing).exp_m1();
     let at = |index: i64, side| pair.tail(index as f64 * spacing, side);
-    // Each cell: its mass under P, e^(its lower loss) times that under Q, and their error.
+    // Each cell: its mass under P, e^(its lower loss) times its mass under Q, and their error.
     let put = |lattice: &mut Lattice, cell: i64, p: f64, q: f64, error: f64| {
         let p = p.max(0.0);
         let raised = ((p - q + error) / width).clamp(0.0, p);
@@ -157,7 +157,7 @@ impl Edge {
         Self::new(pair, loss, side)
     }
 
-    /// As seen from `side`.
+    /// Creates an edge as seen from `side`.
     pub fn new(pair: &Pair, loss: f64, side: Side) -> Self {
         Self {
             loss,
@@ -166,7 +166,7 @@ impl Edge {
         }
     }
 
-    /// e^`loss` times the tail under Q.
+    /// Returns e^`loss` times the tail under Q.
     fn q_scaled_to(&self, loss: f64) -> f64 {
         if self.tail.scaled_q > 0.0 {
             self.tail.scaled_q * (loss - self.loss).exp()
@@ -176,11 +176,11 @@ impl Edge {
     }
 }
 
-/// What lies between two edges.
+/// The mass between two edges.
 pub(super) struct Between {
     /// Its mass under P.
     pub mass: f64,
-    /// What that exceeds e^loss times the mass under Q by, for some loss.
+    /// The excess of the mass under P over e^loss times the mass under Q, for some loss.
     pub excess: f64,
     /// The error of the excess.
     pub error: f64,
@@ -194,7 +194,7 @@ pub(super) fn between(left: &Edge, right: &Edge, loss: f64) -> Between {
         (Side::Above, _) => (left.tail.p - right.tail.p, a - b),
     };
     let rounding = 16.0 * f64::EPSILON * (p.abs() + q.abs());
-    // The part of the error that is scaled to `loss` grows with it; beyond `loss` it shrinks.
+    // The part of the error that is scaled to `loss` grows with it. Beyond `loss` it shrinks.
     let grown = if left.tail.error > 0.0 {
         left.tail.error * (loss - left.loss).max(0.0).exp()
     } else {
@@ -208,11 +208,11 @@ pub(super) fn between(left: &Edge, right: &Edge, loss: f64) -> Between {
     }
 }
 
-/// The pair rounded down, for pairs without atoms. Losses are merged up to where about `above` of
+/// Returns the pair rounded down, for pairs without atoms. Losses are merged until about `above` of
 /// the mass is left.
 pub(super) fn downward(pair: &Pair, spacing: f64, below: f64, above: f64) -> Lattice {
     let (low, high) = pair.range(below, above);
-    // The lowest interval ends a spacing above the lowest loss; its own loss is the first point.
+    // The lowest interval ends a spacing above the lowest loss. Its own loss is the first point.
     let nothing = Edge {
         loss: f64::NEG_INFINITY,
         side: Side::Below,
@@ -224,7 +224,7 @@ pub(super) fn downward(pair: &Pair, spacing: f64, below: f64, above: f64) -> Lat
         excess,
         error,
     } = between(&nothing, &left, left.loss);
-    // P/Q = e^loss · P/(P - excess), at least; mass that is all rounding is dropped.
+    // P/Q is at least e^loss · P/(P - excess). A mass within its rounding error is dropped.
     let merged = left.loss - (-(excess - error) / (mass - error)).ln_1p();
     let is_sure = mass > 2.0 * error && merged.is_finite() && merged <= left.loss;
     let (lowest, mass) = if is_sure { (merged, mass) } else { (low, 0.0) };
@@ -245,13 +245,13 @@ pub(super) fn downward(pair: &Pair, spacing: f64, below: f64, above: f64) -> Lat
         if merged.right.side == Side::Above {
             lattice.note_error(&merged.right.tail);
         }
-        // Across a gap in the masses the merged loss may be many points above.
+        // Across a gap in the masses the merged loss may be many points higher.
         let more = (merged.more / spacing) as i64;
         let place = index.saturating_add(more.max(0)).min(last) - first;
         lattice.masses[place as usize] += merged.mass;
         left = merged.right;
     }
-    // What is left has losses above its edge.
+    // The remaining mass has losses above its edge.
     let rest = match left.side {
         Side::Above => left.tail.p,
         Side::Below => 1.0 - left.tail.p,
@@ -270,22 +270,22 @@ pub(super) fn downward(pair: &Pair, spacing: f64, below: f64, above: f64) -> Lat
 struct Merged {
     right: Edge,
     mass: f64,
-    /// How far its loss is above the lattice point, at least.
+    /// Lower bound on the distance of its loss above the lattice point.
     more: f64,
 }
 
-/// An end that was tried, by the square of its distance from the lattice point.
+/// A tested end, given by the square of its distance from the lattice point.
 #[derive(Clone, Copy)]
 struct Trial {
     square: f64,
     surplus: f64,
 }
 
-/// The interval from `left` whose merged loss is `loss` or a hair above. None if there is no
-/// interval with so much loss.
+/// Returns the interval from `left` whose merged loss is `loss` or slightly above. `None` if no
+/// interval has such a large loss.
 fn merge(pair: &Pair, left: &Edge, loss: f64, spacing: f64) -> Option<Merged> {
     // The excess of P over e^loss Q between the edges is -deficit up to the lattice point, and
-    // grows beyond it about as the square of the distance.
+    // grows beyond it approximately as the square of the distance.
     let Between { excess, .. } = between(left, &Edge::at(pair, loss), loss);
     let reach = (loss - left.loss).min(spacing);
     let mut square = reach * reach;
@@ -305,7 +305,7 @@ fn merge(pair: &Pair, left: &Edge, loss: f64, spacing: f64) -> Option<Merged> {
         let surplus = excess - error;
         if surplus >= 0.0 {
             high = Some(Trial { square, surplus });
-            // P/Q = e^loss · P/(P - excess), at least
+            // P/Q is at least e^loss · P/(P - excess).
             let more = -(-surplus / (p + error)).ln_1p();
             best = Some(Merged {
                 right,
@@ -323,7 +323,7 @@ fn merge(pair: &Pair, left: &Edge, loss: f64, spacing: f64) -> Option<Merged> {
             Some(high) => {
                 let chord = low.surplus / (low.surplus - high.surplus);
                 let is_usable = chord.is_finite() && step % 4 != 3;
-                // A little beyond the chord, as only the upper side will do.
+                // Slightly beyond the chord, as only the upper side is acceptable.
                 let share = if is_usable { chord + 1e-4 } else { 0.5 };
                 low.square + (high.square - low.square) * share.clamp(0.05, 0.95)
             }

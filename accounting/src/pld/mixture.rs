@@ -1,9 +1,9 @@
 //! Mixtures of Gaussians of one std: sampled rounds of a user with several devices.
 //!
-//! With X the number of the user's devices that are in a round, P is the mixture of N(c, z²) with
-//! weights P(X = c) and Q is N(0, z²): X is Binomial(k, τ) for Poisson sampling, hypergeometric for
-//! cohorts of fixed size. The loss ln(dP/dQ) rises with the output, so its tails are sums of normal
-//! tails, and all that is needed is the output at which it has a given value.
+//! With X the number of the user's devices in a round, P is the mixture of N(c, z²) with weights
+//! P(X = c) and Q is N(0, z²): X is Binomial(k, τ) for Poisson sampling, hypergeometric for cohorts
+//! of fixed size. The loss ln(dP/dQ) increases with the output, so its tails are sums of normal
+//! tails, and only the output with a given loss is needed.
 
 use std::collections::VecDeque;
 
@@ -15,18 +15,18 @@ use super::tail::{Side, Tail, quantile};
 
 /// Numbers of devices with less probability than this on a side are merged into the next.
 const LN_NEGLIGIBLE: f64 = -140.0;
-/// Steps of Newton's method; it converges from one side, on a convex function.
+/// Steps of Newton's method, which converges from one side on a convex function.
 const NEWTON_STEPS: u32 = 60;
 /// Halvings of a bracket.
 const BISECTIONS: u32 = 80;
 /// Relative error of the weights, for each number of devices.
 const WEIGHT_ERROR: f64 = 2e-14;
-/// Above this, the exponential of a loss is not formed alone.
+/// Largest loss whose exponential is computed separately.
 const LARGE_LOSS: f64 = 600.0;
-/// Above this many stds, the normal tail is not formed alone.
+/// Largest number of stds at which the normal tail is computed separately.
 const FAR: f64 = 37.0;
 
-/// One number of devices, and how likely it is.
+/// One number of devices, and its probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Component {
     /// Sensitivity over noise std: the number of devices over z.
@@ -41,16 +41,17 @@ pub(super) struct Mixture {
     /// P(X = 0).
     none: f64,
     ln_none: f64,
-    /// The numbers above 0.
+    /// The components above 0.
     some: Vec<Component>,
     /// Relative error of the weights.
     weight_error: f64,
 }
 
 impl Mixture {
-    /// The mixture for noise of this std over the sensitivity of one device. Rare numbers of
-    /// devices are merged with larger ones if `is_upper`, else with smaller ones: the mixture grows
-    /// with X in the usual stochastic order, and its loss with it (Ganesh 2024, arXiv:2401.10294).
+    /// Creates the mixture for noise of this std over the sensitivity of one device. Rare numbers
+    /// of devices are merged with larger ones if `is_upper`, otherwise with smaller ones: the
+    /// mixture grows with X in the usual stochastic order, and so does its loss (Ganesh 2024,
+    /// arXiv:2401.10294).
     pub fn new(users: &Users, noise: f64, is_upper: bool) -> Self {
         let (first, ln_weights) = users.ln_weights();
         let total = ln_sum_exp(&ln_weights);
@@ -103,7 +104,7 @@ impl Mixture {
         }
     }
 
-    /// The loss at `u` noise stds.
+    /// Returns the loss at `u` noise stds.
     pub fn loss_at(&self, u: f64) -> f64 {
         let exponent = |part: &Component| part.mu * (u - 0.5 * part.mu);
         let largest = self.some.iter().map(exponent).fold(0.0, f64::max);
@@ -116,7 +117,7 @@ impl Mixture {
         ln_sum_exp(&terms)
     }
 
-    /// Where the loss is `loss`, in noise stds; -∞ if it is larger everywhere.
+    /// Returns the output with this loss, in noise stds; -∞ if the loss is larger everywhere.
     fn threshold(&self, loss: f64) -> f64 {
         // ln(e^loss - P(X = 0)) is a convex, increasing function of u, above each of its terms.
         let target = if self.none > 0.0 {
@@ -149,7 +150,7 @@ impl Mixture {
         u
     }
 
-    /// By how much more than some ulps of the largest loss a threshold may be off, as a loss.
+    /// Returns the error of a threshold in addition to some ulps of the largest loss, as a loss.
     pub fn threshold_error(&self) -> f64 {
         let ln_weights = self.some.iter().map(|part| part.ln_weight.abs());
         let farthest = self.some.iter().map(|part| part.mu).fold(0.0, f64::max);
@@ -158,7 +159,8 @@ impl Mixture {
         32.0 * f64::EPSILON * size + self.weight_error
     }
 
-    /// Σ weight · of(u - mu) over all numbers, and a bound on its error if `of` is a normal tail.
+    /// Returns Σ weight · of(u - mu) over all numbers, and a bound on its error if `of` is a normal
+    /// tail.
     fn mix(&self, of: fn(f64) -> f64, u: f64) -> (f64, f64) {
         let (mut sum, mut error) = (0.0, 0.0);
         let none = Component {
@@ -177,7 +179,7 @@ impl Mixture {
         (sum, error)
     }
 
-    /// The tail of the loss of a user removed: P against Q.
+    /// Returns the tail of the loss of a removed user: P against Q.
     pub fn removed(&self, loss: f64, side: Side) -> Tail {
         let a = self.threshold(loss);
         let (p, error) = match side {
@@ -194,7 +196,7 @@ impl Mixture {
         self.tail(p, scaled_q, error, a, loss)
     }
 
-    /// The tail of the loss of a user added: Q against P.
+    /// Returns the tail of the loss of an added user: Q against P.
     pub fn added(&self, loss: f64, side: Side) -> Tail {
         let a = self.threshold(-loss);
         let (p, (q, error)) = match side {
@@ -205,8 +207,8 @@ impl Mixture {
         self.tail(p, scale * q, scale * error, a, loss)
     }
 
-    /// The tail of the pair of the profile above a loss of at least 0, and that of its mirror image
-    /// below: see [`uniform_profile`](crate::uniform_profile).
+    /// Returns the tail of the pair of the profile above a loss of at least 0, and the tail of its
+    /// mirror image below: see [`uniform_profile`](crate::uniform_profile).
     pub fn profile(&self, loss: f64, side: Side) -> Tail {
         let inner = loss.abs();
         let a = self.profile_threshold(inner);
@@ -223,7 +225,7 @@ impl Mixture {
         }
         match side {
             Side::Above => self.tail(p, scaled_q, (6.0 + size) * (p + scaled_q), a, loss),
-            // Under P below ε is what is under Q above -ε, and the other way round.
+            // The mass under P below ε is the mass under Q above -ε, and vice versa.
             Side::Below => {
                 let scaled_p = loss.exp() * p;
                 self.tail(q, scaled_p, (6.0 + size) * (q + scaled_p), a, loss)
@@ -231,7 +233,8 @@ impl Mixture {
         }
     }
 
-    /// `error` is that of the mixed tail, in thirds of an ulp; the other one was taken at `a`.
+    /// `error` is the error of the mixed tail, in thirds of an ulp. The other tail was computed at
+    /// `a`.
     fn tail(&self, p: f64, scaled_q: f64, error: f64, a: f64, loss: f64) -> Tail {
         let square = if a.is_finite() { a * a } else { 0.0 };
         let size = 6.0 + square + loss.abs();
@@ -243,7 +246,7 @@ impl Mixture {
         }
     }
 
-    /// a with Σ weight · (e^(mu·a - mu²/2 - ε) - 1)₊ = P(X = 0) (1 - e^-ε).
+    /// Returns a with Σ weight · (e^(mu·a - mu²/2 - ε) - 1)₊ = P(X = 0) (1 - e^-ε).
     fn profile_threshold(&self, loss: f64) -> f64 {
         let target = -self.none * (-loss).exp_m1();
         let surplus = |u: f64| {
@@ -253,7 +256,7 @@ impl Mixture {
             };
             self.some.iter().map(rise).sum::<f64>()
         };
-        // There the first term begins to count.
+        // The first term becomes positive there.
         let start = |part: &Component| loss / part.mu + 0.5 * part.mu;
         let mut low = self.some.iter().map(start).fold(f64::INFINITY, f64::min);
         let mut high = 2.0 * low + 1.0;
@@ -274,7 +277,7 @@ impl Mixture {
         high
     }
 
-    /// Outputs, in noise stds, outside which lie at most about `below` and `above` of P.
+    /// Returns outputs, in noise stds, outside which at most about `below` and `above` of P lie.
     pub fn outputs(&self, below: f64, above: f64) -> (f64, f64) {
         let parts = (self.some.len() + 1) as f64;
         let mut numbers: Vec<(f64, f64)> = vec![(0.0, self.none)];
@@ -290,12 +293,12 @@ impl Mixture {
                 .fold(f64::NEG_INFINITY, f64::max)
         };
         let (low, high) = (-end(below, -1.0), end(above, 1.0));
-        // With masses as large as these, somewhere in the middle.
+        // For large masses, a point in the middle.
         let low = if low.is_finite() { low } else { 0.0 };
         (low, if high.is_finite() { high.max(low) } else { low })
     }
 
-    /// Losses of the pair of the profile, likewise.
+    /// Returns the corresponding losses of the pair of the profile.
     pub fn profile_range(&self, below: f64, above: f64) -> (f64, f64) {
         let farthest = |part: &Component| part.mu * (FAR + part.mu);
         let end = self.some.iter().map(farthest).fold(1.0, f64::max);
@@ -316,7 +319,7 @@ impl Mixture {
         (-bottom, top)
     }
 
-    /// The mass of P between two outputs, exact in both tails.
+    /// Returns the mass of P between two outputs, accurate in both tails.
     pub fn mass(&self, left: f64, right: f64) -> f64 {
         let between = |mu: f64| normal::mass(left - mu, right - mu);
         let some = self.some.iter().map(|part| part.weight * between(part.mu));
@@ -332,7 +335,7 @@ fn density(u: f64) -> f64 {
     normal::ln_density(u).exp()
 }
 
-/// e^loss · P(N(0,1) > a).
+/// Returns e^loss · P(N(0,1) > a).
 fn scaled_above(loss: f64, a: f64) -> f64 {
     if loss > LARGE_LOSS || a > FAR {
         (loss + normal::ln_cdf(-a)).exp()

@@ -1,8 +1,8 @@
 //! Dominating pairs of distributions, by the tails of their privacy loss.
 //!
-//! A pair (P, Q) has the privacy loss L = ln(dP/dQ). All that is needed of it are the
-//! probabilities of L above, or below, a loss ε under P and, scaled by e^ε, under Q: their
-//! difference is the profile δ(ε) = P(L > ε) - e^ε Q(L > ε).
+//! A pair (P, Q) has the privacy loss L = ln(dP/dQ). Only the probabilities of L above, or below, a
+//! loss ε under P and, scaled by e^ε, under Q are needed: their difference is the profile δ(ε) =
+//! P(L > ε) - e^ε Q(L > ε).
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use crate::normal;
 use super::mixture::Mixture;
 use super::tail::{Side, Tail, quantile};
 
-/// Above this, the exponential of a loss is not formed alone.
+/// Largest loss whose exponential is computed separately.
 const LARGE_LOSS: f64 = 600.0;
-/// Above this many stds, the normal tail is not formed alone.
+/// Largest number of stds at which the normal tail is computed separately.
 const FAR: f64 = 37.0;
 /// Points of a sketch for each noise std.
 const SKETCH_STEP: f64 = 0.125;
-/// Cells, at most: with next to no noise the picture is coarse.
+/// Maximum number of cells: with almost no noise the sketch is coarse.
 const MAX_SKETCH_CELLS: f64 = (1 << 20) as f64;
 /// Points of a sketch by tails, on each side.
 const SKETCH_CELLS: u32 = 200;
 
-/// Two distributions which no adversary tells apart less well than the mechanism's outputs on any
-/// two neighbouring federations, whatever happened in earlier rounds.
+/// Two distributions that every adversary distinguishes at least as well as the mechanism's outputs
+/// on any two neighbouring federations, for any earlier rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Pair {
     /// N(μ, 1) against N(0, 1): a Gaussian release of sensitivity over noise std μ.
@@ -31,20 +31,20 @@ pub(super) enum Pair {
     /// (1-τ)·N(0, z²) + τ·N(1, z²) against N(0, z²): Poisson sampling, a device removed. Zhu, Dong,
     /// Wang 2022 (arXiv:2106.08567), Theorem 11.
     Remove { rate: f64, noise: f64 },
-    /// The same, turned round: a device added.
+    /// The reverse: a device added.
     Add { rate: f64, noise: f64 },
     /// (1-τ)·N(0, z²) + τ·N(1, z²) against (1-τ)·N(0, z²) + τ·N(-1, z²): Poisson sampling, a device
     /// replaced by another. Schuchardt et al. 2024 (arXiv:2403.04867), Theorem 3.8, for one device
-    /// removed and one added. The other way round it is its mirror image.
+    /// removed and one added. The reverse is its mirror image.
     Replace { rate: f64, noise: f64 },
     /// The symmetric pair of the profile of sampling without replacement; see
-    /// [`uniform_profile`](crate::uniform_profile). Above loss 0 it is `Remove`, below 0
-    /// it mirrors that, and the rest is an atom at 0.
+    /// [`uniform_profile`](crate::uniform_profile). Above loss 0 it equals `Remove`, below 0 it is
+    /// the mirror image, and the rest is an atom at 0.
     Profile { rate: f64, noise: f64 },
     /// The mixture against N(0, z²): a user with several devices removed. Ganesh 2024
     /// (arXiv:2401.10294).
     RemoveUser(Arc<Mixture>),
-    /// The same, turned round: a user added.
+    /// The reverse: a user added.
     AddUser(Arc<Mixture>),
     /// The symmetric pair of the profile for users with several devices.
     ProfileUser(Arc<Mixture>),
@@ -61,7 +61,7 @@ fn above(u: f64) -> f64 {
     normal::cdf(-u)
 }
 
-/// e^loss · P(N(0,1) > a), where `density` is e^loss · φ(a).
+/// Returns e^loss · P(N(0,1) > a), where `density` is e^loss · φ(a).
 fn scaled_above(loss: f64, a: f64, density: impl Fn() -> f64) -> f64 {
     if loss > LARGE_LOSS || a > FAR {
         normal::mills_ratio(a) * density()
@@ -74,7 +74,8 @@ fn density(u: f64) -> f64 {
     normal::ln_density(u).exp()
 }
 
-/// Where, in noise stds, the loss of `Remove` is `loss`: -∞ if it is larger everywhere.
+/// Returns the output at which the loss of `Remove` is `loss`, in noise stds: -∞ if it is larger
+/// everywhere.
 fn threshold(rate: f64, noise: f64, loss: f64) -> f64 {
     // ln((e^ε - 1 + τ) / τ), without overflow
     let ln_ratio = if loss > 1.0 {
@@ -90,7 +91,7 @@ fn threshold(rate: f64, noise: f64, loss: f64) -> f64 {
     noise * ln_ratio + 0.5 / noise
 }
 
-/// The loss of `Remove` at `u` noise stds: ln(1 - τ + τ e^(u/z - 1/(2z²))).
+/// Returns the loss of `Remove` at `u` noise stds: ln(1 - τ + τ e^(u/z - 1/(2z²))).
 fn loss_at(rate: f64, noise: f64, u: f64) -> f64 {
     let exponent = u / noise - 0.5 / (noise * noise);
     if exponent > LARGE_LOSS {
@@ -100,7 +101,7 @@ fn loss_at(rate: f64, noise: f64, u: f64) -> f64 {
     }
 }
 
-/// Where, in noise stds, the loss of `Replace` is `loss`.
+/// Returns the output at which the loss of `Replace` is `loss`, in noise stds.
 ///
 /// With s = e^(u/z), c = e^(-1/(2z²)) and h = ε/2, `1 - τ + τcs = e^ε (1 - τ + τc/s)` is a
 /// quadratic in s, whose positive root is `ln s = h + asinh((1-τ)/(τc)·sinh h)`.
@@ -122,17 +123,17 @@ fn replace_threshold(rate: f64, noise: f64, loss: f64) -> f64 {
     (noise * (half + asinh)).copysign(loss)
 }
 
-/// ln((1-τ)/(τc)), c = e^(-1/(2z²)).
+/// Returns ln((1-τ)/(τc)), c = e^(-1/(2z²)).
 fn replace_ln_scale(rate: f64, noise: f64) -> f64 {
     (-rate).ln_1p() - rate.ln() + 0.5 / (noise * noise)
 }
 
-/// The loss of `Replace` at `u` noise stds.
+/// Returns the loss of `Replace` at `u` noise stds.
 fn replace_loss_at(rate: f64, noise: f64, u: f64) -> f64 {
     loss_at(rate, noise, u) - loss_at(rate, noise, -u)
 }
 
-/// The tail of `Replace`.
+/// Returns the tail of `Replace`.
 fn replace_tail(rate: f64, noise: f64, loss: f64, side: Side) -> Tail {
     let a = replace_threshold(rate, noise, loss);
     let shift = 1.0 / noise;
@@ -141,7 +142,7 @@ fn replace_tail(rate: f64, noise: f64, loss: f64, side: Side) -> Tail {
         Side::Above => {
             let p = mix(above, a - shift);
             let q = if loss > LARGE_LOSS || a > FAR {
-                // e^ε times the density of Q at a is that of P.
+                // e^ε times the density of Q at a equals the density of P.
                 let other = (1.0 - rate) / rate * (shift * (a + 0.5 * shift)).exp();
                 let near = 1.0 / (1.0 + 1.0 / other);
                 let mills =
@@ -161,7 +162,7 @@ fn replace_tail(rate: f64, noise: f64, loss: f64, side: Side) -> Tail {
 }
 
 impl Pair {
-    /// The tail on `side` of `loss`. `Profile` has tails on the outer side of 0 only.
+    /// Returns the tail on `side` of `loss`. `Profile` has tails only on the outer side of 0.
     pub fn tail(&self, loss: f64, side: Side) -> Tail {
         match *self {
             Self::Gaussian { mu } => {
@@ -202,7 +203,7 @@ impl Pair {
                 match side {
                     Side::Above => remove.tail(loss, side),
                     Side::Below => {
-                        // Under P below ε is what is under Q above -ε, and the other way round.
+                        // The mass under P below ε is the mass under Q above -ε, and vice versa.
                         let a = threshold(rate, noise, -loss);
                         let b = a - 1.0 / noise;
                         let q = (1.0 - rate) * above(a) + rate * above(b);
@@ -213,8 +214,9 @@ impl Pair {
         }
     }
 
-    /// The loss from which tails are taken above, and below which below, so that the tail under P
-    /// is never close to 1 by rounding only, and the scaled one never large.
+    /// Returns the loss at which tails change sides: tails are taken above it for larger losses,
+    /// and below it for smaller ones. The tail under P is then never close to 1 only by rounding,
+    /// and the scaled one is never large.
     pub fn split(&self) -> f64 {
         match *self {
             Self::Remove { rate, noise } => loss_at(rate, noise, 0.0),
@@ -228,12 +230,13 @@ impl Pair {
         }
     }
 
-    /// By how much more than some ulps of the largest loss a threshold may be off, as a loss: where
-    /// e^ε comes close to 1 - τ, an ulp of its distance from 1 is 1/(1 - τ) ulps of it.
+    /// Returns the error of a threshold in addition to some ulps of the largest loss, as a loss: if
+    /// e^ε is close to 1 - τ, an ulp of its distance from 1 is 1/(1 - τ) ulps of it.
     pub fn threshold_error(&self) -> f64 {
         match *self {
             Self::Remove { rate, .. } | Self::Add { rate, .. } => 8.0 * f64::EPSILON / (1.0 - rate),
-            // The loss rises by at most 2/z a noise std, and its argument has an error of an ulp.
+            // The loss increases by at most 2/z per noise std, and its argument has an error of an
+            // ulp.
             Self::Replace { rate, noise } => {
                 8.0 * f64::EPSILON * (1.0 + replace_ln_scale(rate, noise).abs())
             }
@@ -244,7 +247,7 @@ impl Pair {
         }
     }
 
-    /// The mass under P of an atom at loss 0.
+    /// Returns the mass under P of an atom at loss 0.
     pub fn atom(&self) -> f64 {
         match self {
             Self::Profile { .. } | Self::ProfileUser(_) => {
@@ -255,7 +258,7 @@ impl Pair {
         }
     }
 
-    /// Losses outside which lie at most about `below` and `above` of the mass under P.
+    /// Returns losses outside which at most about `below` and `above` of the mass under P lie.
     pub fn range(&self, below: f64, above: f64) -> (f64, f64) {
         let (down, up) = (quantile(below), quantile(above));
         match *self {
@@ -285,7 +288,7 @@ impl Pair {
         }
     }
 
-    /// A quick picture: losses and their masses under P, with no claim to being a bound.
+    /// Returns a sketch: losses and their masses under P. It is not a bound.
     pub fn sketch(&self, below: f64, above_mass: f64) -> Vec<Atom> {
         let (down, up) = (quantile(below), quantile(above_mass));
         let atom = |loss: f64, mass: f64| Atom { loss, mass };
@@ -356,7 +359,7 @@ impl Pair {
 }
 
 impl Pair {
-    /// A sketch of a pair whose losses on both sides of 0 are known by their tails only.
+    /// Returns a sketch of a pair whose losses on both sides of 0 are known only by their tails.
     fn sketch_of_tails(&self, below: f64, above: f64) -> Vec<Atom> {
         let (low, high) = self.range(below, above);
         let mut atoms = vec![Atom {
@@ -375,7 +378,7 @@ impl Pair {
     }
 }
 
-/// Neighbouring edges from `first` to `last`.
+/// Iterates over neighbouring edges from `first` to `last`.
 fn cells(first: f64, last: f64) -> impl Iterator<Item = (f64, f64)> {
     let count = ((last - first) / SKETCH_STEP).ceil();
     let count = count.clamp(1.0, MAX_SKETCH_CELLS);

@@ -1,4 +1,4 @@
-//! The composed loss as a value: δ of every ε.
+//! The composed loss as a value: δ for every ε.
 
 use crate::event::Exposure;
 use crate::gdp;
@@ -8,21 +8,21 @@ use super::bracket::{Aim, PRECISION};
 use super::composed::{Bound, Composed};
 use super::kinds::{Kinds, PldError, Relation};
 
-/// The composed privacy loss of a run: δ for every ε, and the other way round.
+/// The composed privacy loss of a run: δ for every ε, and vice versa.
 #[derive(Debug, Clone)]
 pub struct PrivacyLoss {
-    /// For each direction, bounds that are sharp about different losses; all of them hold.
+    /// For each direction, bounds that are sharp around different losses. All of them hold.
     directions: Vec<Vec<Composed>>,
-    /// Without sampling the run is one Gaussian release.
+    /// μ of a run without sampling, which is one Gaussian release.
     gaussian: Option<f64>,
 }
 
 impl PrivacyLoss {
     /// Composes `exposures`, sharply from δ of about one half down to `delta`.
     ///
-    /// Uniform sampling enters by the pair of its profile, see
-    /// [`uniform_profile`](crate::uniform_profile).
-    /// Cost: about three times [`pld_epsilon`](crate::pld::pld_epsilon).
+    /// Uniform sampling is represented by the pair of its profile, see
+    /// [`uniform_profile`](crate::uniform_profile). Cost: about three times
+    /// [`pld_epsilon`](crate::pld::pld_epsilon).
     ///
     /// # Errors
     /// [`PldError`] for Poisson and uniform exposures together, for releases without noise, and
@@ -64,7 +64,7 @@ impl PrivacyLoss {
         })
     }
 
-    /// An upper bound on δ(ε), for `epsilon` at least 0: exact without sampling.
+    /// Returns an upper bound on δ(ε), for `epsilon` at least 0. It is exact without sampling.
     #[must_use]
     pub fn delta(&self, epsilon: f64) -> f64 {
         if let Some(mu) = self.gaussian {
@@ -78,7 +78,7 @@ impl PrivacyLoss {
         self.directions.iter().map(best).fold(0.0, f64::max)
     }
 
-    /// An upper bound on the ε at `delta`; infinite if there is none.
+    /// Returns an upper bound on the ε at `delta`; infinite if there is none.
     #[must_use]
     pub fn epsilon(&self, delta: Delta) -> f64 {
         if let Some(mu) = self.gaussian {

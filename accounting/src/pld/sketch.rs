@@ -1,12 +1,13 @@
-//! A quick picture of a composition: where the loss that δ is about lies, and how fine a lattice
-//! must be. Nothing here is a bound; it only chooses numbers with which the bounds are sharp.
+//! A fast sketch of a composition: the location of the losses that determine δ, and the required
+//! spacing of a lattice. Nothing here is a bound. It only chooses numbers for which the bounds are
+//! sharp.
 
 use super::pair::{Atom, Pair};
 use super::tilt::{LN_OUTSIDE, MAX_POINTS, Tilt};
 
 /// Tilts are searched between e^-SPAN and e^SPAN.
 const SPAN: f64 = 22.0;
-/// Steps of a golden section of that range, to a millionth of it.
+/// Steps of a golden-section search of that range, to a millionth of it.
 const SECTIONS: u32 = 28;
 /// Chernoff's tilts differ from the tilt by at most this over the spacing.
 const MAX_TILT_GAP: f64 = 30.0;
@@ -16,14 +17,14 @@ pub(super) struct Sketch {
     kinds: Vec<Kind>,
 }
 
-/// One kind of rounds, and how many there are.
+/// One kind of rounds, and their number.
 struct Kind {
     atoms: Vec<Atom>,
     count: f64,
 }
 
-/// Where a tilted composition ends, by Chernoff's bound: the bounds on the loss, and the tilts at
-/// which they were found.
+/// The ends of a tilted composition, by Chernoff's bound: the bounds on the loss, and the
+/// corresponding tilts.
 struct Ends {
     high: f64,
     tilt_above: f64,
@@ -31,7 +32,7 @@ struct Ends {
     tilt_below: f64,
 }
 
-/// What the sketch says about the composition at one δ.
+/// The parameters of the composition at one δ, as derived from the sketch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     pub tilt: Tilt,
@@ -54,7 +55,7 @@ impl Sketch {
         Self { kinds }
     }
 
-    /// ΣK(λ).
+    /// Returns ΣK(λ).
     fn cumulant(&self, tilt: f64) -> f64 {
         let of_one = |atoms: &[Atom]| {
             let largest = largest(atoms, tilt);
@@ -70,20 +71,20 @@ impl Sketch {
             .sum()
     }
 
-    /// ε at `delta` by the improved conversion at order λ + 1.
+    /// Returns ε at `delta` by the improved conversion at order λ + 1.
     fn epsilon(&self, tilt: f64, ln_delta: f64) -> f64 {
         self.cumulant(tilt) / tilt + (-1.0 / (1.0 + tilt)).ln_1p()
             - (ln_delta + tilt.ln_1p()) / tilt
     }
 
-    /// The tilt that puts the weight where δ(ε) = `delta`.
+    /// Returns the tilt that moves the bulk to δ(ε) = `delta`.
     pub fn tail_tilt(&self, delta: f64) -> f64 {
         let ln_delta = delta.ln();
         minimum(|tilt| self.epsilon(tilt, ln_delta)).at
     }
 
-    /// The window about the losses that tilt `at` puts the weight on, with a spacing for a bracket
-    /// of ε of about `precision`, relative, but not above `max_spacing`.
+    /// Returns the window around the losses at which tilt `at` has its bulk, with a spacing for a
+    /// bracket of ε of about `precision`, relative, but at most `max_spacing`.
     pub fn layout(&self, at: f64, delta: f64, precision: f64, max_spacing: f64) -> Layout {
         let Ends { high, low, .. } = self.ends(at);
         let epsilon = if at > 0.0 {
@@ -91,13 +92,13 @@ impl Sketch {
         } else {
             high
         };
-        // An ε of nearly nothing is known well enough to a share of the window.
+        // An ε of almost 0 only needs the precision of a share of the window.
         let error = precision * epsilon.max(0.02 * (high - low));
         let min_spacing = 1.2 * (high - low) / MAX_POINTS as f64;
         let spacing = self.spacing(at, error).min(max_spacing).max(min_spacing);
-        // The lattice is wider than what it stands for.
+        // The lattice is wider than the distribution that it represents.
         let ends = self.on_lattice(spacing).ends(at);
-        // Where a side has nearly no mass, the search runs off to infinity.
+        // If a side has almost no mass, the search diverges to infinity.
         let max_gap = MAX_TILT_GAP / spacing;
         let tilt = Tilt {
             at,
@@ -119,7 +120,7 @@ impl Sketch {
         }
     }
 
-    /// Each loss split on the lattice points around it.
+    /// Splits each loss between the neighbouring lattice points.
     fn on_lattice(&self, spacing: f64) -> Self {
         let split = |&Atom { loss, mass }: &Atom| {
             let low = (loss / spacing).floor() * spacing;
@@ -150,7 +151,7 @@ impl Sketch {
         Self { kinds }
     }
 
-    /// The spacing h at which rounding up and down puts ε about `error` apart.
+    /// Returns the spacing h at which rounding up and down moves ε apart by about `error`.
     ///
     /// Splitting a loss at a share θ between two lattice points adds a variance of h²θ(1 - θ) to
     /// it, on average h²/6, and less for losses closer to 0 than h. It raises K(λ) by λ(λ + 1)/2
@@ -181,7 +182,7 @@ impl Sketch {
     }
 }
 
-/// The losses with their tilted masses, which sum to the number of rounds.
+/// Returns the losses with their tilted masses, which sum to the number of rounds.
 fn tilted(kind: &Kind, tilt: f64) -> Vec<Atom> {
     let largest = largest(&kind.atoms, tilt);
     let weight = |atom: &Atom| atom.mass * (tilt * atom.loss - largest).exp();
@@ -202,13 +203,13 @@ fn largest(atoms: &[Atom], tilt: f64) -> f64 {
         .fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// The least value of a function, and where it is.
+/// The minimum of a function, and its location.
 struct Minimum {
     at: f64,
     value: f64,
 }
 
-/// The minimum of a quasi-convex function on (0, ∞).
+/// Returns the minimum of a quasi-convex function on (0, ∞).
 fn minimum(of: impl Fn(f64) -> f64) -> Minimum {
     let golden = 0.5 * (5f64.sqrt() - 1.0);
     let value = |ln: f64| {

@@ -1,27 +1,27 @@
-//! The tails of a privacy loss: probabilities of one side of it, with their rounding errors.
+//! The tails of a privacy loss: probabilities on one side of it, with their rounding errors.
 
-/// On which side of a loss.
+/// The side of a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Above,
     Below,
 }
 
-/// The probabilities of one side of a loss ε.
+/// The probabilities on one side of a loss ε.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tail {
-    /// Under P.
+    /// The probability under P.
     pub p: f64,
-    /// e^ε times that under Q.
+    /// e^ε times the probability under Q.
     pub scaled_q: f64,
     /// A bound on the rounding errors of `p` and of `scaled_q`, together.
     pub error: f64,
 }
 
 impl Tail {
-    /// `a` and `b` are the arguments, in noise stds, at which the normal tails were taken. A tail
-    /// at u moves by at most a factor 1 + (u² + |u|)·r when u moves by a factor 1 + r, and e^ε by 1
-    /// + |ε|·r; the functions themselves are exact to about an ulp.
+    /// Creates a tail. `a` and `b` are the arguments of the normal tails, in noise stds. A tail at
+    /// u changes by at most a factor 1 + (u² + |u|)·r if u changes by a factor 1 + r, and e^ε by 1
+    /// + |ε|·r. The functions themselves are accurate to about an ulp.
     pub fn new(p: f64, scaled_q: f64, loss: f64, a: f64, b: f64) -> Self {
         let square = |u: f64| if u.is_finite() { u * u } else { 0.0 };
         let ulps = 6.0 + square(a) + square(b) + loss.abs();
@@ -33,7 +33,7 @@ impl Tail {
     }
 }
 
-/// A u with P(N(0,1) > u) ≤ mass: the tail is at most half of e^(-u²/2).
+/// Returns a u with P(N(0,1) > u) ≤ mass: the tail is at most half of e^(-u²/2).
 pub(super) fn quantile(mass: f64) -> f64 {
     (-2.0 * (2.0 * mass).ln()).max(0.0).sqrt()
 }

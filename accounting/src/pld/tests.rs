@@ -90,8 +90,8 @@ fn golden_rows_under_replace_one_agree() {
     }
 }
 
-/// A device that is replaced costs no less than one that is removed, which is one replaced by a
-/// device without an update; and a rate close to 1 is full participation.
+/// Replacing a device costs no less than removing one, which is a replacement by a device without
+/// an update. A rate close to 1 is full participation.
 #[test]
 fn replacing_a_device_has_known_limits() {
     for (rate, noise, rounds) in [(0.01, 0.7, 30), (0.2, 2.0, 100), (1e-6, 0.3, 1000)] {
@@ -114,7 +114,7 @@ fn replacing_a_device_has_known_limits() {
     }
 }
 
-/// A composition that has a closed form goes through the lattices, too.
+/// A composition with a closed form also goes through the lattices.
 #[test]
 fn the_bracket_holds_a_closed_form() {
     for (mu, at) in [
@@ -208,7 +208,7 @@ fn what_has_no_distribution_is_refused() {
     assert!(matches!(mixed, Err(PldError::Poisson)));
 }
 
-/// Little noise: the losses are two far heaps, or one and an atom.
+/// Little noise: the losses are two distant clusters, or one and an atom.
 #[test]
 fn far_heaps_of_losses_are_bracketed() {
     for (rate, noise, count) in [
@@ -263,7 +263,7 @@ fn the_profile_of_a_run_agrees_with_its_epsilon() {
     }
 }
 
-/// A sampled run that is nearly a Gaussian, to test the bulk of its curve.
+/// A sampled run close to a Gaussian, to test the bulk of its curve.
 #[test]
 fn the_bulk_of_a_sampled_curve_is_sharp() {
     let loss = PrivacyLoss::compose(&[poisson(0.999_999, 10.0, 100)], delta(1e-6)).unwrap();

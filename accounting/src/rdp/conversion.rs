@@ -1,8 +1,8 @@
-//! From Rényi divergence to (ε, δ).
+//! Conversion of Rényi divergence to (ε, δ).
 
 use crate::params::Delta;
 
-/// Which theorem turns ρ(α) into ε.
+/// The theorem that converts ρ(α) to ε.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conversion {
     /// ε = ρ + ln(1/δ) / (α - 1). Mironov 2017, Proposition 3.
@@ -13,7 +13,7 @@ pub enum Conversion {
 }
 
 impl Conversion {
-    /// ε at one order α > 1; may be negative, which means that 0 holds.
+    /// Returns ε at one order α > 1. A negative value means that 0 holds.
     #[must_use]
     pub fn epsilon(self, rdp: f64, order: f64, delta: Delta) -> f64 {
         let ln_delta = delta.get().ln();

@@ -1,7 +1,7 @@
 //! The grids of Rényi orders, and the search over them.
 //!
-//! The grid is that of TF-Privacy, so that figures can be compared with the published ones. No
-//! order below 1.1 is used: near 1 the conversion divides by a number that rounding can swallow.
+//! The grid is that of TF-Privacy, so figures can be compared with published ones. No order below
+//! 1.1 is used: near 1 the conversion divides by a number close to its rounding error.
 
 /// Above this the grid has only integers.
 pub(super) const MAX_FRACTIONAL_ORDER: f64 = 10.9;
@@ -19,10 +19,12 @@ pub(super) fn uniform_orders() -> impl Iterator<Item = f64> {
     (2..=256).map(f64::from)
 }
 
-/// The least value of a quasi-convex `objective` over increasing `orders`, and where it is.
+/// Returns the smallest value of a quasi-convex `objective` over increasing `orders`, with its
+/// order.
 ///
-/// Bisects on the sign of the step between neighbours: about 2·log2(n) evaluations. Where the
-/// objective were not quasi-convex the result would still be a value of it, that is, a bound.
+/// Bisects on the sign of the step between neighbours: about 2·log2(n) evaluations. If the
+/// objective were not quasi-convex, the result would still be one of its values, and therefore a
+/// bound.
 pub(super) fn min_over_orders(orders: &[f64], objective: impl Fn(f64) -> f64) -> (f64, f64) {
     let mut left = 0;
     let mut right = orders.len() - 1;

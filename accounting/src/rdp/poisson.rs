@@ -6,11 +6,11 @@
 //! larger. Source: Mironov, Talwar, Zhang 2019 (arXiv:1908.10530), Theorems 4 and 5, Section 3.3.
 //!
 //! Integer orders are a finite sum of positive terms. For fractional orders the known alternating
-//! series loses digits (and its absolute version overstates ρ up to 11-fold), so the expectation
-//! is integrated instead. Since E[f] = 1, `E[f^α] - 1 = E[f^α - 1 - α(f - 1)]`, whose integrand is
-//! never negative: nothing cancels, however small ρ is. The integrand is analytic in a strip
-//! around the real line (its nearest branch point is at imaginary part πz²), so the plain
-//! trapezoidal rule converges geometrically: the step below leaves an error of about e^-39.
+//! series loses digits (and its absolute version overstates ρ up to 11-fold), so the expectation is
+//! integrated instead. Since E[f] = 1, `E[f^α] - 1 = E[f^α - 1 - α(f - 1)]`, whose integrand is
+//! never negative: nothing cancels, for any small ρ. The integrand is analytic in a strip around
+//! the real line (its nearest branch point is at imaginary part πz²), so the plain trapezoidal rule
+//! converges geometrically: the step below leaves an error of about e^-39.
 
 use std::cell::OnceCell;
 use std::f64::consts::PI;
@@ -25,7 +25,7 @@ const MAX_ORDER: usize = 512;
 const CUT: f64 = 10.0;
 /// Trapezoidal step in units of z and of z², whichever is smaller.
 const STEP: f64 = 0.5;
-/// Points of the integral, at most: with so little noise that it needs more, no claim is made at
+/// Maximum number of points of the integral: if too little noise needs more, no claim is made at
 /// fractional orders.
 const MAX_NODES: f64 = (1 << 22) as f64;
 /// Above this the exponentials of the integrand are kept as logarithms.
@@ -51,11 +51,11 @@ pub struct PoissonRdp {
     sampling_rate: f64,
     noise_multiplier: f64,
     max_fractional_order: f64,
-    /// Filled when a fractional order is first asked for.
+    /// Initialised at the first fractional order.
     nodes: OnceCell<Vec<Node>>,
 }
 
-/// The exact Rényi divergence of one round, in nats, relative error below 1e-12.
+/// Returns the exact Rényi divergence of one round, in nats, relative error below 1e-12.
 ///
 /// * `sampling_rate`: q in (0, 1].
 /// * `noise_multiplier`: z, noise std over L.
@@ -89,19 +89,19 @@ impl PoissonRdp {
         }
     }
 
-    /// The part of the real line that the integral covers.
+    /// Returns the part of the real line that the integral covers.
     fn range(&self) -> (f64, f64) {
         let cut = CUT * self.noise_multiplier;
         (-cut, cut + self.max_fractional_order)
     }
 
-    /// The distance of two points of the integral.
+    /// Returns the distance of two points of the integral.
     fn step(&self) -> f64 {
         let z = self.noise_multiplier;
         STEP * z.min(z * z)
     }
 
-    /// ρ(α); infinite (no claim) for orders it was not prepared for, and without noise.
+    /// Returns ρ(α); infinite (no claim) for unprepared orders, and without noise.
     #[must_use]
     pub fn at(&self, order: f64) -> f64 {
         let is_covered = self.noise_multiplier > 0.0 && order > 1.0;
@@ -122,8 +122,8 @@ impl PoissonRdp {
         ln_1p_exp(ln_excess) / (order - 1.0)
     }
 
-    /// ln(E[f^α] - 1) = ln Σ_{k=2..α} C(α,k) (1-q)^(α-k) q^k (exp(k(k-1)/(2z²)) - 1): the terms
-    /// k = 0 and 1 of the binomial sum are the 1 that is taken off.
+    /// Returns ln(E[f^α] - 1) = ln Σ_{k=2..α} C(α,k) (1-q)^(α-k) q^k (exp(k(k-1)/(2z²)) - 1): the
+    /// terms k = 0 and 1 of the binomial sum add up to the subtracted 1.
     fn ln_excess_moment_integer(&self, order: usize) -> f64 {
         let half_inverse_variance = 0.5 / (self.noise_multiplier * self.noise_multiplier);
         let ln_in = self.sampling_rate.ln();
@@ -141,9 +141,9 @@ impl PoissonRdp {
         ln_sum_exp(&terms)
     }
 
-    /// ln E[f^α - 1 - α(f - 1)], by the trapezoidal rule.
+    /// Returns ln E[f^α - 1 - α(f - 1)], by the trapezoidal rule.
     fn ln_excess_moment(&self, order: f64) -> f64 {
-        // f^α tilts the Gaussian weight by at most α, so beyond this there is nothing.
+        // f^α tilts the Gaussian weight by at most α, so the rest is negligible.
         let end = order + CUT * self.noise_multiplier;
         let terms: Vec<f64> = self
             .nodes
@@ -185,11 +185,12 @@ impl PoissonRdp {
     }
 }
 
-/// ln(f^α - 1 - α(f - 1)) for f = 1 + u ≥ 0: the gap between the convex f^α and its tangent at 1.
+/// Returns ln(f^α - 1 - α(f - 1)) for f = 1 + u ≥ 0: the gap between the convex f^α and its tangent
+/// at 1.
 fn ln_convex_gap(order: f64, node: &Node) -> f64 {
     let u = node.excess;
     if (order * u).abs() < 0.05 {
-        // Σ_{k≥2} C(α,k) u^k: after u², each term is below a twentieth of the one before.
+        // Σ_{k≥2} C(α,k) u^k: after u², each term is below a twentieth of the previous one.
         let mut coefficient = order * (order - 1.0) / 2.0;
         let mut sum = coefficient;
         let mut power = 1.0;
@@ -202,7 +203,7 @@ fn ln_convex_gap(order: f64, node: &Node) -> f64 {
     }
     let exponent = order * node.ln_ratio;
     if exponent > LARGE_EXPONENT {
-        // The tangent is at most α·f, and is that in every digit, as f is huge.
+        // The tangent is at most α·f, and equals it in every digit, as f is huge.
         let ln_gap_ratio = (order - 1.0) * node.ln_ratio - order.ln();
         return exponent + (-(-ln_gap_ratio).exp()).ln_1p();
     }

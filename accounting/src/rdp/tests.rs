@@ -55,7 +55,7 @@ fn epsilon_agrees_with_the_golden_values_on_the_stated_grids() {
             ("eps_thm9_classic", Conversion::Classic),
             ("eps_thm9_improved", Conversion::Improved),
         ] {
-            // Theorem 9 alone, whatever the divergence without sampling is.
+            // Only Theorem 9, for any divergence without sampling.
             let at = |order: u32| {
                 let rdp = rounds * uniform_rdp_theorem_9(q, nu, order);
                 conversion.epsilon(rdp, f64::from(order), delta(&row))
@@ -94,7 +94,7 @@ fn check(row: &Value, exposure: Exposure, classic: &str, improved: &str) {
     }
 }
 
-/// Theorem 9 leaves an ε of 1.0 at rate .2 and of 6.2 at rate .5 however much noise there is.
+/// Theorem 9 leaves an ε of 1.0 at rate .2 and of 6.2 at rate .5 for any amount of noise.
 #[test]
 fn uniform_epsilon_vanishes_with_the_noise() {
     for rate in [0.2, 0.5, 0.9] {

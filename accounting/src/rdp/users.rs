@@ -1,14 +1,14 @@
-//! Poisson sampling of devices of which a user has several, add-remove.
+//! Poisson sampling of devices with several devices per user, add-remove.
 //!
 //! With X ~ Binomial(k, τ) devices of the user in a round, f(u) = E[e^(Xu/z - X²/(2z²))] is the
 //! ratio of the mixture of N(X, z²) to N(0, z²), u in noise stds. Removing the user costs
-//! `1/(α-1) ln E[f^α]`, adding it `1/(α-1) ln E[f^(1-α)]`, u ~ N(0, 1); the larger counts. That the
-//! aligned updates of largest norm are the worst: Ganesh 2024 (arXiv:2401.10294).
+//! `1/(α-1) ln E[f^α]`, adding it `1/(α-1) ln E[f^(1-α)]`, u ~ N(0, 1); the larger counts. Ganesh
+//! 2024 (arXiv:2401.10294) proves that aligned updates of largest norm are the worst.
 //!
-//! The expectations are integrated as in `rdp/poisson.rs`. The rule converges as there: f is a
-//! polynomial in e^(u/z) with real, negative zeros only (that of the binomial weights, to which
-//! e^(-c²/(2z²)) is a multiplier sequence), so its logarithm is analytic up to an imaginary part of
-//! πz.
+//! The expectations are integrated as in `rdp/poisson.rs`. The rule converges in the same way: f is
+//! a polynomial in e^(u/z) with only real, negative zeros (the polynomial of the binomial weights,
+//! to which e^(-c²/(2z²)) is a multiplier sequence), so its logarithm is analytic up to an
+//! imaginary part of πz.
 
 use std::cell::OnceCell;
 
@@ -19,11 +19,11 @@ use crate::log_space::{ln_1p_exp, ln_sum_exp};
 const CUT: f64 = 10.0;
 /// Step in noise stds, or in units of z if that is smaller.
 const STEP: f64 = 0.5;
-/// Most points; at larger orders there is no claim.
+/// Maximum number of points. There is no claim at larger orders.
 const MAX_POINTS: f64 = 20_000.0;
 /// Above this the exponentials of the integrand are kept as logarithms.
 const LARGE_EXPONENT: f64 = 500.0;
-/// What the weights may be off by, relative, in ρ.
+/// Relative error of ρ due to the weights.
 const WEIGHT_ERROR: f64 = 1e-12;
 
 /// One point of the integral.
@@ -67,7 +67,7 @@ impl UsersRdp {
         STEP * self.noise.min(1.0)
     }
 
-    /// ρ(α); infinite (no claim) where the integral would need too many points.
+    /// Returns ρ(α); infinite (no claim) if the integral would need too many points.
     pub fn at(&self, order: f64) -> f64 {
         // f^α tilts the Gaussian weight by at most α times the farthest shift.
         let end = CUT + order * self.farthest;
@@ -85,7 +85,7 @@ impl UsersRdp {
         (ln_1p_exp(ln_excess) + WEIGHT_ERROR * order) / (order - 1.0)
     }
 
-    /// Points up to the largest order that is covered, at most up to 512.
+    /// Returns the points up to the largest covered order, at most 512.
     fn nodes(&self) -> Vec<Node> {
         let step = self.step();
         let end = (CUT + 512.0 * self.farthest).min(MAX_POINTS * step - CUT);
@@ -105,7 +105,7 @@ impl UsersRdp {
             .collect()
     }
 
-    /// f - 1 and ln f.
+    /// Returns f - 1 and ln f.
     fn ratio(&self, u: f64) -> (f64, f64) {
         let exponents = self.parts.iter().map(|(mu, ln)| (mu * (u - 0.5 * mu), *ln));
         let largest = exponents.clone().map(|(e, _)| e).fold(0.0, f64::max);
@@ -119,7 +119,7 @@ impl UsersRdp {
     }
 }
 
-/// ln(f^p - 1 - p(f - 1)), p above 1 or below 0.
+/// Returns ln(f^p - 1 - p(f - 1)), p above 1 or below 0.
 fn ln_convex_gap(power: f64, node: &Node) -> f64 {
     let u = node.excess;
     if (power * u).abs() < 0.05 && u.abs() < 0.05 {
@@ -135,7 +135,7 @@ fn ln_convex_gap(power: f64, node: &Node) -> f64 {
     }
     let exponent = power * node.ln_ratio;
     if exponent > LARGE_EXPONENT {
-        // What is left out lowers it.
+        // The omitted term lowers it.
         return exponent;
     }
     (exponent.exp_m1() - power * u).ln()

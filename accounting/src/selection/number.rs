@@ -1,7 +1,7 @@
-//! How the number of trials is drawn, so that the drawn law is the one of the theorems.
+//! Drawing the number of trials from the distribution of the theorems.
 //!
-//! K is drawn by its hazards: starting from the smallest number, k is taken with the probability
-//! `P[K = k | K ≥ k]`, else k + 1 is next.
+//! K is drawn by its hazards: starting from the smallest number, k is accepted with the probability
+//! `P[K = k | K ≥ k]`, otherwise k + 1 is next.
 //!
 //! * **Drawing.** The uniform number has 53 bits after its leading zeros, however many these are,
 //!   so that it meets each hazard with exactly the probability that the hazard is, as a number of
@@ -22,13 +22,13 @@
 
 use super::Trials;
 
-/// Weights that are smaller than this part of the first or a later one are left out.
+/// Weights smaller than this part of the first or a later one are omitted.
 const NEGLIGIBLE: f64 = 1e-290;
 
 impl Trials {
-    /// Draws K with words that are independent and uniform.
+    /// Draws K with independent uniform words.
     ///
-    /// The bounds of [`Selection`](super::Selection) hold if K, and these words, stay secret.
+    /// The bounds of [`Selection`](super::Selection) hold if K and these words stay secret.
     pub fn draw(&self, mut words: impl FnMut() -> u64) -> u64 {
         let (first, hazards) = self.hazards();
         let drawn = hazards
@@ -38,7 +38,7 @@ impl Trials {
         first + drawn.unwrap_or(0) as u64
     }
 
-    /// The smallest K, and `P[K = k | K ≥ k]` from there on.
+    /// Returns the smallest K, and `P[K = k | K ≥ k]` from there on.
     fn hazards(&self) -> (u64, Vec<f64>) {
         let (first, mut hazards) = self.weights();
         let mut tail = 0.0;
@@ -49,9 +49,9 @@ impl Trials {
         (first, hazards)
     }
 
-    /// The smallest K, and numbers in proportion to `P[K = k]` from there on: 1, and then each by
-    /// its ratio to the one before, `(1 - γ)(k + η)/(k + 1)` (Papernot, Steinke 2022, Definition 1)
-    /// or `μ/(k + 1)`.
+    /// Returns the smallest K, and numbers in proportion to `P[K = k]` from there on: 1, and then
+    /// each by its ratio to the previous one, `(1 - γ)(k + η)/(k + 1)` (Papernot, Steinke 2022,
+    /// Definition 1) or `μ/(k + 1)`.
     fn weights(&self) -> (u64, Vec<f64>) {
         let first = match self {
             Self::NegativeBinomial { .. } => 1,
@@ -73,13 +73,13 @@ impl Trials {
     }
 }
 
-/// A uniform number in (0, 1) with 53 significant bits: below a number h of at most 1 that has no
-/// more of them, and is not below 2⁻⁹⁰⁰, with the probability h exactly.
+/// Returns a uniform number in (0, 1) with 53 significant bits. It is below a number h with
+/// probability exactly h, if h is at most 1, at least 2⁻⁹⁰⁰ and has at most 53 significant bits.
 fn uniform(words: &mut impl FnMut() -> u64) -> f64 {
-    /// The exponent of numbers from ½ to 1, as it is stored.
+    /// The stored exponent of numbers from ½ to 1.
     const HALF: u64 = 1022;
     let (mut zeros, mut word) = (0, words());
-    // The bound keeps the number in the range of normal ones.
+    // The limit keeps the number normal.
     while word == 0 && zeros < 896 {
         zeros += 64;
         word = words();
@@ -100,7 +100,7 @@ mod tests {
         some.into_iter().chain(poisson).collect()
     }
 
-    /// ln P[K = k] in closed form; the gamma functions of whole numbers alone are needed.
+    /// Returns ln P[K = k] in closed form, with gamma functions of integers only.
     fn ln_probability(trials: &Trials, k: u64) -> f64 {
         let ln_factorial = |n: u64| (2..=n).map(|i| (i as f64).ln()).sum::<f64>();
         let real = k as f64;
@@ -166,7 +166,7 @@ mod tests {
         assert!(Trials::negative_binomial_of_mean(-1.0, 8.0).is_err());
     }
 
-    /// The words of SplitMix64.
+    /// Returns the words of SplitMix64.
     fn words(mut state: u64) -> impl FnMut() -> u64 {
         move || {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -177,9 +177,9 @@ mod tests {
         }
     }
 
-    /// Leading zeros, across words, halve the number; all further bits are its own. The mean of
-    /// 20,000 is within six standard errors of ½: chance exceeds them with a probability below
-    /// 1e-8.
+    /// Leading zeros, across words, halve the number, and all further bits are independent of them.
+    /// The mean of 20,000 is within six standard errors of ½, which are exceeded by chance with a
+    /// probability below 1e-8.
     #[test]
     fn uniform_numbers_keep_their_bits_however_small_they_are() {
         for zeros in 0..900u32 {
@@ -209,9 +209,9 @@ mod tests {
         assert!(trials.draw(|| words.next().unwrap_or(u64::MAX)) > 0);
     }
 
-    /// 0 always stops at the smallest number; 500 draws from uniform numbers have the mean of the
-    /// distribution to six standard errors; chance exceeds them with a probability below 1e-6,
-    /// numbers of trials being skewed.
+    /// 0 always stops at the smallest number. 500 draws from uniform numbers have the mean of the
+    /// distribution to six standard errors. They are exceeded by chance with a probability below
+    /// 1e-6, since numbers of trials are skewed.
     #[test]
     fn draws_have_the_mean_of_the_distribution() {
         for trials in distributions() {

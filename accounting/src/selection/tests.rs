@@ -26,7 +26,7 @@ fn distributions() -> Vec<Trials> {
     some.into_iter().chain(poisson).collect()
 }
 
-/// E[x^K], from which the distribution of the best trial follows.
+/// Returns E[x^K], which determines the distribution of the best trial.
 fn generating(trials: &Trials, x: f64) -> f64 {
     match *trials {
         Trials::Poisson { mean } => (mean * (x - 1.0)).exp(),
@@ -57,8 +57,8 @@ fn means_agree_with_the_generating_functions() {
     assert!((geometric.mean() - 10.0).abs() < 1e-12);
 }
 
-/// The exact Rényi divergence of the selected output, trials being N(0, z²) or N(1, z²) and the
-/// largest (or the smallest) output being the best: never above the bound, in either direction.
+/// The exact Rényi divergence of the selected output, with trials N(0, z²) or N(1, z²) and the
+/// largest (or the smallest) output as the best: never above the bound, in either direction.
 #[test]
 fn the_exact_divergence_of_a_selection_is_below_the_bound() {
     for trials in distributions() {
@@ -80,7 +80,7 @@ fn the_exact_divergence_of_a_selection_is_below_the_bound() {
 fn exact(trials: &Trials, z: f64, order: f64, sign: f64) -> f64 {
     let cells = 4_000;
     let edge = |index: i32| -12.0 * z + 24.0 * z * f64::from(index) / f64::from(cells);
-    // Of the best output, by cells: the probabilities of those up to each edge are E[F^K].
+    // Masses of the best output, by cells: its distribution function at each edge is E[F^K].
     let masses = |mean: f64| -> Vec<f64> {
         let best = |index| generating(trials, crate::normal::cdf((edge(index) - mean) / z));
         (0..cells)

@@ -34,7 +34,7 @@ fn the_minimum_noise_agrees_with_all_golden_rows() {
             continue;
         }
         let found = found.unwrap().noise_multiplier.get();
-        // The golden searches use coarse grids of λ, so ours is never above them.
+        // The golden searches use coarse grids of λ, so our values are never above them.
         for key in ["closed_form_min_nu", "closed_form_at_bound"] {
             let expected = golden::number(&row[key], "z");
             assert!(found <= expected * (1.0 + 1e-9), "{row}: {found}");
@@ -55,7 +55,7 @@ fn integer_orders_agree_with_all_golden_rows() {
         let found = found.unwrap();
         let expected_z = golden::number(expected, "z");
         let ratio = found.noise_multiplier.get() / expected_z;
-        // The golden search walks over a grid of noise, so ours is never above it.
+        // The golden search uses a grid of noise, so our values are never above it.
         assert!(ratio < 1.0 + 1e-9 && ratio > 1.0 - 2e-3, "{row}: {found:?}");
     }
 }

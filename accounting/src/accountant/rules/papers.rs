@@ -1,4 +1,4 @@
-//! The accountants that are named after a paper: its formula, and a note on what that is worth.
+//! The accountants named after a paper: its formula, and a note on its status.
 
 use crate::accountant::estimate::{Estimate, EstimateKind};
 use crate::accountant::name::AccountingError;
@@ -12,8 +12,8 @@ use crate::rdp::{Conversion, rdp_epsilon};
 use crate::theorem::{Theorem, TheoremSetting};
 
 impl Query<'_> {
-    /// Classic conversion, and for uniform sampling the noise over L where replacing a device moves
-    /// the sum by 2L.
+    /// Classic conversion; for uniform sampling the noise is divided by L, although replacing a
+    /// device moves the sum by 2L.
     pub fn dp_fed_ls_as_printed(&self) -> Result<Estimate, AccountingError> {
         let event = self.single()?;
         let printed = match event.exposure() {
@@ -46,7 +46,7 @@ impl Query<'_> {
         };
         let mut note =
             "It divides the noise by L, but replacing a device moves the sum by 2L".to_owned();
-        // One device at +L, the others at -L, against all at -L: Poisson sampling at that noise.
+        // One device at +L and the others at -L, against all at -L: Poisson sampling at that noise.
         let attained = Exposure::Poisson {
             sampling_rate,
             noise_to_sensitivity,
@@ -180,7 +180,8 @@ impl Query<'_> {
     }
 }
 
-/// `value` with four significant digits, rounded down: a lower bound that is printed stays one.
+/// Returns `value` with four significant digits, rounded down, so that a printed lower bound stays
+/// one.
 fn lower(value: f64) -> f64 {
     let scale = libm::pow(10.0, 3.0 - libm::log10(value).floor());
     (value * scale).floor() / scale
