@@ -59,7 +59,7 @@ impl Accountant {
     ///
     /// # Errors
     /// [`AccountingError::Refused`] for events that this accountant does not cover, with the
-    /// reason; a `Mixed` variant for events whose guarantees cannot be added.
+    /// reason. A `Mixed` variant for events whose guarantees cannot be added.
     pub fn epsilon(
         self,
         events: &[PrivacyEvent],

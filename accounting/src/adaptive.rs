@@ -194,7 +194,7 @@ impl RenyiFilter {
     /// Admits `event`. Call it before the release.
     ///
     /// # Errors
-    /// [`FilterError::OverBudget`] if it does not fit; nothing is admitted then.
+    /// [`FilterError::OverBudget`] if it does not fit. Nothing is admitted then.
     /// [`FilterError::Accounting`] as for [`Self::admits`].
     pub fn charge(&mut self, event: &PrivacyEvent) -> Result<(), FilterError> {
         let asked = self.cost(event)?;
@@ -228,7 +228,7 @@ impl RenyiFilter {
 /// The reading of an odometer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Odometer {
-    /// An upper bound on the privacy loss so far, except with probability δ; infinite without
+    /// An upper bound on the privacy loss so far, except with probability δ. Infinite without
     /// noise.
     pub epsilon: f64,
     /// The Rényi order of the bound.

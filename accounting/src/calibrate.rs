@@ -131,7 +131,7 @@ impl CalibrationProblem<'_> {
     /// An infinite target needs no noise. Theorems 1 and 2 are solved by their own search over λ.
     ///
     /// # Errors
-    /// [`CalibrationError::OutOfReach`] if no noise helps; [`CalibrationError::Accounting`] if the
+    /// [`CalibrationError::OutOfReach`] if no noise helps. [`CalibrationError::Accounting`] if the
     /// accountant refuses the event, or a theorem is infeasible.
     pub fn noise_multiplier(&self) -> Result<Calibrated<NoiseMultiplier>, CalibrationError> {
         let with = |value: f64| {
@@ -181,7 +181,7 @@ impl CalibrationProblem<'_> {
     /// releases the planned event and `spent`: the ε of [`Selection`]. The accountant is not used.
     ///
     /// # Errors
-    /// [`CalibrationError::OutOfReach`] if no noise helps; [`CalibrationError::Accounting`] for
+    /// [`CalibrationError::OutOfReach`] if no noise helps. [`CalibrationError::Accounting`] for
     /// events whose guarantees cannot be added.
     pub fn noise_multiplier_of_trials(
         &self,
@@ -252,7 +252,7 @@ impl CalibrationProblem<'_> {
     /// below the target with the noise of the plan.
     ///
     /// # Errors
-    /// [`CalibrationError::OutOfReach`] if not even a cohort of one fits;
+    /// [`CalibrationError::OutOfReach`] if not even a cohort of one fits.
     /// [`CalibrationError::NoCohort`] for schemes that draw none.
     pub fn cohort(&self) -> Result<Calibrated<Sampling>, CalibrationError> {
         let device_count = self.event.sampling.device_count();

@@ -99,7 +99,7 @@ pub struct PrivacyEvent {
     /// these rounds, so the rounds of one run belong in one event.
     pub count: u64,
     /// The number of releases of a participating device in a round, composed like rounds: 1, or the
-    /// number of local steps if each is released; 0 if nothing leaves a device.
+    /// number of local steps if each is released. 0 if nothing leaves a device.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub releases: u32,
     /// k: a user has at most k devices, and all of them together are protected. It is not a
@@ -138,7 +138,7 @@ pub enum Exposure {
         /// in each.
         count: u64,
     },
-    /// A Gaussian on a Poisson sample; the adversary does not know the sample. Add-remove.
+    /// A Gaussian on a Poisson sample. The adversary does not know the sample. Add-remove.
     Poisson {
         /// τ, below 1.
         sampling_rate: f64,
@@ -205,7 +205,7 @@ impl PrivacyEvent {
     /// in which a device takes part at most once.
     ///
     /// # Errors
-    /// [`ParamError::NoDevices`] for a federation without devices; [`ParamError::Parts`] for one
+    /// [`ParamError::NoDevices`] for a federation without devices. [`ParamError::Parts`] for one
     /// with fewer devices than parts.
     pub fn correlated(
         strategy: &Strategy,
@@ -231,7 +231,7 @@ impl PrivacyEvent {
     /// Returns the event for users with up to `devices` devices each.
     ///
     /// # Errors
-    /// [`ParamError::DevicesPerUser`] unless `devices` is from 1 to the device count;
+    /// [`ParamError::DevicesPerUser`] unless `devices` is from 1 to the device count.
     /// [`ParamError::UsersOfExamples`] for more than one device if an example is protected,
     /// [`ParamError::UsersOfParts`] with block-cyclic sampling.
     pub fn with_devices_per_user(self, devices: u32) -> Result<Self, ParamError> {
@@ -269,7 +269,7 @@ impl PrivacyEvent {
         events.iter().map(raise).collect()
     }
 
-    /// Returns the largest k of the events, which applies to a guarantee about all of them; `None`
+    /// Returns the largest k of the events, which applies to a guarantee about all of them. `None`
     /// for 1.
     #[must_use]
     pub fn max_devices_per_user(events: &[Self]) -> Option<u32> {
@@ -410,7 +410,7 @@ impl PrivacyEvent {
     /// Returns the exposure of one unit.
     ///
     /// Sampling amplifies only against adversaries who do not learn the cohort. The server of the
-    /// local and the parties of the distributed model learn it, so each round counts in full there;
+    /// local and the parties of the distributed model learn it, so each round counts in full there.
     /// [`outsiders`](Self::outsiders) is the event that others see. Anyone who receives a device's
     /// correlation matrix knows that the device takes part.
     ///
@@ -486,7 +486,7 @@ impl PrivacyEvent {
             })
     }
 
-    /// Returns the exposure in rounds with sampling of devices; `None` without sampling.
+    /// Returns the exposure in rounds with sampling of devices. `None` without sampling.
     fn sampled(&self, noise_to_sensitivity: f64, count: u64) -> Option<Exposure> {
         let devices = self.devices_of_a_user();
         let sampling_rate = self.sampling.sampling_rate().filter(|rate| *rate < 1.0)?;

@@ -3,7 +3,7 @@
 //! A mechanism is μ-GDP if an attack on it is at least as hard as distinguishing N(0, 1) from N(μ,
 //! 1): `δ(ε) = Φ(-ε/μ + μ/2) - e^ε Φ(-ε/μ - μ/2)`. Gaussian releases with noise over sensitivity
 //! ν_i compose exactly to `μ = √(Σ 1/ν_i²)`. Source: Dong, Roth, Su 2022 (arXiv:1905.02383),
-//! Corollaries 1 and 2; the curve itself is Balle, Wang 2018 (arXiv:1805.06530), Theorem 8.
+//! Corollaries 1 and 2. The curve itself is Balle, Wang 2018 (arXiv:1805.06530), Theorem 8.
 //!
 //! For sampled rounds a central limit theorem gives the limit μ of the composition. **It is an
 //! approximation, never a bound**: it is more often below the true ε than not, down to a quarter of
@@ -18,7 +18,7 @@ const BISECTIONS: u32 = 200;
 /// The error of ln δ, besides the rounding of its arguments.
 const LN_DELTA_ERROR: f64 = 1e-13;
 
-/// Returns ln δ(ε) of μ-GDP; -infinity for μ = 0.
+/// Returns ln δ(ε) of μ-GDP. -infinity for μ = 0.
 #[must_use]
 pub fn ln_delta(epsilon: f64, mu: f64) -> f64 {
     if mu <= 0.0 {
@@ -46,7 +46,7 @@ pub(crate) fn ln_delta_error(epsilon: f64, mu: f64) -> f64 {
 }
 
 /// Returns the ε of μ-GDP at `delta`, never below the true one and above it by at most 10⁻¹² (ε +
-/// μ); 0 if ε = 0 holds.
+/// μ). 0 if ε = 0 holds.
 #[must_use]
 pub fn epsilon(mu: f64, delta: Delta) -> f64 {
     let target = delta.get().ln();

@@ -36,7 +36,7 @@
 //! | what does the best of many private trials cost? | [`selection`] |
 //! | what if devices cannot be drawn at random? | [`correlated`] |
 //! | what if several parties add noise, and some of them collude? | [`distributed`] |
-//! | which guarantee holds if rounds are chosen, or stopped, based on earlier ones? | [`adaptive`] |
+//! | what holds if rounds are chosen, or stopped, based on earlier ones? | [`adaptive`] |
 //!
 //! The theory behind the accountants, each module with its theorems and sources:
 //!

@@ -15,7 +15,7 @@ pub(crate) fn ln_1p_exp(y: f64) -> f64 {
     if y > 37.0 { y } else { y.exp().ln_1p() }
 }
 
-/// Returns ln of the sum of the exponentials of `terms`; -infinity for none.
+/// Returns ln of the sum of the exponentials of `terms`. -infinity for none.
 pub(crate) fn ln_sum_exp(terms: &[f64]) -> f64 {
     let largest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if largest.is_infinite() {

@@ -230,7 +230,7 @@ impl NoiseMultiplier {
 /// δ as written: a number, or a power of the number of devices.
 ///
 /// Text forms: `1e-5`, `1/N`, `1/N^1.1`. A δ of 1/N or more would allow a mechanism that publishes
-/// all data of one random device; see [`Delta::is_dangerous`].
+/// all data of one random device. See [`Delta::is_dangerous`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum DeltaSpec {
     /// The number itself.
@@ -246,7 +246,7 @@ impl DeltaSpec {
     /// Returns the δ of a federation of `device_count` devices.
     ///
     /// # Errors
-    /// [`ParamError::DeltaOfOneDevice`], since 1/N is not below 1 for one device;
+    /// [`ParamError::DeltaOfOneDevice`], since 1/N is not below 1 for one device.
     /// [`ParamError::OutOfRange`] for a power that makes it 0 or 1.
     pub fn resolve(self, device_count: u32) -> Result<Delta, ParamError> {
         match self {

@@ -32,7 +32,7 @@
 //! (Balle, Barthe, Gaboardi 2018, arXiv:1807.01647, Theorem 8; removing a device attains it).
 //!
 //! Uniform sampling is refused. Its worst pair is not known to be worst when composed with itself,
-//! and for some mechanisms it is not (Lebeda, Regehr, Kamath, Steinke 2024, arXiv:2405.20769);
+//! and for some mechanisms it is not (Lebeda, Regehr, Kamath, Steinke 2024, arXiv:2405.20769).
 //! [`uniform_profile`](crate::uniform_profile) has a bound that does compose.
 
 mod bracket;

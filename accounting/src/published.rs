@@ -10,7 +10,7 @@ use crate::params::Delta;
 ///
 /// Two errors of the proof cancel (a factor 4 in Lemma 2, γ instead of the replace-one 2γ in Eq.
 /// 25), so it is sound under replace-one, and 1.9 to 3.8 times too noisy, if ε ≤ 2 ln(1/δ), a
-/// condition missing from the paper; `None` above.
+/// condition missing from the paper. `None` above.
 /// Source: Hu, Wu, Smith 2023 (arXiv:2108.12978), Theorem 1 and Eq. 27, with z = m σ / γ.
 #[must_use]
 pub fn pmtl_theorem_1(noise_multiplier: f64, rounds: f64, delta: Delta) -> Option<f64> {

@@ -31,7 +31,7 @@ const ROUNDING: f64 = 1e-12;
 /// ε and its order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RdpEpsilon {
-    /// The bound; infinite without noise.
+    /// The bound. Infinite without noise.
     pub epsilon: f64,
     /// The Rényi order α of the bound.
     pub order: f64,
@@ -109,10 +109,10 @@ impl Curve {
 
 /// Returns the smallest ε over the documented grid of orders for the composition of `exposures`.
 ///
-/// * Grid: 1.1, 1.2, ..., 10.9, 12, ..., 63, 64, 72, 80, 96, 128, 160, 192, 256, 512; the integers
+/// * Grid: 1.1, 1.2, ..., 10.9, 12, ..., 63, 64, 72, 80, 96, 128, 160, 192, 256, 512. The integers
 ///   from 2 to 256 if any exposure is sampled uniformly, since its theorem is stated for integers.
 /// * Cost: with Poisson sampling about a dozen orders are evaluated (the objective is quasi-convex
-///   in the order, as (α - 1)·ρ(α) is convex); with uniform sampling all are.
+///   in the order, as (α - 1)·ρ(α) is convex). With uniform sampling all are.
 #[must_use]
 pub fn rdp_epsilon(exposures: &[Exposure], delta: Delta, conversion: Conversion) -> RdpEpsilon {
     if exposures.iter().any(Exposure::is_unprotected) {

@@ -221,7 +221,7 @@ impl Sampling {
         }
     }
 
-    /// Returns the number of devices in a round, on average over the rounds; all of them for
+    /// Returns the number of devices in a round, on average over the rounds. All of them for
     /// `unsampled`.
     #[must_use]
     pub fn expected_cohort(&self) -> f64 {
@@ -250,7 +250,7 @@ impl Sampling {
     }
 
     /// Returns the relation under which this scheme is accounted. A cohort of fixed size needs a
-    /// public N and replaces a device by another; the other schemes zero it out.
+    /// public N and replaces a device by another. The other schemes zero it out.
     #[must_use]
     pub const fn adjacency(&self) -> Adjacency {
         match self {

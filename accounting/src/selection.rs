@@ -3,7 +3,7 @@
 //! Tuning runs K trials on the same devices and releases only the best one, including its score. If
 //! K is random and stays secret, this costs little more than one trial, for any number of trials:
 //! Papernot, Steinke 2022 (arXiv:2110.03620). The selection criterion must be part of a trial's
-//! release or computed from public data; the number of trials and the others' results are not
+//! release or computed from public data. The number of trials and the others' results are not
 //! released.
 //!
 //! * **Theorem 2**, K truncated negative binomial with parameters η > -1 and γ in (0, 1), so at
@@ -155,8 +155,8 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Returns the Rényi divergence of order `order` of the selected result, an upper bound;
-    /// infinite if a theorem makes no claim.
+    /// Returns the Rényi divergence of order `order` of the selected result, an upper bound.
+    /// Infinite if a theorem makes no claim.
     #[must_use]
     pub fn rdp(&self, order: f64) -> f64 {
         let curve = Curve::new(self);
@@ -179,7 +179,7 @@ impl Selection {
     }
 
     /// Returns ε as a proved bound by [`Accountant::Rdp`], if the number of trials is drawn by
-    /// [`Trials::draw`] with a mean of at most 100 and a shape from 0 to 10; infinite for ε above
+    /// [`Trials::draw`] with a mean of at most 100 and a shape from 0 to 10. Infinite for ε above
     /// 400 and for δ below 10⁻¹⁰⁰.
     ///
     /// # Errors

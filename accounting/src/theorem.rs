@@ -148,7 +148,7 @@ impl TheoremSetting {
         })
     }
 
-    /// Returns the smallest ε that the theorem guarantees for this noise or for less; `None` if its
+    /// Returns the smallest ε that the theorem guarantees for this noise or for less. `None` if its
     /// side conditions hold for neither.
     #[must_use]
     pub fn min_epsilon(&self, noise_multiplier: NoiseMultiplier) -> Option<f64> {

@@ -32,7 +32,7 @@ impl EstimateKind {
 /// ε at one δ, the status of the claim, and the accountant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
-    /// ε; infinite if there is no guarantee.
+    /// ε. Infinite if there is no guarantee.
     pub epsilon: f64,
     /// The δ of the claim.
     pub delta: Delta,

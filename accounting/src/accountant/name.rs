@@ -81,7 +81,7 @@ accountants! {
     Rdp = "rdp";
     /// Rényi divergences, classic conversion, as most papers print it.
     RdpClassic = "rdp-classic";
-    /// Gaussian differential privacy: exact for full participation; a limit, not a bound, for
+    /// Gaussian differential privacy: exact for full participation. A limit, not a bound, for
     /// sampled rounds. See [`gdp`](crate::gdp).
     Gdp = "gdp";
     /// One Gaussian release, exactly. See [`analytic_gaussian`](crate::analytic_gaussian).
@@ -92,7 +92,8 @@ accountants! {
     Theorem1 = "theorem-1";
     /// DP-Fed-LS, Theorem 2. See [`theorem`](crate::theorem).
     Theorem2 = "theorem-2";
-    /// PMTL, Theorem 1, full participation. See [`published`](crate::published), as for the rest.
+    /// PMTL, Theorem 1, full participation. See [`published`](crate::published), also for the
+    /// others.
     PmtlTheorem1 = "pmtl-theorem-1";
     /// DPFedMTL, Theorem 4.2 with √T counted once.
     DpfedmtlGdp = "dpfedmtl-gdp";

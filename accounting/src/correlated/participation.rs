@@ -102,7 +102,7 @@ impl Participation {
         self.separation
     }
 
-    /// Returns k, the largest number of rounds in which one device takes part; at most ⌈n / b⌉.
+    /// Returns k, the largest number of rounds in which one device takes part. At most ⌈n / b⌉.
     #[must_use]
     pub const fn participations(self) -> u32 {
         self.participations

@@ -147,7 +147,7 @@ impl Strategy {
         self.participation
     }
 
-    /// Returns τ of block-cyclic sampling; `None` without an assumption on who takes part.
+    /// Returns τ of block-cyclic sampling. `None` without an assumption on who takes part.
     #[must_use]
     pub const fn sampling_rate(&self) -> Option<SamplingRate> {
         self.sampling_rate
@@ -156,7 +156,7 @@ impl Strategy {
     /// Returns the sampling scheme of the devices of a federation.
     ///
     /// # Errors
-    /// [`ParamError::NoDevices`] without devices; [`ParamError::Parts`] with fewer devices than
+    /// [`ParamError::NoDevices`] without devices. [`ParamError::Parts`] with fewer devices than
     /// parts.
     pub fn sampling(&self, device_count: u32) -> Result<Sampling, ParamError> {
         match self.sampling_rate {
@@ -275,7 +275,7 @@ impl Strategy {
     }
 
     /// Returns the largest number of grid bits with which the releases of a cohort fit into an
-    /// `i64`; `None` if the cohort is too large for any.
+    /// `i64`. `None` if the cohort is too large for any.
     #[must_use]
     pub fn max_grid_bits(&self, cohort: u64) -> Option<u8> {
         (0..=u8::MAX)

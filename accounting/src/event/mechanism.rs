@@ -185,7 +185,7 @@ impl Mechanism {
         multiplier * (1.0 - ratio * ratio).sqrt()
     }
 
-    /// Returns the std of the noise in steps of its grid; `None` for real-valued noise.
+    /// Returns the std of the noise in steps of its grid. `None` for real-valued noise.
     #[must_use]
     pub fn noise_steps(&self) -> Option<f64> {
         let multiplier = self.noise_multiplier().get();

@@ -87,7 +87,7 @@ impl<'a> Graded<'a> {
         })
     }
 
-    /// Returns an upper bound on ε at δ; infinite if there is none.
+    /// Returns an upper bound on ε at δ. Infinite if there is none.
     pub fn upper(&self) -> f64 {
         let rounds = self.pairs.iter().map(|(pair, count)| {
             let round = self.above(pair);

@@ -16,7 +16,7 @@
 //! **Rounding errors.** Moving mass under P to higher losses raises every composed δ, and vice
 //! versa, as (1 - e^(ε - L))₊ grows with L. So errors of the split are covered by moving mass, the
 //! bound on the error, up (down). Errors of the tails themselves are relative ones,
-//! [`Lattice::mass_error`]; the cells have their exact positions up to [`Lattice::loss_error`].
+//! [`Lattice::mass_error`]. The cells have their exact positions up to [`Lattice::loss_error`].
 
 use super::pair::Pair;
 use super::tail::{Side, Tail};

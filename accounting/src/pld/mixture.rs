@@ -117,7 +117,7 @@ impl Mixture {
         ln_sum_exp(&terms)
     }
 
-    /// Returns the output with this loss, in noise stds; -∞ if the loss is larger everywhere.
+    /// Returns the output with this loss, in noise stds. -∞ if the loss is larger everywhere.
     fn threshold(&self, loss: f64) -> f64 {
         // ln(e^loss - P(X = 0)) is a convex, increasing function of u, above each of its terms.
         let target = if self.none > 0.0 {

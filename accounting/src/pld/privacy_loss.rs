@@ -78,7 +78,7 @@ impl PrivacyLoss {
         self.directions.iter().map(best).fold(0.0, f64::max)
     }
 
-    /// Returns an upper bound on the ε at `delta`; infinite if there is none.
+    /// Returns an upper bound on the ε at `delta`. Infinite if there is none.
     #[must_use]
     pub fn epsilon(&self, delta: Delta) -> f64 {
         if let Some(mu) = self.gaussian {

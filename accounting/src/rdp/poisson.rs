@@ -59,7 +59,7 @@ pub struct PoissonRdp {
 ///
 /// * `sampling_rate`: q in (0, 1].
 /// * `noise_multiplier`: z, noise std over L.
-/// * `order`: above 1; infinite (no claim) for integers above 512, and for fractional orders with a
+/// * `order`: above 1. Infinite (no claim) for integers above 512, and for fractional orders with a
 ///   noise multiplier of about a hundredth and less.
 #[must_use]
 pub fn poisson_rdp(sampling_rate: f64, noise_multiplier: f64, order: f64) -> f64 {
@@ -68,7 +68,7 @@ pub fn poisson_rdp(sampling_rate: f64, noise_multiplier: f64, order: f64) -> f64
 
 impl PoissonRdp {
     /// Prepares the curve for integer orders up to 512 and fractional ones up to
-    /// `max_fractional_order`; see [`poisson_rdp`] for the other arguments.
+    /// `max_fractional_order`. See [`poisson_rdp`] for the other arguments.
     #[must_use]
     pub fn new(sampling_rate: f64, noise_multiplier: f64, max_fractional_order: f64) -> Self {
         let curve = Self {
@@ -101,7 +101,7 @@ impl PoissonRdp {
         STEP * z.min(z * z)
     }
 
-    /// Returns ρ(α); infinite (no claim) for unprepared orders, and without noise.
+    /// Returns ρ(α). Infinite (no claim) for unprepared orders, and without noise.
     #[must_use]
     pub fn at(&self, order: f64) -> f64 {
         let is_covered = self.noise_multiplier > 0.0 && order > 1.0;

@@ -30,7 +30,7 @@ static LN_FACTORIALS: LazyLock<Vec<f64>> = LazyLock::new(|| ln_factorials(MAX_OR
 ///
 /// * `sampling_rate`: γ = S/N in (0, 1).
 /// * `noise_to_sensitivity`: ν, noise std over 2L.
-/// * `order`: 2 to 256; the bound is infinite (no claim) outside.
+/// * `order`: 2 to 256. The bound is infinite (no claim) outside.
 #[must_use]
 pub fn uniform_rdp(sampling_rate: f64, noise_to_sensitivity: f64, order: u32) -> f64 {
     let theorem_9 = uniform_rdp_theorem_9(sampling_rate, noise_to_sensitivity, order);

@@ -2,7 +2,7 @@
 //!
 //! With X ~ Binomial(k, τ) devices of the user in a round, f(u) = E[e^(Xu/z - X²/(2z²))] is the
 //! ratio of the mixture of N(X, z²) to N(0, z²), u in noise stds. Removing the user costs
-//! `1/(α-1) ln E[f^α]`, adding it `1/(α-1) ln E[f^(1-α)]`, u ~ N(0, 1); the larger counts. Ganesh
+//! `1/(α-1) ln E[f^α]`, adding it `1/(α-1) ln E[f^(1-α)]`, u ~ N(0, 1). The larger counts. Ganesh
 //! 2024 (arXiv:2401.10294) proves that aligned updates of largest norm are the worst.
 //!
 //! The expectations are integrated as in `rdp/poisson.rs`. The rule converges in the same way: f is
@@ -67,7 +67,7 @@ impl UsersRdp {
         STEP * self.noise.min(1.0)
     }
 
-    /// Returns ρ(α); infinite (no claim) if the integral would need too many points.
+    /// Returns ρ(α). Infinite (no claim) if the integral would need too many points.
     pub fn at(&self, order: f64) -> f64 {
         // f^α tilts the Gaussian weight by at most α times the farthest shift.
         let end = CUT + order * self.farthest;

@@ -4,21 +4,21 @@
 //! `P[K = k | K ≥ k]`, otherwise k + 1 is next.
 //!
 //! * **Drawing.** The uniform number has 53 bits after its leading zeros, however many these are,
-//!   so that it meets each hazard with exactly the probability that the hazard is, as a number of
-//!   53 bits. With 53 bits in all it would be 0, and so below every hazard, with a probability of
+//!   so it is below each hazard, as a number of 53 bits, with exactly the probability of the
+//!   hazard. With 53 bits in total it would be 0, and so below every hazard, with a probability of
 //!   2⁻⁵³, far above the `e^-100` of no trial among 100.
-//! * **Hazards.** A weight, of one product a step, has a relative error below 3 k 2⁻⁵³; a sum of M
-//!   positive weights, one below M 2⁻⁵³. With a mean of at most 100 and a shape from 0 to 10 there
-//!   are M < 450,000 weights, so that a hazard h is right to within a factor 1 ± 2 · 10⁻¹⁰, and
-//!   1 - h to within that part of h / (1 - h). The sum of `h / (1 - h)` up to k is about the
-//!   logarithm of `1 / P[K > k]`, at most 670 (for Poisson numbers up to 9,000, with M < 600).
-//!   Every probability is then right to within a factor 1 ± t with t = 1.5 · 10⁻⁷, and so is the
-//!   law of what is selected. The Rényi divergence of order α grows by at most
-//!   `(α ln(1 + t) - (α - 1) ln(1 - t)) / (α - 1)`, and ε at the same δ by as much: 9.1 · 10⁻⁷ at
-//!   the smallest order, 1.25.
-//! * **Truncation.** The numbers that are left out, of weights below 10⁻²⁹⁰, have a probability
-//!   below 10⁻²⁸⁵. That is additive: δ grows by at most e^ε 10⁻²⁸⁵. With ε ≤ 400 and δ ≥ 10⁻¹⁰⁰ it
-//!   is a part of 10⁻¹¹ of δ, which ε pays for with less than 10⁻¹⁰; beyond, nothing is claimed.
+//! * **Hazards.** A weight, with one product per step, has a relative error below 3 k 2⁻⁵³, and a
+//!   sum of M positive weights has one below M 2⁻⁵³. With a mean of at most 100 and a shape from 0
+//!   to 10 there are M < 450,000 weights, so a hazard h is accurate to within a factor 1 ± 2 ·
+//!   10⁻¹⁰, and 1 - h to within that part of h / (1 - h). The sum of `h / (1 - h)` up to k is about
+//!   the logarithm of `1 / P[K > k]`, at most 670 (for Poisson numbers up to 9,000, with M < 600).
+//!   Every probability is then accurate to within a factor 1 ± t with t = 1.5 · 10⁻⁷, and so is the
+//!   distribution of the selected result. The Rényi divergence of order α grows by at most `(α ln(1
+//!   + t) - (α - 1) ln(1 - t)) / (α - 1)`, and ε at the same δ by as much: 9.1 · 10⁻⁷ at the
+//!   smallest order, 1.25.
+//! * **Truncation.** The omitted numbers, of weights below 10⁻²⁹⁰, have a probability below 10⁻²⁸⁵.
+//!   This is additive: δ grows by at most e^ε 10⁻²⁸⁵. With ε ≤ 400 and δ ≥ 10⁻¹⁰⁰ it is a part of
+//!   10⁻¹¹ of δ, which costs less than 10⁻¹⁰ in ε. Outside this range, nothing is claimed.
 
 use super::Trials;
 

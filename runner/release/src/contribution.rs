@@ -9,7 +9,7 @@ use smolfed_simd::Words;
 
 use super::fault::Fault;
 
-/// The message of one device in a round. It exists only while the device trains;
+/// The message of one device in a round. It exists only while the device trains.
 /// [`Uploads`](super::Uploads) then processes it.
 pub struct Contribution<'a> {
     pub(super) update: &'a mut [f32],

@@ -23,7 +23,7 @@ impl Default for ReleaseDigest {
 }
 
 impl ReleaseDigest {
-    /// Adds the message that a device sent alongside its update; `None` if it was rejected.
+    /// Adds the message that a device sent alongside its update. `None` if it was rejected.
     pub fn message(&mut self, device: u32, message: Option<&Message>) {
         self.0.update([1]);
         self.0.update(device.to_le_bytes());

@@ -106,7 +106,7 @@ fn replace(
 /// Creates a file that only its owner can read and write, and syncs it. Never overwrites a file.
 ///
 /// # Errors
-/// Any error of the file system; [`io::ErrorKind::AlreadyExists`] if the file exists.
+/// Any error of the file system. [`io::ErrorKind::AlreadyExists`] if the file exists.
 pub fn create_private(path: &Path, bytes: &[u8]) -> io::Result<File> {
     let mut file = new_private(path)?;
     file.write_all(bytes)?;
@@ -119,7 +119,7 @@ pub fn create_private(path: &Path, bytes: &[u8]) -> io::Result<File> {
 /// it.
 ///
 /// # Errors
-/// Any error of the file system; [`io::ErrorKind::AlreadyExists`] if the file exists.
+/// Any error of the file system. [`io::ErrorKind::AlreadyExists`] if the file exists.
 pub fn new_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);

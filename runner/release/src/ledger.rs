@@ -2,7 +2,7 @@
 //! is used.
 //!
 //! A file of JSON lines that only grows. A charge names the run, the round and the
-//! [`PrivacyEvent`]; a second line has the digest of the release. Each line ends in a CRC-32 of the
+//! [`PrivacyEvent`]. A second line has the digest of the release. Each line ends in a CRC-32 of the
 //! preceding text:
 //!
 //! ```text
@@ -58,7 +58,7 @@ impl Ledger {
     /// Opens or creates a ledger. A torn last line is cut off.
     ///
     /// # Errors
-    /// [`LedgerError::Io`]; [`LedgerError::Damaged`] for any other damage.
+    /// [`LedgerError::Io`]. [`LedgerError::Damaged`] for any other damage.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
         let file = OpenOptions::new()
             .read(true)
@@ -154,7 +154,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError::OverLimit`] if the events of all runs in the ledger and this one would exceed
     /// the limit. Nothing is written in this case. [`LedgerError::Conflict`] if the round was
-    /// charged with another event; [`LedgerError::SameSeed`] if another run has the same random
+    /// charged with another event. [`LedgerError::SameSeed`] if another run has the same random
     /// streams.
     pub fn charge(&mut self, charge: Charge, limit: Option<&Limit>) -> Result<(), LedgerError> {
         self.locked(|ledger| {

@@ -24,7 +24,7 @@
 //! | [`admission`] | which devices may take part in a round with correlated noise |
 //! | [`masking`], [`masked`] | masked sums, and the helpers that remove the masks |
 //! | [`message`] | a second message of a device, with its own noise |
-//! | [`encoding`], [`weight`] | how updates become integers; the weight of an update |
+//! | [`encoding`], [`weight`] | the encoding of updates as integers, and their weights |
 //! | [`bit`] | the indicator of a clipped update, for an adaptive clip norm |
 //! | [`digest`] | a digest by which two releases are compared |
 //! | [`communicator`] | exact sums over several processes |

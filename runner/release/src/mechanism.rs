@@ -31,7 +31,7 @@ pub fn sampler_of_std(std: f64) -> Result<(DiscreteGaussian, f64), NoiseError> {
 pub struct Mechanism {
     /// The event of one release. Its `count` is 1.
     pub event: PrivacyEvent,
-    /// The sampler of the noise, in steps of the grid; with a strategy, in steps of the finer grid
+    /// The sampler of the noise, in steps of the grid. With a strategy, in steps of the finer grid
     /// of [`History::combine`](crate::History::combine). `None` for runs without a guarantee, and
     /// if nothing is released.
     pub sampler: Option<DiscreteGaussian>,
@@ -101,7 +101,7 @@ impl Mechanism {
         }
     }
 
-    /// Returns the split of the noise between an update and its bit; `None` without a bit or
+    /// Returns the split of the noise between an update and its bit. `None` without a bit or
     /// without noise.
     #[must_use]
     pub fn split(&self) -> Option<Split> {

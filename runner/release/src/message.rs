@@ -22,7 +22,7 @@ pub struct Messages {
     /// The noise that a device adds to each entry, in steps of the grid. `None` for runs without a
     /// guarantee.
     pub noise: Option<DiscreteGaussian>,
-    /// The standard deviation of the noise, in steps; 0 without noise.
+    /// The standard deviation of the noise, in steps. 0 without noise.
     pub noise_std: f64,
 }
 
@@ -41,7 +41,7 @@ impl Messages {
     /// missing samples count as zero.
     ///
     /// # Errors
-    /// The errors of `write`; [`TrainError::Diverged`] if samples are missing without noise.
+    /// The errors of `write`. [`TrainError::Diverged`] if samples are missing without noise.
     /// Nothing is sent then.
     pub fn send(
         &self,

@@ -21,7 +21,7 @@ pub enum Origin {
         /// Distinguishes the run from other runs of the same experiment: the updates of devices are
         /// not known beforehand.
         id: String,
-        /// The seed of the coordinator's randomness; `None` if it is secret and new.
+        /// The seed of the coordinator's randomness. `None` if it is secret and new.
         seed: Option<u64>,
         /// The seed of the devices' own randomness, if they were provisioned with one.
         device_seed: Option<u64>,
@@ -53,7 +53,7 @@ impl Origin {
     }
 
     /// Returns conditions for the seeds that somebody can know. `seed` is the seed of the
-    /// experiment; `None` if it is secret.
+    /// experiment. `None` if it is secret.
     pub fn conditions(
         &self,
         seed: Option<u64>,
@@ -85,7 +85,7 @@ impl Origin {
     }
 
     /// Returns the notes of the privacy statement about the origin. `seed` is the seed of the
-    /// experiment; `None` if it is secret.
+    /// experiment. `None` if it is secret.
     #[must_use]
     pub fn notes(&self, seed: Option<u64>, trust: TrustModel) -> Vec<String> {
         let is_local = trust == TrustModel::Local;

@@ -47,7 +47,7 @@ pub struct PrivacyPlan {
     /// The conditions of every ε besides the numbers, for example means of the devices' rows
     /// without noise.
     conditions: Conditions,
-    /// L; `None` if there is none, or if it changes from round to round.
+    /// L. `None` if there is none, or if it changes from round to round.
     clip_norm: Option<ClipNorm>,
     /// s: the largest number of rounds between the round of an update and the round of its model,
     /// if rounds are windows of time.
@@ -175,7 +175,7 @@ pub struct Updates<'a> {
 /// Releases of a device in addition to its updates, in some rounds and a limited number of times.
 #[derive(Clone, Debug)]
 pub struct SideReleases {
-    /// The cost of one release; its `count` is 1.
+    /// The cost of one release. Its `count` is 1.
     pub event: PrivacyEvent,
     /// The rounds of the releases.
     pub schedule: Schedule,
@@ -195,7 +195,7 @@ impl SideReleases {
         }
     }
 
-    /// Returns the releases of the first `rounds` rounds; `None` if there are none.
+    /// Returns the releases of the first `rounds` rounds. `None` if there are none.
     fn events(&self, rounds: u64) -> Option<PrivacyEvent> {
         let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
         let count = self.schedule.count(rounds).min(self.max_releases);
@@ -530,7 +530,7 @@ impl PrivacyPlan {
     }
 
     /// Returns the noise std ν on the sum (on each update with local trust, on each release with
-    /// correlated noise), in units of the parameters; 0 if the clip norm changes from round to
+    /// correlated noise), in units of the parameters. 0 if the clip norm changes from round to
     /// round.
     #[must_use]
     pub fn noise_std(&self) -> f64 {

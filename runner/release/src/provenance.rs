@@ -86,7 +86,7 @@ impl Provenance {
         if self.is_public() { "" } else { MARK }
     }
 
-    /// Returns the meaning of the mark, for the foot of a table; `None` without one.
+    /// Returns the meaning of the mark, for the foot of a table. `None` without one.
     #[must_use]
     pub const fn meaning(self) -> Option<&'static str> {
         match self {

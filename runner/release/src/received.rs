@@ -8,7 +8,7 @@ use smolfed_core::quantize::Grid;
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ReceivedUpdate {
     integers: Vec<i64>,
-    /// The bit of adaptive clipping; 0 if the clip norm is fixed.
+    /// The bit of adaptive clipping. 0 if the clip norm is fixed.
     bit: i64,
     /// The tag for each helper, if the update is masked. Tags are not secret.
     tags: Vec<Tag>,

@@ -3,7 +3,7 @@
 //!
 //! The cohort of round t comes from the server's stream (CohortSampling, t, 0) alone: it does not
 //! depend on earlier rounds, and a resumed run draws the same cohort. Amplification by sampling
-//! assumes that only the server learns the cohorts; a simulation's seed reveals them. Devices whose
+//! assumes that only the server learns the cohorts. A simulation's seed reveals them. Devices whose
 //! messages are visible to others are therefore drawn from another stream, (SenderSampling, t, 0).
 
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ use smolfed_accounting::event::Sampling;
 /// * `Poisson`: every device independently with probability τ. τ is compared as a multiple of
 ///   2⁻⁶⁴, rounded down: no device is drawn more often than the accounting assumes.
 /// * `Full` and `Unsampled`: every device. With `Unsampled`, the devices themselves decide when to
-///   take part; in a simulation all of them do.
+///   take part. In a simulation all of them do.
 /// * `BlockCyclic`: an empty cohort, because the part is not known here. Use [`draw_of_part`].
 #[must_use]
 pub fn draw_cohort(sampling: &Sampling, root: &Root, round: u32) -> Vec<u32> {
@@ -185,9 +185,9 @@ mod tests {
 
     /// Two devices that share coins, or that are drawn only in different rounds, lose their
     /// amplification. With fair and independent coins, two of them agree in Binomial(512, 1/2)
-    /// rounds: off by 85 or more with a probability of at most 2 exp(-2 · 85² / 512) (Hoeffding),
-    /// for any of the 523,776 pairs of 1,024 devices below 6e-7; for both draws below 1e-6, as the
-    /// 256 devices of a part have 32,640 pairs.
+    /// rounds: off by 85 or more with a probability of at most 2 exp(-2 · 85² / 512) (Hoeffding).
+    /// This is below 6e-7 for any of the 523,776 pairs of 1,024 devices, and below 1e-6 for both
+    /// draws, as the 256 devices of a part have 32,640 pairs.
     #[test]
     fn no_two_devices_share_a_coin() {
         let root = Root::from_seed(17);

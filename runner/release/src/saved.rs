@@ -35,7 +35,7 @@ pub trait Number: Sized {
     /// Encodes numbers as bytes.
     fn write(numbers: impl Iterator<Item = Self>) -> Vec<u8>;
 
-    /// Decodes bytes as numbers; `None` if a byte is left over.
+    /// Decodes bytes as numbers. `None` if a byte is left over.
     fn read(bytes: &[u8]) -> Option<Vec<Self>>;
 
     /// Returns whether the value is a finite number.

@@ -80,7 +80,7 @@ pub struct ReleaseSettings {
     pub channel: Channel,
     /// The encoding of updates as integers.
     pub encoding: Encoding,
-    /// The number of samples from which on an update has weight 1; `None` for uniform weights.
+    /// The number of samples from which on an update has weight 1. `None` for uniform weights.
     pub weight_cap: Option<u32>,
     /// The noise of a release.
     pub mechanism: Mechanism,

@@ -57,7 +57,7 @@ pub struct PrivacyStatement {
     /// trust models, and if infinite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon_outsiders: Option<f64>,
-    /// ε of all planned rounds of a stopped run; absent if infinite.
+    /// ε of all planned rounds of a stopped run. Absent if infinite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon_planned: Option<f64>,
     /// `rounds` of the plan of a stopped run.
@@ -85,7 +85,7 @@ pub struct PrivacyStatement {
     /// Absent without a clip norm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise_std: Option<f64>,
-    /// L; absent if the statement is about noise multipliers only.
+    /// L. Absent if the statement is about noise multipliers only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip_norm: Option<ClipNorm>,
     /// The two parts of the noise of an adaptive clip norm, which are together equivalent to the
@@ -114,7 +114,7 @@ pub struct PrivacyStatement {
     pub staleness: Option<u32>,
     /// Number of rounds of all events.
     pub rounds: u64,
-    /// Releases of a device in a round of the last event, if not one; 0 if nothing leaves a device.
+    /// Releases of a device in a round of the last event, if not one. 0 if nothing leaves a device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub releases_per_round: Option<u32>,
     /// The unit of protection.
@@ -460,7 +460,7 @@ impl PrivacyStatement {
     }
 }
 
-/// Returns the cost of add-remove events under replace-one; `None` for other events, and if no
+/// Returns the cost of add-remove events under replace-one. `None` for other events, and if no
 /// finite bound exists.
 #[must_use]
 pub fn replace_one(events: &[PrivacyEvent], delta: Delta) -> Option<f64> {

@@ -238,7 +238,7 @@ impl Released {
     }
 
     /// Returns half of the difference between the numbers of updates inside and outside the ball,
-    /// with noise; `None` unless the clip norm is adaptive.
+    /// with noise. `None` unless the clip norm is adaptive.
     #[must_use]
     pub const fn unclipped_excess(&self) -> Option<f64> {
         self.unclipped_excess

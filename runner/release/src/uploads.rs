@@ -32,7 +32,7 @@ pub enum Outcome {
         /// The reason, in a sentence.
         reason: String,
     },
-    /// A real device answered; nothing else is known of its training.
+    /// A real device answered. Nothing else is known of its training.
     Answered,
     /// It was drawn but did not answer: a zero update.
     Missing,

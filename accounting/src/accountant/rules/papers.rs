@@ -12,7 +12,7 @@ use crate::rdp::{Conversion, rdp_epsilon};
 use crate::theorem::{Theorem, TheoremSetting};
 
 impl Query<'_> {
-    /// Classic conversion; for uniform sampling the noise is divided by L, although replacing a
+    /// Classic conversion. For uniform sampling the noise is divided by L, although replacing a
     /// device moves the sum by 2L.
     pub fn dp_fed_ls_as_printed(&self) -> Result<Estimate, AccountingError> {
         let event = self.single()?;

@@ -57,7 +57,7 @@ pub struct DeviceMasks<'a> {
 }
 
 impl<'a> DeviceMasks<'a> {
-    /// Returns the masks of a round of a simulation with this root; `None` if it has no masks.
+    /// Returns the masks of a round of a simulation with this root. `None` if it has no masks.
     #[must_use]
     pub fn for_round(
         release: &ReleaseSettings,

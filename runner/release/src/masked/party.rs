@@ -89,7 +89,7 @@ impl std::fmt::Debug for First {
 }
 
 impl Prepared {
-    /// Returns the record that must be durable before the answer is sent; `None` for an answer that
+    /// Returns the record that must be durable before the answer is sent. `None` for an answer that
     /// was already sent.
     #[must_use]
     pub const fn record(&self) -> Option<&AnswerRecord> {
@@ -337,14 +337,14 @@ impl HelperParty {
         integers
     }
 
-    /// Returns the sums of masks stored for the next round, the latest first; for simulations.
+    /// Returns the sums of masks stored for the next round, the latest first. For simulations.
     pub(super) fn sums(&self) -> impl Iterator<Item = (u32, &[i64])> {
         self.sums
             .iter()
             .map(|(round, sum)| (*round, sum.as_slice()))
     }
 
-    /// Restores the sums of a checkpoint; for simulations.
+    /// Restores the sums of a checkpoint. For simulations.
     pub(super) fn restore(&mut self, sums: Vec<(u32, Vec<i64>)>) {
         let sums = sums.into_iter();
         self.sums = sums

@@ -35,7 +35,7 @@ pub struct HelperPolicy {
     pub participations: u32,
     /// b: minimum number of rounds from one of them to the next.
     pub separation: u32,
-    /// m_j, the coefficients of correlated noise, the latest round first, in units of 1/256; empty
+    /// m_j, the coefficients of correlated noise, the latest round first, in units of 1/256. Empty
     /// if noise is independent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub coefficients: Vec<i64>,

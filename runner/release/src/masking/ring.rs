@@ -27,7 +27,7 @@ pub struct TooWide {
 }
 
 impl Ring {
-    /// Returns the integers modulo 2^`width`; `None` if masks cannot have this width.
+    /// Returns the integers modulo 2^`width`. `None` if masks cannot have this width.
     #[must_use]
     pub const fn new(width: u8) -> Option<Self> {
         match width {

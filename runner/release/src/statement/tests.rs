@@ -216,7 +216,7 @@ fn local_trust_sentence() {
 }
 
 /// T = 3, τ = 0.2, z = 1.0484: by `gdp` no attack would catch more than 3.0 % at a false-positive
-/// rate of 1 %; an explicit test catches 3.55 %.
+/// rate of 1 %. An explicit test catches 3.55 %.
 #[test]
 fn approximation_at_most() {
     let sampling = Sampling::poisson(1000, SamplingRate::new(0.2).unwrap()).unwrap();

@@ -16,7 +16,7 @@ pub struct View {
     pub sees: String,
     /// The assumption under which ε holds.
     pub assuming: String,
-    /// ε against it; absent if there is none.
+    /// ε against it. Absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon: Option<f64>,
 }
@@ -85,7 +85,7 @@ pub(super) fn views(trust: TrustModel, epsilon: f64, outsiders: Option<f64>) -> 
     views
 }
 
-/// Returns ε against anyone who sees only the releases, by the tightest accountant; `None` under
+/// Returns ε against anyone who sees only the releases, by the tightest accountant. `None` under
 /// another trust model, and if no finite bound exists.
 pub(super) fn outsiders(events: &[PrivacyEvent], delta: Delta) -> Option<f64> {
     let events: Option<Vec<PrivacyEvent>> = events.iter().map(PrivacyEvent::outsiders).collect();
