@@ -1,7 +1,7 @@
-//! Files as they are, gzipped or zipped: told apart by their first bytes, unpacked with a bound.
+//! Plain, gzipped and zipped files: recognised by their first bytes, and unpacked up to a limit.
 //!
-//! Nothing here trusts a size that a header claims: output grows as input is really decoded, and
-//! stops at [`MAX_UNPACKED_BYTES`].
+//! The code trusts no size in a header: the output grows as the input is decoded, and stops at
+//! [`MAX_UNPACKED_BYTES`].
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -10,8 +10,8 @@ use flate2::read::MultiGzDecoder;
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-/// Most bytes that one packed file may unpack to: 2 GiB, eight times the largest set in use, so
-/// that a decompression bomb ends as an error and not as an exhausted machine.
+/// Maximum unpacked size of a packed file: 2 GiB, eight times the largest set in use, so that a
+/// decompression bomb causes an error and does not exhaust the machine.
 pub const MAX_UNPACKED_BYTES: u64 = 1 << 31;
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
@@ -19,51 +19,51 @@ const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
 /// An archive without members has only its end record.
 const EMPTY_ZIP_MAGIC: &[u8] = b"PK\x05\x06";
 
-/// Members by which the files of Excel and LibreOffice are recognised.
+/// Members that identify files of Excel and LibreOffice.
 const SPREADSHEETS: [&str; 2] = ["xl/workbook.xml", "content.xml"];
 
-/// What can be wrong with a packed file.
+/// Errors in a packed file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
     /// The packed stream ends too early.
     #[error("the compressed data end early: the file may be truncated")]
     Truncated,
-    /// The packed stream is not what its header says.
+    /// The packed stream does not match its header.
     #[error("the compressed data are corrupt ({0}): copy the file again")]
     Corrupt(String),
-    /// Unpacking would pass the bound.
+    /// Unpacking would exceed the limit.
     #[error("unpacks to more than {limit} bytes; if that is intended, unpack it first")]
     TooLarge {
-        /// The bound in bytes.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// A zip file without a member.
+    /// The zip file has no member of this name.
     #[error("the archive holds no {name}, but {names}")]
     NoSuchMember {
         /// The wanted member.
         name: String,
-        /// Those that it holds.
+        /// The members of the file.
         names: String,
     },
-    /// A zip file of another program.
+    /// The zip file belongs to another program.
     #[error("is a spreadsheet: save it as CSV")]
     Spreadsheet,
-    /// A zip file without a member of the wanted kind.
+    /// The zip file has no member of the wanted kind.
     #[error("the zip archive holds no .{extension} file")]
     NoMember {
-        /// The wanted ending of a member's name.
+        /// The wanted extension of a member's name.
         extension: &'static str,
     },
 }
 
-/// The contents of `bytes`: each member that ends in `.extension` of a zip file (in the order of
-/// their names, hidden files and resource forks left out), else the one content of a gzip or
+/// Returns the contents of `bytes`: each member that ends in `.extension` of a zip file (in the
+/// order of their names, without hidden files and resource forks), or the content of a gzip or
 /// plain file.
 ///
 /// # Errors
-/// [`ArchiveError`] if the data are cut short, corrupt, larger than [`MAX_UNPACKED_BYTES`] when
-/// unpacked, or a zip file without such a member.
+/// [`ArchiveError`] if the data are truncated, corrupt or larger than [`MAX_UNPACKED_BYTES`] when
+/// unpacked, or if the zip file has no such member.
 pub fn unpack<'a>(
     bytes: &'a [u8],
     extension: &'static str,
@@ -71,10 +71,11 @@ pub fn unpack<'a>(
     unpack_up_to(bytes, extension, MAX_UNPACKED_BYTES)
 }
 
-/// The content of a plain or gzipped file as a stream of any length; a zip archive stays packed.
+/// Returns the content of a plain or gzipped file as a stream of any length. A zip archive stays
+/// packed.
 ///
 /// # Errors
-/// What the operating system says.
+/// Any error of the operating system.
 pub fn stream(mut file: Box<dyn BufRead>) -> io::Result<Box<dyn BufRead>> {
     Ok(match file.fill_buf()?.starts_with(GZIP_MAGIC) {
         true => Box::new(BufReader::new(MultiGzDecoder::new(file))),
@@ -131,7 +132,8 @@ fn unzip<'a>(
     }
 }
 
-/// The names of the members of a zip file that end in `.extension`, in order and without it.
+/// Returns the names of the members of a zip file that end in `.extension`, in order and without
+/// it.
 ///
 /// # Errors
 /// [`ArchiveError`] if the archive is malformed.
@@ -146,7 +148,7 @@ pub fn member_names(bytes: &[u8], extension: &str) -> Result<Vec<String>, Archiv
     Ok(names)
 }
 
-/// The content of the member of this name of a zip file.
+/// Returns the content of the member of a zip file with this name.
 ///
 /// # Errors
 /// [`ArchiveError`] if the archive is malformed or has no such member.
@@ -309,7 +311,7 @@ mod tests {
     }
 
     proptest! {
-        /// Damage anywhere ends in an error or in some content, never in a panic.
+        /// Damage anywhere causes an error or changed content, never a panic.
         #[test]
         fn damaged_archives_do_not_panic(position in 0usize..1000, bit in 0u8..8) {
             for packed in [gzip(b"some content"), zip(&[("a.json", b"some content")])] {

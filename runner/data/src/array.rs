@@ -18,7 +18,7 @@ pub enum ArrayFormat {
 }
 
 impl ArrayFormat {
-    /// The name in configurations, which is also how members of archives end.
+    /// Returns the name in configurations, which is also the extension of members of archives.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Idx => "idx",
@@ -27,19 +27,19 @@ impl ArrayFormat {
     }
 }
 
-/// What is wrong with how an array is used.
+/// Errors in the use of an array.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArrayError {
-    /// The number of dimensions is not what this place needs.
+    /// The array has the wrong number of dimensions.
     #[error("has {found} dimension(s), but {expected}")]
     Dimensions {
-        /// What the place needs, in words.
+        /// The required dimensions, in words.
         expected: &'static str,
         /// Dimensions of the file.
         found: usize,
     },
-    /// A label or device is not a whole number from 0.
+    /// A label or device is not an integer of at least 0.
     #[error(
         "entry {index} is {value}, but must be a whole number from 0 to {largest}; numbers to \
          predict need `data.task = \"regression\"`"
@@ -56,10 +56,10 @@ pub enum ArrayError {
 
 /// An array whose dimensions agree with its values.
 pub trait Array {
-    /// Sizes of the dimensions; the first is the number of samples. Never empty, none is 0.
+    /// Sizes of the dimensions. The first is the number of samples. Never empty, and none is 0.
     fn dimensions(&self) -> &[usize];
 
-    /// The values, last dimension fastest, if they are unsigned bytes, as pixels are.
+    /// The values, last dimension fastest, if they are unsigned bytes, such as pixels.
     fn bytes(&self) -> Option<&[u8]>;
 
     /// The values, last dimension fastest.
@@ -70,7 +70,8 @@ pub trait Array {
         self.dimensions()[0]
     }
 
-    /// All values as features; bytes stay bytes. Floats may be non-finite: a data set checks them.
+    /// Returns all values as features. Bytes stay bytes. Floats may be non-finite: a data set
+    /// checks them.
     fn features(&self) -> Features {
         match self.bytes() {
             Some(bytes) => Features::of_bytes(bytes.to_vec()),
@@ -78,26 +79,26 @@ pub trait Array {
         }
     }
 
-    /// The digits that [`features`](Self::features) has no room for, of large numbers: place and
-    /// rest, in the order of the places.
+    /// Returns the digits of large numbers that [`features`](Self::features) loses: place and rest,
+    /// in the order of the places.
     fn rests(&self) -> Vec<(usize, f64)> {
         if self.bytes().is_some() {
             return Vec::new();
         }
         let rests = self.numbers().map(|value| large::split(value).1);
-        // What is not finite has none.
+        // Non-finite values have none.
         let rests = rests
             .enumerate()
             .filter(|(_, rest)| rest.is_finite() && *rest != 0.0);
         rests.collect()
     }
 
-    /// The values of a one-dimensional array: targets.
+    /// Returns the values of a one-dimensional array: targets.
     ///
     /// # Errors
     /// [`ArrayError::Dimensions`] unless there is one dimension.
     fn entries(&self) -> Result<Vec<f64>, ArrayError> {
-        // A column of a matrix has a second dimension, of one.
+        // A column of a matrix has a second dimension of length one.
         if self.dimensions()[1..].iter().any(|length| *length != 1) {
             let found = self.dimensions().len();
             return Err(ArrayError::Dimensions {
@@ -108,10 +109,10 @@ pub trait Array {
         Ok(self.numbers().collect())
     }
 
-    /// As [`entries`](Self::entries), as indices: labels or devices.
+    /// Returns [`entries`](Self::entries) as indices: labels or devices.
     ///
     /// # Errors
-    /// As well [`ArrayError::NotAnIndex`] unless every value is a whole number from 0 to `largest`.
+    /// Also [`ArrayError::NotAnIndex`] unless every value is an integer from 0 to `largest`.
     fn indices(&self, largest: u32) -> Result<Vec<u32>, ArrayError> {
         let entries = self.entries()?.into_iter().enumerate();
         let index = |(index, value): (usize, f64)| {

@@ -1,4 +1,4 @@
-//! The data sets that smolfed knows by name: what they are, whom to cite, how to use them.
+//! The data sets that smolfed knows by name: a description, the citation and the configuration.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,13 @@ use super::folders::DataFolders;
 pub struct KnownSet {
     /// Its name, for `smolfed data inspect`.
     pub name: &'static str,
-    /// What a sample is and what is predicted.
+    /// Description of a sample and of the target.
     pub about: &'static str,
-    /// Whom to cite.
+    /// The citation.
     pub cite: &'static str,
-    /// What must be in a folder of data sets; `None` for a set that needs no files.
+    /// Path in a folder of data sets; `None` for a set without files.
     pub path: Option<&'static str>,
-    /// A `[data]` table to begin with.
+    /// An initial `[data]` table.
     pub table: &'static str,
 }
 
@@ -105,19 +105,19 @@ pub const KNOWN_SETS: [KnownSet; 10] = [
 ];
 
 impl KnownSet {
-    /// The set of this name.
+    /// Returns the set with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         KNOWN_SETS.iter().find(|set| set.name == name)
     }
 
-    /// Whether samples are cut from its rows: from texts, or from recordings.
+    /// Returns whether samples are cut from its rows: from texts, or from recordings.
     pub fn is_cut(&self) -> bool {
         ["text_column", "window"]
             .iter()
             .any(|key| self.table.contains(&format!("\n{key} = ")))
     }
 
-    /// Where its files are; `None` if they are in none of the folders or it needs none.
+    /// Returns the location of its files, or `None` if no folder has them or it needs none.
     pub fn place(&self, folders: &DataFolders) -> Option<PathBuf> {
         self.path
             .and_then(|path| folders.find(Path::new(path)).ok())

@@ -1,8 +1,8 @@
-//! The binary files of CIFAR-10: a byte for the class and 3,072 for an image, its red, its green
-//! and its blue values, 32 × 32 each.
+//! The binary files of CIFAR-10: one byte for the class and 3,072 for an image, its red, green and
+//! blue values, 32 × 32 each.
 //!
 //! Source: Krizhevsky 2009, "Learning multiple layers of features from tiny images". A folder has
-//! any number of such files (`data_batch_1.bin`, ..), packed (`.gz`) or not; those with `test` in
+//! any number of such files (`data_batch_1.bin`, ..), packed (`.gz`) or not. Files with `test` in
 //! their name are the test part.
 
 use std::io;
@@ -12,7 +12,7 @@ use super::dataset::{Dataset, DatasetError, Features, Names, Targets};
 
 const AXES: [usize; 3] = [3, 32, 32];
 const PIXELS: usize = AXES[0] * AXES[1] * AXES[2];
-/// A record: the class, then the pixels.
+/// Bytes of a record: the class, then the pixels.
 const RECORD: usize = 1 + PIXELS;
 
 /// The classes, by number.
@@ -29,20 +29,20 @@ const CLASSES: [&str; 10] = [
     "truck",
 ];
 
-/// What can be wrong with a file of CIFAR-10.
+/// Errors in a file of CIFAR-10.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CifarError {
-    /// No file to train on, or none to test on.
+    /// There is no file to train on, or none to test on.
     #[error(
         "has no file of CIFAR-10 {part}: give files such as data_batch_1.bin, and one with test \
          in its name, such as test_batch.bin, plain or .gz"
     )]
     NoFile {
-        /// To train on, or to test on.
+        /// The missing part.
         part: &'static str,
     },
-    /// Bytes that make no whole number of records.
+    /// The bytes are not a whole number of records.
     #[error(
         "has {found} bytes, which are no images of CIFAR-10: one has {RECORD} bytes, its class \
          and 3 x 32 x 32 pixels; restore it from a copy"
@@ -51,7 +51,7 @@ pub enum CifarError {
         /// Bytes of the file.
         found: usize,
     },
-    /// A class beyond the tenth.
+    /// A class is beyond the tenth.
     #[error("image {image} has the class {class}, but CIFAR-10 has 10; restore it from a copy")]
     Class {
         /// The image, counted from 1.
@@ -71,10 +71,10 @@ pub(super) struct Files {
     pub(super) test: Vec<PathBuf>,
 }
 
-/// The files of `folder` whose names end in `.bin` or `.bin.gz`.
+/// Returns the files of `folder` whose names end in `.bin` or `.bin.gz`.
 ///
 /// # Errors
-/// Those of the operating system.
+/// Any error of the operating system.
 pub(super) fn files(folder: &Path) -> io::Result<Files> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -102,7 +102,7 @@ pub(super) struct Images {
 }
 
 impl Images {
-    /// Appends those of an unpacked file, and says how many.
+    /// Appends the images of an unpacked file, and returns their number.
     ///
     /// # Errors
     /// [`CifarError`].
@@ -124,7 +124,7 @@ impl Images {
         Ok(found / RECORD)
     }
 
-    /// The data set; pixels stay bytes.
+    /// Creates the data set. Pixels stay bytes.
     ///
     /// # Errors
     /// [`CifarError`].
@@ -141,7 +141,7 @@ impl Images {
 }
 
 impl Files {
-    /// Refuses a folder without a part.
+    /// Checks that both parts have files.
     ///
     /// # Errors
     /// [`CifarError::NoFile`].

@@ -1,4 +1,4 @@
-//! The classes, listed in the configuration before a row is read.
+//! The classes, listed in the configuration before any row is read.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,13 +8,13 @@ use super::dataset::{DatasetError, MAX_CLASSES, Targets};
 /// The classes of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Classes {
-    /// Which they are.
+    /// The list of classes.
     #[serde(rename = "classes")]
     pub list: ClassList,
-    /// What becomes of a row whose label is none of them.
+    /// The handling of a row whose label is not one of them.
     #[serde(rename = "unknown_labels")]
     pub unknown: UnknownLabels,
-    /// Whether the user confirms a list that was read from rows; `None` for one that never was.
+    /// Whether the user confirms a list that was read from rows; `None` if it was not.
     #[serde(rename = "classes_are_public", skip_serializing_if = "Option::is_none")]
     pub are_public: Option<bool>,
 }
@@ -54,7 +54,7 @@ pub enum UnknownLabels {
 }
 
 impl Classes {
-    /// So many classes, whose labels are the numbers from 0; another label is an error.
+    /// Creates `count` classes, whose labels are the numbers from 0. Another label is an error.
     #[must_use]
     pub fn numbered(count: u16) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl Classes {
         }
     }
 
-    /// The number of the class of this name.
+    /// Returns the number of the class with this name.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<u32> {
         let labels = self.list.labels();
@@ -74,19 +74,19 @@ impl Classes {
             .map(|at| at as u32)
     }
 
-    /// Whether rows of other classes are left out.
+    /// Returns whether rows of other classes are left out.
     #[must_use]
     pub fn drops_unknown(&self) -> bool {
         self.unknown == UnknownLabels::Drop
     }
 
-    /// Targets from labels that number the classes. Where rows of other classes are left out, these
-    /// are one more class, the last, which [`Dataset::without_last_class`] removes.
+    /// Returns targets from labels that number the classes. If rows of other classes are left out,
+    /// they get one additional class, the last, which [`Dataset::without_last_class`] removes.
     ///
     /// [`Dataset::without_last_class`]: super::dataset::Dataset
     ///
     /// # Errors
-    /// [`DatasetError`] for labels that are no classes, and if there is only one.
+    /// [`DatasetError`] for labels outside the classes, and if there is only one class.
     pub(super) fn targets(&self, mut labels: Vec<u32>) -> Result<Targets, DatasetError> {
         let count = self.list.count();
         if !self.drops_unknown() {
@@ -102,7 +102,7 @@ impl Classes {
 }
 
 impl ClassList {
-    /// Number of classes C.
+    /// Returns the number of classes C.
     #[must_use]
     pub const fn count(&self) -> usize {
         match self {
@@ -111,7 +111,7 @@ impl ClassList {
         }
     }
 
-    /// The names of the classes, where there are names.
+    /// Returns the names of the classes, if they have names.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         match self {
@@ -120,7 +120,7 @@ impl ClassList {
         }
     }
 
-    /// The names of the classes, or their numbers.
+    /// Returns the names of the classes, or their numbers.
     #[must_use]
     pub fn labels(&self) -> Vec<String> {
         match self {
@@ -129,7 +129,7 @@ impl ClassList {
         }
     }
 
-    /// What is wrong with the list, if something is.
+    /// Returns an invalid part of the list, if there is one.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         if !(2..MAX_CLASSES).contains(&self.count()) {

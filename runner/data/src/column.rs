@@ -1,7 +1,7 @@
-//! How the cells of a column become features: the one place that says what a trained model expects
-//! of the columns of a file.
+//! Encoding of the cells of a column as features: the only module that defines the columns of a
+//! file that a trained model expects.
 //!
-//! An [`Encoding`] is decided by the configuration, never by the rows.
+//! The configuration determines an [`Encoding`], never the rows.
 
 pub mod cell;
 pub mod error;
@@ -17,48 +17,49 @@ use error::CellError;
 use place::Place;
 use time::{Time, TimePart};
 
-/// How the cells of a column become features.
+/// The encoding of the cells of a column as features.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encoding {
-    /// One feature: a number; true and yes are 1, false and no are 0.
+    /// One feature: a number. True and yes are 1, false and no are 0.
     #[default]
     Number,
-    /// One feature a category: 1 for the cell's, 0 for the others. A missing cell has none.
+    /// One feature per category: 1 for the cell's category, 0 for the others. A missing cell has
+    /// none.
     Categories(Vec<String>),
-    /// One feature a part of the date and time in the cell.
+    /// One feature per part of the date and time in the cell.
     Time(Vec<TimePart>),
 }
 
-/// What becomes of a category that is none of the column's.
+/// The handling of an unknown category.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unknown {
-    /// It is refused.
+    /// The cell is refused.
     #[default]
     Refuse,
-    /// It has none of the categories, as a missing cell.
+    /// The cell has none of the categories, like a missing cell.
     Ignore {
-        /// Such cells so far.
+        /// Number of such cells so far.
         cells: u64,
     },
 }
 
-/// The features of cells, one after the other.
+/// The features of cells, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
-    /// Numbers of 32 bits; 0 where the cell is missing.
+    /// 32-bit numbers; 0 if the cell is missing.
     pub features: Vec<f32>,
-    /// Places of missing ones, ascending.
+    /// Places of missing features, ascending.
     pub missing: Vec<usize>,
-    /// Places of large numbers, ascending, with the digits for which 32 bits have no room: the
-    /// number is the sum of both.
+    /// Places of large numbers, ascending, with the digits that 32 bits cannot hold: the number is
+    /// the sum of both.
     pub rests: Vec<(usize, f64)>,
-    /// What becomes of unknown categories.
+    /// The handling of unknown categories.
     pub unknown: Unknown,
 }
 
 impl Values {
-    /// The number at a place, with all digits; `None` for a missing one.
+    /// Returns the number at a place, with all digits; `None` for a missing one.
     ///
     /// # Panics
     /// If there is no such place.
@@ -72,7 +73,7 @@ impl Values {
         Some(f64::from(self.features[place]) + rest)
     }
 
-    /// Appends those of more rows.
+    /// Appends the features of more rows.
     pub(crate) fn append(&mut self, more: Self) {
         let offset = self.features.len();
         let missing = more.missing.into_iter().map(|place| place + offset);
@@ -89,12 +90,12 @@ impl Values {
 pub struct FeatureColumn {
     /// Its name in the header.
     pub name: String,
-    /// What becomes of its cells.
+    /// The encoding of its cells.
     pub encoding: Encoding,
 }
 
 impl FeatureColumn {
-    /// For each feature, in order, whether it says if a cell is in one category: 0 or 1.
+    /// Iterates over the features, in order, and returns whether each indicates a category: 0 or 1.
     pub(crate) fn indicators(&self) -> impl Iterator<Item = bool> + use<> {
         let (is_indicator, count) = match &self.encoding {
             Encoding::Number => (false, 1),
@@ -104,7 +105,8 @@ impl FeatureColumn {
         std::iter::repeat_n(is_indicator, count)
     }
 
-    /// Names of the features, in order: the column's, or `column=category` and `column:part`.
+    /// Returns the names of the features, in order: the column's, or `column=category` and
+    /// `column:part`.
     pub fn feature_names(&self) -> Vec<String> {
         let name = &self.name;
         match &self.encoding {
@@ -122,7 +124,8 @@ impl FeatureColumn {
         }
     }
 
-    /// Appends the features of a cell; of a missing one zeros, whose places become known.
+    /// Appends the features of a cell. For a missing cell it appends zeros and records their
+    /// places.
     pub(crate) fn write(
         &self,
         cell: &str,

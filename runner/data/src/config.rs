@@ -1,9 +1,9 @@
-//! The `[data]` table of an experiment: parsed and checked once, and written back complete.
+//! The `[data]` table of an experiment: parsed and checked once, and written back completely.
 //!
 //! The keys are an enum tagged by `source`: `keys` has a struct for each source, and unknown keys
 //! are refused. [`DataConfig`] has their meaning. A key without effect on the chosen source or
-//! partition is refused, and a written table names every value in force, so that reading it again
-//! gives the same configuration.
+//! partition is refused. A written table contains every effective value, so reading it again gives
+//! the same configuration.
 
 mod conversion;
 mod error;
@@ -38,57 +38,59 @@ pub use features::{FeaturesTable, FeaturesTableError};
 pub use set::{ArraysConfig, ImagesConfig, LeafConfig, MemoryConfig, StoredSet, TableConfig};
 pub use window::WindowTable;
 
-/// Most samples of a device: far beyond use, and small enough that one device fits in memory.
+/// Maximum number of samples of a device: far above practical values, and small enough that one
+/// device fits in memory.
 const MAX_SAMPLES: u32 = 10_000_000;
 
-/// Where samples come from.
+/// The source of samples.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SourceConfig {
     /// A data set that is read, scaled and dealt to devices.
     Stored(Box<StoredConfig>),
-    /// Devices that are generated, any number of them.
+    /// Generated devices, in any number.
     Synthetic(SyntheticConfig),
 }
 
-/// A data set and what is done with it.
+/// A data set and its preparation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredConfig {
     /// The data set.
     pub set: StoredSet,
-    /// What stands in the place of missing values.
+    /// The replacement of missing values.
     pub missing: Missing,
-    /// How features are scaled.
+    /// The scale of features.
     pub scale: Scale,
-    /// The fixed features of `[features]`, in the place of `missing` and `scale`.
+    /// The fixed features of `[features]`, instead of `missing` and `scale`.
     pub features: Option<FeatureKind>,
-    /// How devices store these features, if they compute them and train in integers.
+    /// The format in which devices store these features, if they compute them and train in
+    /// integers.
     pub integers: Option<FeatureFormat>,
-    /// R: the largest length of a sample, once it is scaled; longer ones are shortened.
+    /// R: the largest length of a scaled sample. Longer ones are shortened.
     pub norm_bound: Option<f32>,
-    /// How regression targets are scaled.
+    /// The scale of regression targets.
     pub target_scale: TargetScale,
-    /// How rows are dealt to devices.
+    /// The dealing of rows to devices.
     pub dealing: Dealing,
-    /// Share of its samples that each device holds out to choose settings by; 0 where devices are
-    /// natural, whose parts are split device by device anyway.
+    /// Share of its samples that each device holds out to choose settings. 0 if devices are
+    /// natural, since their parts are split device by device anyway.
     pub device_validation: f64,
-    /// Share of its samples that each device holds out to test its model on.
+    /// Share of its samples that each device holds out to test its model.
     pub device_test: f64,
 }
 
 /// A checked `[data]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataConfig {
-    /// Where samples come from.
+    /// The source of samples.
     pub source: SourceConfig,
-    /// What is held out for choosing settings.
+    /// The part held out for choosing settings.
     pub validation: HoldOut,
-    /// What is held out for reporting; nothing where the set comes with a test part.
+    /// The part held out for reporting; none if the set has its own test part.
     pub test: HoldOut,
 }
 
 impl DataConfig {
-    /// The column to predict, where it has a name.
+    /// Returns the column to predict, if it has a name.
     pub fn target_column(&self) -> Option<&str> {
         match &self.source {
             SourceConfig::Stored(stored) => match &stored.set {
@@ -100,8 +102,8 @@ impl DataConfig {
         }
     }
 
-    /// How features of windows are computed from the rows of a table, and the columns at whose
-    /// changes a window ends.
+    /// Returns the computation of window features from the rows of a table, and the columns at
+    /// whose changes a window ends.
     #[must_use]
     pub fn window_features(&self) -> Option<(&Recordings, Vec<String>)> {
         let SourceConfig::Stored(stored) = &self.source else {
@@ -117,7 +119,7 @@ impl DataConfig {
         Some((recordings, breaks))
     }
 
-    /// The column of texts, if the features are characters of one.
+    /// Returns the column of texts, if the features are characters.
     #[must_use]
     pub fn text_column(&self) -> Option<TextColumn> {
         let SourceConfig::Stored(stored) = &self.source else {
@@ -132,7 +134,7 @@ impl DataConfig {
         }
     }
 
-    /// Symbols that the features are, if these are texts.
+    /// Returns the number of symbols, if the features are texts.
     #[must_use]
     pub fn symbol_count(&self) -> Option<u16> {
         match &self.source {
@@ -148,7 +150,7 @@ impl DataConfig {
     }
 }
 
-/// A name as it is written in TOML.
+/// Returns a name as written in TOML.
 fn name_of(name: impl Serialize) -> String {
     serde_json::to_string(&name).unwrap_or_default()
 }

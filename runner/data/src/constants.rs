@@ -1,5 +1,5 @@
-//! Constants of the configuration that stand where statistics of the devices' rows would: numbers
-//! for all features or one for each, bounds, and the maps that they define.
+//! Constants of the configuration that replace statistics of the devices' rows: numbers for all
+//! features or one for each, bounds, and the maps that they define.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,11 +40,11 @@ pub struct Constants {
     moments: Option<(PerFeature, PerFeature)>,
 }
 
-/// What can be wrong with constants.
+/// Errors in constants.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConstantError {
-    /// A mean or deviation that cannot scale.
+    /// A mean or deviation cannot be used for scaling.
     #[error("cannot scale by mean = {mean} and std = {std}: both must be finite and std above 0")]
     BadMoments {
         /// The mean.
@@ -52,7 +52,7 @@ pub enum ConstantError {
         /// The standard deviation.
         std: f64,
     },
-    /// Bounds that hold no range.
+    /// The bounds contain no range.
     #[error("cannot clip to min = {min} and max = {max}: both must be finite and min below max")]
     BadBounds {
         /// The smallest value.
@@ -60,27 +60,27 @@ pub enum ConstantError {
         /// The largest.
         max: f64,
     },
-    /// Keys that only make sense together.
+    /// Only one of two related keys is present.
     #[error("constants are {{ min = .., max = .. }}, {{ mean = .., std = .. }} or all four")]
     Incomplete,
-    /// As many numbers as there are features, or one, are needed.
+    /// The number of constants is neither one nor the number of features.
     #[error("`{key}` lists {found} numbers, but there are {expected} features")]
     Length {
         /// The key.
         key: &'static str,
-        /// Features.
+        /// Number of features.
         expected: usize,
-        /// Numbers.
+        /// Number of constants.
         found: usize,
     },
 }
 
-/// What is done to one feature: values are clipped to the bounds first, if there are any.
+/// The map of one feature. Values are first clipped to the bounds, if there are any.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FeatureMap {
     /// The smallest and the largest value.
     pub bounds: Option<[f64; 2]>,
-    /// Then this.
+    /// The map after clipping.
     pub affine: Affine,
 }
 
@@ -105,13 +105,13 @@ struct RawConstants {
 }
 
 impl Affine {
-    /// The map that changes nothing.
+    /// The identity map.
     pub const IDENTITY: Self = Self {
         mean: 0.0,
         std: 1.0,
     };
 
-    /// Subtracts `mean`, then divides by `std`.
+    /// Creates a map that subtracts `mean`, then divides by `std`.
     ///
     /// # Errors
     /// [`ConstantError::BadMoments`] unless both are finite and `std` is above 0.
@@ -123,34 +123,35 @@ impl Affine {
         }
     }
 
-    /// What is subtracted.
+    /// Returns the subtracted mean.
     pub fn mean(self) -> f64 {
         self.mean
     }
 
-    /// What is divided by: an error on the scaled target times this is one in its own unit.
+    /// Returns the divisor: an error of the scaled target times this is an error in its own unit.
     pub fn std(self) -> f64 {
         self.std
     }
 
-    /// The value in the old unit, of one in the new unit.
+    /// Converts a value from the new unit to the old one.
     pub fn undo(self, value: f32) -> f64 {
         f64::from(value) * self.std + self.mean
     }
 
-    /// The value in the new unit.
+    /// Converts a value to the new unit.
     pub fn apply(self, value: f32) -> f32 {
         self.apply_exact(f64::from(value))
     }
 
-    /// As [`Self::apply`], of a number with more digits, which is rounded last.
+    /// Applies [`Self::apply`] to a number with more digits, which is rounded last.
     pub fn apply_exact(self, value: f64) -> f32 {
         ((value - self.mean) / self.std) as f32
     }
 }
 
 impl PerFeature {
-    /// That of feature `at`, which is below the number that [`Self::fits`] has checked.
+    /// Returns the number for feature `at`, which must be below the width checked by
+    /// [`Self::fits`].
     fn at(&self, at: usize) -> f64 {
         match self {
             Self::All(value) => *value,
@@ -158,7 +159,7 @@ impl PerFeature {
         }
     }
 
-    /// Numbers that are there.
+    /// Returns the number of values.
     fn count(&self) -> usize {
         match self {
             Self::All(_) => 1,
@@ -166,7 +167,7 @@ impl PerFeature {
         }
     }
 
-    /// One for each of `width` features.
+    /// Returns one number for each of `width` features.
     ///
     /// # Errors
     /// [`ConstantError::Length`] unless there is one number, or one for each.
@@ -187,7 +188,8 @@ impl PerFeature {
     }
 }
 
-/// How many pairs two entries make, each a number or a list: lists must be equally long.
+/// Returns the number of pairs of two entries, each a number or a list. Lists must have equal
+/// lengths.
 fn pairs(
     keys: [&'static str; 2],
     first: &PerFeature,
@@ -201,7 +203,7 @@ fn pairs(
 }
 
 impl Bounds {
-    /// The same bounds for all features.
+    /// Creates the same bounds for all features.
     ///
     /// # Errors
     /// [`ConstantError::BadBounds`] unless both are finite and `min` is below `max`.
@@ -210,7 +212,7 @@ impl Bounds {
         Self::try_from(RawBounds { min, max })
     }
 
-    /// The bounds of each of `width` features.
+    /// Returns the bounds of each of `width` features.
     ///
     /// # Errors
     /// [`ConstantError::Length`] if they are lists of another length.
@@ -229,7 +231,7 @@ impl TryFrom<RawBounds> for Bounds {
         let RawBounds { min, max } = raw;
         for at in 0..pairs(["min", "max"], &min, &max)? {
             let (min, max) = (min.at(at), max.at(at));
-            // Features are f32 once they are scaled.
+            // Scaled features are f32.
             let is_finite = (min as f32).is_finite() && (max as f32).is_finite();
             if !(is_finite && min < max) {
                 return Err(ConstantError::BadBounds { min, max });
@@ -247,7 +249,7 @@ impl From<Bounds> for RawBounds {
 }
 
 impl Constants {
-    /// A mean and a standard deviation for all features.
+    /// Creates a mean and a standard deviation for all features.
     #[must_use]
     pub fn of_moments(map: Affine) -> Self {
         Self {
@@ -256,14 +258,14 @@ impl Constants {
         }
     }
 
-    /// Whether values are clipped.
+    /// Returns whether values are clipped.
     #[must_use]
     pub const fn has_bounds(&self) -> bool {
         self.bounds.is_some()
     }
 
-    /// What is done to each of `width` features. Mean and standard deviation are in units of
-    /// `unit`, bounds are values as in the file.
+    /// Returns the maps of `width` features. Mean and standard deviation are in units of `unit`,
+    /// and bounds are values as in the file.
     ///
     /// # Errors
     /// [`ConstantError::Length`] if a list has another length.
@@ -289,11 +291,11 @@ impl Constants {
 }
 
 impl Constants {
-    /// As [`Self::maps`], of features in `channels`, one after the other: lists may also have one
-    /// number for each channel.
+    /// Returns [`Self::maps`] for features grouped by `channels`. Lists may also have one number
+    /// for each channel.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Self::maps`].
     pub fn maps_by_channel(
         &self,
         width: usize,
@@ -310,7 +312,7 @@ impl Constants {
         }
     }
 
-    /// How many numbers each list has.
+    /// Iterates over the lengths of the lists.
     fn lists(&self) -> impl Iterator<Item = usize> {
         let bounds = self
             .bounds
@@ -361,18 +363,18 @@ impl From<Constants> for RawConstants {
 }
 
 impl FeatureMap {
-    /// The value clipped, and whether it was beyond the bounds.
+    /// Clips the value, and returns whether it was beyond the bounds.
     pub fn clip(&self, value: f32) -> (f32, bool) {
         let (clipped, is_beyond) = self.clip_exact(f64::from(value));
         (clipped as f32, is_beyond)
     }
 
-    /// The value clipped and mapped, and whether it was beyond the bounds.
+    /// Clips and maps the value, and returns whether it was beyond the bounds.
     pub fn apply(&self, value: f32) -> (f32, bool) {
         self.apply_exact(f64::from(value))
     }
 
-    /// As [`Self::apply`], of a number with more digits, which is rounded last.
+    /// Applies [`Self::apply`] to a number with more digits, which is rounded last.
     pub fn apply_exact(&self, value: f64) -> (f32, bool) {
         let (clipped, is_beyond) = self.clip_exact(value);
         (self.affine.apply_exact(clipped), is_beyond)
@@ -382,7 +384,7 @@ impl FeatureMap {
         let Some(bounds) = self.bounds else {
             return (value, false);
         };
-        // Bounds are rounded as values are: `0.1` is not beyond 0.1.
+        // Bounds are rounded like values: `0.1` is not beyond 0.1.
         let [min, max] = bounds.map(large::kept);
         (value.clamp(min, max), !(min..=max).contains(&value))
     }
@@ -427,9 +429,9 @@ mod tests {
         let map = scale.maps(1, 1.0).unwrap()[0];
         assert_eq!(map.apply_exact(1_700_000_100_000.0), (0.25, false));
         assert_eq!(map.apply_exact(1_700_000_400_001.0), (1.0, true));
-        // The nearest number of 32 bits is 1,700,000,038,912.
+        // The nearest 32-bit number is 1,700,000,038,912.
         assert_eq!(map.apply(1_700_000_000_000.0), (0.097_28, false));
-        // What is not large is compared as it is kept.
+        // Smaller numbers are compared in their stored precision.
         let scale = constants("{ min = 0, max = 0.1 }").unwrap();
         assert!(!scale.maps(1, 1.0).unwrap()[0].apply(0.1).1);
     }

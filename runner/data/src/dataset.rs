@@ -1,4 +1,4 @@
-//! A data set in memory: one row a sample, shared by all devices, and views of some of its rows.
+//! A data set in memory: one row per sample, shared by all devices, and views of some of its rows.
 
 mod buffer;
 mod error;
@@ -29,7 +29,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Groups from the device of each row, an index into `names`.
+    /// Creates groups from the device of each row, an index into `names`.
     ///
     /// # Errors
     /// [`DatasetError::Label`] if an index has no name.
@@ -51,12 +51,12 @@ impl Groups {
         }
     }
 
-    /// Natural device of each row.
+    /// Returns the natural device of each row.
     pub fn device_of_row(&self) -> &[u32] {
         &self.device_of_row
     }
 
-    /// Name of each device, as in the file.
+    /// Returns the name of each device, as in the file.
     pub fn names(&self) -> &[String] {
         &self.names
     }
@@ -74,28 +74,29 @@ impl fmt::Debug for Groups {
     }
 }
 
-/// Names that a source knows; empty where it does not.
+/// The names known to a source. Unknown ones are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     /// Name of each feature.
     pub features: Vec<String>,
     /// Name of each class.
     pub classes: Vec<String>,
-    /// The columns of a table, whose cells became the features.
+    /// The columns of a table, from which the features were made.
     pub columns: Vec<FeatureColumn>,
 }
 
-/// Samples in memory: finite features row by row, one target and perhaps a natural device a row.
+/// Samples in memory: finite features row by row, with one target and optionally a natural device
+/// per row.
 ///
-/// Features that the source left open (an empty cell) are listed in [`Dataset::missing`] and hold
-/// 0 until [`impute`](super::missing::impute) fills them.
+/// Features that the source left open (an empty cell) are listed in [`Dataset::missing`] and are 0
+/// until [`impute`](super::missing::impute) fills them.
 #[derive(Clone, PartialEq)]
 pub struct Dataset {
     pub(super) features: Features,
     pub(super) targets: Targets,
     pub(super) missing: Vec<usize>,
-    /// Of large numbers, what `features` has no room for: place and rest, ascending. Scaling uses
-    /// them up.
+    /// The digits of large numbers that `features` loses: place and rest, ascending. Scaling
+    /// consumes them.
     pub(super) rests: Vec<(usize, f64)>,
     feature_count: usize,
     groups: Option<Groups>,
@@ -105,7 +106,7 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// A data set from `features`, row after row, and one target a row.
+    /// Creates a data set from `features`, row after row, and one target per row.
     ///
     /// # Errors
     /// [`DatasetError`] if there is no row or no feature, if the lengths do not agree, or if a
@@ -162,10 +163,10 @@ impl Dataset {
         })
     }
 
-    /// The same data with the natural device of each row.
+    /// Adds the natural device of each row.
     ///
     /// # Errors
-    /// [`DatasetError::Length`] unless there is one device a row.
+    /// [`DatasetError::Length`] unless there is one device per row.
     pub fn with_groups(mut self, groups: Groups) -> Result<Self, DatasetError> {
         let (expected, found) = (self.len(), groups.device_of_row.len());
         if expected != found {
@@ -179,8 +180,8 @@ impl Dataset {
         Ok(self)
     }
 
-    /// The same data with a row seen as a grid, slowest axis first: `[28, 28]`, or
-    /// `[channels, time]`. Empty for no grid.
+    /// Sets the grid of a row, slowest axis first: `[28, 28]`, or `[channels, time]`. Empty for no
+    /// grid.
     ///
     /// # Errors
     /// [`DatasetError::Axes`] unless the lengths multiply to the number of features.
@@ -198,26 +199,25 @@ impl Dataset {
         Ok(self)
     }
 
-    /// The same data with the largest value that a feature can take by its format (255 for
-    /// bytes), for scaling to [0, 1].
+    /// Sets the largest value of a feature in its format (255 for bytes), for scaling to [0, 1].
     #[must_use]
     pub fn with_maximum(mut self, maximum: Option<f32>) -> Self {
         self.maximum = maximum;
         self
     }
 
-    /// The same data with names.
+    /// Adds names.
     #[must_use]
     pub fn with_names(mut self, names: Names) -> Self {
         self.names = names;
         self
     }
 
-    /// The same samples with other features, `feature_count` a row, which have no axes. The columns
-    /// of a table stay known.
+    /// Replaces the features by others, `feature_count` per row, without axes. The columns of a
+    /// table are kept.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     pub(super) fn with_features(
         self,
         features: Vec<f32>,
@@ -235,30 +235,30 @@ impl Dataset {
         })
     }
 
-    /// The same data with these places of `features` (ascending) known to be open.
+    /// Marks these places of `features` (ascending) as open.
     pub(super) fn with_missing(mut self, missing: Vec<usize>) -> Self {
         self.missing = missing;
         self
     }
 
-    /// The same data with the rests of large numbers, by ascending places of `features`.
+    /// Adds the rests of large numbers, by ascending places of `features`.
     pub(super) fn with_rests(mut self, rests: Vec<(usize, f64)>) -> Self {
         self.rests = rests;
         self
     }
 
-    /// What a place of [`features`](Self::features) leaves out of a large number.
+    /// Returns the rest of a large number at a place of [`features`](Self::features).
     pub(super) fn rest(&self, place: usize) -> Option<f64> {
         let at = self.rests.binary_search_by_key(&place, |(at, _)| *at);
         at.ok().map(|at| self.rests[at].1)
     }
 
-    /// The number at a place of [`features`](Self::features), with all digits.
+    /// Returns the number at a place of [`features`](Self::features), with all digits.
     pub(super) fn exact(&self, place: usize) -> f64 {
         f64::from(self.features.get(place)) + self.rest(place).unwrap_or(0.0)
     }
 
-    /// As [`row`](Self::row), with all digits.
+    /// Returns [`row`](Self::row) with all digits.
     pub(super) fn exact_row(&self, i: usize) -> impl Iterator<Item = f64> + Clone + '_ {
         let start = i * self.feature_count;
         let before = self.rests.partition_point(|(place, _)| *place < start);
@@ -269,22 +269,22 @@ impl Dataset {
         })
     }
 
-    /// Number of rows, at least 1.
+    /// Returns the number of rows, at least 1.
     pub fn len(&self) -> usize {
         self.targets.len()
     }
 
-    /// Always false: a data set has at least one row.
+    /// Always returns false: a data set has at least one row.
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()
     }
 
-    /// Features a row, at least 1.
+    /// Returns the number of features per row, at least 1.
     pub fn feature_count(&self) -> usize {
         self.feature_count
     }
 
-    /// Features of row `i`.
+    /// Returns the features of row `i`.
     ///
     /// # Panics
     /// If `i` is not below [`len`](Self::len).
@@ -293,17 +293,17 @@ impl Dataset {
         (start..start + self.feature_count).map(|place| self.features.get(place))
     }
 
-    /// All features, row after row.
+    /// Returns all features, row after row.
     pub fn features(&self) -> &Features {
         &self.features
     }
 
-    /// The target of every row.
+    /// Returns the target of every row.
     pub fn targets(&self) -> &Targets {
         &self.targets
     }
 
-    /// Number of classes; `None` for regression.
+    /// Returns the number of classes; `None` for regression.
     pub fn class_count(&self) -> Option<usize> {
         match self.targets {
             Targets::Classes { class_count, .. } => Some(class_count),
@@ -311,17 +311,19 @@ impl Dataset {
         }
     }
 
-    /// The natural device of each row, where the source has one.
+    /// Returns the natural device of each row, if the source has devices.
     pub fn groups(&self) -> Option<&Groups> {
         self.groups.as_ref()
     }
 
-    /// Lengths of the axes of a row that is a grid, slowest first; empty otherwise.
+    /// Returns the lengths of the axes of a row if it is a grid, slowest first, and otherwise an
+    /// empty slice.
     pub fn axes(&self) -> &[usize] {
         &self.axes
     }
 
-    /// Channels of a row that is an image or a window of several: the first of three axes.
+    /// Returns the number of channels of a row that is an image or a window of several: the first
+    /// of three axes.
     pub fn channels(&self) -> Option<usize> {
         match *self.axes {
             [channels, _, _] => Some(channels),
@@ -329,26 +331,27 @@ impl Dataset {
         }
     }
 
-    /// Largest value of a feature by its format, where known.
+    /// Returns the largest value of a feature in its format, if known.
     pub fn maximum(&self) -> Option<f32> {
         self.maximum
     }
 
-    /// Names of features and classes, where known.
+    /// Returns the names of features and classes, if known.
     pub fn names(&self) -> &Names {
         &self.names
     }
 
-    /// For each feature whether it is 0 or 1 for a category; empty if no feature is known to be.
+    /// Returns for each feature whether it is 0 or 1 for a category. Empty if no feature is known
+    /// to be.
     pub(super) fn indicators(&self) -> Vec<bool> {
         let columns = self.names.columns.iter();
         let indicators: Vec<bool> = columns.flat_map(FeatureColumn::indicators).collect();
-        // Columns stay known when other features take the place of theirs.
+        // Columns are kept when other features replace theirs.
         let is_of_columns = indicators.len() == self.feature_count;
         indicators.into_iter().filter(|_| is_of_columns).collect()
     }
 
-    /// Name of a feature, or its number from 0.
+    /// Returns the name of a feature, or its number from 0.
     pub(super) fn feature_name(&self, feature: usize) -> String {
         self.names
             .features
@@ -357,19 +360,19 @@ impl Dataset {
             .unwrap_or_else(|| feature.to_string())
     }
 
-    /// Places in [`features`](Self::features) that the source left open and nothing has filled for
-    /// good, ascending.
+    /// Returns the places in [`features`](Self::features) that the source left open and that are
+    /// not filled permanently, ascending.
     pub fn missing(&self) -> &[usize] {
         &self.missing
     }
 
-    /// Whether a place of [`features`](Self::features) is open.
+    /// Returns whether a place of [`features`](Self::features) is open.
     pub(super) fn is_missing(&self, place: usize) -> bool {
         !self.missing.is_empty() && self.missing.binary_search(&place).is_ok()
     }
 
-    /// The same data without the rows of the last class, in which labels stand that are none of the
-    /// known classes, and the rows that are left out, ascending.
+    /// Removes the rows of the last class, which has all labels outside the known classes. Returns
+    /// the rest, and the removed rows, ascending.
     ///
     /// # Errors
     /// [`DatasetError`] if no row, or only one class, is left.
@@ -395,7 +398,7 @@ impl Dataset {
             true => Vec::new(),
             false => open.collect(),
         };
-        // Rows keep their order, and so do the places.
+        // Rows and places keep their order.
         let rests = self.rests.iter().filter_map(|(place, rest)| {
             let row = rows.binary_search(&(place / width)).ok()?;
             Some((row * width + place % width, *rest))
@@ -419,7 +422,7 @@ impl Dataset {
         });
     }
 
-    /// Puts row `order[i]` at place i, for all i; each row is in `order` once.
+    /// Moves row `order[i]` to place i, for all i. Each row occurs once in `order`.
     pub(super) fn reorder(&mut self, order: &[u32]) {
         let width = self.feature_count;
         self.features.reorder(order, width);
@@ -434,7 +437,8 @@ impl Dataset {
         self.missing.sort_unstable();
     }
 
-    /// The given rows as samples: without a copy, or unpacked into `buffer` if features are bytes.
+    /// Returns the given rows as samples: without a copy, or unpacked into `buffer` if features are
+    /// bytes.
     ///
     /// # Panics
     /// If there is no such row and features are bytes.
@@ -448,21 +452,21 @@ impl Dataset {
         }
     }
 
-    /// The given rows as samples, without a copy; `None` if features are bytes.
+    /// Returns the given rows as samples, without a copy; `None` if features are bytes.
     pub fn shared_view<'a>(&'a self, rows: &'a [u32]) -> Option<DatasetView<'a>> {
         let numbers = self.features.numbers()?;
         let (width, targets) = (self.feature_count, &self.targets);
         Some(DatasetView::new(numbers, width, targets, rows))
     }
 
-    /// Puts the given rows into `buffer`, as numbers.
+    /// Unpacks the given rows into `buffer`, as numbers.
     fn unpack(&self, rows: &[u32], buffer: &mut DeviceBuffer) {
         let read = |start, into: &mut [f32]| self.features.write(start, into);
         self.fill(rows, buffer, read);
     }
 
-    /// The given rows with their bytes, unpacked into `buffer`, in place of the numbers that these
-    /// stand for; as they are if features are numbers.
+    /// Returns the given rows with their bytes, unpacked into `buffer`, instead of the numbers that
+    /// they represent. Rows of numbers are returned unchanged.
     ///
     /// # Panics
     /// If there is no such row and features are bytes.
@@ -483,7 +487,7 @@ impl Dataset {
         }
     }
 
-    /// Fills `buffer` with the given rows, whose features `read` reads from a place on.
+    /// Fills `buffer` with the given rows. `read` reads features from a place on.
     fn fill(&self, rows: &[u32], buffer: &mut DeviceBuffer, read: impl Fn(usize, &mut [f32])) {
         let width = self.feature_count;
         buffer.features.resize(rows.len() * width);
@@ -494,8 +498,8 @@ impl Dataset {
     }
 }
 
-/// Shortens a sample that is longer than `bound` to that length, as devices clip an update.
-/// One whose length is no 32-bit number becomes 0.
+/// Shortens a sample that is longer than `bound` to that length, as devices clip an update. A
+/// sample whose length is not a 32-bit number becomes 0.
 pub fn shorten(sample: &mut [f32], bound: f32) {
     if clip_l2(sample, bound).is_err() {
         sample.fill(0.0);

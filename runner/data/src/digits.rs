@@ -1,7 +1,7 @@
 //! The built-in set: 1,797 handwritten digits of 8 × 8 pixels from 0 to 16.
 //!
-//! Source: Alpaydin, Kaynak 1998, "Optical Recognition of Handwritten Digits", UCI Machine
-//! Learning Repository, doi:10.24432/C50P49, CC BY 4.0; the test part, as scikit-learn ships it.
+//! Source: Alpaydin, Kaynak 1998, "Optical Recognition of Handwritten Digits", UCI Machine Learning
+//! Repository, doi:10.24432/C50P49, CC BY 4.0. It is the test part, as in scikit-learn.
 
 use super::archive;
 use super::classes::Classes;
@@ -10,7 +10,7 @@ use super::error::DataError;
 use super::table::{self, Columns, TableFormat};
 
 const PACKED: &[u8] = include_bytes!("../assets/digits/optdigits_8x8.csv.gz");
-/// As errors name the set.
+/// The name of the set in errors.
 pub(super) const ORIGIN: &str = "built-in digits";
 /// The column of the classes.
 pub(super) const LABEL: &str = "digit";
@@ -18,10 +18,10 @@ const CLASSES: u16 = 10;
 const SIDE: usize = 8;
 const MAXIMUM: f32 = 16.0;
 
-/// All digits, in the order of the set.
+/// Returns all digits, in the order of the set.
 ///
 /// # Errors
-/// None as built; the type is that of every source.
+/// None in practice. The type is the same for all sources.
 pub fn load() -> Result<Dataset, DataError> {
     let columns = Columns {
         label: LABEL.into(),
@@ -60,7 +60,7 @@ mod tests {
         };
         let count = |digit| labels.iter().filter(|&&label| label == digit).count();
         let counts: Vec<usize> = (0..10).map(count).collect();
-        // As in the set's own description.
+        // The counts in the set's documentation.
         assert_eq!(counts, [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]);
         let first = [0.0, 0.0, 5.0, 13.0, 9.0, 1.0, 0.0, 0.0];
         assert!(data.row(0).take(8).eq(first));

@@ -1,13 +1,13 @@
-//! Draws from a named stream: bounded whole numbers, shuffles, normal and gamma variables.
+//! Draws from a named stream: bounded integers, shuffles, normal and gamma variables.
 //!
-//! The order of draws and every float operation are fixed (`f64` through `libm`), so that a seed
-//! gives the same data on every machine. For data only: noise that protects privacy is drawn by
-//! `smolfed_core::noise`, exactly and in integers.
+//! The order of draws and every float operation are fixed (`f64` through `libm`), so a seed gives
+//! the same data on every machine. For data only: `smolfed_core::noise` draws noise that protects
+//! privacy, exactly and in integers.
 
 use rand_core::Rng;
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 
-/// The stream that deals and splits; `part` says what for.
+/// Returns the stream for dealing and splitting; `part` names the purpose.
 pub(super) fn partition_stream(seed: u64, part: u32, device: u32) -> Stream {
     Root::from_seed(seed).stream(StreamId {
         purpose: Purpose::Partition,
@@ -16,7 +16,7 @@ pub(super) fn partition_stream(seed: u64, part: u32, device: u32) -> Stream {
     })
 }
 
-/// The stream of synthetic data; `part` says what for.
+/// Returns the stream for synthetic data; `part` names the purpose.
 pub(super) fn synthesis_stream(seed: u64, part: u32, device: u32) -> Stream {
     Root::from_seed(seed).stream(StreamId {
         purpose: Purpose::Synthesis,
@@ -25,10 +25,10 @@ pub(super) fn synthesis_stream(seed: u64, part: u32, device: u32) -> Stream {
     })
 }
 
-/// A whole number in `0..bound`, each equally likely; 0 for a bound of 0 or 1.
+/// Draws a uniform integer in `0..bound`; 0 for a bound of 0 or 1.
 ///
 /// Source: Lemire, "Fast Random Integer Generation in an Interval", 2019, Algorithm 5: the upper
-/// half of `draw * bound`, drawn again where the lower half falls into the uneven rest.
+/// half of `draw * bound`, drawn again if the lower half falls into the uneven rest.
 pub(super) fn below(rng: &mut impl Rng, bound: u32) -> u32 {
     let rest = bound.wrapping_neg().checked_rem(bound).unwrap_or(0);
     loop {
@@ -39,15 +39,16 @@ pub(super) fn below(rng: &mut impl Rng, bound: u32) -> u32 {
     }
 }
 
-/// Shuffles in place, each order equally likely (Fisher and Yates; Durstenfeld 1964). At most
-/// 2³² − 1 items.
+/// Shuffles in place with a uniform order (Fisher and Yates; Durstenfeld 1964). At most 2³² − 1
+/// items.
 pub(super) fn shuffle<T>(rng: &mut impl Rng, items: &mut [T]) {
     for last in (1..items.len()).rev() {
         items.swap(last, below(rng, last as u32 + 1) as usize);
     }
 }
 
-/// Uniform on the 2⁵³ evenly spaced numbers of (0, 1]; never 0, so that its logarithm is finite.
+/// Draws uniformly from the 2⁵³ evenly spaced numbers of (0, 1]. It is never 0, so its logarithm is
+/// finite.
 pub(super) fn unit(rng: &mut impl Rng) -> f64 {
     const STEP: f64 = 1.0 / (1u64 << 53) as f64;
     ((rng.next_u64() >> 11) + 1) as f64 * STEP
@@ -60,7 +61,7 @@ pub(super) struct Normals {
 }
 
 impl Normals {
-    /// The next draw.
+    /// Returns the next draw.
     pub(super) fn next(&mut self, rng: &mut impl Rng) -> f64 {
         if let Some(second) = self.second.take() {
             return second;
@@ -72,11 +73,11 @@ impl Normals {
     }
 }
 
-/// Logarithm of a Gamma(shape, 1) draw, for `shape` > 0; the logarithm, because draws of a small
-/// shape are below the smallest float.
+/// Draws the logarithm of a Gamma(shape, 1) variable, for `shape` > 0. It is the logarithm because
+/// draws of a small shape are below the smallest float.
 ///
-/// Source: Marsaglia and Tsang, "A Simple Method for Generating Gamma Variables", 2000; for a
-/// shape below 1 by their section 6: Gamma(shape) = Gamma(shape + 1) · u^(1/shape).
+/// Source: Marsaglia and Tsang, "A Simple Method for Generating Gamma Variables", 2000. For a shape
+/// below 1, their section 6: Gamma(shape) = Gamma(shape + 1) · u^(1/shape).
 pub(super) fn log_gamma(rng: &mut impl Rng, normals: &mut Normals, shape: f64) -> f64 {
     let boost = if shape < 1.0 {
         libm::log(unit(rng)) / shape
@@ -125,7 +126,7 @@ mod tests {
         partition_stream(7, 0, 0)
     }
 
-    /// Mean and variance of `count` draws.
+    /// Returns the mean and variance of `count` draws.
     fn moments(count: u32, mut draw: impl FnMut() -> f64) -> (f64, f64) {
         let (mut sum, mut squares) = (0.0, 0.0);
         for _ in 0..count {
@@ -144,7 +145,7 @@ mod tests {
         for _ in 0..70_000 {
             counts[below(&mut rng, 7) as usize] += 1;
         }
-        // Chi-square with 6 degrees of freedom passes 27.9 with probability 1e-4.
+        // Chi-square with 6 degrees of freedom exceeds 27.9 with probability 1e-4.
         let chi: f64 = counts
             .iter()
             .map(|&c| (f64::from(c) - 1e4).powi(2) / 1e4)
@@ -183,7 +184,7 @@ mod tests {
             let (mean, variance) = moments(100_000, || {
                 libm::exp(log_gamma(&mut rng, &mut normals, shape))
             });
-            // Five standard errors; the variance's is √((6/shape + 2)/n) of itself.
+            // Five standard errors. The relative one of the variance is √((6/shape + 2)/n).
             let tolerance = 5.0 * (shape / 1e5).sqrt();
             assert!((mean - shape).abs() < tolerance, "{shape}: {mean}");
             let tolerance = 5.0 * shape * ((6.0 / shape + 2.0) / 1e5f64).sqrt();

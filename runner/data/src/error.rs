@@ -1,4 +1,4 @@
-//! What can be wrong with data: one sentence that names the file and what would be right.
+//! Errors in data: one sentence that names the file and the correction.
 
 use std::io;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use super::split::SplitError;
 use super::table::TableError;
 use super::text::TextError;
 
-/// Why data cannot be used.
+/// The reason why data cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
@@ -29,10 +29,10 @@ pub enum DataError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         reason: io::Error,
     },
-    /// A file or folder is nowhere to be found.
+    /// A file or folder was not found.
     #[error(
         "{}: found neither at {}; give the right path, or name the folder of your data sets in \
          the environment variable SMOLFED_DATA",
@@ -40,53 +40,53 @@ pub enum DataError {
         tried.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" nor at ")
     )]
     NotFound {
-        /// The path as it was given.
+        /// The given path.
         path: PathBuf,
-        /// Where it was looked for.
+        /// The searched locations.
         tried: Vec<PathBuf>,
     },
-    /// A zip file holds several files where one is needed.
+    /// A zip file contains several files instead of one.
     #[error("{origin}: holds {found} .{extension} files, but exactly one is needed")]
     SeveralMembers {
         /// The file.
         origin: String,
-        /// Ending of the members' names.
+        /// Extension of the members' names.
         extension: &'static str,
-        /// How many there are.
+        /// Number of members.
         found: usize,
     },
-    /// Two files that belong together have different lengths.
+    /// Two related files have different lengths.
     #[error("{origin}: has {found} entries, but {partner} has {expected} samples")]
     Count {
         /// The file with labels or devices.
         origin: String,
-        /// Its entries.
+        /// Number of its entries.
         found: usize,
         /// The file with features.
         partner: String,
-        /// Its samples.
+        /// Number of its samples.
         expected: usize,
     },
-    /// Samples of a program, where there is none that gives them.
+    /// The samples must come from a program, but there is none.
     #[error(
         "`data.source` is \"memory\": these samples were given by a program, such as Python's \
          `smolfed.Federation.from_arrays`, and are in no file; run it from there"
     )]
     InMemory,
-    /// Samples of a program for an experiment that reads its own.
+    /// A program gives samples to an experiment that reads its own.
     #[error("`data.source` must be \"memory\" for samples that a program gives")]
     NotInMemory,
-    /// A file's content, or what the configuration asks of it.
+    /// The content of a file is invalid, or does not match the configuration.
     #[error("{origin}: {reason}")]
     Content {
         /// The file.
         origin: String,
-        /// What is wrong.
+        /// The reason.
         reason: ContentError,
     },
 }
 
-/// Why the content of a file cannot be used.
+/// The reason why the content of a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 #[non_exhaustive]
@@ -97,15 +97,15 @@ pub enum ContentError {
     Idx(#[from] IdxError),
     /// A NumPy file is malformed.
     Npy(#[from] NpyError),
-    /// A folder of images.
+    /// A folder of images is invalid.
     Images(#[from] ImagesError),
-    /// An array is not what it is used for.
+    /// An array does not fit its use.
     Array(#[from] ArrayError),
     /// A table is malformed.
     Table(#[from] TableError),
-    /// Recordings that make no windows.
+    /// Recordings contain no windows.
     Recordings(#[from] RecordingsError),
-    /// Texts that make no samples.
+    /// Texts contain no samples.
     Text(Box<TextError>),
     /// A file of CIFAR-10 is malformed.
     Cifar(#[from] CifarError),
@@ -117,7 +117,7 @@ pub enum ContentError {
     Impute(#[from] ImputeError),
     /// The features cannot be scaled as asked.
     Scale(#[from] ScaleError),
-    /// No features are computed of the samples.
+    /// The features of the samples cannot be computed.
     Features(#[from] FeaturesError),
     /// The data cannot be split as asked.
     Split(#[from] SplitError),
@@ -125,7 +125,7 @@ pub enum ContentError {
     Partition(#[from] PartitionError),
 }
 
-/// Behind a pointer, since it holds errors of tables.
+/// Boxed, since it contains errors of tables.
 impl From<TextError> for ContentError {
     fn from(error: TextError) -> Self {
         Self::Text(Box::new(error))
@@ -133,7 +133,7 @@ impl From<TextError> for ContentError {
 }
 
 impl DataError {
-    /// For `map_err`: the error that names the file as `origin`.
+    /// Returns a function for `map_err` that creates the error with `origin` as the file.
     pub fn at<E: Into<ContentError>>(origin: &str) -> impl FnOnce(E) -> Self + use<'_, E> {
         move |reason| Self::Content {
             origin: origin.to_owned(),
@@ -142,7 +142,7 @@ impl DataError {
     }
 }
 
-/// What to give in the place of a file that cannot be read.
+/// Returns advice for a file that cannot be read.
 fn advice(reason: &io::Error) -> &'static str {
     match reason.kind() {
         io::ErrorKind::IsADirectory => "; name a file in it",

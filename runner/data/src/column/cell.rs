@@ -1,4 +1,4 @@
-//! What a cell says: nothing, a number, yes or no.
+//! The meaning of a cell: missing, a number, yes or no.
 
 use std::borrow::Cow;
 
@@ -7,16 +7,16 @@ use super::place::Place;
 use super::signs::{self, Signs};
 use crate::large;
 
-/// Texts that stand for a missing value, in any case.
+/// Texts of a missing value, in any case.
 const MISSING: [&str; 8] = ["", "?", "na", "n/a", "#n/a", "<na>", "nan", "null"];
 
-/// Whether a cell says that its value is missing.
+/// Returns whether a cell is a missing value.
 pub(crate) fn is_missing(cell: &str) -> bool {
     // The longest has four letters.
     cell.len() <= 4 && MISSING.iter().any(|text| cell.eq_ignore_ascii_case(text))
 }
 
-/// 1 for true and yes, 0 for false and no, in any case.
+/// Returns 1 for true and yes, 0 for false and no, in any case.
 pub(crate) fn truth(cell: &str) -> Option<f32> {
     let is = |text: &&str| cell.eq_ignore_ascii_case(text);
     if ["true", "yes"].iter().any(is) {
@@ -26,19 +26,19 @@ pub(crate) fn truth(cell: &str) -> Option<f32> {
     }
 }
 
-/// A number of a cell.
+/// The number in a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Number {
     /// The nearest number of 32 bits.
     pub(crate) value: f32,
-    /// What that leaves out of a large one, 0 of others.
+    /// The rest of a large number; 0 for others.
     pub(crate) rest: f64,
 }
 
-/// How the numbers of a file are written.
+/// The notation of the numbers of a file.
 ///
-/// A decimal comma is one only where commas do not separate cells, and not in a file that has
-/// decimal points, too: `1.234` beside `5,6` may be a thousand.
+/// A comma is a decimal mark only if commas do not separate cells, and if the file has no decimal
+/// points: `1.234` in a file with `5,6` may be a thousand.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notation {
     allows_commas: bool,
@@ -55,7 +55,7 @@ impl Notation {
         }
     }
 
-    /// The number in a cell.
+    /// Returns the number in a cell.
     ///
     /// # Errors
     /// [`CellError::NotNumber`], [`CellError::NotFinite`], [`CellError::MixedMarks`].
@@ -73,7 +73,7 @@ impl Notation {
         Ok(number)
     }
 
-    /// The signs that were removed from numbers.
+    /// Returns the signs removed from numbers.
     pub(crate) const fn signs(&self) -> &Signs {
         &self.signs
     }
@@ -93,7 +93,7 @@ impl Notation {
             self.note_marks(cell, place)?;
         }
         let rest = match large::is_large(value) {
-            // What is a number of 32 bits is one of 64.
+            // A text that parses as `f32` also parses as `f64`.
             true => with_point.parse().unwrap_or(f64::from(value)) - f64::from(value),
             false => 0.0,
         };

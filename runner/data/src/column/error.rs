@@ -1,34 +1,34 @@
-//! What can be wrong with a cell.
+//! Errors in a cell.
 
 use super::place::Place;
 
-/// What can be wrong with the cell of a feature or regression target.
+/// Errors in the cell of a feature or regression target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CellError {
-    /// It is no number.
+    /// It is not a number.
     NotNumber,
     /// It is infinite or too large for `f32`.
     NotFinite,
-    /// It is none of the categories.
+    /// It is not one of the categories.
     UnknownCategory,
-    /// It is no date and time.
+    /// It is not a date and time.
     NotTime,
-    /// Its decimal mark is not that of an earlier row.
+    /// Its decimal mark differs from the mark of an earlier row.
     MixedMarks {
         /// The first row with the other mark.
         other: Place,
     },
-    /// It is a date and time where a number is expected.
+    /// It is a date and time instead of a number.
     IsTime,
-    /// It is a date of which nothing says whether the day or the month is first.
+    /// It is a date, and it is unknown whether the day or the month is first.
     DayOrMonth,
     /// It is a target, which must be a number.
     TargetNotNumber,
 }
 
 impl CellError {
-    /// What is wrong, and what to type.
+    /// Describes the error and its correction.
     pub(crate) fn sentence(&self, column: &str, cell: &str) -> String {
         let key = quoted_key(column);
         match self {
@@ -66,7 +66,7 @@ impl CellError {
     }
 }
 
-/// A column's name as a key of TOML.
+/// Returns a column's name as a key of TOML.
 pub fn quoted_key(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     match !name.is_empty() && name.chars().all(is_bare) {

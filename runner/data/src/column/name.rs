@@ -1,16 +1,16 @@
-//! Names of classes, categories and devices: equal numbers are one name, whatever their spelling.
+//! Names of classes, categories and devices: equal numbers are one name, in any spelling.
 //!
-//! A column of whole numbers is written `0` and `1`, and `0.0` and `1.0` once a program had a gap
-//! in it. A leading zero (`007`) makes a code of a number, which keeps its spelling, and so do
-//! exponents without a sign (`1E5`).
+//! Programs write a column of integers as `0` and `1`, but as `0.0` and `1.0` if it has a gap. A
+//! number with a leading zero (`007`) is a code, which keeps its spelling. So is an exponent
+//! without a sign (`1E5`).
 
 use std::borrow::Cow;
 
-/// Whole numbers below this are exact in 64 bits.
+/// Integers below this are exact in 64 bits.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A cell as a name: a number with a point or a signed exponent in its shortest form, anything else
-/// as it is.
+/// Converts a cell to a name: a number with a point or a signed exponent to its shortest form,
+/// anything else unchanged.
 #[must_use]
 pub fn name_of(cell: &str) -> Cow<'_, str> {
     match number(cell) {
@@ -20,7 +20,7 @@ pub fn name_of(cell: &str) -> Cow<'_, str> {
     }
 }
 
-/// Where a name is in a list: by its spelling, or by its number.
+/// Returns the position of a name in a list: by its spelling, or by its number.
 #[must_use]
 pub fn position(names: &[String], cell: &str) -> Option<usize> {
     let exact = names.iter().position(|name| name == cell);
@@ -30,7 +30,7 @@ pub fn position(names: &[String], cell: &str) -> Option<usize> {
     })
 }
 
-/// The number in a cell that has another spelling.
+/// Returns the number in a cell if it has another spelling.
 fn number(cell: &str) -> Option<f64> {
     let digits = cell.strip_prefix(['-', '+']).unwrap_or(cell);
     let is_plain = |c: char| c.is_ascii_digit();

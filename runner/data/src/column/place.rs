@@ -1,13 +1,13 @@
-//! Where a row is in its file.
+//! The position of a row in its file.
 
 use std::fmt;
 
-/// Where a row is in its file, counted from 1. There are fewer than 2³², as files are bounded.
+/// The position of a row in its file, counted from 1. It is below 2³², as files are bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A line of text; the header is line 1.
+    /// A line of text. The header is line 1.
     Line(u32),
-    /// Row of a file without lines.
+    /// A row of a file without lines.
     Row(u32),
 }
 

@@ -1,13 +1,13 @@
-//! Signs around the digits of a number: currencies, percent, and marks between thousands.
+//! Signs around the digits of a number: currencies, percent, and thousands separators.
 //!
-//! They are left out where they can mean nothing else, and counted. `45%` is 45, as the cell says.
+//! They are removed if they are unambiguous, and counted. `45%` is 45, as in the cell.
 
 use super::place::Place;
 
-/// Currencies that stand before or behind a number.
+/// Currencies before or after a number.
 const CURRENCIES: [char; 6] = ['$', '€', '£', '¥', '₹', '₩'];
 
-/// Marks between thousands that are no decimal mark anywhere.
+/// Thousands separators that are never decimal marks.
 const SPACES: [char; 5] = [' ', '\u{a0}', '\u{202f}', '\'', '’'];
 
 /// Kinds of signs, in the order of their counts.
@@ -16,11 +16,11 @@ const KINDS: [&str; 3] = ["a currency sign", "a percent sign", "thousands separa
 /// A number without its signs.
 pub(super) struct Plain {
     pub(super) text: String,
-    /// Which of [`KINDS`] it had.
+    /// The [`KINDS`] of its signs.
     has: [bool; KINDS.len()],
 }
 
-/// How often signs were left out, and the first such cell.
+/// The number of removed signs, and the first such cell.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Signs([Option<Found>; KINDS.len()]);
 
@@ -29,13 +29,13 @@ pub(crate) struct Signs([Option<Found>; KINDS.len()]);
 pub(crate) struct Found {
     /// The sign, in words.
     pub(crate) kind: &'static str,
-    /// How many there are.
+    /// Their number.
     pub(crate) cells: u64,
-    /// Where the first is.
+    /// The place of the first.
     pub(crate) place: Place,
-    /// The first.
+    /// The content of the first.
     pub(crate) cell: String,
-    /// As it was read.
+    /// The number that was read.
     pub(crate) text: String,
 }
 
@@ -60,8 +60,8 @@ impl Signs {
     }
 }
 
-/// The text of a number without signs; `None` if there are none. Commas are marks between thousands
-/// only if they are no decimal marks.
+/// Returns the text of a number without signs; `None` if it has none. Commas are thousands
+/// separators only if they are not decimal marks.
 pub(super) fn without(cell: &str, has_comma_groups: bool) -> Option<Plain> {
     let (minus, rest) = match cell.strip_prefix(['-', '+']) {
         Some(rest) => (cell.starts_with('-'), rest.trim_start()),
@@ -83,7 +83,7 @@ pub(super) fn without(cell: &str, has_comma_groups: bool) -> Option<Plain> {
     let joined = marks.find_map(|mark| without_groups(rest, mark, &['.', decimal]));
     let has = [has_currency, has_percent, joined.is_some()];
     let digits = joined.unwrap_or_else(|| rest.to_owned());
-    // `$67,123`: a decimal comma, or a thousand.
+    // `$67,123`: a decimal comma, or thousands.
     let is_ambiguous =
         has_currency && !has_comma_groups && without_groups(&digits, ',', &['.']).is_some();
     let is_number = !digits.is_empty()
@@ -96,14 +96,14 @@ pub(super) fn without(cell: &str, has_comma_groups: bool) -> Option<Plain> {
     })
 }
 
-/// The text without one of these signs at either end, and whether there was one.
+/// Removes one of these signs at either end, and returns whether there was one.
 fn strip<'a>(text: &'a str, signs: &[char]) -> Option<(&'a str, bool)> {
     let front = text.strip_prefix(signs).map(str::trim_start);
     let rest = front.or_else(|| text.strip_suffix(signs).map(str::trim_end))?;
     Some((rest, true))
 }
 
-/// Digits without the marks between groups of three, if all groups are complete.
+/// Returns digits without the separators between groups of three, if all groups are complete.
 fn without_groups(text: &str, mark: char, decimal: &[char]) -> Option<String> {
     let end = text.find(decimal).unwrap_or(text.len());
     let (whole, fraction) = text.split_at(end);
@@ -149,7 +149,7 @@ mod tests {
         ] {
             assert_eq!(plain(cell).as_deref(), Some(text), "{cell}");
         }
-        // Where commas are decimal marks, an amount of money may have them between thousands.
+        // If commas are decimal marks, an amount of money may use them as thousands separators.
         let decimal = |cell| without(cell, false).map(|plain| plain.text);
         assert_eq!(decimal("$67,12").as_deref(), Some("67,12"));
         assert_eq!(decimal("1 234,56").as_deref(), Some("1234,56"));

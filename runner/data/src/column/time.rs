@@ -21,7 +21,7 @@ pub enum TimePart {
 }
 
 impl TimePart {
-    /// The name in configurations.
+    /// Returns the name in configurations.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Hour => "hour",
@@ -31,14 +31,14 @@ impl TimePart {
     }
 }
 
-/// A point in time, in seconds since 1970 of the clock that wrote it.
+/// A point in time, in seconds since 1970 on the clock that recorded it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Time(f64);
 
 impl Time {
-    /// `2024-03-04`, `2024-03-04 10:15` or `2024-03-04T10:15:30.5+02:00`, from 1970 on; slashes as
-    /// well as hyphens, and `4.3.2024`. The zone of a time is cut off: the hour is that of the
-    /// clock that wrote it. Other orders of days and months are ambiguous, and not read.
+    /// Parses `2024-03-04`, `2024-03-04 10:15` or `2024-03-04T10:15:30.5+02:00`, from 1970 on, with
+    /// slashes or hyphens, and `4.3.2024`. The time zone is dropped: the hour is that of the clock
+    /// that recorded it. Other orders of days and months are ambiguous, and refused.
     pub(crate) fn parse(cell: &str) -> Option<Self> {
         let (date, clock) = match cell.split_once([' ', 'T']) {
             Some((date, clock)) => (date, clock.trim()),
@@ -56,19 +56,20 @@ impl Time {
         Some(Self(since.as_secs_f64()))
     }
 
-    /// Whether a cell is a date with the numbers of day and month first, in an unknown order.
+    /// Returns whether a cell is a date that begins with the numbers of day and month in an unknown
+    /// order.
     pub(crate) fn is_ambiguous(cell: &str) -> bool {
         let date = cell.split([' ', 'T']).next().unwrap_or_default();
         let has_form = |mark| parts(date, mark).is_some_and(|parts| is_day_month_year(&parts));
         has_form('/') || has_form('-')
     }
 
-    /// Whether it is not midnight.
+    /// Returns whether it is not midnight.
     pub(crate) fn has_hours(self) -> bool {
         self.part(TimePart::Hour) > 0.0
     }
 
-    /// A part of it.
+    /// Returns a part of it.
     pub(crate) fn part(self, part: TimePart) -> f32 {
         let Self(seconds) = self;
         let value = match part {
@@ -81,7 +82,7 @@ impl Time {
     }
 }
 
-/// The three parts of a date between `mark`s, all digits.
+/// Returns the three parts of a date between `mark`s, if they are all digits.
 fn parts(date: &str, mark: char) -> Option<[&str; 3]> {
     let mut parts = date.split(mark);
     let all = [parts.next()?, parts.next()?, parts.next()?];
@@ -100,9 +101,9 @@ fn is_day_month_year(parts: &[&str; 3]) -> bool {
         && matches!(parts[2].len(), 2 | 4)
 }
 
-/// A date with hyphens and the year first. Dots are only used with the day first.
+/// Returns a date with hyphens and the year first. Dots are used only with the day first.
 fn year_first(date: &str) -> Option<String> {
-    // Whatever has no digit first is decided quickly.
+    // Quickly rejects texts that do not begin with a digit.
     if !date.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
@@ -117,7 +118,7 @@ fn year_first(date: &str) -> Option<String> {
     }
 }
 
-/// The time of a clock without `Z`, `UTC` or an offset: `+02:00`, `+0200`, `-05`.
+/// Returns the time without `Z`, `UTC` or an offset: `+02:00`, `+0200`, `-05`.
 fn without_zone(clock: &str) -> &str {
     for zone in ["Z", "z", "UTC", "GMT"] {
         if let Some(clock) = clock.strip_suffix(zone) {

@@ -1,4 +1,4 @@
-//! From the keys of a source to the configuration that they describe.
+//! Conversion of the keys of a source to a configuration.
 
 use super::keys::{Converted, ImagesKeys, LeafKeys, MemoryKeys, RawData, TextKeys};
 use super::reading::TaggedKeys;
@@ -7,7 +7,7 @@ use super::{DataConfig, DataConfigError, name_of};
 use crate::array::ArrayFormat;
 use crate::table::TableFormat;
 
-/// Each key is taken by the value that it belongs to; one that is left over is refused.
+/// Each value takes its own keys. A remaining key is refused.
 impl TryFrom<TaggedKeys> for DataConfig {
     type Error = DataConfigError;
 

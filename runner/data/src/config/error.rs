@@ -1,23 +1,23 @@
-//! What can be wrong with a `[data]` table, and the checks of single values that say so.
+//! Errors in a `[data]` table, and the checks of single values.
 
 use std::ops::RangeInclusive;
 
-/// Largest strength of a synthetic effect: beyond it samples say nothing else.
+/// Largest strength of a synthetic effect: above it, samples contain nothing else.
 const MAX_STRENGTH: f64 = 1000.0;
 
-/// What can be wrong with a `[data]` table.
+/// Errors in a `[data]` table.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataConfigError {
-    /// A key that the source or partition needs.
+    /// A key required by the source or partition is missing.
     #[error("`data.{key}` is missing: {purpose}")]
     Missing {
         /// The key.
         key: &'static str,
-        /// What it is for.
+        /// The purpose of the key.
         purpose: &'static str,
     },
-    /// A key that the source or partition does not use.
+    /// The source or partition does not use a key.
     #[error("`data.{key}` has no effect with {context}; remove it")]
     Unused {
         /// The key.
@@ -25,27 +25,27 @@ pub enum DataConfigError {
         /// Source and partition.
         context: String,
     },
-    /// A value out of range.
+    /// A value is out of range.
     #[error("`data.{key}` is {value}, but must be {expected}")]
     Value {
         /// The key.
         key: &'static str,
         /// Its value.
         value: String,
-        /// What would be right.
+        /// The valid values.
         expected: String,
     },
-    /// Files that only make sense together.
+    /// Only one of two related keys is present.
     #[error("`data.{present}` is given without `data.{absent}`; give both or none")]
     Pair {
-        /// The key that is there.
+        /// The present key.
         present: &'static str,
-        /// The key that is not.
+        /// The absent key.
         absent: &'static str,
     },
 }
 
-/// A value that must be there.
+/// Returns a required value.
 pub(super) fn needed<T>(
     key: &'static str,
     value: Option<T>,
@@ -54,7 +54,7 @@ pub(super) fn needed<T>(
     value.ok_or(DataConfigError::Missing { key, purpose })
 }
 
-/// A whole number in a range.
+/// Checks that an integer is in a range.
 pub(super) fn in_range(
     key: &'static str,
     value: u32,
@@ -69,7 +69,7 @@ pub(super) fn in_range(
     }
 }
 
-/// A number above 0.
+/// Checks that a number is above 0.
 pub(super) fn positive<T: Copy + Into<f64> + ToString>(
     key: &'static str,
     value: T,
@@ -81,7 +81,7 @@ pub(super) fn positive<T: Copy + Into<f64> + ToString>(
     Err(wrong(key, value, "finite and above 0"))
 }
 
-/// The strength of a synthetic effect; `usual` if it is not given.
+/// Returns the strength of a synthetic effect, or `usual` if it is not given.
 pub(super) fn strength(
     key: &'static str,
     value: Option<f64>,
@@ -94,7 +94,7 @@ pub(super) fn strength(
     Err(wrong(key, value, &format!("from 0 to {MAX_STRENGTH}")))
 }
 
-/// A share of each device's rows; none if it is not given.
+/// Returns a share of each device's rows, or 0 if it is not given.
 pub(super) fn share(key: &'static str, value: Option<f64>) -> Result<f64, DataConfigError> {
     let share = value.unwrap_or(0.0);
     if (0.0..0.5).contains(&share) {
@@ -104,7 +104,7 @@ pub(super) fn share(key: &'static str, value: Option<f64>) -> Result<f64, DataCo
     Err(wrong(key, share, expected))
 }
 
-/// The error about a value.
+/// Returns the error for a value.
 pub(super) fn wrong(key: &'static str, value: impl ToString, expected: &str) -> DataConfigError {
     DataConfigError::Value {
         key,

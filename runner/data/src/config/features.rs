@@ -1,4 +1,4 @@
-//! The table `[features]`: which fixed features are computed of each sample.
+//! The table `[features]`: the fixed features of each sample.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,19 +37,19 @@ enum KindName {
     Steps,
 }
 
-/// What can be wrong with `[features]`.
+/// Errors in `[features]`.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FeaturesTableError {
-    /// A key that the kind needs.
+    /// A key required by the kind is missing.
     #[error("`features.{key}` is missing: {purpose}")]
     Missing {
         /// The key.
         key: &'static str,
-        /// What it is for.
+        /// The purpose of the key.
         purpose: &'static str,
     },
-    /// A key of another kind.
+    /// A key belongs to another kind.
     #[error("`features.{key}` has no effect with kind = {kind}; remove it")]
     Unused {
         /// The key.
@@ -57,17 +57,17 @@ pub enum FeaturesTableError {
         /// The kind.
         kind: String,
     },
-    /// A value out of range.
+    /// A value is out of range.
     #[error("`features.{key}` is {value}, but must be from 1 to {max}")]
     Range {
         /// The key.
         key: &'static str,
         /// Its value.
         value: u32,
-        /// The largest one.
+        /// The largest valid value.
         max: usize,
     },
-    /// Samples of which none are computed.
+    /// The samples have no such features.
     #[error(
         "`[features]` are computed of images and of columns of numbers, and {0}; remove the table"
     )]
@@ -75,7 +75,7 @@ pub enum FeaturesTableError {
 }
 
 impl FeaturesTable {
-    /// The features that the table describes.
+    /// Returns the features that the table describes.
     ///
     /// # Errors
     /// [`FeaturesTableError`] for a key that is missing, of another kind or out of range.
@@ -148,12 +148,10 @@ fn in_range(key: &'static str, value: u32, max: usize) -> Result<usize, Features
 }
 
 impl DataConfig {
-    /// The same data with the features of a table, which take the place of `data.scale` and
-    /// `data.missing`.
+    /// Adds the features of a table, which replace `data.scale` and `data.missing`.
     ///
     /// # Errors
-    /// [`FeaturesTableError`] for a table that is wrong by itself, and for data of which no
-    /// features are computed.
+    /// [`FeaturesTableError`] for an invalid table, and for data without such features.
     pub fn with_features(mut self, table: &FeaturesTable) -> Result<Self, FeaturesTableError> {
         let SourceConfig::Stored(stored) = &mut self.source else {
             return Err(FeaturesTableError::Source("these samples are generated"));
@@ -172,7 +170,7 @@ impl DataConfig {
         Ok(self)
     }
 
-    /// The same data for devices that compute the features, and train, in integers of this format.
+    /// Sets the integer format of devices that compute the features and train in integers.
     #[must_use]
     pub fn with_integers(mut self, format: Option<FeatureFormat>) -> Self {
         if let SourceConfig::Stored(stored) = &mut self.source {
@@ -181,7 +179,7 @@ impl DataConfig {
         self
     }
 
-    /// The same data as the features are computed of.
+    /// Returns the data from which the features are computed.
     #[must_use]
     pub fn without_features(mut self) -> Self {
         if let SourceConfig::Stored(stored) = &mut self.source {

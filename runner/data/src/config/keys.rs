@@ -20,10 +20,10 @@ use crate::missing::Missing;
 use crate::split::HoldOut;
 use crate::table::TimePart;
 
-/// A table that has been converted.
+/// A converted table.
 pub(super) struct Converted {
     pub(super) config: DataConfig,
-    /// The partition, if the table names one.
+    /// The partition, if the table has one.
     pub(super) partition: Option<PartitionName>,
     /// A key that has no effect.
     pub(super) left_over: Option<&'static str>,

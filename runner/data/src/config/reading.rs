@@ -1,7 +1,7 @@
 //! Reads `[data]` in one pass, so that an error keeps the line and the name of its key.
 //!
-//! serde's own enums with an internal tag read a table into memory first, and lose both. Here the
-//! keys after `source` go straight to the struct of the source; only those before it wait.
+//! serde's own enums with an internal tag first read a table into memory, and lose both. Here the
+//! keys after `source` go directly to the struct of the source, and only earlier keys wait.
 
 use std::fmt;
 use std::vec::IntoIter;
@@ -14,11 +14,11 @@ use super::DataConfig;
 use super::keys::{ALL_KEYS, RawData, SourceName};
 use crate::wording::reworded;
 
-/// A table of keys with its source.
+/// The keys of a table with its source.
 pub(super) struct TaggedKeys {
     pub(super) source: SourceName,
     pub(super) keys: RawData,
-    /// The keys that only other sources have.
+    /// The keys that exist only for other sources.
     pub(super) foreign: Vec<String>,
 }
 
@@ -67,7 +67,8 @@ impl<'de> Visitor<'de> for TableVisitor {
     }
 }
 
-/// Reads the name of a key. One that no source has is an error that lists the names given here.
+/// Reads the name of a key. A name unknown to all sources is an error that lists the names given
+/// here.
 struct KeyOf(&'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for KeyOf {
@@ -82,10 +83,10 @@ impl<'de> DeserializeSeed<'de> for KeyOf {
     }
 }
 
-/// The keys of a table besides `source`: those before it, then those after it.
+/// The keys of a table except `source`: first those before it, then those after it.
 struct Rest<'a, A> {
     waiting: IntoIter<(String, toml::Value)>,
-    /// A key that has waited, with its value.
+    /// A key that waited, with its value.
     value: Option<(String, toml::Value)>,
     table: A,
     /// The keys of the source.

@@ -1,4 +1,4 @@
-//! The keys that say how features and targets are scaled.
+//! The keys for the scale of features and targets.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,7 +14,7 @@ use crate::constants::Constants;
 use crate::scale::moments::ScaleNoise;
 use crate::scale::{Scale, TargetScale};
 
-/// Share of the target ε that a private scale costs, unless another is given.
+/// Default share of the target ε that a private scale costs.
 const DEFAULT_SHARE: f64 = 0.1;
 
 /// A name, or a table of constants.
@@ -49,19 +49,19 @@ pub(super) enum TargetScaleName {
     Standardise,
 }
 
-/// What samples are, for the scale that is usual for them.
+/// The kind of samples, which determines the default scale.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Samples {
     /// Rows of a table, or features of windows.
     Rows,
-    /// Windows of a recording, of several channels.
+    /// Windows of a recording, with several channels.
     Windows,
     /// Images and other grids.
     Grids,
 }
 
 impl Samples {
-    /// Those of a set.
+    /// Returns the kind of samples of a set.
     pub(super) fn of(set: &StoredSet) -> Self {
         match set {
             StoredSet::Table(table) => match &table.recordings {
@@ -76,11 +76,11 @@ impl Samples {
     }
 }
 
-/// What a table says about a scale, before the keys of a private one.
+/// The scale in a table, without the keys of a private one.
 pub(super) enum Named {
-    /// All of it.
+    /// The complete scale.
     Scale(Scale),
-    /// It is private.
+    /// A private scale.
     Private {
         /// Whether each feature has its own mean and deviation.
         is_per_feature: bool,
@@ -88,7 +88,7 @@ pub(super) enum Named {
 }
 
 impl NameOr<ScaleName> {
-    /// The scale; what is usual depends on what samples are.
+    /// Returns the scale. The default depends on the kind of samples.
     pub(super) fn resolve(self, samples: Samples) -> Named {
         let name = match self {
             Self::Constants(constants) => return Named::Scale(Scale::Constants(constants)),
@@ -114,7 +114,7 @@ impl NameOr<ScaleName> {
         Named::Private { is_per_feature }
     }
 
-    /// How it is written; a private scale has more keys.
+    /// Returns the written form. A private scale has more keys.
     pub(super) fn of(scale: &Scale) -> Self {
         Self::Name(match scale {
             Scale::Constants(constants) => return Self::Constants(constants.clone()),
@@ -129,7 +129,7 @@ impl NameOr<ScaleName> {
     }
 }
 
-/// The noise of a private scale, from whichever of its keys is given.
+/// Returns the noise of a private scale, from the given key.
 pub(super) fn noise(
     share: Option<f64>,
     multiplier: Option<f64>,
@@ -173,7 +173,7 @@ impl From<TargetScale> for NameOr<TargetScaleName> {
     }
 }
 
-/// By hand, so that an error about a constant is the one that is printed.
+/// Implemented by hand, so that the printed error is the one about a constant.
 impl<'de, N: Deserialize<'de>> Deserialize<'de> for NameOr<N> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Either<N>(PhantomData<N>);

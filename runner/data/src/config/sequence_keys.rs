@@ -1,4 +1,4 @@
-//! The keys of texts and of recordings, which become samples piece by piece.
+//! The keys of texts and of recordings, which are cut into samples.
 
 use super::error::{in_range, needed, wrong};
 use super::keys::{TableKeys, TextKeys};
@@ -10,9 +10,9 @@ use crate::dataset::TaskKind;
 use crate::recordings::Recordings;
 use crate::text::{Alphabet, TextConfig};
 
-/// Characters of a sample, unless another number is given.
+/// Default number of characters of a sample.
 const LENGTH: u32 = 80;
-/// Most characters of a sample: a sequence has fewer than 2¹⁶ steps.
+/// Maximum number of characters of a sample: a sequence has fewer than 2¹⁶ steps.
 pub(super) const MAX_LENGTH: u32 = 65_535;
 
 impl TextKeys {
@@ -60,7 +60,7 @@ impl TextKeys {
 }
 
 impl TableKeys {
-    /// How rows of a table become windows; without `window`, the other keys have no effect.
+    /// Returns how rows of a table become windows. Without `window`, the other keys have no effect.
     pub(super) fn recordings(
         &mut self,
         task: Option<TaskKind>,

@@ -1,4 +1,4 @@
-//! The data sets that can be configured, and what is known of them before a file is read.
+//! The configurable data sets, and the properties that are known before a file is read.
 
 use std::path::{Path, PathBuf};
 
@@ -40,27 +40,27 @@ pub enum StoredSet {
     Images(ImagesConfig),
     /// A table of texts.
     Text(TextConfig),
-    /// Samples that a program has in memory.
+    /// Samples in the memory of a program.
     Memory(MemoryConfig),
-    /// Any arrays of features, labels and devices; the format names the source.
+    /// Arrays of features, labels and devices. The format names the source.
     #[serde(untagged)]
     Arrays(ArraysConfig),
-    /// A table; the format names the source.
+    /// A table. The format names the source.
     #[serde(untagged)]
     Table(TableConfig),
 }
 
-/// Samples that a program has in memory, for
+/// Samples in the memory of a program, for
 /// [`Federation::of_samples`](crate::Federation::of_samples).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MemoryConfig {
-    /// What the targets are.
+    /// The kind of targets.
     pub task: TaskKind,
-    /// The classes; `None` for those that the program found in its samples.
+    /// The classes; `None` for those found by the program in its samples.
     #[serde(flatten)]
     pub classes: Option<Classes>,
-    /// Whether the user confirms categories of columns that the program read from rows; `None` for
-    /// those that never were.
+    /// Whether the user confirms categories of columns that the program read from rows; `None` if
+    /// it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub categories_are_public: Option<bool>,
     /// Lengths of the axes of a row that is a grid.
@@ -70,7 +70,7 @@ pub struct MemoryConfig {
     pub maximum: Option<f32>,
 }
 
-/// Arrays that belong together.
+/// Related arrays.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ArraysConfig {
     /// The format of their files.
@@ -87,9 +87,9 @@ pub struct ArraysConfig {
     pub test: Option<(PathBuf, PathBuf)>,
     /// Largest value of a feature; 255 for bytes.
     pub maximum: Option<f32>,
-    /// What the labels are.
+    /// The kind of labels.
     pub task: TaskKind,
-    /// The classes; `None` for as many as the largest label asks for.
+    /// The classes; `None` for the number given by the largest label.
     #[serde(flatten)]
     pub classes: Option<Classes>,
 }
@@ -112,7 +112,7 @@ pub struct TableConfig {
     pub axes: Vec<usize>,
     /// Largest value of a feature.
     pub maximum: Option<f32>,
-    /// How rows in the order of time become windows; `None` for rows that are samples.
+    /// The cutting of rows in the order of time into windows; `None` if rows are samples.
     #[serde(flatten)]
     pub recordings: Option<Recordings>,
 }
@@ -124,9 +124,9 @@ pub struct LeafConfig {
     pub path: PathBuf,
     /// A test part.
     pub test_path: Option<PathBuf>,
-    /// What the labels are.
+    /// The kind of labels.
     pub task: TaskKind,
-    /// The classes; `None` for as many as the largest label asks for.
+    /// The classes; `None` for the number given by the largest label.
     #[serde(flatten)]
     pub classes: Option<Classes>,
     /// Lengths of the axes of a row that is a grid.
@@ -141,17 +141,17 @@ pub struct LeafConfig {
 pub struct ImagesConfig {
     /// The folder.
     pub path: PathBuf,
-    /// The classes; `None` for the folders that there are.
+    /// The classes; `None` for the existing folders.
     #[serde(flatten)]
     pub classes: Option<Classes>,
-    /// Whether it has one folder a device, with those of classes in it.
+    /// Whether it has one folder per device, with folders of classes in it.
     #[serde(rename = "folders", serialize_with = "folders")]
     pub has_devices: bool,
     /// Size and colours.
     pub axes: Vec<usize>,
 }
 
-/// The two keys of a test part of arrays.
+/// Writes the two keys of a test part of arrays.
 fn test_paths<S: Serializer>(
     test: &Option<(PathBuf, PathBuf)>,
     serializer: S,
@@ -174,7 +174,7 @@ fn folders<S: Serializer>(has_devices: &bool, serializer: S) -> Result<S::Ok, S:
 }
 
 impl StoredSet {
-    /// Whether the set comes with a test part of its own.
+    /// Returns whether the set has its own test part.
     pub fn gives_test(&self) -> bool {
         match self {
             Self::Mnist { .. } | Self::Cifar10 { .. } => true,
@@ -186,11 +186,11 @@ impl StoredSet {
         }
     }
 
-    /// Whether rows belong to natural devices.
+    /// Returns whether rows belong to natural devices.
     pub fn has_devices(&self) -> bool {
         match self {
             Self::Digits | Self::Mnist { .. } | Self::Cifar10 { .. } => false,
-            // Whether samples in memory do is known when they are there.
+            // For samples in memory this is known once they are available.
             Self::Femnist { .. } | Self::Leaf(_) | Self::Memory(_) => true,
             Self::Text(text) => !text.device_columns.is_empty(),
             Self::Arrays(idx) => idx.device_path.is_some(),
@@ -199,7 +199,7 @@ impl StoredSet {
         }
     }
 
-    /// Whether numbers are to be predicted, not classes.
+    /// Returns whether the targets are numbers instead of classes.
     pub fn is_regression(&self) -> bool {
         match self {
             Self::Table(table) => table.columns.is_regression(),
@@ -210,7 +210,7 @@ impl StoredSet {
         }
     }
 
-    /// The classes that the configuration lists.
+    /// Returns the classes in the configuration.
     pub fn classes(&self) -> Option<&Classes> {
         match self {
             Self::Digits
@@ -226,7 +226,7 @@ impl StoredSet {
         }
     }
 
-    /// Whether the classes are those that occur in the rows.
+    /// Returns whether the classes are read from the rows.
     pub fn reads_classes(&self) -> bool {
         let is_fixed = matches!(
             self,
@@ -239,8 +239,8 @@ impl StoredSet {
         !is_fixed && !self.is_regression() && self.classes().is_none()
     }
 
-    /// The lists of the configuration that were read from rows, with whether the user has confirmed
-    /// them.
+    /// Iterates over the lists of the configuration that were read from rows, and whether the user
+    /// has confirmed each.
     pub(crate) fn lists_of_rows(&self) -> impl Iterator<Item = (List, bool)> {
         let classes = self.classes().and_then(|classes| classes.are_public);
         let categories = match self {
@@ -253,12 +253,12 @@ impl StoredSet {
         lists.filter_map(|(list, is_confirmed)| Some((list, is_confirmed?)))
     }
 
-    /// Whether devices are left out by what they hold.
+    /// Returns whether devices are left out depending on their data.
     pub(crate) fn leaves_out_devices(&self) -> bool {
         matches!(self, Self::Text(text) if text.min_samples > 1 && self.has_devices())
     }
 
-    /// Every path of the set, to be found before it is read.
+    /// Returns every path of the set, to be found before it is read.
     pub(crate) fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
         match self {
             Self::Digits | Self::Memory(_) => Vec::new(),

@@ -1,5 +1,5 @@
-//! The keys of tables, arrays, folders and memory: which data set is read, and the meaning of its
-//! columns, arrays or folders.
+//! The keys of tables, arrays, folders and memory: the data set, and the meaning of its columns,
+//! arrays or folders.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -69,7 +69,7 @@ impl TableKeys {
         let purpose = "the file of the table, plain or .gz";
         let path = needed("path", self.path.take(), purpose)?;
         let label = needed("label", self.label.take(), "the column to predict")?;
-        // Only windows use a series; their axes are those of the channels.
+        // Only windows use a series. Their axes follow from the channels.
         let (series, axes) = match &recordings {
             Some(_) => (self.series_column.take(), Vec::new()),
             None => (None, self.axes.take().unwrap_or_default()),
@@ -166,7 +166,7 @@ impl MemoryKeys {
     }
 }
 
-/// The keys about classes, which several sources have.
+/// The keys about classes, shared by several sources.
 struct ClassKeys<'a> {
     list: &'a mut Option<ClassList>,
     unknown: &'a mut Option<UnknownLabels>,
@@ -189,7 +189,7 @@ macro_rules! class_keys {
 
 class_keys!(ArraysKeys, ImagesKeys, LeafKeys, MemoryKeys, TableKeys);
 
-/// The classes of a set. Regression has none and leaves all keys.
+/// Returns the classes of a set. Regression has none and takes no key.
 fn classes_of(
     task: Option<TaskKind>,
     keys: ClassKeys<'_>,

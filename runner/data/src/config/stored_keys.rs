@@ -1,4 +1,4 @@
-//! The keys that every data set has: how its rows are dealt, held out and scaled.
+//! The keys of every data set: the dealing, holding out and scaling of its rows.
 
 use super::error::{in_range, needed, positive, share, wrong};
 use super::keys::SharedKeys;
@@ -11,7 +11,7 @@ use crate::scale::Scale;
 use crate::scale::moments::PrivateScale;
 use crate::split::HoldOut;
 
-/// A length that a sample can have.
+/// Checks the bound on the length of a sample.
 fn norm_bound(bound: f64) -> Result<f32, DataConfigError> {
     let bound = positive("norm_bound", bound)? as f32;
     match bound.is_normal() {
@@ -21,10 +21,10 @@ fn norm_bound(bound: f64) -> Result<f32, DataConfigError> {
 }
 
 impl SharedKeys {
-    /// The configuration of a data set.
+    /// Returns the configuration of a data set.
     pub(super) fn config_of(&mut self, set: StoredSet) -> Result<DataConfig, DataConfigError> {
         let dealing = self.dealing(set.has_devices())?;
-        // A natural partition is split device by device and leaves both keys.
+        // A natural partition is split device by device and takes neither key.
         let (device_validation, device_test) = match dealing {
             Dealing::Natural => (0.0, 0.0),
             _ => (
@@ -65,8 +65,8 @@ impl SharedKeys {
         })
     }
 
-    /// The validation and test parts. Texts hold out their last rows by default, because
-    /// neighbouring rows are alike.
+    /// Returns the validation and test parts. Texts hold out their last rows by default, because
+    /// neighbouring rows are similar.
     fn hold_outs(&mut self, set: &StoredSet) -> (HoldOut, HoldOut) {
         let validation = self.validation.take().unwrap_or(HoldOut::NONE);
         let test = match set.gives_test() {

@@ -14,14 +14,14 @@ use crate::synthetic::windows::{JITTER, WindowsConfig};
 use crate::synthetic::words::WordsConfig;
 use crate::synthetic::{SyntheticConfig, SyntheticKind};
 
-/// Most features of a sample, as [`MAX_SAMPLES`] of a device.
+/// Maximum number of features of a sample, with the same purpose as [`MAX_SAMPLES`].
 const MAX_FEATURES: u32 = 1_000_000;
 
-/// Fewest symbols of a generated text.
+/// Minimum number of symbols of a generated text.
 const MIN_SYMBOLS: u16 = 3;
 
 impl SyntheticKeys {
-    /// The configuration of generated devices.
+    /// Returns the configuration of generated devices.
     pub(super) fn convert(mut self) -> Result<Converted, DataConfigError> {
         let kind = self.kind()?;
         let devices = self.devices.take().unwrap_or(1000);
@@ -73,7 +73,7 @@ impl SyntheticKeys {
         })
     }
 
-    /// The settings of generated texts, whose noise is a share.
+    /// Returns the settings of generated texts, whose noise is a share.
     fn words(&mut self) -> Result<WordsConfig, DataConfigError> {
         if let Some(noise) = self.noise.filter(|noise| *noise > 1.0) {
             let expected = "a share from 0 to 1 of the characters of generated texts";
@@ -96,7 +96,7 @@ impl SyntheticKeys {
         in_range("features", features, 1..=MAX_FEATURES)
     }
 
-    /// The number of classes where they have no names.
+    /// Returns the number of classes if they have no names.
     fn class_count(&mut self) -> Result<u16, DataConfigError> {
         const EXPECTED: &str = "a whole number from 2 to 65535";
         match self.classes.take() {
@@ -108,7 +108,7 @@ impl SyntheticKeys {
     }
 }
 
-/// A number of generated samples.
+/// Returns a number of generated samples.
 fn samples_of(
     key: &'static str,
     given: Option<HoldOut>,

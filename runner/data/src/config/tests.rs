@@ -1,4 +1,4 @@
-//! The table round-trips, names what is wrong, and refuses keys without meaning.
+//! Tests that the table round-trips, names errors, and refuses keys without effect.
 
 use super::*;
 use crate::constants::{Affine, Constants};
@@ -88,7 +88,7 @@ fn a_table_of_a_window_is_written_back() {
             config,
             "{written}"
         );
-        // Their order is that of the features, whatever the list's.
+        // They have the order of the features, for any order of the list.
         let order = "features = [\"mean\", \"zero-crossings\"]";
         assert!(
             !text.contains("mean") || written.contains(order),
@@ -109,7 +109,7 @@ fn what_is_written_back_reads_the_same() {
             config,
             "{json}"
         );
-        // Complete: a second writing adds nothing.
+        // It is complete: writing it again adds nothing.
         assert_eq!(toml::to_string(&read(&written).unwrap()).unwrap(), written);
     }
 }
@@ -523,7 +523,7 @@ fn tables_of_windows_without_sense_are_refused() {
     }
 }
 
-/// Every table inside `[data]` refuses an unknown key and names the nearest one.
+/// Every table inside `[data]` refuses an unknown key and suggests the nearest one.
 #[test]
 fn unknown_keys_in_any_table_name_the_nearest_key() {
     let csv = "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevices = 2\n";

@@ -1,5 +1,5 @@
-//! The key `data.window`: a number of rows, or a table that also says which features of a window
-//! are computed.
+//! The key `data.window`: a number of rows, or a table that also lists the computed features of a
+//! window.
 
 use std::fmt;
 
@@ -15,13 +15,13 @@ use crate::recordings::Recordings;
 use crate::synthetic::windows::WindowsConfig;
 use crate::window_features::WindowFeatures;
 
-/// Most rows of a window: a sequence has fewer than 2¹⁶ steps.
+/// Maximum number of rows of a window: a sequence has fewer than 2¹⁶ steps.
 pub(super) const MAX_WINDOW: u32 = 65_535;
 
-/// Most rows from one window to the next, far beyond use.
+/// Maximum number of rows from one window to the next, far above practical values.
 const MAX_STEP: u32 = 10_000_000;
 
-/// Largest number of counts of a unit, far beyond use.
+/// Largest number of counts of a unit, far above practical values.
 const MAX_COUNTS: f64 = 1e9;
 
 /// What `data.window` is.
@@ -64,7 +64,7 @@ fn measure(_: &mut SchemaGenerator) -> Schema {
 }
 
 impl WindowKey {
-    /// Of generated windows: how many values a channel has, and what is computed of them.
+    /// For generated windows, returns the number of values of a channel, and the computed features.
     pub(super) fn generated(self) -> Result<(u32, Option<Recipe>), DataConfigError> {
         let table = match self {
             Self::Length(length) => return Ok((length, None)),
@@ -83,7 +83,7 @@ impl WindowKey {
         Ok((length, features.map(|features| *features.recipe())))
     }
 
-    /// The reverse.
+    /// Returns the key of generated windows, the inverse of [`Self::generated`].
     pub(super) fn of_generated(length: u32, features: Option<Recipe>) -> Self {
         match features {
             None => Self::Length(length),
@@ -119,7 +119,7 @@ impl TryFrom<WindowTable> for Recordings {
 }
 
 impl WindowTable {
-    /// The same with the features of a recipe.
+    /// Adds the features of a recipe.
     fn with_recipe(self, recipe: &Recipe) -> Self {
         Self {
             features: Some(recipe.features().collect()),
@@ -129,7 +129,7 @@ impl WindowTable {
         }
     }
 
-    /// What is computed of the rows of a window that are kept.
+    /// Returns the features computed from the `rows` rows of a window that are kept.
     fn features(self, rows: u32) -> Result<Option<WindowFeatures>, DataConfigError> {
         if self.features.is_none() && self.bands.is_none() {
             let unused = [
@@ -162,7 +162,7 @@ impl WindowTable {
     }
 }
 
-/// The error of a recipe with the key that is wrong.
+/// Returns the error of a recipe with the invalid key.
 fn refused(reason: RecipeError, bands: &[u16]) -> DataConfigError {
     let of_bands = |expected: &str| wrong("window.bands", format!("{bands:?}"), expected);
     match reason {
@@ -226,7 +226,7 @@ impl Serialize for Recordings {
     }
 }
 
-/// The keys of generated windows besides the number of classes.
+/// The keys of generated windows except the number of classes.
 impl Serialize for WindowsConfig {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let window = WindowKey::of_generated(self.window, self.features);
@@ -239,7 +239,7 @@ impl Serialize for WindowsConfig {
     }
 }
 
-/// By hand, so that an error about a key of the table is the one that is printed.
+/// Implemented by hand, so that the printed error is the one about a key of the table.
 impl<'de> Deserialize<'de> for WindowKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Either;

@@ -1,4 +1,4 @@
-//! Writes `[data]` complete: it names every value in force, in the order of its keys.
+//! Writes `[data]` completely: it contains every effective value, in the order of its keys.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +79,7 @@ impl<'a> Stored<'a> {
     fn new(stored: &'a StoredConfig, validation: HoldOut, test: HoldOut) -> Self {
         let is_last = |part| matches!(part, HoldOut::LastFraction(_));
         let is_text = matches!(stored.set, StoredSet::Text(_));
-        // Random rows are named only where the last ones are usual.
+        // Random rows are named only if the last ones are the default.
         let hold_out = match is_last(validation) || is_last(test) {
             true => Some(HoldOutOrder::Last),
             false => is_text.then_some(HoldOutOrder::Random),
@@ -125,7 +125,7 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// The fewest samples of a device, a key of texts and of one partition.
+/// Returns the minimum number of samples of a device, a key of texts and of one partition.
 fn min_samples(stored: &StoredConfig) -> Option<u32> {
     match (&stored.set, stored.dealing) {
         (StoredSet::Text(text), _) if !text.device_columns.is_empty() => Some(text.min_samples),
@@ -141,7 +141,7 @@ fn min_samples(stored: &StoredConfig) -> Option<u32> {
     }
 }
 
-/// The columns of a table with an encoding of one kind; `None` if there are none.
+/// Returns the columns of a table with one kind of encoding; `None` if there are none.
 fn encoded<'a, T: ?Sized>(
     set: &'a StoredSet,
     part: impl Fn(&'a Encoding) -> Option<&'a T>,

@@ -1,4 +1,4 @@
-//! Room for the samples of one device that are not rows of numbers in memory.
+//! A buffer for the samples of one device that are not rows of numbers in memory.
 
 use std::fmt;
 
@@ -7,21 +7,22 @@ use smolfed_simd::Aligned;
 use super::targets::Targets;
 use super::view::DatasetView;
 
-/// Room for the samples of one device, unpacked or generated, to be used again for the next.
+/// A buffer for the samples of one device, unpacked or generated, which is reused for the next
+/// device.
 #[derive(Clone, Default)]
 pub struct DeviceBuffer {
     /// Features, row after row.
     pub(crate) features: Aligned,
     /// The target of each row; `None` before the first device.
     pub(crate) targets: Option<Targets>,
-    /// What makes a generated device: its weights or its sensor.
+    /// The parameters of a generated device: its weights or its sensor.
     pub(crate) own: Vec<f64>,
-    /// 0, 1, 2, ..: as many as the largest device has had rows.
+    /// 0, 1, 2, ..: as many as the largest number of rows of a device so far.
     rows: Vec<u32>,
 }
 
 impl DeviceBuffer {
-    /// Puts samples in the place of those that are there.
+    /// Replaces the samples.
     pub(crate) fn fill(&mut self, targets: Targets) {
         while self.rows.len() < targets.len() {
             self.rows.push(self.rows.len() as u32);
@@ -29,7 +30,7 @@ impl DeviceBuffer {
         self.targets = Some(targets);
     }
 
-    /// The samples, which have `feature_count` features.
+    /// Returns the samples, which have `feature_count` features.
     pub(crate) fn view(&self, feature_count: usize) -> DatasetView<'_> {
         match &self.targets {
             Some(targets) => {

@@ -1,4 +1,4 @@
-//! What makes samples useless, whatever file they come from.
+//! Errors in samples, independent of their file format.
 
 /// The largest number of rows of a data set: rows are numbered by `u32`.
 pub const MAX_ROWS: usize = u32::MAX as usize;
@@ -6,7 +6,7 @@ pub const MAX_ROWS: usize = u32::MAX as usize;
 /// The largest number of classes of a data set: labels are `u16`.
 pub const MAX_CLASSES: usize = 1 << 16;
 
-/// What can be wrong with the content of a data set.
+/// Errors in the content of a data set.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatasetError {
@@ -16,16 +16,16 @@ pub enum DatasetError {
     /// There is no feature.
     #[error("holds no feature column: every column is the label, the device or ignored")]
     NoFeatures,
-    /// More rows than can be numbered.
+    /// There are more rows than can be numbered.
     #[error("holds {found} rows; at most {MAX_ROWS} can be numbered")]
     TooManyRows {
         /// Number of rows.
         found: usize,
     },
-    /// Parts that must have one entry a row do not.
+    /// A part does not have one entry per row.
     #[error("has {found} {part} for {expected} rows")]
     Length {
-        /// Which part.
+        /// The part.
         part: &'static str,
         /// Rows of the data set.
         expected: usize,
@@ -63,7 +63,7 @@ pub enum DatasetError {
         /// Number of classes.
         class_count: usize,
     },
-    /// More classes than a label can number.
+    /// There are more classes than a label can number.
     #[error("has {found} classes; at most {MAX_CLASSES} are possible (is this regression?)")]
     TooManyClasses {
         /// Number of classes.
@@ -75,15 +75,15 @@ pub enum DatasetError {
         /// Name or number of the only class.
         label: String,
     },
-    /// Targets of another kind than the configuration says.
+    /// The targets are of another kind than configured.
     #[error("`task` is \"{task}\", but the targets are {targets}")]
     Task {
-        /// What the configuration says.
+        /// The configured kind.
         task: &'static str,
-        /// What the targets are instead.
+        /// The kind of the targets.
         targets: &'static str,
     },
-    /// Another number of classes than the configuration lists.
+    /// The number of classes differs from the configured one.
     #[error("has {found} classes, but `classes` lists {expected}")]
     ClassCount {
         /// Classes of the configuration.
@@ -91,13 +91,13 @@ pub enum DatasetError {
         /// Classes of the targets.
         found: usize,
     },
-    /// A class that the configuration does not list.
+    /// The configuration does not list a class.
     #[error("has the class `{found}`, which `classes` does not list")]
     ClassName {
         /// Its name.
         found: String,
     },
-    /// Two parts that must describe the same features do not.
+    /// Two parts have different features.
     #[error("the test part has {found} features a row, but the training part has {expected}")]
     FeatureCount {
         /// Features of the training part.
@@ -110,7 +110,7 @@ pub enum DatasetError {
     Axes {
         /// Lengths of the axes.
         axes: Vec<usize>,
-        /// Features a row.
+        /// Number of features per row.
         feature_count: usize,
     },
 }

@@ -1,8 +1,7 @@
-//! The features of all rows: numbers, or bytes and the number that each byte stands for.
+//! The features of all rows: numbers, or bytes and the number that each byte represents.
 //!
-//! Pixels are bytes. As long as one map scales all of them, 256 numbers say what they become: a
-//! quarter of the memory, and the same bits, because each of the 256 is computed as the pixels
-//! would be.
+//! Pixels are bytes. If one map scales all of them, a table of 256 numbers is sufficient. It needs
+//! a quarter of the memory and gives the same bits, because each entry is computed as for a pixel.
 
 use smolfed_simd::bytes::{Levels, Line};
 
@@ -13,7 +12,7 @@ use super::order::reorder;
 pub enum Features {
     /// Numbers.
     Numbers(Vec<f32>),
-    /// Bytes, and the number that each stands for.
+    /// Bytes, and the number that each represents.
     Bytes(Vec<u8>, Box<Levels>),
 }
 
@@ -24,14 +23,14 @@ impl From<Vec<f32>> for Features {
 }
 
 impl Features {
-    /// Bytes that stand for themselves.
+    /// Creates bytes that represent themselves.
     #[must_use]
     pub fn of_bytes(bytes: Vec<u8>) -> Self {
         let itself = Levels::new(std::array::from_fn(|byte| byte as f32));
         Self::Bytes(bytes, Box::new(itself))
     }
 
-    /// How many there are.
+    /// Returns the number of features.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -40,13 +39,13 @@ impl Features {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The numbers, if they are held as such.
+    /// Returns the numbers, if they are stored as such.
     #[must_use]
     pub fn numbers(&self) -> Option<&[f32]> {
         match self {
@@ -55,7 +54,7 @@ impl Features {
         }
     }
 
-    /// The line on which the numbers of bytes lie, if there is one.
+    /// Returns the linear map of the bytes to their numbers, if there is one.
     #[must_use]
     pub fn line(&self) -> Option<Line> {
         match self {
@@ -64,7 +63,7 @@ impl Features {
         }
     }
 
-    /// All numbers, as a copy.
+    /// Returns a copy of all numbers.
     #[must_use]
     pub fn to_vec(&self) -> Vec<f32> {
         let mut numbers = vec![0.0; self.len()];
@@ -72,7 +71,7 @@ impl Features {
         numbers
     }
 
-    /// Changes single numbers; bytes are replaced by what they stand for.
+    /// Changes single numbers. Bytes are replaced by the numbers that they represent.
     pub(crate) fn edit(&mut self, change: impl FnOnce(&mut Vec<f32>)) {
         let mut numbers = match std::mem::replace(self, Self::Numbers(Vec::new())) {
             Self::Numbers(numbers) => numbers,
@@ -82,7 +81,7 @@ impl Features {
         *self = Self::Numbers(numbers);
     }
 
-    /// The number at a place.
+    /// Returns the number at a place.
     ///
     /// # Panics
     /// If `place` is not below [`len`](Self::len).
@@ -106,7 +105,7 @@ impl Features {
         }
     }
 
-    /// Puts numbers into some places.
+    /// Replaces the numbers at some places.
     ///
     /// # Panics
     /// If a place is not below [`len`](Self::len).
@@ -120,7 +119,7 @@ impl Features {
         }
     }
 
-    /// Appends features; they stay bytes if both are, and stand for the same.
+    /// Appends features. They stay bytes if both are bytes with equal numbers.
     pub fn append(&mut self, other: Self) {
         match (self, other) {
             (Self::Bytes(bytes, levels), Self::Bytes(more, same)) if *levels == same => {
@@ -130,7 +129,7 @@ impl Features {
         }
     }
 
-    /// Those of some rows of `width` features.
+    /// Returns the features of some rows of `width` features.
     ///
     /// # Panics
     /// If there is no such row.
@@ -148,7 +147,7 @@ impl Features {
         }
     }
 
-    /// Puts row `order[i]`, of `width` features, at place i, for all i.
+    /// Moves row `order[i]`, of `width` features, to place i, for all i.
     pub(super) fn reorder(&mut self, order: &[u32], width: usize) {
         match self {
             Self::Numbers(numbers) => reorder(numbers, width, order),
@@ -157,7 +156,7 @@ impl Features {
     }
 
     /// Maps the features of all rows, each column by its own map. Bytes stay bytes if all maps are
-    /// the same; maps that are equal must do the same.
+    /// equal. Equal maps must have equal results.
     pub fn map<M: PartialEq>(&mut self, maps: &[M], apply: impl Fn(&M, f32) -> f32) {
         match (self, only(maps)) {
             (Self::Bytes(_, levels), Some(map)) => {
@@ -173,7 +172,7 @@ impl Features {
         }
     }
 
-    /// How many features of each column are marked, by its own map.
+    /// Returns the number of features of each column that its map marks.
     #[must_use]
     pub fn count<M: PartialEq>(&self, maps: &[M], is_marked: impl Fn(&M, f32) -> bool) -> Vec<u64> {
         let mut counts = vec![0; maps.len()];
@@ -192,7 +191,7 @@ impl Features {
         counts
     }
 
-    /// The first place that does not hold a finite number.
+    /// Returns the first place without a finite number.
     #[must_use]
     pub fn first_not_finite(&self) -> Option<usize> {
         match self {
@@ -205,7 +204,7 @@ impl Features {
     }
 }
 
-/// The map of all columns, if they have the same.
+/// Returns the map of all columns, if they are equal.
 fn only<M: PartialEq>(maps: &[M]) -> Option<&M> {
     let (first, rest) = maps.split_first()?;
     rest.iter().all(|map| map == first).then_some(first)
@@ -224,7 +223,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is done to them, bytes stand for the numbers that would be there instead.
+        /// For all operations, bytes give the same result as the numbers that they represent.
         #[test]
         fn bytes_and_numbers_have_the_same_bits(
             rows in vec(any::<[u8; WIDTH]>(), 1..20),

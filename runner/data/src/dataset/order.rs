@@ -1,9 +1,9 @@
-//! Rows in another order, in place.
+//! In-place reordering of rows.
 
-/// Puts row `order[i]`, of `width` values, at place i, for all i.
+/// Moves row `order[i]`, of `width` values, to place i, for all i.
 ///
 /// * `order`: each row once.
-/// * Memory: one row, and a byte a row.
+/// * Memory: one row, and one byte per row.
 pub(super) fn reorder<T: Copy>(values: &mut [T], width: usize, order: &[u32]) {
     let mut is_done = vec![false; order.len()];
     let mut first = Vec::with_capacity(width);
@@ -13,7 +13,7 @@ pub(super) fn reorder<T: Copy>(values: &mut [T], width: usize, order: &[u32]) {
         }
         first.clear();
         first.extend_from_slice(&values[start * width..][..width]);
-        // Along the cycle of `start`: each place gets its row before its own row is overwritten.
+        // Follows the cycle of `start`: each place gets its row before its own row is overwritten.
         let mut place = start;
         loop {
             is_done[place] = true;
@@ -28,7 +28,7 @@ pub(super) fn reorder<T: Copy>(values: &mut [T], width: usize, order: &[u32]) {
     }
 }
 
-/// The place of each row after [`reorder`].
+/// Returns the place of each row after [`reorder`].
 pub(crate) fn places(order: &[u32]) -> Vec<u32> {
     let mut places = vec![0; order.len()];
     for (place, &row) in (0..).zip(order) {

@@ -1,4 +1,4 @@
-//! What is to be predicted: a class or a number for each row.
+//! The targets of prediction: a class or a number for each row.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub enum TaskKind {
     Regression,
 }
 
-/// What is to be predicted, one entry a row.
+/// The targets of prediction, one entry per row.
 #[derive(Clone, PartialEq)]
 pub enum Targets {
     /// Classification.
@@ -31,12 +31,12 @@ pub enum Targets {
         /// Number of classes C, at least 2.
         class_count: usize,
     },
-    /// Regression: one finite value a row.
+    /// Regression: one finite value per row.
     Values(Vec<f32>),
 }
 
 impl Targets {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         match self {
             Self::Classes { labels, .. } => labels.len(),
@@ -44,12 +44,12 @@ impl Targets {
         }
     }
 
-    /// Whether there is no row.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Those of some rows.
+    /// Returns the targets of some rows.
     pub(super) fn of_rows(&self, rows: &[u32]) -> Self {
         match self {
             Self::Classes {
@@ -65,7 +65,7 @@ impl Targets {
         }
     }
 
-    /// Puts the target of row `order[i]` at place i, for all i.
+    /// Moves the target of row `order[i]` to place i, for all i.
     pub(super) fn reorder(&mut self, order: &[u32]) {
         match self {
             Self::Classes { labels, .. } => reorder(labels, 1, order),
@@ -73,11 +73,11 @@ impl Targets {
         }
     }
 
-    /// Classification targets from labels below `class_count` and others, which are in one more
-    /// class, the last, if there are any.
+    /// Creates classification targets from labels. Labels of at least `class_count`, if there are
+    /// any, get one additional class, the last.
     ///
     /// # Errors
-    /// As [`Self::classes`].
+    /// The errors of [`Self::classes`].
     pub(crate) fn with_others(
         mut labels: Vec<u32>,
         class_count: usize,
@@ -92,7 +92,7 @@ impl Targets {
         Self::classes(&labels, class_count + usize::from(has_others))
     }
 
-    /// Classification targets from labels of any size.
+    /// Creates classification targets from labels.
     ///
     /// # Errors
     /// [`DatasetError::TooManyClasses`], [`DatasetError::Label`] if a label is not below

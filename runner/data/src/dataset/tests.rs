@@ -1,4 +1,4 @@
-//! What a data set refuses, and what its views show.
+//! Tests of the errors of a data set, and of its views.
 
 use super::*;
 

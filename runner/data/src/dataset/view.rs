@@ -24,7 +24,7 @@ impl<'a> TargetsView<'a> {
 
 /// The target of a sample: a class (`u16`) or a value (`f32`).
 pub trait SampleTarget: Copy + Default {
-    /// The samples with such targets; none where the task has others.
+    /// Returns the samples with such targets, or none if the task has others.
     fn rows<'a>(view: &DatasetView<'a>) -> Rows<'a, Self>;
 }
 
@@ -40,8 +40,8 @@ impl SampleTarget for f32 {
     }
 }
 
-/// Some rows of shared data or of a buffer, in their own order, without a copy: what one device
-/// holds, or what a model is tested on.
+/// Some rows of shared data or of a buffer, in their own order, without a copy: the samples of one
+/// device, or the test samples of a model.
 #[derive(Clone, Copy)]
 pub struct DatasetView<'a> {
     features: &'a [f32],
@@ -51,7 +51,7 @@ pub struct DatasetView<'a> {
 }
 
 impl<'a> DatasetView<'a> {
-    /// The given rows of data whose parts agree in length.
+    /// Creates a view of the given rows of data whose parts have consistent lengths.
     pub(crate) fn new(
         features: &'a [f32],
         feature_count: usize,
@@ -66,7 +66,7 @@ impl<'a> DatasetView<'a> {
         }
     }
 
-    /// No sample of any kind.
+    /// Creates a view without samples.
     pub fn empty(feature_count: usize) -> Self {
         Self {
             features: &[],
@@ -76,17 +76,17 @@ impl<'a> DatasetView<'a> {
         }
     }
 
-    /// Number of samples; 0 is possible.
+    /// Returns the number of samples, which may be 0.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is no sample.
+    /// Returns whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Some of the samples.
+    /// Returns some of the samples.
     ///
     /// # Panics
     /// If `range` ends beyond [`len`](Self::len).
@@ -98,12 +98,12 @@ impl<'a> DatasetView<'a> {
         }
     }
 
-    /// Features a sample.
+    /// Returns the number of features per sample.
     pub fn feature_count(&self) -> usize {
         self.feature_count
     }
 
-    /// Features of sample `i`.
+    /// Returns the features of sample `i`.
     ///
     /// # Panics
     /// If `i` is not below [`len`](Self::len).
@@ -113,7 +113,7 @@ impl<'a> DatasetView<'a> {
         &self.features[start..start + self.feature_count]
     }
 
-    /// Label of sample `i`, 0 where the task is regression.
+    /// Returns the label of sample `i`, or 0 for regression.
     ///
     /// # Panics
     /// If `i` is not below [`len`](Self::len).
@@ -125,7 +125,7 @@ impl<'a> DatasetView<'a> {
         }
     }
 
-    /// Regression target of sample `i`; where the task is classification, its label as a number.
+    /// Returns the regression target of sample `i`. For classification, its label as a number.
     ///
     /// # Panics
     /// If `i` is not below [`len`](Self::len).
@@ -137,7 +137,7 @@ impl<'a> DatasetView<'a> {
         }
     }
 
-    /// The samples with their classes, as models read them; none where the task is regression.
+    /// Returns the samples with their classes, as read by models, or none for regression.
     #[must_use]
     pub fn classes(&self) -> Rows<'a, u16> {
         match self.targets {
@@ -146,7 +146,7 @@ impl<'a> DatasetView<'a> {
         }
     }
 
-    /// The samples with their values, as models read them; none where the task is classification.
+    /// Returns the samples with their values, as read by models, or none for classification.
     #[must_use]
     pub fn values(&self) -> Rows<'a, f32> {
         match self.targets {
