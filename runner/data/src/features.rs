@@ -1,8 +1,8 @@
 //! Fixed features of samples, by the code that runs on devices: [`smolfed_core::features`].
 //!
-//! [`FeatureKind`] is what `[features]` says. [`FeatureRecipe`] adds the shape of the samples, and
-//! is all that a new sample needs. Features are computed once, when data are read, on all cores.
-//! They take four bytes each, and the pixels that they are made of are dropped.
+//! [`FeatureKind`] is the content of `[features]`. [`FeatureRecipe`] adds the shape of the samples,
+//! and is sufficient for a new sample. Features are computed once, when data are read, on all
+//! cores. They take four bytes each, and the original pixels are dropped.
 
 mod error;
 mod integers;
@@ -22,7 +22,7 @@ use crate::preparation::{ColumnMap, Fill, NumberMap};
 pub use error::FeaturesError;
 pub use recipe::{FeatureRecipe, ImageFeatures};
 
-/// Which features are computed of a sample.
+/// The kind of features of a sample.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FeatureKind {
     /// Histograms of an image's gradients.
@@ -35,23 +35,23 @@ pub enum FeatureKind {
         /// Pixels of a cell's side.
         cell: usize,
     },
-    /// A piecewise-linear encoding of each number and each part of a time; categories stay as they
-    /// are.
+    /// A piecewise-linear encoding of each number and each part of a time. Categories are
+    /// unchanged.
     Steps {
-        /// How many for each number.
+        /// Number of steps for each number.
         steps: Steps,
         /// Documented bounds of the numbers.
         bounds: Bounds,
     },
 }
 
-/// Cells along the shorter side of an image that are suggested, and the smallest cell.
+/// Suggested number of cells along the shorter side of an image, and the smallest cell.
 const SUGGESTED_CELLS: usize = 7;
 const SMALLEST_CELL: usize = 2;
 
 impl FeatureKind {
-    /// What is suggested for images with these axes and largest pixel: gradients of 7 cells along
-    /// the shorter side. `None` for other samples, and for images of fewer than two cells.
+    /// Returns the suggestion for images with these axes and largest pixel: gradients of 7 cells
+    /// along the shorter side. `None` for other samples, and for images of fewer than two cells.
     #[must_use]
     pub fn suggested(axes: &[usize], maximum: Option<f32>) -> Option<Self> {
         let side = *axes.iter().rev().take(2).min()?;
@@ -64,25 +64,25 @@ impl FeatureKind {
     }
 }
 
-/// What features are made of.
+/// The inputs of features.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inputs {
-    /// Values of a sample.
+    /// Number of values of a sample.
     pub count: usize,
-    /// Lengths of the axes of a sample that is a grid, slowest first; empty otherwise.
+    /// Lengths of the axes of a sample that is a grid, slowest first. Empty otherwise.
     pub axes: Vec<usize>,
-    /// The names of the values, where they have names.
+    /// The names of the values, if they have names.
     pub names: Vec<String>,
-    /// How the features are computed.
+    /// The computation of the features.
     pub recipe: FeatureRecipe,
-    /// The largest length that the features of a sample can have.
+    /// The largest possible length of the features of a sample.
     pub max_length: f64,
-    /// Values of each column that were beyond their bounds, of all samples; private.
+    /// Number of values of each column beyond their bounds, over all samples. Private.
     pub(super) beyond: Vec<u64>,
 }
 
 impl Inputs {
-    /// What becomes of each value before the features are computed: nothing.
+    /// Returns the map of each value before the features are computed: the identity.
     pub(super) fn columns(&self) -> Vec<ColumnMap> {
         let map = match self.recipe {
             FeatureRecipe::Image { .. } => ColumnMap::AS_IT_IS,
@@ -95,7 +95,7 @@ impl Inputs {
     }
 }
 
-/// How the features of the samples of `data` are computed.
+/// Returns the computation of the features of the samples of `data`.
 fn recipe_of(kind: &FeatureKind, data: &Dataset) -> Result<FeatureRecipe, FeaturesError> {
     let (cell, of_cells): (usize, fn(Cells) -> ImageFeatures) = match kind {
         FeatureKind::Gradients { cell } => (*cell, ImageFeatures::Gradients),
@@ -116,7 +116,7 @@ fn recipe_of(kind: &FeatureKind, data: &Dataset) -> Result<FeatureRecipe, Featur
     FeatureRecipe::of_image(data.axes(), cell, levels, of_cells)
 }
 
-/// How many values of each column are beyond their bounds; empty without bounds.
+/// Returns the number of values of each column beyond their bounds. Empty without bounds.
 fn beyond(recipe: &FeatureRecipe, data: &Dataset) -> Vec<u64> {
     let FeatureRecipe::Steps { ranges, .. } = recipe else {
         return Vec::new();
@@ -127,14 +127,14 @@ fn beyond(recipe: &FeatureRecipe, data: &Dataset) -> Vec<u64> {
     let mut counts = data.features().count(ranges, is_beyond);
     for place in data.missing() {
         let column = place % ranges.len();
-        // What is there until it is filled does not count.
+        // The placeholder of an unfilled value does not count.
         counts[column] -= u64::from(is_beyond(&ranges[column], data.features().get(*place)));
     }
     counts
 }
 
-/// The largest length of features: roots of shares have that of half a root of their number, each
-/// step at most ½, and the categories of a column at most 1 together.
+/// Returns the largest length of features. Roots of shares have at most half the root of their
+/// number, each step at most ½, and the categories of a column at most 1 together.
 fn max_length(recipe: &FeatureRecipe, columns: &[FeatureColumn]) -> f64 {
     let squares = match recipe {
         FeatureRecipe::Image { features, .. } => features.count() as f64 / 4.0,
@@ -149,7 +149,7 @@ fn max_length(recipe: &FeatureRecipe, columns: &[FeatureColumn]) -> f64 {
     squares.sqrt()
 }
 
-/// The bounds of each of `width` values: those of numbers, in their order.
+/// Returns the bounds of each of `width` values: those of numbers, in their order.
 fn ranges(
     width: usize,
     columns: &[FeatureColumn],
@@ -175,11 +175,11 @@ fn ranges(
 }
 
 impl FeatureRecipe {
-    /// The features of samples of `inputs` values, of which the first is row `first`, from 0. With
-    /// a format of `integers`, features round to the integers of boards.
+    /// Returns the features of samples of `inputs` values, of which the first is row `first`, from
+    /// 0. With a format of `integers`, features round to the integers of boards.
     ///
     /// # Errors
-    /// As [`compute`](Self::compute), with the row.
+    /// The errors of [`compute`](Self::compute), with the row.
     pub fn compute_all(
         &self,
         values: &[f32],
@@ -200,10 +200,11 @@ impl FeatureRecipe {
         Ok(features)
     }
 
-    /// [`Self::compute`]. With a format of `integers`, features round to the integers of boards.
+    /// Calls [`Self::compute`]. With a format of `integers`, features round to the integers of
+    /// boards.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Self::compute`].
     fn compute_for(
         &self,
         integers: Option<FeatureFormat>,
@@ -219,13 +220,12 @@ impl FeatureRecipe {
     }
 }
 
-/// The features that `kind` asks for of all samples of `data`, in the place of what they are made
-/// of, and what that was.
-/// With a format of `integers`, features round to what boards compute in it.
+/// Replaces the values of all samples of `data` by the features of `kind`, and returns a
+/// description of the original values. With a format of `integers`, features round to the integers
+/// that boards compute in it.
 ///
 /// # Errors
-/// [`FeaturesError`] for samples that are no images, or have values of which no features are
-/// computed.
+/// [`FeaturesError`] for samples that are not images, or have unsupported values.
 pub(super) fn replace(
     data: Dataset,
     kind: &FeatureKind,
@@ -245,7 +245,7 @@ pub(super) fn replace(
             })
             .collect();
         let mut results = workers.into_iter().map(|worker| worker.join());
-        // A panic of a worker is one of this thread.
+        // A panic of a worker continues on this thread.
         results
             .try_for_each(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })?;

@@ -1,8 +1,8 @@
-//! A federation: devices with their samples, and the parts held out, as the round loop sees them.
+//! A federation: devices with their samples, and the held-out parts, as seen by the round loop.
 //!
-//! Read from files, all devices share one data set and own ranges of row numbers, so that memory
-//! is that of the data: pixels stay bytes, and a device's become numbers when they are asked for.
-//! Synthetic devices are generated then.
+//! For data from files, all devices share one data set and own ranges of row numbers, so the memory
+//! is that of the data. Pixels stay bytes, and the pixels of a device become numbers on demand.
+//! Synthetic devices are generated on demand.
 
 mod fingerprint;
 mod memory;
@@ -36,49 +36,49 @@ enum Kind {
     Generated(Box<Generated>),
 }
 
-/// One data set in memory, and who owns which row.
+/// One data set in memory, and the owner of each row.
 #[derive(Clone, Debug)]
 struct Stored {
     data: Dataset,
-    /// What the features of `data` are made of, if they are fixed features.
+    /// The inputs of the features of `data`, if they are fixed features.
     inputs: Option<Inputs>,
     devices: Partition,
     validation: HeldOutRows,
     test: HeldOutRows,
     targets: ScaledTargets,
     is_natural: bool,
-    /// What was read from rows without noise.
+    /// The data read from rows without noise.
     reads: Vec<Read>,
     /// The lists of the configuration that the user declared public.
     confirmed: Vec<List>,
-    /// Values of each feature that were clipped; empty where there are no bounds.
+    /// Number of clipped values of each feature. Empty without bounds.
     beyond: Vec<u64>,
-    /// Rows that were left out, as their labels are none of the known classes.
+    /// Number of rows left out because their labels are outside the known classes.
     dropped: usize,
-    /// Columns that were left out, as they have no name.
+    /// Number of columns left out because they have no name.
     unnamed: usize,
-    /// Devices that were left out, as they have too few samples.
+    /// Number of devices left out because they have too few samples.
     small_devices: usize,
-    /// What the owner of the files may not expect.
+    /// Unexpected properties of the files, for their owner.
     remarks: Vec<String>,
-    /// A scale that waits for moments under noise.
+    /// A scale that waits for noisy moments.
     private: Option<PrivateScale>,
-    /// What became of the columns.
+    /// The maps of the columns.
     columns: Vec<ColumnMap>,
-    /// The largest length of a sample; longer ones are shortened.
+    /// The largest length of a sample. Longer ones are shortened.
     norm_bound: Option<f32>,
-    /// Fingerprint from before these moments, which follow from it.
+    /// The fingerprint before the release of the moments, which it determines.
     fingerprint: Option<u64>,
-    /// Means over devices of what they sent for the scale, under noise: public.
+    /// Noisy means over devices of their moments: public.
     released_moments: Vec<f32>,
 }
 
-/// What the test and validation rows of a device are drawn by: first index of the stream's name.
+/// Purposes of the draws of a device's test and validation rows: first index of the stream's name.
 const PART_DEVICE_TEST: u32 = 2;
 const PART_DEVICE_VALIDATION: u32 = 3;
 
-/// Rows held out; those of a device by itself as well, where devices are natural or keep some of
-/// their samples back.
+/// Held-out rows, and those of each device separately, if devices are natural or hold out some of
+/// their samples.
 #[derive(Clone, Debug)]
 struct HeldOutRows {
     rows: Vec<u32>,
@@ -102,12 +102,12 @@ struct Drawn {
 impl Federation {
     /// Reads, splits, fills, scales and deals the data of a checked configuration.
     ///
-    /// Missing values and scaling look at the training part only. The same configuration, files
-    /// and seed give the same federation on every machine.
+    /// Missing values and scaling use only the training part. The same configuration, files and
+    /// seed give the same federation on every machine.
     ///
     /// # Errors
-    /// [`DataError`] for files that are missing or malformed, and for data that do not suffice for
-    /// the configuration.
+    /// [`DataError`] for missing or malformed files, and for data that do not suffice for the
+    /// configuration.
     pub fn new(config: &DataConfig, folders: &DataFolders, seed: u64) -> Result<Self, DataError> {
         match &config.source {
             SourceConfig::Stored(stored) => {
@@ -120,7 +120,7 @@ impl Federation {
         }
     }
 
-    /// As [`new`](Self::new), of samples that have been read.
+    /// Creates a federation like [`new`](Self::new) from samples that were already read.
     pub(super) fn of_loaded(
         loaded: Loaded,
         stored: &StoredConfig,
@@ -132,7 +132,7 @@ impl Federation {
         )?))))
     }
 
-    /// Number of devices N, at least 1.
+    /// Returns the number of devices N, at least 1.
     pub fn device_count(&self) -> u32 {
         match &self.0 {
             Kind::Stored(stored) => stored.devices.device_count(),
@@ -140,7 +140,7 @@ impl Federation {
         }
     }
 
-    /// At most `max_count` devices, evenly over the federation and the same each time.
+    /// Returns at most `max_count` devices, spread evenly over the federation and always the same.
     pub fn some_devices(&self, max_count: u32) -> Vec<u32> {
         let count = self.device_count();
         let chosen = count.min(max_count);
@@ -148,13 +148,13 @@ impl Federation {
         (0..chosen).map(|index| place(index) as u32).collect()
     }
 
-    /// Samples that each device trains on.
+    /// Iterates over the number of training samples of each device.
     pub fn sample_counts(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         let count = |device| u32::try_from(self.sample_count(device)).unwrap_or(u32::MAX);
         (0..self.device_count()).map(count)
     }
 
-    /// Samples that device `device` trains on, at least 1.
+    /// Returns the number of training samples of device `device`, at least 1.
     ///
     /// # Panics
     /// If `device` is not below [`device_count`](Self::device_count).
@@ -165,8 +165,8 @@ impl Federation {
         }
     }
 
-    /// A feature of the stored samples, held-out ones among them, that is no whole number below
-    /// `count`.
+    /// Returns a feature of the stored samples, including held-out ones, that is not an integer
+    /// below `count`.
     #[must_use]
     pub fn other_than_symbols(&self, count: u16) -> Option<f32> {
         let Kind::Stored(stored) = &self.0 else {
@@ -177,7 +177,8 @@ impl Federation {
         features.find(|feature| !is_symbol(feature))
     }
 
-    /// Samples of every device where they are generated, the same for all.
+    /// Returns the number of samples of every device if they are generated, which is the same for
+    /// all.
     pub(super) fn common_sample_count(&self) -> Option<usize> {
         match &self.0 {
             Kind::Stored(_) => None,
@@ -187,7 +188,7 @@ impl Federation {
         }
     }
 
-    /// The samples that device `device` trains on: rows of the shared data, without a copy, or
+    /// Returns the training samples of device `device`: rows of the shared data, without a copy, or
     /// unpacked or generated into `buffer`.
     ///
     /// # Panics
@@ -204,7 +205,7 @@ impl Federation {
         }
     }
 
-    /// Samples to choose settings by; may be empty.
+    /// Returns the samples for choosing settings, which may be empty.
     pub fn validation(&self) -> HeldOut<'_> {
         match &self.0 {
             Kind::Stored(stored) => HeldOut::new(&stored.data, &stored.validation.rows),
@@ -212,7 +213,7 @@ impl Federation {
         }
     }
 
-    /// Samples to report on; may be empty.
+    /// Returns the samples for reporting, which may be empty.
     pub fn test(&self) -> HeldOut<'_> {
         match &self.0 {
             Kind::Stored(stored) => HeldOut::new(&stored.data, &stored.test.rows),
@@ -220,15 +221,16 @@ impl Federation {
         }
     }
 
-    /// Whether the test samples belong to the devices: each natural device holds its own out.
+    /// Returns whether the test samples belong to the devices: each natural device holds out its
+    /// own.
     #[must_use]
     pub fn test_belongs_to_devices(&self) -> bool {
         matches!(&self.0, Kind::Stored(stored) if stored.is_natural)
     }
 
-    /// Held-out samples of one device, for its personal model: its rows of the test part where
-    /// devices are natural, a share of the rows that it was dealt (`data.device_test`), as many as
-    /// it trains on where it is synthetic. `None` where held-out rows belong to nobody.
+    /// Returns the held-out samples of one device, for its personal model: its rows of the test
+    /// part if devices are natural, a share of its rows (`data.device_test`) if rows are dealt, and
+    /// as many as it trains on if it is synthetic. `None` if held-out rows belong to no device.
     ///
     /// # Panics
     /// If `device` is not below [`device_count`](Self::device_count).
@@ -240,7 +242,7 @@ impl Federation {
         self.device_held_out(device, Part::Test, buffer)
     }
 
-    /// As [`device_test`](Self::device_test), of the validation part.
+    /// Returns the samples of [`device_test`](Self::device_test) for the validation part.
     ///
     /// # Panics
     /// If `device` is not below [`device_count`](Self::device_count).
@@ -277,7 +279,7 @@ impl Federation {
         }
     }
 
-    /// Name of a device: as in the file where devices are natural, else its number.
+    /// Returns the name of a device: as in the file if devices are natural, otherwise its number.
     pub fn device_name(&self, device: u32) -> String {
         let natural = match &self.0 {
             Kind::Stored(stored) if stored.is_natural => stored.data.groups(),
@@ -289,7 +291,7 @@ impl Federation {
         }
     }
 
-    /// Number of classes; `None` for regression.
+    /// Returns the number of classes; `None` for regression.
     pub fn class_count(&self) -> Option<usize> {
         match &self.0 {
             Kind::Stored(stored) => stored.data.class_count(),
@@ -302,7 +304,7 @@ impl Federation {
         }
     }
 
-    /// Features a sample.
+    /// Returns the number of features per sample.
     pub fn feature_count(&self) -> usize {
         match &self.0 {
             Kind::Stored(stored) => stored.data.feature_count(),
@@ -310,7 +312,7 @@ impl Federation {
         }
     }
 
-    /// Lengths of the axes of a sample that is a grid, slowest first; empty otherwise.
+    /// Returns the lengths of the axes of a sample that is a grid, slowest first. Empty otherwise.
     pub fn axes(&self) -> Vec<usize> {
         match &self.0 {
             Kind::Stored(stored) => stored.data.axes().to_vec(),
@@ -318,7 +320,7 @@ impl Federation {
         }
     }
 
-    /// Names of features and classes, where known.
+    /// Returns the names of features and classes, if known.
     pub fn names(&self) -> Names {
         match &self.0 {
             Kind::Stored(stored) => stored.data.names().clone(),
@@ -326,8 +328,8 @@ impl Federation {
         }
     }
 
-    /// What the features are made of, if they are fixed features. The
-    /// [`preparation`](Self::preparation) is then that of these values.
+    /// Returns the inputs of the features, if they are fixed features. The
+    /// [`preparation`](Self::preparation) then applies to these values.
     #[must_use]
     pub fn inputs(&self) -> Option<&Inputs> {
         match &self.0 {
@@ -336,7 +338,7 @@ impl Federation {
         }
     }
 
-    /// How regression targets were scaled: an error times its `std` is one in the target's unit.
+    /// Returns the scale of regression targets: an error times its `std` is in the target's unit.
     pub fn target_scale(&self) -> Affine {
         match &self.0 {
             Kind::Stored(stored) => stored.targets.map,
@@ -344,8 +346,8 @@ impl Federation {
         }
     }
 
-    /// What became of each row before a model reads it. With a scale that waits for moments under
-    /// noise, the map to [−1, 1].
+    /// Returns the preparation of each row for the model. With a scale that waits for noisy
+    /// moments, it is the map to [−1, 1].
     pub fn preparation(&self) -> Preparation {
         match &self.0 {
             Kind::Stored(stored) => Preparation {
@@ -359,7 +361,7 @@ impl Federation {
         }
     }
 
-    /// What was read from the devices' rows without noise, and no ε covers.
+    /// Returns the data read from the devices' rows without noise, which no ε covers.
     pub fn reads(&self) -> &[Read] {
         match &self.0 {
             Kind::Stored(stored) => &stored.reads,
@@ -367,7 +369,7 @@ impl Federation {
         }
     }
 
-    /// The lists of the configuration that the user declared public.
+    /// Returns the lists of the configuration that the user declared public.
     pub fn confirmed_lists(&self) -> &[List] {
         match &self.0 {
             Kind::Stored(stored) => &stored.confirmed,
@@ -375,8 +377,8 @@ impl Federation {
         }
     }
 
-    /// The features of which values were clipped to constant bounds, by name, and how many values;
-    /// private.
+    /// Returns the names of the features with values clipped to constant bounds, and the numbers of
+    /// these values. Private.
     pub fn beyond_bounds(&self) -> Vec<(String, u64)> {
         let Kind::Stored(stored) = &self.0 else {
             return Vec::new();
@@ -400,7 +402,8 @@ impl Federation {
         named.chain(target).collect()
     }
 
-    /// Rows that were left out, as their labels are none of the known classes; private.
+    /// Returns the number of rows left out because their labels are outside the known classes.
+    /// Private.
     pub fn dropped_rows(&self) -> usize {
         match &self.0 {
             Kind::Stored(stored) => stored.dropped,
@@ -408,7 +411,7 @@ impl Federation {
         }
     }
 
-    /// Columns of the file that were left out, as they have no name.
+    /// Returns the number of columns of the file left out because they have no name.
     pub fn unnamed_columns(&self) -> usize {
         match &self.0 {
             Kind::Stored(stored) => stored.unnamed,
@@ -416,7 +419,7 @@ impl Federation {
         }
     }
 
-    /// Devices that were left out, as they have too few samples.
+    /// Returns the number of devices left out because they have too few samples.
     pub fn small_devices(&self) -> usize {
         match &self.0 {
             Kind::Stored(stored) => stored.small_devices,
@@ -424,7 +427,8 @@ impl Federation {
         }
     }
 
-    /// What the owner of the files may not expect of how they were read, as sentences; private.
+    /// Returns unexpected properties of the reading of the files, as sentences for their owner.
+    /// Private.
     pub fn remarks(&self) -> &[String] {
         match &self.0 {
             Kind::Stored(stored) => &stored.remarks,
@@ -432,9 +436,9 @@ impl Federation {
         }
     }
 
-    /// The largest length that a sample can have, as far as the configuration and the format of the
-    /// data say it: that of `data.norm_bound`, of fixed features, or of values in bounds. No row is
-    /// read for it. `None` where nothing bounds a sample, and for generated ones.
+    /// Returns the largest possible length of a sample according to the configuration and the
+    /// format of the data: by `data.norm_bound`, fixed features, or bounds of values. It does not
+    /// read rows. `None` if nothing bounds a sample, and for generated ones.
     #[must_use]
     pub fn max_length(&self) -> Option<f64> {
         let Kind::Stored(stored) = &self.0 else {
@@ -442,7 +446,7 @@ impl Federation {
         };
         let of_features = match &stored.inputs {
             Some(inputs) => Some(inputs.max_length),
-            // Moments that are open now will map what is in bounds.
+            // Moments that are not released yet will map the bounded values.
             None if stored.private.is_some() => None,
             None => length_in_bounds(&stored.columns),
         };
@@ -454,7 +458,7 @@ impl Federation {
         bounds.min_by(f64::total_cmp)
     }
 
-    /// R of `data.norm_bound`.
+    /// Returns R of `data.norm_bound`.
     #[must_use]
     pub fn norm_bound(&self) -> Option<f32> {
         match &self.0 {
@@ -463,8 +467,8 @@ impl Federation {
         }
     }
 
-    /// The scale that waits for moments under noise, if there is one. Until then, features are
-    /// those that moments are released of: in [−1, 1], by the bounds.
+    /// Returns the scale that waits for noisy moments, if there is one. Until then, the features
+    /// are the input of these moments: in [−1, 1], by the bounds.
     pub fn private_scale(&self) -> Option<&PrivateScale> {
         match &self.0 {
             Kind::Stored(stored) => stored.private.as_ref(),
@@ -472,7 +476,7 @@ impl Federation {
         }
     }
 
-    /// Numbers that a device sends for a scale that waits for them; 0 if none does.
+    /// Returns the number of values that a device sends for a waiting scale; 0 if there is none.
     #[must_use]
     pub fn moment_count(&self) -> usize {
         match &self.0 {
@@ -484,7 +488,7 @@ impl Federation {
         }
     }
 
-    /// Writes what a device sends for a scale that waits for it: private.
+    /// Writes the message of a device for a waiting scale. Private.
     ///
     /// # Panics
     /// If `device` is not below [`device_count`](Self::device_count), or `moments` has another
@@ -497,8 +501,8 @@ impl Federation {
         }
     }
 
-    /// The same federation with the scale from means over devices of what they sent, which are
-    /// public; `noise_std` is that of these means.
+    /// Returns the federation with the scale from the public means over the devices' messages.
+    /// `noise_std` is the noise std of these means.
     #[must_use]
     pub fn scaled_by(&self, means: &[f32], noise_std: f64) -> Self {
         let mut scaled = self.clone();
@@ -523,7 +527,7 @@ impl Federation {
         scaled
     }
 
-    /// What [`Self::scaled_by`] was given; empty where no scale was released.
+    /// Returns the means given to [`Self::scaled_by`]. Empty if no scale was released.
     #[must_use]
     pub fn released_moments(&self) -> &[f32] {
         match &self.0 {
@@ -577,7 +581,7 @@ impl Stored {
             HeldOutRows { rows, by_device }
         };
         let test = held_out(split.test, stored.device_test, PART_DEVICE_TEST);
-        // Both shares refer to what the device was dealt.
+        // Both shares refer to the rows dealt to the device.
         let rest = stored.device_validation / (1.0 - stored.device_test);
         let validation = held_out(split.validation, rest, PART_DEVICE_VALIDATION);
         let private = match &stored.scale {
@@ -612,8 +616,8 @@ impl Stored {
         Ok(stored)
     }
 
-    /// Moves the samples of each device to one place: to read images from all over the memory took
-    /// longer than to train on them. The other rows follow.
+    /// Moves the samples of each device to one place: reading images scattered over the memory took
+    /// longer than training on them. The other rows follow.
     fn sort_by_device(&mut self) {
         let mut order = self.devices.all_rows().to_vec();
         let mut is_dealt = vec![false; self.data.len()];
@@ -636,7 +640,7 @@ impl Stored {
     }
 }
 
-/// The features of the samples in their place, if they are to be computed, and of what.
+/// Replaces the samples by their features, if these are to be computed, and returns the inputs.
 fn replaced(
     data: Dataset,
     stored: &StoredConfig,
@@ -648,7 +652,7 @@ fn replaced(
     Ok((features, Some(made_of)))
 }
 
-/// The largest length of samples whose columns have bounds, if all have.
+/// Returns the largest length of samples whose columns have bounds, if all have them.
 fn length_in_bounds(columns: &[ColumnMap]) -> Option<f64> {
     let largest = |column: &ColumnMap| match column {
         ColumnMap::Zero => Some(0.0),
@@ -663,7 +667,7 @@ fn length_in_bounds(columns: &[ColumnMap]) -> Option<f64> {
     Some(squares.sum::<Option<f64>>()?.sqrt())
 }
 
-/// What became of the rows before they were dealt.
+/// The preparation of the rows before they are dealt.
 struct Prepared {
     targets: ScaledTargets,
     columns: Vec<ColumnMap>,
@@ -673,14 +677,14 @@ struct Prepared {
 }
 
 impl Prepared {
-    /// Fills and scales `data`, by constants or by statistics of the rows `training`.
+    /// Fills and scales `data`, by constants or by statistics of the `training` rows.
     fn new(
         data: &mut Dataset,
         training: &[u32],
         stored: &StoredConfig,
     ) -> Result<Self, ContentError> {
         let imputed = match (&stored.missing, &stored.scale) {
-            // Open until there are means under noise; the middle of the bounds until then.
+            // Open until noisy means are available. Until then, the middle of the bounds.
             (Missing::Mean, Scale::Private(private)) => {
                 let maps = private.maps(data)?;
                 missing::fill(data, |feature| Some(maps[feature].affine.mean()));
@@ -718,13 +722,13 @@ impl Prepared {
     }
 }
 
-/// What became of each feature: its gaps were filled, then it was mapped.
+/// Returns the map of each feature: first its gaps are filled, then it is scaled.
 fn columns(
     stored: &StoredConfig,
     imputed: Option<Imputed>,
     maps: Vec<Option<FeatureMap>>,
 ) -> Vec<ColumnMap> {
-    // The mean of a feature without gaps is that of its scale, where it has one of its own.
+    // The mean of a feature without gaps is that of its scale, if it has its own.
     let is_centred = matches!(stored.scale, Scale::StandardiseFeatures | Scale::Private(_));
     let mean = (is_centred && stored.missing == Missing::Mean).then_some(Fill::Mean);
     let values = imputed.map_or(vec![None; maps.len()], |imputed| imputed.values);

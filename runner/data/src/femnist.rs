@@ -11,7 +11,7 @@ use super::config::ArraysConfig;
 use super::dataset::TaskKind;
 use super::mnist::packed_or_plain;
 
-/// Names of the classes: digits, capital letters, small letters.
+/// Returns the names of the classes: digits, capital letters, small letters.
 pub(super) fn class_names() -> Vec<String> {
     ('0'..='9')
         .chain('A'..='Z')
@@ -20,7 +20,7 @@ pub(super) fn class_names() -> Vec<String> {
         .collect()
 }
 
-/// The three files in `folder`, packed (`.gz`) or not; writers are the natural devices.
+/// Returns the three files in `folder`, packed (`.gz`) or not. Writers are the natural devices.
 pub(super) fn files(folder: &Path) -> ArraysConfig {
     let file = |name| packed_or_plain(folder, name);
     ArraysConfig {

@@ -8,7 +8,7 @@ use super::array::ArrayFormat;
 use super::error::DataError;
 use super::folders::archive_of;
 
-/// The bytes of a file as they are.
+/// Returns the bytes of a file, unchanged.
 ///
 /// # Errors
 /// [`DataError::Read`].
@@ -16,11 +16,12 @@ pub fn read(path: &Path) -> Result<Vec<u8>, DataError> {
     std::fs::read(path).map_err(refuse(path))
 }
 
-/// The bytes of a file, unpacked if it is gzipped, or of an array in an archive: `data.npz/x`.
+/// Returns the bytes of a file, unpacked if it is gzipped, or of an array in an archive:
+/// `data.npz/x`.
 ///
 /// # Errors
-/// [`DataError`] if it cannot be read or has more than [`MAX_UNPACKED_BYTES`], or the archive has
-/// no such array.
+/// [`DataError`] if it cannot be read or has more than [`MAX_UNPACKED_BYTES`], or if the archive
+/// has no such array.
 pub fn read_unpacked(path: &Path) -> Result<Vec<u8>, DataError> {
     match array_in_archive(path, ArrayFormat::Npy) {
         Some(array) => array,
@@ -31,10 +32,10 @@ pub fn read_unpacked(path: &Path) -> Result<Vec<u8>, DataError> {
     }
 }
 
-/// The bytes of a stream, unpacked if it is gzipped; `path` names it in errors.
+/// Returns the bytes of a stream, unpacked if it is gzipped. `path` names it in errors.
 ///
 /// # Errors
-/// As [`read_unpacked`].
+/// The errors of [`read_unpacked`].
 pub fn read_stream(stream: Box<dyn BufRead>, path: &Path) -> Result<Vec<u8>, DataError> {
     let stream = archive::stream(stream).map_err(refuse(path))?;
     let mut bytes = Vec::new();
@@ -46,7 +47,7 @@ pub fn read_stream(stream: Box<dyn BufRead>, path: &Path) -> Result<Vec<u8>, Dat
     Ok(bytes)
 }
 
-/// The array that a path into an archive names, if it is one.
+/// Returns the array that a path into an archive names, if it is one.
 pub(super) fn array_in_archive(
     path: &Path,
     format: ArrayFormat,

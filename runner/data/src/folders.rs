@@ -1,4 +1,4 @@
-//! Where files are looked for: next to the experiment, then in the folders of data sets.
+//! The search path of files: next to the experiment, then in the folders of data sets.
 
 use std::path::{Path, PathBuf};
 
@@ -8,19 +8,19 @@ use super::error::DataError;
 /// Environment variable that names the folder of data sets.
 pub const FOLDER_VARIABLE: &str = "SMOLFED_DATA";
 
-/// Folders in the order in which a relative path is tried in them.
+/// The folders in which a relative path is searched, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataFolders(Vec<PathBuf>);
 
 impl DataFolders {
-    /// The folder of the experiment file (`None` for no file), the one named by
-    /// [`FOLDER_VARIABLE`], the working directory, then `data` below it.
+    /// Returns the folder of the experiment file (`None` for no file), the folder in
+    /// [`FOLDER_VARIABLE`], the working directory, and `data` in it.
     pub fn of_experiment(file: Option<&Path>) -> Self {
         let of_file = file.map(|file| file.parent().unwrap_or(Path::new("")).to_path_buf());
         let named = std::env::var_os(FOLDER_VARIABLE).filter(|name| !name.is_empty());
         let mut folders: Vec<PathBuf> = of_file.into_iter().collect();
         folders.extend(named.map(PathBuf::from));
-        // A bare file name has the working directory as its folder.
+        // The parent of a bare file name is the working directory.
         let working = PathBuf::new();
         if !folders.contains(&working) {
             folders.push(working);
@@ -29,22 +29,22 @@ impl DataFolders {
         Self(folders)
     }
 
-    /// Just these folders.
+    /// Uses only these folders.
     pub fn new(folders: Vec<PathBuf>) -> Self {
         Self(folders)
     }
 
-    /// The first place where `path` exists.
+    /// Returns the first place where `path` exists.
     ///
     /// # Errors
-    /// [`DataError::NotFound`] with the places that were tried.
+    /// [`DataError::NotFound`] with the tried places.
     pub fn find(&self, path: &Path) -> Result<PathBuf, DataError> {
         let tried: Vec<PathBuf> = if path.is_absolute() {
             vec![path.to_path_buf()]
         } else {
             self.0.iter().map(|folder| folder.join(path)).collect()
         };
-        // An array in an archive has the archive for its folder: `data.npz/x`.
+        // The parent of an array in an archive is the archive: `data.npz/x`.
         let is_there = |place: &&PathBuf| place.exists() || archive_of(place).is_some();
         match tried.iter().find(is_there) {
             Some(place) => Ok(place.clone()),
@@ -55,11 +55,11 @@ impl DataFolders {
         }
     }
 
-    /// `config` with every path absolute, so that it means the same from any folder.
+    /// Makes every path of `config` absolute, so that it is independent of the working directory.
     ///
     /// # Errors
-    /// [`DataError::NotFound`] for the first path that is nowhere, [`DataError::Read`] if the
-    /// working directory is gone.
+    /// [`DataError::NotFound`] for the first missing path, [`DataError::Read`] if the working
+    /// directory no longer exists.
     pub fn anchor(&self, mut config: DataConfig) -> Result<DataConfig, DataError> {
         if let SourceConfig::Stored(stored) = &mut config.source {
             for path in stored.set.paths_mut() {
@@ -74,7 +74,7 @@ impl DataFolders {
     }
 }
 
-/// The archive that a path leads into, if it does.
+/// Returns the archive that a path leads into, if there is one.
 pub(super) fn archive_of(path: &Path) -> Option<&Path> {
     path.parent().filter(|parent| parent.is_file())
 }

@@ -1,4 +1,4 @@
-//! Samples that are read in pieces.
+//! Samples that are read piece by piece.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use smolfed_simd::bytes::Line;
 
 use super::dataset::{Dataset, DatasetView, DeviceBuffer};
 
-/// Samples that belong to no device alone, or to one. Where they are bytes they stay bytes, a
-/// quarter of the memory that every evaluation reads, and become numbers piece by piece.
+/// Samples of all devices, or of one. Bytes stay bytes, a quarter of the memory that every
+/// evaluation reads, and become numbers piece by piece.
 #[derive(Clone, Copy, Debug)]
 pub enum HeldOut<'a> {
     /// Rows of numbers.
@@ -28,7 +28,7 @@ impl<'a> From<DatasetView<'a>> for HeldOut<'a> {
 }
 
 impl<'a> HeldOut<'a> {
-    /// The given rows of `data`.
+    /// Creates samples from the given rows of `data`.
     #[must_use]
     pub fn new(data: &'a Dataset, rows: &'a [u32]) -> Self {
         match data.shared_view(rows) {
@@ -37,7 +37,7 @@ impl<'a> HeldOut<'a> {
         }
     }
 
-    /// Number of samples; 0 is possible.
+    /// Returns the number of samples, which may be 0.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -46,13 +46,13 @@ impl<'a> HeldOut<'a> {
         }
     }
 
-    /// Whether there is no sample.
+    /// Returns whether there are no samples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Some of the samples, unpacked into `buffer` if they are bytes.
+    /// Returns some of the samples, unpacked into `buffer` if they are bytes.
     ///
     /// # Panics
     /// If `range` ends beyond [`len`](Self::len).
@@ -64,7 +64,7 @@ impl<'a> HeldOut<'a> {
         }
     }
 
-    /// The line on which the numbers of bytes lie, if there is one.
+    /// Returns the linear map of the bytes to their numbers, if there is one.
     #[must_use]
     pub fn line(&self) -> Option<Line> {
         match self {
@@ -73,10 +73,10 @@ impl<'a> HeldOut<'a> {
         }
     }
 
-    /// [`Self::piece`] with bytes in place of the numbers that these stand for.
+    /// Returns [`Self::piece`] with bytes instead of the numbers that they represent.
     ///
     /// # Panics
-    /// As there.
+    /// If `range` ends beyond [`len`](Self::len).
     #[must_use]
     pub fn piece_of_bytes(
         &self,
@@ -89,7 +89,7 @@ impl<'a> HeldOut<'a> {
         }
     }
 
-    /// All samples, unpacked into `buffer` if they are bytes.
+    /// Returns all samples, unpacked into `buffer` if they are bytes.
     #[must_use]
     pub fn all(&self, buffer: &'a mut DeviceBuffer) -> DatasetView<'a> {
         self.piece(0..self.len(), buffer)
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use crate::dataset::{Features, Targets};
 
-    /// Bytes in pieces are the numbers that they stand for.
+    /// Pieces of bytes equal the numbers that they represent.
     #[test]
     fn a_piece_of_bytes_is_that_of_numbers() {
         let bytes: Vec<u8> = (0..21).map(|i| i * 11).collect();

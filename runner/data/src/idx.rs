@@ -1,26 +1,26 @@
 //! IDX files, the format of MNIST: magic, dimensions, then values, all big-endian.
 //!
 //! Magic: two zero bytes, a type byte (0x08 u8, 0x09 i8, 0x0B i16, 0x0C i32, 0x0D f32, 0x0E f64)
-//! and the number of dimensions; then one u32 a dimension; then the values, last dimension
+//! and the number of dimensions; then one u32 per dimension; then the values, last dimension
 //! fastest. Source: LeCun, Cortes, Burges, "The MNIST database of handwritten digits", file
 //! formats.
 
 use super::array::Array;
 
-/// What can be wrong with an IDX file.
+/// Errors in an IDX file.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdxError {
     /// The first four bytes are not an IDX magic.
     #[error("starts with {found:#010x}, not an IDX magic (images of bytes: 0x00000803)")]
     Magic {
-        /// The first four bytes, big-endian; missing ones are zero.
+        /// The first four bytes, big-endian. Missing ones are zero.
         found: u32,
     },
     /// The file ends inside its header.
     #[error("ends inside its header of {needed} bytes, after {found}")]
     HeaderTruncated {
-        /// Length of the header that the magic announces.
+        /// Length of the header according to the magic.
         needed: usize,
         /// Length of the file.
         found: usize,
@@ -31,12 +31,12 @@ pub enum IdxError {
         /// Position of the dimension, from 0.
         index: usize,
     },
-    /// The dimensions do not fit the number of bytes.
+    /// The dimensions do not match the number of bytes.
     #[error("its header declares {declared} bytes of values, but {found} follow")]
     Length {
-        /// Bytes by the header.
+        /// Number of bytes according to the header.
         declared: u128,
-        /// Bytes that are there.
+        /// Actual number of bytes.
         found: usize,
     },
 }
@@ -75,7 +75,7 @@ impl ValueType {
     }
 }
 
-/// A checked IDX array: its dimensions agree with its bytes, which stay where they are.
+/// A checked IDX array. Its dimensions agree with its bytes, which are not copied.
 #[derive(Clone, Debug)]
 pub struct IdxArray<'a> {
     value_type: ValueType,
@@ -86,8 +86,8 @@ pub struct IdxArray<'a> {
 /// Parses an unpacked IDX file without copying its values.
 ///
 /// # Errors
-/// [`IdxError`] if the magic is unknown, a dimension is 0, or the number of bytes is not the one
-/// that the dimensions announce.
+/// [`IdxError`] if the magic is unknown, a dimension is 0, or the number of bytes does not match
+/// the dimensions.
 pub fn parse(bytes: &[u8]) -> Result<IdxArray<'_>, IdxError> {
     let mut magic = [0; 4];
     for (to, from) in magic.iter_mut().zip(bytes) {
@@ -156,7 +156,7 @@ impl Array for IdxArray<'_> {
             (ValueType::F64, &[a, b, c, d, e, f, g, h]) => {
                 f64::from_be_bytes([a, b, c, d, e, f, g, h])
             }
-            // `chunks_exact` gives `size()` bytes; NaN would be refused by every caller.
+            // `chunks_exact` gives `size()` bytes. Every caller would refuse NaN.
             _ => f64::NAN,
         }))
     }
@@ -307,7 +307,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any bytes end in an error or in an array of just that size.
+        /// Any bytes cause an error or give an array of exactly that size.
         #[test]
         fn any_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..64)) {
             if let Ok(array) = parse(&bytes) {

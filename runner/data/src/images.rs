@@ -1,7 +1,8 @@
-//! Folders of images: one folder a class, perhaps below one folder a device.
+//! Folders of images: one folder per class, optionally below one folder per device.
 //!
-//! PNG and JPEG, as grey levels or as red, green and blue, all of one size: an image of another is
-//! refused, not scaled, since every way to scale makes other bits. PNG images give the same bits on
+//! PNG and JPEG, as grey levels or as red, green and blue, all of one size. An image of another
+//! size is refused instead of scaled, since every scaling method gives different bits. PNG images
+//! give the same bits on every machine. JPEG images may differ by one level between machines.
 //! every machine; JPEG ones may differ by a level between machines.
 
 #[cfg(feature = "images")]
@@ -20,22 +21,22 @@ use decoded::Decoded;
 
 pub use error::ImagesError;
 
-/// Endings of the files that are read.
+/// Extensions of image files.
 const ENDINGS: [&str; 3] = ["png", "jpg", "jpeg"];
 
-/// Folders below a folder of images: devices and classes.
+/// Levels of folders below a folder of images: devices and classes.
 const DEPTH: usize = 2;
 
 /// Channels of a coloured image.
 const COLOURS: usize = 3;
 
-/// Pixels of all images and where each was.
+/// The pixels of all images, with their folders.
 pub struct Images {
     /// Channel by channel, row by row.
     pub features: Features,
     /// The class of each image: the name of its folder.
     pub classes: Vec<String>,
-    /// The device of each image, where there are folders of devices.
+    /// The device of each image, if there are folders of devices.
     pub devices: Option<Vec<String>>,
 }
 
@@ -46,8 +47,8 @@ impl fmt::Debug for Images {
     }
 }
 
-/// Height, width and whether there are colours, as `axes` has it: `[rows, columns]` of grey levels,
-/// or `[3, rows, columns]`.
+/// Height, width and colour, as in `axes`: `[rows, columns]` of grey levels, or `[3, rows,
+/// columns]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageShape {
     rows: usize,
@@ -56,7 +57,7 @@ pub struct ImageShape {
 }
 
 impl ImageShape {
-    /// The shape, if `axes` are those of images.
+    /// Returns the shape, if `axes` are those of images.
     #[must_use]
     pub fn new(axes: &[usize]) -> Option<Self> {
         let (rows, columns, is_coloured) = match *axes {
@@ -71,7 +72,7 @@ impl ImageShape {
         })
     }
 
-    /// That of the first image of a folder.
+    /// Returns the axes of the first image of a folder.
     ///
     /// # Errors
     /// [`ImagesError`].
@@ -89,7 +90,7 @@ impl ImageShape {
 /// Reads all images of a folder, in the order of their names.
 ///
 /// # Errors
-/// [`ImagesError`] if a file is no image or of another size, or there is none.
+/// [`ImagesError`] if a file is not an image or has another size, or there is none.
 pub fn load(folder: &Path, has_devices: bool, shape: ImageShape) -> Result<Images, ImagesError> {
     let images = files(folder, has_devices)?;
     let features = pixels(&images, shape)?;
@@ -101,11 +102,11 @@ pub fn load(folder: &Path, has_devices: bool, shape: ImageShape) -> Result<Image
     })
 }
 
-/// Reads all images of a folder, of the folders in it, and of the folders in those, in the order of
-/// their names; at least one.
+/// Reads all images of a folder and of two levels of folders in it, in the order of their names.
+/// There must be at least one.
 ///
 /// # Errors
-/// As [`load`].
+/// The errors of [`load`].
 pub fn load_below(folder: &Path, shape: ImageShape) -> Result<(Features, Vec<Image>), ImagesError> {
     let mut found = Vec::new();
     add_all(folder, DEPTH, &mut found)?;
@@ -113,7 +114,7 @@ pub fn load_below(folder: &Path, shape: ImageShape) -> Result<(Features, Vec<Ima
     Ok((pixels(&images, shape)?, images))
 }
 
-/// The pixels of images, channel by channel and row by row.
+/// Returns the pixels of images, channel by channel and row by row.
 fn pixels(images: &[Image], shape: ImageShape) -> Result<Features, ImagesError> {
     let mut pixels = Vec::new();
     for file in images {
@@ -139,7 +140,7 @@ fn pixels(images: &[Image], shape: ImageShape) -> Result<Features, ImagesError> 
     Ok(Features::of_bytes(pixels))
 }
 
-/// An image and where it was found.
+/// An image file and its location.
 #[derive(Debug)]
 pub struct Image {
     /// The file.
@@ -149,7 +150,7 @@ pub struct Image {
     device: Option<String>,
 }
 
-/// The images of classes; at least one.
+/// Returns the images of classes, at least one.
 fn files(folder: &Path, has_devices: bool) -> Result<Vec<Image>, ImagesError> {
     let mut found = Vec::new();
     match has_devices {
@@ -169,7 +170,7 @@ fn files(folder: &Path, has_devices: bool) -> Result<Vec<Image>, ImagesError> {
     some(found, folder, layout)
 }
 
-/// Refuses a folder without images where they were looked for.
+/// Refuses a folder without images.
 fn some(found: Vec<Image>, folder: &Path, layout: &'static str) -> Result<Vec<Image>, ImagesError> {
     match found.is_empty() {
         false => Ok(found),
@@ -223,7 +224,7 @@ fn add_classes(
     Ok(())
 }
 
-/// What is in a folder, in the order of the names, without hidden files.
+/// Returns the content of a folder, in the order of the names, without hidden files.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, ImagesError> {
     let refuse = |reason| ImagesError::Read {
         path: folder.to_path_buf(),
@@ -254,7 +255,7 @@ mod tests {
 
     use super::*;
 
-    /// Two devices with a grey image of each of two classes, and a coloured one.
+    /// Creates two devices with a grey image of each of two classes, and a coloured one.
     fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (device, level) in [("d1", 10), ("d2", 20)] {

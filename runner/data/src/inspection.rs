@@ -1,4 +1,4 @@
-//! What is in a data set: shape, classes, devices, missing values; for `smolfed data inspect`.
+//! The content of a data set: shape, classes, devices, missing values; for `smolfed data inspect`.
 
 use serde::Serialize;
 
@@ -12,33 +12,33 @@ use super::reads::Read;
 use super::source;
 use super::synthetic::{Part, Synthetic, SyntheticKind, words};
 
-/// The data of a configuration, before scaling, and their devices.
+/// The data of a configuration, before scaling, and the devices.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Inspection {
-    /// What the samples say by themselves.
+    /// The properties of the samples.
     #[serde(flatten)]
     pub facts: Facts,
-    /// The fixed features that are computed of each sample, if there are any.
+    /// The fixed features that are computed from each sample, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub computed: Option<ComputedFeatures>,
-    /// Fixed features that suit these samples and are not computed.
+    /// Suitable fixed features, if none are computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suggested: Option<FeaturesTable>,
-    /// What a run with this table reads from private rows without noise, and what to write instead.
+    /// The private data that a run with this table reads without noise, with alternatives.
     pub reads: Vec<PrivateRead>,
-    /// Features of which values are beyond constant bounds, and how many values are clipped.
+    /// Features with values beyond constant bounds, and the numbers of clipped values.
     pub beyond_bounds: Vec<(String, u64)>,
-    /// Rows that are left out, as their labels are none of the known classes.
+    /// Number of rows left out because their labels are outside the known classes.
     pub dropped_rows: usize,
-    /// Devices that are left out, as they have too few samples.
+    /// Number of devices left out because they have too few samples.
     pub small_devices: usize,
-    /// What the owner of the files may not expect of how they were read.
+    /// Unexpected properties of the files, for their owner.
     pub remarks: Vec<String>,
-    /// Samples that devices train on.
+    /// Training samples of the devices.
     pub devices: DeviceSizes,
-    /// Samples in the validation part.
+    /// Number of samples in the validation part.
     pub validation: usize,
-    /// Samples in the test part.
+    /// Number of samples in the test part.
     pub test: usize,
     /// Fingerprint of the federation, in hexadecimal.
     pub fingerprint: String,
@@ -49,16 +49,16 @@ pub struct Inspection {
 /// Fixed features of each sample.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComputedFeatures {
-    /// How many there are.
+    /// Number of features.
     pub count: usize,
-    /// What is computed, in words.
+    /// A description of the features.
     pub about: String,
     /// The `[features]` table.
     pub table: FeaturesTable,
-    /// Those of the sample for a picture.
+    /// The features of the example sample.
     #[serde(skip)]
     pub example: Vec<f32>,
-    /// How they are computed.
+    /// The computation of the features.
     #[serde(skip)]
     pub recipe: FeatureRecipe,
 }
@@ -66,11 +66,11 @@ pub struct ComputedFeatures {
 /// A step of the preparation that no ε covers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PrivateRead {
-    /// The key of `[data]` that decides it.
+    /// The key of `[data]` that determines it.
     pub key: &'static str,
-    /// What was computed.
+    /// The computed quantity.
     pub reads: String,
-    /// What would read nothing.
+    /// An alternative that reads nothing.
     pub instead: String,
 }
 
@@ -117,26 +117,26 @@ impl PrivateRead {
     }
 }
 
-/// What samples say by themselves.
+/// Properties of the samples.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Facts {
-    /// The file, as errors name it.
+    /// The file, as named in errors.
     pub origin: String,
-    /// Samples over all parts and devices.
+    /// Number of samples over all parts and devices.
     pub samples: u64,
-    /// Features a sample.
+    /// Number of features per sample.
     pub feature_count: usize,
     /// Lengths of the axes of a sample that is a grid; empty otherwise.
     pub axes: Vec<usize>,
     /// Smallest and largest feature.
     pub feature_range: [f32; 2],
-    /// Features that have one value throughout; they say nothing.
+    /// Number of constant features, which contain no information.
     pub constant_features: usize,
     /// Features with missing values.
     pub missing: Vec<MissingValues>,
-    /// What is predicted.
+    /// The targets.
     pub targets: TargetFacts,
-    /// The largest value that a feature can take by its format, where known.
+    /// The largest possible value of a feature in its format, if known.
     pub maximum: Option<f32>,
     /// One sample, for a picture.
     #[serde(skip)]
@@ -146,13 +146,13 @@ pub struct Facts {
 /// A feature with missing values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MissingValues {
-    /// Its name, or number from 0.
+    /// Its name, or its number from 0.
     pub feature: String,
-    /// How many are missing.
+    /// Number of missing values.
     pub count: usize,
 }
 
-/// What is predicted.
+/// Properties of the targets.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TargetFacts {
@@ -174,11 +174,11 @@ pub enum TargetFacts {
 pub struct ClassSize {
     /// Name, or number from 0.
     pub class: String,
-    /// Samples.
+    /// Number of samples.
     pub samples: usize,
 }
 
-/// How training samples are spread over devices.
+/// The distribution of training samples over devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct DeviceSizes {
     /// Number of devices N.
@@ -191,22 +191,22 @@ pub struct DeviceSizes {
     pub max: usize,
 }
 
-/// A sample as it is in the file.
+/// A sample as in the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Example {
     /// Its features.
     pub features: Vec<f32>,
     /// Its class or value, as text.
     pub target: String,
-    /// What it reads, if it is a text.
+    /// Its text, if it is a text.
     pub text: Option<String>,
 }
 
-/// Samples of a synthetic federation that are looked at.
+/// Number of inspected samples of a synthetic federation.
 const SYNTHETIC_SAMPLES: u32 = 10_000;
 
 impl Inspection {
-    /// Reads the data and looks at them.
+    /// Reads and inspects the data.
     ///
     /// # Errors
     /// [`DataError`] as for a run with this configuration.
@@ -234,7 +234,7 @@ impl Inspection {
         Ok(Self::of(facts, &federation, config))
     }
 
-    /// Looks at samples that a program has, with `source = "memory"`.
+    /// Inspects samples in the memory of a program, with `source = "memory"`.
     ///
     /// # Errors
     /// [`DataError`] as for a run with this configuration.
@@ -281,7 +281,7 @@ impl ComputedFeatures {
             count: federation.feature_count(),
             about: recipe.in_words(),
             table: stored.features.as_ref()?.into(),
-            // Those of all samples could be computed.
+            // The features of all samples were computed without an error.
             example: recipe
                 .compute_all(example, example.len(), 0, None)
                 .unwrap_or_default(),
@@ -338,7 +338,7 @@ impl DeviceSizes {
     }
 }
 
-/// Smallest and largest present feature, and how many features never change.
+/// Returns the smallest and largest present feature, and the number of constant features.
 fn ranges(data: &Dataset) -> ([f32; 2], usize) {
     let mut ranges = vec![[f32::INFINITY, f32::NEG_INFINITY]; data.feature_count()];
     let mut missing = data.missing().iter().peekable();
@@ -414,7 +414,7 @@ fn target(data: &Dataset, row: usize) -> String {
     }
 }
 
-/// What symbols read, if the samples are texts.
+/// Returns the text of symbols, if the samples are texts.
 fn text(config: &DataConfig, symbols: &[f32]) -> Option<String> {
     match &config.source {
         SourceConfig::Stored(stored) => match &stored.set {

@@ -1,20 +1,20 @@
-//! Large numbers, which keep the digits that `f32` has no room for until they are scaled.
+//! Large numbers, which keep the digits that `f32` cannot hold until they are scaled.
 //!
-//! An epoch in milliseconds is near 2⁴¹, where `f32` steps by 131,072: (x − mean) / std must
-//! subtract first and round later. Whether a number is large follows from itself alone, so that a
-//! device rounds its values as the simulation does, and no row decides how another one is read.
-//! Smaller numbers are rounded at once.
+//! An epoch in milliseconds is near 2⁴¹, where `f32` has steps of 131,072: (x − mean) / std must
+//! subtract before it rounds. Whether a number is large depends only on the number itself, so a
+//! device rounds its values like the simulation, and no row affects the reading of another one.
+//! Smaller numbers are rounded immediately.
 
-/// Numbers from here on are large: `f32` steps by 2⁻⁸ there, and by 128 at seconds since 1970.
+/// The smallest large number: `f32` has steps of 2⁻⁸ there, and of 128 at seconds since 1970.
 const LARGE: f64 = 32_768.0;
 
-/// Whether the nearest `f32` of a number is large.
+/// Returns whether the nearest `f32` of a number is large.
 #[must_use]
 pub fn is_large(nearest: f32) -> bool {
     f64::from(nearest).abs() >= LARGE
 }
 
-/// The number that is kept of one: all of a large one, else the nearest `f32`.
+/// Returns the stored value of a number: all digits of a large one, otherwise the nearest `f32`.
 #[must_use]
 pub fn kept(value: f64) -> f64 {
     match is_large(value as f32) {
@@ -23,7 +23,7 @@ pub fn kept(value: f64) -> f64 {
     }
 }
 
-/// The nearest `f32` of a number, and what that leaves out of a large one.
+/// Returns the nearest `f32` of a number, and the rest of a large one.
 #[must_use]
 pub fn split(value: f64) -> (f32, f64) {
     let nearest = value as f32;

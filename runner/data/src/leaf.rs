@@ -2,7 +2,7 @@
 //!
 //! `{"users": [..], "num_samples": [..], "user_data": {name: {"x": [[..], ..], "y": [..]}, ..}}`;
 //! other members are ignored. Source: Caldas et al. 2018, "LEAF: A Benchmark for Federated
-//! Settings", arXiv:1812.01097. Features must be numbers: the text sets of LEAF are not read.
+//! Settings", arXiv:1812.01097. Features must be numbers: the text sets of LEAF are not supported.
 
 mod error;
 
@@ -36,7 +36,7 @@ struct LeafFile {
     user_data: Devices,
 }
 
-/// `user_data` with every entry kept, so that a name that occurs twice is seen.
+/// `user_data` with all entries, to detect duplicate names.
 struct Devices(Vec<(String, Samples)>);
 
 #[derive(Deserialize)]
@@ -79,7 +79,7 @@ pub fn parse(bytes: &[u8]) -> Result<LeafSamples, LeafError> {
 }
 
 impl LeafSamples {
-    /// Appends another file; devices of the same name are one device.
+    /// Appends another file. Devices with the same name are one device.
     ///
     /// # Errors
     /// [`LeafError::Ragged`] if its samples have another number of features.
@@ -108,12 +108,12 @@ impl LeafSamples {
         Ok(())
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn row_count(&self) -> usize {
         self.targets.len()
     }
 
-    /// The labels of test rows, those from row `training` on, that are larger than all others.
+    /// Returns the labels of test rows (from row `training` on) that exceed all other labels.
     pub(super) fn other_labels(&self, training: usize) -> Vec<u32> {
         let labels = self.labels().unwrap_or_default();
         let (known, test) = labels.split_at(training.min(labels.len()));
@@ -128,13 +128,13 @@ impl LeafSamples {
         others
     }
 
-    /// The data set, with a natural device a name, in the order of the files. Without `classes`,
-    /// the largest label of the first `training` rows decides how many there are. Larger ones are
-    /// in one more class, the last.
+    /// Creates the data set, with a natural device per name, in the order of the files. Without
+    /// `classes`, the largest label of the first `training` rows determines their number. Larger
+    /// labels get one additional class, the last.
     ///
     /// # Errors
-    /// [`LeafError::Label`] for a label that is no class; [`LeafError::Content`] if there is no
-    /// sample, only one class, or a value is not finite.
+    /// [`LeafError::Label`] for a label outside the classes; [`LeafError::Content`] if there is no
+    /// sample or only one class, or a value is not finite.
     pub fn into_dataset(
         self,
         task: TaskKind,

@@ -1,8 +1,8 @@
-//! Data for simulated federations: where samples come from and which device holds them.
+//! Data for simulated federations: the source of samples, and the devices that hold them.
 //!
 //! | question | file |
 //! | --- | --- |
-//! | what a run sees of its data | [`federation`] |
+//! | the data of a run | [`federation`] |
 //! | the `[data]` table of an experiment | [`config`] |
 //! | samples in memory, views of rows | [`dataset`] |
 //! | formats, pure functions over bytes | [`archive`], [`table`], [`idx`], [`npy`], [`leaf`] |
@@ -15,16 +15,16 @@
 //! | training, validation and test parts | [`split`], [`held_out`] |
 //! | numbers with more digits than `f32` has | [`large`] |
 //! | missing values; scaling | [`missing`], [`scale`], [`constants`], [`scale::moments`] |
-//! | what became of a row, to be done to others | [`preparation`] |
+//! | the preparation of a row, to be repeated on others | [`preparation`] |
 //! | classes that are known beforehand | [`classes`] |
-//! | what the owner of a file may not expect | `remark` |
-//! | what was read from private rows | [`reads`] |
+//! | unexpected properties of a file, for its owner | `remark` |
+//! | the data read from private rows | [`reads`] |
 //! | rows to devices | [`partition`] |
-//! | where files are looked for | [`folders`] |
-//! | what is in a data set | [`inspection`] |
+//! | the search path of files | [`folders`] |
+//! | the content of a data set | [`inspection`] |
 //! | a `[data]` table for a file | [`suggestion`] |
 //! | parts that a program was compiled without | [`missing_feature`] |
-//! | errors of parsers in plain words; names that were probably meant | [`wording`]; [`spelling`] |
+//! | errors of parsers in plain words; suggested names | [`wording`]; [`spelling`] |
 //!
 //! ```
 //! use smolfed_data::{DataConfig, DataFolders, DeviceBuffer, Federation};

@@ -1,7 +1,8 @@
 //! Missing values: each becomes a constant, or the mean of its feature over the training part.
 //!
-//! Test and validation rows are filled with the means of the training part too, never with their
-//! own. The means read the devices' data without noise, and no ε covers them (`docs/data.md`).
+//! Test and validation rows are also filled with the means of the training part, never with their
+//! own. The means are computed from the devices' data without noise, and no ε covers them
+//! (`docs/data.md`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +26,7 @@ pub enum Missing {
     Constants(PerFeature),
 }
 
-/// Why missing values cannot be filled.
+/// The reason why missing values cannot be filled.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ImputeError {
     /// A feature has no value in the training part.
@@ -34,10 +35,10 @@ pub enum ImputeError {
         /// Name of the feature, or its number from 0.
         feature: String,
     },
-    /// Constants that do not fit.
+    /// The constants do not fit.
     #[error("`missing`: {0}")]
     Constants(ConstantError),
-    /// A constant that is not finite.
+    /// A constant is not finite.
     #[error("`missing` is {value}, but must be finite")]
     NotFinite {
         /// The constant.
@@ -45,19 +46,20 @@ pub enum ImputeError {
     },
 }
 
-/// What stands in the place of missing values.
+/// The replacements of missing values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imputed {
-    /// Of each feature; `None` for one that has no gaps and no constant.
+    /// The value of each feature; `None` for a feature without gaps and without a constant.
     pub values: Vec<Option<f64>>,
-    /// Whether rows were read for it.
+    /// Whether rows were read to compute them.
     pub reads_rows: bool,
 }
 
-/// Fills every missing feature of `data` in place; afterwards [`Dataset::missing`] is empty.
+/// Fills every missing feature of `data` in place. [`Dataset::missing`] is then empty.
 ///
-/// Where nothing is missing, nothing is read, and that is no secret of one device either: whatever
-/// one device holds instead, only its own rows can then have gaps, and be filled from others'.
+/// Without missing values, nothing is read, and this fact does not depend on a single device
+/// either: for any other data of one device, only its own rows can have gaps, and be filled from
+/// those of others.
 ///
 /// * Cost: two passes over the missing places and one over the rows of `training`.
 ///
@@ -79,7 +81,7 @@ pub fn impute(
     Ok(Imputed { values, reads_rows })
 }
 
-/// Puts the value of each feature that has one into its gaps, which stay known as such.
+/// Fills the gaps of each feature with its value, if it has one. They remain marked as gaps.
 pub(super) fn fill(data: &mut Dataset, value: impl Fn(usize) -> Option<f64>) {
     let width = data.feature_count();
     // Every feature with gaps has a value.
@@ -100,7 +102,7 @@ fn constants_of(constants: &PerFeature, width: usize) -> Result<Vec<Option<f64>>
     }
 }
 
-/// The means of the features that have gaps.
+/// Returns the means of the features with gaps.
 fn means(data: &Dataset, training: &[u32]) -> Result<Vec<Option<f64>>, ImputeError> {
     let width = data.feature_count();
     let mut incomplete = vec![false; width];
@@ -119,7 +121,7 @@ fn means(data: &Dataset, training: &[u32]) -> Result<Vec<Option<f64>>, ImputeErr
         .collect()
 }
 
-/// Mean of a feature over the training rows that have it.
+/// Returns the mean of a feature over the training rows that have it.
 fn present_mean(data: &Dataset, training: &[u32], feature: usize) -> Option<f64> {
     let width = data.feature_count();
     let (mut sum, mut count) = (0.0f64, 0u32);

@@ -1,6 +1,6 @@
-//! Parts that a program was compiled without.
+//! Parts excluded from the compiled program.
 
-/// A part that this program was compiled without. Its sentence has the command that adds it.
+/// A part excluded from the compiled program. Its message names the command that adds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this smolfed was built without {part}: `cargo build --release --features {feature}` adds it"

@@ -10,7 +10,7 @@ use super::classes::Classes;
 use super::config::ArraysConfig;
 use super::dataset::TaskKind;
 
-/// The four files in `folder`, packed (`.gz`) or not.
+/// Returns the four files in `folder`, packed (`.gz`) or not.
 pub(super) fn files(folder: &Path) -> ArraysConfig {
     let file = |name| packed_or_plain(folder, name);
     ArraysConfig {
@@ -28,7 +28,7 @@ pub(super) fn files(folder: &Path) -> ArraysConfig {
     }
 }
 
-/// `name` if it is there, else `name.gz`.
+/// Returns `name` if it exists, otherwise `name.gz`.
 pub(super) fn packed_or_plain(folder: &Path, name: &str) -> PathBuf {
     let plain = folder.join(name);
     if plain.exists() {

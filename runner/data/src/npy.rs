@@ -11,23 +11,23 @@ use header::{Kind, Number};
 /// The first bytes of a file.
 pub const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// Bytes of the longest header; that of numbers has 118.
+/// Maximum length of a header. Headers of numbers have 118 bytes.
 const MAX_HEADER: u32 = 1 << 16;
 
-/// What can be wrong with a NumPy file.
+/// Errors in a NumPy file.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NpyError {
     /// The header or the values are malformed.
     #[error("is not a NumPy array ({0})")]
     Malformed(String),
-    /// Values that are no numbers.
+    /// The values are not numbers.
     #[error(
         "holds values of the type {0}; only booleans, integers and floats are read: names become \
          numbers with np.unique(labels, return_inverse=True)"
     )]
     Type(String),
-    /// No values.
+    /// There are no values.
     #[error("has the shape {0:?}: it contains no values")]
     Empty(Vec<u64>),
 }
@@ -39,7 +39,7 @@ pub struct NpyArray {
     values: Values,
 }
 
-/// Values in memory; labels and devices may need all digits of an `f64`.
+/// Values in memory. Labels and devices may need all digits of an `f64`.
 #[derive(Clone, Debug)]
 enum Values {
     Bytes(Vec<u8>),
@@ -49,7 +49,7 @@ enum Values {
 /// Parses a file.
 ///
 /// # Errors
-/// [`NpyError`] if it is malformed, or holds anything but numbers.
+/// [`NpyError`] if it is malformed, or contains anything but numbers.
 pub fn parse(bytes: &[u8]) -> Result<NpyArray, NpyError> {
     let (header, values) = split(bytes).map_err(NpyError::Malformed)?;
     let header = header::parse(header).map_err(NpyError::Malformed)?;
@@ -61,7 +61,7 @@ pub fn parse(bytes: &[u8]) -> Result<NpyArray, NpyError> {
         Kind::Number(kind) => kind,
         Kind::Other(name) => return Err(NpyError::Type(name.to_owned())),
     };
-    // Nothing trusts the shape before the values are known to be there.
+    // The shape is not trusted until the number of values is checked.
     let size = shape
         .iter()
         .try_fold(kind.size as u64, |size, length| size.checked_mul(*length));
@@ -80,7 +80,7 @@ pub fn parse(bytes: &[u8]) -> Result<NpyArray, NpyError> {
     })
 }
 
-/// The header, and all that follows it.
+/// Splits the header from the rest.
 fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
     let cut = "it ends inside its header";
     let rest = bytes
@@ -105,7 +105,7 @@ fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
     Ok(rest.split_at_checked(length as usize).ok_or(cut)?)
 }
 
-/// The values of whole chunks of bytes.
+/// Returns the values of whole chunks of bytes.
 fn read(kind: Number, bytes: &[u8]) -> Result<Values, NpyError> {
     macro_rules! numbers {
         ($value:ty) => {{
@@ -148,7 +148,7 @@ fn read(kind: Number, bytes: &[u8]) -> Result<Values, NpyError> {
     })
 }
 
-/// The number with these 16 bits, as IEEE 754 has them: a sign, 5 of an exponent, 10 of a fraction.
+/// Converts 16 bits of an IEEE 754 half: a sign, 5 bits of exponent, 10 bits of fraction.
 fn half(bits: u16) -> f64 {
     let (exponent, fraction) = (bits >> 10 & 0x1f, f64::from(bits & 0x3ff) / 1024.0);
     let power = |exponent: u16| libm::exp2(f64::from(exponent) - 15.0);
@@ -161,7 +161,7 @@ fn half(bits: u16) -> f64 {
     if bits >> 15 == 1 { -size } else { size }
 }
 
-/// Values of which the first dimension is the fastest, with the last as the fastest.
+/// Reorders values so that the last dimension is the fastest instead of the first.
 fn in_c_order<T: Copy>(values: &[T], dimensions: &[usize]) -> Vec<T> {
     let place = |index: usize| {
         let (mut rest, mut place) = (index, 0);

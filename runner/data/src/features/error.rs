@@ -1,31 +1,31 @@
-//! Why no features are computed.
+//! Reasons why no features are computed.
 
 use smolfed_core::features::FeatureError;
 
 use crate::constants::ConstantError;
 use crate::dataset::DatasetError;
 
-/// Why no features are computed.
+/// The reason why no features are computed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FeaturesError {
-    /// Samples that are no images.
+    /// The samples are not images.
     #[error(
         "`[features]` of images need samples of rows × columns, or of 1 or 3 planes of them, but \
          the shape is {}; `data.axes` says it of tables, and kind = \"steps\" is for columns",
         shape(.0)
     )]
     NoImage(Vec<usize>),
-    /// A cell that does not fit.
+    /// A cell does not fit.
     #[error("`features.cell`: {0}")]
     Cells(FeatureError),
-    /// Other settings that are wrong.
+    /// Other settings are invalid.
     #[error(transparent)]
     Core(FeatureError),
-    /// Bounds that do not fit the columns.
+    /// The bounds do not fit the columns.
     #[error("`features.bounds`: {}", of_columns(.0))]
     Constants(#[from] ConstantError),
-    /// Bounds that are too far apart or too close to each other.
+    /// The bounds are too far apart or too close to each other.
     #[error("`features.bounds`: min = {low} and max = {high} are no range of 32-bit numbers")]
     Bounds {
         /// The smallest value.
@@ -33,7 +33,7 @@ pub enum FeaturesError {
         /// The largest one.
         high: f64,
     },
-    /// A pixel that is missing.
+    /// A pixel is missing.
     #[error(
         "pixel {at} is missing, but features of an image need all of its pixels; leave out the row"
     )]
@@ -41,7 +41,7 @@ pub enum FeaturesError {
         /// Its place, from 0.
         at: usize,
     },
-    /// A pixel that has more than 8 bits.
+    /// A pixel has more than 8 bits.
     #[error(
         "pixel {at} is {value}, but features of images need whole numbers from 0 to 255; \
          `data.maximum = 1` says that pixels are from 0 to 1"
@@ -49,24 +49,24 @@ pub enum FeaturesError {
     Pixel {
         /// Its place, from 0.
         at: usize,
-        /// What is there.
+        /// The value of the pixel.
         value: f32,
     },
-    /// An error in a row.
+    /// A row has an error.
     #[error("row {}: {reason}", row + 1)]
     Row {
         /// The row, from 0.
         row: usize,
-        /// What is wrong.
+        /// The reason.
         reason: Box<Self>,
     },
-    /// Features that make no data set.
+    /// The features are not a valid data set.
     #[error(transparent)]
     Dataset(#[from] DatasetError),
 }
 
 impl FeaturesError {
-    /// The same with the row, from 0.
+    /// Adds the row, from 0.
     #[must_use]
     pub fn in_row(self, row: usize) -> Self {
         let reason = Box::new(self);
@@ -84,7 +84,7 @@ fn shape(axes: &[usize]) -> String {
     }
 }
 
-/// The error with columns of numbers in the place of features.
+/// Describes the error with "columns of numbers" instead of features.
 fn of_columns(error: &ConstantError) -> String {
     match error {
         ConstantError::Length {

@@ -1,10 +1,10 @@
 //! Features for boards that compute them without floating point.
 //!
-//! Such a board rounds the exact value of a feature once. A feature in `f32` was rounded before,
-//! and may lie on the other side of a half. It then moves to the nearest `f32` that rounds to the
-//! integer of the board, by a few units in its last place. Simulations in integers therefore train
-//! on the bits of boards. This holds for images, and for steps of numbers that are counts, with
-//! bounds that are counts.
+//! Such a board rounds the exact value of a feature once. A feature in `f32` has already been
+//! rounded, and may lie on the other side of a half. It then moves to the nearest `f32` that rounds
+//! to the integer of the board, by a few units in its last place. Simulations in integers therefore
+//! train on the bits of boards. This holds for images, and for steps of numbers that are counts,
+//! with bounds that are counts.
 
 use smolfed_core::features::{Gradients, Pool, Range, Steps};
 use smolfed_core::fixed_point::{Feature, FeatureFormat, FeatureScale};
@@ -12,10 +12,10 @@ use smolfed_core::fixed_point::{Feature, FeatureFormat, FeatureScale};
 use super::error::FeaturesError;
 use super::recipe::{COLOURS, FeatureRecipe, ImageFeatures, luma_of, plane};
 
-/// Whole numbers of this magnitude and below are counts that `f32` holds exactly.
+/// Largest magnitude of counts, integers that `f32` represents exactly.
 const MAX_COUNT: f32 = 16_777_216.0;
 
-/// Moves the features of a sample to where they round to the integers of a board. `bytes` are the
+/// Moves the features of a sample so that they round to the integers of a board. `bytes` are the
 /// pixels of an image.
 pub(super) fn match_boards(
     recipe: &FeatureRecipe,
@@ -93,7 +93,8 @@ fn of_image<X: Feature>(
     written.map(|_saturated| ()).map_err(FeaturesError::Core)
 }
 
-/// The integers of a number with bounds, if the number and both bounds are counts of a sensor.
+/// Computes the integers of a number with bounds, if the number and both bounds are counts of a
+/// sensor.
 fn of_count<X: Feature>(
     steps: Steps,
     value: f32,
@@ -117,10 +118,10 @@ fn move_to<X: Feature>(integers: &[X], scale: FeatureScale, features: &mut [f32]
     for (feature, integer) in features.iter_mut().zip(integers) {
         // Both are exact: F is at most 15, and an integer has 16 bits.
         let (scaled, integer) = (*feature * unit, integer.get() as f32);
-        // Half away from zero, and the same integer where both are saturated.
+        // Rounds half away from zero. If both are saturated, the integers are equal.
         let rounded = X::saturated(scaled.round() as i32).get() as f32;
         if rounded < integer {
-            // The least number that rounds up, or the one behind those that round down.
+            // The smallest number that rounds up, or the one after those that round down.
             let edge = (integer - 0.5) / unit;
             *feature = if integer > 0.0 { edge } else { edge.next_up() };
         } else if rounded > integer {

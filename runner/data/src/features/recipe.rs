@@ -1,4 +1,4 @@
-//! How the features of one sample are computed.
+//! The computation of the features of one sample.
 
 use std::borrow::Cow;
 
@@ -10,23 +10,23 @@ use super::error::FeaturesError;
 /// Channels of a colour image.
 pub(super) const COLOURS: usize = 3;
 
-/// How the features of one sample are computed.
+/// The computation of the features of one sample.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FeatureRecipe {
-    /// Of an image.
+    /// Features of an image.
     Image {
-        /// Which features.
+        /// The kind of features.
         features: ImageFeatures,
-        /// Planes of the image: 1, or 3 of a colour image.
+        /// Planes of the image: 1, or 3 for a colour image.
         planes: usize,
-        /// Levels of 8 bits in a unit of a pixel: 1, or 255 where pixels are from 0 to 1.
+        /// Levels of 8 bits in a unit of a pixel: 1, or 255 if pixels are from 0 to 1.
         levels: f32,
     },
-    /// Of numbers.
+    /// Features of numbers.
     Steps {
-        /// How many for each number.
+        /// Number of steps for each number.
         steps: Steps,
-        /// The bounds of each value of a sample; `None` for one that stays as it is.
+        /// The bounds of each value of a sample; `None` for an unchanged value.
         ranges: Vec<Option<Range<f32>>>,
     },
 }
@@ -41,7 +41,7 @@ pub enum ImageFeatures {
 }
 
 impl ImageFeatures {
-    /// The image in cells.
+    /// Returns the cells of the image.
     #[must_use]
     pub const fn cells(self) -> Cells {
         match self {
@@ -58,7 +58,7 @@ impl ImageFeatures {
 }
 
 impl FeatureRecipe {
-    /// That of images with these axes.
+    /// Creates the recipe of images with these axes.
     ///
     /// # Errors
     /// [`FeaturesError`] unless they are rows and columns of one or three planes, and the cell
@@ -82,8 +82,8 @@ impl FeatureRecipe {
         })
     }
 
-    /// The recipe as devices that compute the features name it; `None` for more values than such a
-    /// recipe can have.
+    /// Returns the recipe in the form of devices that compute the features; `None` if it has more
+    /// values than this form allows.
     #[must_use]
     pub fn on_devices(&self) -> Option<Recipe> {
         match self {
@@ -100,10 +100,11 @@ impl FeatureRecipe {
         }
     }
 
-    /// The pixels of an image as a camera gives them, from 0 to 255. Features of numbers have none.
+    /// Returns the pixels of an image in the range of a camera, from 0 to 255. Features of numbers
+    /// have none.
     ///
     /// # Errors
-    /// As [`compute`](Self::compute).
+    /// The errors of [`compute`](Self::compute).
     pub fn pixels(&self, sample: &[f32]) -> Option<Result<Vec<u8>, FeaturesError>> {
         match self {
             Self::Image { levels, .. } => {
@@ -114,7 +115,7 @@ impl FeatureRecipe {
         }
     }
 
-    /// What is computed, in words: `gradients of cells of 4 × 4 pixels`.
+    /// Returns a description of the features: `gradients of cells of 4 × 4 pixels`.
     #[must_use]
     pub fn in_words(&self) -> String {
         match self {
@@ -126,7 +127,7 @@ impl FeatureRecipe {
         }
     }
 
-    /// The name of the kind in files.
+    /// Returns the name of the kind in files.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -142,7 +143,7 @@ impl FeatureRecipe {
         }
     }
 
-    /// Features of a sample.
+    /// Returns the number of features of a sample.
     #[must_use]
     pub fn feature_count(&self) -> usize {
         match self {
@@ -154,7 +155,8 @@ impl FeatureRecipe {
         }
     }
 
-    /// The names of the features of values of these names: `age_0`, `age_1`. None of an image.
+    /// Returns the names of the features of values with these names: `age_0`, `age_1`. Empty for an
+    /// image.
     #[must_use]
     pub fn names(&self, of_values: &[String]) -> Vec<String> {
         let Self::Steps { steps, ranges } = self else {
@@ -171,10 +173,10 @@ impl FeatureRecipe {
         names.collect()
     }
 
-    /// Writes the features of a sample, of which NaN are missing values. `bytes` is working memory.
+    /// Writes the features of a sample, in which NaN are missing values. `bytes` is working memory.
     ///
     /// # Errors
-    /// [`FeaturesError`] for a pixel that is missing or not of 8 bits.
+    /// [`FeaturesError`] for a pixel that is missing or does not have 8 bits.
     pub fn compute(
         &self,
         sample: &[f32],
@@ -213,7 +215,7 @@ impl FeatureRecipe {
     }
 }
 
-/// The levels of an image's pixels.
+/// Reads the levels of an image's pixels.
 fn read_pixels(sample: &[f32], levels: f32, bytes: &mut Vec<u8>) -> Result<(), FeaturesError> {
     bytes.clear();
     for (at, pixel) in sample.iter().enumerate() {
@@ -248,13 +250,13 @@ impl ImageFeatures {
     }
 }
 
-/// A plane of an image.
+/// Returns a plane of an image.
 pub(super) fn plane(pixels: &[u8], planes: usize, at: usize) -> &[u8] {
     let size = pixels.len() / planes;
     &pixels[at * size..(at + 1) * size]
 }
 
-/// The brightness of each pixel of an image.
+/// Returns the brightness of each pixel of an image.
 pub(super) fn luma_of(pixels: &[u8], planes: usize) -> Cow<'_, [u8]> {
     if planes != COLOURS {
         return Cow::Borrowed(pixels);
@@ -265,15 +267,15 @@ pub(super) fn luma_of(pixels: &[u8], planes: usize) -> Cow<'_, [u8]> {
     Cow::Owned(levels.collect())
 }
 
-/// The brightness of a pixel, in integers.
+/// Returns the brightness of a pixel, in integers.
 fn luma([red, green, blue]: [u8; COLOURS]) -> u8 {
     let sum = 77 * u32::from(red) + 150 * u32::from(green) + 29 * u32::from(blue);
     // The weights add up to 256.
     (sum >> 8) as u8
 }
 
-/// The level of a pixel; `None` if it is missing, beyond 8 bits or, where a unit is one level, not
-/// whole.
+/// Returns the level of a pixel; `None` if it is missing, beyond 8 bits or, if a unit is one level,
+/// not an integer.
 fn byte(pixel: f32, levels: f32) -> Option<u8> {
     let level = (pixel * levels).round();
     let is_whole = levels > 1.0 || level.to_bits() == pixel.abs().to_bits();

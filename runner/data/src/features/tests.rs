@@ -109,9 +109,9 @@ fn columns_become_steps_and_categories_stay() {
     ];
     assert_eq!(computed.features().to_vec(), expected.concat());
     assert!(computed.missing().is_empty());
-    // A category is 0 or 1, and one of each column.
+    // A category is 0 or 1, and each column has at most one.
     assert_eq!(inputs.max_length, 2.5_f64.sqrt());
-    // Of missing ones, which are 0 until they are features, none counts.
+    // Missing values, which are 0 until they become features, do not count.
     assert_eq!(inputs.beyond, [0, 0, 0, 1, 0]);
 }
 

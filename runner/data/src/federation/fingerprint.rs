@@ -1,8 +1,8 @@
-//! A fingerprint of everything that a run reads from its data.
+//! A fingerprint of all data that a run reads.
 //!
-//! Two CRC-32: over the content (features, targets, settings of synthetic devices), and over who
-//! owns which row. A change by accident stays unseen with probability 2⁻³² for either; it is no
-//! protection against one on purpose.
+//! Two CRC-32: over the content (features, targets, settings of synthetic devices), and over the
+//! owner of each row. An accidental change is undetected with probability 2⁻³² for either. There is
+//! no protection against a deliberate one.
 
 use crc32fast::Hasher;
 
@@ -13,8 +13,8 @@ use crate::synthetic::windows::WindowsConfig;
 use crate::synthetic::{SyntheticConfig, SyntheticKind};
 
 impl Federation {
-    /// Stable number of the data, their scaling, split and partition: a run that is resumed
-    /// compares it with the one it stopped with.
+    /// Returns a stable number of the data, their scaling, split and partition: a resumed run
+    /// compares it with the one at its stop.
     ///
     /// * Cost: one pass over the data.
     pub fn fingerprint(&self) -> u64 {
@@ -44,7 +44,7 @@ impl Stored {
 }
 
 impl Generated {
-    /// The first device stands for all: their streams share its seed.
+    /// The first device represents all: their streams share its seed.
     fn content(&self) -> Hasher {
         let mut hasher = Hasher::new();
         hasher.update(settings(self.synthetic.config()).as_bytes());
@@ -63,8 +63,8 @@ impl Generated {
     }
 }
 
-/// The settings of synthetic devices as text, in which those of classes stand where they stood when
-/// all kinds had classes: ledgers and checkpoints of earlier runs name it.
+/// Returns the settings of synthetic devices as text. The classes have the position from when all
+/// kinds had classes, because ledgers and checkpoints of earlier runs contain it.
 fn settings(config: &SyntheticConfig) -> String {
     let SyntheticConfig {
         devices,
@@ -140,7 +140,7 @@ fn floats(hasher: &mut Hasher, values: impl Iterator<Item = f32>) {
     hasher.update(&bytes);
 }
 
-/// The length first, so that the same rows dealt in other portions differ.
+/// Hashes the length first, so that the same rows in different portions differ.
 fn numbers(hasher: &mut Hasher, values: &[u32]) {
     hasher.update(&(values.len() as u64).to_le_bytes());
     let bytes: Vec<u8> = values
@@ -154,7 +154,7 @@ fn numbers(hasher: &mut Hasher, values: &[u32]) {
 mod tests {
     use super::*;
 
-    /// A change here makes strangers of all runs on such data.
+    /// A change here changes the identity of all runs on such data.
     #[test]
     fn settings_are_named_as_in_earlier_versions() {
         let config = |kind| SyntheticConfig {

@@ -1,4 +1,4 @@
-//! A federation of samples that a program has in memory, with `source = "memory"`.
+//! A federation of samples in the memory of a program, with `source = "memory"`.
 
 use super::Federation;
 use crate::column::name::position;
@@ -7,15 +7,15 @@ use crate::dataset::{Dataset, DatasetError, Targets, TaskKind};
 use crate::error::DataError;
 use crate::source::Loaded;
 
-/// What errors name in the place of a file.
+/// The origin in errors, instead of a file.
 const ORIGIN: &str = "the samples in memory";
 
 impl Federation {
-    /// Splits, scales and deals samples that a program has, as [`new`](Self::new) does those of a
-    /// file. The last `test_rows` rows are the test part, if there are any; otherwise `data.test`
-    /// holds rows out. With natural devices, `data` has [groups](Dataset::with_groups).
+    /// Splits, scales and deals samples in memory, as [`new`](Self::new) does with a file. The last
+    /// `test_rows` rows are the test part, if there are any; otherwise `data.test` holds rows out.
+    /// With natural devices, `data` has [groups](Dataset::with_groups).
     ///
-    /// The samples are taken as they are, and scaled and sorted in place: no copy is made.
+    /// The samples are moved, and scaled and sorted in place, without a copy.
     ///
     /// # Errors
     /// [`DataError::NotInMemory`] if the configuration reads a file; [`DataError::Content`] for
@@ -41,7 +41,7 @@ impl Federation {
     }
 }
 
-/// The samples with what the configuration says of them, which they must agree with.
+/// Checks the samples against their description in the configuration, and adds it.
 fn described(mut data: Dataset, memory: &MemoryConfig) -> Result<Dataset, DatasetError> {
     let listed = memory.classes.as_ref().map(|classes| classes.list.count());
     let found = data.class_count();
@@ -72,7 +72,7 @@ fn described(mut data: Dataset, memory: &MemoryConfig) -> Result<Dataset, Datase
 }
 
 /// Numbers classes in the order of a list, if both they and the list have names: sorted numbers and
-/// sorted texts have other orders.
+/// sorted texts have different orders.
 fn number_as_listed(
     labels: &mut [u16],
     names: &[String],
@@ -85,7 +85,7 @@ fn number_as_listed(
         let found = || name.clone();
         let place =
             position(listed, name).ok_or_else(|| DatasetError::ClassName { found: found() });
-        // Labels have 16 bits, and each has a name of its own.
+        // Labels have 16 bits, and each has its own name.
         place.map(|place| place as u16)
     };
     let numbers: Vec<u16> = names.iter().map(number).collect::<Result<_, _>>()?;
@@ -136,7 +136,7 @@ mod tests {
         let federation = Federation::of_samples(samples(), 0, &config, 1).unwrap();
         assert_eq!(federation.device_count(), 4);
         assert_eq!(federation.test().len(), 2);
-        // The classes are those that occur.
+        // The classes are read from the labels.
         assert_eq!(federation.reads(), [Read::Classes]);
         let again: DataConfig = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();
         assert_eq!(again, config);
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(found, [Read::List(List::Categories)]);
     }
 
-    /// Sorted as numbers or as texts: the same rows keep the same names.
+    /// With names sorted as numbers or as texts, the same rows keep the same names.
     #[test]
     fn listed_classes_keep_their_rows() {
         let config = config("test = 0\npartition = \"rows\"\nclasses = [\"9\", \"10\"]");

@@ -1,4 +1,4 @@
-//! The number that is farthest from the others of its feature.
+//! The number farthest from the others of its feature.
 
 use super::{Federation, Kind};
 use crate::reads::Read;
@@ -13,14 +13,14 @@ pub struct Outlier {
 }
 
 impl Federation {
-    /// The number of a training row that is farthest from the mean of its feature, where features
-    /// are standardised. It is private: for whoever holds the rows.
+    /// Returns the number of a training row that is farthest from the mean of its feature, if
+    /// features are standardised. It is private: only for the owner of the rows.
     #[must_use]
     pub fn outlier(&self) -> Option<Outlier> {
         let Kind::Stored(stored) = &self.0 else {
             return None;
         };
-        // Numbers of a scale that reads rows are such distances.
+        // With a scale computed from rows, the numbers are such distances.
         if !stored.reads.contains(&Read::Scale) {
             return None;
         }
@@ -40,7 +40,7 @@ mod tests {
     use crate::DataFolders;
     use crate::federation::Federation;
 
-    /// 100 rows of two numbers, the last of which has 1e6 in its second column.
+    /// Returns 100 rows of two numbers. The last has 1e6 in its second column.
     fn federation(settings: &str) -> Federation {
         let rows = (0..100).map(|row| match row {
             99 => "0,1e6,1\n".to_owned(),

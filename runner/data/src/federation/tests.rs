@@ -1,4 +1,4 @@
-//! What a run sees: sizes, parts, scaling without a look at the test part, fingerprints.
+//! Tests of the data that a run sees: sizes, parts, scaling without the test part, fingerprints.
 
 use super::*;
 use crate::catalogue::KnownSet;
@@ -21,7 +21,7 @@ fn sizes(federation: &Federation) -> Vec<usize> {
         .collect()
 }
 
-/// A CSV file with two devices: `a` with 8 rows and `b` with 4.
+/// Creates a CSV file with two devices: `a` with 8 rows and `b` with 4.
 fn table(rows: &str) -> (tempfile::TempDir, DataFolders) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.csv"), format!("who,x,y\n{rows}")).unwrap();
@@ -51,7 +51,7 @@ fn digits_are_split_and_dealt() {
     assert!(federation.device_test(0, &mut buffer).is_none());
 }
 
-/// In the order of devices, and what is left after them.
+/// They are in the order of devices, followed by the remaining rows.
 #[test]
 fn the_samples_of_a_device_lie_together() {
     for dealing in [
@@ -65,7 +65,7 @@ fn the_samples_of_a_device_lie_together() {
         };
         let dealt = stored.devices.all_rows();
         assert!(dealt.iter().copied().eq(0..dealt.len() as u32), "{dealing}");
-        // Every row belongs to one part, if at all.
+        // Every row belongs to at most one part.
         let of_devices = stored.test.by_device.as_ref().map(Partition::all_rows);
         let mut rows = [dealt, &stored.test.rows, of_devices.unwrap_or_default()].concat();
         rows.sort_unstable();
@@ -89,7 +89,7 @@ fn dealt_devices_keep_shares_of_their_own_back() {
         let count = all.sample_count(device);
         assert_eq!(train.len() + test.len() + validation.len(), count);
         assert!(test.len().abs_diff(count / 4) <= 1 && validation.len().abs_diff(count / 8) <= 1);
-        // What is kept back comes from the classes of the device.
+        // The held-out samples come from the classes of the device.
         let classes = |view: DatasetView<'_>| -> std::collections::BTreeSet<u16> {
             (0..view.len()).map(|i| view.label(i)).collect()
         };
@@ -253,7 +253,7 @@ fn fingerprint_follows_content_split_and_seed() {
     assert_ne!(synthetic("", 1), synthetic("devices = 999", 1));
 }
 
-/// 40 images of 2 × 2 in an IDX file of bytes or of floats.
+/// Creates 40 images of 2 × 2 in an IDX file of bytes or of floats.
 fn images(of_bytes: bool, more: &str) -> Federation {
     let pixels: Vec<u8> = (0..160u32).map(|at| (at * at * 7 % 251) as u8).collect();
     let labels: Vec<u8> = (0..40).map(|row| row % 3).collect();
@@ -282,7 +282,7 @@ fn images(of_bytes: bool, more: &str) -> Federation {
     federation(&text, &folders, 5).unwrap()
 }
 
-/// Features and labels of all that a run sees, as bits.
+/// Returns the features and labels of all data that a run sees, as bits.
 fn seen(federation: &Federation) -> Vec<(Vec<u32>, u16)> {
     let (mut train, mut test) = (DeviceBuffer::default(), DeviceBuffer::default());
     let mut samples = Vec::new();
@@ -477,7 +477,7 @@ const RAW: [[Option<f32>; 4]; 8] = [
     [Some(0.5), Some(12.5), Some(2.0), Some(7.0)],
 ];
 
-/// What inference does to a row, against what was done to the same row in training.
+/// Inference applies to a row the same operations as training did.
 #[test]
 fn a_new_row_gets_the_bits_that_it_had_in_training() {
     let cell = |value: &Option<f32>| value.map_or(String::new(), |value| value.to_string());
@@ -527,7 +527,7 @@ fn a_new_row_gets_the_bits_that_it_had_in_training() {
     }
 }
 
-/// The bytes of a federation's features, after scaling and dealing.
+/// Returns the bytes of a federation's features, after scaling and dealing.
 fn are_bytes(data: &str, set: &str) -> Option<(Vec<usize>, bool)> {
     let folders = real_data::folders(set)?;
     let federation = federation(data, &folders, 1).unwrap();

@@ -10,7 +10,7 @@ use super::error::ImagesError;
 pub(super) struct Decoded(DynamicImage);
 
 impl Decoded {
-    /// Reads an image; the decoder's limits bound the memory that a header can ask for.
+    /// Reads an image. The decoder's limits bound the memory that a header can request.
     ///
     /// # Errors
     /// [`ImagesError`].
@@ -28,22 +28,22 @@ impl Decoded {
         image.map(Self)
     }
 
-    /// Rows and columns.
+    /// Returns the numbers of rows and columns.
     pub(super) fn size(&self) -> [usize; 2] {
         [self.0.height() as usize, self.0.width() as usize]
     }
 
-    /// Whether it has colours.
+    /// Returns whether it has colours.
     pub(super) fn is_coloured(&self) -> bool {
         self.0.color().has_color()
     }
 
-    /// Its grey levels, row by row.
+    /// Returns its grey levels, row by row.
     pub(super) fn into_grey(self) -> Vec<u8> {
         self.0.into_luma8().into_raw()
     }
 
-    /// Red, green and blue of each pixel, row by row.
+    /// Returns red, green and blue of each pixel, row by row.
     pub(super) fn into_colours(self) -> Vec<u8> {
         self.0.into_rgb8().into_raw()
     }

@@ -1,11 +1,11 @@
-//! What can be wrong with a folder of images.
+//! Errors in a folder of images.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::missing_feature::MissingFeature;
 
-/// What can be wrong with a folder of images.
+/// Errors in a folder of images.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImagesError {
@@ -17,18 +17,18 @@ pub enum ImagesError {
     Read {
         /// The folder or file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         reason: io::Error,
     },
-    /// A file is no such image.
+    /// A file is not a supported image.
     #[error("{}: is not a PNG or JPEG image ({reason})", path.display())]
     Decode {
         /// The file.
         path: PathBuf,
-        /// What the decoder says.
+        /// The error of the decoder.
         reason: String,
     },
-    /// An image of another size.
+    /// An image has another size.
     #[error(
         "{}: has {found} pixels, but {expected} are expected (`data.axes`); make all images of one \
          size",
@@ -39,10 +39,10 @@ pub enum ImagesError {
         path: PathBuf,
         /// Its size.
         found: String,
-        /// The size of all.
+        /// The expected size.
         expected: String,
     },
-    /// A folder of a class that is not listed.
+    /// The class of a folder is not listed.
     #[error(
         "the folder `{class}` is not among `data.classes` ({classes}); add it, or leave it out \
          with `data.unknown_labels = \"drop\"`"
@@ -53,12 +53,12 @@ pub enum ImagesError {
         /// The first classes.
         classes: String,
     },
-    /// No image anywhere.
+    /// There is no image.
     #[error("{}: holds no PNG or JPEG images in {layout}", path.display())]
     Empty {
         /// The folder.
         path: PathBuf,
-        /// Where they were looked for.
+        /// The expected locations.
         layout: &'static str,
     },
 }

@@ -1,15 +1,15 @@
-//! Images in a program that was compiled without them: none can be read.
+//! Images in a program that was compiled without them. None can be read.
 
 use std::path::Path;
 
 use super::error::ImagesError;
 use crate::missing_feature::MissingFeature;
 
-/// An image in memory, of which there is none.
+/// An image in memory. No value exists.
 pub(super) enum Decoded {}
 
 impl Decoded {
-    /// Refuses.
+    /// Always fails.
     ///
     /// # Errors
     /// [`ImagesError::Missing`].
@@ -20,22 +20,22 @@ impl Decoded {
         }))
     }
 
-    /// Rows and columns.
+    /// Returns the numbers of rows and columns.
     pub(super) const fn size(&self) -> [usize; 2] {
         match *self {}
     }
 
-    /// Whether it has colours.
+    /// Returns whether it has colours.
     pub(super) const fn is_coloured(&self) -> bool {
         match *self {}
     }
 
-    /// Its grey levels.
+    /// Returns its grey levels.
     pub(super) const fn into_grey(self) -> Vec<u8> {
         match self {}
     }
 
-    /// Its colours.
+    /// Returns its colours.
     pub(super) const fn into_colours(self) -> Vec<u8> {
         match self {}
     }

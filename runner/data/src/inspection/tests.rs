@@ -1,4 +1,4 @@
-//! What an inspection finds.
+//! Tests of the results of an inspection.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn digits_are_described_before_scaling() {
         (found.facts.axes, found.facts.feature_range),
         (vec![8, 8], [0.0, 16.0])
     );
-    // Three pixels of the border are never touched.
+    // Three pixels of the border are always blank.
     assert_eq!(found.facts.constant_features, 3);
     assert_eq!(
         found.devices,

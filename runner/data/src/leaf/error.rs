@@ -1,8 +1,8 @@
-//! What can be wrong with a LEAF file.
+//! Errors in a LEAF file.
 
 use crate::dataset::DatasetError;
 
-/// What can be wrong with a LEAF file.
+/// Errors in a LEAF file.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeafError {
@@ -15,7 +15,7 @@ pub enum LeafError {
         /// Name of the device.
         device: String,
     },
-    /// `num_samples` has not one entry a device.
+    /// `num_samples` does not have one entry per device.
     #[error("`num_samples` has {found} entries for the {expected} devices of `users`")]
     CountsLength {
         /// Devices in `users`.
@@ -65,12 +65,12 @@ pub enum LeafError {
         device: String,
         /// Position within the device, from 0.
         sample: usize,
-        /// Features of the very first sample.
+        /// Number of features of the very first sample.
         expected: usize,
-        /// Features of this one.
+        /// Number of features of this sample.
         found: usize,
     },
-    /// A label of a classification task is no whole number from 0.
+    /// A label of a classification task is not an integer of at least 0.
     #[error(
         "sample {sample} of the device `{device}` has label {value}, but labels are whole numbers \
          from 0 to 65535"

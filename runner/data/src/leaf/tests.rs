@@ -1,4 +1,4 @@
-//! Files that are read, and every way in which one can be wrong.
+//! Tests of valid files, and of every error.
 
 use proptest::prelude::*;
 
@@ -202,7 +202,7 @@ fn content_that_cannot_be_learned_is_refused() {
 }
 
 proptest! {
-    /// A good file with one byte changed is read or refused, never a panic.
+    /// A valid file with one changed byte is read or refused, without a panic.
     #[test]
     fn damaged_files_do_not_panic(position in 0usize..200, byte: u8) {
         let mut damaged = GOOD.as_bytes().to_vec();

@@ -1,11 +1,11 @@
-//! The header of a NumPy array: a dict of Python with the type, the order and the shape.
+//! The header of a NumPy array: a Python dict with the type, the order and the shape.
 
-/// What may stand between tokens.
+/// White space between tokens.
 const SPACES: [char; 3] = [' ', '\t', '\x0c'];
-/// NumPy has no more of them.
+/// Maximum number of dimensions in NumPy.
 const MAX_DIMENSIONS: usize = 64;
 
-/// What a header says.
+/// The content of a header.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Header<'a> {
     pub kind: Kind<'a>,
@@ -17,7 +17,7 @@ pub(super) struct Header<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind<'a> {
     Number(Number<'a>),
-    /// Any other, as it is written.
+    /// Another type, as written.
     Other(&'a str),
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Number<'a> {
     pub is_big_endian: bool,
 }
 
-/// Parses all that its length covers.
+/// Parses the bytes of a header.
 pub(super) fn parse(bytes: &[u8]) -> Result<Header<'_>, String> {
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let rest = std::str::from_utf8(bytes).map_err(|_| "could not parse utf-8")?;
@@ -78,7 +78,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Header<'_>, String> {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Token<'a> {
-    /// What is between quotes, with its escapes.
+    /// The text between quotes, including escapes.
     Text(&'a str),
     /// A number or a name.
     Word(&'a str),
@@ -152,7 +152,7 @@ impl<'a> Tokens<'a> {
             }
             match self.next()? {
                 Token::Mark(',') => {}
-                // `(3)` is a number of Python, and `(3,)` a tuple.
+                // `(3)` is a number in Python, and `(3,)` a tuple.
                 Token::Mark(')') if end == Token::Mark(')') && shape.len() == 1 => {
                     return no_sequence();
                 }
@@ -176,7 +176,7 @@ impl<'a> Tokens<'a> {
         text.map_or(Ok(Kind::Other(written)), |text| kind_of(text, written))
     }
 
-    /// Skips what follows the bracket of a list, up to its end.
+    /// Skips the content of a list after its opening bracket, including the closing one.
     fn skip_list(&mut self) -> Result<(), String> {
         let mut ends = vec![']'];
         while let Some(end) = ends.last() {
@@ -194,7 +194,8 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Bytes up to the closing quote. No line and no control character is inside.
+/// Returns the number of bytes up to the closing quote. The text must not contain control
+/// characters.
 fn length_of_text(text: &str, quote: char) -> Option<usize> {
     let mut is_escaped = false;
     for (at, c) in text.char_indices() {
@@ -221,7 +222,7 @@ fn dimension(word: &str) -> Result<u64, String> {
     word.parse().map_err(too_large)
 }
 
-/// The type with this type string: byte order, letter, size.
+/// Parses a type string: byte order, letter, size.
 fn kind_of<'a>(name: &'a str, written: &'a str) -> Result<Kind<'a>, String> {
     let invalid = |why: &str| Err(format!("invalid type string: '{name}' has invalid {why}"));
     let (order, letter, size) = match name.as_bytes() {

@@ -2,14 +2,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A file as `numpy.save` writes it (version 1.0).
+/// Creates a file in the form of `numpy.save` (version 1.0).
 fn file(kind: &str, is_fortran: bool, shape: &str, values: &[u8]) -> Vec<u8> {
     let order = if is_fortran { "True" } else { "False" };
     let header = format!("{{'descr': '{kind}', 'fortran_order': {order}, 'shape': {shape}, }}");
     of_header(&format!("{header:<117}\n"), values)
 }
 
-/// A file of version 1.0 with this header.
+/// Creates a file of version 1.0 with this header.
 fn of_header(header: &str, values: &[u8]) -> Vec<u8> {
     let length = (header.len() as u16).to_le_bytes();
     [MAGIC, &[1, 0], &length, header.as_bytes(), values].concat()
@@ -134,7 +134,7 @@ fn files_of_numpy_are_read() {
         let array = parse(bytes).unwrap();
         assert_eq!(array.dimensions(), dimensions);
         assert_eq!(array.numbers().collect::<Vec<_>>(), numbers);
-        // What follows the values is not read.
+        // Bytes after the values are ignored.
         let longer = parse(&[bytes, b"more"].concat()).unwrap();
         assert_eq!(longer.numbers().collect::<Vec<_>>(), numbers);
     }
@@ -215,7 +215,7 @@ fn every_cut_of_a_file_is_refused() {
 }
 
 proptest! {
-    /// Damage anywhere ends in an error or in some array, never in a panic.
+    /// Damage anywhere causes an error or gives some array, never a panic.
     #[test]
     fn damaged_files_do_not_panic(position in 0usize..140, byte: u8) {
         let mut bytes = file("<f4", false, "(2, 2)", &[0; 16]);
@@ -224,7 +224,7 @@ proptest! {
         let _ = parse(&bytes);
     }
 
-    /// Arrays of any type, shape and order have all their values, and no cut of them is read.
+    /// Arrays of any type, shape and order are read completely, and truncated ones are refused.
     #[test]
     fn cut_files_are_refused(
         (kind, size) in prop::sample::select(vec![("|b1", 1), ("<u2", 2), (">f4", 4), ("<i8", 8)]),

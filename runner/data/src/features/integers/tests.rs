@@ -4,7 +4,7 @@ use smolfed_core::features::Cells;
 
 use super::*;
 
-/// A feature as training rounds it.
+/// Rounds a feature as training does.
 fn rounded(feature: f32, fraction: u8) -> i8 {
     <i8 as Feature>::saturated((feature * 2f32.powi(fraction.into())).round() as i32)
 }
@@ -21,7 +21,7 @@ fn recipe(features: ImageFeatures, planes: usize) -> FeatureRecipe {
 /// Pixels of a plane.
 const PLANE: usize = 28 * 28;
 
-/// What a board computes of a grey image or of a colour image.
+/// Returns the features of a grey image or of a colour image as computed by a board.
 fn on_board<X: Feature>(kind: ImageFeatures, pixels: &[u8], scale: FeatureScale) -> Vec<X> {
     let [red, green, blue] = [0, 1, 2].map(|at| pixels.get(at * PLANE..(at + 1) * PLANE));
     let mut integers = vec![X::default(); kind.count()];
@@ -101,7 +101,7 @@ proptest! {
     }
 }
 
-/// A half that `f32` rounded away moves back, and what rounds well does not move.
+/// A half that `f32` rounded away moves back, and correctly rounded values do not move.
 #[test]
 fn only_what_rounds_to_another_integer_moves() {
     let scale = FeatureScale::new::<i8>(6).unwrap();
@@ -113,7 +113,7 @@ fn only_what_rounds_to_another_integer_moves() {
     assert_eq!(features, [half, below, half, 0.3, -below, -half, 5.0]);
 }
 
-/// Of n equal pixels each feature is a half, which a board rounds up. In `f32` the product of both
+/// For n equal pixels each feature is a half, which a board rounds up. In `f32` the product of both
 /// roots is below a half for some n.
 #[test]
 fn a_half_that_f32_misses_is_one_of_the_board() {
