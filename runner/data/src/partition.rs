@@ -1,4 +1,4 @@
-//! Deals training rows to devices: evenly, by label shards, by Dirichlet draws, or as they are.
+//! Deals training rows to devices: evenly, by label shards, by Dirichlet draws, or unchanged.
 
 mod dirichlet;
 mod error;
@@ -11,39 +11,40 @@ use super::draw;
 
 pub use error::PartitionError;
 
-/// How rows are dealt.
+/// The method of dealing rows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "partition", rename_all = "lowercase")]
 pub enum Dealing {
-    /// At random, the same number to each device; leftover rows are not used.
+    /// At random, the same number to each device. Leftover rows are not used.
     Iid {
         /// Number of devices N.
         devices: u32,
-        /// Samples a device; `None` for as many as there are.
+        /// Number of samples per device; `None` for as many as possible.
         samples_per_device: Option<u32>,
     },
-    /// Rows sorted by label are cut into shards of one length, and each device gets some at
+    /// Rows sorted by label are cut into shards of equal length, and each device gets some at
     /// random. Source: McMahan et al. 2017, arXiv:1602.05629, section 3.
     Shards {
         /// Number of devices N.
         devices: u32,
-        /// Shards a device.
+        /// Number of shards per device.
         shards_per_device: u32,
     },
-    /// Class shares from a symmetric Dirichlet distribution: the smaller `alpha`, the less alike.
+    /// Class shares from a symmetric Dirichlet distribution: the smaller `alpha`, the more they
+    /// differ.
     ///
     /// Without `samples_per_device`, each class is divided among the devices by a draw over
-    /// devices, so that sizes differ, too (Yurochkin et al. 2019, arXiv:1905.12022, section 4);
-    /// drawn again until every device has `min_samples`. With it, each device draws shares of
+    /// devices, so that sizes differ, too (Yurochkin et al. 2019, arXiv:1905.12022, section 4). The
+    /// draw is repeated until every device has `min_samples`. With it, each device draws shares of
     /// classes and then that many rows (Hsu et al. 2019, arXiv:1909.06335, section 3).
     Dirichlet {
         /// Number of devices N.
         devices: u32,
-        /// Samples a device, if all are to have the same number.
+        /// Number of samples per device, if all have the same number.
         samples_per_device: Option<u32>,
         /// Concentration α, finite and above 0.
         alpha: f64,
-        /// Fewest samples that a device may have, at least 1.
+        /// Minimum number of samples of a device, at least 1.
         #[serde(skip)]
         min_samples: u32,
     },
@@ -61,7 +62,7 @@ pub struct Partition {
     rows: Vec<u32>,
 }
 
-/// What the rows are dealt by: first index of the stream's name.
+/// The purpose of the dealing draw: first index of the stream's name.
 const PART_DEALING: u32 = 1;
 
 impl Partition {
@@ -71,8 +72,8 @@ impl Partition {
     /// * Cost: O(rows · log rows); Dirichlet with a fixed size O(rows · classes).
     ///
     /// # Errors
-    /// [`PartitionError`] if rows do not suffice, a device would be empty, or the data do not have
-    /// what the dealing needs.
+    /// [`PartitionError`] if there are too few rows, a device would be empty, or the data lack
+    /// something that the method needs.
     pub fn new(
         data: &Dataset,
         training: &[u32],
@@ -145,7 +146,7 @@ impl Partition {
         Ok(Self::even(devices, length * shards_per_device, &rows))
     }
 
-    /// The given rows by natural device; a device may be empty (so for test parts).
+    /// Groups the given rows by natural device. A device may be empty, for example in test parts.
     pub(super) fn natural(groups: &Groups, rows: &[u32]) -> Self {
         let device_of_row = groups.device_of_row();
         let mut offsets = vec![0u32; groups.names().len() + 1];
@@ -168,7 +169,7 @@ impl Partition {
         }
     }
 
-    /// Consecutive runs of `samples` rows.
+    /// Creates consecutive runs of `samples` rows.
     fn even(devices: u32, samples: u32, rows: &[u32]) -> Self {
         let samples = samples as usize;
         Self::from_devices(
@@ -209,8 +210,8 @@ impl Partition {
         }
     }
 
-    /// Takes a share of each device's rows out, to the nearest, drawn at random; every device keeps
-    /// a row. `part` names the draw.
+    /// Removes a share of each device's rows, to the nearest, drawn at random. Every device keeps a
+    /// row. `part` names the draw.
     pub(super) fn hold_out(&mut self, share: f64, part: u32, seed: u64) -> Self {
         let (mut kept, mut held_out) = (Vec::new(), Vec::new());
         for device in 0..self.device_count() {
@@ -225,17 +226,17 @@ impl Partition {
         Self::from_devices(held_out.into_iter())
     }
 
-    /// The same when row i has moved to `places[i]`.
+    /// Updates the partition after row i has moved to `places[i]`.
     pub(super) fn follow(&mut self, places: &[u32]) {
         follow(&mut self.rows, places);
     }
 
-    /// Number of devices N.
+    /// Returns the number of devices N.
     pub fn device_count(&self) -> u32 {
         (self.offsets.len() - 1) as u32
     }
 
-    /// Rows of device `device`, ascending.
+    /// Returns the rows of device `device`, ascending.
     ///
     /// # Panics
     /// If `device` is not below [`device_count`](Self::device_count).
@@ -245,20 +246,21 @@ impl Partition {
         &self.rows[self.offsets[device] as usize..self.offsets[device + 1] as usize]
     }
 
-    /// All dealt rows, device after device.
+    /// Returns all dealt rows, device after device.
     pub fn all_rows(&self) -> &[u32] {
         &self.rows
     }
 }
 
-/// The numbers of rows when row i has moved to `places[i]`.
+/// Updates the numbers of rows after row i has moved to `places[i]`.
 pub(super) fn follow(rows: &mut [u32], places: &[u32]) {
     for row in rows {
         *row = places[*row as usize];
     }
 }
 
-/// Samples for each of `devices`, if there are enough rows for at least one each.
+/// Returns the number of samples for each of `devices`, if there are enough rows for at least one
+/// each.
 fn even_share(
     devices: u32,
     samples_per_device: Option<u32>,
@@ -280,7 +282,7 @@ fn even_share(
     Ok(samples)
 }
 
-/// Sorts rows by label, or by value for regression; rows of one label keep their order.
+/// Sorts rows by label, or by value for regression. Rows of one label keep their order.
 fn sort_by_target(data: &Dataset, rows: &mut [u32]) {
     match data.targets() {
         Targets::Classes { labels, .. } => rows.sort_by_key(|&row| labels[row as usize]),
@@ -290,7 +292,7 @@ fn sort_by_target(data: &Dataset, rows: &mut [u32]) {
     }
 }
 
-/// The shards of `length` rows in this order.
+/// Returns the shards of `length` rows in this order.
 fn in_order(order: &[u32], length: u32, rows: &[u32]) -> Vec<u32> {
     let length = length as usize;
     order
@@ -300,7 +302,7 @@ fn in_order(order: &[u32], length: u32, rows: &[u32]) -> Vec<u32> {
         .collect()
 }
 
-/// Training rows by class, shuffled within each.
+/// Groups training rows by class, and shuffles them within each.
 fn by_class(
     data: &Dataset,
     training: &mut [u32],

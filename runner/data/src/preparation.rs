@@ -1,54 +1,54 @@
-//! What becomes of a row on its way to the model, column by column: a missing value is replaced,
-//! the value is clipped and scaled. Applied to a new row, it gives the bits that the same row would
+//! The preparation of a row for the model, column by column: a missing value is replaced, and the
+//! value is clipped and scaled. Applied to a new row, it gives the bits that the same row would
 //! have had in training.
 //!
 //! None of it is computed here: [`missing`](super::missing), [`scale`](super::scale) and
-//! [`moments`](super::scale::moments) say what they used.
+//! [`moments`](super::scale::moments) return it.
 
 use super::constants::{Affine, FeatureMap};
 
-/// What stands in the place of a missing value.
+/// The replacement of a missing value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fill {
     /// A value in the unit of the file.
     Value(f64),
-    /// The mean that the scale subtracts: the model reads 0.
+    /// The mean that the scale subtracts: the input of the model is 0.
     Mean,
-    /// Nothing, and the value stays NaN: fixed features have zeros for it.
+    /// None. The value stays NaN, and fixed features are zeros.
     Open,
 }
 
-/// From a number in a column to what the model reads.
+/// The map from a number in a column to the input of the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NumberMap {
-    /// What stands for a missing number; `None` if nothing does.
+    /// The replacement of a missing number, if there is one.
     pub missing: Option<Fill>,
     /// Clips and scales it.
     pub map: FeatureMap,
-    /// A second map: of moments that devices released of what the first one gives.
+    /// A second map, from moments that devices released about the results of the first one.
     pub then: Option<Affine>,
 }
 
-/// What the model reads of a column.
+/// The input of the model for a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ColumnMap {
     /// A number.
     Number(NumberMap),
-    /// 0, whatever the column holds: all training rows had the same value.
+    /// 0, for any value of the column: all training rows had the same value.
     Zero,
 }
 
-/// What becomes of a row.
+/// The preparation of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preparation {
-    /// One column a feature.
+    /// One column per feature.
     pub columns: Vec<ColumnMap>,
-    /// How regression targets were scaled.
+    /// The scale of regression targets.
     pub target: Affine,
 }
 
 impl NumberMap {
-    /// A number that the model reads as it is.
+    /// The identity map of a number.
     pub const AS_IT_IS: Self = Self {
         missing: None,
         map: FeatureMap {
@@ -60,11 +60,11 @@ impl NumberMap {
 }
 
 impl ColumnMap {
-    /// A number that the model reads as it is.
+    /// The identity map of a number.
     pub const AS_IT_IS: Self = Self::Number(NumberMap::AS_IT_IS);
 
-    /// What the model reads of a value, `None` for a missing one; `None` if nothing stands for it.
-    /// NaN only for a missing value that stays open.
+    /// Returns the input of the model for a value (`None` if it is missing), or `None` if a missing
+    /// value has no replacement. It is NaN only for a missing value that stays open.
     #[must_use]
     pub fn apply(&self, value: Option<f64>) -> Option<f32> {
         let Self::Number(number) = self else {
@@ -82,7 +82,7 @@ impl ColumnMap {
 }
 
 impl Preparation {
-    /// Of `width` features that are read as they are.
+    /// Creates the identity for `width` features.
     pub(super) fn none(width: usize) -> Self {
         Self {
             columns: vec![ColumnMap::AS_IT_IS; width],

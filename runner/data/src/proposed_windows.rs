@@ -1,14 +1,14 @@
-//! Windows that are proposed for rows that may be readings of a sensor.
+//! Proposed windows for rows that may be readings of a sensor.
 //!
-//! No more than a comment of `smolfed init`: the rows do not say whether they are in the order of
-//! time, and a window of anything else is wrong.
+//! They are only a comment of `smolfed init`: the rows do not show whether they are in the order of
+//! time, and windows of other rows are wrong.
 
 use crate::dataset::TaskKind;
 use crate::suggestion::{Suggestion, Use, plain};
 use crate::table::profile::{CellKind, ColumnProfile, Profile};
 
-/// Names of columns that are taken for those of recordings and of times, as letters and digits
-/// alone. A unit may follow the name of a time.
+/// Usual names of columns of recordings and of times, as letters and digits. The name of a time may
+/// end in a unit.
 const SERIES: [&str; 7] = [
     "series",
     "seriesid",
@@ -21,10 +21,10 @@ const SERIES: [&str; 7] = [
 const TIMES: [&str; 5] = ["time", "timestamp", "t", "elapsed", "datetime"];
 const UNITS: [&str; 8] = ["", "s", "ms", "us", "ns", "sec", "seconds", "millis"];
 
-/// A sensor rarely has more channels.
+/// Maximum number of channels. Sensors rarely have more.
 const MAX_CHANNELS: usize = 16;
 
-/// Rows of the shortest and of the longest window that is proposed.
+/// Number of rows of the shortest and of the longest proposed window.
 const LENGTHS: [usize; 2] = [16, 128];
 
 /// Windows for rows that may be readings of a sensor.
@@ -34,20 +34,21 @@ pub struct ProposedWindows {
     pub series: Option<String>,
     /// The column of times, which is not a channel.
     pub time: Option<String>,
-    /// Numbers of a row.
+    /// Number of numeric columns.
     pub channels: usize,
-    /// Rows, on average, from one change of recording, device or class to the next.
+    /// Average number of rows from one change of recording, device or class to the next.
     pub run: usize,
-    /// Rows of a window, a power of two.
+    /// Number of rows of a window, a power of two.
     pub length: usize,
 }
 
 impl ProposedWindows {
-    /// Features of each channel: four of the values, and three bands.
+    /// Number of features of each channel: four of the values, and three bands.
     const FEATURES: usize = 7;
 
-    /// For rows of numbers that stay in one class and on one device for long. A column is called a
-    /// time or a recording, or classes occur again: a table that is sorted by its classes is none.
+    /// Proposes windows for rows of numbers that have long runs of one class and device. A column
+    /// must have the name of a time or a recording, or classes must occur again: a table sorted by
+    /// its classes is not a recording.
     #[must_use]
     pub fn of(suggestion: &Suggestion, profile: &Profile) -> Option<Self> {
         if suggestion.task != TaskKind::Classification || suggestion.has_missing {
@@ -85,7 +86,7 @@ impl ProposedWindows {
             return None;
         }
         let name = |column: Option<&ColumnProfile>| column.map(|column| column.name.clone());
-        // Two windows in a run, so that little is left out.
+        // Two windows per run, so that few rows are left out.
         let length = (run / 2 + 1).next_power_of_two() / 2;
         Some(Self {
             series: name(series),
@@ -96,25 +97,25 @@ impl ProposedWindows {
         })
     }
 
-    /// Boundaries of the bands: the slow, the middle and the fast frequencies.
+    /// Returns the boundaries of the bands: the slow, the middle and the fast frequencies.
     #[must_use]
     pub const fn bands(&self) -> [usize; 4] {
         [1, 3, self.length / 8, self.length / 2 + 1]
     }
 
-    /// Features of a window.
+    /// Returns the number of features of a window.
     #[must_use]
     pub const fn features(&self) -> usize {
         self.channels * Self::FEATURES
     }
 }
 
-/// Whether a column is called a recording.
+/// Returns whether a column has the name of a recording.
 fn is_series(column: &ColumnProfile) -> bool {
     SERIES.contains(&plain(&column.name).as_str())
 }
 
-/// Whether a column is called a time and holds times or numbers.
+/// Returns whether a column has the name of a time and contains times or numbers.
 fn is_time(column: &ColumnProfile) -> bool {
     let name = plain(&column.name);
     let is_named = TIMES
@@ -136,7 +137,8 @@ mod tests {
         ProposedWindows::of(&suggestion, &profile)
     }
 
-    /// Two phones with two recordings of 100 rows each, of two classes, and one more column.
+    /// Proposes windows for two phones with two recordings of 100 rows each, of two classes, and
+    /// one more column.
     fn of_phones(header: &str, cell: impl Fn(usize) -> String) -> Option<ProposedWindows> {
         let row = |at: usize| {
             let (phone, class) = (at / 200, ["sit", "walk"][at / 100 % 2]);
@@ -163,7 +165,7 @@ mod tests {
         let found = of_phones("Recording ID", |at| format!("r{}", at / 50)).unwrap();
         assert_eq!(found.series.as_deref(), Some("Recording ID"));
         assert_eq!((found.channels, found.run, found.length), (2, 50, 16));
-        // Without either, three numbers.
+        // Without either, there are three numbers.
         assert_eq!(
             of_phones("z", |at| (at % 3).to_string()).unwrap().channels,
             3

@@ -1,5 +1,5 @@
-//! What was read from the devices' rows without noise while the data were prepared: no ε covers
-//! that, and a statement about the run is no upper bound.
+//! The data read from the devices' rows without noise during preparation. No ε covers these reads,
+//! and a statement about the run is not an upper bound.
 
 /// A step of the preparation that read private rows without noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,13 +8,13 @@ pub enum Read {
     Scale,
     /// Mean and standard deviation of the regression target.
     TargetScale,
-    /// Means of features, in the place of missing values.
+    /// Means of features that replace missing values.
     Missing,
-    /// Which classes there are, and their names.
+    /// The list of classes.
     Classes,
-    /// A list of the configuration that `smolfed init` read, and that the user has not confirmed.
+    /// A list of the configuration that `smolfed init` read and the user has not confirmed.
     List(List),
-    /// Which devices have enough samples to take part.
+    /// The selection of devices with enough samples.
     DeviceCount,
 }
 
@@ -28,7 +28,7 @@ pub enum List {
 }
 
 impl List {
-    /// The key of `[data]`.
+    /// Returns the key of `[data]`.
     #[must_use]
     pub const fn key(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl List {
         }
     }
 
-    /// The key of `[data]` that says whether the list is public.
+    /// Returns the key of `[data]` that declares the list public.
     #[must_use]
     pub const fn confirmation(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl List {
 }
 
 impl Read {
-    /// The key of `[data]` that decides it.
+    /// Returns the key of `[data]` that determines it.
     #[must_use]
     pub const fn key(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl Read {
         }
     }
 
-    /// What was computed, to be followed by "from the devices' rows".
+    /// Returns the computed quantity, to be followed by "from the devices' rows".
     #[must_use]
     pub const fn what(self) -> &'static str {
         match self {

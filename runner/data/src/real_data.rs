@@ -1,11 +1,11 @@
-//! Where tests find the real data sets, which the repository does not hold.
+//! The location of the real data sets for tests. The repository does not contain them.
 
 use std::path::PathBuf;
 
 use super::folders::{DataFolders, FOLDER_VARIABLE};
 
-/// The folder with the data sets if it has `set`; otherwise says that the test is skipped, or
-/// fails where they must be there (`SMOLFED_REQUIRE_DATA` is set).
+/// Returns the folder with the data sets if it contains `set`. Otherwise the test is skipped with a
+/// message, or fails if the sets are required (`SMOLFED_REQUIRE_DATA` is set).
 pub(super) fn folders(set: &str) -> Option<DataFolders> {
     let folder = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from);
     if let Some(folder) = folder.filter(|folder| folder.join(set).exists()) {

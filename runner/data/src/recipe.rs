@@ -1,4 +1,4 @@
-//! The recipe of an experiment's features, as devices that compute them themselves name it.
+//! The recipe of an experiment's features, in the form of devices that compute them.
 
 use smolfed_core::recipe::Recipe;
 
@@ -7,7 +7,7 @@ use crate::federation::Federation;
 use crate::synthetic::SyntheticKind;
 use crate::window_features::WindowFeatures;
 
-/// The recipe of the samples of `federation`. It is `None` if the model reads them as they are.
+/// Returns the recipe of the samples of `federation`, or `None` if the model reads them unchanged.
 #[must_use]
 pub fn of(config: &DataConfig, federation: &Federation) -> Option<Recipe> {
     if let Some(inputs) = federation.inputs() {
@@ -29,7 +29,7 @@ pub fn of(config: &DataConfig, federation: &Federation) -> Option<Recipe> {
     }
 }
 
-/// The recipe of features of windows. It is `None` for more than 65,535 channels.
+/// Returns the recipe of features of windows, or `None` for more than 65,535 channels.
 #[must_use]
 pub fn of_windows(features: &WindowFeatures, channels: usize) -> Option<Recipe> {
     Some(Recipe::Windows {

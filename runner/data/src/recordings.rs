@@ -1,53 +1,54 @@
 //! Windows of recordings: rows in the order of time become samples, channels first.
 //!
-//! A window lies in one recording (`data.series_column`), on one device and in one class: where any
-//! of them changes from a row to the next, a new window begins, and rows that fill no window are
-//! left out. A sample is the rows of a window, or [features](super::window_features) of them.
+//! A window lies in one recording (`data.series_column`), on one device and in one class. If any of
+//! them changes between two rows, a new window begins, and rows that do not fill a window are left
+//! out. A sample consists of the rows of a window, or of [features](super::window_features) of
+//! them.
 
 use super::dataset::{Dataset, DatasetError, Features, Groups, Names, Targets};
 use super::window_features::{WindowFeatures, WindowFeaturesError};
 use crate::column::{Encoding, FeatureColumn};
 
-/// How rows become windows.
+/// The cutting of rows into windows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recordings {
-    /// Rows of a window, at least 2.
+    /// Number of rows of a window, at least 2.
     pub window: u32,
-    /// Rows from the beginning of a window to that of the next, at least 1: as many as a window has
-    /// if windows do not overlap.
+    /// Number of rows between the starts of two windows, at least 1. It equals the number of rows
+    /// of a window if windows do not overlap.
     pub step: u32,
-    /// Of a window's rows, each of this number's multiples is kept, from the first on: 1 for all.
-    /// It divides the rows of a window.
+    /// Interval of the kept rows of a window, from the first on: 1 for all. It divides the number
+    /// of rows of a window.
     pub every: u32,
-    /// What is computed from the rows that are kept; `None` for samples that are these rows.
+    /// The features computed from the kept rows; `None` if samples are these rows.
     pub features: Option<WindowFeatures>,
 }
 
-/// Why rows make no windows.
+/// The reason why rows contain no windows.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingsError {
-    /// Nothing is as long as a window.
+    /// No run of rows is as long as a window.
     #[error(
         "at most {longest} rows in a row belong to one recording, device and class, but a window \
          has {window}: choose a smaller `data.window`"
     )]
     TooShort {
-        /// Rows of the longest recording.
+        /// Number of rows of the longest run.
         longest: usize,
-        /// Rows of a window.
+        /// Number of rows of a window.
         window: u32,
     },
     /// The test part has no window.
     #[error("no recording of `data.test_path` is as long as a window of {window} rows")]
     NoTest {
-        /// Rows of a window.
+        /// Number of rows of a window.
         window: u32,
     },
-    /// Targets that are no classes.
+    /// The targets are not classes.
     #[error("windows of a recording have a class: leave `data.window` out to predict numbers")]
     NoClasses,
-    /// Their features cannot be computed.
+    /// The features of the windows cannot be computed.
     #[error(transparent)]
     Features(#[from] WindowFeaturesError),
     /// The windows cannot be learned from.
@@ -58,17 +59,17 @@ pub enum RecordingsError {
 /// The windows of rows.
 #[derive(Debug)]
 pub(super) struct Windows {
-    /// A sample each.
+    /// One sample per window.
     pub data: Dataset,
-    /// How many of them, at the end, are the test part.
+    /// Number of windows at the end that are the test part.
     pub test: usize,
-    /// Rows that are in none.
+    /// Number of rows outside all windows.
     pub left_out: usize,
 }
 
 impl Recordings {
-    /// The windows of rows, of which the last `test_rows` are the test part. `series` has the
-    /// number of each row's recording, or is empty.
+    /// Returns the windows of rows, of which the last `test_rows` are the test part. `series` has
+    /// the number of each row's recording, or is empty.
     ///
     /// # Errors
     /// [`RecordingsError`].
@@ -119,18 +120,20 @@ impl Recordings {
         })
     }
 
-    /// Rows that are in one window or more, of those that begin at `starts`, in ascending order.
+    /// Returns the number of rows in at least one window, for windows that begin at `starts`, in
+    /// ascending order.
     fn covered(&self, starts: &[usize]) -> usize {
         let window = self.window as usize;
         let after = starts.iter().skip(1).map(|next| Some(*next));
         let pairs = starts.iter().zip(after.chain([None]));
-        // Up to the next window, where that begins before this one ends.
+        // Counts up to the start of the next window if it is before the end of this one.
         pairs
             .map(|(start, next)| next.map_or(window, |next| window.min(next - start)))
             .sum()
     }
 
-    /// The rows at which windows begin, of `rows` rows; none lies across a change of `place`.
+    /// Returns the first rows of windows, out of `rows` rows. No window contains a change of
+    /// `place`.
     ///
     /// # Errors
     /// [`RecordingsError::TooShort`] if there is no window.
@@ -157,7 +160,7 @@ impl Recordings {
         }
     }
 
-    /// The features of the windows that begin at these rows.
+    /// Returns the features of the windows that begin at these rows.
     fn compute(
         &self,
         features: &WindowFeatures,
@@ -192,7 +195,7 @@ impl Recordings {
             .with_names(names))
     }
 
-    /// The windows that begin at these rows.
+    /// Returns the windows that begin at these rows.
     fn cut(
         &self,
         data: &Dataset,
@@ -225,7 +228,7 @@ impl Recordings {
     }
 }
 
-/// A column of numbers.
+/// Creates a column of numbers.
 fn number(name: String) -> FeatureColumn {
     FeatureColumn {
         name,
@@ -233,7 +236,7 @@ fn number(name: String) -> FeatureColumn {
     }
 }
 
-/// The names of a window's features: `ax_0`, `ax_1`, ..
+/// Returns the names of a window's features: `ax_0`, `ax_1`, ..
 fn names(data: &Dataset, steps: usize) -> Names {
     let channels = 0..data.feature_count();
     let of_channel = |channel| {

@@ -1,4 +1,4 @@
-//! What the owner of a file may not expect of how it was read: a sentence each, with counts.
+//! Unexpected properties of the reading of a file, for its owner: one sentence each, with counts.
 //!
 //! For standard error and `smolfed data inspect`: they quote private rows.
 
@@ -8,49 +8,49 @@ use super::column::signs::Found;
 use super::dataset::{Dataset, Targets};
 use super::wording::listed;
 
-/// Something that was read in one of several ways, or left out.
+/// An ambiguous reading, or omitted data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Remark {
-    /// Numbers with signs.
+    /// Numbers had signs.
     Signs(Found),
-    /// A name with a line break.
+    /// A name has a line break.
     LineBreak {
         /// Its column.
         column: String,
-        /// What it names.
+        /// The kind of name.
         what: &'static str,
         /// Its first line.
         first: String,
     },
-    /// Times in a format that keeps them in UTC, of which parts are features.
+    /// Times are in UTC in this format, and their parts are features.
     Utc {
         /// Their column.
         column: String,
     },
-    /// Columns of a test part that the training part does not have.
+    /// The test part has columns that the training part does not have.
     OtherColumns(Vec<String>),
-    /// Test rows of classes that no training row has, which were left out.
+    /// Test rows were left out because no training row has their class.
     OtherLabels {
-        /// How many.
+        /// Number of rows.
         rows: usize,
         /// The labels.
         labels: Vec<String>,
     },
-    /// Classes that are only in held-out rows of the same file.
+    /// Only held-out rows of the same file have these classes.
     Untrained(Vec<String>),
-    /// Rows of recordings that are in no window.
+    /// Some rows of recordings are outside all windows.
     OutsideWindows {
-        /// How many.
+        /// Number of these rows.
         rows: usize,
-        /// Of how many.
+        /// Number of all rows.
         of: usize,
-        /// Rows of a window.
+        /// Number of rows of a window.
         window: u32,
     },
 }
 
 impl Remark {
-    /// That of a name, if it has a line break.
+    /// Returns the remark on a name, if it has a line break.
     pub(crate) fn of_name(column: &str, what: &'static str, name: &str) -> Option<Self> {
         let (first, _) = name.split_once(['\n', '\r'])?;
         Some(Self::LineBreak {
@@ -60,12 +60,12 @@ impl Remark {
         })
     }
 
-    /// That of recordings of which `rows` are in no window, if there are any.
+    /// Returns the remark on recordings with `rows` rows outside all windows, if there are any.
     pub(crate) fn of_windows(rows: usize, of: usize, window: u32) -> Option<Self> {
         (rows > 0).then_some(Self::OutsideWindows { rows, of, window })
     }
 
-    /// That of the classes that no training row has, if they are those that rows have.
+    /// Returns the remark on classes without training rows, if the classes are read from rows.
     pub(crate) fn of_classes(data: &Dataset, training: &[u32], are_read: bool) -> Option<Self> {
         if !are_read {
             return None;

@@ -1,8 +1,8 @@
 //! Scaling of features and regression targets: x ↦ (x − mean) / std, or x / maximum.
 //!
-//! What is computed from rows comes from the **training part only**. Means and deviations without
-//! noise read the devices' data, and no ε covers them ([`Scale::reads_rows`]): constants do not
-//! ([`Scale::Constants`]), and neither does what is released under noise ([`Scale::Private`]).
+//! Statistics come from the **training part only**. Means and deviations without noise read the
+//! devices' data, and no ε covers them ([`Scale::reads_rows`]). Constants ([`Scale::Constants`])
+//! and noisy releases ([`Scale::Private`]) do not.
 //!
 //! The 0 and 1 of a category are never standardised: in units of its deviation, a category of one
 //! row in 18,000 is 136 away from its mean, and dominates the device that has it.
@@ -18,13 +18,12 @@ use moments::PrivateScale;
 
 pub use error::ScaleError;
 
-/// How features are scaled.
+/// The scale of features.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scale {
-    /// As they are.
+    /// Unchanged.
     None,
-    /// Clipped to the largest magnitude that their format knows and divided by it: pixels in
-    /// [0, 1].
+    /// Clipped to the largest magnitude of their format and divided by it: pixels in [0, 1].
     Unit,
     /// One mean and one standard deviation over all features of the training part.
     StandardiseSet,
@@ -33,26 +32,26 @@ pub enum Scale {
     StandardiseChannels,
     /// A mean and a standard deviation for each feature, over the training part.
     StandardiseFeatures,
-    /// Constants: means and deviations in units of the largest value where one is known (pixels in
-    /// [0, 1]), and bounds as in the file.
+    /// Constants: means and deviations in units of the largest value if it is known (pixels in [0,
+    /// 1]), and bounds as in the file.
     Constants(Constants),
     /// Means and deviations that devices release together, under noise.
     Private(PrivateScale),
 }
 
-/// How regression targets are scaled.
+/// The scale of regression targets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TargetScale {
-    /// As they are.
+    /// Unchanged.
     None,
     /// To mean 0 and standard deviation 1 over the training part.
     Standardise,
-    /// By constants, the same for all.
+    /// Scaled by constants, the same for all.
     Constants(Constants),
 }
 
 impl Scale {
-    /// Whether statistics of the devices' rows are used without noise.
+    /// Returns whether statistics of the devices' rows are used without noise.
     #[must_use]
     pub const fn reads_rows(&self) -> bool {
         matches!(
@@ -62,29 +61,29 @@ impl Scale {
     }
 }
 
-/// For `map_err`: the error that names the key.
+/// Returns a function for `map_err` that creates the error with the key.
 fn of_key(key: &'static str) -> impl Fn(ConstantError) -> ScaleError {
     move |reason| ScaleError::Constants { key, reason }
 }
 
-/// Features as they were scaled.
+/// The result of scaling features.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScaledFeatures {
-    /// The map of each feature; `None` for one that became 0 everywhere.
+    /// The map of each feature; `None` for a feature that became 0 everywhere.
     pub maps: Vec<Option<FeatureMap>>,
-    /// Values of each feature that were clipped to bounds; empty where there are no bounds.
+    /// Number of values of each feature that were clipped to bounds. Empty without bounds.
     pub beyond: Vec<u64>,
 }
 
 /// Scales the features of all rows in place, with means and deviations over `training`, and counts
-/// the values of each feature that were clipped to bounds, if there are bounds. With
-/// [`Scale::Private`], the bounds become −1 and 1, which is what moments are released of.
+/// the values of each feature that are clipped to bounds, if there are bounds. With
+/// [`Scale::Private`], the bounds become −1 and 1, the range required for the release of moments.
 ///
 /// A feature that is constant over `training` becomes 0 everywhere if means are computed.
 ///
 /// # Errors
-/// [`ScaleError`] if the maximum is unknown where it is needed, constants do not fit, or a result
-/// is not finite; the features are then not to be used.
+/// [`ScaleError`] if the required maximum is unknown, constants do not fit, or a result is not
+/// finite. The features must then not be used.
 pub fn scale_features(
     data: &mut Dataset,
     training: &[u32],
@@ -94,7 +93,7 @@ pub fn scale_features(
     let width = data.feature_count();
     let indicators = data.indicators();
     let scaled = match scale {
-        // The model reads 32 bits.
+        // The model reads 32-bit numbers.
         Scale::None => ScaledFeatures::of(vec![Some(Affine::IDENTITY); width]),
         Scale::Unit => {
             let maximum = f64::from(maximum.ok_or(ScaleError::NoMaximum)?);
@@ -132,7 +131,7 @@ pub fn scale_features(
 }
 
 impl ScaledFeatures {
-    /// Of features without bounds.
+    /// Creates the result for features without bounds.
     fn of(maps: Vec<Option<Affine>>) -> Self {
         let map = |affine| FeatureMap {
             bounds: None,
@@ -145,7 +144,7 @@ impl ScaledFeatures {
     }
 }
 
-/// Clips and maps all rows. What is missing is left open and not counted.
+/// Clips and maps all rows. Missing values stay open and are not counted.
 fn apply(data: &mut Dataset, maps: Vec<FeatureMap>) -> ScaledFeatures {
     let has_bounds = maps.iter().any(|map| map.bounds.is_some());
     let beyond = match has_bounds {
@@ -159,19 +158,19 @@ fn apply(data: &mut Dataset, maps: Vec<FeatureMap>) -> ScaledFeatures {
     }
 }
 
-/// Values of each feature that are beyond its bounds.
+/// Returns the number of values of each feature beyond its bounds.
 fn count_beyond(data: &Dataset, maps: &[FeatureMap]) -> Vec<u64> {
     let mut counts = data.features.count(maps, |map, value| map.clip(value).1);
     for (place, _) in &data.rests {
         let (column, map) = (place % maps.len(), &maps[place % maps.len()]);
-        // Counted once without its rest.
+        // It was counted once without its rest.
         counts[column] += u64::from(map.apply_exact(data.exact(*place)).1);
         counts[column] -= u64::from(map.clip(data.features.get(*place)).1);
     }
     counts
 }
 
-/// Maps all rows, except for indicators, which stay 0 or 1; a feature without a map becomes 0.
+/// Maps all rows except for indicators, which stay 0 or 1. A feature without a map becomes 0.
 fn standardise(
     data: &mut Dataset,
     mut maps: Vec<Option<Affine>>,
@@ -188,7 +187,7 @@ fn standardise(
     ScaledFeatures::of(maps)
 }
 
-/// Maps the features of all rows, large numbers with all their digits, of which none are left.
+/// Maps the features of all rows, large numbers with all their digits, and removes their rests.
 fn map_exactly<M: PartialEq>(data: &mut Dataset, maps: &[M], apply: impl Fn(&M, f64) -> f32) {
     let rests = std::mem::take(&mut data.rests);
     let exact = |(place, rest): (usize, f64)| (place, f64::from(data.features.get(place)) + rest);
@@ -204,7 +203,7 @@ fn map_exactly<M: PartialEq>(data: &mut Dataset, maps: &[M], apply: impl Fn(&M, 
     }
 }
 
-/// Maps each feature of all rows, and puts 0, the mean, in the place of what is missing.
+/// Maps each feature of all rows, and replaces missing values by 0, the mean.
 pub(super) fn apply_each(data: &mut Dataset, maps: &[Option<Affine>]) {
     let apply = |map: &Option<Affine>, value| map.map_or(value, |map| map.apply(value));
     data.features.map(maps, apply);
@@ -212,17 +211,17 @@ pub(super) fn apply_each(data: &mut Dataset, maps: &[Option<Affine>]) {
     data.features.fill(&missing, |_| 0.0);
 }
 
-/// Regression targets as they were scaled.
+/// The result of scaling regression targets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScaledTargets {
-    /// The map that was used.
+    /// The applied map.
     pub map: Affine,
-    /// Training targets that were clipped to bounds.
+    /// Number of training targets that were clipped to bounds.
     pub beyond: u64,
 }
 
-/// Scales regression targets in place; classes stay as they are. Bounds clip training targets only:
-/// errors on held-out ones are those on the file's values.
+/// Scales regression targets in place. Classes are unchanged. Bounds clip only training targets:
+/// errors on held-out ones refer to the values of the file.
 ///
 /// # Errors
 /// [`ScaleError::Constants`] if there is more than one constant of a kind.
@@ -261,8 +260,8 @@ pub fn scale_targets(
     Ok(scaled)
 }
 
-/// Mean and standard deviation (with 1/n) in one fixed order and two passes, in `f64`; `None` if
-/// all values are equal or there is none.
+/// Returns the mean and standard deviation (with 1/n) in one fixed order and two passes, in `f64`;
+/// `None` if all values are equal or there is none.
 fn moments(values: impl Iterator<Item = f64> + Clone) -> Option<Affine> {
     let (mut sum, mut count) = (0.0f64, 0u64);
     for value in values.clone() {
@@ -284,7 +283,7 @@ fn moments(values: impl Iterator<Item = f64> + Clone) -> Option<Affine> {
     Affine::new(mean, libm::sqrt(squares / count as f64)).ok()
 }
 
-/// The numbers of a row among the features `range`: all but indicators.
+/// Iterates over the numbers of a row among the features `range`, without indicators.
 fn numbers<'a>(
     data: &'a Dataset,
     row: u32,
@@ -299,7 +298,7 @@ fn numbers<'a>(
         .map(|(_, value)| value)
 }
 
-/// As [`moments`], for every channel, of which there is one where data have none.
+/// Returns [`moments`] for every channel. Data without channels have one.
 fn channel_moments(data: &Dataset, training: &[u32], indicators: &[bool]) -> Vec<Option<Affine>> {
     let width = data.feature_count();
     let size = width / data.channels().unwrap_or(1);
@@ -312,7 +311,7 @@ fn channel_moments(data: &Dataset, training: &[u32], indicators: &[bool]) -> Vec
         .collect()
 }
 
-/// As [`moments`], for every feature at once, so that rows are read in the order of memory.
+/// Returns [`moments`] for every feature at once, so that rows are read in the order of memory.
 fn feature_moments(data: &Dataset, training: &[u32]) -> Vec<Option<Affine>> {
     let width = data.feature_count();
     let rows = || training.iter().map(|&row| data.exact_row(row as usize));
@@ -387,7 +386,7 @@ mod tests {
 
     #[test]
     fn one_mean_and_deviation_for_the_set() {
-        // Training values 1, 3, 3, 1: mean 2, deviation 1. The third row is not looked at.
+        // Training values 1, 3, 3, 1: mean 2, deviation 1. The third row is ignored.
         let mut set = data(&[1.0, 3.0, 3.0, 1.0, 102.0, 2.0], 2);
         scale_features(&mut set, &[0, 1], &Scale::StandardiseSet).unwrap();
         assert_eq!(set.features().to_vec(), [-1.0, 1.0, 1.0, -1.0, 100.0, 0.0]);
@@ -432,14 +431,14 @@ mod tests {
             let lengths = |set: &Dataset| -> Vec<f32> {
                 (0..100).map(|row| set.row(row).next().unwrap()).collect()
             };
-            // The numbers are scaled as if there were no category.
+            // The numbers are scaled as without categories.
             let numbers: Vec<f32> = rows.iter().step_by(3).copied().collect();
             let mut alone = data(&numbers, 1);
             scale_features(&mut alone, &training, &Scale::StandardiseFeatures).unwrap();
             assert_eq!(lengths(&set), lengths(&alone), "{scale:?}");
             assert_eq!(scaled.maps.len(), 3);
         }
-        // Of rows that all have one category, the means of numbers are still computed.
+        // If all rows have the same category, the means of numbers are still computed.
         let mut set = data(&[1.0, 0.0, 1.0, 3.0, 0.0, 1.0], 3);
         set = set.with_names(names);
         scale_features(&mut set, &[0, 1], &Scale::StandardiseFeatures).unwrap();
@@ -494,7 +493,7 @@ mod tests {
 
     #[test]
     fn constant_feature_becomes_zero_in_every_row() {
-        // 0.1 three times has a mean that is not 0.1: the test must not rest on rounding.
+        // The mean of 0.1 three times is not 0.1: the test must not rely on rounding.
         let mut set = data(&[0.1, 0.1, 0.1, 9.0], 1);
         scale_features(&mut set, &[0, 1, 2], &Scale::StandardiseFeatures).unwrap();
         assert_eq!(set.features().to_vec(), [0.0; 4]);
@@ -519,7 +518,7 @@ mod tests {
             set.features().to_vec(),
             [-1.0, 0.0625, 0.25, 1.0, 1.0, 0.1875]
         );
-        // Held-out targets keep their values: errors are those on the file's.
+        // Held-out targets keep their values: errors refer to the values of the file.
         let targets = Targets::Values(vec![5.0, 1e9, 30.0]);
         let mut set = Dataset::new(vec![0.0; 3], 1, targets).unwrap();
         let bounds: Constants = toml::from_str("min = 0\nmax = 20").unwrap();

@@ -1,5 +1,5 @@
-//! From a source's configuration to its samples: finds and reads the files, then hands the bytes
-//! to the parsers.
+//! Loads the samples of a configured source: finds and reads the files, then passes the bytes to
+//! the parsers.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -28,26 +28,27 @@ use super::vocabulary::Vocabulary;
 /// All samples of a source, before they are split and scaled.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The samples; those of a test part of the source's own come last.
+    /// The samples. Those of the source's own test part come last.
     pub data: Dataset,
-    /// How many rows are that test part.
+    /// Number of rows of this test part.
     pub test_rows: usize,
-    /// The file, as errors name it.
+    /// The file, as named in errors.
     pub origin: String,
-    /// Rows that were left out, as their labels are none of the known classes.
+    /// Number of rows left out because their labels are outside the known classes.
     pub dropped: usize,
-    /// Columns that were left out, as they have no name.
+    /// Number of columns left out because they have no name.
     pub unnamed: usize,
-    /// Devices that were left out, as they have too few samples.
+    /// Number of devices left out because they have too few samples.
     pub small_devices: usize,
-    /// Labels that only rows of the test part have: these rows are in one more class, the last.
+    /// Labels that occur only in rows of the test part. These rows have one additional class, the
+    /// last.
     pub(crate) other_labels: Vec<String>,
-    /// What the owner of the files may not expect, as sentences; they quote private rows.
+    /// Unexpected properties of the files for their owner, as sentences. They quote private rows.
     pub remarks: Vec<String>,
 }
 
 impl Loaded {
-    /// Samples of which nothing was left out.
+    /// Creates samples without omissions.
     pub(crate) fn new(data: Dataset, origin: String) -> Self {
         Self {
             data,
@@ -61,8 +62,8 @@ impl Loaded {
         }
     }
 
-    /// Leaves out the rows whose labels are none of the known classes, if that is asked for, and
-    /// those of the test part whose labels no training row has.
+    /// Leaves out the rows whose labels are outside the known classes, if configured, and the rows
+    /// of the test part whose labels no training row has.
     fn of_classes(mut self, classes: Option<&Classes>) -> Result<Self, DataError> {
         let has_others = !self.other_labels.is_empty();
         if !(has_others || classes.is_some_and(Classes::drops_unknown)) {
@@ -89,7 +90,7 @@ impl Loaded {
 /// Reads all samples of a data set.
 ///
 /// # Errors
-/// [`DataError`] if a file is missing, malformed, or holds what cannot be learned from.
+/// [`DataError`] if a file is missing, malformed, or has unusable content.
 pub fn load(set: &StoredSet, folders: &DataFolders) -> Result<Loaded, DataError> {
     let loaded = match set {
         StoredSet::Digits => Ok(Loaded::new(digits::load()?, digits::ORIGIN.to_owned())),
@@ -180,11 +181,11 @@ fn load_arrays(config: &ArraysConfig, folders: &DataFolders) -> Result<Loaded, D
     })
 }
 
-/// Features and labels of one part.
+/// The features and labels of one part.
 struct Part {
     origin: String,
     features: Features,
-    /// The digits that these have no room for.
+    /// The digits that `features` cannot hold.
     rests: Vec<(usize, f64)>,
     targets: Entries,
     /// Lengths of the axes of one sample.
@@ -193,7 +194,7 @@ struct Part {
 }
 
 impl Part {
-    /// Appends the samples of the test part, which have as many features.
+    /// Appends the samples of the test part, which must have the same number of features.
     fn append(&mut self, test: Self) -> Result<(), DatasetError> {
         let [expected, found] = [&*self, &test].map(|part| part.axes.iter().product());
         if found != expected {
@@ -209,7 +210,7 @@ impl Part {
     }
 }
 
-/// Labels as they are in a file: numbers of classes, or numbers to predict.
+/// Labels as in a file: numbers of classes, or numbers to predict.
 enum Entries {
     Labels(Vec<u32>),
     Values(Vec<f32>),
@@ -223,7 +224,7 @@ impl Entries {
         }
     }
 
-    /// Appends those of the test part, which are of the same task.
+    /// Appends the labels of the test part, which has the same task.
     fn append(&mut self, other: Self) {
         match (self, other) {
             (Self::Labels(ours), Self::Labels(theirs)) => ours.extend(theirs),
@@ -232,7 +233,7 @@ impl Entries {
         }
     }
 
-    /// Classes that the largest label asks for.
+    /// Returns the number of classes required by the largest label.
     fn class_count(&self) -> usize {
         match self {
             Self::Labels(labels) => labels.iter().max().map_or(0, |&label| label as usize + 1),
@@ -240,7 +241,7 @@ impl Entries {
         }
     }
 
-    /// The labels from class `known` on, each once, in order.
+    /// Returns the labels from class `known` on, each once, in order.
     fn labels_from(&self, known: usize) -> Vec<String> {
         let Self::Labels(labels) = self else {
             return Vec::new();
@@ -252,8 +253,8 @@ impl Entries {
         others.iter().map(u32::to_string).collect()
     }
 
-    /// Targets of the listed classes, or of as many as are known. Other labels are then in one more
-    /// class.
+    /// Returns targets of the listed classes, or of `known` classes. Other labels then get one
+    /// additional class.
     fn of_classes(self, classes: Option<&Classes>, known: usize) -> Result<Targets, DatasetError> {
         match (self, classes) {
             (Self::Values(values), _) => Ok(Targets::Values(values)),
@@ -311,7 +312,7 @@ fn read_pair(
     })
 }
 
-/// The natural device of each training row; a test part would need devices, too.
+/// Returns the natural device of each training row. A test part needs devices, too.
 fn read_devices(
     format: ArrayFormat,
     path: &Path,
@@ -331,7 +332,7 @@ fn read_devices(
             expected,
         });
     }
-    // Numbers may have gaps: devices are the numbers that occur, in order.
+    // Numbers may have gaps: devices are the existing numbers, in order.
     let mut numbers = devices.clone();
     numbers.sort_unstable();
     numbers.dedup();
@@ -503,7 +504,7 @@ fn dataset_of(images: Images, config: &ImagesConfig) -> Result<Dataset, ContentE
     Ok(data.with_groups(Groups::new(device_of_row, names)?)?)
 }
 
-/// The samples of a LEAF file, or of all JSON files of a zip archive together.
+/// Returns the samples of a LEAF file, or of all JSON files of a zip archive together.
 fn read_leaf(path: &Path, folders: &DataFolders) -> Result<(LeafSamples, String), DataError> {
     let (bytes, origin) = read(path, folders)?;
     let mut samples = LeafSamples::default();
@@ -514,7 +515,7 @@ fn read_leaf(path: &Path, folders: &DataFolders) -> Result<(LeafSamples, String)
     Ok((samples, origin))
 }
 
-/// Hands the array of a file, or of a member of an archive, to `use_array`.
+/// Passes the array of a file, or of a member of an archive, to `use_array`.
 fn with_array<T>(
     format: ArrayFormat,
     path: &Path,
@@ -535,7 +536,7 @@ fn with_array<T>(
     }
 }
 
-/// Hands the one content of a file to `parse`; returns its result and the file's name.
+/// Passes the only content of a file to `parse`. Returns its result and the file's name.
 fn with_one<T>(
     path: &Path,
     extension: &'static str,

@@ -1,9 +1,9 @@
-//! Names that were probably meant: "did you mean".
+//! Suggestions for misspelt names: "did you mean".
 
-/// How alike two names must be, by Jaro and Winkler's measure from 0 to 1; the usual threshold.
+/// The minimum Jaro-Winkler similarity of two names, from 0 to 1. It is the usual threshold.
 const MIN_SIMILARITY: f64 = 0.8;
 
-/// The known name that is most like `name`, if one is.
+/// Returns the known name most similar to `name`, if one is similar enough.
 pub fn similar<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_ascii_lowercase();
     let rated = known.into_iter().map(|known| {

@@ -5,53 +5,53 @@ use serde::{Deserialize, Serialize};
 use super::dataset::{Dataset, Groups};
 use super::draw;
 
-/// How much of the training rows is held out.
+/// The amount of training rows to hold out.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum HoldOut {
-    /// This many rows, the last ones in file order. 0 is none.
+    /// This many rows, the last ones in file order. 0 means none.
     Rows(u32),
-    /// This share of the rows, in [0, 1), drawn at random; of each device's rows where devices are
-    /// natural.
+    /// This share of the rows, in [0, 1), drawn at random. If devices are natural, of each device's
+    /// rows.
     Fraction(f64),
-    /// This share of the rows, in [0, 1), the last ones in file order; of each device's rows where
-    /// devices are natural.
+    /// This share of the rows, in [0, 1), the last ones in file order. If devices are natural, of
+    /// each device's rows.
     LastFraction(f64),
 }
 
-/// Rows of the three parts, each ascending; no row is in two of them.
+/// The rows of the three parts, each ascending. No row is in two of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Split {
-    /// Rows to train on.
+    /// Rows for training.
     pub train: Vec<u32>,
-    /// Rows to choose settings by.
+    /// Rows for choosing settings.
     pub validation: Vec<u32>,
-    /// Rows to report on.
+    /// Rows for reporting.
     pub test: Vec<u32>,
 }
 
-/// Why rows cannot be split.
+/// The reason why rows cannot be split.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SplitError {
     /// Nothing is left to train on.
     #[error("has {rows} rows to split; holding out {held_out} leaves none to train on")]
     NothingLeft {
-        /// Rows before the split.
+        /// Number of rows before the split.
         rows: usize,
-        /// Rows that would be held out.
+        /// Number of rows to hold out.
         held_out: u64,
     },
 }
 
-/// What the rows are drawn by: first index of the stream's name.
+/// The purpose of the draw: first index of the stream's name.
 const PART_SPLIT: u32 = 0;
 
 impl HoldOut {
     /// Nothing.
     pub const NONE: Self = Self::Rows(0);
 
-    /// Rows to hold out of `rows`, to the nearest.
+    /// Returns the number of rows to hold out of `rows`, to the nearest.
     pub(super) fn count(self, rows: usize) -> u64 {
         match self {
             Self::Rows(count) => u64::from(count),
@@ -61,7 +61,7 @@ impl HoldOut {
         }
     }
 
-    /// The same number of rows, the last ones.
+    /// Holds out the same number of rows from the end.
     pub(super) const fn of_last(self) -> Self {
         match self {
             Self::Fraction(fraction) => Self::LastFraction(fraction),
@@ -96,7 +96,7 @@ impl<'de> Deserialize<'de> for HoldOut {
 }
 
 impl Split {
-    /// Splits all rows of `data`, of which the last `given_test` are a test part of its own.
+    /// Splits all rows of `data`, of which the last `given_test` are a separate test part.
     ///
     /// With `by_device`, shares are taken of each natural device's rows, and every device keeps at
     /// least one row to train on. Both shares refer to the rows without the given test part.
@@ -142,7 +142,7 @@ fn over_all(
     }
     let mut rng = draw::partition_stream(seed, PART_SPLIT, 0);
     let mut left: Vec<u32> = (0..rows as u32).collect();
-    // Fits: `held_out` is below `rows`.
+    // It fits, as `held_out` is below `rows`.
     let mut take = |hold_out: HoldOut, count: u64| {
         if let HoldOut::Fraction(_) = hold_out {
             draw::shuffle(&mut rng, &mut left);
@@ -161,7 +161,7 @@ fn over_all(
     })
 }
 
-/// As [`over_all`], for the rows of each natural device by itself.
+/// Splits like [`over_all`], for each natural device separately.
 fn device_by_device(
     groups: &Groups,
     rows: usize,

@@ -1,7 +1,7 @@
-//! A `[data]` table for a file of which nothing is known but its columns, with the reasons.
+//! A `[data]` table for a file with unknown columns, with the reasons.
 //!
-//! For `smolfed init` and `smolfed data inspect`: it follows from private rows, and whoever holds
-//! them reads it before any run does.
+//! For `smolfed init` and `smolfed data inspect`: it follows from private rows, and their owner
+//! reads it before any run does.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,14 +13,14 @@ use super::wording::listed;
 use crate::column::time::Time;
 use crate::spelling::similar;
 
-/// Most categories of a column that become features.
+/// Maximum number of categories of a column that become features.
 const MAX_CATEGORIES: usize = 30;
 
-/// Most classes that are listed.
+/// Maximum number of listed classes.
 const MAX_CLASSES: usize = 200;
 
-/// Names of columns that are taken for the label, and for that of devices. Only letters and digits
-/// count, and a final `id`, `no` or `number` does not.
+/// Usual names of the label column, and of the column of devices. Only letters and digits count,
+/// and a final `id`, `no` or `number` is ignored.
 const LABELS: [&str; 5] = ["label", "labels", "class", "target", "outcome"];
 const DEVICES: [&str; 24] = [
     "client",
@@ -49,33 +49,33 @@ const DEVICES: [&str; 24] = [
     "writer",
 ];
 
-/// What the user said about a table.
+/// The user's choices for a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Choices {
     /// The column to predict.
     pub label: Option<String>,
     /// The column that names the device of a row.
     pub device_column: Option<String>,
-    /// What the label is.
+    /// The kind of label.
     pub task: Option<TaskKind>,
-    /// Whether no column names devices, so that none is taken for one by its name.
+    /// Whether no column names devices, so that none is guessed by its name.
     pub has_no_devices: bool,
     /// Columns to leave out.
     pub ignore: Vec<String>,
 }
 
-/// What can become of a column.
+/// The use of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Use {
-    /// It is predicted.
+    /// It is the target.
     Label,
     /// It names the device.
     Device,
-    /// A feature.
+    /// It is one feature.
     Number,
-    /// As many features.
+    /// It is one feature per category.
     Categories(Vec<String>),
-    /// A feature for each part.
+    /// It is one feature per part of the time.
     Time(Vec<TimePart>),
     /// It has no name, so it is never read.
     Unnamed,
@@ -84,7 +84,7 @@ pub enum Use {
 }
 
 impl Use {
-    /// How many features vary by themselves: of the categories of a column, one alone is 1.
+    /// Returns the number of independent features: exactly one category of a column is 1.
     #[must_use]
     pub fn independent_features(&self) -> usize {
         match self {
@@ -117,37 +117,37 @@ impl fmt::Display for Use {
 /// A `[data]` table with its reasons.
 #[derive(Clone, Debug)]
 pub struct Suggestion {
-    /// What each column is used for, by name.
+    /// The use of each column, by name.
     pub uses: Vec<(String, Use)>,
-    /// Whether the rows decide what some columns are used for, beyond their being numbers.
+    /// Whether the rows determine the use of some columns, except that they are numbers.
     pub uses_are_read: bool,
     /// The column to predict.
     pub label: String,
-    /// What the label is.
+    /// The kind of label.
     pub task: TaskKind,
-    /// Why.
+    /// The reason for this kind.
     pub task_reason: String,
     /// The classes, if there are few enough to list.
     pub classes: Option<Vec<String>>,
     /// The column that names the device of a row.
     pub device_column: Option<String>,
-    /// Whether that was found by its name, and not given.
+    /// Whether this column was guessed by its name.
     pub device_is_guessed: bool,
-    /// Whether features are missing somewhere.
+    /// Whether any features are missing.
     pub has_missing: bool,
 }
 
-/// Why there is no suggestion.
+/// The reason why there is no suggestion.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SuggestionError {
-    /// Nothing says which column is to be predicted.
+    /// The column to predict is unknown.
     #[error("which column is to be predicted? add `--label NAME`; the columns are {columns}")]
     NoLabel {
         /// The first columns.
         columns: String,
     },
-    /// A column that was named does not exist.
+    /// A named column does not exist.
     #[error(
         "has no column `{column}` (`{flag}`); the columns are {columns}{}",
         also(meant)
@@ -155,27 +155,27 @@ pub enum SuggestionError {
     NoColumn {
         /// The name.
         column: String,
-        /// Where it was named.
+        /// The flag that names it.
         flag: &'static str,
         /// A column with a similar name.
         meant: Option<String>,
         /// The first columns.
         columns: String,
     },
-    /// A column that is to be left out has another use.
+    /// A column to leave out has another use.
     #[error("`--ignore {column}`: the column is the label or names the devices; ignore others")]
     Needed {
         /// The column.
         column: String,
     },
-    /// A label that cannot be predicted.
+    /// The label cannot be predicted.
     #[error(
         "the column `{column}` cannot be predicted: {reason}; another one is chosen by `--label`"
     )]
     Label {
         /// The column.
         column: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// No column is left to predict from.
@@ -189,7 +189,7 @@ fn also(meant: &Option<String>) -> String {
 }
 
 impl Suggestion {
-    /// A table for `profile`.
+    /// Creates a table for `profile`.
     ///
     /// # Errors
     /// [`SuggestionError`].
@@ -260,7 +260,8 @@ impl Suggestion {
 }
 
 impl Suggestion {
-    /// The meaning of the columns, as the `[data]` table has it. The classes are those of the rows.
+    /// Returns the meaning of the columns, as in the `[data]` table. The classes are those of the
+    /// rows.
     #[must_use]
     pub fn columns(&self) -> Columns {
         let of_kind = |(name, used): &(String, Use)| {
@@ -286,7 +287,8 @@ impl Suggestion {
         }
     }
 
-    /// The columns that are left out, with the reasons, in a sentence; `None` if all are used.
+    /// Returns a sentence with the columns that are left out and the reasons; `None` if all are
+    /// used.
     #[must_use]
     pub fn left_out(&self) -> Option<String> {
         let reasons = self.uses.iter().filter_map(|(name, used)| match used {
@@ -304,7 +306,7 @@ impl Suggestion {
     }
 }
 
-/// The column that is named, or the one that has a usual name.
+/// Returns the column named by the user, or the one with a usual name.
 fn label<'a>(
     profile: &'a Profile,
     choices: &Choices,
@@ -317,7 +319,7 @@ fn label<'a>(
             move |column: &&ColumnProfile| names.contains(&plain(&column.name).as_str());
         profile.columns.iter().filter(is_called).collect::<Vec<_>>()
     };
-    // A `y` beside a class is rather a coordinate.
+    // A `y` next to a class is more likely a coordinate.
     let found = match called(&LABELS) {
         none if none.is_empty() => called(&["y"]),
         found => found,
@@ -350,7 +352,7 @@ fn columns(profile: &Profile) -> String {
     listed(profile.columns.iter().map(|column| column.name.as_str()))
 }
 
-/// The first column that has a usual name and on average two rows or more a value.
+/// Returns the first column with a usual name and on average at least two rows per value.
 fn guessed_device<'a>(profile: &'a Profile, label: &ColumnProfile) -> Option<&'a ColumnProfile> {
     let is_device = |column: &&ColumnProfile| {
         let name = plain(&column.name);
@@ -371,7 +373,7 @@ pub(crate) fn plain(name: &str) -> String {
     letters.collect::<String>().to_ascii_lowercase()
 }
 
-/// Classes or numbers.
+/// Decides between classes and numbers.
 fn task(
     label: &ColumnProfile,
     chosen: Option<TaskKind>,
@@ -411,14 +413,14 @@ fn task(
     })
 }
 
-/// Whether each row has another value, and the name says that it is to name the row.
+/// Returns whether each row has another value, and the name is that of an identifier.
 fn is_identifier(column: &ColumnProfile, rows: usize) -> bool {
     let name = plain(&column.name);
     let is_named = name.ends_with("id") || name == "index" || name.ends_with("uuid");
     is_named && column.distinct >= rows.min(MAX_DISTINCT + 1)
 }
 
-/// What becomes of a column that is neither label nor device.
+/// Returns the use of a column that is neither label nor device.
 fn feature(column: &ColumnProfile, rows: usize) -> Use {
     let distinct = column.distinct;
     match column.kind {
@@ -465,7 +467,7 @@ mod tests {
         Profile::new(TableFormat::Csv, text.as_bytes()).unwrap()
     }
 
-    /// Four rows for each of two phones.
+    /// Returns four rows for each of two phones.
     fn table() -> Profile {
         let row = |i: usize| {
             let (phone, colour) = (i % 2, ["red", "blue"][i / 2 % 2]);

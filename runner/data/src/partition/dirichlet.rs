@@ -1,11 +1,11 @@
-//! Dirichlet dealing: sizes as the draws make them, or the same size for all.
+//! Dirichlet dealing: with drawn sizes, or with the same size for all.
 
 use rand_core::Rng;
 
 use super::error::PartitionError;
 use crate::draw;
 
-/// Draws before the answer is that these settings starve a device.
+/// Maximum number of draws before these settings are refused because a device has too few samples.
 const MAX_DRAWS: u32 = 100;
 
 /// Divides each class among the devices by shares p ~ Dir(α · 1_N), until every device has
@@ -44,7 +44,7 @@ pub(super) fn uneven(
     })
 }
 
-/// Cuts `rows` where the running sum of `shares` falls, to the nearest row.
+/// Cuts `rows` at the running sums of `shares`, to the nearest row.
 fn deal(rows: &[u32], shares: &[f64], dealt: &mut [Vec<u32>]) {
     let (mut start, mut sum) = (0, 0.0);
     for (index, (share, device)) in shares.iter().zip(dealt.iter_mut()).enumerate() {
@@ -61,9 +61,9 @@ fn deal(rows: &[u32], shares: &[f64], dealt: &mut [Vec<u32>]) {
     }
 }
 
-/// Gives each device `samples` rows, class by class at random with shares q ~ Dir(α · 1_C) of its
-/// own; a class that has run out is left out of the shares. Source: Hsu et al. 2019,
-/// arXiv:1909.06335, section 3. There must be `devices · samples` rows.
+/// Gives each device `samples` rows, class by class at random with its own shares q ~ Dir(α · 1_C).
+/// A class without rows is removed from the shares. Source: Hsu et al. 2019, arXiv:1909.06335,
+/// section 3. There must be `devices · samples` rows.
 pub(super) fn even(
     classes: &[Vec<u32>],
     devices: u32,
@@ -82,8 +82,8 @@ pub(super) fn even(
     (0..devices).map(device).collect()
 }
 
-/// A class that still has rows, by the shares of those; if these have no weight at all, by the
-/// rows that are left.
+/// Draws a class that still has rows, by the shares of these classes. If the shares are all zero,
+/// by the numbers of remaining rows.
 fn draw_class(rng: &mut impl Rng, shares: &[f64], left: &[Vec<u32>]) -> Option<usize> {
     let weights = |weight: &dyn Fn(usize) -> f64| -> Vec<f64> {
         (0..left.len())

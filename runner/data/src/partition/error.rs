@@ -1,13 +1,13 @@
-//! Why rows cannot be dealt to devices.
+//! Reasons why rows cannot be dealt to devices.
 
-/// Why rows cannot be dealt.
+/// The reason why rows cannot be dealt.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PartitionError {
     /// There are no devices.
     #[error("`devices` is 0, but the data must be distributed to at least one device")]
     NoDevices,
-    /// Fewer rows than are to be dealt.
+    /// There are too few rows.
     #[error(
         "{devices} devices of {samples} sample(s) need {} training rows, but there are {rows}; \
          lower `devices` or the samples of each",
@@ -16,9 +16,9 @@ pub enum PartitionError {
     TooFewRows {
         /// Number of devices.
         devices: u32,
-        /// Samples (or shards) a device.
+        /// Number of samples (or shards) per device.
         samples: u32,
-        /// Training rows.
+        /// Number of training rows.
         rows: usize,
     },
     /// A device has no or too few training rows.
@@ -26,9 +26,9 @@ pub enum PartitionError {
     EmptyDevice {
         /// Name or number of the device.
         device: String,
-        /// Its training rows.
+        /// Number of its training rows.
         found: usize,
-        /// Fewest allowed.
+        /// Minimum number.
         needed: u32,
     },
     /// No Dirichlet draw gave every device enough.
@@ -38,21 +38,21 @@ pub enum PartitionError {
          `samples_per_device`"
     )]
     Starved {
-        /// Draws made.
+        /// Number of draws.
         draws: u32,
         /// Concentration.
         alpha: f64,
         /// Device with the fewest samples of the last draw.
         device: u32,
-        /// Its samples.
+        /// Number of its samples.
         found: usize,
-        /// Fewest allowed.
+        /// Minimum number.
         needed: u32,
     },
-    /// A partition by label of numbers.
+    /// A partition by label needs classes, but the targets are numbers.
     #[error("`partition` = \"dirichlet\" needs classes, but this is regression; use another")]
     NotClasses,
-    /// A natural partition of data without natural devices.
+    /// The data of a natural partition have no natural devices.
     #[error("`partition` = \"natural\" needs data with natural devices (for CSV, `device_column`)")]
     NotNatural,
 }

@@ -1,4 +1,5 @@
-//! Laws of dealing: no row twice, sizes as asked, the same seed the same partition.
+//! Properties of dealing: each row at most once, the requested sizes, and a partition determined by
+//! the seed.
 
 use proptest::prelude::*;
 
@@ -37,7 +38,7 @@ fn has_no_row_twice(partition: &Partition) -> bool {
     rows.windows(2).all(|pair| pair[0] < pair[1])
 }
 
-/// Distinct labels of each device, on average.
+/// Returns the average number of distinct labels of a device.
 fn labels_per_device(data: &Dataset, partition: &Partition) -> f64 {
     let count = |device| {
         let view = data.shared_view(partition.rows(device)).unwrap();
@@ -286,7 +287,7 @@ fn dirichlet_needs_classes() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever is dealt: no row twice, only training rows, the same seed the same partition.
+    /// Any dealing uses each row at most once and only training rows, and depends only on the seed.
     #[test]
     fn rows_are_dealt_at_most_once(
         seed: u64, devices in 1u32..12, samples in 1u32..12, alpha in 0.05f64..10.0, kind in 0..4,
@@ -315,7 +316,7 @@ proptest! {
         prop_assert_eq!(partition, again);
     }
 
-    /// Uneven Dirichlet dealing gives each device its minimum and loses no row.
+    /// Uneven Dirichlet dealing gives each device its minimum and uses every row.
     #[test]
     fn dirichlet_respects_the_minimum(seed: u64) {
         let data = data(500, 5);

@@ -1,10 +1,10 @@
-//! Windows, and features of windows, of a few rows.
+//! Tests of windows of a few rows, and of their features.
 
 use smolfed_core::window::{Feature, Measure, Recipe};
 
 use super::*;
 
-/// Rows of two channels, t and −t at time t.
+/// Returns rows of two channels, t and −t at time t.
 fn rows(labels: &[u32], devices: &[u32]) -> Dataset {
     let features = (0..labels.len()).flat_map(|t| [t as f32, -(t as f32)]);
     let features: Vec<f32> = features.collect();
@@ -80,7 +80,8 @@ fn a_window_lies_in_one_recording_device_class_and_part() {
 #[test]
 fn rows_in_no_window_are_counted() {
     let data = rows(&[0; 10], &[0; 10]);
-    // 10 rows: 3 + 3 + 3; overlapping ones at 0, 2, 4 and 6 reach row 8; ones 4 apart leave gaps.
+    // 10 rows: 3 + 3 + 3; overlapping windows at 0, 2, 4 and 6 reach row 8; windows 4 apart leave
+    // gaps.
     for (step, expected) in [(3, 1), (2, 1), (4, 4), (1, 0)] {
         let cut = Recordings {
             step,
@@ -103,7 +104,7 @@ fn rows_in_no_window_are_counted() {
 fn missing_values_move_with_their_windows() {
     let data = rows(&[0, 0, 0, 0, 0, 1], &[0; 6]).with_missing(vec![1, 4, 9]);
     let windows = recordings(2, 1).windows(&data, &[], 0).unwrap().data;
-    // Of rows 0 to 3: the second channel of row 0 and the first of row 2.
+    // In rows 0 to 3: the second channel of row 0 and the first of row 2.
     assert_eq!(windows.missing(), [2, 4]);
 }
 
@@ -136,8 +137,8 @@ fn features_are_those_of_the_core() {
     assert_eq!(windows.names().features, names.as_flattened());
     let channels = windows.names().columns.iter();
     assert!(channels.map(|column| column.name.as_str()).eq(["x", "y"]));
-    // Of 0, 2, 4 and 6: the deviations from 3 have |X₁|² = 32 and |X₂|² = 16, and their
-    // energies are 2 · 32 / 16 and 16 / 16.
+    // For 0, 2, 4 and 6: the deviations from 3 have |X₁|² = 32 and |X₂|² = 16, and their energies
+    // are 2 · 32 / 16 and 16 / 16.
     let band = 5f32.sqrt();
     assert_eq!(
         windows.features().to_vec(),

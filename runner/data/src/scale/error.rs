@@ -1,8 +1,8 @@
-//! What can be wrong with scaling.
+//! Errors in scaling.
 
 use crate::constants::ConstantError;
 
-/// What can be wrong with scaling.
+/// Errors in scaling.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScaleError {
@@ -21,15 +21,15 @@ pub enum ScaleError {
          stay as they are; set `scale = \"none\"`"
     )]
     NoNumbers,
-    /// Constants that do not fit.
+    /// The constants do not fit.
     #[error("`{key}`: {reason}")]
     Constants {
         /// The key.
         key: &'static str,
-        /// What is wrong.
+        /// The reason.
         reason: ConstantError,
     },
-    /// Scaled features pass the range of `f32`.
+    /// Scaled features exceed the range of `f32`.
     #[error("after scaling, feature {feature} of row {row} exceeds the range of f32")]
     Overflow {
         /// Row, from 0.

@@ -1,4 +1,4 @@
-//! Moments of features that devices release together, for a scale that is private.
+//! Moments of features that devices release together, for a private scale.
 //!
 //! A device clips its features to the configured bounds, maps these to [−1, 1], and sends for each
 //! feature (or once for all of them) the mean m₁ of its values u and the mean m₂ of their squares:
@@ -7,19 +7,18 @@
 //! (m₁, m₂ − 1/2) / R,   R = √(5/4 · F)        F numbers of a sample, or 1 for all together
 //! ```
 //!
-//! The 0 and 1 of categories are not standardised: they have no moments and take no part in F.
-//! Which features these are follows from the columns and their lists of categories, which are
-//! public or named by the statement as lists that no ε covers, and it is the same for all devices.
-//! So R is a constant of the configuration, not of a device's rows.
+//! The 0 and 1 of categories are not standardised: they have no moments and do not count in F.
+//! These features follow from the columns and their lists of categories. The lists are public, or
+//! the statement names them as not covered by ε, and they are the same for all devices. So R is a
+//! constant of the configuration and independent of a device's rows.
 //!
-//! **Sensitivity.** m₁² ≤ m₂ ≤ 1 by Jensen's inequality, whatever the device holds and however many
-//! rows it has, so that m₁² + (m₂ − 1/2)² ≤ m₂² + 1/4 ≤ 5/4: the vector of a device has norm at
-//! most 1. A device that is not there adds nothing to the sum, so that this is the sensitivity
-//! under add-remove; under replace-one it is 2. The release path checks the norm once more, in
-//! integers.
+//! **Sensitivity.** m₁² ≤ m₂ ≤ 1 by Jensen's inequality, for any data and any number of rows of the
+//! device, so m₁² + (m₂ − 1/2)² ≤ m₂² + 1/4 ≤ 5/4: the vector of a device has norm at most 1. An
+//! absent device adds nothing to the sum, so this is the sensitivity under add-remove; under
+//! replace-one it is 2. The release path checks the norm again, in integers.
 //!
-//! The sum of N devices with noise gives the means over devices of m₁ and m₂, and from them the
-//! scale: u ↦ (u − m₁) / √(m₂ − m₁²). Each device counts the same, however many rows it has.
+//! The noisy sum of N devices gives the means over devices of m₁ and m₂, and from them the scale: u
+//! ↦ (u − m₁) / √(m₂ − m₁²). Each device has the same weight, for any number of rows.
 
 use serde::Serialize;
 
@@ -30,30 +29,31 @@ use crate::dataset::Dataset;
 /// R² of one pair of moments.
 const LARGEST_SQUARE: f64 = 1.25;
 
-/// The least variance of a feature, in units of half the range of its bounds, that is told from 0.
+/// The smallest variance of a feature that is distinguished from 0, in units of half the range of
+/// its bounds.
 const MIN_VARIANCE: f64 = 1e-6;
 
-/// What is done to the 0 and 1 of a category before and after a release: nothing.
+/// The map of the 0 and 1 of a category before and after a release: the identity.
 const CATEGORY: FeatureMap = FeatureMap {
     bounds: Some([0.0, 1.0]),
     affine: Affine::IDENTITY,
 };
 
-/// A scale from moments that are released under noise.
+/// A scale from moments released under noise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrivateScale {
     /// Whether each feature has its own mean and deviation.
     pub is_per_feature: bool,
-    /// To what values are clipped; `None` for those of the format.
+    /// The bounds to which values are clipped; `None` for those of the format.
     pub bounds: Option<Bounds>,
-    /// How much noise there is.
+    /// The amount of noise.
     pub noise: ScaleNoise,
 }
 
-/// How much noise the moments have.
+/// The amount of noise on the moments.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub enum ScaleNoise {
-    /// As much as makes them cost, alone, this share of the target ε.
+    /// The moments alone cost this share of the target ε.
     #[serde(rename = "scale_share")]
     Share(f64),
     /// Noise std over the largest norm of one device's vector.
@@ -62,8 +62,8 @@ pub enum ScaleNoise {
 }
 
 impl PrivateScale {
-    /// The maps of the features of `data` from their bounds to [−1, 1]; the 0 and 1 of categories
-    /// keep their values.
+    /// Returns the maps of the features of `data` from their bounds to [−1, 1]. The 0 and 1 of
+    /// categories keep their values.
     ///
     /// # Errors
     /// [`ScaleError::NoBounds`], [`ScaleError::NoNumbers`], [`ScaleError::Constants`].
@@ -97,7 +97,8 @@ impl PrivateScale {
         Ok(maps)
     }
 
-    /// Pairs of moments that a device with samples like those of `data` sends.
+    /// Returns the number of pairs of moments that a device with samples like those of `data`
+    /// sends.
     fn pairs(&self, data: &Dataset) -> usize {
         match self.is_per_feature {
             true => numbers(data).count(),
@@ -105,22 +106,22 @@ impl PrivateScale {
         }
     }
 
-    /// Numbers that a device with samples like those of `data` sends.
+    /// Returns the number of values that a device with samples like those of `data` sends.
     #[must_use]
     pub fn length(&self, data: &Dataset) -> usize {
         2 * self.pairs(data)
     }
 
     /// Writes the vector of a device with these rows of `data`, whose features are in [−1, 1]:
-    /// first all m₁, then all m₂. Missing values do not count; a feature of which the device has no
-    /// value counts as 0 in both.
+    /// first all m₁, then all m₂. Missing values do not count. If the device has no value of a
+    /// feature, both are 0.
     ///
     /// # Panics
     /// If `moments` has another length than [`Self::length`].
     pub fn write(&self, data: &Dataset, rows: &[u32], moments: &mut [f32]) {
         let width = data.feature_count();
         let pairs = self.pairs(data);
-        // The pair of each feature that has one.
+        // The pair of each feature, if it has one.
         let mut pair_of = vec![None; width];
         for (number, at) in numbers(data).enumerate() {
             pair_of[at] = Some(number % pairs);
@@ -153,9 +154,10 @@ impl PrivateScale {
         }
     }
 
-    /// The maps from [−1, 1] to features of about mean 0 and deviation 1, from the means over
-    /// devices of what they sent and the noise std of these means: no variance below what the noise
-    /// can tell from 0 is believed. `None` for the 0 and 1 of a category.
+    /// Returns the maps from [−1, 1] to features of about mean 0 and deviation 1, from the means
+    /// over the devices' messages and the noise std of these means. Variances are limited below by
+    /// the smallest one that the noise can distinguish from 0. `None` for the 0 and 1 of a
+    /// category.
     #[must_use]
     pub fn scales(&self, data: &Dataset, means: &[f32], noise_std: f64) -> Vec<Option<Affine>> {
         let pairs = self.pairs(data);
@@ -165,7 +167,7 @@ impl PrivateScale {
         let scale = |at: usize| {
             let mean = (f64::from(firsts[at]) * radius).clamp(-1.0, 1.0);
             let variance = f64::from(seconds[at]) * radius + 0.5 - mean * mean;
-            // Finite and above 0.
+            // It is finite and above 0.
             Affine::new(mean, variance.clamp(least, 1.0f64.max(least)).sqrt())
                 .unwrap_or(Affine::IDENTITY)
         };
@@ -177,12 +179,13 @@ impl PrivateScale {
     }
 }
 
-/// R of the module's text, for `pairs` of moments.
+/// Returns R of the module documentation, for `pairs` of moments.
 fn radius(pairs: usize) -> f64 {
     (LARGEST_SQUARE * pairs as f64).sqrt()
 }
 
-/// The features of `data` that are numbers, in order: all but the 0 and 1 of categories.
+/// Iterates over the features of `data` that are numbers, in order, without the 0 and 1 of
+/// categories.
 fn numbers(data: &Dataset) -> impl Iterator<Item = usize> + use<> {
     let indicators = data.indicators();
     let is_number = move |at: &usize| !indicators.get(*at).is_some_and(|is| *is);
@@ -205,7 +208,7 @@ mod tests {
         }
     }
 
-    /// Rows of three features, clipped and mapped as before a release.
+    /// Returns rows of three features, clipped and mapped as before a release.
     fn data(features: &[f32], missing: Vec<usize>) -> Dataset {
         let data = raw(features, 3);
         let maps = scale(true).maps(&data).unwrap();
@@ -217,14 +220,14 @@ mod tests {
         Dataset::new(features.to_vec(), width, targets).unwrap()
     }
 
-    /// The features, clipped and mapped.
+    /// Clips and maps the features.
     fn mapped(features: &[f32], maps: &[FeatureMap], names: Names) -> Dataset {
         let values = features.iter().enumerate();
         let values = values.map(|(at, value)| maps[at % maps.len()].apply(*value).0);
         raw(&values.collect::<Vec<_>>(), maps.len()).with_names(names)
     }
 
-    /// A number, two categories and a number.
+    /// Returns the names of a number, two categories and a number.
     fn names() -> Names {
         let categories = Encoding::Categories(vec!["red".into(), "blue".into()]);
         let encodings = [Encoding::Number, categories, Encoding::Number];
@@ -238,7 +241,7 @@ mod tests {
         }
     }
 
-    /// Rows of the two numbers, each with the category that its first number has.
+    /// Returns rows of the two numbers, each with the category of its first number.
     fn with_categories(numbers: &[f32]) -> Dataset {
         let row = |pair: &[f32]| {
             let is_red = f32::from(u8::from(pair[0] > 0.0));
@@ -249,7 +252,7 @@ mod tests {
         mapped(&rows, &scale(true).maps(&data).unwrap(), names())
     }
 
-    /// The same rows without their categories.
+    /// Returns the same rows without their categories.
     fn without_categories(numbers: &[f32]) -> Dataset {
         let maps = scale(true).maps(&raw(numbers, 2)).unwrap();
         mapped(numbers, &maps, Names::default())
@@ -263,8 +266,8 @@ mod tests {
     }
 
     proptest! {
-        /// The claim of the module's text: norm at most 1, for any rows, before any rounding of
-        /// the release path.
+        /// The claim of the module documentation: norm at most 1, for any rows, before any rounding
+        /// of the release path.
         #[test]
         fn no_device_sends_more_than_norm_one(
             rows in vec(prop_oneof![Just(1e12f32), Just(-1e12), -4f32..6.0], 1..40),
@@ -278,8 +281,8 @@ mod tests {
             prop_assert!(squares <= 1.0 + 1e-6, "{squares}");
         }
 
-        /// Categories take no part: whatever the rows are, a device sends the same bits as without
-        /// them, and no more than norm 1.
+        /// Categories have no effect: for any rows, a device sends the same bits as without them,
+        /// and a norm of at most 1.
         #[test]
         fn categories_change_no_moment(
             pairs in vec(prop_oneof![Just([1e12f32; 2]), [-4f32..6.0, -4f32..6.0]], 1..40),
@@ -297,14 +300,14 @@ mod tests {
     fn categories_stay_0_or_1() {
         let set = with_categories(&[-3.0, 1.0, 5.0, 4.0]);
         let scale = scale(true);
-        // Two pairs, of the two numbers, and both numbers at a bound: norm below 1.
+        // Two pairs, one for each number, with both numbers at a bound: norm below 1.
         assert_eq!(scale.length(&set), 4);
         let maps = scale.scales(&set, &sent(&scale, &set), 0.0);
         assert!(maps[0].is_some() && maps[3].is_some());
         assert_eq!(maps[1..3], [None, None]);
         assert_eq!(set.row(0).collect::<Vec<_>>()[1..3], [0.0, 1.0]);
         assert_eq!(set.row(1).collect::<Vec<_>>()[1..3], [1.0, 0.0]);
-        // The scale of a number is that without categories.
+        // The scale of a number is the same without categories.
         let alone = without_categories(&[-3.0, 1.0, 5.0, 4.0]);
         let alone_maps = scale.scales(&alone, &sent(&scale, &alone), 0.0);
         assert_eq!([maps[0], maps[3]], alone_maps[..]);

@@ -1,4 +1,4 @@
-//! Files of every kind, whole and broken, and the real sets where they are there.
+//! Tests of valid and broken files of every kind, and of the real sets if they are available.
 
 use std::fs;
 use std::io::Write;
@@ -35,7 +35,7 @@ fn gzip(content: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A folder with these files.
+/// Creates a folder with these files.
 fn folder(files: &[(&str, Vec<u8>)]) -> (TempDir, DataFolders) {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
@@ -58,7 +58,7 @@ fn idx_config() -> ArraysConfig {
     }
 }
 
-/// Three images of 1 × 2 pixels with labels 0, 2, 1.
+/// Returns three images of 1 × 2 pixels with labels 0, 2, 1.
 fn small() -> [(&'static str, Vec<u8>); 2] {
     [
         ("x", idx_file(8, &[3, 1, 2], &[0, 1, 2, 3, 4, 5])),
@@ -435,7 +435,7 @@ fn cifar_10_is_read_with_its_test_part() {
         let sum = rows.flat_map(|row| loaded.data.row(row).skip(channel * 1024).take(1024));
         sum.map(f64::from).sum::<f64>() / (6000.0 * 1024.0 * 255.0)
     };
-    // Those of the README of the subset.
+    // The means in the README of the subset.
     for (channel, mean) in [0.4916, 0.4809, 0.4445].into_iter().enumerate() {
         assert!((pixels(channel) - mean).abs() < 1e-4, "{channel}");
     }
