@@ -34,7 +34,7 @@ pub struct ProposedWindows {
     pub series: Option<String>,
     /// The column of times, which is not a channel.
     pub time: Option<String>,
-    /// Number of numeric columns.
+    /// Number of channels.
     pub channels: usize,
     /// Average number of rows from one change of recording, device or class to the next.
     pub run: usize,

@@ -1,8 +1,8 @@
-//! A federation of any number of devices, each generated when it is asked for.
+//! A federation of any number of devices, each generated on demand.
 //!
-//! What all devices share is drawn once; what belongs to one device comes from streams named by
-//! its number, so that memory does not grow with the number of devices, and device 7 holds the
-//! same samples in a federation of ten and of ten million.
+//! The shared data are drawn once. The data of one device come from streams named by its number, so
+//! memory does not grow with the number of devices, and device 7 has the same samples in a
+//! federation of ten and of ten million.
 
 pub mod readings;
 pub mod tasks;
@@ -24,31 +24,31 @@ use words::{Words, WordsConfig};
 pub struct SyntheticConfig {
     /// Number of devices N, at least 1.
     pub devices: u32,
-    /// Samples a device, at least 1.
+    /// Number of samples per device, at least 1.
     pub samples_per_device: u32,
     /// Standard deviation of the noise: on logits for tasks, on every feature for windows, on the
-    /// value to predict for readings; for texts the share of characters that are mistyped.
+    /// target for readings. For texts, the share of mistyped characters.
     pub noise: f64,
-    /// What the devices have to learn.
+    /// The learning problem of the devices.
     pub kind: SyntheticKind,
 }
 
-/// What the devices have to learn.
+/// The learning problem of the devices.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum SyntheticKind {
-    /// Linear classification tasks that differ from device to device.
+    /// Linear classification tasks that differ between devices.
     Tasks(TasksConfig),
     /// Activities in smooth sensor windows.
     Windows(WindowsConfig),
-    /// Values that sensors with a drift of their own read.
+    /// Values measured by sensors, each with its own drift.
     Readings(ReadingsConfig),
     /// The next character of texts.
     Text(WordsConfig),
 }
 
 impl SyntheticKind {
-    /// Number of classes C, at least 2; `None` for regression.
+    /// Returns the number of classes C, at least 2; `None` for regression.
     pub fn class_count(&self) -> Option<u16> {
         match self {
             Self::Tasks(tasks) => Some(tasks.classes),
@@ -59,19 +59,19 @@ impl SyntheticKind {
     }
 }
 
-/// Which samples of a device; each kind comes from a stream of its own.
+/// A part of a device's samples. Each has a separate stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Part {
-    /// To train on.
+    /// For training.
     Train = 2,
-    /// To choose settings by.
+    /// For choosing settings.
     Validation = 3,
-    /// To report on.
+    /// For reporting.
     Test = 4,
 }
 
-/// Streams of what all devices share and of what makes a device; [`Part`] goes on from here.
+/// Streams of the shared data and of the parameters of a device. [`Part`] continues from here.
 const PART_SHARED: u32 = 0;
 const PART_DEVICE: u32 = 1;
 
@@ -91,7 +91,7 @@ enum Model {
     Text(Words),
 }
 
-/// Targets of generated samples: one of the two is filled, by the kind.
+/// Targets of generated samples. The kind determines which of the two vectors is filled.
 #[derive(Default)]
 struct Made {
     labels: Vec<u16>,
@@ -99,7 +99,7 @@ struct Made {
 }
 
 impl Made {
-    /// No targets, in the room of others.
+    /// Creates empty targets, reusing the memory of others.
     fn in_place_of(targets: Option<Targets>) -> Self {
         let mut made = Self::default();
         match targets {
@@ -124,7 +124,7 @@ impl Made {
 }
 
 impl Synthetic {
-    /// The federation of this seed.
+    /// Creates the federation of this seed.
     pub fn new(config: SyntheticConfig, seed: u64) -> Self {
         let mut rng = draw::synthesis_stream(seed, PART_SHARED, 0);
         let noise = config.noise;
@@ -145,12 +145,12 @@ impl Synthetic {
         }
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn config(&self) -> &SyntheticConfig {
         &self.config
     }
 
-    /// Features a sample.
+    /// Returns the number of features per sample.
     pub fn feature_count(&self) -> usize {
         match &self.model {
             Model::Tasks(tasks) => tasks.feature_count(),
@@ -160,7 +160,7 @@ impl Synthetic {
         }
     }
 
-    /// `[channels, time]` for windows, otherwise empty.
+    /// Returns `[channels, time]` for windows, otherwise an empty vector.
     pub fn axes(&self) -> Vec<usize> {
         match &self.model {
             Model::Windows(windows) => windows.axes(),
@@ -168,7 +168,7 @@ impl Synthetic {
         }
     }
 
-    /// The first `count` samples of a part of `device`, generated into `buffer`.
+    /// Returns the first `count` samples of a part of `device`, generated into `buffer`.
     ///
     /// * Cost: O(count · features · classes) for tasks, O(count · features) for the others.
     pub fn device<'a>(
@@ -191,11 +191,10 @@ impl Synthetic {
         buffer.view(self.feature_count())
     }
 
-    /// `rows` samples of a part, from devices spread evenly over the federation.
+    /// Returns `rows` samples of a part, from devices spread evenly over the federation.
     ///
     /// # Errors
-    /// [`DatasetError`] if `rows` is 0, or the settings are so extreme that a feature is not
-    /// finite.
+    /// [`DatasetError`] if `rows` is 0, or if extreme settings make a feature non-finite.
     pub fn sample(&self, part: Part, rows: u32) -> Result<Dataset, DatasetError> {
         let (mut features, mut own, mut made) = (Vec::new(), Vec::new(), Made::default());
         let devices = rows.min(self.config.devices);
@@ -290,7 +289,7 @@ mod tests {
         ]
     }
 
-    /// Features and targets of a device's part.
+    /// Returns the features and targets of a device's part.
     fn samples(synthetic: &Synthetic, device: u32, part: Part, count: u32) -> (Vec<f32>, Vec<f32>) {
         let mut buffer = DeviceBuffer::default();
         let view = synthetic.device(device, part, count, &mut buffer);

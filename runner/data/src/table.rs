@@ -1,17 +1,17 @@
-//! Tables: one label column, perhaps a device column, every other one a feature.
+//! Tables: one label column, an optional device column, and features in all other columns.
 //!
 //! | question | file |
 //! | --- | --- |
-//! | what formats have in common | [`reader`], `rows` |
+//! | the common part of the formats | [`reader`], `rows` |
 //! | the formats | `format`, `delimited`, `json_lines`, `arff`, `parquet` |
 //! | tables of a program | [`frame`] |
 //! | bytes as text | `text` |
-//! | which column means what | [`columns`] |
+//! | the meaning of columns | [`columns`] |
 //! | cells of a column as features | [`column`](super::column) |
-//! | what is in each column | [`profile`] |
+//! | the content of each column | [`profile`] |
 //!
-//! A missing cell is filled later ([`missing`](super::missing)). Labels may be any text for
-//! classification.
+//! Missing cells are filled later ([`missing`](super::missing)). For classification, labels may be
+//! any text.
 
 mod arff;
 pub mod columns;
@@ -49,10 +49,10 @@ pub use format::TableFormat;
 use frame::Frame;
 use reader::{Cells, Reader, Row, shortened};
 
-/// Most numbers that are taken for classes where the configuration does not say what labels are.
+/// Maximum number of numeric labels that count as classes if the kind of labels is not configured.
 pub(super) const MAX_NUMERIC_CLASSES: usize = 20;
 
-/// A parsed file: numbers, and names by their number in a vocabulary of their own.
+/// A parsed file: numbers, and names as numbers in their own vocabulary.
 #[derive(Clone, Debug)]
 pub struct Table {
     columns: Vec<FeatureColumn>,
@@ -74,7 +74,7 @@ enum Labels {
     Values(Vec<f32>),
 }
 
-/// Labels of classes that are known before a row is read.
+/// Labels of classes that are known before any row is read.
 #[derive(Clone, Debug)]
 struct KnownLabels {
     classes: Classes,
@@ -96,7 +96,7 @@ impl KnownLabels {
         }
     }
 
-    /// Adds the label of a row; says whether there is such a class, or rows without are left out.
+    /// Adds the label of a row. Returns whether the class exists, or unknown ones are left out.
     fn push(&mut self, label: &str) -> bool {
         let number = self.numbers.get(label);
         let number = number.or_else(|| self.of_number.get(&*name_of(label)));
@@ -114,7 +114,7 @@ pub fn parse(format: TableFormat, bytes: &[u8], columns: &Columns) -> Result<Tab
     Table::of_rows(Reader::new(format, bytes)?, columns)
 }
 
-/// Refuses labels that are likely to be measured: numbers with a fraction, or too many of them.
+/// Refuses labels that are probably measurements: numbers with a fraction, or too many of them.
 fn check_classes(names: &Vocabulary, column: &str) -> Result<(), TableError> {
     let numbers: Option<Vec<f64>> = names.names().iter().map(|name| name.parse().ok()).collect();
     let Some(numbers) = numbers else {
@@ -132,7 +132,7 @@ fn check_classes(names: &Vocabulary, column: &str) -> Result<(), TableError> {
 }
 
 impl Table {
-    /// Reads a table that a program has in memory, as [`parse`] does a file.
+    /// Reads a table in the memory of a program, as [`parse`] does a file.
     ///
     /// # Errors
     /// [`TableError`] with the row and column.
@@ -152,7 +152,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Parses more rows, such as the test part, whose columns are found by their names.
+    /// Parses more rows, such as the test part. Their columns are found by name.
     ///
     /// # Errors
     /// [`TableError`] with the line and column; [`TableError::MissingColumns`].
@@ -171,8 +171,8 @@ impl Table {
         Ok(table)
     }
 
-    /// Appends rows that [`parse_more`](Self::parse_more) has read. Where the classes are those
-    /// that occur, they stay those of the rows before: returns the labels of others, in order.
+    /// Appends rows read by [`parse_more`](Self::parse_more). If the classes are read from rows,
+    /// they stay those of the earlier rows, and the labels of others are returned, in order.
     pub fn append(&mut self, other: Self) -> Vec<String> {
         let mut others = Vec::new();
         self.values.append(other.values);
@@ -183,7 +183,7 @@ impl Table {
             }
             (Labels::Known(ours), Labels::Known(theirs)) => ours.rows.extend(theirs.rows),
             (Labels::Values(ours), Labels::Values(theirs)) => ours.extend(theirs),
-            // Both were parsed with the same columns, hence the same task.
+            // Both were parsed with the same columns, and therefore have the same task.
             _ => {}
         }
         if let (Some(ours), Some(theirs)) = (&mut self.devices, &other.devices) {
@@ -196,37 +196,37 @@ impl Table {
         others
     }
 
-    /// What the owner of the file may not expect, as sentences that name it.
+    /// Returns unexpected properties of the file for its owner, as sentences that name it.
     #[must_use]
     pub fn remarks(&self, origin: &str) -> Vec<String> {
         let named = self.remarks.iter();
         named.map(|remark| format!("{origin}: {remark}")).collect()
     }
 
-    /// The columns of features, in order, and what became of their cells.
+    /// Returns the columns of features, in order, with their encodings.
     pub fn columns(&self) -> &[FeatureColumn] {
         &self.columns
     }
 
-    /// Positions of the columns that were left out because they have no name.
+    /// Returns the positions of the columns left out because they have no name.
     pub fn unnamed(&self) -> &[usize] {
         &self.unnamed
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn row_count(&self) -> usize {
         self.row_count
     }
 
-    /// The number of each row's series; empty without a column of series.
+    /// Returns the number of each row's series. Empty without a column of series.
     pub fn series(&self) -> Vec<u32> {
         let series = self.series.as_ref().map(Vocabulary::rows);
         series.map_or(Vec::new(), <[u32]>::to_vec)
     }
 
-    /// The data set: classes and devices numbered in the order of their names (by value where all
-    /// are numbers), known classes in the order of their list. Rows of other classes, if they are
-    /// to be left out or were appended, are in one more class, the last.
+    /// Creates the data set. Classes and devices are numbered in the order of their names (by value
+    /// if all are numbers), known classes in the order of their list. Rows of other classes, if
+    /// they are to be left out or were appended, get one additional class, the last.
     ///
     /// # Errors
     /// [`DatasetError`] if there is no row or feature, or only one class.
@@ -304,7 +304,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Notes what the owner of the file may not expect.
+    /// Records unexpected properties for the owner of the file.
     fn remark(&mut self, rows: &Reader, roles: &Roles, columns: &Columns) {
         let classes = match &self.labels {
             Labels::Classes(names) => names.names().to_vec(),

@@ -1,9 +1,9 @@
-//! Texts as samples: windows of characters, each with the character that follows.
+//! Texts as samples: windows of characters, each with the following character.
 //!
-//! A table has a text in each row, and columns that name its device; the texts of a device, in the
-//! order of the file and with a line's end between them, are one text. A sample is `length`
-//! characters of it, and its class the next character. Characters are symbols of one byte
-//! ([`Alphabet`]); windows begin every `stride` characters.
+//! A table has a text in each row, and columns that name its device. The texts of a device, in the
+//! order of the file and separated by line ends, are one text. A sample is `length` characters of
+//! it, and its class the next character. Characters are symbols of one byte ([`Alphabet`]). Windows
+//! begin every `stride` characters.
 
 mod alphabet;
 mod error;
@@ -23,24 +23,24 @@ pub use alphabet::Alphabet;
 pub use error::TextError;
 pub use pieces::{Pieces, TextColumn};
 
-/// Most bytes of all windows.
+/// Maximum number of bytes of all windows.
 const MAX_BYTES: usize = 1 << 32;
 
-/// A table of texts, and how samples are cut from them.
+/// A table of texts, and the cutting of samples from them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TextConfig {
     /// The file.
     pub path: PathBuf,
     /// The column of the texts.
     pub text_column: String,
-    /// The columns that together name the device of a text; none if texts belong to nobody.
+    /// The columns that together name the device of a text; empty if texts have no device.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub device_columns: Vec<String>,
-    /// Characters of a sample, at least 1.
+    /// Number of characters of a sample, at least 1.
     pub length: u32,
-    /// Characters from the beginning of a sample to that of the next, at least 1.
+    /// Number of characters between the starts of two samples, at least 1.
     pub stride: u32,
-    /// Samples that a device must have, at least 1; others are left out.
+    /// Minimum number of samples of a device, at least 1. Others are left out.
     #[serde(skip)]
     pub min_samples: u32,
     /// The characters.
@@ -51,16 +51,16 @@ pub struct TextConfig {
 /// The texts of devices as symbols.
 struct Texts {
     devices: Vocabulary,
-    /// The text of each device, by the number that the vocabulary has for it.
+    /// The text of each device, by its number in the vocabulary.
     symbols: Vec<Vec<u8>>,
 }
 
-/// The samples of an unpacked table, device by device in the order of their names and in the order
-/// of the text, and how many devices were left out because they have too few.
+/// Returns the samples of an unpacked table, device by device in the order of their names and in
+/// the order of the text, and the number of devices left out because they have too few samples.
 ///
 /// # Errors
-/// [`TextError`] as for other tables, for a character that is not in the alphabet, and for texts
-/// that are too short.
+/// [`TextError`] as for other tables, for a character outside the alphabet, and for texts that are
+/// too short.
 pub(super) fn parse(bytes: &[u8], config: &TextConfig) -> Result<(Dataset, usize), TextError> {
     let Texts { devices, symbols } = read(bytes, config)?;
     let (numbers, names) = devices.into_sorted();
@@ -152,7 +152,7 @@ fn read(bytes: &[u8], config: &TextConfig) -> Result<Texts, TextError> {
 }
 
 impl Texts {
-    /// The text of the device of this name, empty for a new one.
+    /// Returns the text of the device with this name, empty for a new one.
     fn device(&mut self, name: &str) -> &mut Vec<u8> {
         let number = self.devices.number(name) as usize;
         if number == self.symbols.len() {
@@ -163,7 +163,7 @@ impl Texts {
     }
 }
 
-/// Appends the symbols of `text`, up to a character that has none.
+/// Appends the symbols of `text`, up to a character without a symbol.
 fn append(to: &mut Vec<u8>, text: &str, symbols: &Symbols) -> Result<(), char> {
     for character in text.chars() {
         to.push(symbols.symbol(character).ok_or(character)?);
@@ -171,7 +171,7 @@ fn append(to: &mut Vec<u8>, text: &str, symbols: &Symbols) -> Result<(), char> {
     Ok(())
 }
 
-/// How samples are cut from a text.
+/// The cutting of samples from a text.
 #[derive(Clone, Copy)]
 struct Windows {
     length: usize,
@@ -186,7 +186,7 @@ impl Windows {
         }
     }
 
-    /// Samples of a text: each needs a character after it.
+    /// Returns the number of samples of a text. Each needs a character after it.
     const fn count(self, text: &[u8]) -> usize {
         match text.len().checked_sub(self.length + 1) {
             Some(rest) => rest / self.stride + 1,
@@ -194,13 +194,13 @@ impl Windows {
         }
     }
 
-    /// The samples of a text, and the character after each.
+    /// Iterates over the samples of a text, and the character after each.
     fn of_text(self, text: &[u8]) -> impl Iterator<Item = (&[u8], u8)> {
         let samples = text.windows(self.length + 1).step_by(self.stride);
         samples.filter_map(|sample| sample.split_last().map(|(next, window)| (window, *next)))
     }
 
-    /// That no text has enough samples; `longest` is the length of the longest.
+    /// Returns the error that no text has enough samples. `longest` is the length of the longest.
     fn too_short(self, longest: usize, config: &TextConfig) -> TextError {
         let samples = config.min_samples as usize;
         TextError::TooShort {

@@ -1,4 +1,4 @@
-//! Names that occur row after row, such as class labels and devices, as numbers.
+//! Repeated names of rows, such as class labels and devices, as numbers.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// The number of a row that has none of the names.
+    /// The number of a row without a known name.
     pub(super) const NONE: u32 = u32::MAX;
 
     /// Adds one row.
@@ -20,12 +20,12 @@ impl Vocabulary {
         self.rows.push(number);
     }
 
-    /// The number of a name, which need not have a row.
+    /// Returns the number of a name, which need not have a row.
     pub(super) fn number(&mut self, name: &str) -> u32 {
         match self.numbers.get(name) {
             Some(&number) => number,
             None => {
-                // Rows are numbered by u32, so there are no more names than that.
+                // Rows are numbered by u32, and there are at most as many names.
                 let number = self.names.len() as u32;
                 self.numbers.insert(name.to_owned(), number);
                 self.names.push(name.to_owned());
@@ -34,12 +34,12 @@ impl Vocabulary {
         }
     }
 
-    /// The names, by first occurrence.
+    /// Returns the names, by first occurrence.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The number of each row's name.
+    /// Returns the number of each row's name.
     pub(super) fn rows(&self) -> &[u32] {
         &self.rows
     }
@@ -51,7 +51,7 @@ impl Vocabulary {
         }
     }
 
-    /// Adds the rows of another vocabulary, and no name: rows of other names get [`Self::NONE`].
+    /// Adds the rows of another vocabulary, but no name: rows of other names get [`Self::NONE`].
     /// Returns these names.
     pub(super) fn extend_known(&mut self, other: &Self) -> Vec<String> {
         let number = |name: &String| self.numbers.get(name).copied().unwrap_or(Self::NONE);
@@ -63,8 +63,8 @@ impl Vocabulary {
         unknown.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The number of each row and the names, in order: by value where all are whole numbers, else
-    /// as text. So numbers do not depend on the order of rows.
+    /// Returns the number of each row and the names, in order: by value if all are integers,
+    /// otherwise as text. Numbers are therefore independent of the order of rows.
     pub(super) fn into_sorted(self) -> (Vec<u32>, Vec<String>) {
         let values: Option<Vec<i64>> = self.names.iter().map(|name| name.parse().ok()).collect();
         let mut order: Vec<usize> = (0..self.names.len()).collect();

@@ -3,28 +3,28 @@
 
 use smolfed_core::window::{Recipe, WindowError};
 
-/// Which features are computed of a window, and whether from numbers or from counts.
+/// The features computed from a window, with numbers or with counts as input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowFeatures {
     recipe: Recipe,
     counts: Option<Vec<f64>>,
 }
 
-/// Why features of windows are not computed.
+/// The reason why features of windows are not computed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WindowFeaturesError {
-    /// A number for each channel, or one for all.
+    /// The number of counts is neither one nor the number of channels.
     #[error(
         "`data.window.counts` has {found} numbers for {channels} channels; give 1 or {channels}"
     )]
     Counts {
-        /// Numbers that were given.
+        /// The given number.
         found: usize,
-        /// Channels.
+        /// Number of channels.
         channels: usize,
     },
-    /// A window with a gap.
+    /// A window has a gap.
     #[error(
         "row {}: `{column}` is missing, and features of a window need all of its values; leave out \
          the column or the row", row + 1
@@ -35,38 +35,39 @@ pub enum WindowFeaturesError {
         /// The channel.
         column: String,
     },
-    /// Values that are too large.
+    /// Values are too large.
     #[error("the window from row {}: {reason}", row + 1)]
     Window {
         /// The first row of the window, from 0.
         row: usize,
-        /// What is wrong with it.
+        /// The reason.
         reason: WindowError,
     },
 }
 
 impl WindowFeatures {
-    /// From numbers in `f32`; or from integers of 16 bits, as a sensor gives them, where `counts`
-    /// says how many counts a unit has, for all channels or for each: each value is rounded to a
-    /// count, and beyond 16 bits to the last one.
+    /// Creates features of `f32` numbers or, with `counts`, of 16-bit integers as from a sensor.
+    /// `counts` is the number of counts per unit, for all channels or for each. Each value is
+    /// rounded to a count, saturating at 16 bits.
     #[must_use]
     pub const fn new(recipe: Recipe, counts: Option<Vec<f64>>) -> Self {
         Self { recipe, counts }
     }
 
-    /// Which features.
+    /// Returns the recipe of the features.
     #[must_use]
     pub const fn recipe(&self) -> &Recipe {
         &self.recipe
     }
 
-    /// How many counts a unit of each channel has, or of all; `None` for features of numbers.
+    /// Returns the number of counts per unit of each channel, or of all; `None` for features of
+    /// numbers.
     #[must_use]
     pub fn counts(&self) -> Option<&[f64]> {
         self.counts.as_deref()
     }
 
-    /// The names of the features of channels of these names: `ax_mean`, `ax_band_0`.
+    /// Returns the names of the features of channels with these names: `ax_mean`, `ax_band_0`.
     #[must_use]
     pub fn names<'a>(&self, channels: impl Iterator<Item = &'a str>) -> Vec<String> {
         let features = self.recipe.features();
@@ -78,7 +79,8 @@ impl WindowFeatures {
             .collect()
     }
 
-    /// The features of a window that begins at `row`; `value` gives the values of a channel.
+    /// Returns the features of a window that begins at `row`. `value` returns the values of a
+    /// channel.
     ///
     /// # Errors
     /// [`WindowFeaturesError`] for a wrong number of counts, or values that are too large.

@@ -1,13 +1,13 @@
-//! What the parser of TOML says, in the words of somebody who writes a file.
+//! Messages of the TOML parser, in the words of somebody who writes a file.
 //!
-//! The parser speaks of fields, variants and types of Rust. What it says has few forms, which are
-//! those of `serde::de::Error`; anything else is a sentence of ours, and stays as it is.
+//! The parser mentions fields, variants and types of Rust. Its messages have few forms, those of
+//! `serde::de::Error`. Anything else is a message of smolfed, and stays unchanged.
 
 use serde_json::error::Category;
 
 use crate::spelling::similar;
 
-/// The message in plain words. One that begins with "is" follows the name of a key.
+/// Returns the message in plain words. If it begins with "is", it follows the name of a key.
 #[must_use]
 pub fn reworded(message: &str) -> String {
     let message = message.trim_end().replace('\n', ", ");
@@ -74,7 +74,7 @@ fn missing_key(message: &str) -> Option<String> {
     Some(format!("the key `{name}` is missing"))
 }
 
-/// What is wrong with a line that is not TOML, of which the parser names the rule that it breaks.
+/// Rewords the error for a line that is not TOML, in which the parser names the violated rule.
 fn syntax(message: &str) -> Option<String> {
     let rules = [
         ("key with no value", LINE),
@@ -111,14 +111,14 @@ const AFTER: &str =
     "there is more after the value: write one key a line, and numbers with a point, as in 0.5";
 const NUMBER: &str = "not a number: write it as in 5, 0.05 or 1e-5";
 
-/// What the parser of JSON says of a file, with the place in it.
+/// Returns an error of the JSON parser for a file, with the place in it.
 #[must_use]
 pub fn of_json(error: &serde_json::Error) -> String {
     let (line, column) = (error.line(), error.column());
     format!("line {line}, column {column}: {}", of_json_record(error))
 }
 
-/// What the parser of JSON says of a line.
+/// Returns an error of the JSON parser for a line.
 #[must_use]
 pub fn of_json_record(error: &serde_json::Error) -> String {
     let (line, column) = (error.line(), error.column());
@@ -131,7 +131,7 @@ pub fn of_json_record(error: &serde_json::Error) -> String {
     }
 }
 
-/// What a type of Rust is in a file.
+/// Returns the name in a file for a type of Rust.
 fn of_type(expected: &str) -> &str {
     match expected {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
@@ -148,12 +148,12 @@ fn of_type(expected: &str) -> &str {
     }
 }
 
-/// The names between backticks.
+/// Iterates over the names between backticks.
 fn in_quotes(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// The first names, as an error message lists them.
+/// Returns the first names, as listed in an error message.
 pub fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
     const MAX_SHOWN: usize = 12;
     let more = names.clone().count().saturating_sub(MAX_SHOWN);

@@ -1,9 +1,9 @@
-//! Sensors that measure the same relation, each with a drift of its own: a regression.
+//! Sensors that measure the same relation, each with its own drift: a regression.
 //!
 //! Device k has slopes `w_k = w_0 + heterogeneity · d_k` and an intercept `b_k = drift · o_k`; a
 //! sample is `x ~ N(0, I)` with the value `w_k x + b_k + noise · n`. All entries of `w_0`, `d_k`,
-//! `o_k` and `n` are standard normal, slopes over √features, so that `w_0 x` has about unit
-//! variance.
+//! `o_k` and `n` are standard normal, with slopes divided by √features, so that `w_0 x` has about
+//! unit variance.
 
 use rand_core::Rng;
 use serde::Serialize;
@@ -13,15 +13,15 @@ use crate::draw::Normals;
 /// Settings of sensor readings.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReadingsConfig {
-    /// Features a sample, at least 1.
+    /// Number of features per sample, at least 1.
     pub features: u32,
-    /// How much a device's slopes differ from the common ones; 0 for equal ones.
+    /// Scale of the difference between a device's slopes and the common ones. 0 for equal ones.
     pub heterogeneity: f64,
     /// Standard deviation of the devices' intercepts.
     pub drift: f64,
 }
 
-/// What all devices share.
+/// The shared parameters of all devices.
 #[derive(Clone, Debug)]
 pub(super) struct Readings {
     config: ReadingsConfig,

@@ -1,11 +1,11 @@
-//! Linear classification tasks that share a part and differ in another.
+//! Linear classification tasks with a common and an individual part.
 //!
-//! Device k has weights `W_k = W_0 + heterogeneity · D_k` and features around a point of its own,
-//! `x ~ N(shift · u_k, I)`; the label is `argmax(W_k x + noise · n)`. All entries of `W_0`, `D_k`,
-//! `u_k` and `n` are standard normal, weights over √features, so that logits have about unit
+//! Device k has weights `W_k = W_0 + heterogeneity · D_k` and features around its own centre, `x ~
+//! N(shift · u_k, I)`; the label is `argmax(W_k x + noise · n)`. All entries of `W_0`, `D_k`, `u_k`
+//! and `n` are standard normal, with weights divided by √features, so that logits have about unit
 //! variance. Unlike Synthetic(α, β) of Li et al. 2020 (FedProx, arXiv:1812.06127), where the
-//! device's draw moves all weights alike and cancels in the argmax, the tasks have `W_0` in common
-//! (decision P12): a shared model is worth something, and a personal one more.
+//! device's draw shifts all weights equally and cancels in the argmax, the tasks have `W_0` in
+//! common (decision P12): a shared model is useful, and a personal one is better.
 
 use rand_core::Rng;
 use serde::Serialize;
@@ -15,18 +15,18 @@ use crate::draw::Normals;
 /// Settings of linear tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TasksConfig {
-    /// Features a sample, at least 1.
+    /// Number of features per sample, at least 1.
     pub features: u32,
     /// Number of classes C, at least 2.
     #[serde(skip)]
     pub classes: u16,
-    /// How much a device's weights differ from the common ones; 0 for one task.
+    /// Scale of the difference between a device's weights and the common ones. 0 for one task.
     pub heterogeneity: f64,
-    /// How far a device's features lie from 0.
+    /// Scale of the distance of a device's features from 0.
     pub shift: f64,
 }
 
-/// What all devices share.
+/// The shared parameters of all devices.
 #[derive(Clone, Debug)]
 pub(super) struct Tasks {
     config: TasksConfig,
@@ -115,7 +115,7 @@ mod tests {
         Tasks::new(config, 0.0, &mut synthesis_stream(1, 0, 0))
     }
 
-    /// Share of a device's labels that the common weights predict.
+    /// Returns the share of a device's labels that the common weights predict.
     fn common_accuracy(tasks: &Tasks, device: u32) -> f64 {
         let (mut own, mut features, mut labels) = (Vec::new(), Vec::new(), Vec::new());
         tasks.make_device(&mut synthesis_stream(1, 1, device), &mut own);
@@ -178,7 +178,7 @@ mod tests {
         for (at, centre) in centre.iter().enumerate() {
             let column = features.iter().skip(at).step_by(20);
             let mean = column.map(|&x| f64::from(x)).sum::<f64>() / 400.0;
-            // Standard error 0.05: six of them.
+            // Six standard errors of 0.05.
             assert!((mean - centre).abs() < 0.3, "{at}: {mean} {centre}");
         }
     }

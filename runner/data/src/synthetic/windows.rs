@@ -1,13 +1,14 @@
-//! Activities in smooth sensor windows, seen through sensors that differ from device to device.
+//! Activities in smooth sensor windows, measured by sensors that differ between devices.
 //!
 //! Channel c of a window of activity a on device k is, at time t of T:
 //! `gain_kc · wave + offset_kc + trend_kc · (t/T − ½) + noise · n`, where
 //! `wave = Σ_h A_ach · sin(2π (f_h · tempo_k · t/T) + φ_ach + jitter)`.
-//! Amplitudes and phases belong to the activity; gain, offset, trend and tempo are the device's,
-//! and `drift` is how far they stray (gain and tempo around 1, offset and trend around 0). The
-//! jitter is one normal draw a window, usually small, so that windows are aligned roughly, as by a
-//! trigger; with a large one they begin anywhere in an activity, as if cut from a recording. Few
-//! low frequencies make neighbouring values alike: the kind of input whose weights are smooth.
+//! Amplitudes and phases belong to the activity. Gain, offset, trend and tempo belong to the
+//! device, and `drift` scales their variation (gain and tempo around 1, offset and trend around 0).
+//! The jitter is one normal draw per window. It is usually small, so windows are roughly aligned,
+//! as by a trigger. With a large jitter they begin anywhere in an activity, as if cut from a
+//! recording. A few low frequencies make neighbouring values similar, an input for which smooth
+//! weights are suitable.
 
 use std::f64::consts::TAU;
 
@@ -19,28 +20,28 @@ use crate::draw::{Normals, below, unit};
 /// Settings of sensor windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowsConfig {
-    /// Channels of the sensor, at least 1.
+    /// Number of channels of the sensor, at least 1.
     pub channels: u32,
-    /// Values a channel, at least 2.
+    /// Number of values per channel, at least 2.
     pub window: u32,
     /// Number of activities, at least 2.
     pub classes: u16,
-    /// How far devices stray from the common sensor; 0 for equal ones.
+    /// Scale of the differences between devices and the common sensor. 0 for equal ones.
     pub drift: f64,
-    /// Standard deviation of a window's phase, in radians; usually [`JITTER`].
+    /// Standard deviation of a window's phase, in radians. Usually [`JITTER`].
     pub jitter: f64,
-    /// What is computed of a window; `None` for its values.
+    /// The features computed from a window; `None` for its values.
     pub features: Option<Recipe>,
 }
 
-/// Waves in each channel of each activity: 1, 2 and 3 periods a window.
+/// Waves in each channel of each activity: 1, 2 and 3 periods per window.
 const HARMONICS: usize = 3;
 /// The usual standard deviation of a window's phase, in radians: about a twelfth of a period.
 pub const JITTER: f64 = 0.5;
-/// Of the drift, how much goes to the tempo: a tenth, so that periods stay recognisable.
+/// Share of the drift for the tempo: a tenth, so that periods stay recognisable.
 const TEMPO_SHARE: f64 = 0.1;
 
-/// What all devices share.
+/// The shared parameters of all devices.
 #[derive(Clone, Debug)]
 pub(super) struct Windows {
     config: WindowsConfig,
@@ -50,7 +51,7 @@ pub(super) struct Windows {
 }
 
 impl WindowsConfig {
-    /// The jitter, if it is not the usual one.
+    /// Returns the jitter if it is not the usual one.
     pub(crate) fn unusual_jitter(&self) -> Option<f64> {
         (self.jitter.to_bits() != JITTER.to_bits()).then_some(self.jitter)
     }
@@ -134,14 +135,14 @@ impl Windows {
         }
     }
 
-    /// The features of a window whose channels lie one after the other.
+    /// Returns the features of a window with consecutive channels.
     fn compute(&self, recipe: &Recipe, window: &[f32]) -> Vec<f32> {
         let mut work = vec![0.0; recipe.work_count()];
         let mut features = vec![0.0; self.feature_count()];
         let sample = |channel, step| window[channel * recipe.length() + step];
         match recipe.features_into(sample, &mut work, &mut features) {
             Ok(()) => features,
-            // Values are within a few thousand; were they not, the data set would be refused.
+            // Values are within a few thousand. Otherwise the data set would be refused.
             Err(_) => vec![f32::NAN; features.len()],
         }
     }

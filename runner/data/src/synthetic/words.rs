@@ -1,10 +1,10 @@
-//! Texts of a generated language, whose next character is to be predicted.
+//! Texts of a generated language, with the next character as the target.
 //!
-//! All devices share a lexicon of words, each of three to six letters; words are separated by a
-//! space, symbol 0, and each is drawn by itself. A device has favourites: word w has weight
-//! `exp(heterogeneity · n_kw) / rank_w` on device k, with a normal draw n. The share `noise` of
-//! characters is replaced by symbols drawn at random. After the first letters of a word the next
-//! is known: to predict it, a model must remember where the word began.
+//! All devices share a lexicon of words with three to six letters. Words are separated by a space,
+//! symbol 0, and drawn independently. A device has favourites: word w has weight `exp(heterogeneity
+//! · n_kw) / rank_w` on device k, with a normal draw n. The share `noise` of characters is replaced
+//! by symbols drawn at random. After the first letters of a word the next is determined: to predict
+//! it, a model must remember where the word began.
 
 use rand_core::Rng;
 use serde::Serialize;
@@ -14,27 +14,27 @@ use crate::draw::{Normals, below, unit};
 /// Settings of generated texts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct WordsConfig {
-    /// How far devices' favourites differ; 0 for equal devices.
+    /// Scale of the differences between devices' favourites. 0 for equal devices.
     pub heterogeneity: f64,
-    /// Characters of a sample, at least 1.
+    /// Number of characters of a sample, at least 1.
     pub length: u32,
-    /// Symbols: a space and letters, at least 3.
+    /// Number of symbols: a space and letters, at least 3.
     #[serde(skip)]
     pub classes: u16,
 }
 
-/// Words of the lexicon.
+/// Number of words of the lexicon.
 const WORDS: usize = 24;
 const MIN_LETTERS: u32 = 3;
 const MAX_LETTERS: u32 = 6;
 const SPACE: u16 = 0;
 
-/// What all devices share.
+/// The shared parameters of all devices.
 #[derive(Clone, Debug)]
 pub(super) struct Words {
     config: WordsConfig,
     noise: f64,
-    /// Each with its space.
+    /// The words, each with its space.
     lexicon: Vec<Vec<u16>>,
 }
 
@@ -60,7 +60,7 @@ impl Words {
         self.config.length as usize
     }
 
-    /// Writes the sums of the words' probabilities, from the first to each.
+    /// Writes the cumulative probabilities of the words.
     pub(super) fn make_device(&self, rng: &mut impl Rng, own: &mut Vec<f64>) {
         let mut normals = Normals::default();
         let mut total = 0.0;
@@ -104,7 +104,7 @@ impl Words {
     }
 }
 
-/// A text as it would be printed: letters from a on.
+/// Returns a text in printed form: letters from a on.
 pub(crate) fn printed(symbols: &[f32]) -> String {
     let letter = |symbol: &f32| match *symbol as u32 {
         0 => ' ',
@@ -143,7 +143,7 @@ mod tests {
         let lexicon: Vec<String> = words.lexicon.iter().map(spell).collect();
         assert!(lexicon.iter().all(|word| (3..=6).contains(&word.len())));
         for (text, label) in texts.iter().zip(labels) {
-            // The first word may have lost its beginning, and the last one goes on.
+            // The first word may have lost its beginning, and the last one its end.
             let inner = text.split(' ').skip(1);
             let inner: Vec<&str> = inner.collect();
             let (last, whole) = inner.split_last().unwrap();

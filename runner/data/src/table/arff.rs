@@ -1,9 +1,9 @@
-//! ARFF, the attribute-relation file format of Weka, which OpenML uses: attributes that declare
-//! their type or categories, then comma-separated rows.
+//! ARFF, the attribute-relation file format of Weka and OpenML: attributes that declare their type
+//! or categories, then comma-separated rows.
 //!
 //! Source: <https://waikato.github.io/weka-wiki/formats_and_processing/arff_stable/>. Comments
-//! begin with `%`. Categories that are declared are public: such a column has one feature for each,
-//! unless all are numbers or yes and no. Sparse rows are not supported.
+//! begin with `%`. Declared categories are public: such a column has one feature for each, unless
+//! all are numbers or yes and no. Sparse rows are not supported.
 
 use std::borrow::Cow;
 use std::io::Cursor;
@@ -22,12 +22,12 @@ pub(super) struct Arff {
     encodings: Vec<Encoding>,
     /// The rows, without lines that begin with `%`.
     reader: Reader<Cursor<String>>,
-    /// Line of the file of each line of the rows.
+    /// The line in the file of each line of the rows.
     lines: Vec<u32>,
     encoding: &'static str,
 }
 
-/// Whether a text begins as a file of this format.
+/// Returns whether a text begins like a file of this format.
 pub(super) fn is_begun_by(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with('%'));
@@ -109,21 +109,21 @@ impl Rows for Arff {
     }
 }
 
-/// The quotation mark of rows or categories: the first that occurs.
+/// Returns the quotation mark of rows or categories: the first that occurs.
 fn mark<'a>(mut lines: impl Iterator<Item = &'a str>) -> u8 {
     let mark = lines.find_map(|line| line.bytes().find(|byte| matches!(byte, b'\'' | b'"')));
     mark.unwrap_or(b'\'')
 }
 
-/// The line without the spaces between a comma and a quotation mark, which the reader would take
-/// for a part of the cell.
+/// Removes the spaces between a comma and a quotation mark, which the reader would treat as part of
+/// the cell.
 fn tight(line: &str, mark: u8) -> String {
     let mark = char::from(mark);
     let mut parts = line.split(mark);
     let mut tight = parts.next().unwrap_or_default().trim_end().to_owned();
     for (index, part) in parts.enumerate() {
         tight.push(mark);
-        // Inside of quotation marks, everything counts.
+        // Inside quotation marks, all characters count.
         tight += if index % 2 == 0 { part } else { part.trim() };
     }
     tight
@@ -140,7 +140,7 @@ fn quoting(mark: u8) -> ReaderBuilder {
     builder
 }
 
-/// The name, perhaps in quotation marks, and the type of an attribute.
+/// Returns the name, optionally in quotation marks, and the type of an attribute.
 fn attribute(text: &str) -> Option<(&str, &str)> {
     let text = text.trim();
     let (name, kind) = match text.chars().next()? {
@@ -153,7 +153,7 @@ fn attribute(text: &str) -> Option<(&str, &str)> {
     (!kind.is_empty()).then_some((name, kind))
 }
 
-/// What becomes of a column whose type is `kind`.
+/// Returns the encoding of a column whose type is `kind`.
 fn encoding_of(kind: &str) -> Encoding {
     let listed = kind
         .strip_prefix('{')

@@ -1,4 +1,4 @@
-//! Which column means what, by the names of the header.
+//! The meaning of columns, by the names of the header.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +11,7 @@ use crate::column::{Encoding, FeatureColumn};
 use crate::dataset::TaskKind;
 use crate::wording::listed;
 
-/// Which columns mean what.
+/// The meaning of the columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Columns {
     /// The column to predict.
@@ -19,29 +19,27 @@ pub struct Columns {
     /// The column whose values are the natural devices.
     #[serde(rename = "device_column")]
     pub device: Option<String>,
-    /// The column whose values are the recordings that rows belong to.
+    /// The column whose values are the recordings of the rows.
     #[serde(rename = "series_column")]
     pub series: Option<String>,
     /// Columns to leave out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<String>,
-    /// What the label is; `None` for classes, unless their names are more numbers than classes are
-    /// likely to be.
+    /// The kind of label. `None` means classes, unless their names are too many different numbers.
     pub task: Option<TaskKind>,
-    /// The classes that labels can name; `None` for those that occur.
+    /// The classes of the labels; `None` for those in the rows.
     #[serde(flatten)]
     pub classes: Option<Classes>,
-    /// Whether the user confirms categories that were read from rows; `None` for those that never
-    /// were.
+    /// Whether the user confirms categories that were read from rows; `None` if they were not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub categories_are_public: Option<bool>,
-    /// Columns of features that are more than numbers.
+    /// The encodings of feature columns that are not plain numbers.
     #[serde(skip)]
     pub encodings: BTreeMap<String, Encoding>,
 }
 
 impl Columns {
-    /// Whether the label is a number to predict.
+    /// Returns whether the label is a number to predict.
     #[must_use]
     pub fn is_regression(&self) -> bool {
         self.task == Some(TaskKind::Regression)
@@ -54,12 +52,13 @@ pub(super) struct Roles {
     pub(super) device: Option<usize>,
     pub(super) series: Option<usize>,
     pub(super) features: Vec<(usize, FeatureColumn)>,
-    /// Positions of the columns that have no name, and are left out.
+    /// Positions of the columns that are left out because they have no name.
     pub(super) unnamed: Vec<usize>,
 }
 
 impl Roles {
-    /// `usual` says what becomes of a column of features that the configuration says nothing of.
+    /// Finds the columns. `usual` returns the encoding of a feature column without a configured
+    /// one.
     pub(super) fn new(
         header: &StringRecord,
         columns: &Columns,
@@ -109,8 +108,8 @@ impl Roles {
 }
 
 impl Roles {
-    /// Those of more rows of a table with these columns of features, which are found by their names
-    /// in any order. Returns the names of the columns that are left out, too.
+    /// Finds the columns of more rows of a table with these feature columns, by name and in any
+    /// order. Also returns the names of the columns that are left out.
     pub(super) fn like(
         header: &StringRecord,
         columns: &Columns,
@@ -158,7 +157,7 @@ impl Roles {
     }
 }
 
-/// The columns of a header by name, each of which can be taken once.
+/// The columns of a header by name. Each can be taken once.
 struct Places<'a> {
     header: &'a StringRecord,
     of_name: HashMap<&'a str, usize>,
@@ -195,7 +194,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Where the column of this name is; `key` is the key of the configuration that names it.
+/// Returns the position of the column with this name. `key` is the configuration key that names it.
 pub(super) fn place_of(
     header: &StringRecord,
     column: &str,
@@ -219,9 +218,9 @@ fn no_column(header: &StringRecord, column: &str, key: &'static str) -> TableErr
     }
 }
 
-/// Whether a column has no name: pandas and R write the numbers or names of rows into one, and a
-/// separator at the end of every line makes one. `Unnamed: 0` is what pandas calls it when it reads
-/// such a file and writes it again; in Parquet it writes `__index_level_0__`.
+/// Returns whether a column has no name: pandas and R write the numbers or names of rows into such
+/// a column, and a separator at the end of every line creates one. pandas calls it `Unnamed: 0`
+/// when it reads and rewrites such a file. In Parquet it writes `__index_level_0__`.
 pub(super) fn is_unnamed(name: &str) -> bool {
     let number = name.strip_prefix("Unnamed: ");
     name.is_empty()

@@ -1,7 +1,7 @@
-//! Delimited text (CSV, TSV): a header line, then one row a line, quoted as in RFC 4180.
+//! Delimited text (CSV, TSV): a header line, then one row per line, quoted as in RFC 4180.
 //!
-//! The separator is the one of `,` `;` tab and `|` that cuts the first lines into equally many
-//! cells, and of several such the one that cuts them into most.
+//! The separator is the one of `,` `;` tab and `|` that splits the first lines into equal numbers
+//! of cells. If there are several, it is the one with the most cells.
 
 use std::io::Cursor;
 
@@ -12,7 +12,7 @@ use super::quotes;
 use super::rows::Rows;
 use crate::column::place::Place;
 
-/// The separators, the most usual first.
+/// The separators, the most common first.
 const SEPARATORS: [(u8, &str); 4] = [
     (b',', "commas"),
     (b';', "semicolons"),
@@ -20,7 +20,7 @@ const SEPARATORS: [(u8, &str); 4] = [
     (b'|', "vertical bars"),
 ];
 
-/// Rows that are cut in trial.
+/// Number of rows that are split to find the separator.
 const SAMPLE_ROWS: usize = 20;
 
 /// Delimited text.
@@ -35,7 +35,7 @@ pub(super) struct Delimited {
 /// Reads the header. A first line `sep=;`, which Excel writes, names the separator.
 pub(super) fn read(text: String, encoding: &'static str) -> Result<Delimited, TableError> {
     let (text, separator) = match named_separator(&text) {
-        // The line stays, so that lines keep their numbers, and has nothing in it.
+        // The line stays, so that lines keep their numbers, but is empty.
         Some((separator, length)) => (text[length..].to_owned(), separator),
         None => {
             let separator = separator(&text);
@@ -79,12 +79,13 @@ impl Rows for Delimited {
 
 fn reader(separator: u8) -> ReaderBuilder {
     let mut builder = ReaderBuilder::new();
-    // Rows of another length are refused where those of all formats are.
+    // Rows of another length are refused in the common code of all formats.
     builder.delimiter(separator).trim(Trim::All).flexible(true);
     builder
 }
 
-/// The separator that a first line `sep=X` names, and the length of that line without its end.
+/// Returns the separator named by a first line `sep=X`, and the length of that line without its
+/// end.
 fn named_separator(text: &str) -> Option<((u8, &'static str), usize)> {
     let line = text.lines().next()?;
     let (key, value) = line.trim_matches('"').split_once('=')?;
@@ -95,7 +96,7 @@ fn named_separator(text: &str) -> Option<((u8, &'static str), usize)> {
 }
 
 fn separator(text: &str) -> (u8, &'static str) {
-    // How many cells, and whether all rows have as many.
+    // Returns whether all rows have equal numbers of cells, and this number.
     let cut = |separator: u8| {
         let mut reader = reader(separator).from_reader(text.as_bytes());
         let cells = reader.headers().map_or(0, StringRecord::len);
@@ -114,8 +115,8 @@ fn separator(text: &str) -> (u8, &'static str) {
     best
 }
 
-/// Counts lines up to places that only grow. The reader's own count is that of the end of the line
-/// before where lines end in CR LF.
+/// Counts lines up to ascending places. With CR LF line ends, the reader's own count is that of the
+/// previous line end.
 #[derive(Default)]
 struct Lines {
     counted: usize,
@@ -123,7 +124,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// The line of the first character from `start` on that does not end a line.
+    /// Returns the line of the first character from `start` on that does not end a line.
     fn at(&mut self, text: &[u8], start: u64) -> u32 {
         let rest = text.get(start as usize..).unwrap_or_default();
         let ends = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));
@@ -151,7 +152,7 @@ mod tests {
         assert_eq!(cut("a\tb\n1,5\t2\n"), "tabs");
         assert_eq!(cut("a|b\n1|2\n"), "vertical bars");
         assert_eq!(cut("a,b\n\"x;y;z\",2\n"), "commas");
-        // One column; a ragged file keeps the separator of its header.
+        // One column. A ragged file keeps the separator of its header.
         assert_eq!(cut("a\n1\n"), "commas");
         assert_eq!(cut("a,b,c\n1,2\n"), "commas");
         assert_eq!(cut("a;b;c\n1;2\n"), "semicolons");

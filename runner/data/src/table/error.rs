@@ -1,4 +1,4 @@
-//! What can be wrong with a table.
+//! Errors in a table.
 
 use csv::StringRecord;
 
@@ -6,27 +6,27 @@ use crate::column::error::CellError;
 use crate::column::place::Place;
 use crate::missing_feature::MissingFeature;
 
-/// What can be wrong with a table. Lines count from 1, the header included.
+/// Errors in a table. Lines count from 1, including the header.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
-    /// Columns of a program that are not of one table.
+    /// The columns of a program have different lengths.
     #[error("the column `{column}` has {found} cells, but the first one has {expected}")]
     Columns {
         /// The column.
         column: String,
-        /// Its cells.
+        /// Number of its cells.
         found: usize,
-        /// Cells of the first column.
+        /// Number of cells of the first column.
         expected: usize,
     },
     /// This program was compiled without the format.
     #[error(transparent)]
     Missing(MissingFeature),
-    /// No header line.
+    /// There is no header line.
     #[error("is empty; a header line with the names of the columns is needed")]
     NoHeader,
-    /// The first line has numbers, of which none is the name that is looked for.
+    /// The first line has numbers, and none of them is the wanted name.
     #[error("line 1: has numbers where the names of the columns should be; add a header line")]
     NamesMissing,
     /// A column name occurs twice.
@@ -45,7 +45,7 @@ pub enum TableError {
         /// The first column names.
         columns: String,
     },
-    /// One column cannot have two meanings.
+    /// A column is given two meanings.
     #[error(
         "the column `{column}` is given two of the roles label, device, series, ignored and \
          encoded: name another column for one of them"
@@ -54,7 +54,7 @@ pub enum TableError {
         /// The name.
         column: String,
     },
-    /// A quoted cell that does not end.
+    /// A quoted cell is not closed.
     #[error(
         "{place}: opens a quote that is not closed where a cell ends; close it, or write a quote \
          inside of a quoted cell twice"
@@ -68,20 +68,20 @@ pub enum TableError {
     Ragged {
         /// The row.
         place: Place,
-        /// Cells of the header.
+        /// Number of cells of the header.
         expected: usize,
-        /// Cells of the row.
+        /// Number of cells of the row.
         found: usize,
-        /// What may be the reason.
+        /// A possible reason.
         advice: &'static str,
     },
-    /// A file of another kind.
+    /// The file is of another kind.
     #[error("{advice}")]
     Binary {
-        /// What it is, and what to do.
+        /// The kind of file, and advice.
         advice: &'static str,
     },
-    /// A feature or regression target.
+    /// A feature or regression target is invalid.
     #[error("{place}, column `{column}`: {}", reason.sentence(column, cell))]
     Cell {
         /// The row.
@@ -90,7 +90,7 @@ pub enum TableError {
         column: String,
         /// The cell, at most its first 40 characters.
         cell: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: CellError,
     },
     /// A label or device is missing.
@@ -100,10 +100,10 @@ pub enum TableError {
         place: Place,
         /// Name of the column.
         column: String,
-        /// Label or device.
+        /// Whether it is a label or a device.
         what: &'static str,
     },
-    /// A label that the configuration does not list.
+    /// The configuration does not list a label.
     #[error(
         "{place}, column `{column}`: the label `{label}` is not among `data.classes` \
          ({classes}); add it, or leave such rows out with `data.unknown_labels = \"drop\"`"
@@ -118,7 +118,7 @@ pub enum TableError {
         /// The first classes.
         classes: String,
     },
-    /// Labels that are more likely to be measured than to be classes.
+    /// The labels are probably measurements instead of classes.
     #[error(
         "the labels in column `{column}` are {found} different numbers, such as {example}: to \
          predict a number, set `data.task = \"regression\"`; if each is a class, set `data.task = \
@@ -127,7 +127,7 @@ pub enum TableError {
     NumericLabels {
         /// Name of the column.
         column: String,
-        /// How many there are.
+        /// Number of different labels.
         found: usize,
         /// One of them.
         example: String,
@@ -140,22 +140,22 @@ pub enum TableError {
         /// The first column names.
         columns: String,
     },
-    /// The format's own rules.
+    /// The file violates the rules of its format.
     #[error("{place}: {what}")]
     Format {
         /// The row.
         place: Place,
-        /// What is wrong, and what would be right.
+        /// The error, and the correction.
         what: String,
     },
-    /// The reader gave up for another reason.
+    /// The reader failed for another reason.
     #[error("cannot be read as a table ({0})")]
     Other(String),
 }
 
 impl TableError {
-    /// A row with more or fewer cells than the header. A quote that is not closed makes one cell
-    /// of all that follows.
+    /// Creates the error for a row with more or fewer cells than the header. An unclosed quote
+    /// makes one cell of the rest of the file.
     pub(super) fn ragged(place: Place, expected: usize, record: &StringRecord) -> Self {
         let has_open_quote = record.iter().any(|cell| cell.contains('\n'));
         Self::Ragged {
@@ -169,7 +169,7 @@ impl TableError {
         }
     }
 
-    /// What the reader of delimited text says. It reads text, and rows of any length.
+    /// Converts an error of the reader of delimited text. It accepts text, and rows of any length.
     pub(super) fn of_csv(error: csv::Error) -> Self {
         Self::Other(error.to_string())
     }

@@ -1,4 +1,4 @@
-//! The formats of tables, and how a file of one is opened.
+//! The formats of tables, and opening their files.
 
 use serde::Serialize;
 
@@ -20,9 +20,9 @@ const NO_PARQUET: MissingFeature = MissingFeature {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TableFormat {
-    /// Text with a header line: CSV, TSV and their kin.
+    /// Text with a header line: CSV, TSV and similar formats.
     Csv,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
     /// Attribute-relation files of Weka and OpenML.
     Arff,
@@ -31,7 +31,7 @@ pub enum TableFormat {
 }
 
 impl TableFormat {
-    /// The format of an unpacked file, by its content; delimited text if it is nothing else.
+    /// Detects the format of an unpacked file by its content. The default is delimited text.
     #[must_use]
     pub fn detect(bytes: &[u8]) -> Self {
         if bytes.starts_with(text::PARQUET) {
@@ -46,7 +46,7 @@ impl TableFormat {
         }
     }
 
-    /// The name in configurations, which is also how file names end.
+    /// Returns the name in configurations, which is also the file extension.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Csv => "csv",
@@ -57,7 +57,7 @@ impl TableFormat {
     }
 }
 
-/// Opens an unpacked file, of which text is copied.
+/// Opens an unpacked file. Text is copied.
 pub(super) fn open(format: TableFormat, bytes: &[u8]) -> Result<Box<dyn Rows>, TableError> {
     Ok(match format {
         TableFormat::Csv => {

@@ -1,4 +1,4 @@
-//! A table that a program has in memory: columns of cells as text, read as those of a file are.
+//! A table in the memory of a program: columns of cells as text, read like those of a file.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::error::TableError;
 use super::rows::Rows;
 use crate::column::place::Place;
 
-/// Columns of cells as text. A copy shares them.
+/// Columns of cells as text. Clones share them.
 #[derive(Clone)]
 pub struct Frame {
     header: StringRecord,
@@ -25,7 +25,7 @@ impl std::fmt::Debug for Frame {
 }
 
 impl Frame {
-    /// Columns by their names, with one cell a row; an empty cell is a missing one.
+    /// Creates a table from columns by name, with one cell per row. An empty cell is missing.
     ///
     /// # Errors
     /// [`TableError::Columns`] for columns of different lengths.
@@ -47,13 +47,13 @@ impl Frame {
         })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     #[must_use]
     pub const fn row_count(&self) -> usize {
         self.row_count
     }
 
-    /// Its rows, from the first on.
+    /// Returns its rows, from the first on.
     pub(super) fn rows(&self) -> Box<dyn Rows> {
         Box::new(Cursor {
             frame: self.clone(),
@@ -109,7 +109,7 @@ mod tests {
         .unwrap()
     }
 
-    /// What the same table is as a file.
+    /// The same table as a file.
     const FILE: &[u8] =
         b"a,colour,label\n1.5,red,x\n,\"blue; \"\"light\"\"\",y\n-2,,x\n1e3,red,y\n";
 

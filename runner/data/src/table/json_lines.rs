@@ -1,7 +1,7 @@
-//! JSON lines (.jsonl, .ndjson): one JSON object a line, whose keys are the columns.
+//! JSON lines (.jsonl, .ndjson): one JSON object per line, whose keys are the columns.
 //!
-//! The columns have the order in which keys occur first. A key that a line lacks, or `null`, is a
-//! missing cell. Lists and objects in an object are refused. Source: <https://jsonlines.org/>.
+//! Columns are ordered by the first occurrence of their keys. A key missing from a line, or `null`,
+//! is a missing cell. Lists and objects in an object are refused. Source: <https://jsonlines.org/>.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -19,7 +19,7 @@ pub(super) struct JsonLines {
     header: StringRecord,
     /// The column of each key.
     columns: HashMap<String, usize>,
-    /// Bytes and lines that have been read.
+    /// Numbers of bytes and lines read so far.
     at: usize,
     line: u32,
     encoding: &'static str,
@@ -31,7 +31,7 @@ struct Object(Vec<(String, Cell)>);
 /// A value as a cell.
 struct Cell(String);
 
-/// Whether a file begins with a line that is a whole object of values.
+/// Returns whether a file begins with a line that is a complete object of values.
 pub(super) fn is_begun_by(bytes: &[u8]) -> bool {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let bytes = bytes.trim_ascii_start();
@@ -65,7 +65,7 @@ pub(super) fn read(text: String, encoding: &'static str) -> Result<JsonLines, Ta
     })
 }
 
-/// The object in a line; `None` in an empty one.
+/// Returns the object in a line; `None` for an empty one.
 fn object(line: &str, number: u32) -> Result<Option<Object>, TableError> {
     if line.trim().is_empty() {
         return Ok(None);

@@ -1,7 +1,7 @@
 //! Parquet, a table by columns, read row by row.
 //!
 //! Source: <https://parquet.apache.org/docs/file-format/>. Uncompressed, Snappy and gzip columns of
-//! numbers, booleans, text, dates and timestamps; nested columns are refused.
+//! numbers, booleans, text, dates and timestamps. Nested columns are refused.
 
 use std::panic::{self, AssertUnwindSafe, Location};
 use std::sync::Once;
@@ -25,9 +25,9 @@ const SECONDS_PER_DAY: u64 = 86_400;
 /// A file of this format.
 pub(super) struct Parquet {
     header: StringRecord,
-    /// Whether a column counts nanoseconds, which the reader does not know of.
+    /// Whether a column counts nanoseconds, which the reader does not support.
     is_nanoseconds: Vec<bool>,
-    /// Whether a column has points in time, which its zone does not change.
+    /// Whether a column has points in time in UTC.
     is_utc: Vec<bool>,
     rows: RowIter<'static>,
     row: u32,
@@ -96,7 +96,7 @@ impl Rows for Parquet {
     }
 }
 
-/// A cell as text; `None` for one that is itself a table.
+/// Returns a cell as text; `None` for a nested table.
 fn text(field: &Field, is_nanoseconds: bool) -> Option<String> {
     Some(match field {
         Field::Null => String::new(),
@@ -111,7 +111,7 @@ fn text(field: &Field, is_nanoseconds: bool) -> Option<String> {
         Field::UInt(value) => value.to_string(),
         Field::ULong(value) => value.to_string(),
         Field::Float16(value) => value.to_string(),
-        // As short as they can be read back.
+        // The shortest text that parses to the same number.
         Field::Float(value) => value.to_string(),
         Field::Double(value) => value.to_string(),
         Field::Str(value) => value.trim().to_owned(),
@@ -127,11 +127,11 @@ fn text(field: &Field, is_nanoseconds: bool) -> Option<String> {
     })
 }
 
-/// Microseconds since 1970 as a date and time; before that, or out of range, as they are.
+/// Formats microseconds since 1970 as a date and time. Earlier or out-of-range values stay numbers.
 fn time(micros: i64) -> String {
     let since = u64::try_from(micros).ok().map(Duration::from_micros);
     let time: Option<SystemTime> = since.and_then(|since| UNIX_EPOCH.checked_add(since));
-    // The year 10,000 and later have no such form.
+    // The year 10,000 and later ones have no such form.
     let last = Duration::from_secs(8000 * 365 * SECONDS_PER_DAY);
     match time.filter(|_| since.is_some_and(|since| since < last)) {
         Some(time) => humantime::format_rfc3339_micros(time).to_string(),
@@ -139,7 +139,7 @@ fn time(micros: i64) -> String {
     }
 }
 
-/// What the reader does, which panics on some malformed files: such a panic is an error of the
+/// Runs the reader, which panics on some malformed files. Such a panic becomes an error of the
 /// file, and is not printed.
 fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, TableError> {
     static QUIET: Once = Once::new();
@@ -152,7 +152,7 @@ fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Table
             }
         }));
     });
-    // A reader that panicked is not used again.
+    // A reader is not used again after a panic.
     match panic::catch_unwind(AssertUnwindSafe(read)) {
         Ok(result) => result.map_err(refuse),
         Err(_) => Err(TableError::Other("the file is malformed".to_owned())),
@@ -180,7 +180,8 @@ mod tests {
 
     use super::*;
 
-    /// Two rows: a number, text that may be missing, a truth and a timestamp in nanoseconds.
+    /// Returns a file with two rows: a number, text that may be missing, a boolean and a timestamp
+    /// in nanoseconds.
     fn file() -> Vec<u8> {
         let schema = "message table { required double x; optional binary name (UTF8);
             required boolean is_on; required int64 at (TIMESTAMP(NANOS,false)); }";
@@ -238,7 +239,7 @@ mod tests {
     }
 
     proptest! {
-        /// Damage anywhere ends in an error or in some content, never in a panic.
+        /// Damage anywhere causes an error or changed content, never a panic.
         #[test]
         fn damaged_files_do_not_panic(position in 0usize..10_000, bit in 0u8..8) {
             let mut file = file();

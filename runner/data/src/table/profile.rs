@@ -1,7 +1,7 @@
-//! What the cells of each column are, whatever the configuration says of it.
+//! The kind of cells of each column, independent of the configuration.
 //!
-//! For the eyes of whoever holds the file (`smolfed data inspect`, `smolfed init`): a profile is a
-//! summary of private rows, and no run computes one.
+//! Only for the owner of the file (`smolfed data inspect`, `smolfed init`): a profile is a summary
+//! of private rows, and no run computes one.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,8 @@ use crate::column::name::name_of;
 use crate::column::place::Place;
 use crate::column::time::Time;
 
-/// Different values of a column that are kept; more are only known to be more.
+/// Maximum number of stored different values of a column. If there are more, only this fact is
+/// recorded.
 pub const MAX_DISTINCT: usize = 10_000;
 
 /// A table, column by column.
@@ -32,11 +33,11 @@ pub struct Profile {
     pub columns: Vec<ColumnProfile>,
 }
 
-/// What the cells of a column are.
+/// The kind of cells of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CellKind {
-    /// All are missing.
+    /// All cells are missing.
     Nothing,
     /// Numbers.
     Number,
@@ -49,7 +50,7 @@ pub enum CellKind {
 }
 
 impl CellKind {
-    /// In words.
+    /// Returns the name in words.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -65,35 +66,35 @@ impl CellKind {
 /// A column.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ColumnProfile {
-    /// Its name in the header; may be empty.
+    /// Its name in the header, which may be empty.
     pub name: String,
-    /// What its cells are.
+    /// The kind of its cells.
     pub kind: CellKind,
-    /// Missing cells.
+    /// Number of missing cells.
     pub missing: usize,
-    /// Different values, up to [`MAX_DISTINCT`]; one more stands for more.
+    /// Number of different values, up to [`MAX_DISTINCT`]. One more means that there are more.
     pub distinct: usize,
     /// Smallest and largest number; `None` if there is none.
     pub range: Option<[f32; 2]>,
-    /// Whether all numbers are whole.
+    /// Whether all numbers are integers.
     pub is_whole: bool,
-    /// Whether the numbers count the rows: each is one more than the one before.
+    /// Whether the numbers count the rows: each is one more than the previous one.
     pub is_counter: bool,
-    /// Rows whose cell is not that of the row before.
+    /// Number of rows whose cell differs from the cell of the previous row.
     pub changes: usize,
-    /// Whether a time is not midnight.
+    /// Whether any time is not midnight.
     pub has_hours: bool,
-    /// The first cell that is no number, in a column that has numbers, too.
+    /// The first cell that is not a number, in a column that also has numbers.
     pub odd: Option<OddCell>,
     /// The different values, by first occurrence.
     #[serde(skip)]
     pub values: Vec<String>,
 }
 
-/// A cell that is no number among numbers.
+/// A cell that is not a number in a column with numbers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OddCell {
-    /// Where it is, such as `line 3`.
+    /// Its location, such as `line 3`.
     pub place: String,
     /// Its text.
     pub cell: String,
@@ -108,7 +109,7 @@ impl Profile {
         Self::of_rows(open(format, bytes)?)
     }
 
-    /// Reads a table that a program has in memory.
+    /// Reads a table in the memory of a program.
     ///
     /// # Errors
     /// [`TableError::NoHeader`] without columns.
@@ -141,7 +142,7 @@ impl Profile {
         })
     }
 
-    /// The column of this name.
+    /// Returns the column with this name.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<&ColumnProfile> {
         self.columns.iter().find(|column| column.name == name)
@@ -149,14 +150,14 @@ impl Profile {
 }
 
 impl ColumnProfile {
-    /// Whether it has no name, for which it is left out.
+    /// Returns whether it has no name, and is therefore left out.
     #[must_use]
     pub fn is_unnamed(&self) -> bool {
         is_unnamed(&self.name)
     }
 
-    /// The different values in the order of their names, by value where all are whole numbers;
-    /// `None` if not all are kept.
+    /// Returns the different values in the order of their names, by value if all are integers;
+    /// `None` if not all are stored.
     #[must_use]
     pub fn sorted_values(&self) -> Option<Vec<String>> {
         if self.distinct > MAX_DISTINCT {
@@ -171,10 +172,10 @@ impl ColumnProfile {
     }
 }
 
-/// What is counted of a column while its cells go by.
+/// The statistics of a column while its cells are read.
 struct Tally {
     notation: Notation,
-    /// Cells of each kind.
+    /// Numbers of cells of each kind.
     numbers: usize,
     truths: usize,
     times: usize,
@@ -184,7 +185,7 @@ struct Tally {
     is_whole: bool,
     last: Option<f32>,
     is_counter: bool,
-    /// The cell before.
+    /// The previous cell.
     cell: Option<String>,
     changes: usize,
     has_hours: bool,
@@ -282,7 +283,7 @@ impl Tally {
             distinct: values.len() + usize::from(self.has_more),
             range: self.range.filter(|_| is_number),
             is_whole: is_number && self.is_whole,
-            // Two rows that happen to follow each other do not count yet.
+            // Two successive rows may be a coincidence.
             is_counter: is_number && self.is_whole && self.is_counter && self.numbers > 2,
             changes: self.changes,
             has_hours: self.has_hours,

@@ -1,12 +1,13 @@
-//! Quotes of delimited text that are never closed, which would make one cell of all that follows.
+//! Unclosed quotes of delimited text, which would make one cell of the rest of the file.
 //!
-//! The reader of cells is lenient: a quote that is open at the end of the file closes there, and
-//! one that closes inside of a cell is a character. Here both are refused by the line of the quote.
+//! The reader of cells is lenient: a quote that is open at the end of the file closes there, and a
+//! quote that closes inside a cell is a character. Both are refused here with the line of the
+//! quote.
 
 use super::error::TableError;
 use crate::column::place::Place;
 
-/// Where a scan is in a cell.
+/// The position of a scan in a cell.
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     Start,
@@ -16,8 +17,8 @@ enum State {
     AfterQuote,
 }
 
-/// Refuses a text with a quoted cell that does not end, or that has several lines and ends inside
-/// of a cell.
+/// Refuses a text with a quoted cell that does not end, or that has several lines and ends inside a
+/// cell.
 ///
 /// # Errors
 /// [`TableError::OpenQuote`] with the line of the quote.

@@ -1,4 +1,4 @@
-//! A table row by row, whatever its format.
+//! A table in any format, row by row.
 
 use csv::StringRecord;
 
@@ -21,7 +21,7 @@ pub struct Reader {
     header: StringRecord,
     record: StringRecord,
     notation: Notation,
-    /// Where `record` is, if it has been read and not been returned.
+    /// The place of `record`, if it has been read but not returned.
     ahead: Option<Place>,
 }
 
@@ -29,12 +29,12 @@ impl Reader {
     /// Reads the header of an unpacked file.
     ///
     /// # Errors
-    /// [`TableError`] if the file has no such format.
+    /// [`TableError`] if the file does not have this format.
     pub fn new(format: TableFormat, bytes: &[u8]) -> Result<Self, TableError> {
         Ok(Self::of_rows(format::open(format, bytes)?))
     }
 
-    /// Of a table that a program has in memory.
+    /// Reads a table in the memory of a program.
     #[must_use]
     pub fn of_frame(frame: &Frame) -> Self {
         Self::of_rows(frame.rows())
@@ -50,29 +50,30 @@ impl Reader {
         }
     }
 
-    /// Of delimited text without a header line: its columns are called 1, 2, 3 and so on.
+    /// Reads delimited text without a header line. Its columns are called 1, 2, 3 and so on.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// The errors of [`Self::new`].
     pub fn without_header(bytes: &[u8]) -> Result<Self, TableError> {
         let reader = Self::new(TableFormat::Csv, bytes)?;
         let names = (1..=reader.header.len()).map(|number| number.to_string());
         Ok(Self {
             header: names.collect(),
-            // An empty file has no row either.
+            // An empty file has no row.
             ahead: (!reader.header.is_empty()).then_some(Place::Line(1)),
             record: reader.header,
             ..reader
         })
     }
 
-    /// The names of the columns.
+    /// Returns the names of the columns.
     #[must_use]
     pub const fn header(&self) -> &StringRecord {
         &self.header
     }
 
-    /// Where the column of this name is; `key` is the key of the configuration that names it.
+    /// Returns the position of the column with this name. `key` is the configuration key that names
+    /// it.
     ///
     /// # Errors
     /// [`TableError`] if there is no header, or no such column.
@@ -80,13 +81,13 @@ impl Reader {
         place_of(&self.header, column, key)
     }
 
-    /// Whether a column has times that the format keeps in UTC.
+    /// Returns whether a column has times that the format stores in UTC.
     pub(super) fn is_utc(&self, column: usize) -> bool {
         self.rows.is_utc(column)
     }
 
-    /// The remarks on numbers so far that had signs, such as `$` and `%`, a sentence each. They
-    /// quote the file.
+    /// Returns the remarks on numbers with signs, such as `$` and `%`, so far, one sentence each.
+    /// They quote the file.
     #[must_use]
     pub fn remarks(&self, origin: &str) -> Vec<String> {
         let remarks = self.signs().cloned().map(Remark::Signs);
@@ -95,20 +96,20 @@ impl Reader {
             .collect()
     }
 
-    /// What was left out of numbers so far.
+    /// Iterates over the signs removed from numbers so far.
     pub(super) fn signs(&self) -> impl Iterator<Item = &Found> {
         self.notation.signs().found()
     }
 
-    /// What becomes of the cells of a column, unless the configuration says otherwise.
+    /// Returns the default encoding of a column.
     pub(super) fn usual_encoding(&self, column: usize) -> Encoding {
         self.rows.usual_encoding(column)
     }
 
-    /// The next row, with how numbers are written; `None` after the last.
+    /// Returns the next row, with the notation of numbers; `None` after the last.
     ///
     /// # Errors
-    /// [`TableError`] with the place, if it is ragged or no text.
+    /// [`TableError`] with the place, if it is ragged or not text.
     pub fn next_row(&mut self) -> Result<Option<(Row<'_>, Cells<'_>)>, TableError> {
         let place = match self.ahead.take() {
             Some(place) => Some(place),
@@ -129,7 +130,7 @@ impl Reader {
     }
 }
 
-/// One row with what its errors need.
+/// One row with the data for its errors.
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
     header: &'a StringRecord,
@@ -138,13 +139,13 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// Where it is.
+    /// Returns its place.
     #[must_use]
     pub const fn place(&self) -> Place {
         self.place
     }
 
-    /// The name of column `at`.
+    /// Returns the name of column `at`.
     ///
     /// # Panics
     /// If there is no such column.
@@ -153,7 +154,7 @@ impl<'a> Row<'a> {
         &self.header[at]
     }
 
-    /// The cell in column `at`, which is a `what`.
+    /// Returns the cell in column `at`. `what` describes it in errors.
     ///
     /// # Errors
     /// [`TableError::Empty`] if it is missing.
@@ -167,10 +168,11 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The cell in column `at`, which is a `what` and may read like a missing value: `NA`, `?`.
+    /// Returns the cell in column `at`, which may be spelt like a missing value: `NA`, `?`. `what`
+    /// describes it in errors.
     ///
     /// # Errors
-    /// [`TableError::Empty`] if there is nothing in it.
+    /// [`TableError::Empty`] if it is empty.
     ///
     /// # Panics
     /// If there is no such column.
@@ -206,14 +208,14 @@ impl<'a> Row<'a> {
     }
 }
 
-/// How the numbers of a table are written, as far as it has been read.
+/// The notation of the numbers of a table in the rows read so far.
 pub struct Cells<'a>(&'a mut Notation);
 
 impl Cells<'_> {
-    /// The target in column `at`, a number.
+    /// Returns the target in column `at`, a number.
     ///
     /// # Errors
-    /// [`TableError`] if it is missing or none.
+    /// [`TableError`] if it is missing or not a number.
     ///
     /// # Panics
     /// If there is no such column.
@@ -227,8 +229,8 @@ impl Cells<'_> {
         Ok(number.value)
     }
 
-    /// Appends the features of the cell in column `at`; of a missing one zeros, whose places become
-    /// known.
+    /// Appends the features of the cell in column `at`. For a missing cell it appends zeros and
+    /// records their places.
     ///
     /// # Errors
     /// [`TableError::Cell`].
@@ -248,7 +250,7 @@ impl Cells<'_> {
     }
 }
 
-/// The beginning of a cell, for errors.
+/// Returns the beginning of a cell, for errors.
 pub(super) fn shortened(cell: &str) -> String {
     cell.chars().take(40).collect()
 }

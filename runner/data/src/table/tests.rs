@@ -1,4 +1,4 @@
-//! Tables that are read, and every way in which one can be wrong.
+//! Tests of valid tables, and of every error.
 
 use proptest::prelude::*;
 
@@ -24,7 +24,7 @@ fn read(text: &str) -> Result<Table, TableError> {
     of_text(text, &columns(TaskKind::Classification))
 }
 
-/// Whether an error is about a cell of this line, for this reason.
+/// Returns whether an error is about a cell of this line, for this reason.
 fn is_cell(error: &TableError, line: u32, expected: &CellError) -> bool {
     let here = Place::Line(line);
     matches!(error, TableError::Cell { place, reason, .. } if *place == here && reason == expected)
@@ -347,7 +347,7 @@ fn more(table: &Table, text: &str) -> Result<Table, TableError> {
 #[test]
 fn test_part_shares_classes_and_devices() {
     let mut table = read(GOOD).unwrap();
-    // Columns are found by their names, `id` may be absent, and one more is left out.
+    // Columns are found by name, `id` may be absent, and the additional one is left out.
     let test = "y,b,more,who,a\nno,2,x,8,?\nmaybe,3,x,9,5\nyes,4,x,10.0,6\n";
     let test = more(&table, test).unwrap();
     let remarks = test.remarks("test.csv").join("\n");
@@ -361,7 +361,7 @@ fn test_part_shares_classes_and_devices() {
     assert_eq!(data.missing(), [1, 4, 6]);
     assert_eq!(data.names().classes, ["no", "yes"]);
     assert_eq!(data.groups().unwrap().device_of_row(), [2, 1, 2, 0, 1, 2]);
-    // The row of another class is in one more, the last.
+    // The row of another class gets one additional class, the last.
     assert_eq!(data.class_count(), Some(3));
     let (data, left_out) = data.without_last_class().unwrap();
     assert_eq!((data.class_count(), left_out), (Some(2), vec![4]));
@@ -387,7 +387,7 @@ fn equal_numbers_are_one_class_and_one_device() {
     let labels = Targets::classes(&[0, 0, 1, 1, 0], 2).unwrap();
     assert!(data.targets() == &labels);
     assert_eq!(data.groups().unwrap().names(), ["3", "4"]);
-    // Listed classes are found by their numbers, too.
+    // Listed classes are also found by their numbers.
     let list = ClassList::Names(["0.0", "1.0"].map(|x| ClassName::Text(x.into())).to_vec());
     let known = Columns {
         classes: Some(Classes {
@@ -442,7 +442,7 @@ fn dates_in_an_unknown_order_are_refused_with_the_remedy() {
 }
 
 proptest! {
-    /// Any text is read or refused, and what is read has whole rows.
+    /// Any text is read or refused, and accepted rows are complete.
     #[test]
     fn any_text_is_read_or_refused(body in "[a-z0-9,.?\n\"-]{0,80}") {
         if let Ok(table) = read(&format!("id,who,a,y\n{body}")) {

@@ -1,8 +1,8 @@
-//! Bytes of a file as text: UTF-8 and UTF-16, else Latin-1 as Windows writes it.
+//! Decoding of files as text: UTF-8 and UTF-16, otherwise Latin-1 in the form of Windows.
 //!
-//! A byte order mark decides; without one, text that is valid UTF-8 is UTF-8, and a zero in every
-//! second byte is UTF-16. What is left is read as Windows-1252, of which Latin-1 is a part: every
-//! byte has a meaning there, so that only the zeros of binary files are refused.
+//! A byte order mark determines the encoding. Without one, valid UTF-8 is UTF-8, and a zero in
+//! every second byte means UTF-16. Everything else is decoded as Windows-1252, a superset of
+//! Latin-1: every byte has a meaning there, so only the zeros of binary files are refused.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 use super::error::TableError;
 
-/// Bytes that are looked at for the zeros of UTF-16 and of binary files.
+/// Number of bytes that are searched for the zeros of UTF-16 and of binary files.
 const HEAD: usize = 1024;
 
-/// The bytes that a file of Parquet begins with.
+/// The first bytes of a Parquet file.
 pub(super) const PARQUET: &[u8] = b"PAR1";
 
 const PICKLE: &str = "is a pickle of Python, which is not read, as it can run any program: write \
@@ -23,7 +23,7 @@ const PICKLE: &str = "is a pickle of Python, which is not read, as it can run an
 const OF_R: &str = "is a file of R (RDS or RData), which is not read: write its table as CSV \
                     (`write.csv`)";
 
-/// Files that are often taken for tables, by their first bytes, and what to do with each.
+/// Files that are often mistaken for tables, by their first bytes, with advice for each.
 const BINARY: [(&[u8], &str); 17] = [
     (
         PARQUET,
@@ -74,10 +74,10 @@ const BINARY: [(&[u8], &str); 17] = [
     ),
 ];
 
-/// The text of a file, without a byte order mark, and the name of its encoding.
+/// Returns the text of a file, without a byte order mark, and the name of its encoding.
 ///
 /// # Errors
-/// [`TableError::Binary`] for files that are no text.
+/// [`TableError::Binary`] for files that are not text.
 pub(super) fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, &'static str), TableError> {
     let magic = BINARY.iter().find(|(magic, _)| bytes.starts_with(magic));
     if let Some((_, advice)) = magic {
@@ -87,7 +87,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, &'static str), Table
         Some((encoding, _)) => encoding,
         None => guess(bytes)?,
     };
-    // Removes a byte order mark; malformed UTF-16 becomes U+FFFD, which is no number.
+    // Removes a byte order mark. Malformed UTF-16 becomes U+FFFD, which is not a number.
     let (text, encoding, _) = encoding.decode(bytes);
     Ok((text, encoding.name()))
 }
@@ -99,7 +99,7 @@ fn guess(bytes: &[u8]) -> Result<&'static Encoding, TableError> {
         places.filter(|byte| **byte == 0).count()
     };
     let (even, odd) = (zeros(0), zeros(1));
-    // Text of mostly Latin letters and digits, of which UTF-16 has one zero a character.
+    // Text of mostly Latin letters and digits has one zero per character in UTF-16.
     let most = head.len().div_ceil(2) * 3 / 4;
     match (even, odd) {
         (0, 0) if std::str::from_utf8(bytes).is_ok() => Ok(UTF_8),

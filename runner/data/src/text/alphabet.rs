@@ -1,18 +1,18 @@
-//! The characters of texts, as symbols: public, and known before a text is read.
+//! The characters of texts, as symbols: public, and known before any text is read.
 
 use std::collections::HashMap;
 
 use serde::{Serialize, Serializer};
 
-/// The usual characters: a line's end, a space, and what English plays are written in. Those of
-/// LEAF's Shakespeare (Caldas et al. 2018, arXiv:1812.01097), with `$` in the place of `}`.
+/// The default characters: a line end, a space, and the characters of English plays. They are those
+/// of LEAF's Shakespeare (Caldas et al. 2018, arXiv:1812.01097), with `$` instead of `}`.
 const USUAL: &str =
     "\n !\"$&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz";
 
-/// Most characters: symbols are bytes, and one may stand for all others.
+/// Maximum number of characters: symbols are bytes, and one may represent all others.
 const MAX_CHARACTERS: usize = 255;
 
-/// Characters in the order of their symbols, and perhaps a last symbol for all others.
+/// Characters in the order of their symbols, and optionally a last symbol for all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alphabet {
     characters: Vec<char>,
@@ -31,11 +31,11 @@ impl Serialize for Alphabet {
 }
 
 impl Alphabet {
-    /// The characters of `text`, in order; `None` for the usual ones. With `has_unknown`, one more
-    /// symbol stands for characters that are not among them.
+    /// Creates an alphabet of the characters of `text`, in order; `None` for the default ones. With
+    /// `has_unknown`, one more symbol represents all other characters.
     ///
     /// # Errors
-    /// What is wrong: fewer than two characters, more than 255, or one that occurs twice.
+    /// The reason: fewer than two characters, more than 255, or a duplicate.
     pub fn new(text: Option<&str>, has_unknown: bool) -> Result<Self, String> {
         let characters: Vec<char> = text.unwrap_or(USUAL).chars().collect();
         let mut sorted = characters.clone();
@@ -52,26 +52,26 @@ impl Alphabet {
         }
     }
 
-    /// Its characters, in order.
+    /// Returns its characters, in order.
     #[must_use]
     pub fn text(&self) -> String {
         self.characters.iter().collect()
     }
 
-    /// Whether a symbol stands for all other characters.
+    /// Returns whether a symbol represents all other characters.
     #[must_use]
     pub const fn has_unknown(&self) -> bool {
         self.has_unknown
     }
 
-    /// Number of symbols, from 2 to 256.
+    /// Returns the number of symbols, from 2 to 256.
     #[must_use]
     pub const fn symbol_count(&self) -> u16 {
         // At most 255 characters.
         self.characters.len() as u16 + self.has_unknown as u16
     }
 
-    /// What each symbol is called: its character, or a word for one that cannot be seen.
+    /// Returns the name of each symbol: its character, or a word for an invisible one.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         let name = |character: &char| match character {
@@ -84,7 +84,7 @@ impl Alphabet {
         self.characters.iter().map(name).chain(unknown).collect()
     }
 
-    /// The text of symbols.
+    /// Returns the text of symbols.
     #[must_use]
     pub fn decode(&self, symbols: &[f32]) -> String {
         let character = |symbol: &f32| self.characters.get(*symbol as usize).copied();
@@ -93,7 +93,7 @@ impl Alphabet {
         characters.collect()
     }
 
-    /// The symbols by character.
+    /// Returns the symbols by character.
     #[must_use]
     pub(super) fn symbols(&self) -> Symbols {
         let numbered = self.characters.iter().copied().zip(0u8..=u8::MAX);
@@ -112,7 +112,7 @@ pub(super) struct Symbols {
 }
 
 impl Symbols {
-    /// The symbol of a character; `None` if it has none.
+    /// Returns the symbol of a character; `None` if it has none.
     pub(super) fn symbol(&self, character: char) -> Option<u8> {
         self.of_character.get(&character).copied().or(self.unknown)
     }

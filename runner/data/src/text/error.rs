@@ -1,22 +1,22 @@
-//! What can be wrong with texts.
+//! Errors in texts.
 
 use crate::dataset::DatasetError;
 use crate::table::{Place, TableError};
 
-/// What can be wrong with texts.
+/// Errors in texts.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TextError {
-    /// The table of the texts.
+    /// The table of the texts is invalid.
     #[error(transparent)]
     Table(#[from] TableError),
     /// The samples cannot be learned from.
     #[error(transparent)]
     Dataset(#[from] DatasetError),
-    /// A table without rows.
+    /// A table has no rows.
     #[error("has no text: give a row for each text below the line with the names of the columns")]
     NoText,
-    /// A character that has no symbol.
+    /// A character has no symbol.
     #[error(
         "{place}, column `{column}`: the character {character:?} (U+{:04X}) is not in the \
          alphabet; add it to `data.alphabet`, or give all such characters one symbol with \
@@ -38,14 +38,14 @@ pub enum TextError {
         if *samples == 1 { "sample" } else { "samples" }
     )]
     TooShort {
-        /// Characters of the longest text of a device.
+        /// Number of characters of the longest text of a device.
         longest: usize,
-        /// Samples that a device must have.
+        /// Minimum number of samples of a device.
         samples: usize,
-        /// Characters of so many samples, with the one that follows the last.
+        /// Number of characters of this many samples, including the one after the last.
         needed: usize,
     },
-    /// A text for a model that reads more of it.
+    /// A text is shorter than the input of the model.
     #[error(
         "{place}, column `{column}`: has {found} {}, but the model reads {length}; give a longer \
          text",
@@ -56,26 +56,26 @@ pub enum TextError {
         place: Place,
         /// Name of the column.
         column: String,
-        /// Characters of the text.
+        /// Number of characters of the text.
         found: usize,
-        /// Characters that the model reads.
+        /// Number of characters that the model reads.
         length: usize,
     },
-    /// No text by which a model can be evaluated.
+    /// No text is long enough to evaluate a model.
     #[error(
         "the longest text has {longest} characters, but the model is evaluated on texts of \
          {needed} or more; give longer texts"
     )]
     NoSample {
-        /// Characters of the longest text.
+        /// Number of characters of the longest text.
         longest: usize,
-        /// Characters that a model reads, and the one after them.
+        /// Number of characters that a model reads, plus one.
         needed: usize,
     },
-    /// More than fit in memory.
+    /// There are more samples than fit in memory.
     #[error("makes {sample_count} samples, too many for the memory; choose a larger `data.stride`")]
     TooManySamples {
-        /// Samples of all devices.
+        /// Number of samples of all devices.
         sample_count: usize,
     },
 }

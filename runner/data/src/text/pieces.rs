@@ -1,4 +1,4 @@
-//! Texts that a trained model reads.
+//! Texts as input of a trained model.
 
 use super::Windows;
 use super::alphabet::Alphabet;
@@ -21,15 +21,15 @@ pub struct TextColumn {
 pub struct Pieces {
     /// Symbols, sample after sample.
     pub symbols: Vec<u8>,
-    /// The character after each sample, if these were asked for.
+    /// The character after each sample, if requested.
     pub next: Vec<u8>,
-    /// What names each text, if a column of names was given.
+    /// The name of each text, if a column of names was given.
     pub names: Vec<String>,
 }
 
 impl TextColumn {
-    /// The end of each text of an unpacked table, `length` characters, of which the model says what
-    /// comes next; `id` is a column that names the texts.
+    /// Returns the last `length` characters of each text of an unpacked table, for which the model
+    /// predicts the next one. `id` is a column with the names of the texts.
     ///
     /// # Errors
     /// [`TextError`] for a text that is shorter, or has a character without a symbol.
@@ -46,10 +46,11 @@ impl TextColumn {
         )
     }
 
-    /// All samples of each text by itself, one after the other, with the character after each.
+    /// Returns all samples of each text separately, one after the other, with the character after
+    /// each.
     ///
     /// # Errors
-    /// [`TextError`] if no text has one, or a character has no symbol.
+    /// [`TextError`] if no text has a sample, or a character has no symbol.
     pub fn samples(&self, bytes: &[u8], length: usize) -> Result<Pieces, TextError> {
         let windows = Windows {
             length,
@@ -78,7 +79,7 @@ impl TextColumn {
         }
     }
 
-    /// Hands each text to `cut`, which may say that it is too short.
+    /// Passes each text to `cut`, which may return that it is too short.
     fn read(
         &self,
         bytes: &[u8],

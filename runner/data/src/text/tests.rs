@@ -14,7 +14,7 @@ fn config(length: u32, stride: u32) -> TextConfig {
 
 const LINES: &str = "play\trole\tline\nx\tB\tabcd\nx\tA\tdcba\nx\tB\tbb\ny\tA\ta\n";
 
-/// The samples of each device, decoded, each with its next character.
+/// Returns the samples of each device, decoded, each with its next character.
 fn samples(text: &str, config: &TextConfig) -> (Vec<(String, Vec<String>)>, usize) {
     let (data, left_out) = parse(text.as_bytes(), config).unwrap();
     let groups = data.groups().unwrap();
@@ -39,7 +39,7 @@ fn windows_follow_each_other_in_the_text_of_a_device() {
     let (devices, left_out) = samples(LINES, &config(2, 2));
     let expected = [
         ("x / A".to_owned(), vec!["dcb".to_owned()]),
-        // "abcd", a line's end, "bb".
+        // "abcd", a line end, "bb".
         (
             "x / B".to_owned(),
             ["abc", "cd\n", "\nbb"].map(str::to_owned).to_vec(),

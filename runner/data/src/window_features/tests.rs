@@ -1,4 +1,4 @@
-//! From raw counts to the integers that a model reads: a board, and the simulator.
+//! From raw counts to the integers that a model reads: compares a board with the simulator.
 
 use proptest::{collection::vec, prelude::*};
 use smolfed_core::fixed_point::{Feature as Stored, FeatureScale, round_feature};
@@ -7,7 +7,7 @@ use smolfed_core::window::{Feature, Measure, Scale};
 use super::*;
 use crate::constants::Affine;
 
-/// A recipe for windows of this length: some features, and some bands.
+/// A strategy for recipes of windows of this length: some features, and some bands.
 fn recipes() -> impl Strategy<Value = Recipe> {
     let features = proptest::sample::subsequence(Feature::ALL.to_vec(), 1..=6);
     let measure = prop_oneof![Just(Measure::Amplitude), Just(Measure::Energy)];
@@ -25,7 +25,7 @@ fn recipes() -> impl Strategy<Value = Recipe> {
     )
 }
 
-/// Scales with the simulator's bits for a type: a shift of at most `most`.
+/// A strategy for scales with the simulator's bits for a type: a shift of at most `most`.
 fn scales(most: u8) -> impl Strategy<Value = Scale> {
     let offset = prop_oneof![Just(0), -40_000..40_000];
     let multiplier = prop_oneof![(0_u32..16).prop_map(|bit| 1 << bit), 1..=u16::MAX];
@@ -33,7 +33,7 @@ fn scales(most: u8) -> impl Strategy<Value = Scale> {
         .prop_map(|(offset, multiplier, shift)| Scale::new(offset, multiplier, shift).unwrap())
 }
 
-/// The features of a window as a board has them, and as the simulator has them.
+/// Returns the features of a window as on a board, and as in the simulator.
 fn both<X: Stored>(
     recipe: &Recipe,
     counts: &[i16],
@@ -53,7 +53,7 @@ fn both<X: Stored>(
     let simulated = WindowFeatures::new(*recipe, Some(vec![1.0]));
     let simulated = simulated.compute(channels, value, 0).unwrap();
     let stored = FeatureScale::new::<X>(fraction).unwrap();
-    // The scale's documentation names the larger ones.
+    // The documentation of the scale lists the larger ones.
     let is_exact = |x: &(i32, f32)| x.0.unsigned_abs() < 1 << 24;
     let pairs: Vec<(i32, f32)> = features
         .into_iter()
@@ -92,7 +92,7 @@ proptest! {
 #[test]
 fn halves_are_rounded_as_in_the_simulator() {
     let recipe = Recipe::new(2, &[Feature::Maximum], &[], Measure::Energy).unwrap();
-    // 2,048 counts of a unit and five binary places: 64 counts of an integer.
+    // 2,048 counts per unit and five binary places: 64 counts per integer.
     let scale = Scale::new(0, 1, 6).unwrap();
     for count in i16::MIN..=i16::MAX {
         let [board, simulated] = both::<i8>(&recipe, &[count; 2], scale, 5, Scale::to_i8);
