@@ -13,7 +13,7 @@ pub struct KnownSet {
     pub about: &'static str,
     /// The citation.
     pub cite: &'static str,
-    /// Path in a folder of data sets; `None` for a set without files.
+    /// Path in a folder of data sets. `None` for a set without files.
     pub path: Option<&'static str>,
     /// An initial `[data]` table.
     pub table: &'static str,

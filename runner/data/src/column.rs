@@ -47,7 +47,7 @@ pub enum Unknown {
 /// The features of cells, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
-    /// 32-bit numbers; 0 if the cell is missing.
+    /// 32-bit numbers. 0 if the cell is missing.
     pub features: Vec<f32>,
     /// Places of missing features, ascending.
     pub missing: Vec<usize>,
@@ -59,7 +59,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// Returns the number at a place, with all digits; `None` for a missing one.
+    /// Returns the number at a place, with all digits. `None` for a missing one.
     ///
     /// # Panics
     /// If there is no such place.

@@ -85,7 +85,7 @@ pub struct DataConfig {
     pub source: SourceConfig,
     /// The part held out for choosing settings.
     pub validation: HoldOut,
-    /// The part held out for reporting; none if the set has its own test part.
+    /// The part held out for reporting. None if the set has its own test part.
     pub test: HoldOut,
 }
 

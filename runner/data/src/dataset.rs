@@ -303,7 +303,7 @@ impl Dataset {
         &self.targets
     }
 
-    /// Returns the number of classes; `None` for regression.
+    /// Returns the number of classes. `None` for regression.
     pub fn class_count(&self) -> Option<usize> {
         match self.targets {
             Targets::Classes { class_count, .. } => Some(class_count),
@@ -452,7 +452,7 @@ impl Dataset {
         }
     }
 
-    /// Returns the given rows as samples, without a copy; `None` if features are bytes.
+    /// Returns the given rows as samples, without a copy. `None` if features are bytes.
     pub fn shared_view<'a>(&'a self, rows: &'a [u32]) -> Option<DatasetView<'a>> {
         let numbers = self.features.numbers()?;
         let (width, targets) = (self.feature_count, &self.targets);

@@ -25,7 +25,7 @@ pub(super) fn synthesis_stream(seed: u64, part: u32, device: u32) -> Stream {
     })
 }
 
-/// Draws a uniform integer in `0..bound`; 0 for a bound of 0 or 1.
+/// Draws a uniform integer in `0..bound`. 0 for a bound of 0 or 1.
 ///
 /// Source: Lemire, "Fast Random Integer Generation in an Interval", 2019, Algorithm 5: the upper
 /// half of `draw * bound`, drawn again if the lower half falls into the uneven rest.

@@ -291,7 +291,7 @@ impl Federation {
         }
     }
 
-    /// Returns the number of classes; `None` for regression.
+    /// Returns the number of classes. `None` for regression.
     pub fn class_count(&self) -> Option<usize> {
         match &self.0 {
             Kind::Stored(stored) => stored.data.class_count(),
@@ -476,7 +476,7 @@ impl Federation {
         }
     }
 
-    /// Returns the number of values that a device sends for a waiting scale; 0 if there is none.
+    /// Returns the number of values that a device sends for a waiting scale. 0 if there is none.
     #[must_use]
     pub fn moment_count(&self) -> usize {
         match &self.0 {

@@ -1,4 +1,4 @@
-//! The content of a data set: shape, classes, devices, missing values; for `smolfed data inspect`.
+//! The content of a data set: shape, classes, devices, missing values. For `smolfed data inspect`.
 
 use serde::Serialize;
 
@@ -126,7 +126,7 @@ pub struct Facts {
     pub samples: u64,
     /// Number of features per sample.
     pub feature_count: usize,
-    /// Lengths of the axes of a sample that is a grid; empty otherwise.
+    /// Lengths of the axes of a sample that is a grid. Empty otherwise.
     pub axes: Vec<usize>,
     /// Smallest and largest feature.
     pub feature_range: [f32; 2],

@@ -1,7 +1,7 @@
 //! LEAF JSON: the samples of each device under its name.
 //!
-//! `{"users": [..], "num_samples": [..], "user_data": {name: {"x": [[..], ..], "y": [..]}, ..}}`;
-//! other members are ignored. Source: Caldas et al. 2018, "LEAF: A Benchmark for Federated
+//! `{"users": [..], "num_samples": [..], "user_data": {name: {"x": [[..], ..], "y": [..]}, ..}}`.
+//! Other members are ignored. Source: Caldas et al. 2018, "LEAF: A Benchmark for Federated
 //! Settings", arXiv:1812.01097. Features must be numbers: the text sets of LEAF are not supported.
 
 mod error;
@@ -133,7 +133,7 @@ impl LeafSamples {
     /// labels get one additional class, the last.
     ///
     /// # Errors
-    /// [`LeafError::Label`] for a label outside the classes; [`LeafError::Content`] if there is no
+    /// [`LeafError::Label`] for a label outside the classes. [`LeafError::Content`] if there is no
     /// sample or only one class, or a value is not finite.
     pub fn into_dataset(
         self,

@@ -19,7 +19,7 @@ pub enum Dealing {
     Iid {
         /// Number of devices N.
         devices: u32,
-        /// Number of samples per device; `None` for as many as possible.
+        /// Number of samples per device. `None` for as many as possible.
         samples_per_device: Option<u32>,
     },
     /// Rows sorted by label are cut into shards of equal length, and each device gets some at

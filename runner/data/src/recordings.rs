@@ -20,7 +20,7 @@ pub struct Recordings {
     /// Interval of the kept rows of a window, from the first on: 1 for all. It divides the number
     /// of rows of a window.
     pub every: u32,
-    /// The features computed from the kept rows; `None` if samples are these rows.
+    /// The features computed from the kept rows. `None` if samples are these rows.
     pub features: Option<WindowFeatures>,
 }
 

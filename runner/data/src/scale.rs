@@ -69,7 +69,7 @@ fn of_key(key: &'static str) -> impl Fn(ConstantError) -> ScaleError {
 /// The result of scaling features.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScaledFeatures {
-    /// The map of each feature; `None` for a feature that became 0 everywhere.
+    /// The map of each feature. `None` for a feature that became 0 everywhere.
     pub maps: Vec<Option<FeatureMap>>,
     /// Number of values of each feature that were clipped to bounds. Empty without bounds.
     pub beyond: Vec<u64>,
@@ -260,7 +260,7 @@ pub fn scale_targets(
     Ok(scaled)
 }
 
-/// Returns the mean and standard deviation (with 1/n) in one fixed order and two passes, in `f64`;
+/// Returns the mean and standard deviation (with 1/n) in one fixed order and two passes, in `f64`.
 /// `None` if all values are equal or there is none.
 fn moments(values: impl Iterator<Item = f64> + Clone) -> Option<Affine> {
     let (mut sum, mut count) = (0.0f64, 0u64);

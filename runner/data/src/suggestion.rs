@@ -287,7 +287,7 @@ impl Suggestion {
         }
     }
 
-    /// Returns a sentence with the columns that are left out and the reasons; `None` if all are
+    /// Returns a sentence with the columns that are left out and the reasons. `None` if all are
     /// used.
     #[must_use]
     pub fn left_out(&self) -> Option<String> {

@@ -48,7 +48,7 @@ pub enum SyntheticKind {
 }
 
 impl SyntheticKind {
-    /// Returns the number of classes C, at least 2; `None` for regression.
+    /// Returns the number of classes C, at least 2. `None` for regression.
     pub fn class_count(&self) -> Option<u16> {
         match self {
             Self::Tasks(tasks) => Some(tasks.classes),

@@ -155,7 +155,7 @@ impl Table {
     /// Parses more rows, such as the test part. Their columns are found by name.
     ///
     /// # Errors
-    /// [`TableError`] with the line and column; [`TableError::MissingColumns`].
+    /// [`TableError`] with the line and column, or [`TableError::MissingColumns`].
     pub fn parse_more(
         &self,
         format: TableFormat,

@@ -33,7 +33,7 @@ pub struct TextConfig {
     pub path: PathBuf,
     /// The column of the texts.
     pub text_column: String,
-    /// The columns that together name the device of a text; empty if texts have no device.
+    /// The columns that together name the device of a text. Empty if texts have no device.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub device_columns: Vec<String>,
     /// Number of characters of a sample, at least 1.

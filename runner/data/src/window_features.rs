@@ -60,7 +60,7 @@ impl WindowFeatures {
         &self.recipe
     }
 
-    /// Returns the number of counts per unit of each channel, or of all; `None` for features of
+    /// Returns the number of counts per unit of each channel, or of all. `None` for features of
     /// numbers.
     #[must_use]
     pub fn counts(&self) -> Option<&[f64]> {

@@ -31,7 +31,7 @@ pub(crate) fn truth(cell: &str) -> Option<f32> {
 pub(crate) struct Number {
     /// The nearest number of 32 bits.
     pub(crate) value: f32,
-    /// The rest of a large number; 0 for others.
+    /// The rest of a large number. 0 for others.
     pub(crate) rest: f64,
 }
 

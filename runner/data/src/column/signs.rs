@@ -60,7 +60,7 @@ impl Signs {
     }
 }
 
-/// Returns the text of a number without signs; `None` if it has none. Commas are thousands
+/// Returns the text of a number without signs. `None` if it has none. Commas are thousands
 /// separators only if they are not decimal marks.
 pub(super) fn without(cell: &str, has_comma_groups: bool) -> Option<Plain> {
     let (minus, rest) = match cell.strip_prefix(['-', '+']) {

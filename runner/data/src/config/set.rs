@@ -56,10 +56,10 @@ pub enum StoredSet {
 pub struct MemoryConfig {
     /// The kind of targets.
     pub task: TaskKind,
-    /// The classes; `None` for those found by the program in its samples.
+    /// The classes. `None` for those found by the program in its samples.
     #[serde(flatten)]
     pub classes: Option<Classes>,
-    /// Whether the user confirms categories of columns that the program read from rows; `None` if
+    /// Whether the user confirms categories of columns that the program read from rows. `None` if
     /// it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub categories_are_public: Option<bool>,
@@ -89,7 +89,7 @@ pub struct ArraysConfig {
     pub maximum: Option<f32>,
     /// The kind of labels.
     pub task: TaskKind,
-    /// The classes; `None` for the number given by the largest label.
+    /// The classes. `None` for the number given by the largest label.
     #[serde(flatten)]
     pub classes: Option<Classes>,
 }
@@ -112,7 +112,7 @@ pub struct TableConfig {
     pub axes: Vec<usize>,
     /// Largest value of a feature.
     pub maximum: Option<f32>,
-    /// The cutting of rows in the order of time into windows; `None` if rows are samples.
+    /// The cutting of rows in the order of time into windows. `None` if rows are samples.
     #[serde(flatten)]
     pub recordings: Option<Recordings>,
 }
@@ -126,7 +126,7 @@ pub struct LeafConfig {
     pub test_path: Option<PathBuf>,
     /// The kind of labels.
     pub task: TaskKind,
-    /// The classes; `None` for the number given by the largest label.
+    /// The classes. `None` for the number given by the largest label.
     #[serde(flatten)]
     pub classes: Option<Classes>,
     /// Lengths of the axes of a row that is a grid.
@@ -141,7 +141,7 @@ pub struct LeafConfig {
 pub struct ImagesConfig {
     /// The folder.
     pub path: PathBuf,
-    /// The classes; `None` for the existing folders.
+    /// The classes. `None` for the existing folders.
     #[serde(flatten)]
     pub classes: Option<Classes>,
     /// Whether it has one folder per device, with folders of classes in it.

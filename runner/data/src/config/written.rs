@@ -141,7 +141,7 @@ fn min_samples(stored: &StoredConfig) -> Option<u32> {
     }
 }
 
-/// Returns the columns of a table with one kind of encoding; `None` if there are none.
+/// Returns the columns of a table with one kind of encoding. `None` if there are none.
 fn encoded<'a, T: ?Sized>(
     set: &'a StoredSet,
     part: impl Fn(&'a Encoding) -> Option<&'a T>,

@@ -13,7 +13,7 @@ use super::view::DatasetView;
 pub struct DeviceBuffer {
     /// Features, row after row.
     pub(crate) features: Aligned,
-    /// The target of each row; `None` before the first device.
+    /// The target of each row. `None` before the first device.
     pub(crate) targets: Option<Targets>,
     /// The parameters of a generated device: its weights or its sensor.
     pub(crate) own: Vec<f64>,

@@ -26,7 +26,7 @@ pub enum FeatureRecipe {
     Steps {
         /// Number of steps for each number.
         steps: Steps,
-        /// The bounds of each value of a sample; `None` for an unchanged value.
+        /// The bounds of each value of a sample. `None` for an unchanged value.
         ranges: Vec<Option<Range<f32>>>,
     },
 }
@@ -82,7 +82,7 @@ impl FeatureRecipe {
         })
     }
 
-    /// Returns the recipe in the form of devices that compute the features; `None` if it has more
+    /// Returns the recipe in the form of devices that compute the features. `None` if it has more
     /// values than this form allows.
     #[must_use]
     pub fn on_devices(&self) -> Option<Recipe> {
@@ -274,7 +274,7 @@ fn luma([red, green, blue]: [u8; COLOURS]) -> u8 {
     (sum >> 8) as u8
 }
 
-/// Returns the level of a pixel; `None` if it is missing, beyond 8 bits or, if a unit is one level,
+/// Returns the level of a pixel. `None` if it is missing, beyond 8 bits or, if a unit is one level,
 /// not an integer.
 fn byte(pixel: f32, levels: f32) -> Option<u8> {
     let level = (pixel * levels).round();

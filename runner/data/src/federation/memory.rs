@@ -12,13 +12,13 @@ const ORIGIN: &str = "the samples in memory";
 
 impl Federation {
     /// Splits, scales and deals samples in memory, as [`new`](Self::new) does with a file. The last
-    /// `test_rows` rows are the test part, if there are any; otherwise `data.test` holds rows out.
+    /// `test_rows` rows are the test part, if there are any. Otherwise `data.test` holds rows out.
     /// With natural devices, `data` has [groups](Dataset::with_groups).
     ///
     /// The samples are moved, and scaled and sorted in place, without a copy.
     ///
     /// # Errors
-    /// [`DataError::NotInMemory`] if the configuration reads a file; [`DataError::Content`] for
+    /// [`DataError::NotInMemory`] if the configuration reads a file. [`DataError::Content`] for
     /// samples that do not suffice for it.
     pub fn of_samples(
         data: Dataset,

@@ -44,7 +44,7 @@ const CATEGORY: FeatureMap = FeatureMap {
 pub struct PrivateScale {
     /// Whether each feature has its own mean and deviation.
     pub is_per_feature: bool,
-    /// The bounds to which values are clipped; `None` for those of the format.
+    /// The bounds to which values are clipped. `None` for those of the format.
     pub bounds: Option<Bounds>,
     /// The amount of noise.
     pub noise: ScaleNoise,

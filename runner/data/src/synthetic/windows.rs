@@ -30,7 +30,7 @@ pub struct WindowsConfig {
     pub drift: f64,
     /// Standard deviation of a window's phase, in radians. Usually [`JITTER`].
     pub jitter: f64,
-    /// The features computed from a window; `None` for its values.
+    /// The features computed from a window. `None` for its values.
     pub features: Option<Recipe>,
 }
 

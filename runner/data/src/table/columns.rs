@@ -27,10 +27,10 @@ pub struct Columns {
     pub ignore: Vec<String>,
     /// The kind of label. `None` means classes, unless their names are too many different numbers.
     pub task: Option<TaskKind>,
-    /// The classes of the labels; `None` for those in the rows.
+    /// The classes of the labels. `None` for those in the rows.
     #[serde(flatten)]
     pub classes: Option<Classes>,
-    /// Whether the user confirms categories that were read from rows; `None` if they were not.
+    /// Whether the user confirms categories that were read from rows. `None` if they were not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub categories_are_public: Option<bool>,
     /// The encodings of feature columns that are not plain numbers.

@@ -65,7 +65,7 @@ pub(super) fn read(text: String, encoding: &'static str) -> Result<JsonLines, Ta
     })
 }
 
-/// Returns the object in a line; `None` for an empty one.
+/// Returns the object in a line. `None` for an empty one.
 fn object(line: &str, number: u32) -> Result<Option<Object>, TableError> {
     if line.trim().is_empty() {
         return Ok(None);

@@ -96,7 +96,7 @@ impl Rows for Parquet {
     }
 }
 
-/// Returns a cell as text; `None` for a nested table.
+/// Returns a cell as text. `None` for a nested table.
 fn text(field: &Field, is_nanoseconds: bool) -> Option<String> {
     Some(match field {
         Field::Null => String::new(),

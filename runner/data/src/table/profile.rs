@@ -74,7 +74,7 @@ pub struct ColumnProfile {
     pub missing: usize,
     /// Number of different values, up to [`MAX_DISTINCT`]. One more means that there are more.
     pub distinct: usize,
-    /// Smallest and largest number; `None` if there is none.
+    /// Smallest and largest number. `None` if there is none.
     pub range: Option<[f32; 2]>,
     /// Whether all numbers are integers.
     pub is_whole: bool,
@@ -156,7 +156,7 @@ impl ColumnProfile {
         is_unnamed(&self.name)
     }
 
-    /// Returns the different values in the order of their names, by value if all are integers;
+    /// Returns the different values in the order of their names, by value if all are integers.
     /// `None` if not all are stored.
     #[must_use]
     pub fn sorted_values(&self) -> Option<Vec<String>> {

@@ -106,7 +106,7 @@ impl Reader {
         self.rows.usual_encoding(column)
     }
 
-    /// Returns the next row, with the notation of numbers; `None` after the last.
+    /// Returns the next row, with the notation of numbers. `None` after the last.
     ///
     /// # Errors
     /// [`TableError`] with the place, if it is ragged or not text.

@@ -11,7 +11,7 @@ pub(super) trait Rows {
     /// Returns the names of the columns.
     fn header(&self) -> &StringRecord;
 
-    /// Reads the next row into `cells` and returns its place; `None` after the last.
+    /// Reads the next row into `cells` and returns its place. `None` after the last.
     fn next(&mut self, cells: &mut StringRecord) -> Result<Option<Place>, TableError>;
 
     /// Returns the default encoding of a column.

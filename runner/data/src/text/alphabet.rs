@@ -31,7 +31,7 @@ impl Serialize for Alphabet {
 }
 
 impl Alphabet {
-    /// Creates an alphabet of the characters of `text`, in order; `None` for the default ones. With
+    /// Creates an alphabet of the characters of `text`, in order. `None` for the default ones. With
     /// `has_unknown`, one more symbol represents all other characters.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ pub(super) struct Symbols {
 }
 
 impl Symbols {
-    /// Returns the symbol of a character; `None` if it has none.
+    /// Returns the symbol of a character. `None` if it has none.
     pub(super) fn symbol(&self, character: char) -> Option<u8> {
         self.of_character.get(&character).copied().or(self.unknown)
     }
