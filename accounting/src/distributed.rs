@@ -3,8 +3,8 @@
 //!
 //! Each of the m + 1 parties adds exact discrete Gaussian noise of multiplier z / √(m + 1 − t). A
 //! coalition of t knows its own noise and subtracts it. The noise of the m + 1 − t others is left,
-//! of multiplier z or more. An *outsider*, who sees only the release, faces all of it: z √((m + 1)
-//! / (m + 1 − t)).
+//! of multiplier z or more. An *outsider*, who sees only the release, faces all of it:
+//! z √((m + 1) / (m + 1 − t)).
 //!
 //! **Parties know who takes part**, so sampling does not amplify against them. Outsiders do not
 //! ([`PrivacyEvent::outsiders`](crate::PrivacyEvent::outsiders)).
@@ -14,16 +14,16 @@
 //!
 //! **A sum of n >= 2 discrete Gaussians** of std σ steps is nearly a discrete Gaussian. With θ the
 //! sum over the integers of exp(-x²/(2σ²)), Poisson's formula says that a shift of the integers by
-//! any real number changes θ by a factor between 1 and (1 − 2q) / (1 + 2q), q = Σ_{n>=1}
-//! e^(-2π²σ²n²). The probability of x as the sum of two discrete Gaussians of variances s² and σ²
-//! is the probability of x under the one of variance s² + σ², times such a θ of variance s²σ²/(s² +
-//! σ²), of which only the shift depends on x: completing the square gives exp(-x²/(2(s² + σ²))) Σ_y
-//! exp(-(y − cx)²/(2 s²σ²/(s² + σ²))). So every probability is off by a factor of at most e^(±5
-//! e^(-2π² s²σ²/(s²+σ²))): this is the convolution theorem of Kairouz, Liu, Steinke 2021
-//! (arXiv:2102.06387). Party by party, s² = kσ², the logarithms add up to 5 Σ_{k<n}
-//! e^(-2π²σ²k/(k+1)) per entry, and ε moves by at most twice that. From σ = [`MIN_NOISE_STEPS`] on
-//! this is below e^-40,000 ([`ln_of_term`]): less than 10^-17,000 in ε for 10¹⁰ parameters and 10⁷
-//! rounds. Noise on a coarser grid is refused.
+//! any real number changes θ by a factor between 1 and (1 − 2q) / (1 + 2q),
+//! q = Σ_{n>=1} e^(-2π²σ²n²). The probability of x as the sum of two discrete Gaussians of
+//! variances s² and σ² is the probability of x under the one of variance s² + σ², times such a θ of
+//! variance s²σ²/(s² + σ²), of which only the shift depends on x: completing the square gives
+//! exp(-x²/(2(s² + σ²))) Σ_y exp(-(y − cx)²/(2 s²σ²/(s² + σ²))). So every probability is off by a
+//! factor of at most e^(±5 e^(-2π² s²σ²/(s²+σ²))): this is the convolution theorem of Kairouz, Liu,
+//! Steinke 2021 (arXiv:2102.06387). Party by party, s² = kσ², the logarithms add up to
+//! 5 Σ_{k<n} e^(-2π²σ²k/(k+1)) per entry, and ε moves by at most twice that. From
+//! σ = [`MIN_NOISE_STEPS`] on this is below e^-40,000 ([`ln_of_term`]): less than 10^-17,000 in ε
+//! for 10¹⁰ parameters and 10⁷ rounds. Noise on a coarser grid is refused.
 
 use std::f64::consts::PI;
 use std::fmt;

@@ -9,11 +9,12 @@
 //! **A dominating pair.** With t = e^ε let h(t) be that bound for t ≥ 1. As replacing is symmetric,
 //! it bounds the divergence in both directions, and H_t(P‖Q) = 1 - t + t·H_{1/t}(Q‖P), so below 1
 //! `h(t) = 1 - t + t·h(1/t)` is a bound. h is convex: above 1 as a convex function of a linear
-//! function, below as a perspective of one, and at 1 its slopes are in order, as `2Φ(-1/(2ν))(1 -
-//! γ) ≤ 1 - γ`. With h(0) = 1, decreasing, and h(t) ≥ max(0, 1 - t), it is the profile of a pair of
-//! distributions (Zhu, Dong, Wang 2022, arXiv:2106.08567, Section 3), which dominates the round.
-//! Above loss 0 the pair is (1-γ)·N(0, ν²) + γ·N(1, ν²) against N(0, ν²), below it is its mirror
-//! image, and the rest of the mass, `(1 - γ)(1 - 2Φ(-1/(2ν)))`, is an atom at 0.
+//! function, below as a perspective of one, and at 1 its slopes are in order, as
+//! `2Φ(-1/(2ν))(1 - γ) ≤ 1 - γ`. With h(0) = 1, decreasing, and h(t) ≥ max(0, 1 - t), it is the
+//! profile of a pair of distributions (Zhu, Dong, Wang 2022, arXiv:2106.08567, Section 3), which
+//! dominates the round. Above loss 0 the pair is (1-γ)·N(0, ν²) + γ·N(1, ν²) against N(0, ν²),
+//! below it is its mirror image, and the rest of the mass, `(1 - γ)(1 - 2Φ(-1/(2ν)))`, is an atom
+//! at 0.
 //!
 //! **Composition.** The bound holds for every two neighbours and, round by round, for every past,
 //! since each round draws a fresh cohort and δ_M does not depend on the devices' computations. So
@@ -30,16 +31,16 @@
 //! all of them are replaced. With cohorts drawn in the same way except for the user, let P_c and
 //! Q_c be the outputs given X = c on the two federations; P_0 = Q_0. P_c is within 2cL of Q_c, and
 //! of P_0 as well, if c other devices replace the user's: each pair is the same mixture of
-//! Gaussians at most that far apart. For t = e^ε ≥ 1 and any v_c ≥ 0 that sum to t - 1, `P - tQ =
-//! Σ_{c≥1} (h(c) P_c - t h(c) Q_c - v_c h(0) P_0)`, so by joint convexity `δ(ε) ≤ Σ h(c) δ_c(ln
-//! s_c)` with `s_c = t + v_c h(0)/h(c)` and δ_c the Gaussian's profile at sensitivity c. At the
-//! smallest bound the derivatives of all terms are equal: there is one output a with s_c = e^(μ_c a
-//! - μ_c²/2), μ_c = c/ν, except that s_c = t if this is below t. The bound is jointly convex in t
-//! and v, so its minimum over v is convex in t; and with `h'(1+) = -h(0) Φ(-μ_1/2) - Σ h(c)
-//! Φ(-μ_c/2)` its slopes at 1 are in order. It is therefore the profile of a pair, mirrored below 1
-//! and composed as above. For k = 1 it is the bound above. If no s_c is at its end, which is usual,
-//! it is the profile of the mixture of N(c, ν²) with weights h(c), which one pair of federations
-//! attains in one round. It is implemented in `pld/mixture.rs`.
+//! Gaussians at most that far apart. For t = e^ε ≥ 1 and any v_c ≥ 0 that sum to t - 1,
+//! `P - tQ = Σ_{c≥1} (h(c) P_c - t h(c) Q_c - v_c h(0) P_0)`, so by joint convexity
+//! `δ(ε) ≤ Σ h(c) δ_c(ln s_c)` with `s_c = t + v_c h(0)/h(c)` and δ_c the Gaussian's profile at
+//! sensitivity c. At the smallest bound the derivatives of all terms are equal: there is one output
+//! a with s_c = e^(μ_c a - μ_c²/2), μ_c = c/ν, except that s_c = t if this is below t. The bound is
+//! jointly convex in t and v, so its minimum over v is convex in t; and with
+//! `h'(1+) = -h(0) Φ(-μ_1/2) - Σ h(c) Φ(-μ_c/2)` its slopes at 1 are in order. It is therefore the
+//! profile of a pair, mirrored below 1 and composed as above. For k = 1 it is the bound above. If
+//! no s_c is at its end, which is usual, it is the profile of the mixture of N(c, ν²) with weights
+//! h(c), which one pair of federations attains in one round. It is implemented in `pld/mixture.rs`.
 //!
 //! The composition is the one of [`pld`](crate::pld), with the same arguments.
 

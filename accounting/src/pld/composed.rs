@@ -38,8 +38,8 @@ impl Composed {
         (here + (next - here) * share.clamp(0.0, 1.0)).max(0.0)
     }
 
-    /// Returns the ε with δ(ε) = `delta`, on the side of the bound. -∞ if the profile is below δ
-    /// everywhere.
+    /// Returns the ε with δ(ε) = `delta`, on the side of the bound. A lower bound is -∞ if the
+    /// profile is below `delta` everywhere.
     pub fn epsilon(&self, delta: f64) -> f64 {
         if self.rest >= delta {
             return f64::INFINITY;

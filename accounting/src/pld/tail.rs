@@ -20,8 +20,8 @@ pub(super) struct Tail {
 
 impl Tail {
     /// Creates a tail. `a` and `b` are the arguments of the normal tails, in noise stds. A tail at
-    /// u changes by at most a factor 1 + (u² + |u|)·r if u changes by a factor 1 + r, and e^ε by 1
-    /// + |ε|·r. The functions themselves are accurate to about an ulp.
+    /// u changes by at most a factor 1 + (u² + |u|)·r if u changes by a factor 1 + r, and e^ε by
+    /// 1 + |ε|·r. The functions themselves are accurate to about an ulp.
     pub fn new(p: f64, scaled_q: f64, loss: f64, a: f64, b: f64) -> Self {
         let square = |u: f64| if u.is_finite() { u * u } else { 0.0 };
         let ulps = 6.0 + square(a) + square(b) + loss.abs();

@@ -13,9 +13,9 @@
 //!   10⁻¹⁰, and 1 - h to within that part of h / (1 - h). The sum of `h / (1 - h)` up to k is about
 //!   the logarithm of `1 / P[K > k]`, at most 670 (for Poisson numbers up to 9,000, with M < 600).
 //!   Every probability is then accurate to within a factor 1 ± t with t = 1.5 · 10⁻⁷, and so is the
-//!   distribution of the selected result. The Rényi divergence of order α grows by at most `(α ln(1
-//!   + t) - (α - 1) ln(1 - t)) / (α - 1)`, and ε at the same δ by as much: 9.1 · 10⁻⁷ at the
-//!   smallest order, 1.25.
+//!   distribution of the selected result. The Rényi divergence of order α grows by at most
+//!   `(α ln(1 + t) - (α - 1) ln(1 - t)) / (α - 1)`, and ε at the same δ by as much: 9.1 · 10⁻⁷ at
+//!   the smallest order, 1.25.
 //! * **Truncation.** The omitted numbers, of weights below 10⁻²⁹⁰, have a probability below 10⁻²⁸⁵.
 //!   This is additive: δ grows by at most e^ε 10⁻²⁸⁵. With ε ≤ 400 and δ ≥ 10⁻¹⁰⁰ it is a part of
 //!   10⁻¹¹ of δ, which costs less than 10⁻¹⁰ in ε. Outside this range, nothing is claimed.

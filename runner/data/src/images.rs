@@ -47,8 +47,8 @@ impl fmt::Debug for Images {
     }
 }
 
-/// Height, width and colour, as in `axes`: `[rows, columns]` of grey levels, or `[3, rows,
-/// columns]`.
+/// Height, width and colour, as in `axes`: `[rows, columns]` of grey levels, or
+/// `[3, rows, columns]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageShape {
     rows: usize,

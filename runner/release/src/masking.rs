@@ -68,9 +68,9 @@ impl Masking {
     /// A sum of discrete Gaussians is sub-Gaussian with the sum of their variances, so honest noise
     /// is longer with probability at most e^-72 (Hsu, Kakade, Zhang 2012, "A tail inequality for
     /// quadratic forms of subgaussian random vectors", Theorem 1). A helper's answer that does not
-    /// belong to the sum leaves uniform integers, whose norm is about 2^w √(d / 12): at least √(d /
-    /// 3) times the largest norm and at least 6.9 √d times σ, since w leaves room for 12 σ. The
-    /// check therefore detects them from about 20 entries on. It cannot detect an offset that a
+    /// belong to the sum leaves uniform integers, whose norm is about 2^w √(d / 12): at least
+    /// √(d / 3) times the largest norm and at least 6.9 √d times σ, since w leaves room for 12 σ.
+    /// The check therefore detects them from about 20 entries on. It cannot detect an offset that a
     /// helper chooses.
     #[must_use]
     pub fn is_plausible(&self, integers: &[i64], noise_std: f64) -> bool {

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::statement::PrivacyStatement;
 
-/// The source of a figure. A figure with several parts has the last provenance of its parts.
+/// The source of a figure. A figure with several parts has the last source of its parts in this
+/// order.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

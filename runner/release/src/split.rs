@@ -14,9 +14,9 @@ pub struct Split {
 }
 
 impl Split {
-    /// Returns the split of `total` in which the bit has noise of std `bit_std`: `z_Δ = (z⁻² − (2
-    /// σ_b)⁻²)^(−1/2)`. `None` unless 2 σ_b is above z: the bit alone would otherwise cost more
-    /// than the total.
+    /// Returns the split of `total` in which the bit has noise of std `bit_std`:
+    /// `z_Δ = (z⁻² − (2 σ_b)⁻²)^(−1/2)`. `None` unless 2 σ_b is above z: the bit alone would
+    /// otherwise cost more than the total.
     #[must_use]
     pub fn new(total: NoiseMultiplier, bit_std: f64) -> Option<Self> {
         /// Larger than the rounding errors of the line below, so that neither part has too little

@@ -1,10 +1,10 @@
 //! Texts of a generated language, with the next character as the target.
 //!
 //! All devices share a lexicon of words with three to six letters. Words are separated by a space,
-//! symbol 0, and drawn independently. A device has favourites: word w has weight `exp(heterogeneity
-//! · n_kw) / rank_w` on device k, with a normal draw n. The share `noise` of characters is replaced
-//! by symbols drawn at random. After the first letters of a word the next is determined: to predict
-//! it, a model must remember where the word began.
+//! symbol 0, and drawn independently. A device has favourites: word w has weight
+//! `exp(heterogeneity · n_kw) / rank_w` on device k, with a normal draw n. The share `noise` of
+//! characters is replaced by symbols drawn at random. After the first letters of a word the next is
+//! determined: to predict it, a model must remember where the word began.
 
 use rand_core::Rng;
 use serde::Serialize;

@@ -10,9 +10,10 @@
 //! of that device, since both have the same noise. A repetition of the last request gets the same
 //! answer from memory, and its noise is not drawn a second time.
 //!
-//! **Assumption.** A device on the list took part in this very round. Its tag, a one-time
-//! authenticator over the request to the device, proves it. A party that leaves a device out makes
-//! it absent, and the masked update of the device stays uniform to everybody.
+//! **Attendance.** The guarantee relies on the participation of each listed device in this very
+//! round. Its tag shows it: a one-time authenticator over the request to the device. A party that
+//! leaves a device out makes it absent, and the masked update of the device stays uniform to
+//! everybody.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
