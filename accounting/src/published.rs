@@ -6,7 +6,7 @@
 use crate::gdp;
 use crate::params::Delta;
 
-/// PMTL's Theorem 1 for full participation, solved for ε: `ε = 4 √(T ln(1/δ)) / z`.
+/// Returns ε by PMTL's Theorem 1 for full participation: `ε = 4 √(T ln(1/δ)) / z`.
 ///
 /// Two errors of the proof cancel (a factor 4 in Lemma 2, γ instead of the replace-one 2γ in Eq.
 /// 25), so it is sound under replace-one, and 1.9 to 3.8 times too noisy, if ε ≤ 2 ln(1/δ), a
@@ -29,8 +29,8 @@ pub fn dpfedmtl_mu_as_printed(sampling_rate: f64, noise_multiplier: f64, rounds:
     rounds.sqrt() * gdp::poisson_limit_mu(sampling_rate, noise_multiplier, rounds)
 }
 
-/// FedSC's Proposition 6.6: `ε = T s²/(2z²) + √(2 T ln(1/δ)) s/z`, s the sensitivity in units of
-/// μ/|D|: 1 as printed, √2 for replace-one.
+/// Returns ε by FedSC's Proposition 6.6: `ε = T s²/(2z²) + √(2 T ln(1/δ)) s/z`, s the sensitivity
+/// in units of μ/|D|: 1 as printed, √2 for replace-one.
 ///
 /// Source: Jing et al. 2024 (arXiv:2405.03949), Proposition 6.6, with z = σ |D| / μ. It is the
 /// classic Rényi conversion at its best real order, so with s = √2 it is an upper bound.

@@ -233,8 +233,8 @@ impl Mixture {
         }
     }
 
-    /// `error` is the error of the mixed tail, in thirds of an ulp. The other tail was computed at
-    /// `a`.
+    /// Creates a tail. `error` is the error of the mixed tail, in thirds of an ulp. The other tail
+    /// was computed at `a`.
     fn tail(&self, p: f64, scaled_q: f64, error: f64, a: f64, loss: f64) -> Tail {
         let square = if a.is_finite() { a * a } else { 0.0 };
         let size = 6.0 + square + loss.abs();

@@ -56,16 +56,17 @@ pub enum ArrayError {
 
 /// An array whose dimensions agree with its values.
 pub trait Array {
-    /// Sizes of the dimensions. The first is the number of samples. Never empty, and none is 0.
+    /// Returns the sizes of the dimensions. The first is the number of samples. Never empty, and
+    /// none is 0.
     fn dimensions(&self) -> &[usize];
 
-    /// The values, last dimension fastest, if they are unsigned bytes, such as pixels.
+    /// Returns the values, last dimension fastest, if they are unsigned bytes, such as pixels.
     fn bytes(&self) -> Option<&[u8]>;
 
-    /// The values, last dimension fastest.
+    /// Iterates over the values, last dimension fastest.
     fn numbers(&self) -> Box<dyn Iterator<Item = f64> + '_>;
 
-    /// Number of samples: the first dimension.
+    /// Returns the number of samples: the first dimension.
     fn sample_count(&self) -> usize {
         self.dimensions()[0]
     }

@@ -16,7 +16,7 @@ pub fn reworded(message: &str) -> String {
     found.unwrap_or(message)
 }
 
-/// "unknown field `a`, expected one of `b`, `c`"
+/// Rewords "unknown field `a`, expected one of `b`, `c`".
 fn unknown_key(message: &str) -> Option<String> {
     let (name, expected) = message.strip_prefix("unknown field `")?.split_once('`')?;
     Some(match similar(name, in_quotes(expected)) {
@@ -28,7 +28,7 @@ fn unknown_key(message: &str) -> Option<String> {
     })
 }
 
-/// "unknown variant `a`, expected `b` or `c`"
+/// Rewords "unknown variant `a`, expected `b` or `c`".
 fn wrong_name(message: &str) -> Option<String> {
     let (name, expected) = message.strip_prefix("unknown variant `")?.split_once('`')?;
     let expected = expected.strip_prefix(", expected ").unwrap_or(expected);
@@ -37,7 +37,7 @@ fn wrong_name(message: &str) -> Option<String> {
     Some(format!("is `{name}`, but must be {expected}{meant}"))
 }
 
-/// "invalid type: string "a", expected u32", and "invalid value"
+/// Rewords "invalid type: string "a", expected u32", and "invalid value".
 fn wrong_value(message: &str) -> Option<String> {
     let rest = message.strip_prefix("invalid type: ");
     let rest = rest.or_else(|| message.strip_prefix("invalid value: "))?;
@@ -68,7 +68,7 @@ fn wrong_value(message: &str) -> Option<String> {
     }
 }
 
-/// "missing field `a`"
+/// Rewords "missing field `a`".
 fn missing_key(message: &str) -> Option<String> {
     let name = message.strip_prefix("missing field `")?.strip_suffix('`')?;
     Some(format!("the key `{name}` is missing"))

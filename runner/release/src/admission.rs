@@ -36,7 +36,7 @@ pub enum Admitted {
 }
 
 impl Admitted {
-    /// Whether the update of `device` may enter the sum.
+    /// Returns whether the update of `device` may enter the sum.
     #[must_use]
     pub fn has(&self, device: u32) -> bool {
         match self {

@@ -7,10 +7,10 @@ pub mod threads;
 /// The ranks of a run, as seen by one of them. All ranks make the same calls in the same order, and
 /// each call waits for the others.
 pub trait Communicator: Sync {
-    /// The number of this rank, from 0.
+    /// Returns the number of this rank, from 0.
     fn rank(&self) -> usize;
 
-    /// The number of ranks.
+    /// Returns the number of ranks.
     fn count(&self) -> usize;
 
     /// Adds up the vectors of all ranks, which have equal lengths, entry by entry. Rank 0 gets the

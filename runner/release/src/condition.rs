@@ -254,7 +254,7 @@ impl Randomness {
 pub struct Conditions(Vec<Condition>);
 
 impl Conditions {
-    /// The conditions of a statement that recorded none.
+    /// Returns the conditions of a statement that recorded none.
     pub(crate) fn unknown() -> Self {
         Self(vec![Condition::ProvenanceUnknown])
     }

@@ -41,7 +41,7 @@ pub enum SamplingScheme {
 }
 
 impl SamplingScheme {
-    /// The name in files and on the command line.
+    /// Returns the name in files and on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -12,8 +12,8 @@ use crate::rdp::{Conversion, rdp_epsilon};
 use crate::theorem::{Theorem, TheoremSetting};
 
 impl Query<'_> {
-    /// Classic conversion. For uniform sampling the noise is divided by L, although replacing a
-    /// device moves the sum by 2L.
+    /// Returns the printed figure, by the classic conversion. For uniform sampling the noise is
+    /// divided by L, although replacing a device moves the sum by 2L.
     pub fn dp_fed_ls_as_printed(&self) -> Result<Estimate, AccountingError> {
         let event = self.single()?;
         let printed = match event.exposure() {

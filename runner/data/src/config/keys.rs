@@ -41,7 +41,7 @@ macro_rules! keys {
         impl $name {
             const NAMES: &[&str] = &[$(stringify!($key)),*];
 
-            /// The first key by name that no conversion has taken.
+            /// Returns the first key by name that no conversion has taken.
             pub(super) fn left_over(&self) -> Option<&'static str> {
                 let is_left = [$(self.$key.is_some()),*];
                 let names = Self::NAMES.iter().zip(is_left);
@@ -63,7 +63,7 @@ macro_rules! stored_keys {
         keys!($name { $($own)* $($(#[$attribute])* $key: $type,)* });
 
         impl $name {
-            /// The configuration of the data set that `set` reads from its own keys.
+            /// Returns the configuration of the data set that `set` reads from its own keys.
             pub(super) fn convert(
                 mut self,
                 set: impl FnOnce(&mut Self) -> Result<StoredSet, DataConfigError>,
@@ -223,13 +223,13 @@ macro_rules! sources {
                 }
             }
 
-            /// The schemas of the keys of every source.
+            /// Returns the schemas of the keys of every source.
             pub(super) fn schemas(generator: &mut SchemaGenerator) -> Vec<Schema> {
                 vec![$($keys::json_schema(generator)),*]
             }
         }
 
-        /// Every key of some source, each once.
+        /// All keys of all sources, each once.
         pub(super) static ALL_KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
             let mut names = [&["source"][..], $($keys::NAMES),*].concat();
             names.sort_unstable();

@@ -64,7 +64,7 @@ fn measure(_: &mut SchemaGenerator) -> Schema {
 }
 
 impl WindowKey {
-    /// For generated windows, returns the number of values of a channel, and the computed features.
+    /// Returns the number of values of a channel of generated windows, and the computed features.
     pub(super) fn generated(self) -> Result<(u32, Option<Recipe>), DataConfigError> {
         let table = match self {
             Self::Length(length) => return Ok((length, None)),

@@ -44,7 +44,8 @@ impl Stored {
 }
 
 impl Generated {
-    /// The first device represents all: their streams share its seed.
+    /// Hashes the settings and the first device, which represents all: their streams share its
+    /// seed.
     fn content(&self) -> Hasher {
         let mut hasher = Hasher::new();
         hasher.update(settings(self.synthetic.config()).as_bytes());
