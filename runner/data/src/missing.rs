@@ -57,9 +57,9 @@ pub struct Imputed {
 
 /// Fills every missing feature of `data` in place. [`Dataset::missing`] is then empty.
 ///
-/// Without missing values, nothing is read, and this fact does not depend on a single device
-/// either: for any other data of one device, only its own rows can have gaps, and be filled from
-/// those of others.
+/// Without missing values, nothing is read. This fact reveals no secret of a single device either:
+/// if one device held other data, only its own rows could have gaps, and be filled from those of
+/// others.
 ///
 /// * Cost: two passes over the missing places and one over the rows of `training`.
 ///
