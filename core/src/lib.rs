@@ -1,5 +1,6 @@
-//! What a device runs in differentially private federated learning: a small model, local training,
-//! clipping, exact integer noise, Laplacian smoothing. No heap, no operating system, no `unsafe`.
+//! The device side of differentially private federated learning: a small model, local training,
+//! clipping, exact integer noise and Laplacian smoothing. No heap, no operating system, no
+//! `unsafe`.
 //!
 //! ```
 //! use embedded_storage::nor_flash::NorFlash;
@@ -49,72 +50,72 @@
 //!
 //! # Map
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
-//! | [`client`] | a model with the memory that its training needs, checked when it is compiled |
+//! | [`client`] | a model with its training memory, checked at compile time |
 //! | [`model`] | linear, logistic and softmax regression and networks over flat parameters |
-//! | [`samples`] | a device's local data |
-//! | [`train`] | local SGD with projection onto the clip norm's ball |
+//! | [`samples`] | the local data of a device |
+//! | [`train`] | local SGD with projection onto a ball whose radius is the clip norm |
 //! | [`contrast`] | learning without labels, and correlation matrices with noise |
 //! | [`clip`] | L2 clipping |
 //! | [`quantize`] | the integer grid and its exact bound |
-//! | [`pack`], [`crc32`] | integers of a few bits, and the checksum of frames |
+//! | [`pack`], [`crc32`] | packed integers of a few bits, and the checksum of frames |
 //! | [`bit`] | whether an update was clipped, for an adaptive clip norm |
-//! | [`release`] | the one path from an update to what may be sent |
+//! | [`release`] | the only path from an update to a message |
 //! | [`noise`] | the exact discrete Gaussian |
 //! | [`smooth`] | in-place Laplacian smoothing |
 //! | [`stream`] | named random streams |
 //! | [`lanes`] | the loops that reduce over parameters, in one fixed order |
 //! | [`math`] | elementary functions in software |
 //! | [`personal`] | local training of personal models |
-//! | [`params`] | numbers that are checked once |
-//! | [`mask`] | masks of updates, for sums that nobody sees before the noise is in them |
-//! | [`ledger`] | the device's record of its participations, on flash |
-//! | [`identity`] | who a device is |
-//! | [`secrets`] | where it has its root and its chain key: in RAM, or in a secure element |
-//! | [`participation`] | a round that the ledger gives once, with its randomness |
-//! | [`provision`] | who a device is and what it agrees to, in a page of flash |
+//! | [`params`] | validated numbers |
+//! | [`mask`] | masks of updates, which hide sums until the noise is added |
+//! | [`ledger`] | the participations of the device, recorded on flash |
+//! | [`identity`] | the identity of a device |
+//! | [`secrets`] | the root and the chain key of a device, in RAM or in a secure element |
+//! | [`participation`] | a one-time token from the ledger for a round and its randomness |
+//! | [`provision`] | the identity and policy of a device, in a page of flash |
 //! | [`session`] | the device's side of the protocol: bytes in, bytes out |
 //! | [`crypto`] | ChaCha20 and Poly1305, and keys |
 //! | [`wire`] | messages and frames between device and coordinator |
 //! | [`features`] | features of one image or number, in `f32` and in integers |
-//! | [`window`] | features of a window of a sensor's samples, in `f32` and in integers |
+//! | [`window`] | features of a window of sensor samples, in `f32` and in integers |
 //! | [`question`] | answers to questions about samples and a model, as short vectors |
-//! | [`recipe`] | which features a device computes, for those who have to agree on it |
+//! | [`recipe`] | a shared description of the features that devices compute |
 //!
-//! What most programs name is re-exported here.
+//! The most used items are re-exported here.
 //!
 //! # Same bits everywhere
 //!
-//! From the same model, data, settings and streams a Cortex-M0 and a desktop compute the same
+//! Given the same model, data, settings and streams, a Cortex-M0 and a desktop compute the same
 //! update, bit for bit: `f32` with `libm` instead of the platform's functions, no fused
 //! multiply-add, one order of every sum, integers from the grid on.
 //!
 //! # Features
 //!
-//! | feature | what it does | default |
+//! | feature | effect | default |
 //! | --- | --- | --- |
-//! | `local-noise` | sessions with noise of the device's own; without it they decline | on |
+//! | `local-noise` | sessions with noise added on the device; without it they decline | on |
 //! | `gradient-smoothing` | sessions that smooth local gradients; without it they decline | on |
 //! | `adaptive-bit` | sessions with an adaptive clip norm; without it they decline | on |
-//! | `pseudonym` | sessions under a pseudonym; without it none that hides its number | on |
-//! | `micromath` | a small approximate `exp` in the models: other bits, never in the noise | off |
-//! | `x25519` | sessions with a Diffie-Hellman, whose keys nobody finds later | off |
+//! | `pseudonym` | sessions under a pseudonym; without it a device cannot hide its number | on |
+//! | `micromath` | a small approximate `exp` in models, never in noise: other bits | off |
+//! | `x25519` | sessions with Diffie-Hellman: forward secrecy | off |
 //! | `masks` | sessions that mask updates for helpers; without it they decline | off |
 //! | `int8` | predictions of trained networks in 8 bits: `quantised` | off |
-//! | `questions` | sessions that answer questions, of devices provisioned to | off |
-//! | `sleep` | sessions that decline rounds which take longer than the device is awake | off |
-//! | `short` | sessions that take models in 16 bits, and as differences to the model before | off |
-//! | `element` | devices whose secrets are in a secure element | off |
+//! | `questions` | sessions that answer questions, on devices provisioned for it | off |
+//! | `sleep` | sessions that decline rounds longer than the device stays awake | off |
+//! | `short` | sessions that accept models in 16 bits, or as differences to the last one | off |
+//! | `element` | device secrets in a secure element | off |
 //! | `async` | sessions on streams of `embedded-io-async` | off |
-//! | `rand_core_06`, `rand_core_09` | HALs' generators with older traits: `generator` | off |
+//! | `rand_core_06`, `rand_core_09` | generators of HALs with older traits: `generator` | off |
 //! | `serde` | settings, policies and limits as data | off |
 //! | `defmt` | `defmt::Format` of errors, phases and settings | off |
 //! | `hazmat` | for simulators and tests: streams, seeds, no noise, and `harness` | off |
 //!
 //! # Panics
 //!
-//! None at run time. Sizes that do not fit are errors, or do not compile.
+//! This crate does not panic at run time. Wrong sizes are errors, or do not compile.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]

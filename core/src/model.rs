@@ -4,11 +4,11 @@
 //! [`Linear`] (squared error), [`Logistic`] (two classes), [`Softmax`] (C classes). [`Encoder`] has
 //! a hidden layer below a softmax, [`Sequential`] any layers. Parameters are one slice, for each
 //! layer W class-major (row c = class c over features), then the biases. A size is
-//! [`Const<N>`](Const) on devices and `usize` on desktops; a network on a device is a type as well,
+//! [`Const<N>`](Const) on devices and `usize` on desktops. A network on a device is also a type,
 //! [`Fixed`]. The code is the same.
 //!
-//! A new model is a file here, with a `mod` and a `pub use` below, a [`ModelKind`] and a line in
-//! [`each_model`](crate::each_model), from which the desktop's kernels are made.
+//! To add a model, add a file here, a `mod` and a `pub use` below, a [`ModelKind`], and a line in
+//! [`each_model`](crate::each_model), which generates the desktop kernels.
 
 mod affine;
 mod dim;
@@ -41,7 +41,7 @@ pub use sequential::{
 pub use softmax::Softmax;
 pub use tensors::{MAX_TENSORS, Tensors};
 
-/// Calls a macro with the type of each model, sizes known at run time.
+/// Calls a macro with the type of each model, with run-time sizes.
 #[macro_export]
 macro_rules! each_model {
     ($call:ident) => {
@@ -53,20 +53,20 @@ macro_rules! each_model {
     };
 }
 
-/// A function of a sample over flat parameters that it does not own: what models and
-/// [representations](crate::contrast::Representation) have in common.
+/// A function of a sample over borrowed flat parameters: the common part of models and
+/// [representations](crate::contrast::Representation).
 pub trait Parametric {
-    /// Features of a sample.
+    /// Returns the number of features of a sample.
     fn feature_count(&self) -> usize;
 
-    /// Results of a sample: the scores of a model (1, or the number of classes), or the numbers of
-    /// a representation.
+    /// Returns the number of results of a sample: the scores of a model (1, or the number of
+    /// classes), or the numbers of a representation.
     fn output_count(&self) -> usize;
 
     /// Number of parameters.
     fn parameter_count(&self) -> usize;
 
-    /// The layers, if its kind leaves them open.
+    /// Returns the layers, if the kind does not fix them.
     fn network(&self) -> Option<&Sequential> {
         None
     }
@@ -77,45 +77,46 @@ pub trait Model: Parametric {
     /// A class (`u16`) or a value (`f32`).
     type Target: Copy + Into<question::Target>;
 
-    /// Lengths of parameter tensors: a [`Tensors`] with room for as many as there can be.
+    /// Lengths of parameter tensors: a [`Tensors`] with room for the largest number of them.
     type Tensors: AsRef<[usize]>;
 
-    /// Which model.
+    /// Kind of the model.
     const KIND: ModelKind;
 
-    /// The largest tensor that it can have, from the types alone.
+    /// Length of the largest possible tensor, from the types alone.
     const LARGEST_TENSOR: usize;
 
-    /// Whether [`Self::add_part`] can do the scores of a sample and its gradient in two calls, as
-    /// the one that is provided can. It must stay `false` where a model has one of its own, which
+    /// Whether [`Self::add_part`] can compute the scores of a sample and its gradient in two calls,
+    /// as the provided method can. It must stay `false` in a model that overrides the method, which
     /// would count every sample twice.
     const HAS_HALVES: bool = false;
 
-    /// Lengths of the parameter tensors, layer by layer: W, then b where a layer is affine.
+    /// Returns the lengths of the parameter tensors, layer by layer: W, then b in affine layers.
     fn tensors(&self) -> Self::Tensors;
 
-    /// Scratch entries with which [`Self::loss_and_gradient`] works on that many samples at a time.
+    /// Returns the scratch entries with which [`Self::loss_and_gradient`] processes `samples`
+    /// samples at a time.
     fn scratch_count(&self, samples: usize) -> usize {
         samples.saturating_mul(self.output_count())
     }
 
-    /// Scratch entries that [`Self::scores`] and [`Self::batch_scores`] need: none where scores are
-    /// computed one by one.
+    /// Returns the scratch entries of [`Self::scores`] and [`Self::batch_scores`]: none if scores
+    /// are computed one by one.
     fn score_scratch_count(&self) -> usize {
         0
     }
 
-    /// Mean loss over the samples that `batch` names, and its gradient into `gradient`.
+    /// Returns the mean loss over the samples in `batch`, and writes its gradient to `gradient`.
     ///
     /// * Shape: `parameters` and `gradient` have [`Parametric::parameter_count`] entries; `scratch`
-    ///   at least [`Self::scratch_count`] of one sample, best of [`BATCH_GROUP`]. Its length does
-    ///   not change the result.
+    ///   at least [`Self::scratch_count`] of one sample, ideally of [`BATCH_GROUP`]. Its length
+    ///   does not change the result.
     /// * Cost: 4 · batch · parameters flop; reduces in the order of [`crate::lanes`] over features,
     ///   and in the order of `batch` over samples.
     ///
     /// # Errors
-    /// [`ModelError`] if a length does not fit or `batch` is empty; what is written to `gradient`
-    /// is then meaningless.
+    /// [`ModelError`] if a length does not fit or `batch` is empty. The contents of `gradient` are
+    /// then meaningless.
     #[inline(always)]
     fn loss_and_gradient<S: Samples<Target = Self::Target>>(
         &self,
@@ -128,10 +129,11 @@ pub trait Model: Parametric {
         self.loss_and_gradient_then(parameters, samples, batch, scratch, gradient, &mut ())
     }
 
-    /// [`Self::loss_and_gradient`], with something done to the gradient while it is at hand.
+    /// Like [`Self::loss_and_gradient`], and calls `then` on each block of the gradient as soon as
+    /// it is complete.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Self::loss_and_gradient`].
     #[inline(always)]
     fn loss_and_gradient_then<S: Samples<Target = Self::Target>>(
         &self,
@@ -148,14 +150,14 @@ pub trait Model: Parametric {
         Ok(*loss * all.mean())
     }
 
-    /// Adds what some samples of a batch contribute to its mean gradient and to the sum of its
-    /// losses. `then` sees the gradient with the last of them.
+    /// Adds the contribution of some samples of a batch to its mean gradient and to the sum of its
+    /// losses. `then` sees the gradient with the last part.
     ///
-    /// The parts of a batch in their order give the bits of [`Self::loss_and_gradient`]; until the
-    /// last one, parameters, gradient and scratch memory must stay as they are.
+    /// The parts of a batch in order give the bits of [`Self::loss_and_gradient`]. Parameters,
+    /// gradient and scratch memory must not change until the last part.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Self::loss_and_gradient`].
     #[inline(always)]
     fn add_part<S: Samples<Target = Self::Target>>(
         &self,
@@ -177,8 +179,8 @@ pub trait Model: Parametric {
         )
     }
 
-    /// Scores of one sample into `scores`: the predicted value ([`Linear`]), the logit of class 1
-    /// ([`Logistic`]), the logits (the others).
+    /// Writes the scores of one sample to `scores`: the predicted value ([`Linear`]), the logit of
+    /// class 1 ([`Logistic`]), the logits (the others).
     ///
     /// * Shape: `scores` has [`Parametric::output_count`] entries; `scratch` at least
     ///   [`Self::score_scratch_count`].
@@ -195,8 +197,8 @@ pub trait Model: Parametric {
         self.batch_scores(parameters, &One(features), &[0], scratch, scores)
     }
 
-    /// Scores of the samples that `batch` names, one row of [`Parametric::output_count`] after the
-    /// other.
+    /// Writes the scores of the samples in `batch`, one row of [`Parametric::output_count`] after
+    /// the other.
     ///
     /// * Shape: `scratch` has at least [`Self::score_scratch_count`] entries.
     ///
@@ -215,10 +217,11 @@ pub trait Model: Parametric {
         layer.scores(parameters, samples, batch, scores)
     }
 
-    /// Loss of one sample from its scores, which become the derivatives of the loss by the scores.
+    /// Returns the loss of one sample from its scores, and replaces the scores by the derivatives
+    /// of the loss with respect to them.
     fn loss_in_place(&self, scores: &mut [f32], target: Self::Target) -> f32;
 
-    /// Calls `each` with the losses of a batch, one after the other; see [`Self::loss_in_place`].
+    /// Calls `each` with the losses of a batch, one after the other. See [`Self::loss_in_place`].
     #[inline(always)]
     fn losses_in_place(
         &self,
@@ -231,14 +234,15 @@ pub trait Model: Parametric {
         }
     }
 
-    /// The prediction from the scores: a value, or the most likely class (the first among equals).
+    /// Returns the prediction from the scores: a value, or the most likely class (the first among
+    /// equals).
     fn predict(&self, scores: &[f32]) -> Self::Target;
 
     /// Turns the scores of one sample into probabilities: of each class, or of class 1
     /// ([`Logistic`]). A predicted value ([`Linear`]) stays as it is.
     fn probabilities_in_place(&self, scores: &mut [f32]);
 
-    /// Whether a target is one of the model's classes, or a finite value.
+    /// Returns whether a target is one of the model's classes, or a finite value.
     fn has_target(&self, target: Self::Target) -> bool;
 }
 
@@ -259,7 +263,7 @@ impl<M: Model + ?Sized> Losses for LossesOf<'_, M> {
     }
 }
 
-/// Which model, as a closed choice that travels on the wire.
+/// Kind of a model, as encoded in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -279,19 +283,20 @@ pub enum ModelKind {
     Encoder = 4,
     /// [`Sequential`], also as [`Fixed`].
     Sequential = 5,
-    /// [`Projection`](crate::contrast::Projection): learned without labels.
+    /// [`Projection`](crate::contrast::Projection), trained without labels.
     Projection = 6,
-    /// [`Sequential`], whose results are a representation: learned without labels.
+    /// [`Sequential`] whose results are a representation, trained without labels.
     Representation = 7,
 }
 
 impl ModelKind {
-    /// The number of this kind in messages; it is never reused for another.
+    /// Returns the number of this kind in messages. Numbers are never reused.
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// The kind with this number, if it can travel: an encoder's shape has a third number.
+    /// Returns the kind with this number, if messages can describe it. An encoder cannot be
+    /// described, because its shape has a third number.
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
             1 => Some(Self::Linear),
@@ -305,23 +310,23 @@ impl ModelKind {
     }
 }
 
-/// A model whose size is known to the compiler, for clients that own their arrays.
+/// A model with a compile-time size, for clients that own their arrays.
 pub trait FixedModel: Model {
     /// Number of parameters.
     const PARAMETERS: usize;
-    /// Scores of a sample.
+    /// Number of scores of a sample.
     const OUTPUTS: usize;
-    /// Scratch entries at least; see [`Model::scratch_count`].
+    /// Minimum number of scratch entries. See [`Model::scratch_count`].
     const SCRATCH: usize = Self::OUTPUTS;
     /// Bytes of RAM for local training: global model, local model, gradient, and scratch memory.
-    /// Beside them come the samples, and four bytes for the place of each in the order of an epoch.
+    /// The samples come on top, with four bytes each for their order in an epoch.
     const TRAINING_BYTES: usize = Self::PARAMETERS
         .saturating_mul(3)
         .saturating_add(Self::SCRATCH)
         .saturating_mul(size_of::<f32>());
 }
 
-/// A single sample without a target, to score.
+/// A single sample to score, without a target.
 struct One<'a>(&'a [f32]);
 
 impl Samples for One<'_> {

@@ -1,7 +1,7 @@
 //! A device's local data: feature rows with their targets.
 //!
-//! Firmware that measures keeps its samples in a [`SampleBuffer`], which checks each of them. Other
-//! storage is checked as a whole, by [`Session::check`](crate::session::Session::check) or
+//! Firmware with a sensor keeps its samples in a [`SampleBuffer`], which checks each sample. Other
+//! storage is checked as a whole by [`Session::check`](crate::session::Session::check) or
 //! [`Client::check`](crate::client::Client::check).
 
 use crate::format::{Feature, FeatureScale, round_feature};
@@ -13,27 +13,27 @@ pub use buffer::{Reading, SampleBuffer, SampleRows, SampleTarget};
 pub use error::SampleError;
 pub(crate) use error::{check_features, has_count, is_finite};
 
-/// Labelled samples of one device, wherever they live: arrays in flash, a ring buffer of sensor
-/// windows, or rows of a data set that many simulated devices share.
+/// Labelled samples of one device, in any storage: arrays in flash, a ring buffer of sensor
+/// windows, or rows of a data set shared by many simulated devices.
 pub trait Samples {
-    /// What a model learns to predict: a class (`u16`) or a value (`f32`).
+    /// Target of a model: a class (`u16`) or a value (`f32`).
     type Target: Copy;
 
-    /// Number of samples.
+    /// Returns the number of samples.
     fn len(&self) -> usize;
 
-    /// Whether there are no samples.
+    /// Returns whether there are no samples.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The features of sample `index < len()`. All samples have as many; those that are stored as
-    /// integers have none of these, and train in integers only.
+    /// Returns the features of sample `index < len()`. All samples have the same number of
+    /// features. Samples stored as integers return none, and train in integers only.
     fn features(&self, index: usize) -> &[f32];
 
-    /// Reads the features of sample `index < len()` as integers of this type and scale into `row`;
-    /// returns how many there are. Rounds and saturates [`Self::features`], unless they are stored
-    /// as integers.
+    /// Reads the features of sample `index < len()` as integers of this type and scale into `row`,
+    /// and returns their number. Rounds and saturates [`Self::features`], unless the samples are
+    /// stored as integers.
     #[inline(always)]
     fn read_integers<X: Feature>(&self, index: usize, scale: FeatureScale, row: &mut [i32]) -> usize
     where
@@ -46,11 +46,11 @@ pub trait Samples {
         features.len()
     }
 
-    /// The target of sample `index < len()`.
+    /// Returns the target of sample `index < len()`.
     fn target(&self, index: usize) -> Self::Target;
 }
 
-/// Samples in two slices: features row after row, and targets.
+/// Samples in two slices: features row by row, and targets.
 #[derive(Clone, Copy)]
 pub struct SampleSlice<'a, T> {
     features: &'a [f32],
@@ -58,7 +58,7 @@ pub struct SampleSlice<'a, T> {
     feature_count: usize,
 }
 
-/// The two slices of a [`SampleSlice`] do not fit together.
+/// Error for two slices whose lengths do not match in a [`SampleSlice`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ShapeError {
@@ -81,7 +81,7 @@ impl core::fmt::Display for ShapeError {
 impl core::error::Error for ShapeError {}
 
 impl<'a, T: Copy> SampleSlice<'a, T> {
-    /// `targets.len()` samples of `feature_count` features each.
+    /// Creates `targets.len()` samples of `feature_count` features each.
     ///
     /// # Errors
     /// [`ShapeError`] unless there are `feature_count · targets.len()` features.

@@ -2,10 +2,10 @@
 //!
 //! `A = I + sigma * L`, L the Laplacian of a cycle of d nodes: a circulant matrix with first row
 //! `(1 + 2 sigma, -sigma, 0, .., 0, -sigma)` and eigenvalues `1 + 2 sigma (1 - cos(2 pi i / d))`.
-//! It pulls neighbours together: the mean stays, the roughest vector (+1, -1, +1, ..) is divided
-//! by `1 + 4 sigma`. Applied to a sum that already carries its noise it is post-processing, so it
-//! costs no privacy. Source: DP-Fed-LS, Liang et al. 2020, arXiv:2005.00218, section 3, where A is
-//! inverted by a Fourier transform. Here it is factored instead, with P the cyclic shift:
+//! It pulls neighbours together: the mean stays, and the roughest vector (+1, -1, +1, ..) is
+//! divided by `1 + 4 sigma`. On a sum with noise it is post-processing and costs no privacy.
+//! Source: DP-Fed-LS, Liang et al. 2020, arXiv:2005.00218, section 3, where A is inverted by a
+//! Fourier transform. Here it is factored instead, with P the cyclic shift:
 //!
 //! ```text
 //! A = (sigma / r) (I - r P)(I - r P^T)      r = (q - 1) / (q + 1),   q = sqrt(1 + 4 sigma)
@@ -13,9 +13,9 @@
 //! backward   u[i] =   y[i] + r u[i+1]       indices modulo d
 //! ```
 //!
-//! Both recursions forget their start as `r^k`; `segments` makes use of that to run long vectors
-//! at the speed of a copy. Which path a vector takes, and every rounding on it, depends on sigma
-//! and d alone, so that all targets compute the same bits:
+//! Both recursions forget their start as `r^k`, which lets `segments` run long vectors at the speed
+//! of a copy. The path of a vector, and every rounding on it, depends on sigma and d alone, so all
+//! targets compute the same bits:
 //!
 //! | sigma | d | path |
 //! | --- | --- | --- |
@@ -24,8 +24,8 @@
 //! | up to [`NARROW_SIGMA`] | long | `segments`: twelve interleaved chains, one pass over memory |
 //! | above | any | `wide`: two plain passes whose running value is an `f64` |
 //!
-//! Not here: the refusal of NaN and infinity, which spread through the vector. The caller refuses
-//! them before, with the update that brought them.
+//! This module does not refuse NaN and infinity, which spread through the vector. The caller
+//! refuses updates that contain them.
 
 mod columns;
 mod dimension;
@@ -51,7 +51,7 @@ pub use recursion::NARROW_SIGMA;
 use tensors::each_tensor;
 use wide::WideRecursion;
 
-/// Laplacian smoothing with one factor sigma; see the [module](self) for the formula.
+/// Laplacian smoothing with one factor sigma. See the [module](self) for the formula.
 ///
 /// ```
 /// use smolfed_core::smooth::{LaplacianSmoothing, SmoothingError};
@@ -67,13 +67,13 @@ use wide::WideRecursion;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LaplacianSmoothing {
     sigma: f32,
-    /// Unless sigma is too large for it.
+    /// Present unless sigma is too large for it.
     narrow: Option<NarrowSmoothing>,
     wide: WideRecursion,
 }
 
 impl LaplacianSmoothing {
-    /// Smoothing by `sigma`, without unit; 0 is no smoothing, 1 to 3 is usual.
+    /// Creates smoothing by `sigma`, without unit. 0 is no smoothing, 1 to 3 is usual.
     ///
     /// Cost: a dozen `f64` divisions, best paid at compile time or once a run.
     ///
@@ -92,16 +92,16 @@ impl LaplacianSmoothing {
         })
     }
 
-    /// The smoothing factor.
+    /// Returns the smoothing factor.
     pub const fn sigma(&self) -> f32 {
         self.sigma
     }
 
-    /// Smooths one tensor in place, its first element being the neighbour of its last.
+    /// Smooths one tensor in place. Its first element is the neighbour of its last.
     ///
-    /// * Shape: any length. 0 and 1 are left as they are; for 2 both neighbours are the same
+    /// * Shape: any length. Lengths 0 and 1 stay unchanged. For 2 both neighbours are the same
     ///   element and count twice (eigenvalues 1 and `1 + 4 sigma`).
-    /// * Units: those of `v`; no intermediate value exceeds the largest entry, so none overflows.
+    /// * Units: those of `v`. No intermediate value exceeds the largest entry, so none overflows.
     ///   The result is within `4e-6 max|v|` of the exact one. NaN and infinity spread.
     /// * Cost: five flops an element, no extra memory.
     /// * Source: Liang et al. 2020, arXiv:2005.00218, Algorithm 1, the server's `A_sigma^-1`.
@@ -113,27 +113,27 @@ impl LaplacianSmoothing {
         }
     }
 
-    /// Smooths each of several tensors that lie in a row in `v`, as the parameters of a model do.
+    /// Smooths each of several consecutive tensors in `v`, such as the parameters of a model.
     ///
-    /// * Shape: `lengths` as from a model's `tensors()`; they add up to the length of `v`.
+    /// * Shape: `lengths` as from a model's `tensors()`. They add up to the length of `v`.
     /// * Units, cost: as [`apply`](Self::apply).
     ///
     /// # Errors
-    /// [`SmoothingError::Length`]; `v` is then unchanged.
+    /// [`SmoothingError::Length`]. `v` is then unchanged.
     pub fn apply_tensors(&self, v: &mut [f32], lengths: &[usize]) -> Result<(), SmoothingError> {
         each_tensor(v, lengths, |tensor| self.apply(tensor))
     }
 
-    /// Smooths along each axis of a grid in turn: the inverse of the Kronecker product of one A
-    /// an axis. Goes beyond the paper, which knows flattened tensors only.
+    /// Smooths along each axis of a grid in turn: the inverse of the Kronecker product of one A an
+    /// axis. This goes beyond the paper, which only covers flattened tensors.
     ///
-    /// * Shape: `axes` outermost first, the last one contiguous; `v` holds any number of such
-    ///   grids in a row, e.g. 10 classes of `[28, 28]`.
+    /// * Shape: `axes` outermost first, the last one contiguous. `v` holds any number of such grids
+    ///   in a row, e.g. 10 classes of `[28, 28]`.
     /// * Units: as [`apply`](Self::apply).
-    /// * Cost: that of `apply` for each axis, somewhat more where an axis is short.
+    /// * Cost: as `apply` for each axis, somewhat more if an axis is short.
     ///
     /// # Errors
-    /// [`SmoothingError::Grid`] unless the length of `v` is a multiple of the product of `axes`;
+    /// [`SmoothingError::Grid`] unless the length of `v` is a multiple of the product of `axes`.
     /// `v` is then unchanged.
     pub fn apply_grid(&self, v: &mut [f32], axes: &[usize]) -> Result<(), SmoothingError> {
         let found = v.len();

@@ -1,14 +1,13 @@
-//! Local training: mini-batch SGD whose every step is projected onto the ball around the global
-//! model (DP-Fed-LS, Liang et al. 2020, arXiv:2005.00218, Algorithm 1, `ClientUpdate`).
+//! Local training: mini-batch SGD that projects every step onto the ball around the global model
+//! (DP-Fed-LS, Liang et al. 2020, arXiv:2005.00218, Algorithm 1, `ClientUpdate`).
 //!
-//! From w ← w^t, for each mini-batch: `w ← w^t + clip(w − η·g(w) − w^t, L)`; the update is
-//! Δ = w − w^t. g is the mean gradient of the batch, plus `weight_decay · w`, plus
-//! `proximal · (w − w^t)` (FedProx, Li et al. 2020, arXiv:1812.06127, equation 2), optionally
-//! Laplacian-smoothed (LSGD, Osher et al. 2018, arXiv:1806.06317). Each epoch shuffles the local
-//! samples (Fisher–Yates on the device's stream) and takes consecutive batches, the last one
-//! possibly short.
+//! From w ← w^t, for each mini-batch: `w ← w^t + clip(w − η·g(w) − w^t, L)`. The update is Δ = w −
+//! w^t. g is the mean gradient of the batch, plus `weight_decay · w`, plus `proximal · (w − w^t)`
+//! (FedProx, Li et al. 2020, arXiv:1812.06127, equation 2), optionally Laplacian-smoothed (LSGD,
+//! Osher et al. 2018, arXiv:1806.06317). Each epoch shuffles the local samples (Fisher–Yates on the
+//! device's stream) and takes consecutive batches, the last of which may be short.
 //!
-//! What is returned is the clipped difference itself, not `(w^t + Δ) − w^t` rounded once more.
+//! The result is the clipped difference itself, not `(w^t + Δ) − w^t` rounded a second time.
 
 use core::num::NonZeroU32;
 
@@ -30,7 +29,7 @@ pub(crate) use local::local_update;
 pub(crate) use local::{Descent, Local};
 pub(crate) use report::{Kept, Report, Reported};
 
-/// When the update is clipped.
+/// When to clip the update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[cfg_attr(
@@ -46,7 +45,7 @@ pub enum Clipping {
     Final,
 }
 
-/// How a device trains in one round.
+/// Settings of local training in one round.
 ///
 /// ```
 /// # use core::num::NonZeroU32;
@@ -71,17 +70,17 @@ pub struct LocalTraining {
     pub weight_decay: Penalty,
     /// Proximal term: adds `proximal · (w − w^t)` to the gradient.
     pub proximal: Penalty,
-    /// Bound on the update, if there is one.
+    /// Bound on the update, if any.
     pub clip_norm: Option<ClipNorm>,
-    /// When it is applied.
+    /// When the bound is applied.
     pub clipping: Clipping,
     /// Laplacian smoothing of the local gradient, tensor by tensor.
     pub gradient_smoothing: Option<NarrowSmoothing>,
 }
 
 impl LocalTraining {
-    /// One pass over the samples in batches of ten, clipped after every step; no penalties and no
-    /// smoothing.
+    /// Creates settings with one pass over the samples in batches of ten, clipped after every step,
+    /// without penalties or smoothing.
     pub const fn new(learning_rate: LearningRate, clip_norm: ClipNorm) -> Self {
         Self {
             epochs: 1,
@@ -95,49 +94,49 @@ impl LocalTraining {
         }
     }
 
-    /// The bound of every step, if that is when it is applied.
+    /// Returns the bound of every step, if each step is clipped.
     #[inline(always)]
     pub(crate) fn step_clip(&self) -> Option<ClipNorm> {
         let is_each = self.clipping == Clipping::EveryStep;
         self.clip_norm.filter(|_| is_each)
     }
 
-    /// With this many passes over the local samples.
+    /// Sets the number of passes over the local samples.
     #[must_use]
     pub const fn with_epochs(mut self, epochs: u32) -> Self {
         self.epochs = epochs;
         self
     }
 
-    /// With this many samples in a batch.
+    /// Sets the number of samples in a batch.
     #[must_use]
     pub const fn with_batch_size(mut self, batch_size: NonZeroU32) -> Self {
         self.batch_size = batch_size;
         self
     }
 
-    /// With weight decay.
+    /// Sets the weight decay.
     #[must_use]
     pub const fn with_weight_decay(mut self, weight_decay: Penalty) -> Self {
         self.weight_decay = weight_decay;
         self
     }
 
-    /// With a proximal term.
+    /// Sets the proximal term.
     #[must_use]
     pub const fn with_proximal(mut self, proximal: Penalty) -> Self {
         self.proximal = proximal;
         self
     }
 
-    /// Clipped after every step, or once at the end.
+    /// Sets whether to clip after every step or once at the end.
     #[must_use]
     pub const fn with_clipping(mut self, clipping: Clipping) -> Self {
         self.clipping = clipping;
         self
     }
 
-    /// With Laplacian smoothing of the local gradient.
+    /// Sets the Laplacian smoothing of the local gradient.
     #[must_use]
     pub const fn with_gradient_smoothing(mut self, smoothing: NarrowSmoothing) -> Self {
         self.gradient_smoothing = Some(smoothing);
@@ -145,7 +144,7 @@ impl LocalTraining {
     }
 }
 
-/// Why a device has no update. It must then sit the round out.
+/// Reason why a device has no update. It must then sit the round out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -158,11 +157,12 @@ pub enum TrainError {
     Range,
     /// A slice does not fit the model or the samples.
     Model(ModelError),
-    /// The working memory has another length than the model or holds fewer indices than samples.
+    /// The working memory does not have the length of the model, or holds fewer indices than
+    /// samples.
     Workspace {
-        /// Entries needed.
+        /// Number of entries needed.
         expected: usize,
-        /// Entries there.
+        /// Number of entries found.
         found: usize,
     },
 }
@@ -199,18 +199,18 @@ impl From<ModelError> for TrainError {
 
 /// Working memory of local training, owned by the caller.
 pub struct Workspace<'a> {
-    /// Local parameters; as long as the model.
+    /// Local parameters, as long as the model.
     pub local: &'a mut [f32],
-    /// Gradient, and at the end the update Δ; as long as the model.
+    /// Gradient, and at the end the update Δ. As long as the model.
     pub update: &'a mut [f32],
-    /// Order of the local samples; at least as many entries as samples.
+    /// Order of the local samples, with at least one entry for each sample.
     pub order: &'a mut [u32],
-    /// Scores; see [`Model::loss_and_gradient`](crate::model::Model::loss_and_gradient).
+    /// Scores. See [`Model::loss_and_gradient`](crate::model::Model::loss_and_gradient).
     pub scratch: &'a mut [f32],
 }
 
 impl Workspace<'_> {
-    /// The same memory, for a while.
+    /// Reborrows the memory.
     pub fn reborrow(&mut self) -> Workspace<'_> {
         Workspace {
             local: self.local,
@@ -221,7 +221,7 @@ impl Workspace<'_> {
     }
 }
 
-/// What happened in local training. It describes private data: it must not leave the device.
+/// Statistics of local training. They describe private data and must not leave the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TrainReport {
     /// Local steps taken.
@@ -232,10 +232,10 @@ pub struct TrainReport {
     pub clipping_chances: u32,
     /// Mean loss over the first epoch's batches, each before its step.
     pub first_loss: f32,
-    /// The same over the last epoch.
+    /// Mean loss over the last epoch's batches.
     pub last_loss: f32,
     /// L2 norm of the difference before the last clipping.
     pub norm: f32,
-    /// Scores, residuals and weights that had no place in their format: `integer` arithmetic only.
+    /// Scores, residuals and weights that saturated in their format, in integer arithmetic only.
     pub saturated: u32,
 }

@@ -1,9 +1,9 @@
 //! Acceptance of a proposal: a coin of probability e^-γ, exact, yet mostly in 32 bits.
 //!
 //! The proposal is the integer m = k·s + offset in the strip k, and γ = m²/(2σ²) - k²/128 is a
-//! ratio of integers of up to 128 bits. It is needed only against random words, so two bounds on it
-//! from 32-bit multiplications decide; a word that falls between them, one in some ten millions, is
-//! decided by the ratio itself.
+//! ratio of integers of up to 128 bits. It is only compared with random words, so two bounds from
+//! 32-bit multiplications suffice. About one word in ten million falls between them, and then the
+//! ratio itself decides.
 
 use rand_core::CryptoRng;
 
@@ -12,20 +12,20 @@ use super::sigma::Sigma;
 use super::strip::{STRIP_COUNT, STRIPS_PER_SIGMA};
 use crate::integer::{divide, product};
 
-/// σ, the width of the strips, and what the bounds on γ need of them.
+/// σ, the width of the strips, and the constants of the bounds on γ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Acceptance {
     pub(super) sigma: Sigma,
-    /// s, the integers in a strip: σ/8 rounded up.
+    /// s, the number of integers in a strip: σ/8 rounded up.
     pub(super) width: u64,
-    /// 8s/σ - 1, how much each strip is too wide, in units of 2^-32 of a strip; at most 1.
+    /// 8s/σ - 1, the excess width of each strip, in units of 2^-32 of a strip. At most 1.
     excess_per_strip: u64,
     /// 8/σ, the share of one integer in a strip, in units of 2^-64.
     share_per_integer: u64,
 }
 
 impl Acceptance {
-    /// For this σ: its numerator is at most 2^52 and its denominator at most 2^48.
+    /// Creates the acceptance for a σ whose numerator is at most 2^52 and denominator at most 2^48.
     pub(super) const fn new(sigma: Sigma) -> Self {
         let (numerator, denominator) = sigma.ratio();
         // σ/8 = numerator/parts: an integer is `parts` parts if σ/8 is `numerator` of them.
@@ -38,7 +38,7 @@ impl Acceptance {
         } else {
             divide(excess_parts, 32, numerator).0
         };
-        // With one integer in a strip the offset is 0, and its share does not matter.
+        // With one integer in a strip the offset is 0, and its share is irrelevant.
         let share_per_integer = if width == 1 {
             0
         } else {
@@ -52,12 +52,13 @@ impl Acceptance {
         }
     }
 
-    /// Bound on the error of [`Self::gamma_min`].
+    /// Returns the bound on the error of [`Self::gamma_min`].
     const fn slack(&self) -> u32 {
         72 + (self.width >> 32) as u32
     }
 
-    /// True with probability e^-γ, γ = m²/(2σ²) - k²/128 for k = `strip` and m = k·s + `offset`.
+    /// Returns true with probability e^-γ, γ = m²/(2σ²) - k²/128 for k = `strip` and m = k·s +
+    /// `offset`.
     #[inline]
     pub(super) fn accept<R: CryptoRng>(&self, strip: u32, offset: u64, rng: &mut R) -> bool {
         let Some(min) = self.gamma_min(strip, offset) else {
@@ -75,7 +76,7 @@ impl Acceptance {
         })
     }
 
-    /// The coin of probability γ, of which the first word was drawn, in exact arithmetic.
+    /// Throws the coin of probability γ in exact arithmetic, with `word` as its first word.
     #[cold]
     #[inline(never)]
     fn is_below<R: CryptoRng>(&self, word: u32, strip: u32, offset: u64, rng: &mut R) -> bool {
@@ -83,7 +84,8 @@ impl Acceptance {
         coin::rational_from(word, numerator, denominator, rng)
     }
 
-    /// A lower bound on 2^32·γ that is short by less than `slack`; `None` where γ may reach 1.
+    /// Returns a lower bound on 2^32·γ that is short by less than `slack`, or `None` if γ may reach
+    /// 1.
     ///
     /// With φ = 8m/σ - k >= 0, γ = φ (φ + 2k) / 128. For φ < 1 and k < 64, 2^32·φ exceeds `phi` by
     /// less than δ = 66 + s/2^32: k·excess loses less than k, offset·share less than offset/2^32
@@ -96,12 +98,12 @@ impl Acceptance {
             u64::from(strip) * self.excess_per_strip + ((offset * self.share_per_integer) >> 32);
         let phi = u32::try_from(phi).ok().filter(|_| strip < STRIP_COUNT)?;
         let phi_2k = (strip << 26) + (phi >> 7);
-        // 2^32·φ times 2^25·(φ + 2k), over 128: that is 2^64·γ. γ stays below 1 - 2^-7 + 2^-24.
+        // 2^32·φ times 2^25·(φ + 2k), over 128, which is 2^64·γ. γ stays below 1 - 2^-7 + 2^-24.
         Some(((u64::from(phi) * u64::from(phi_2k)) >> 32) as u32)
     }
 
     /// [`Self::accept`] in exact arithmetic for every γ: e^-γ is a product of coins e^-1 and one
-    /// for the rest.
+    /// coin for the rest.
     #[inline(never)]
     fn accept_far<R: CryptoRng>(&self, strip: u32, offset: u64, rng: &mut R) -> bool {
         let (mut numerator, denominator) = self.gamma(strip, offset);
@@ -114,7 +116,8 @@ impl Acceptance {
         coin::exp_minus(rng, |rng| coin::rational(numerator, denominator, rng))
     }
 
-    /// γ as numerator and denominator: with σ = n/d and p = 8md - kn, γ = p (p + 2kn) / (128 n²).
+    /// Returns γ as numerator and denominator: with σ = n/d and p = 8md - kn, γ = p (p + 2kn) /
+    /// (128 n²).
     ///
     /// With k <= 2^10, n <= 2^52 and 8d <= 2^51: 8sd - n < 8d, so p < k·8d + n < 2^61 + 2^52 and
     /// p + 2kn < 2^62 + 2^63: all factors fit in 64 bits.

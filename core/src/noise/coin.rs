@@ -1,9 +1,9 @@
 //! Exact coins: events of rational probability, and of probability e^-γ, from uniform words.
 //!
 //! Nothing is rounded. A uniform real U in [0, 1) is drawn digit by digit, only as far as the
-//! comparison with the wanted probability needs; 32 bits decide almost always, and if they do not,
-//! the next word goes on where the last one stopped. The only input is `next_u32`, so that one
-//! stream gives one outcome on every machine.
+//! comparison with the probability needs. 32 bits are almost always enough. If not, the next word
+//! continues from there. The only input is `next_u32`, so one stream gives one outcome on every
+//! machine.
 //!
 //! Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Algorithm 1.
 
@@ -11,8 +11,8 @@ use rand_core::CryptoRng;
 
 use crate::integer::times;
 
-/// The next random word, for what is drawn rarely: on boards a call, where the generator would take
-/// 30 bytes of flash each time.
+/// Draws the next random word for rare draws. On boards this is a call, because the inlined
+/// generator would take 30 bytes of flash each time.
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
     inline(never)
@@ -21,15 +21,15 @@ pub(super) fn next_word<R: CryptoRng>(rng: &mut R) -> u32 {
     rng.next_u32()
 }
 
-/// True with probability `numerator / denominator`, exactly.
+/// Returns true with probability `numerator / denominator`, exactly.
 ///
-/// Needs `numerator < denominator < 2^127`. Two random bits decide on
-/// average, so this is one word but for one call in 2^32.
+/// Needs `numerator < denominator < 2^127`. Two random bits decide on average, so all but one call
+/// in 2^32 take one word.
 pub(super) fn rational<R: CryptoRng>(numerator: u128, denominator: u128, rng: &mut R) -> bool {
     rational_from(next_word(rng), numerator, denominator, rng)
 }
 
-/// [`rational`] whose first 32 binary digits of U were drawn before: `word`.
+/// Like [`rational`], with `word` as the first 32 binary digits of U.
 pub(super) fn rational_from<R: CryptoRng>(
     mut word: u32,
     numerator: u128,
@@ -58,7 +58,7 @@ pub(super) fn rational_from<R: CryptoRng>(
     }
 }
 
-/// True with probability `1 / k` for k >= 1, exactly.
+/// Returns true with probability `1 / k` for k >= 1, exactly.
 pub(super) fn one_in<R: CryptoRng>(k: u32, rng: &mut R) -> bool {
     const ONE: u64 = 1 << u32::BITS;
     let word = next_word(rng);
@@ -73,12 +73,12 @@ pub(super) fn one_in<R: CryptoRng>(k: u32, rng: &mut R) -> bool {
     }
 }
 
-/// True with probability e^-γ for 0 <= γ <= 1, where `gamma` is a coin of probability γ.
+/// Returns true with probability e^-γ for 0 <= γ <= 1. `gamma` is a coin of probability γ.
 pub(super) fn exp_minus<R: CryptoRng>(rng: &mut R, gamma: impl Fn(&mut R) -> bool) -> bool {
     exp_minus_from(1, rng, gamma)
 }
 
-/// Algorithm 1 from its step `first` on: true if K is odd, given K >= `first`.
+/// Runs Algorithm 1 from its step `first` on, and returns whether K is odd, given K >= `first`.
 ///
 /// Algorithm 1 draws A_k with probability γ/k for k = 1, 2, ... and stops at the first k = K that
 /// fails. P(K > k) = γ^k / k!, hence P(K odd) = 1 - γ + γ²/2! - ... = e^-γ. Here A_k is drawn as
@@ -88,33 +88,33 @@ pub(super) fn exp_minus<R: CryptoRng>(rng: &mut R, gamma: impl Fn(&mut R) -> boo
 /// e^-γ = Σ_{i < n-1} (-γ)^i / i!  +  γ^(n-1) / (n-1)! · P(K odd | K >= n)
 /// ```
 ///
-/// so that this coin is what a truncated series lacks, relative to its next term.
+/// so this coin is the remainder of a truncated series, relative to its next term.
 pub(super) fn exp_minus_from<R: CryptoRng>(
     first: u32,
     rng: &mut R,
     gamma: impl Fn(&mut R) -> bool,
 ) -> bool {
     let mut k = first;
-    // k grows by one with probability γ/k, so that it never comes near its limit.
+    // k grows by one with probability γ/k, so it never comes near its limit.
     while gamma(rng) && (k == 1 || one_in(k, rng)) {
         k = k.wrapping_add(1);
     }
     k % 2 == 1
 }
 
-/// True with probability 1/e.
+/// Returns true with probability 1/e.
 #[inline(never)]
 pub(super) fn exp_minus_one<R: CryptoRng>(rng: &mut R) -> bool {
     exp_minus(rng, |_| true)
 }
 
-/// True with probability 2/e = 2 (1 - 1 + 1/2! - 1/3!) + 2/4! · P(K odd | K >= 5): the split of
-/// [`exp_minus_from`] at n = 5 for γ = 1, so 2/3 for sure and 1/12 times the rest.
+/// Returns true with probability 2/e = 2 (1 - 1 + 1/2! - 1/3!) + 2/4! · P(K odd | K >= 5): the
+/// split of [`exp_minus_from`] at n = 5 for γ = 1, so 2/3 directly and 1/12 times the rest.
 pub(super) fn two_exp_minus_one<R: CryptoRng>(rng: &mut R) -> bool {
     rational(2, 3, rng) || (one_in(4, rng) && exp_minus_from(5, rng, |_| true))
 }
 
-/// A uniform integer below `bound >= 1`: draws of just enough bits until one is below.
+/// Draws a uniform integer below `bound >= 1`: draws just enough bits until the value is below.
 pub(super) fn below<R: CryptoRng>(bound: u128, rng: &mut R) -> u128 {
     let spare_bits = (bound - 1).leading_zeros();
     loop {

@@ -1,4 +1,4 @@
-//! σ as it travels and is written down: a ratio of integers.
+//! σ as a ratio of integers, as in messages and files.
 
 use core::num::NonZeroU64;
 
@@ -8,7 +8,7 @@ pub const NUMERATOR_LIMIT: u64 = 1 << 52;
 /// Largest denominator of σ: 2^48.
 pub const DENOMINATOR_LIMIT: u64 = 1 << 48;
 
-/// What is wrong with the parameters of a [`DiscreteGaussian`](super::DiscreteGaussian).
+/// Error in the parameters of a [`DiscreteGaussian`](super::DiscreteGaussian).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -39,8 +39,8 @@ impl core::fmt::Display for NoiseError {
 
 impl core::error::Error for NoiseError {}
 
-/// σ of a [`DiscreteGaussian`](super::DiscreteGaussian), within its limits: 16 bytes, where the
-/// noise itself has 48.
+/// σ of a [`DiscreteGaussian`](super::DiscreteGaussian), within its limits. It takes 16 bytes, and
+/// the noise itself 48.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sigma {
     numerator: NonZeroU64,
@@ -48,7 +48,7 @@ pub struct Sigma {
 }
 
 impl Sigma {
-    /// `numerator / denominator`.
+    /// Creates σ = `numerator / denominator`.
     ///
     /// # Errors
     /// [`NoiseError::ZeroDenominator`], [`NoiseError::ZeroSigma`],
@@ -72,7 +72,7 @@ impl Sigma {
         })
     }
 
-    /// Numerator and denominator.
+    /// Returns the numerator and the denominator.
     pub const fn ratio(self) -> (u64, u64) {
         (self.numerator.get(), self.denominator.get())
     }

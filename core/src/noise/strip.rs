@@ -1,25 +1,25 @@
 //! Strips: the integer k >= 0 with probability proportional to w_k = exp(-k² / 128), exactly.
 //!
-//! The half line is cut into strips of an eighth of sigma; k is the strip and w_k the height of
-//! the Gaussian at its inner edge. The law of k does not depend on sigma, so it is a table, and one
+//! The half line is cut into strips of an eighth of sigma. k is the strip and w_k the height of the
+//! Gaussian at its inner edge. The law of k does not depend on sigma, so it is a table, and one
 //! word finds k. The w_k are irrational, yet no probability is rounded:
 //!
-//! * The range [0, 2^BITS) of the word is cut into pieces of whole units. Strip k should own
-//!   A_k = A_0·w_k units, which is no integer. It gets `lower[k]` <= A_k units *for sure*, and a
+//! * The range [0, 2^BITS) of the word is cut into pieces of whole units. Strip k should own A_k =
+//!   A_0·w_k units, which is not an integer. It gets `lower[k]` <= A_k units *for sure*, and a
 //!   *window* of `upper[k] - lower[k]` units, `upper[k]` >= A_k, in which k is taken with
 //!   probability `F_k = (A_k - lower[k]) / (upper[k] - lower[k])`.
 //! * F_k is drawn by going down the strips ([`Strips::inside_window`]): A_k = A_{k-1}·e^-y with the
-//!   rational y = (2k - 1)/128 < 1, and e^-y lies between two partial sums of its series, the rest
-//!   being one more exact coin ([`coin::exp_minus_from`]). All that remains are rational coins.
-//! * One unit stands for all k >= 64 ([`Strips::beyond`]): exp(-(64 + j)²/128) = e^-32·w_j·e^-j,
-//!   that is 32 coins, the strip j again from the start, and j coins 1/e.
-//! * The few units left over mean: nothing drawn, start again.
+//!   rational y = (2k - 1)/128 < 1, and e^-y lies between two partial sums of its series, with one
+//!   more exact coin for the rest ([`coin::exp_minus_from`]). Only rational coins remain.
+//! * One unit stands for all k >= 64 ([`Strips::beyond`]): exp(-(64 + j)²/128) = e^-32·w_j·e^-j, so
+//!   32 coins, the strip j from the start again, and j coins 1/e.
+//! * The few units left over draw nothing: start again.
 //!
-//! With 31 bits a window or the last unit is met once in millions of words; the tests make them
+//! With 31 bits a window or the last unit occurs once in millions of words. The tests make them
 //! frequent with a coarse table of the same code.
 //!
 //! Source: the idea of strips is Karney 2016, "Sampling exactly from the normal distribution",
-//! Algorithm D, there with strips of one sigma drawn by coins; the table and its windows are ours.
+//! Algorithm D, with strips of one sigma drawn by coins. The table and its windows are ours.
 
 use rand_core::CryptoRng;
 
@@ -32,7 +32,7 @@ mod tests;
 /// Strips in one sigma. More of them mean fewer rejections (4.7 % at 8) and a larger table.
 pub(super) const STRIPS_PER_SIGMA: u32 = 8;
 
-/// Strips in the table: 8 sigma. That it is [`STRIPS_PER_SIGMA`] squared makes `beyond` simple.
+/// Strips in the table: 8 sigma. The value [`STRIPS_PER_SIGMA`] squared keeps `beyond` simple.
 pub(super) const STRIP_COUNT: u32 = STRIPS_PER_SIGMA * STRIPS_PER_SIGMA;
 
 /// 2·8², the denominator of the exponent of w_k.
@@ -41,19 +41,19 @@ const EXPONENT_DENOMINATOR: u32 = 2 * STRIP_COUNT;
 /// Strips from here on (128 sigma, probability below e^-8192) are drawn again.
 pub(super) const STRIP_LIMIT: u32 = 1024;
 
-/// Terms of the series of e^-y in the lower partial sum; the upper one has one more.
+/// Terms of the series of e^-y in the lower partial sum. The upper one has one more.
 const TERMS: u32 = 8;
 
 /// 128^8 · 8!, the common denominator of the partial sums: below 2^72.
 const SERIES_DENOMINATOR: u128 = series_denominator();
 
 const LENGTH: usize = STRIP_COUNT as usize;
-/// Cells of the guide, each 2^(BITS - 8) units: below it the search for k starts.
+/// Bits of the guide's cells, each of 2^(BITS - 8) units. The search for k starts at the cell.
 const CELL_BITS: u32 = 8;
 
 /// The table for words of `BITS` bits, 8 to 31.
 pub(super) struct Strips<const BITS: u32> {
-    /// Where the sure units of strip k end; they begin where those of k - 1 end.
+    /// End of the sure units of strip k. They begin at the end of strip k - 1.
     end: [u32; LENGTH],
     /// The strip in which a cell of units begins.
     guide: [u8; 1 << CELL_BITS],
@@ -62,9 +62,9 @@ pub(super) struct Strips<const BITS: u32> {
 }
 
 impl<const BITS: u32> Strips<BITS> {
-    /// The table in which strip 0 owns `units` units, A_0.
+    /// Creates the table in which strip 0 owns `units` units, A_0.
     ///
-    /// Evaluated by the compiler: a number of units that does not fit fails the build.
+    /// Evaluated at compile time: an unsuitable number of units fails the build.
     pub(super) const fn new(units: u32) -> Self {
         let (mut lower, mut upper) = (units, units);
         let mut end = [units; LENGTH];
@@ -100,7 +100,8 @@ impl<const BITS: u32> Strips<BITS> {
         Self { end, guide, window }
     }
 
-    /// The strip that the uniform `word` of `BITS` bits selects; more words only in rare cases.
+    /// Returns the strip selected by the uniform `word` of `BITS` bits. Draws more words only in
+    /// rare cases.
     ///
     /// Each k below [`STRIP_LIMIT`] has probability A_k / 2^BITS; the rest is `None`.
     #[inline]
@@ -113,7 +114,7 @@ impl<const BITS: u32> Strips<BITS> {
         }
     }
 
-    /// The strip whose sure units hold `word`, or the last one if none does.
+    /// Returns the strip whose sure units contain `word`, or the last one if none does.
     #[inline]
     fn search(&self, word: u32) -> usize {
         const CELL_MASK: usize = (1 << CELL_BITS) - 1;
@@ -125,13 +126,13 @@ impl<const BITS: u32> Strips<BITS> {
         k
     }
 
-    /// [`Strips::draw`] for a word behind all sure units: the last unit, a window or nothing.
+    /// [`Strips::draw`] for a word after all sure units: the last unit, a window or nothing.
     #[cold]
     #[inline(never)]
     fn draw_rare<R: CryptoRng>(&self, word: u32, rng: &mut R) -> Option<u32> {
         let mut word = word;
         let mut beyond = 0;
-        // What a word selects in the table; a word on the last unit sends us back for another.
+        // The strip or window for a word. A word on the last unit requires another one.
         let mut k = loop {
             let k = self.search(word);
             if k < LENGTH - 1 {
@@ -165,8 +166,8 @@ impl<const BITS: u32> Strips<BITS> {
         Some(k)
     }
 
-    /// What lies `offset` units behind the last sure unit: one unit for the strips beyond the
-    /// table, then the windows in order, then nothing.
+    /// Returns the piece `offset` units after the last sure unit: one unit for the strips beyond
+    /// the table, then the windows in order, then nothing.
     fn rare_piece(&self, offset: u32) -> Option<Rare> {
         let Some(mut offset) = offset.checked_sub(1) else {
             return Some(Rare::Beyond);
@@ -180,14 +181,14 @@ impl<const BITS: u32> Strips<BITS> {
         None
     }
 
-    /// True with probability 2^BITS·e^-32, the share that the strips beyond the table have in their
-    /// unit.
+    /// Returns true with probability 2^BITS·e^-32, the share of the strips beyond the table in
+    /// their unit.
     fn beyond<R: CryptoRng>(rng: &mut R) -> bool {
         (0..BITS).all(|_| coin::two_exp_minus_one(rng))
             && (BITS..STRIP_COUNT / 2).all(|_| coin::exp_minus_one(rng))
     }
 
-    /// True with probability `F_k = (A_k - lower[k]) / (upper[k] - lower[k])`.
+    /// Returns true with probability `F_k = (A_k - lower[k]) / (upper[k] - lower[k])`.
     ///
     /// With e^-y = S + s·θ (S the lower partial sum, s the next term, θ an exact coin) and
     /// `A_{k-1} = lower[k-1] + width[k-1]·F_{k-1}`, where width = upper - lower,
@@ -221,14 +222,14 @@ impl<const BITS: u32> Strips<BITS> {
         false
     }
 
-    /// The term of strip k that a number below width·128^8·8! selects. A function, so that its wide
-    /// integers are not on the stack while coins are thrown.
+    /// Returns the term of strip k selected by a number below width·128^8·8!. A separate function
+    /// keeps its wide integers off the stack while coins are thrown.
     #[inline(never)]
     fn term(&self, k: u32, choice: u128) -> Term {
         let (lower, _) = self.bounds(k);
         let (lower_before, width_before) = self.bounds(k - 1);
         let (sum, next_term) = partial_sum(k);
-        // The four weights, one behind the other from lower[k] on; all ends stay below 2^31·2^72.
+        // The four weights, one after the other from lower[k] on. All ends stay below 2^31·2^72.
         let mut choice = choice + times(SERIES_DENOMINATOR, lower);
         if is_within(&mut choice, &sum, lower_before) {
             Term::Sure
@@ -243,7 +244,7 @@ impl<const BITS: u32> Strips<BITS> {
         }
     }
 
-    /// The sure units of strip k and the width of its window.
+    /// Returns the sure units of strip k and the width of its window.
     fn bounds(&self, k: u32) -> (u32, u32) {
         let k = k as usize % LENGTH;
         // The last strip has no sure units: its end stands for "none".
@@ -256,7 +257,8 @@ impl<const BITS: u32> Strips<BITS> {
     }
 }
 
-/// Whether a choice lies within a weight of `factor` times `units`; else what is left behind it.
+/// Returns whether a choice lies within a weight of `factor` times `units`. If not, subtracts the
+/// weight from the choice.
 #[inline(never)]
 fn is_within(choice: &mut u128, factor: &u128, units: u32) -> bool {
     let left = choice.checked_sub(times(*factor, units));
@@ -264,7 +266,7 @@ fn is_within(choice: &mut u128, factor: &u128, units: u32) -> bool {
     left.is_none()
 }
 
-/// θ of strip k, see [`Strips::inside_window`]: e^-y = S + s·θ for y = (2k - 1)/128.
+/// Draws θ of strip k, see [`Strips::inside_window`]: e^-y = S + s·θ for y = (2k - 1)/128.
 #[inline(never)]
 fn theta<R: CryptoRng>(k: u32, rng: &mut R) -> bool {
     let y = u128::from(2 * k - 1);
@@ -273,7 +275,7 @@ fn theta<R: CryptoRng>(k: u32, rng: &mut R) -> bool {
     })
 }
 
-/// A piece of the word's range behind the sure units.
+/// A piece of the word's range after the sure units.
 enum Rare {
     /// The window of this strip.
     Window(u32),
@@ -281,9 +283,9 @@ enum Rare {
     Beyond,
 }
 
-/// The terms of A_k - lower[k], see [`Strips::inside_window`], by their coins.
+/// The terms of A_k - lower[k] and their coins, see [`Strips::inside_window`].
 enum Term {
-    /// Rational.
+    /// No coin.
     Sure,
     /// θ.
     Theta,
@@ -291,12 +293,12 @@ enum Term {
     Before,
     /// θ·F_{k-1}.
     ThetaBefore,
-    /// What they leave of `width[k]`.
+    /// The rest of `width[k]`.
     None,
 }
 
-/// For y = (2k - 1)/128, 1 <= k < 64, times 128^8·8!: the sum of the first 8 terms of e^-y, which
-/// is below e^-y, and the ninth term y^8/8!, which lifts it above.
+/// Returns, for y = (2k - 1)/128, 1 <= k < 64, and times 128^8·8!: the sum of the first 8 terms of
+/// e^-y, which is below e^-y, and the ninth term y^8/8!, with which it is above.
 const fn partial_sum(k: u32) -> (u128, u128) {
     let y = 2 * k - 1;
     // Horner's rule without division: 1 - y/1 (1 - y/2 (... (1 - y/7))).
@@ -313,7 +315,7 @@ const fn partial_sum(k: u32) -> (u128, u128) {
     (times(sum, EXPONENT_DENOMINATOR * TERMS), next_term)
 }
 
-/// The product of 128·i for i = 1, ..., 8.
+/// Returns the product of 128·i for i = 1, ..., 8.
 const fn series_denominator() -> u128 {
     let mut product = 1;
     let mut term = 1;

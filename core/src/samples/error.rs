@@ -1,20 +1,20 @@
-//! What is wrong with a sample.
+//! Errors in samples.
 
-/// Why samples are refused.
+/// Reason why samples are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum SampleError {
-    /// There are fewer samples than training needs, or more than its memory has room for.
+    /// There are fewer samples than training needs, or more than its memory can hold.
     Count {
-        /// Samples needed at least.
+        /// Minimum number of samples.
         least: usize,
-        /// Samples that there is room for.
+        /// Maximum number of samples.
         most: usize,
-        /// Samples there.
+        /// Number of samples found.
         found: usize,
     },
-    /// A sample has another number of features than the model.
+    /// The number of features of a sample differs from the model's.
     Length {
         /// Features of the model.
         expected: usize,
@@ -23,10 +23,10 @@ pub enum SampleError {
     },
     /// A feature is NaN or infinite.
     NotFinite {
-        /// The first such feature, from 0.
+        /// Index of the first such feature.
         feature: usize,
     },
-    /// The target is not a class of the model, or not a finite value.
+    /// The target is not a class of the model or not a finite value.
     Target,
 }
 
@@ -49,7 +49,7 @@ impl core::fmt::Display for SampleError {
 
 impl core::error::Error for SampleError {}
 
-/// Whether there are at least `least` and at most `most` samples.
+/// Checks that there are at least `least` and at most `most` samples.
 #[inline(always)]
 pub(crate) fn has_count(found: usize, least: usize, most: usize) -> Result<(), SampleError> {
     match (least..=most).contains(&found) {
@@ -58,7 +58,7 @@ pub(crate) fn has_count(found: usize, least: usize, most: usize) -> Result<(), S
     }
 }
 
-/// Whether features are as many as the model has, and finite.
+/// Checks that the features are finite and match the model in number.
 #[inline(always)]
 pub(crate) fn check_features(features: &[f32], expected: usize) -> Result<(), SampleError> {
     let found = features.len();
@@ -71,7 +71,7 @@ pub(crate) fn check_features(features: &[f32], expected: usize) -> Result<(), Sa
     }
 }
 
-/// By the pattern, so that integer programs have no floating point.
+/// Tests the bit pattern, so that integer programs need no floating point.
 #[inline(always)]
 pub(crate) const fn is_finite(x: f32) -> bool {
     const INFINITY: u32 = f32::INFINITY.to_bits();

@@ -1,8 +1,8 @@
-//! The columns of a slab: elements that lie `stride` apart.
+//! The columns of a slab: elements `stride` apart.
 
 use core::num::NonZeroUsize;
 
-/// One column of a slab, from its first row to its last.
+/// Returns one column of a slab, from its first row to its last.
 pub(super) fn column(
     slab: &[f32],
     index: usize,
@@ -12,7 +12,7 @@ pub(super) fn column(
         .map(move |row| row.get(index).copied().unwrap_or_default())
 }
 
-/// One column of a slab, to be changed.
+/// Returns one column of a slab, mutably.
 pub(super) fn column_mut(
     slab: &mut [f32],
     index: usize,

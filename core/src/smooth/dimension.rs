@@ -1,19 +1,20 @@
-//! What smoothing costs and what it buys: effective dimension, bias and variance.
+//! Cost and benefit of smoothing: effective dimension, bias and variance.
 //!
 //! Proposition 1 of DP-Fed-LS (Liang et al. 2020, arXiv:2005.00218): smoothing `v + n`, n of
-//! variance `noise_std^2` an entry, has the squared error
-//! `||v - A^-1 v||^2 + noise_std^2 trace(A^-2)`, bias and variance. The paper writes the traces as
-//! sums over d eigenvalues; the inverse has the entries `(r^k + r^(d-k)) / (q (1 - r^d))`, k the
-//! distance from the diagonal, whose sums are geometric and need a handful of operations.
+//! variance `noise_std^2` an entry, has the squared error `||v - A^-1 v||^2 + noise_std^2
+//! trace(A^-2)`, bias and variance. The paper writes the traces as sums over d eigenvalues. The
+//! inverse has the entries `(r^k + r^(d-k)) / (q (1 - r^d))`, k the distance from the diagonal.
+//! Their sums are geometric and take a few operations.
 
 use super::{LaplacianSmoothing, SmoothingError};
 
 impl LaplacianSmoothing {
-    /// Effective dimension `d_sigma = trace(A^-1) = sum_i 1 / (1 + 2 sigma (1 - cos(2 pi i / d)))`.
+    /// Returns the effective dimension `d_sigma = trace(A^-1) = sum_i 1 / (1 + 2 sigma (1 - cos(2
+    /// pi i / d)))`.
     ///
-    /// Between 1 (sigma towards infinity) and d (sigma = 0), about `d / sqrt(1 + 4 sigma)`;
-    /// relative error below 1e-12; O(log d).
-    /// Source: Liang et al. 2020, section 3; `d (1 + r^d) / ((1 - r^d) q)`.
+    /// Between 1 (sigma towards infinity) and d (sigma = 0), about `d / sqrt(1 + 4 sigma)`.
+    /// Relative error below 1e-12, O(log d). Source: Liang et al. 2020, section 3; `d (1 + r^d) /
+    /// ((1 - r^d) q)`.
     pub fn effective_dim(&self, d: usize) -> f64 {
         if d == 0 {
             return 0.0;
@@ -22,12 +23,11 @@ impl LaplacianSmoothing {
         d as f64 * (2.0 - fading) / (fading * self.wide.root())
     }
 
-    /// `trace(A^-2)`, the effective dimension with squared eigenvalues: the share of d independent
-    /// noise variances that smoothing leaves.
+    /// Returns `trace(A^-2)`, the effective dimension with squared eigenvalues: the number of d
+    /// independent noise variances left after smoothing.
     ///
-    /// Between 1 and d; relative error below 1e-12; O(log d).
-    /// Source: Liang et al. 2020, Proposition 1; with `R = r^d`,
-    /// `d / (q (1-R))^2 * ((1 + r^2)(1 - R^2) / (1 - r^2) + 2 d R)`.
+    /// Between 1 and d. Relative error below 1e-12, O(log d). Source: Liang et al. 2020,
+    /// Proposition 1; with `R = r^d`, `d / (q (1-R))^2 * ((1 + r^2)(1 - R^2) / (1 - r^2) + 2 d R)`.
     pub fn effective_dim_squared(&self, d: usize) -> f64 {
         if d == 0 {
             return 0.0;
@@ -42,14 +42,14 @@ impl LaplacianSmoothing {
         count * (near + around) / (fading * self.wide.root() * self.wide.root())
     }
 
-    /// Variance of a smoothed vector of `d` entries whose noise has the standard deviation
-    /// `noise_std` an entry, in all: `noise_std^2 trace(A^-2)`, Proposition 1.
+    /// Returns the total variance of a smoothed vector of `d` entries with noise of standard
+    /// deviation `noise_std` per entry: `noise_std^2 trace(A^-2)`, Proposition 1.
     pub fn variance(&self, d: usize, noise_std: f64) -> f64 {
         noise_std * noise_std * self.effective_dim_squared(d)
     }
 }
 
-/// Squared bias of smoothing, `||v - A^-1 v||^2`, from a vector and its smoothed copy.
+/// Returns the squared bias of smoothing, `||v - A^-1 v||^2`, from a vector and its smoothed copy.
 ///
 /// * Shape: both of the same length. * Units: those of the vector, squared.
 /// * Cost: one pass, summed in `f64` from the first element to the last.

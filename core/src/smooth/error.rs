@@ -1,10 +1,10 @@
-//! Why a smoothing was refused.
+//! Errors of smoothing.
 
 use core::fmt;
 
 use super::recursion::NARROW_SIGMA;
 
-/// Why a smoothing factor or the shape of a vector was refused.
+/// Reason why a smoothing factor or the shape of a vector is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -13,20 +13,20 @@ pub enum SmoothingError {
     NotFinite,
     /// Sigma is below 0.
     Negative,
-    /// Sigma is above [`NARROW_SIGMA`], which gradients are not smoothed by.
+    /// Sigma is above [`NARROW_SIGMA`], the limit for gradients.
     TooLarge,
     /// The lengths do not add up to the length of the vector.
     Length {
-        /// The sum of the lengths; `usize::MAX` if it does not fit.
+        /// Sum of the lengths, or `usize::MAX` if it does not fit.
         expected: usize,
-        /// The length of the vector.
+        /// Length of the vector.
         found: usize,
     },
     /// The vector is not a whole number of grids.
     Grid {
-        /// Elements in one grid, the product of its axes; `usize::MAX` if it does not fit.
+        /// Elements in one grid, the product of its axes, or `usize::MAX` if it does not fit.
         cells: usize,
-        /// The length of the vector.
+        /// Length of the vector.
         found: usize,
     },
 }

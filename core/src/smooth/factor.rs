@@ -1,9 +1,9 @@
-//! The smoothing factor of gradients, checked by its pattern: who does not smooth has no other code
-//! of it.
+//! The smoothing factor of gradients, checked by its bit pattern. Programs without smoothing
+//! contain no other code of it.
 
 use super::{error::SmoothingError, recursion::NARROW_SIGMA};
 
-/// σ of a smoothed gradient: from 0 to [`NARROW_SIGMA`].
+/// σ of gradient smoothing, from 0 to [`NARROW_SIGMA`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -11,7 +11,7 @@ use super::{error::SmoothingError, recursion::NARROW_SIGMA};
 pub struct SmoothingFactor(f32);
 
 impl SmoothingFactor {
-    /// Checks σ, without unit; 0 is no smoothing, 1 to 3 is usual.
+    /// Checks σ, without unit. 0 is no smoothing, 1 to 3 is usual.
     ///
     /// # Errors
     /// [`SmoothingError::NotFinite`], [`SmoothingError::Negative`] and
@@ -20,7 +20,7 @@ impl SmoothingFactor {
         const MAX: u32 = NARROW_SIGMA.to_bits();
         const INFINITY: u32 = f32::INFINITY.to_bits();
         const SIGN: u32 = (-0.0_f32).to_bits();
-        // Patterns of numbers that are not negative have the order of the numbers.
+        // Bit patterns of non-negative numbers have the order of the numbers.
         match sigma.to_bits() {
             ..=MAX | SIGN => Ok(Self(sigma)),
             pattern if pattern & !SIGN >= INFINITY => Err(SmoothingError::NotFinite),
@@ -29,15 +29,15 @@ impl SmoothingFactor {
         }
     }
 
-    /// σ.
+    /// Returns σ.
     pub const fn get(self) -> f32 {
         self.0
     }
 
-    /// Whether nothing is smoothed.
+    /// Returns whether σ is 0: no smoothing.
     pub const fn is_zero(self) -> bool {
-        // What is not 0 has a pattern from 1 to that of the largest factor. A comparison with 0
-        // would become one of numbers.
+        // A nonzero factor has a bit pattern from 1 to that of the largest factor. The compiler
+        // would turn a comparison with 0 into a floating-point one.
         self.0.to_bits().wrapping_sub(1) >= NARROW_SIGMA.to_bits()
     }
 }

@@ -1,6 +1,6 @@
 //! The two recursions along the outer axis of a grid: all columns side by side, row by row.
 //!
-//! Neighbours in memory belong to different chains here, so that plain loops vectorise.
+//! Neighbours in memory belong to different chains, so plain loops vectorise.
 
 use core::num::NonZeroUsize;
 

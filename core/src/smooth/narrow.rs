@@ -1,5 +1,5 @@
-//! Smoothing whose running values are `f32`, for a sigma of at most [`NARROW_SIGMA`]: that of
-//! gradients in local training. Nothing of it needs `f64`, which few microcontrollers have.
+//! Smoothing with `f32` running values, for a sigma of at most [`NARROW_SIGMA`], as for gradients
+//! in local training. It does not need `f64`, which few microcontrollers have.
 
 use super::{
     error::SmoothingError,
@@ -16,7 +16,7 @@ use super::{
 #[cfg_attr(feature = "serde", serde(try_from = "f32", into = "f32"))]
 pub struct NarrowSmoothing {
     factor: SmoothingFactor,
-    /// None if it is computed where it is needed.
+    /// `None` if it is computed on use.
     recursion: Option<Recursion>,
 }
 
@@ -27,7 +27,7 @@ impl PartialEq for NarrowSmoothing {
 }
 
 impl NarrowSmoothing {
-    /// Smoothing by `sigma`, without unit; 0 is no smoothing, 1 to 3 is usual.
+    /// Creates smoothing by `sigma`, without unit. 0 is no smoothing, 1 to 3 is usual.
     ///
     /// # Errors
     /// [`SmoothingError::NotFinite`], [`SmoothingError::Negative`] and
@@ -39,7 +39,7 @@ impl NarrowSmoothing {
         }
     }
 
-    /// Smoothing by a factor that is checked.
+    /// Creates smoothing by a checked factor.
     pub const fn of(factor: SmoothingFactor) -> Self {
         Self {
             factor,
@@ -47,8 +47,8 @@ impl NarrowSmoothing {
         }
     }
 
-    /// The same, for callers that seldom smooth: the coefficients are computed each time, which
-    /// takes a Cortex-M0 as long as some 100 elements.
+    /// Creates smoothing for callers that seldom smooth. The coefficients are computed each time,
+    /// which takes a Cortex-M0 as long as some 100 elements.
     pub(crate) const fn deferred(factor: SmoothingFactor) -> Self {
         Self {
             factor,
@@ -56,12 +56,12 @@ impl NarrowSmoothing {
         }
     }
 
-    /// The smoothing factor, as it travels.
+    /// Returns the smoothing factor as in messages.
     pub const fn factor(&self) -> SmoothingFactor {
         self.factor
     }
 
-    /// The smoothing factor.
+    /// Returns the smoothing factor.
     pub const fn sigma(&self) -> f32 {
         self.factor.get()
     }
@@ -74,8 +74,8 @@ impl NarrowSmoothing {
         }
     }
 
-    /// Smooths one tensor of at most `largest` elements: where the compiler knows that it is short,
-    /// the path of long ones is not in the program.
+    /// Smooths one tensor of at most `largest` elements. If the compiler knows that it is short, it
+    /// leaves out the path of long tensors.
     #[inline(always)]
     pub(super) fn apply(&self, v: &mut [f32], largest: usize) {
         // The identity keeps the bits.
@@ -84,11 +84,11 @@ impl NarrowSmoothing {
         }
     }
 
-    /// Smooths each of several tensors of at most `largest` elements that lie in a row in `v`, as
-    /// the parameters of a model do.
+    /// Smooths each of several consecutive tensors of at most `largest` elements in `v`, such as
+    /// the parameters of a model.
     ///
     /// # Errors
-    /// [`SmoothingError::Length`] unless `lengths` add up to the length of `v`, which is then
+    /// [`SmoothingError::Length`] unless `lengths` add up to the length of `v`. `v` is then
     /// unchanged.
     #[inline(always)]
     pub(crate) fn apply_tensors(
@@ -104,11 +104,11 @@ impl NarrowSmoothing {
         each_tensor(v, lengths, |tensor| smooth(recursion, tensor, largest))
     }
 
-    /// A quarter of [`Self::apply_tensors`]: all four, in their order, are the whole. Long tensors
-    /// have no quarters: the first one is all of it.
+    /// Runs a quarter of [`Self::apply_tensors`]. All four in order have the same result. For a
+    /// long tensor, the first quarter does everything.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Self::apply_tensors`].
     #[inline(always)]
     pub(crate) fn apply_tensors_quarter(
         &self,
@@ -143,7 +143,7 @@ fn smooth(recursion: &Recursion, v: &mut [f32], largest: usize) {
     }
 }
 
-/// How a long tensor is cut.
+/// Returns how to cut a long tensor.
 #[inline(always)]
 fn plan(recursion: &Recursion, v: &[f32], largest: usize) -> Option<SegmentPlan> {
     let plan = || SegmentPlan::new(v.len(), recursion.reach);
@@ -156,7 +156,7 @@ mod tests {
     use crate::smooth::{LaplacianSmoothing, NARROW_SIGMA};
     use proptest::{collection::vec, prelude::*};
 
-    /// The constants as `f64` has them.
+    /// Computes the constants in `f64`.
     fn by_f64(sigma: f32) -> (f32, f32, usize) {
         let x = 1.0 + 4.0 * f64::from(sigma);
         let mut root = f64::from_bits((x.to_bits() + 1.0_f64.to_bits()) / 2);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     proptest! {
-        /// For tensors of any lengths, long ones among them.
+        /// Covers tensors of any length, including long ones.
         #[test]
         fn quarters_have_the_bits_of_the_whole(
             lengths in vec(prop_oneof![0_usize..40, 1_000_usize..3_000], 1..4),

@@ -1,33 +1,33 @@
-//! Positive numbers in the arithmetic of `f64`, made of integers.
+//! Positive numbers in `f64` arithmetic, implemented with integers.
 //!
-//! The constants of a recursion are those of `f64`, which most microcontrollers have from the
-//! compiler's library only: four kilobytes, since each operation is made for speed and for every
-//! case. Here they are needed a few times a round, and zero, infinity, NaN and numbers at the ends
-//! of the range do not occur. The rounding is that of IEEE 754, to nearest and from the middle to
-//! even, so the results are those of `f64` to the last bit.
+//! The constants of a recursion are computed in `f64`, which most microcontrollers only have in the
+//! compiler's library: four kilobytes, because each operation is optimised for speed and covers
+//! every case. Here they are needed a few times a round, and zero, infinity, NaN and numbers at the
+//! ends of the range do not occur. Rounding is as in IEEE 754, to nearest with ties to even, so the
+//! results equal `f64` to the last bit.
 
 use crate::integer::{divide, product};
 
-/// Bits of the significand that are written.
+/// Stored bits of the significand.
 const WRITTEN: u32 = f64::MANTISSA_DIGITS - 1;
 
-/// Bits below the significand where its first bit is the 64th.
+/// Bits below the significand if its first bit is the 64th.
 const SPARE: u32 = u64::BITS - f64::MANTISSA_DIGITS;
 
-/// What is added to an exponent where it is written.
+/// Bias of the stored exponent.
 const BIAS: i32 = 1_023;
 
-/// The pattern of a positive normal `f64`.
+/// Bit pattern of a positive normal `f64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Positive(u64);
 
 impl Positive {
-    /// A number that is positive and normal.
+    /// Creates a positive normal number.
     pub(super) const fn new(number: f64) -> Self {
         Self(number.to_bits())
     }
 
-    /// An `f32` above 0, exactly.
+    /// Converts an `f32` above 0, exactly.
     pub(super) const fn from_f32(number: f32) -> Self {
         let pattern = number.to_bits();
         let written = (pattern & 0x007f_ffff) as u64;
@@ -37,23 +37,23 @@ impl Positive {
         }
     }
 
-    /// `significand · 2^exponent`, rounded. Bits below those that count may be replaced by one.
+    /// Returns `significand · 2^exponent`, rounded. Bits below the significant ones may be replaced
+    /// by one sticky bit.
     #[inline(never)]
     const fn rounded(significand: u64, exponent: i32) -> Self {
         let zeros = significand.leading_zeros();
         let first_is_top = significand << zeros;
         let half = 1 << (SPARE - 1);
         let is_odd = first_is_top >> SPARE & 1;
-        // Adds less than half a unit, or half a unit to an odd number, so that the middle goes to
-        // even.
+        // Adds less than half a unit, or half a unit to an odd number, so that ties go to even.
         let (sum, carry) = first_is_top.overflowing_add(half - 1 + is_odd);
-        // What runs over is the next power of two, whose written bits are zeros.
+        // An overflow is the next power of two, whose stored bits are zeros.
         let written = sum << 1 >> (SPARE + 1);
         let exponent = exponent + (u64::BITS - 1 - zeros) as i32 + carry as i32;
         Self((((exponent + BIAS) as u64) << WRITTEN) + if carry { 0 } else { written })
     }
 
-    /// The significand as an integer of 53 bits, and the exponent of its last bit.
+    /// Returns the significand as an integer of 53 bits, and the exponent of its last bit.
     const fn parts(self) -> (u64, i32) {
         let hidden = 1 << WRITTEN;
         let exponent = (self.0 >> WRITTEN) as i32 - BIAS - WRITTEN as i32;
@@ -62,7 +62,7 @@ impl Positive {
 
     #[inline(never)]
     pub(super) const fn plus(self, other: Self) -> Self {
-        // Positive numbers have the order of their patterns.
+        // Positive numbers have the order of their bit patterns.
         let (larger, smaller) = if self.0 > other.0 {
             (self, other)
         } else {
@@ -95,8 +95,8 @@ impl Positive {
         Self::rounded(quotient | (rest != 0) as u64, a_exponent - b_exponent - 60)
     }
 
-    /// A root by Heron's rule. Half of the exponent gives a first guess within 7 %, and every step
-    /// squares its error.
+    /// Returns the square root, by Heron's method. Half of the exponent gives a first guess within
+    /// 7 %, and every step squares its error.
     pub(super) const fn root(self) -> Self {
         let mut root = Self((self.0 + Self::new(1.0).0) / 2);
         let mut step = 0;
@@ -107,27 +107,27 @@ impl Positive {
         root
     }
 
-    /// One less the number, which is below 1.
+    /// Returns one minus the number, which is below 1.
     pub(super) const fn one_minus(self) -> Self {
         let (significand, exponent) = self.parts();
-        // In units of 2^-53, the last bit of the result or one below it: ties to even stay ties to
-        // even.
+        // In units of 2^-53, the last bit of the result or one below it, so ties to even stay ties
+        // to even.
         let units = nearest(significand, exponent + 53);
         Self::rounded((1 << 53) - units, -53)
     }
 
-    /// The nearest `f32`, for a number below 2^127.
+    /// Returns the nearest `f32`, for a number below 2^127.
     pub(super) const fn to_f32(self) -> f32 {
         let (significand, exponent) = self.parts();
-        // The exponent of the last bit of 24, or that of all subnormal numbers.
+        // Exponent of the last of 24 bits, or of all subnormal numbers.
         let last = exponent + 29;
         let last = if last > -149 { last } else { -149 };
         let units = nearest(significand, exponent - last) as u32;
-        // 2^23 units are the first normal number: their bit adds one to the exponent.
+        // 2^23 units are the smallest normal number: the bit adds one to the exponent.
         f32::from_bits((((last + 149) as u32) << 23) + units)
     }
 
-    /// The integer below, of a number below 2^32.
+    /// Rounds a number below 2^32 down to an integer.
     pub(super) const fn floor(self) -> u32 {
         let (significand, exponent) = self.parts();
         if exponent < -63 {
@@ -138,8 +138,8 @@ impl Positive {
     }
 }
 
-/// `significand · 2^exponent` for an exponent of at most 0, to the nearest integer, from the middle
-/// to even.
+/// Rounds `significand · 2^exponent`, for an exponent of at most 0, to the nearest integer, ties to
+/// even.
 const fn nearest(significand: u64, exponent: i32) -> u64 {
     match -exponent {
         0 => significand,

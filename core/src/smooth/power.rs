@@ -2,8 +2,8 @@
 
 use core::ops::{Add, Mul, Sub};
 
-/// `1 - (1 - gap)^d` for d > 0 by repeated squaring; exact to a few ulps, since what is squared is
-/// the difference from 1: `1 - (1 - a)(1 - b) = a + b - ab` has nothing to cancel.
+/// Returns `1 - (1 - gap)^d` for d > 0 by repeated squaring. Exact to a few ulps, because it
+/// squares differences from 1: `1 - (1 - a)(1 - b) = a + b - ab` does not cancel.
 pub(super) fn one_minus_power<T>(gap: T, d: usize) -> T
 where
     T: Copy + Add<Output = T> + Sub<Output = T> + Mul<Output = T>,

@@ -14,27 +14,26 @@ pub const NARROW_SIGMA: f32 = 256.0;
 /// Weight at which a start value stops counting: half of the rounding error of the largest entry.
 const LOG_FORGOTTEN: f64 = 26.0 * core::f64::consts::LN_2;
 
-/// Elements that a pass handles between two looks at its loop counter, which counts for nothing
-/// where additions are calls.
+/// Elements per iteration of a pass. Unrolling gains nothing on targets where additions are calls.
 const UNROLL: usize = if lanes::SOFT { 1 } else { 8 };
 
 /// Coefficients of `y = s v + r y` and `u = y + r u`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Recursion {
-    /// r, what a step keeps of the value before.
+    /// r, the share of the previous value that a step keeps.
     pub decay: f32,
-    /// s = (1 - r)^2, squared from the rounded r: a constant vector stays one to the last bit or
-    /// so.
+    /// s = (1 - r)^2, squared from the rounded r: a constant vector stays constant to about the
+    /// last bit.
     pub gain: f32,
     /// Steps after which a value is forgotten: `r^reach < 2^-26`.
     pub reach: usize,
 }
 
 impl Recursion {
-    /// From sigma, finite and 0 or more.
+    /// Creates the coefficients from sigma, finite and 0 or more.
     pub const fn new(sigma: f32) -> Self {
         if sigma <= 0.0 {
-            // The identity, which is never run.
+            // The identity, which is never applied.
             return Self {
                 decay: 0.0,
                 gain: 1.0,
@@ -60,7 +59,7 @@ impl Recursion {
         }
     }
 
-    /// Both passes over a whole tensor of two elements or more.
+    /// Runs both passes over a whole tensor of two elements or more.
     pub fn apply(&self, v: &mut [f32]) {
         let wrap = Wrap::new(self, v.len());
         let y = wrap.before_first(self, v.iter().copied());
@@ -69,9 +68,9 @@ impl Recursion {
         self.backward(v, u);
     }
 
-    /// A quarter of [`Self::apply`]: half of the forward pass, or half of the backward one. All
-    /// four, in their order, are the whole. Each goes on from the value that the one before left.
-    // Not in line: boards that split steps have little flash.
+    /// Runs a quarter of [`Self::apply`]: half of the forward or of the backward pass. All four in
+    /// order have the same result. Each continues from the last value of the one before.
+    // Not inlined: boards that split steps have little flash.
     #[inline(never)]
     pub fn apply_quarter(&self, v: &mut [f32], quarter: usize) {
         let wrap = Wrap::new(self, v.len());
@@ -89,7 +88,7 @@ impl Recursion {
         };
     }
 
-    /// The forward pass from `y`, the value before the first; returns the last value.
+    /// Runs the forward pass from `y`, the value before the first, and returns the last value.
     #[inline(always)]
     pub fn forward(&self, v: &mut [f32], mut y: f32) -> f32 {
         let mut step = |x: &mut f32| {
@@ -104,7 +103,7 @@ impl Recursion {
         y
     }
 
-    /// The backward pass from `u`, the value after the last; returns the first value.
+    /// Runs the backward pass from `u`, the value after the last, and returns the first value.
     #[inline(always)]
     pub fn backward(&self, v: &mut [f32], mut u: f32) -> f32 {
         let mut step = |x: &mut f32| {
@@ -119,15 +118,15 @@ impl Recursion {
         u
     }
 
-    /// `sum_k r^k x[k]` by Horner's rule, for elements given from the farthest to the nearest.
+    /// Returns `sum_k r^k x[k]` by Horner's rule, for elements from the farthest to the nearest.
     #[inline(always)]
     pub fn weigh(&self, farthest_first: impl Iterator<Item = f32>) -> f32 {
         farthest_first.fold(0.0, |sum, x| x + self.decay * sum)
     }
 }
 
-/// Steps after which `r^k` has fallen to `exp(-LOG_FORGOTTEN)`, rounded up: `-ln r = 2 artanh(1 /
-/// q)`, of whose series `1/q + 1/(3 q^3) + ..` two terms are a good bound.
+/// Returns the steps after which `r^k` has fallen to `exp(-LOG_FORGOTTEN)`, rounded up. `-ln r = 2
+/// artanh(1 / q)`, and two terms of the series `1/q + 1/(3 q^3) + ..` are a good bound.
 const fn reach(root: Positive) -> usize {
     let one = Positive::new(1.0);
     let x = one.over(root);
@@ -137,21 +136,20 @@ const fn reach(root: Positive) -> usize {
     steps.floor() as usize
 }
 
-/// How the passes over a cycle of d elements find their start values: from the elements across
-/// the seam, of which only the nearest `reach` count. A cycle shorter than that is met again and
-/// again, each time weaker by `r^d`: a geometric series.
+/// Start values of the passes over a cycle of d elements, from the nearest `reach` elements across
+/// the seam. A shorter cycle repeats, each time weaker by `r^d`: a geometric series.
 #[derive(Clone, Copy)]
 pub(super) struct Wrap {
-    /// Elements that count.
+    /// Number of elements that count.
     terms: usize,
-    /// Elements that do not.
+    /// Number of elements that do not count.
     skipped: usize,
     /// The sum of the series, `1 / (1 - r^d)`.
     series: f32,
 }
 
 impl Wrap {
-    /// For a cycle of `d` elements.
+    /// Creates the wrap-around of a cycle of `d` elements.
     pub fn new(recursion: &Recursion, d: usize) -> Self {
         let terms = recursion.reach.min(d);
         let series = if terms < d {
@@ -166,13 +164,13 @@ impl Wrap {
         }
     }
 
-    /// y before the first element, from the elements of the cycle before the forward pass.
+    /// Returns y before the first element, from the elements before the forward pass.
     #[inline(always)]
     pub fn before_first(&self, recursion: &Recursion, v: impl Iterator<Item = f32>) -> f32 {
         self.series * recursion.weigh(v.skip(self.skipped).map(|x| recursion.gain * x))
     }
 
-    /// u after the last element, from the elements of the cycle after the forward pass.
+    /// Returns u after the last element, from the elements after the forward pass.
     #[inline(always)]
     pub fn after_last(
         &self,

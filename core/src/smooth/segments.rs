@@ -1,9 +1,9 @@
 //! Long vectors: twelve interleaved chains, and one pass over memory.
 //!
-//! A recursion is one chain of dependent operations; a desktop processor would wait for most of
-//! its time. But it forgets its start after `reach` steps, so it can be entered anywhere: a warm-up
-//! over the `reach` elements before (forward) or after (backward) gives the running value there to
-//! within half of a rounding error. The vector is cut twice:
+//! A recursion is one chain of dependent operations, on which a desktop processor mostly waits. But
+//! it forgets its start after `reach` steps, so it can be entered anywhere: a warm-up over the
+//! `reach` elements before (forward) or after (backward) gives the running value there to within
+//! half of a rounding error. The vector is cut twice:
 //!
 //! ```text
 //! vector    block | block | ... | block | tail          two blocks fit the cache, the tail is < 48
@@ -20,16 +20,16 @@
 //! *Vector registers.* Four segments advance together as the four lanes of a register. The rows of
 //! equal place in four segments form a 4 x 4 tile: element t of segment l is at `[l][t]`. The
 //! forward pass transposes the tile so that a register holds one step of four chains, and leaves it
-//! transposed; the backward pass walks it as it lies and turns it back. The arithmetic is that of
-//! `recursion` but for the warm-ups, whatever the width of the machine.
+//! transposed; the backward pass walks it as it lies and turns it back. The arithmetic is the same
+//! as in `recursion` except for the warm-ups, whatever the width of the machine.
 
 use core::iter;
 use core::slice::SliceIndex;
 
 use super::recursion::Recursion;
 
-/// Longest vector that is left to the plain passes. A microcontroller gains nothing from the
-/// chains and pays for the warm-ups; up to here its vectors are, and a desktop waits 5 us at most.
+/// Longest vector for the plain passes. A microcontroller gains nothing from the chains and pays
+/// for the warm-ups. Its vectors have up to this length, for which a desktop takes at most 5 us.
 pub(super) const MAX_PLAIN: usize = 1_024;
 
 /// Chains advanced together: three registers hide most of the 8 cycles that a step takes on x86-64,
@@ -52,12 +52,12 @@ type Tile = [Row; LANES];
 /// The running values of all chains.
 type Chains = [Row; SEGMENTS / LANES];
 
-/// How a vector is cut.
+/// Partition of a vector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SegmentPlan {
-    /// Blocks in the vector, 1 or more.
+    /// Number of blocks, 1 or more.
     blocks: usize,
-    /// Rows a segment in every block.
+    /// Rows of a segment in every block.
     rows: usize,
     /// Blocks whose segments have one row more: the first ones.
     longer: usize,
@@ -66,8 +66,8 @@ pub(super) struct SegmentPlan {
 }
 
 impl SegmentPlan {
-    /// For `d` elements; none if the vector is short, or its segments would be shorter than a
-    /// warm-up.
+    /// Cuts `d` elements. Returns `None` if the vector is short, or its segments would be shorter
+    /// than a warm-up.
     pub fn new(d: usize, reach: usize) -> Option<Self> {
         let rows = d / (SEGMENTS * LANES);
         let blocks = rows.div_ceil(MAX_ROWS).max(1);
@@ -80,13 +80,13 @@ impl SegmentPlan {
         (d > MAX_PLAIN && plan.warm_up <= plan.rows).then_some(plan)
     }
 
-    /// Elements in block `index`.
+    /// Returns the number of elements in block `index`.
     fn block_length(&self, index: usize) -> usize {
         (self.rows + usize::from(index < self.longer)) * SEGMENTS * LANES
     }
 }
 
-/// Both passes over a whole tensor that was cut by `plan`.
+/// Runs both passes over a whole tensor, cut by `plan`.
 pub(super) fn apply(recursion: &Recursion, v: &mut [f32], plan: SegmentPlan) {
     let passes = Passes {
         gain: recursion.gain,
@@ -112,8 +112,8 @@ pub(super) fn apply(recursion: &Recursion, v: &mut [f32], plan: SegmentPlan) {
 
 /// The two passes over one block.
 ///
-/// The loops are in separate functions, which are not inlined: the compiler keeps four
-/// chains in one register only where it does not see how the chains are shifted between loops.
+/// The loops are separate functions, not inlined: the compiler keeps four chains in one register
+/// only if it does not see how the chains are shifted between loops.
 struct Passes {
     gain: f32,
     decay: f32,
@@ -121,9 +121,9 @@ struct Passes {
 }
 
 impl Passes {
-    /// Runs a block forward from `y`, the value before it, and leaves the value at its end there.
-    /// Leaves the tiles transposed; returns the heads: what each segment hands to the backward
-    /// pass of the segment before it.
+    /// Runs a block forward from `y`, the value before it, and stores the value at its end in `y`.
+    /// Leaves the tiles transposed, and returns the heads: the value that each segment passes to
+    /// the backward pass of the segment before it.
     fn forward(&self, block: &mut [f32], y: &mut f32) -> Chains {
         let (rows, _) = block.as_chunks_mut();
         let ends = self.ends(rows);
@@ -140,7 +140,7 @@ impl Passes {
         self.run_backward(rows, &mut chains);
     }
 
-    /// Forward value at the end of each segment, from its last rows.
+    /// Returns the forward value at the end of each segment, from its last rows.
     #[inline(never)]
     fn ends(&self, rows: &[Row]) -> Chains {
         let [mut low, mut mid, mut high] = Chains::default();
@@ -164,7 +164,7 @@ impl Passes {
         *chains = [low, mid, high];
     }
 
-    /// Backward value at the start of each segment, from its first rows, transposed.
+    /// Returns the backward value at the start of each segment, from its first rows, transposed.
     #[inline(never)]
     fn heads(&self, rows: &[Row]) -> Chains {
         let [mut low, mut mid, mut high] = Chains::default();
@@ -187,7 +187,7 @@ impl Passes {
         *chains = [low, mid, high];
     }
 
-    /// Four steps of four chains, on a tile as it lies in memory; the result is transposed.
+    /// Runs four steps of four chains on a tile as in memory. The result is transposed.
     #[inline(always)]
     fn forward_tile(&self, y: &mut Row, tile: Tile) -> Tile {
         let [a, b, c, d] = transpose(tile);
@@ -199,7 +199,7 @@ impl Passes {
         ]
     }
 
-    /// Four steps back of four chains, on a transposed tile; the result is transposed as well.
+    /// Runs four backward steps of four chains on a transposed tile. The result is also transposed.
     #[inline(always)]
     fn backward_tile(&self, u: &mut Row, [a, b, c, d]: Tile) -> Tile {
         let d = self.backward_step(u, d);
@@ -225,7 +225,7 @@ impl Passes {
     }
 }
 
-/// Running values for the segments in their order.
+/// Collects running values for the segments in order.
 fn gather(values: impl Iterator<Item = f32>) -> Chains {
     let mut chains = Chains::default();
     for (chain, value) in chains.as_flattened_mut().iter_mut().zip(values) {
@@ -234,8 +234,8 @@ fn gather(values: impl Iterator<Item = f32>) -> Chains {
     chains
 }
 
-/// Some tiles of a block by their place in the segments: those of the four lower, middle and upper
-/// segments, side by side.
+/// Returns the tiles at some places of the segments: of the four lower, middle and upper segments,
+/// side by side.
 #[inline(always)]
 fn tiles<'a>(
     rows: &'a [Row],
@@ -259,7 +259,7 @@ fn tiles<'a>(
 /// A tile in its place.
 type TileMut<'a> = [&'a mut Row; LANES];
 
-/// All tiles of a block, to be changed.
+/// Returns all tiles of a block, mutably.
 #[inline(always)]
 fn tiles_mut(
     rows: &mut [Row],
@@ -286,7 +286,7 @@ fn store(rows: Tile, [a, b, c, d]: TileMut<'_>) {
     [*a, *b, *c, *d] = rows;
 }
 
-/// From four elements of each of four chains to four steps of all of them, and back.
+/// Converts four elements of each of four chains to four steps of all of them, and back.
 #[inline(always)]
 fn transpose([a, b, c, d]: Tile) -> Tile {
     [

@@ -1,8 +1,8 @@
-//! Several tensors in a row, as the parameters of a model are.
+//! Several consecutive tensors, such as the parameters of a model.
 
 use super::error::SmoothingError;
 
-/// Hands each of several tensors that lie in a row in `v` to `smooth`.
+/// Passes each of several consecutive tensors in `v` to `smooth`.
 #[inline(always)]
 pub(super) fn each_tensor(
     v: &mut [f32],

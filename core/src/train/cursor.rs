@@ -1,30 +1,30 @@
-//! How far a training is in its samples, in either arithmetic.
+//! Position of a training in its samples, in either arithmetic.
 
 use core::num::NonZeroU32;
 
 use super::{LocalTraining, TrainError};
 
-/// Epochs, and batches in the order of an epoch.
+/// Position in epochs, and in the batches of an epoch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
-    /// Samples of the training: that they stay as many is checked.
+    /// Number of samples. Each call checks that it has not changed.
     count: NonZeroU32,
     /// Epochs that are complete.
     epoch: u32,
-    /// The first sample of the batch, in the order of the epoch.
+    /// First sample of the batch, in the order of the epoch.
     batch: u32,
-    /// What is done of the batch: samples that are summed up, or, where steps are split, pieces.
+    /// Processed part of the batch: samples or, with split steps, pieces.
     pub(crate) done: u32,
 }
 
 impl Cursor {
-    /// Before the first epoch, with the samples in order.
+    /// Starts before the first epoch, with the samples in order.
     ///
     /// # Errors
     /// [`TrainError::NoSamples`], and [`TrainError::Workspace`] if `order` is too short for them.
     #[inline(always)]
     pub(crate) fn begin(samples: usize, order: &mut [u32]) -> Result<Self, TrainError> {
-        // No more than places in the order, which are numbered by 32 bits.
+        // At most the length of the order, whose entries have 32 bits.
         let count = NonZeroU32::new(samples as u32).ok_or(TrainError::NoSamples)?;
         let found = order.len();
         let Some(order) = order.get_mut(..samples) else {
@@ -42,7 +42,7 @@ impl Cursor {
         })
     }
 
-    /// Samples of the training.
+    /// Returns the number of samples.
     pub(crate) const fn count(&self) -> NonZeroU32 {
         self.count
     }
@@ -52,7 +52,7 @@ impl Cursor {
         self.epoch
     }
 
-    /// Steps that are complete, of batches of so many samples.
+    /// Returns the number of complete steps, with batches of `size` samples.
     pub(crate) fn steps(&self, size: NonZeroU32) -> u32 {
         let batches = self.count.get().div_ceil(size.get());
         (self.epoch.saturating_mul(batches)).saturating_add(self.batch / size)
@@ -64,11 +64,11 @@ impl Cursor {
         self.epoch >= settings.epochs
     }
 
-    /// The batch, of samples that are as many as at the beginning. `shuffle` brings them into the
-    /// order of an epoch, where one begins.
+    /// Returns the current batch. `samples` must be the same number as at the start. `shuffle` puts
+    /// the samples into the order of an epoch at its start.
     ///
     /// # Errors
-    /// [`TrainError::NoSamples`]: they have become more or fewer.
+    /// [`TrainError::NoSamples`] if the number of samples has changed.
     #[inline(always)]
     pub(crate) fn batch<'a>(
         &self,
@@ -87,12 +87,12 @@ impl Cursor {
         Ok(rest.get(..size.get() as usize).unwrap_or(rest))
     }
 
-    /// The step of a batch of so many samples is taken: the number of the epoch that it ends, if it
-    /// ends one.
+    /// Records the step of a batch of `length` samples. Returns the number of the epoch if the step
+    /// ends it.
     #[inline(always)]
     pub(crate) const fn step(&mut self, length: usize) -> Option<u32> {
         self.done = 0;
-        // No more than samples.
+        // At most the number of samples.
         self.batch += length as u32;
         if self.batch < self.count.get() {
             return None;

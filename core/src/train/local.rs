@@ -1,6 +1,6 @@
-//! The loop of local training: shuffle, gradient, step, projection. It can stop behind any sample,
-//! and without a floating-point unit within a step as well. [`Descent`] says where it is, and
-//! [`Local`] goes on from there.
+//! The loop of local training: shuffle, gradient, step, projection. It can stop after any sample
+//! and, without a floating-point unit, also within a step. [`Descent`] holds the position from
+//! which [`Local`] continues.
 
 use core::ops::Range;
 
@@ -12,18 +12,18 @@ use crate::{
     samples::Samples,
 };
 
-/// Trains on a device's samples, starting from `global`; the update is left in `work.update`.
+/// Trains on a device's samples, starting from `global`, and leaves the update in `work.update`.
 ///
-/// * Shape: `global`, `work.local` and `work.update` have as many entries as the model.
+/// * Shape: `global`, `work.local` and `work.update` are as long as the model.
 /// * Randomness: the order of the samples, from `rng` (purpose
 ///   [`BatchShuffle`](crate::stream::Purpose::BatchShuffle)).
 /// * Cost: `epochs · samples · parameters · 4` flop and two passes over the parameters a step.
-/// * Privacy: the update is clipped but carries no noise; it is private until the noise is added.
-///   A device trains with [`Client::train`](crate::client::Client::train) or a session; outside of
-///   the crate this function takes the feature `hazmat`.
+/// * Privacy: the update is clipped but carries no noise; it is private until the noise is added. A
+///   device trains with [`Client::train`](crate::client::Client::train) or a session. Outside the
+///   crate this function needs the feature `hazmat`.
 ///
 /// # Errors
-/// [`TrainError`]; `work` is then meaningless and nothing may be sent.
+/// [`TrainError`]. The contents of `work` are then meaningless and nothing may be sent.
 #[inline(always)]
 pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
     model: &M,
@@ -49,10 +49,10 @@ pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
     Ok(report.train)
 }
 
-/// The training of a device in a round: what stays the same throughout.
+/// The constant part of a device's training in a round.
 ///
-/// Where `SPLIT`, a sample is done in two halves, if the model has them, and a step pass by pass.
-/// The bits do not depend on it.
+/// With `SPLIT`, a sample is processed in two halves, if the model supports it, and a step pass by
+/// pass. The result has the same bits.
 pub(crate) struct Local<'a, M, S, const SPLIT: bool = { lanes::SOFT }> {
     pub(crate) model: &'a M,
     pub(crate) samples: &'a S,
@@ -60,32 +60,33 @@ pub(crate) struct Local<'a, M, S, const SPLIT: bool = { lanes::SOFT }> {
     pub(crate) settings: &'a LocalTraining,
 }
 
-/// What a step works on: the [`Workspace`] without the order of the samples, in which its batch is.
+/// The memory of a step: the [`Workspace`] without the order of the samples, which contains its
+/// batch.
 struct StepMemory<'a> {
     local: &'a [f32],
     update: &'a mut [f32],
     scratch: &'a mut [f32],
 }
 
-/// Passes of a step that is split, behind the samples of its batch, by their number: the quarters
-/// of the smoothing, if there is one, then the difference to the global model, a third of its
-/// entries at a time, then its norm, and last the new parameters. But for a quarter of a wide
-/// smoothing, none takes longer than the scores of a sample.
+/// Passes of a split step, numbered after the samples of its batch: the quarters of the smoothing,
+/// if any, then the difference to the global model, a third of its entries at a time, then its
+/// norm, and last the new parameters. Except for a quarter of a wide smoothing, no pass takes
+/// longer than the scores of a sample.
 const QUARTERS: usize = 4;
 const THIRDS: Range<usize> = QUARTERS..QUARTERS + 3;
 const NORM: usize = THIRDS.end;
 
-/// How far local training is; the rest is in the [`Workspace`].
+/// Progress of local training. The rest of its state is in the [`Workspace`].
 #[derive(Clone, Copy, Debug)]
 pub struct Descent {
     pub(crate) cursor: Cursor,
-    /// L2 norm of the difference before the last clipping, and what that multiplies it by.
+    /// L2 norm of the difference before the last clipping, and the factor of the clipping.
     norm: f32,
     pending: f32,
 }
 
 impl Descent {
-    /// At a place in the samples.
+    /// Starts at a position in the samples.
     #[inline(always)]
     pub(crate) const fn at(cursor: Cursor) -> Self {
         Self {
@@ -95,7 +96,7 @@ impl Descent {
         }
     }
 
-    /// Whether all epochs are complete.
+    /// Returns whether all epochs are complete.
     #[inline(always)]
     pub(crate) const fn is_complete(&self, settings: &LocalTraining) -> bool {
         self.cursor.is_complete(settings)
@@ -103,7 +104,7 @@ impl Descent {
 }
 
 impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S, SPLIT> {
-    /// Checks all lengths, and begins at the global model with the samples in order.
+    /// Checks all lengths, and starts at the global model with the samples in order.
     ///
     /// # Errors
     /// [`TrainError::Workspace`], [`TrainError::NoSamples`].
@@ -111,7 +112,7 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
     pub(crate) fn begin(&self, work: &mut Workspace<'_>) -> Result<Descent, TrainError> {
         self.check_lengths(work)?;
         let cursor = Cursor::begin(self.samples.len(), work.order)?;
-        // As long as each other, which the compiler has not understood: no `copy_from_slice`.
+        // Both have the same length, but the compiler does not know it: no `copy_from_slice`.
         for (w, start) in work.local.iter_mut().zip(self.global) {
             *w = *start;
         }
@@ -119,12 +120,12 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
         Ok(Descent::at(cursor))
     }
 
-    /// Sums up the gradients of up to `most` samples of a batch, and takes the batch's step with
-    /// the last one; or the next piece of a sample or of a step, where they are split. `shuffle`
-    /// brings the samples into the order of an epoch, where one begins.
+    /// Sums up the gradients of up to `most` samples of a batch, and takes the step with the last
+    /// one. With split steps, computes the next piece of a sample or of a step. `shuffle` puts the
+    /// samples into the order of an epoch at its start.
     ///
     /// # Errors
-    /// [`TrainError`]; the training is over.
+    /// [`TrainError`]. The training is then over.
     #[inline(always)]
     pub(crate) fn advance(
         &self,
@@ -177,8 +178,8 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
         Ok(())
     }
 
-    /// Sums up the gradients of up to `most` samples of a batch. With the last one, the difference
-    /// takes the place of the gradient, and its norm is in `descent`: whether it does.
+    /// Sums up the gradients of up to `most` samples of a batch. With the last one, replaces the
+    /// gradient by the difference and stores its norm in `descent`. Returns whether it did so.
     #[inline(always)]
     fn next_samples(
         &self,
@@ -205,7 +206,7 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
             gradient: &mut *update,
             loss: &mut report.batch,
         };
-        // Smoothing needs the whole gradient; without vectors, there is no time to gain.
+        // Smoothing needs the whole gradient, and without vectors there is no time to gain.
         let squares = if lanes::WIDE && settings.gradient_smoothing.is_none() {
             let mut step = Step {
                 settings,
@@ -234,8 +235,8 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
         Ok(true)
     }
 
-    /// The next pass where steps are split: an order, half a sample, or a pass over the parameters.
-    /// Whether the new parameters are next.
+    /// Runs the next pass of a split step: an order, half a sample, or a pass over the parameters.
+    /// Returns whether the new parameters are next.
     #[inline(always)]
     fn next_pass(
         &self,
@@ -251,7 +252,7 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
         } = memory;
         let done = descent.cursor.done as usize;
         descent.cursor.done += 1;
-        // The order of an epoch is a piece of its own.
+        // The order of an epoch is a separate piece.
         let Some(done) = done.checked_sub(1) else {
             return Ok(false);
         };
@@ -286,13 +287,13 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
         Ok(false)
     }
 
-    /// The last clipping, applied to the update itself.
+    /// Applies the last clipping to the update itself.
     #[inline(always)]
     pub(crate) fn finish(&self, descent: &Descent, update: &mut [f32], report: &mut Report) {
         report.train.norm = descent.norm;
         let mut pending = descent.pending;
         if let (Clipping::Final, Some(bound)) = (self.settings.clipping, self.settings.clip_norm) {
-            // The norm of the last step is that of the whole update.
+            // The norm of the last step is the norm of the whole update.
             let shrink = clip::shrink_factor(descent.norm, bound);
             pending = shrink.unwrap_or(1.0);
             report.train.clipped_steps = u32::from(shrink.is_some());
@@ -301,7 +302,7 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
         lanes::scale(update, pending);
     }
 
-    /// One by one: the compiler then knows that each is as long as the model.
+    /// Checks one by one, so that the compiler knows that each is as long as the model.
     #[inline(always)]
     fn check_lengths(&self, work: &Workspace<'_>) -> Result<(), TrainError> {
         let expected = self.model.parameter_count();
@@ -318,7 +319,7 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
         Ok(())
     }
 
-    /// Laplacian smoothing of a batch's gradient, if there is any, or a quarter of it.
+    /// Applies Laplacian smoothing to the gradient of a batch, if enabled, or a quarter of it.
     #[inline(always)]
     fn smooth(&self, gradient: &mut [f32], quarter: Option<usize>) {
         if let Some(smoothing) = self.settings.gradient_smoothing {
@@ -335,13 +336,14 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Local<'_, M, S
     }
 }
 
-/// Turns the gradient in `update` into the difference `w − η·g − w^t`; returns its squared norm.
+/// Turns the gradient in `update` into the difference `w − η·g − w^t`, and returns its squared
+/// norm.
 #[inline(always)]
 fn descend(settings: &LocalTraining, global: &[f32], local: &[f32], update: &mut [f32]) -> f32 {
     lanes::rewrite(update, local, global, difference(settings))
 }
 
-/// [`descend`] on some entries, without the norm.
+/// Like [`descend`], on some entries and without the norm.
 #[inline(always)]
 fn difference_in_place(
     settings: &LocalTraining,
@@ -359,7 +361,7 @@ fn difference_in_place(
     }
 }
 
-/// [`descend`], block by block while the gradient is summed up.
+/// Like [`descend`], block by block while the gradient is summed up.
 struct Step<'a> {
     settings: &'a LocalTraining,
     global: &'a [f32],
@@ -375,7 +377,7 @@ impl Then for Step<'_> {
     }
 }
 
-/// The difference of an entry from its gradient, its local and its global value.
+/// Computes the difference of an entry from its gradient, its local and its global value.
 #[inline(always)]
 fn difference(settings: &LocalTraining) -> impl Fn(f32, f32, f32) -> f32 {
     let rate = settings.learning_rate.get();

@@ -1,22 +1,21 @@
-//! What happened in local training, summed up while it goes on.
+//! Statistics of local training, collected while it runs.
 
 use super::TrainReport;
 use crate::params::ClipNorm;
 
-/// A [`TrainReport`], and the sums of losses for it. Where nobody reads it, the compiler leaves out
-/// all that it takes.
+/// A [`TrainReport`] with its sums of losses. The compiler removes unused reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Report {
     pub(crate) train: TrainReport,
-    /// Of the batch, as far as it is summed up.
+    /// Sum of losses of the batch so far.
     pub(crate) batch: f32,
-    /// Of the epoch's batches, of each its mean.
+    /// Sum of the mean losses of the epoch's batches.
     epoch: f32,
     batches: f32,
 }
 
 impl Report {
-    /// A step was taken: the batch's losses are multiplied by `mean`.
+    /// Records a step. The losses of the batch are multiplied by `mean`.
     #[inline(always)]
     pub(crate) fn step(&mut self, mean: f32) {
         self.epoch += core::mem::take(&mut self.batch) * mean;
@@ -24,7 +23,7 @@ impl Report {
         self.train.steps += 1;
     }
 
-    /// An epoch is over.
+    /// Records the end of an epoch.
     #[inline(always)]
     pub(crate) fn epoch(&mut self, is_first: bool) {
         let mean = self.epoch / self.batches;
@@ -35,7 +34,7 @@ impl Report {
         (self.epoch, self.batches) = (0.0, 0.0);
     }
 
-    /// Training is over, in the middle of an epoch perhaps.
+    /// Ends the training, possibly in the middle of an epoch.
     pub(crate) fn end(mut self, is_first: bool) -> TrainReport {
         if self.batches > 0.0 {
             self.epoch(is_first);
@@ -45,7 +44,7 @@ impl Report {
 }
 
 impl TrainReport {
-    /// The update had this norm, and was clipped once, at its end.
+    /// Records the norm of an update that is clipped only once, at the end.
     pub(crate) fn clipped(&mut self, norm: f32, bound: ClipNorm) {
         self.norm = norm;
         self.clipped_steps = u32::from(norm > bound.get());
@@ -53,8 +52,8 @@ impl TrainReport {
     }
 }
 
-/// A report between two pieces of a training. Without the feature `reports` nothing of it is kept,
-/// and the compiler leaves out all that it takes.
+/// A report between two pieces of a training. Without the feature `reports` it is empty, and the
+/// compiler removes it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kept<R> {
     #[cfg(feature = "reports")]
@@ -64,7 +63,7 @@ pub struct Kept<R> {
 }
 
 impl Kept<TrainReport> {
-    /// Of no training.
+    /// No training.
     pub(crate) const NONE: Self = Self {
         #[cfg(feature = "reports")]
         report: TrainReport {
@@ -82,35 +81,35 @@ impl Kept<TrainReport> {
 }
 
 impl<R: Copy + Default> Kept<R> {
-    /// What is kept of a report.
+    /// Keeps a report.
     pub(crate) fn of(report: R) -> Self {
         let mut kept = Self::default();
         kept.write(|kept| *kept = report);
         kept
     }
 
-    /// Goes on with the report.
+    /// Continues the report.
     #[cfg(feature = "reports")]
     #[inline(always)]
     pub(crate) fn write<T>(&mut self, write: impl FnOnce(&mut R) -> T) -> T {
         write(&mut self.report)
     }
 
-    /// Goes on with an empty report, which is then lost.
+    /// Continues an empty report, which is then dropped.
     #[cfg(not(feature = "reports"))]
     #[inline(always)]
     pub(crate) fn write<T>(&mut self, write: impl FnOnce(&mut R) -> T) -> T {
         write(&mut R::default())
     }
 
-    /// The report.
+    /// Returns the report.
     #[cfg(feature = "reports")]
     pub(crate) const fn report(&self) -> &R {
         &self.report
     }
 }
 
-/// How far a training is, with its report.
+/// Progress of a training, with its report.
 #[derive(Clone, Copy, Debug)]
 pub struct Reported<D, R> {
     pub(crate) descent: D,
@@ -118,7 +117,7 @@ pub struct Reported<D, R> {
 }
 
 impl<D, R: Copy + Default> Reported<D, R> {
-    /// A training that begins.
+    /// Starts a training.
     pub(crate) fn new(descent: D) -> Self {
         Self {
             descent,
