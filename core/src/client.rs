@@ -1,7 +1,7 @@
-//! The client of a device: a model of fixed size with the memory that training needs, no heap.
+//! The client of a device: a model of fixed size with its training memory, without a heap.
 //!
-//! It owns two vectors of `P` parameters (local model, gradient and update); with the global model,
-//! which the caller holds, there are three. The sizes are checked when the firmware is built.
+//! It owns two vectors of `P` parameters: the local model, and the gradient and update. The caller
+//! holds a third one, the global model. The sizes are checked at compile time.
 
 use rand_core::Rng;
 
@@ -17,8 +17,8 @@ use crate::{
 
 /// A model of `P` parameters that trains on up to `N` samples, with memory for `B` scores.
 ///
-/// `P` is the model's number of parameters and `B` at least what one sample needs (with vector
-/// registers a multiple is faster); the model's type has both:
+/// `P` is the model's number of parameters and `B` at least the scratch entries of one sample (with
+/// vector registers a multiple is faster). The model's type has both:
 ///
 /// ```
 /// use smolfed_core::{Client, Const, FixedModel, Softmax};
@@ -43,7 +43,7 @@ pub struct Client<M: FixedModel, const P: usize, const N: usize, const B: usize>
 }
 
 impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P, N, B> {
-    /// A client without a past: it holds nothing between rounds but its memory.
+    /// Creates a client. It has no state between rounds, only its memory.
     pub const fn new(model: M) -> Self {
         const {
             assert!(
@@ -61,12 +61,13 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
         }
     }
 
-    /// The model.
+    /// Returns the model.
     pub const fn model(&self) -> &M {
         &self.model
     }
 
-    /// The model with parameters that came down in `round`, for predictions. The caller keeps them.
+    /// Returns the model with the parameters of `round`, for predictions. The caller keeps the
+    /// parameters.
     ///
     /// # Errors
     /// [`ModelError::NotFinite`] if a parameter is not finite.
@@ -78,12 +79,12 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
         CurrentModel::new(round, &self.model, global)
     }
 
-    /// Whether training can use all of these samples. Call it before the ledger records a round:
-    /// training on others gives an update of zeros, and the participation is spent.
+    /// Checks that training can use all of these samples. Call it before the ledger records a
+    /// round: training on unusable samples gives an update of zeros and spends the participation.
     ///
     /// # Errors
-    /// [`SampleError`] of the first sample that it cannot use. It describes private data and must
-    /// not leave the device.
+    /// [`SampleError`] of the first unusable sample. It describes private data and must not leave
+    /// the device.
     pub fn check<S: Samples<Target = M::Target>>(&self, samples: &S) -> Result<(), SampleError> {
         has_count(samples.len(), 1, N)?;
         (0..samples.len()).try_for_each(|index| {
@@ -95,11 +96,11 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
         })
     }
 
-    /// Trains on `samples` from the global model, as in [`crate::train`], in the round that the
-    /// device's ledger has given. Samples that [`Self::check`] refuses give an update of zeros.
+    /// Trains on `samples` from the global model, as in [`crate::train`], in the round of this
+    /// participation. Samples that [`Self::check`] refuses give an update of zeros.
     ///
-    /// What it gives holds the update and shows nothing of it, not even whether there is one: see
-    /// [`Trained`].
+    /// The result contains the update but reveals nothing about it, not even whether there is one.
+    /// See [`Trained`].
     pub fn train<S: Samples<Target = M::Target>>(
         &mut self,
         participation: Participation,
@@ -138,7 +139,7 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
         result
     }
 
-    /// [`Self::train`] in pieces.
+    /// Like [`Self::train`], in pieces.
     pub fn begin<'a: 's, 's, S: Samples<Target = M::Target>>(
         &'a mut self,
         participation: Participation,
@@ -170,14 +171,14 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
     }
 }
 
-/// What simulators and tests need, and no device.
+/// Functions for simulators and tests only.
 #[cfg(any(test, feature = "hazmat"))]
 impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P, N, B> {
-    /// Trains on `samples` from the global model with any generator, and without a record; see
-    /// [`local_update`]. With the feature `hazmat` only.
+    /// Trains on `samples` from the global model with any generator and without a ledger record.
+    /// See [`local_update`]. Needs the feature `hazmat`.
     ///
     /// # Errors
-    /// [`TrainError`]; the update is then zero, and the device must sit the round out.
+    /// [`TrainError`]. The update is then zero, and the device must sit the round out.
     pub fn train_unrecorded<S: Samples<Target = M::Target>>(
         &mut self,
         samples: &S,
@@ -188,18 +189,18 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
         self.descend(samples, global, settings, rng)
     }
 
-    /// The update of the last training, clipped but without noise: it must not leave the device
-    /// like this. With the feature `hazmat` only.
+    /// Returns the update of the last training, clipped but without noise: it must not leave the
+    /// device in this form. Needs the feature `hazmat`.
     pub const fn update(&self) -> &[f32; P] {
         &self.update
     }
 
-    /// The map from the update to the integer grid, with `Σq² ≤ 4^b` guaranteed. With the feature
-    /// `hazmat` only.
+    /// Returns the map from the update to the integer grid, with `Σq² ≤ 4^b` guaranteed. Needs the
+    /// feature `hazmat`.
     ///
     /// # Errors
-    /// [`QuantizeError`](crate::quantize::QuantizeError) if training was not clipped to the grid's
-    /// clip norm.
+    /// [`QuantizeError`](crate::quantize::QuantizeError) if the update was not clipped to the
+    /// grid's clip norm.
     pub fn quantizer(
         &self,
         grid: &crate::quantize::Grid,
@@ -269,7 +270,7 @@ mod tests {
         assert_eq!(client.update(), &[0.0; 3], "nothing is left to be sent");
     }
 
-    /// What training cannot use gives zeros under the noise, as a device without samples has them.
+    /// Unusable samples give zeros under the noise, as for a device without samples.
     #[test]
     fn damaged_samples_are_refused_and_give_an_update_of_zeros() {
         use crate::{params::NoiseMultiplier, release::Release};

@@ -1,32 +1,31 @@
-//! Fixed features of one sample: numbers that say more to a small model than pixels or columns do.
+//! Fixed features of one sample, from which a small model learns more than from pixels or columns.
 //!
 //! A feature here is a public function of one sample. It reads no other sample and no other device,
 //! so it costs no privacy and needs no noise. Fewer and better features also mean fewer parameters,
-//! and the noise in a model grows with their number. Device and desktop compute them with the same
-//! code, in `f32` or in integers, and get the same bits.
+//! and so less noise in the model. Device and desktop compute them with the same code, in `f32` or
+//! in integers, and get the same bits.
 //!
-//! | features | of | what they are |
+//! | features | input | meaning |
 //! | --- | --- | --- |
-//! | [`Gradients`] | an image of 8 bits | how strong its edges are, by cell and by direction |
-//! | [`Pool`] | an image of 8 bits | how bright it is, by cell |
+//! | [`Gradients`] | an image of 8 bits | strength of edges, by cell and by direction |
+//! | [`Pool`] | an image of 8 bits | brightness, by cell |
 //! | [`Steps`] | a number with public bounds | a piecewise-linear encoding |
 //! | [`window`](crate::window) | samples of a sensor | means, deviations, energies of bands |
 //!
-//! **Gradients** (histograms of oriented gradients: Dalal, Triggs 2005). Of the pixel x in row r
+//! **Gradients** (histograms of oriented gradients: Dalal, Triggs 2005). For the pixel x in row r
 //! and column c, gx = x\[r, c+1\] − x\[r, c−1\] and gy = x\[r+1, c\] − x\[r−1, c\]. gx is 0 in the
 //! first and last column, gy in the first and last row. With a = max(|gx|, |gy|) and
 //! b = min(|gx|, |gy|), the magnitude is a + ⌊3b/8⌋, within 7 % of the Euclidean length. The
-//! direction is diagonal where 29b > 12a (12/29 is close to tan 22.5°), else along the axis of the
-//! larger one. A cell has 8 sums of magnitudes, one of each direction from +x by +y (down) to −y.
+//! direction is diagonal if 29b > 12a (12/29 is close to tan 22.5°), else along the axis of the
+//! larger one. A cell has 8 sums of magnitudes, one for each direction.
 //!
-//! **Shares.** Gradients and pooled cells become √(c / S) · √n / 2: c is a sum, S that of all n
-//! sums. Roots of shares have a length that no contrast and no lighting changes, √n / 2, which
+//! **Shares.** Gradients and pooled cells become √(c / S) · √n / 2: c is a sum, S the total of all
+//! n sums. Contrast and lighting do not change the length of the roots of shares, √n / 2, which
 //! bounds every sample. An image without contrast has zeros.
 //!
 //! **Steps** of a number x from `low` to `high`: clip((x − low) / (high − low) · count − j, 0, 1) −
-//! ½ for j = 0 .. count − 1. A linear model of them is piecewise linear in x. A missing value,
-//! which is NaN, gives zeros, so that nothing is filled in. Bounds come from documentation, never
-//! from rows.
+//! ½ for j = 0 .. count − 1. A linear model of them is piecewise linear in x. A missing value, NaN,
+//! gives zeros, so nothing is filled in. Bounds come from documentation, never from data.
 //!
 //! ```
 //! use smolfed_core::features::{Cells, Gradients};

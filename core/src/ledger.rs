@@ -1,37 +1,37 @@
-//! A device's own record of the rounds that it took part in, which survives power loss and damage.
+//! The device's record of its participations, which survives power loss and damage.
 //!
-//! Rules that hold whatever a coordinator asks for ([`Limits`]): a device takes part at most
-//! [`Budget`] times in its life, never twice under one round number, since that names its random
-//! streams (noise from one stream position on two updates could be subtracted), never less than
-//! [`Separation`] round numbers after its last one, and never in a round more than [`MaxJump`]
-//! numbers ahead, so that no single message can use up the round numbers. A participation is
-//! therefore on the flash **before** anything is drawn from the round's streams, and rounds only go
-//! up. A round that was begun and not finished is spent.
+//! The following rules hold for all requests of a coordinator ([`Limits`]). A device takes part at
+//! most [`Budget`] times in its life. It never takes part twice under one round number, because the
+//! number names its random streams (noise from one stream position on two updates could be
+//! subtracted). It never takes part less than [`Separation`] round numbers after its last round,
+//! and never in a round more than [`MaxJump`] numbers ahead, so no single message can use up the
+//! round numbers. A participation is therefore on the flash **before** anything is drawn from the
+//! round's streams, and rounds only increase. A round that began and did not finish is spent.
 //!
-//! **Nonce.** A ledger has a nonce, drawn when it is created, from which the streams derive
-//! ([`Identity`]): a device whose flash was erased gets a new ledger, and with it new
-//! streams. It comes from the hardware's generator ([`Ledger::open_or_create`]), or from
-//! provisioning, which writes the ledger once; firmware without a generator uses [`Ledger::open`]
-//! and refuses a blank flash.
+//! **Nonce.** A ledger has a nonce, drawn at its creation, from which the streams derive
+//! ([`Identity`]). A device with erased flash gets a new ledger, and with it new streams. The nonce
+//! comes from the hardware's generator ([`Ledger::open_or_create`]), or from provisioning, which
+//! writes the ledger once. Firmware without a generator uses [`Ledger::open`] and refuses blank
+//! flash.
 //!
-//! **Chain key.** The record holds the key under which the device greets its coordinator: the first
-//! one is that of the provisioning record, and [`Ledger::begin`] writes the next one, once in a
-//! session, with the participation. It costs no write of its own. The slot that does not count has
-//! the record before: who reads the flash finds the chain key of the last session in which the
-//! device took part, and none of those before.
+//! **Chain key.** The record holds the key with which the device greets its coordinator. The first
+//! one comes from the provisioning record, and [`Ledger::begin`] writes the next one, once per
+//! session, with the participation, without an extra write. The inactive slot holds the previous
+//! record, so the flash reveals the chain key of the last session in which the device took part,
+//! but no earlier one.
 //!
 //! # Format 3
 //!
-//! Two slots, each in separate erase blocks, are written in turn; the record with the higher
-//! sequence number counts. A slot holds the record twice, one copy after the other. A copy has 64
-//! bytes, numbers are little-endian:
+//! Two slots, each in separate erase blocks, are written in turn. The record with the higher
+//! sequence number is current. A slot holds two copies of the record, one after the other. A copy
+//! has 64 bytes. Numbers are little-endian:
 //!
 //! | offset | bytes | content |
 //! | --- | --- | --- |
 //! | 0 | 4 | `sfL3` |
 //! | 4 | 4 | sequence number, from 1 |
 //! | 8 | 4 | participations |
-//! | 12 | 4 | lowest round number that may still begin |
+//! | 12 | 4 | lowest round number that can still begin |
 //! | 16 | 32 | chain key |
 //! | 48 | 8 | nonce |
 //! | 56 | 4 | CRC-32 of everything before it |
@@ -39,44 +39,43 @@
 //!
 //! # Why no round is repeated
 //!
-//! The faults are power cuts, any number of them and each at any byte of an erase or of a write,
-//! and one flipped bit anywhere, before or after. A copy is *readable* if at most one bit differs
-//! from a record's encoding; the checksum tells which one, since no two bits of so short a message
-//! change it alike.
+//! The fault model is any number of power cuts, each at any byte of an erase or of a write, and one
+//! flipped bit anywhere, before or after. A copy is *readable* if at most one bit differs from a
+//! record's encoding. The checksum identifies the bit, because no two bits of such a short message
+//! change it in the same way.
 //!
-//! 1. [`Ledger::begin`] erases the slot that does not count, writes the first copy, reads it back,
-//!    does the same with the second, and returns. So after it has returned, the slot has a readable
-//!    copy, with one flipped bit and indeed with any three.
-//! 2. A slot without a readable copy is therefore a write whose `begin` never returned. None of
-//!    that round's streams were used, and the other slot counts: falling back to it repeats
-//!    nothing.
-//! 3. A slot is erased only while the other one counts, whose first copy is then complete and stays
-//!    readable. So there is always a readable copy, and what it says never goes back behind a
+//! 1. [`Ledger::begin`] erases the inactive slot, writes the first copy, reads it back, does the
+//!    same with the second, and returns. So once it has returned, the slot has a readable copy,
+//!    even after one flipped bit, and in fact after any three.
+//! 2. A slot without a readable copy is therefore a write whose `begin` never returned. None of the
+//!    round's streams were used, and the other slot is current: falling back to it repeats nothing.
+//! 3. A slot is erased only while the other one is current, whose first copy is then complete and
+//!    stays readable. So there is always a readable copy, and its contents are never older than a
 //!    `begin` that has returned. A torn write with a readable copy counts as a participation that
-//!    never was, which is safe.
-//! 4. Damage beyond this is refused ([`LedgerError::Corrupt`]): where both copies of a slot are
+//!    never happened, which is safe.
+//! 4. Damage beyond this is refused ([`LedgerError::Corrupt`]): if both copies of a slot are
 //!    written from their first word to their last and neither is readable, four or more bits have
-//!    flipped, and what was lost may be the newest record.
+//!    flipped, and the lost record may be the newest one.
 //!
-//! **Separation.** The last round that the device began is the next round less 1, as soon as there
-//! is a participation: [`Ledger::begin`] is all that writes either. So the limit needs nothing on
-//! the flash but that, and (1) to (4) hold for it too: what a readable copy says of the last round
-//! is never below that of a `begin` that has returned, and rounds that begin are above it by the
-//! separation. A torn write that counts only moves the next round further away.
+//! **Separation.** Once there is a participation, the device's last round is the next round minus
+//! 1, because only [`Ledger::begin`] writes either. So the limit needs no other field on the flash,
+//! and (1) to (4) hold for it too: the last round in a readable copy is never below that of a
+//! `begin` that has returned, and new rounds are above it by the separation. A torn write that
+//! counts only moves the next round further away.
 //!
 //! **The first start.** The first record goes to slot 0. A cut before its first copy is complete
-//! leaves the second copy and slot 1 blank, up to a flipped bit, which by (3) no later state does.
-//! The flash then counts as blank: nothing was begun, and the ledger is created again, with a fresh
+//! leaves the second copy and slot 1 blank, up to a flipped bit, and by (3) no later state does.
+//! The flash then counts as blank: no round began, and the ledger is created again, with a fresh
 //! nonce.
 //!
 //! **Answers.** A participation that answers a question raises the sequence number by 2, and every
-//! other one by 1. So a device that is provisioned to answer so many questions counts them by what
-//! it has: sequence number − 1 − participations. The record has no field for it, firmware without
-//! questions reads it as before, and (1) to (4) hold for both numbers of a record or for neither.
+//! other one by 1. So a device with a limit on its answers can count them as sequence number − 1 −
+//! participations. The record needs no field for it, firmware without questions can still read it,
+//! and (1) to (4) hold for both numbers of a record or for neither.
 //!
-//! What the ledger cannot see: flash that is put back to an earlier state as a whole, by somebody
-//! who holds the board in their hands. The coordinator sees it, by the chain key, once the device
-//! has taken part in a later session than that.
+//! The ledger cannot detect a rollback of the whole flash to an earlier state, by someone with
+//! physical access to the board. The coordinator detects it by the chain key, if the device has
+//! taken part in a later session than that state.
 //!
 //! [`Identity`]: crate::identity::Identity
 //! [`Policy`]: crate::session::Policy
@@ -102,99 +101,99 @@ pub use record::{Past, RECORD_BYTES, SLOT_BYTES};
 
 use record::{Record, is_blank, is_whole};
 
-/// Participations of a device in its whole life, at most.
+/// Maximum number of participations in the life of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Budget(pub u32);
 
-/// Round numbers that two participations of a device are apart, at least: b of correlated noise,
-/// whose proof lets a device in every b-th round at most. 1, and 0, let it in every round.
+/// Minimum distance of two participations of a device, in round numbers: b of correlated noise,
+/// whose proof allows a device at most every b-th round. 1 and 0 allow every round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Separation(pub u32);
 
 impl Separation {
-    /// Any two rounds are as far apart.
+    /// No separation.
     pub const NONE: Self = Self(1);
 }
 
-/// Round numbers that a round may be ahead of the lowest one that may begin, at most.
+/// Maximum distance of a round number from the lowest one that can begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct MaxJump(pub u32);
 
 impl MaxJump {
-    /// 2¹⁶: a device may miss 65,536 rounds of its fleet in a row. With a budget of up to 65,534 no
-    /// sequence of rounds can then use up the round numbers before the budget is spent.
+    /// 2¹⁶: a device may miss 65,536 rounds of its fleet in a row. With a budget of up to 65,534,
+    /// no sequence of rounds can then use up the round numbers before the budget.
     pub const DEFAULT: Self = Self(1 << 16);
 }
 
-/// What a device agrees to in all of its life: whatever is asked for, it takes part no more often.
+/// Limits on the participations of a device, for its whole life and for all requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Limits {
-    /// Participations, at most.
+    /// Maximum number of participations.
     pub budget: Budget,
-    /// How far two participations are apart, at least.
+    /// Minimum distance of two participations.
     pub separation: Separation,
-    /// How far a round may be ahead of the ledger, at most.
+    /// Maximum distance of a round from the ledger.
     pub max_jump: MaxJump,
 }
 
-/// The ledger on a piece of flash that it owns.
+/// A ledger on flash, which it owns.
 pub struct Ledger<F> {
     flash: F,
-    /// The record that counts; its sequence number is 0 while there is none.
+    /// The current record. Its sequence number is 0 if there is none.
     record: Record,
-    /// Which slot holds it: 0 or 1.
+    /// Slot of the current record: 0 or 1.
     slot: u32,
-    /// Whether a session has begun under its chain key.
+    /// Whether a session has begun with its chain key.
     is_in_use: bool,
-    /// Whether the next participation is an answer.
+    /// Whether the next participation answers a question.
     #[cfg(feature = "questions")]
     is_answer: bool,
 }
 
 impl<F> Ledger<F> {
-    /// What the device knows of its past.
+    /// Returns the device's past.
     pub const fn past(&self) -> Past {
         self.record.past
     }
 
-    /// How many of the participations were answers to questions.
+    /// Returns the number of participations that answered questions.
     #[cfg(feature = "questions")]
     pub const fn answers(&self) -> u32 {
         let Record { sequence, past, .. } = &self.record;
-        // The first record has the number 1 and no participation.
+        // The first record has sequence number 1 and no participation.
         sequence
             .saturating_sub(1)
             .saturating_sub(past.participations)
     }
 
-    /// Whether the participation that is recorded next is an answer to a question.
+    /// Sets whether the next participation answers a question.
     #[cfg(feature = "questions")]
     pub(crate) const fn set_answer(&mut self, is_answer: bool) {
         self.is_answer = is_answer;
     }
 
-    /// What tells this ledger from all others of the device.
+    /// Returns the nonce, which distinguishes this ledger from all others of the device.
     pub const fn nonce(&self) -> &LedgerNonce {
         &self.record.nonce
     }
 
-    /// The key that the device shares with its coordinator until it takes part in a session under
-    /// it. With a secure element it is no key but names one: what derives from it comes from
-    /// [`Self::chain_of`].
+    /// Returns the key that the device shares with its coordinator until it takes part in a session
+    /// with it. With a secure element it is only the name of a key, and [`Self::chain_of`] derives
+    /// keys from it.
     pub const fn chain(&self) -> &ChainKey {
         &self.record.chain
     }
 
-    /// [`Self::chain`], from which keys derive wherever `identity` has its secrets. Whether an
-    /// element has the key that is named is seen by [`Self::begin`], and by a session at its start.
+    /// Returns [`Self::chain`] for deriving keys, wherever `identity` keeps its secrets.
+    /// [`Self::begin`], and a session at its start, check that an element has the named key.
     pub const fn chain_of<'a, S>(&'a self, identity: &'a mut Identity<S>) -> Held<'a, S> {
         Held {
             secrets: &mut identity.root,
@@ -202,12 +201,12 @@ impl<F> Ledger<F> {
         }
     }
 
-    /// A session begins under the chain key: the next participation uses it up.
+    /// Marks the chain key as used by a session, so that the next participation replaces it.
     pub const fn session_begins(&mut self) {
         self.is_in_use = true;
     }
 
-    /// Whether [`Self::begin`] would let this round begin, flash permitting.
+    /// Checks whether [`Self::begin`] would let this round begin, if the flash works.
     ///
     /// # Errors
     /// [`LedgerError::Spent`], [`LedgerError::RoundUsed`], [`LedgerError::TooSoon`] and
@@ -221,12 +220,12 @@ impl<F> Ledger<F> {
         if participations >= limits.budget.0 {
             return Err(LedgerError::Spent);
         }
-        // The very last number could not be followed by another.
+        // The largest number would have no successor.
         if round < next_round || round == u32::MAX {
             return Err(LedgerError::RoundUsed);
         }
         let ahead = round - next_round;
-        // The last round is the next one less 1, if there was one.
+        // The last round, if any, is the next one minus 1.
         if participations > 0 && ahead < limits.separation.0.saturating_sub(1) {
             return Err(LedgerError::TooSoon);
         }
@@ -236,7 +235,7 @@ impl<F> Ledger<F> {
         Ok(())
     }
 
-    /// Gives the flash back.
+    /// Returns the flash.
     pub fn into_flash(self) -> F {
         self.flash
     }
@@ -253,12 +252,12 @@ impl<F> Ledger<F> {
         }
     }
 
-    /// Looks at a copy of a record, slot by slot and copy by copy.
+    /// Examines one copy of a record, in the order of slots and copies.
     fn look(&mut self, search: &mut Search, bytes: &[u8; RECORD_BYTES]) -> Result<(), LedgerError> {
         let (slot, copy) = (search.next / 2, search.next % 2);
-        // One that was completed and is not readable.
+        // A completed copy that is not readable.
         let is_lost = !self.adopt(slot, bytes) && is_whole(bytes);
-        // A first record may have been begun.
+        // A first record may be incomplete.
         search.blank &= search.next == 0 || is_blank(bytes);
         if copy == 1 && is_lost && search.lost {
             return Err(LedgerError::Corrupt);
@@ -268,7 +267,7 @@ impl<F> Ledger<F> {
         Ok(())
     }
 
-    /// Whether there is a record that counts, once all copies were looked at.
+    /// Returns whether there is a current record, after all copies were examined.
     const fn is_found(&self, search: &Search) -> Result<bool, LedgerError> {
         match (self.record.sequence, search.blank) {
             (1.., _) => Ok(true),
@@ -277,7 +276,8 @@ impl<F> Ledger<F> {
         }
     }
 
-    /// Whether a copy is readable. Its record counts from now on, if no newer one does.
+    /// Returns whether a copy is readable. Makes its record the current one unless there is a newer
+    /// one.
     #[inline(never)]
     fn adopt(&mut self, slot: u32, bytes: &[u8; RECORD_BYTES]) -> bool {
         let mut found = Record::of(bytes);
@@ -285,15 +285,15 @@ impl<F> Ledger<F> {
             return false;
         };
         if record.sequence > self.record.sequence {
-            // No third place for one: what is overwritten is wiped with what was found.
+            // Swaps, to avoid a third copy: the overwritten record is wiped with `found`.
             core::mem::swap(&mut self.record, record);
             self.slot = slot;
         }
         true
     }
 
-    /// What the record of a participation has in the place of the next chain key, if that is not in
-    /// the ledger.
+    /// Returns the value that replaces the next chain key in the record of a participation, if the
+    /// key itself is not in the ledger.
     #[inline(always)]
     pub(crate) fn step<S: Secrets>(
         &self,
@@ -308,8 +308,8 @@ impl<F> Ledger<F> {
         }
     }
 
-    /// The record of a participation in `round`, with the next chain key if a session has begun
-    /// under this one.
+    /// Returns the record of a participation in `round`, with the next chain key if a session has
+    /// begun with this one.
     fn next(
         &self,
         round: u32,
@@ -328,7 +328,7 @@ impl<F> Ledger<F> {
         self.prepare(&mut record, append)
     }
 
-    /// A record with the sequence number that follows, for the slot that does not count.
+    /// Prepares a record with the next sequence number for the inactive slot.
     fn prepare(&self, record: &mut Record, append: &mut Append) -> Result<(), LedgerError> {
         // 2³² − 1 records wear out any flash.
         let sequence = self.record.sequence.checked_add(self.step_of_sequence());
@@ -339,7 +339,7 @@ impl<F> Ledger<F> {
         Ok(())
     }
 
-    /// By how much sequence numbers rise: an answer leaves one out.
+    /// Returns the increment of the sequence number: an answer skips one.
     #[inline(always)]
     const fn step_of_sequence(&self) -> u32 {
         #[cfg(feature = "questions")]
@@ -349,9 +349,9 @@ impl<F> Ledger<F> {
         1
     }
 
-    /// Both copies of a record are in the flash: it counts from now on.
+    /// Makes a record current once both copies are in the flash.
     fn appended(&mut self, append: &Append) -> Result<(), LedgerError> {
-        // From its bytes, as at a start, and not from a second copy of it.
+        // Reads it from its bytes, as at a start, and not from a second copy of it.
         let [written, _] = &append.copies;
         self.adopt(append.slot, written);
         if self.slot != append.slot {
@@ -363,7 +363,7 @@ impl<F> Ledger<F> {
         Ok(())
     }
 
-    /// What the device takes part in a round with, once that is recorded.
+    /// Returns the participation in a round, once it is recorded.
     fn participation<S: Secrets>(
         &self,
         round: u32,
@@ -377,18 +377,18 @@ impl<F> Ledger<F> {
     }
 }
 
-/// The search for the record that counts.
+/// The search for the current record.
 struct Search {
-    /// The copy that is read next.
+    /// Number of the next copy.
     next: u32,
-    /// Whether all that was read may be flash on which no first record was completed.
+    /// Whether all copies so far may be flash without a completed first record.
     blank: bool,
-    /// Whether the copy before was completed and is not readable.
+    /// Whether the previous copy was completed and is not readable.
     lost: bool,
 }
 
 impl Search {
-    /// Copies of records.
+    /// Number of copies of records.
     const COPIES: u32 = 4;
 
     const START: Self = Self {
@@ -400,30 +400,30 @@ impl Search {
 
 /// A record on its way to the flash: [`flash`] erases its slot, writes each copy and reads it back.
 struct Append {
-    /// As it is written, and as it was read back.
+    /// The written copy, and the copy read back.
     copies: [[u8; RECORD_BYTES]; 2],
     slot: u32,
 }
 
 impl Append {
-    /// Nothing yet: it is filled in where it is.
+    /// An empty record, filled in place.
     const EMPTY: Self = Self {
         copies: [[0; RECORD_BYTES]; 2],
         slot: 0,
     };
 
-    /// The erase blocks of the slot.
+    /// Returns the range of the slot's erase blocks.
     const fn range(&self, erase_size: usize) -> (u32, u32) {
         let start = place(2 * self.slot, erase_size);
         (start, start + slot_bytes(erase_size) as u32)
     }
 
-    /// The copies of the slot, counted through both slots.
+    /// Returns the numbers of the slot's copies, counted across both slots.
     const fn places(&self) -> [u32; 2] {
         [2 * self.slot, 2 * self.slot + 1]
     }
 
-    /// Whether a copy reads as it was written.
+    /// Checks that a copy reads as it was written.
     fn check(&self) -> Result<(), LedgerError> {
         let [written, read] = &self.copies;
         match read == written {
@@ -433,14 +433,14 @@ impl Append {
     }
 }
 
-/// It has the chain key.
+/// Wipes the chain key.
 impl Drop for Append {
     fn drop(&mut self) {
         wipe(&mut self.copies);
     }
 }
 
-/// The bytes of a copy that is looked at, with a chain key.
+/// The bytes of an examined copy, which contain a chain key.
 struct CopyBytes([u8; RECORD_BYTES]);
 
 impl CopyBytes {
@@ -453,7 +453,8 @@ impl Drop for CopyBytes {
     }
 }
 
-/// Whole erase blocks that hold a slot. Blocks of no bytes hold none: no flash is as large.
+/// Returns the bytes of the whole erase blocks of a slot. Blocks of 0 bytes give a size that no
+/// flash has.
 const fn slot_bytes(erase_size: usize) -> usize {
     match SLOT_BYTES.checked_next_multiple_of(erase_size) {
         Some(bytes) => bytes,
@@ -461,13 +462,13 @@ const fn slot_bytes(erase_size: usize) -> usize {
     }
 }
 
-/// Where a copy is, counted through both slots. They lie within the flash, whose offsets are 32
-/// bits.
+/// Returns the offset of a copy, counted across both slots. Copies lie within the flash, whose
+/// offsets are 32 bits.
 const fn place(copy: u32, erase_size: usize) -> u32 {
     copy / 2 * slot_bytes(erase_size) as u32 + copy % 2 * RECORD_BYTES as u32
 }
 
-/// Whether flash of these sizes is of a use.
+/// Checks that flash of these sizes is usable.
 const fn check_geometry(
     [read, write, erase]: [usize; 3],
     capacity: usize,

@@ -63,7 +63,7 @@ pub trait Parametric {
     /// classes), or the numbers of a representation.
     fn output_count(&self) -> usize;
 
-    /// Number of parameters.
+    /// Returns the number of parameters.
     fn parameter_count(&self) -> usize;
 
     /// Returns the layers, if the kind does not fix them.

@@ -155,7 +155,7 @@ impl DiscreteGaussian {
         }
     }
 
-    /// σ.
+    /// Returns σ.
     pub const fn sigma(&self) -> Sigma {
         self.acceptance.sigma
     }

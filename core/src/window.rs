@@ -1,10 +1,10 @@
-//! Features of a window of a sensor's samples, such as two seconds of an accelerometer: numbers
-//! that say more to a small model than the samples do.
+//! Features of a window of a sensor's samples, such as two seconds of an accelerometer: a small
+//! model learns more from them than from the samples.
 //!
-//! A [`Recipe`] says which; device and desktop compute them with the same code, from `f32` or from
-//! integers, and get the same bits. A window has some channels, each with `length` samples
-//! x₀, x₁, ..; the features of the first channel come first. Of one channel they are, in this
-//! order and as far as the recipe lists them:
+//! A [`Recipe`] lists them. Device and desktop compute them with the same code, from `f32` or from
+//! integers, and get the same bits. A window has some channels, each with `length` samples x₀, x₁,
+//! .. The features of the first channel come first. One channel has the following features, in this
+//! order, if the recipe lists them:
 //!
 //! | feature | formula |
 //! | --- | --- |
@@ -12,14 +12,14 @@
 //! | deviation | √(Σ (xₜ − m)² / length) |
 //! | minimum, maximum | min xₜ, max xₜ |
 //! | energy | Σ xₜ² / length |
-//! | zero crossings | how often xₜ − m changes its sign, divided by length |
+//! | zero crossings | number of sign changes of xₜ − m, divided by length |
 //! | bands, each | Σ of the energies of the frequencies a ≤ k < b, or its root |
 //!
 //! The energy of frequency k is cₖ·|Xₖ|² / (n · length), where X is the discrete Fourier transform
-//! of the n values xₜ − m, n the least power of two that is not below `length`, and zeros at the
-//! end; cₖ is 1 for k = 0 and k = n/2, and 2 in between, for k and n − k. All of them together
-//! are the square of the deviation (Parseval). Frequency k is k/n of the sampling rate. There is
-//! no taper: a wave between two frequencies shows in both, and less in their neighbours.
+//! of the n values xₜ − m, n the smallest power of two that is at least `length`, padded with
+//! zeros. cₖ is 1 for k = 0 and k = n/2, and 2 in between, for k and n − k. All energies add up to
+//! the square of the deviation (Parseval). Frequency k is k/n of the sampling rate. There is no
+//! taper: a wave between two frequencies shows in both, and less in their neighbours.
 //!
 //! ```
 //! use smolfed_core::window::{Feature, Measure, Recipe};

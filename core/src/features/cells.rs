@@ -2,11 +2,11 @@
 
 use super::error::{FeatureError, has_length};
 
-/// Most rows, and most columns, of an image: all of its sums fit 32 bits.
+/// Maximum number of rows and of columns of an image. All sums then fit 32 bits.
 pub const MAX_SIDE: usize = 1_024;
 
-/// The rows and columns of an image, and the side of its square cells. Rows and columns behind the
-/// last whole cell are left out.
+/// The rows and columns of an image, and the side of its square cells. Rows and columns after the
+/// last whole cell are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Cells {
@@ -16,7 +16,7 @@ pub struct Cells {
 }
 
 impl Cells {
-    /// Cells of `cell` × `cell` pixels in an image of `rows` × `columns` pixels.
+    /// Divides an image of `rows` × `columns` pixels into cells of `cell` × `cell` pixels.
     ///
     /// # Errors
     /// [`FeatureError::Size`] and [`FeatureError::Cell`].
@@ -36,42 +36,42 @@ impl Cells {
         })
     }
 
-    /// Rows of the image.
+    /// Returns the rows of the image.
     #[must_use]
     pub const fn rows(self) -> usize {
         self.rows as usize
     }
 
-    /// Columns of the image.
+    /// Returns the columns of the image.
     #[must_use]
     pub const fn columns(self) -> usize {
         self.columns as usize
     }
 
-    /// Pixels of a cell's side.
+    /// Returns the side of a cell in pixels.
     #[must_use]
     pub const fn cell(self) -> usize {
         self.cell as usize
     }
 
-    /// Cells in a row.
+    /// Returns the number of cells in a row.
     #[must_use]
     pub const fn across(self) -> usize {
         (self.columns / self.cell) as usize
     }
 
-    /// Cells of the image, at least 1.
+    /// Returns the number of cells in the image, at least 1.
     #[must_use]
     pub const fn count(self) -> usize {
         (self.rows / self.cell) as usize * self.across()
     }
 
-    /// Checks that an image has as many pixels.
+    /// Checks the number of pixels of an image.
     pub(super) fn checked(self, pixels: &[u8]) -> Result<(), FeatureError> {
         has_length(pixels.len(), self.rows() * self.columns())
     }
 
-    /// A row of an image of this size; the nearest row of the image for one outside of it.
+    /// Returns a row of an image of this size, or the nearest row if it is outside.
     #[inline(always)]
     pub(super) fn row(self, pixels: &[u8], row: usize) -> &[u8] {
         let start = row.min(self.rows() - 1) * self.columns();

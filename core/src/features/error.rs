@@ -1,42 +1,42 @@
-//! What can be wrong with the settings of features, and with a sample.
+//! Errors in feature settings and samples.
 
 use core::fmt;
 
-/// Why features are not computed.
+/// Reason why features are not computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum FeatureError {
-    /// An image has from 1 to [`MAX_SIDE`](super::MAX_SIDE) rows and columns.
+    /// The image does not have from 1 to [`MAX_SIDE`](super::MAX_SIDE) rows and columns.
     Size {
-        /// Its rows.
+        /// Rows of the image.
         rows: usize,
-        /// Its columns.
+        /// Columns of the image.
         columns: usize,
-        /// The most of either.
+        /// Maximum of either.
         max: usize,
     },
-    /// A cell is at least one pixel, and no larger than the image.
+    /// The cell is empty or larger than the image.
     Cell {
-        /// Pixels of its side.
+        /// Side of the cell in pixels.
         cell: usize,
-        /// The shorter side of the image.
+        /// Shorter side of the image.
         side: usize,
     },
-    /// A number has from 1 to [`MAX_STEPS`](super::MAX_STEPS) steps.
+    /// The number of steps is not from 1 to [`MAX_STEPS`](super::MAX_STEPS).
     Steps {
-        /// The number of steps that was asked for.
+        /// Requested number of steps.
         found: usize,
-        /// The most.
+        /// Maximum number of steps.
         max: usize,
     },
     /// The lower bound is not below the upper one, or they are not finite or too far apart.
     Bounds,
-    /// A slice has another length than its shape says.
+    /// The length of a slice does not match its shape.
     Length {
-        /// Values that are needed.
+        /// Number of values needed.
         expected: usize,
-        /// Values that there are.
+        /// Number of values found.
         found: usize,
     },
 }
@@ -65,7 +65,7 @@ impl fmt::Display for FeatureError {
 
 impl core::error::Error for FeatureError {}
 
-/// Refuses a slice of another length.
+/// Refuses a slice of the wrong length.
 pub(super) const fn has_length(found: usize, expected: usize) -> Result<(), FeatureError> {
     if found == expected {
         Ok(())

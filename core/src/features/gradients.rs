@@ -8,9 +8,9 @@ use crate::format::{Feature, FeatureScale};
 /// Directions of gradients: 0 is +x (to the right), 1 is +x+y, 2 is +y (down), .., 7 is +x−y.
 pub const DIRECTIONS: usize = 8;
 
-/// Histograms of an image's gradients; [`features`](super) has the formulas.
+/// Histograms of an image's gradients. [`features`](super) has the formulas.
 ///
-/// Features come cell by cell in rows, each with its eight directions.
+/// Features are ordered cell by cell in rows, eight directions per cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Gradients {
@@ -18,13 +18,13 @@ pub struct Gradients {
 }
 
 impl Gradients {
-    /// Of images with these cells.
+    /// Creates the histograms for images with these cells.
     #[must_use]
     pub const fn new(cells: Cells) -> Self {
         Self { cells }
     }
 
-    /// Features of an image.
+    /// Returns the number of features of an image.
     #[must_use]
     pub const fn feature_count(&self) -> usize {
         self.cells.count() * DIRECTIONS
@@ -33,13 +33,14 @@ impl Gradients {
     /// Writes the features of an image.
     ///
     /// * Shape: `planes` are one plane of rows × columns pixels, row by row, or the three planes of
-    ///   a colour image, of which each pixel has the one with the largest magnitude. `features` has
+    ///   a colour image. Each pixel then uses the plane with the largest magnitude. `features` has
     ///   [`feature_count`](Self::feature_count) entries.
-    /// * Units: shares of the image's gradients; their squares add up to a quarter of their number.
-    /// * Cost: O(pixels) in integers; a division, a root and a product for each feature.
+    /// * Units: roots of shares of the image's gradients. Their squares add up to a quarter of
+    ///   their number.
+    /// * Cost: O(pixels) in integers, then a division, a root and a product for each feature.
     ///
     /// # Errors
-    /// [`FeatureError::Length`]; nothing is written then.
+    /// [`FeatureError::Length`]. Nothing is then written.
     pub fn features_into<const PLANES: usize>(
         &self,
         planes: [&[u8]; PLANES],
@@ -52,17 +53,17 @@ impl Gradients {
         Ok(())
     }
 
-    /// Writes the features of an image as integers times 2^−F, half away from zero, and returns how
-    /// many are saturated.
+    /// Writes the features of an image as integers times 2^−F, rounded half away from zero, and
+    /// returns the number of saturated features.
     ///
-    /// * Shape: as [`features_into`](Self::features_into), and as many `sums` as features: working
-    ///   memory.
-    /// * Error: half a unit, and nothing that `f32` would add.
-    /// * Cost: no floating point; one division of 64 bits for the image, a product and a root of 32
+    /// * Shape: as [`features_into`](Self::features_into), and `sums` as working memory with one
+    ///   entry for each feature.
+    /// * Error: half a unit, without rounding errors of `f32`.
+    /// * Cost: no floating point. One division of 64 bits for the image, a product and a root of 32
     ///   bits for each feature.
     ///
     /// # Errors
-    /// [`FeatureError::Length`]; nothing is written then.
+    /// [`FeatureError::Length`]. Nothing is then written.
     pub fn quantised_into<X: Feature, const PLANES: usize>(
         &self,
         planes: [&[u8]; PLANES],
@@ -116,7 +117,7 @@ impl Gradients {
     }
 }
 
-/// A row of an image, with the rows above and below.
+/// A row of an image, with the rows above and below it.
 struct Row<'a> {
     above: &'a [u8],
     here: &'a [u8],
@@ -124,7 +125,8 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// In the first and last row, where there is no vertical gradient, one row is above and below.
+    /// In the first and last row there is no vertical gradient: `above` and `below` are the same
+    /// row.
     #[inline(always)]
     fn new(cells: Cells, pixels: &'a [u8], row: usize) -> Self {
         let is_inside = row > 0 && row + 1 < cells.rows();
@@ -136,7 +138,8 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// In the first and last column there is no horizontal gradient.
+    /// Returns the gradient of a pixel. In the first and last column there is no horizontal
+    /// gradient.
     #[inline(always)]
     fn gradient(&self, column: usize) -> Gradient {
         let difference = |a: Option<&u8>, b: Option<&u8>| match (a, b) {
@@ -151,7 +154,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The gradient of a pixel, from −255 to 255 each way.
+/// The gradient of a pixel, from −255 to 255 in each direction.
 #[derive(Clone, Copy)]
 struct Gradient {
     x: i32,
@@ -164,21 +167,21 @@ impl Gradient {
         self.x | self.y == 0
     }
 
-    /// The larger and the smaller of both magnitudes.
+    /// Returns the larger and the smaller of both magnitudes.
     #[inline(always)]
     fn sides(self) -> (u32, u32) {
         let (x, y) = (self.x.unsigned_abs(), self.y.unsigned_abs());
         (x.max(y), x.min(y))
     }
 
-    /// At most 255 + 95.
+    /// Returns the magnitude, at most 255 + 95.
     #[inline(always)]
     fn magnitude(self) -> u32 {
         let (larger, smaller) = self.sides();
         larger + (3 * smaller) / 8
     }
 
-    /// The one with the larger magnitude, the first of equal ones.
+    /// Returns the gradient with the larger magnitude, or the first of equal ones.
     #[inline(always)]
     fn steeper(self, other: Self) -> Self {
         match other.magnitude() > self.magnitude() {
@@ -187,7 +190,7 @@ impl Gradient {
         }
     }
 
-    /// From 0 to 7. A gradient of zero has any.
+    /// Returns the direction, from 0 to 7. It is arbitrary for a gradient of zero.
     #[inline(always)]
     fn direction(self) -> usize {
         let (larger, smaller) = self.sides();

@@ -5,8 +5,8 @@ use super::error::{FeatureError, has_length};
 use super::shares;
 use crate::format::{Feature, FeatureScale};
 
-/// The brightness of an image's cells; [`features`](super) has the formula. Features come cell by
-/// cell in rows.
+/// The brightness of an image's cells. [`features`](super) has the formula. Features are ordered
+/// cell by cell in rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Pool {
@@ -14,23 +14,23 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Of images with these cells.
+    /// Creates the features for images with these cells.
     #[must_use]
     pub const fn new(cells: Cells) -> Self {
         Self { cells }
     }
 
-    /// Features of an image.
+    /// Returns the number of features of an image.
     #[must_use]
     pub const fn feature_count(&self) -> usize {
         self.cells.count()
     }
 
-    /// Writes the features of an image of rows × columns pixels, row by row: shares of its
+    /// Writes the features of an image of rows × columns pixels, row by row: roots of shares of its
     /// brightness, whose squares add up to a quarter of their number.
     ///
     /// # Errors
-    /// [`FeatureError::Length`]; nothing is written then.
+    /// [`FeatureError::Length`]. Nothing is then written.
     pub fn features_into(&self, pixels: &[u8], features: &mut [f32]) -> Result<(), FeatureError> {
         self.checked(pixels, features.len())?;
         features.fill(0.0);
@@ -39,11 +39,12 @@ impl Pool {
         Ok(())
     }
 
-    /// Writes the features of an image as integers times 2^−F, half away from zero, and returns how
-    /// many are saturated. `sums` are working memory, as many as there are features.
+    /// Writes the features of an image as integers times 2^−F, rounded half away from zero, and
+    /// returns the number of saturated features. `sums` is working memory with one entry for each
+    /// feature.
     ///
     /// # Errors
-    /// [`FeatureError::Length`]; nothing is written then.
+    /// [`FeatureError::Length`]. Nothing is then written.
     pub fn quantised_into<X: Feature>(
         &self,
         pixels: &[u8],

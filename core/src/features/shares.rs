@@ -3,14 +3,13 @@
 use crate::format::{Feature, FeatureScale};
 use crate::integer::{divide, short_square_root};
 
-/// Adds to a sum that the memory of an `f32` has as its pattern: sums are below 2³⁰, where no
-/// pattern is NaN.
+/// Adds to a sum stored in the bits of an `f32`. Sums are below 2³⁰, where no bit pattern is NaN.
 #[inline(always)]
 pub(super) const fn add_in_place(sum: &mut f32, number: u32) {
     *sum = f32::from_bits(sum.to_bits() + number);
 }
 
-/// √(c / S) · √n / 2 in the place of each sum c: quotient, root and product are each rounded once.
+/// Replaces each sum c by √(c / S) · √n / 2. Quotient, root and product are each rounded once.
 pub(super) fn roots_in_place(features: &mut [f32]) {
     let total: u32 = features.iter().map(|x| x.to_bits()).sum();
     if total == 0 {
@@ -24,13 +23,14 @@ pub(super) fn roots_in_place(features: &mut [f32]) {
     }
 }
 
-/// The same times 2^F, rounded half away from zero and saturated, and how many are saturated.
+/// Writes the features times 2^F, rounded half away from zero and saturated, and returns the number
+/// of saturated ones.
 ///
-/// Twice a feature is the root of c · q with q = n · 4^F / S, which one division gives. q has so
-/// many binary places that the product has up to 63 bits. It is rounded up, for halves to stay
-/// halves. The nearest integer is right as long as c · S is below 2 to the number of places, 30
-/// for `i16` with F = 12 and 42 for `i8` with F = 6 of 392 features. Beyond, the next one may come
-/// out for a number that is below a half by less than a share of 2⁻³¹.
+/// Twice a feature is the root of c · q with q = n · 4^F / S, which one division gives. The number
+/// of binary places of q gives the product up to 63 bits. q is rounded up, so that halves stay
+/// halves. The result is the nearest integer as long as c · S is below 2 to the number of places:
+/// 30 for `i16` with F = 12, and 42 for `i8` with F = 6, for 392 features. Beyond, a number below a
+/// half by less than a share of 2⁻³¹ may be rounded up.
 pub(super) fn quantise<X: Feature>(sums: &[u32], scale: FeatureScale, features: &mut [X]) -> usize {
     // Below 2²³ features, and F is at most 15: 53 bits.
     let numerator = (features.len() as u64) << (2 * scale.fraction());
@@ -50,7 +50,7 @@ pub(super) fn quantise<X: Feature>(sums: &[u32], scale: FeatureScale, features: 
         }
         let square = (u64::from(*sum) * factor) >> places;
         let root = match u32::try_from(square) {
-            // There is one for each feature.
+            // One root for each feature.
             Ok(square) => short_square_root(square).div_ceil(2),
             Err(_) => u32::MAX,
         };

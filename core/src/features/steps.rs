@@ -4,11 +4,11 @@ use super::error::{FeatureError, has_length};
 use crate::format::{Feature, FeatureScale};
 use crate::integer::divide;
 
-/// Most steps of a number.
+/// Maximum number of steps.
 pub const MAX_STEPS: usize = 255;
 
-/// Public bounds of a number, of which the lower one is below the upper one. Numbers beyond count
-/// as the bound.
+/// Public bounds of a number, the lower one below the upper one. Numbers outside count as the
+/// nearest bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Range<T> {
@@ -17,11 +17,11 @@ pub struct Range<T> {
 }
 
 impl Range<f32> {
-    /// From `low` to `high`.
+    /// Creates bounds from `low` to `high`.
     ///
     /// # Errors
-    /// [`FeatureError::Bounds`]; also where [`MAX_STEPS`] times their difference is not finite, or
-    /// so small that it is subnormal.
+    /// [`FeatureError::Bounds`], also if their difference is subnormal, or not finite times
+    /// [`MAX_STEPS`].
     pub const fn new(low: f32, high: f32) -> Result<Self, FeatureError> {
         let width = high - low;
         let is_valid = width.is_normal() && width > 0.0 && (width * MAX_STEPS as f32).is_finite();
@@ -33,7 +33,7 @@ impl Range<f32> {
 }
 
 impl Range<i32> {
-    /// From `low` to `high`, in the counts of a sensor.
+    /// Creates bounds from `low` to `high`, in the counts of a sensor.
     ///
     /// # Errors
     /// [`FeatureError::Bounds`].
@@ -46,20 +46,20 @@ impl Range<i32> {
 }
 
 impl<T: Copy> Range<T> {
-    /// The lower bound.
+    /// Returns the lower bound.
     #[must_use]
     pub const fn low(&self) -> T {
         self.low
     }
 
-    /// The upper bound.
+    /// Returns the upper bound.
     #[must_use]
     pub const fn high(&self) -> T {
         self.high
     }
 }
 
-/// How many steps a number has; [`features`](super) has the formula.
+/// Number of steps of a number. [`features`](super) has the formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Steps {
@@ -67,10 +67,10 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// So many steps for each number.
+    /// Creates an encoding with `count` steps.
     ///
     /// # Errors
-    /// [`FeatureError::Steps`] unless there are from 1 to [`MAX_STEPS`].
+    /// [`FeatureError::Steps`] unless `count` is from 1 to [`MAX_STEPS`].
     pub const fn new(count: usize) -> Result<Self, FeatureError> {
         if count == 0 || count > MAX_STEPS {
             let (found, max) = (count, MAX_STEPS);
@@ -79,22 +79,22 @@ impl Steps {
         Ok(Self { count: count as u8 })
     }
 
-    /// Features of a number.
+    /// Returns the number of features of a number.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.count as usize
     }
 
-    /// Writes the features of a number, from −½ to ½; 0 for NaN, a missing value.
+    /// Writes the features of a number, from −½ to ½, or 0 for NaN, a missing value.
     ///
-    /// * Error: at most 2⁻²² from the formula over the `f32` bounds. Of n_j = (x − low) · count −
-    ///   j · (high − low) no digit is lost where it matters, between 0 and high − low: differences
-    ///   and products are split into two parts, whose products are exact.
+    /// * Error: at most 2⁻²² from the formula over the `f32` bounds. n_j = (x − low) · count − j ·
+    ///   (high − low) is exact in the relevant range, between 0 and high − low: differences and
+    ///   products are split into two parts, whose products are exact.
     /// * Cost: one division.
     ///
     /// # Errors
-    /// [`FeatureError::Length`] unless there are [`count`](Self::count) features; nothing is
-    /// written then.
+    /// [`FeatureError::Length`] unless there are [`count`](Self::count) features. Nothing is then
+    /// written.
     pub fn features_into(
         &self,
         x: f32,
@@ -122,11 +122,12 @@ impl Steps {
         Ok(())
     }
 
-    /// Writes the features of a number in counts as integers times 2^−F, half away from zero, and
-    /// returns how many are saturated: those of ½ where F is as large as the type has bits.
+    /// Writes the features of a number in counts as integers times 2^−F, rounded half away from
+    /// zero, and returns the number of saturated features: values of ½ if F is the number of bits
+    /// of the type.
     ///
     /// * Error: half a unit.
-    /// * Cost: no floating point; one division of 64 bits.
+    /// * Cost: no floating point, one division of 64 bits.
     ///
     /// # Errors
     /// As [`features_into`](Self::features_into).
@@ -162,13 +163,15 @@ impl Steps {
     }
 }
 
-/// twice · 2^F / (2 · width), half up: twice is below the width, which has 33 bits.
+/// Returns twice · 2^F / (2 · width), rounded half up. `twice` is below the width, which has 33
+/// bits.
 fn rounded(twice: u64, fraction: u32, width: u64) -> i32 {
     let (quotient, rest) = divide(twice, fraction, 2 * width);
     quotient as i32 + i32::from(rest >= width)
 }
 
-/// A number, and three parts that add up to it exactly. The upper and the lower one have 12 digits.
+/// A number, and three parts that add up to it exactly. The upper and the lower part have 12
+/// digits.
 struct Parts {
     whole: f32,
     upper: f32,
@@ -177,12 +180,12 @@ struct Parts {
 }
 
 impl Parts {
-    /// a − b, without any loss (Knuth 1969, TwoSum).
+    /// Computes a − b exactly (Knuth 1969, TwoSum).
     fn of_difference(a: f32, b: f32) -> Self {
         let whole = a - b;
         let lost = whole - a;
         let rest = (a - (whole - lost)) - (b + lost);
-        // The sign, the exponent and 11 digits behind the first one.
+        // Sign, exponent and the 11 digits after the first one.
         let upper = f32::from_bits(whole.to_bits() & 0xffff_f000);
         Self {
             whole,
@@ -192,8 +195,8 @@ impl Parts {
         }
     }
 
-    /// The number times a factor, less another one times another: integers of 8 bits, with which
-    /// the products of both upper and both lower parts are exact.
+    /// Returns this number times `factor` minus `other` times `other_factor`. The factors are
+    /// integers of 8 bits, so the products of the upper and lower parts are exact.
     fn times_less(&self, factor: f32, other: &Self, other_factor: f32) -> f32 {
         let upper = self.upper * factor - other.upper * other_factor;
         let lower = self.lower * factor - other.lower * other_factor;

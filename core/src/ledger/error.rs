@@ -1,31 +1,30 @@
-//! Why a ledger does not let a round begin, or is none.
+//! Errors of a ledger.
 
-/// Why a ledger does not let a round begin, or is none.
+/// Errors of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum LedgerError {
     /// All participations of the budget are spent.
     Spent,
-    /// This round, or a later one, is recorded already.
+    /// This round, or a later one, is already recorded.
     RoundUsed,
     /// The round number is less than [`Separation`](super::Separation) after the last one.
     TooSoon,
     /// The round number is more than [`MaxJump`](super::MaxJump) ahead.
     TooFar,
-    /// The flash is blank, or its first record is incomplete: the device was not provisioned
+    /// The flash is blank, or its first record is incomplete: the device is not provisioned
     /// ([`Ledger::create`](super::Ledger::create)).
     Blank,
-    /// There is a ledger already, or something else: [`Ledger::create`](super::Ledger::create)
-    /// overwrites nothing.
+    /// The flash already has a ledger or other data. [`Ledger::create`](super::Ledger::create) does
+    /// not overwrite it.
     NotBlank,
-    /// What is on the flash is damaged by more than a power loss and a flipped bit: the count is
-    /// lost.
+    /// The flash is damaged by more than a power loss and a flipped bit: the count is lost.
     Corrupt,
-    /// The flash could not be read, erased or written, or what was written is not there.
+    /// The flash could not be read, erased or written, or does not read as written.
     Flash,
-    /// The secure element that has the device's secrets did not answer, or has another chain key
-    /// than the ledger names: no round is recorded.
+    /// The secure element with the device's secrets did not answer, or does not have the chain key
+    /// named by the ledger. No round is recorded.
     Element,
     /// The flash has no room for two slots, or cannot be read or written 64 bytes at a time.
     Geometry,

@@ -1,8 +1,8 @@
-//! The ledger on flash, written once: for flash that blocks, and for flash that is awaited, such as
-//! that of an nRF52 under the SoftDevice.
+//! The ledger on flash, in one source for blocking flash and for async flash, such as that of an
+//! nRF52 with the SoftDevice.
 //!
-//! A future that is dropped before it is ready is a power cut: the round may count as used, and
-//! nothing was drawn from its streams.
+//! Dropping a future before it is ready is equivalent to a power cut: the round may count as used,
+//! and nothing was drawn from its streams.
 
 use super::{
     Append, CopyBytes, Ledger, LedgerError, LedgerNonce, Limits, RECORD_BYTES, Search,
@@ -13,19 +13,19 @@ use crate::{
     wire::keys::ChainKey,
 };
 
-/// The ledger on the `NorFlash` of the module, with the names of its public functions.
+/// Implements the ledger on the `NorFlash` of the module, with these names of its public functions.
 macro_rules! on_flash {
     (
         [$($async:tt $await:tt)?]
         $create:ident $open:ident $open_or_create:ident $begin:ident $record:ident
     ) => {
         impl<F: NorFlash> Ledger<F> {
-            /// Writes the first record: part of provisioning a device, once, with a nonce that was
-            /// never used before and the key that its coordinator knows.
+            /// Writes the first record, once, when a device is provisioned, with a nonce that was
+            /// never used before and the key shared with its coordinator.
             ///
             /// # Errors
-            /// [`LedgerError::NotBlank`] unless the flash is erased or an earlier creation was cut
-            /// short; [`LedgerError::Geometry`], [`LedgerError::Flash`].
+            /// [`LedgerError::NotBlank`] unless the flash is erased or an earlier creation was
+            /// interrupted, [`LedgerError::Geometry`], [`LedgerError::Flash`].
             pub $($async)? fn $create(
                 flash: F,
                 nonce: LedgerNonce,
@@ -41,7 +41,7 @@ macro_rules! on_flash {
                 Ok(ledger)
             }
 
-            /// Reads the record that counts, after every start.
+            /// Reads the current record, after every start.
             ///
             /// # Errors
             /// [`LedgerError::Blank`], [`LedgerError::Corrupt`], [`LedgerError::Geometry`],
@@ -50,16 +50,16 @@ macro_rules! on_flash {
                 open_or(flash, None)$(.$await)?
             }
 
-            /// Reads the record that counts, or writes the first one on blank flash, with the key
-            /// of the provisioning record and this nonce, which the hardware's random number
-            /// generator has drawn at this start. Without such a generator, use [`Self::open`]: a
-            /// nonce that comes twice would repeat the streams of a ledger that was erased.
+            /// Reads the current record, or writes the first one on blank flash, with the key of
+            /// the provisioning record and a nonce from the hardware's random number generator,
+            /// drawn at this start. Without such a generator, use [`Self::open`]: a repeated nonce
+            /// would repeat the streams of an erased ledger.
             ///
-            /// Flash that is erased as a whole counts from 0 again, with other streams; the
-            /// coordinator refuses the device until it is provisioned again.
+            /// Completely erased flash counts from 0 again, with other streams. The coordinator
+            /// refuses the device until it is provisioned again.
             ///
             /// # Errors
-            /// Those of [`Self::open`]; [`LedgerError::Blank`] only without a key, which a
+            /// Those of [`Self::open`]. [`LedgerError::Blank`] only occurs without a key, which a
             /// provisioning record loses at the first start.
             pub $($async)? fn $open_or_create(
                 flash: F,
@@ -69,13 +69,12 @@ macro_rules! on_flash {
                 open_or(flash, key.map(|key| (fresh, key)))$(.$await)?
             }
 
-            /// Records that the device takes part in `round`, and gives what it takes part with:
-            /// once.
+            /// Records that the device takes part in `round`, and returns its participation, once.
             ///
-            /// Its streams are those of `identity` with this ledger ([`Identity`]).
+            /// The streams derive from `identity` and this ledger ([`Identity`]).
             ///
             /// # Errors
-            /// Those of [`Self::check`], [`LedgerError::Element`], and [`LedgerError::Flash`]: the
+            /// Those of [`Self::check`], [`LedgerError::Element`], and [`LedgerError::Flash`]. The
             /// round must then not begin, and may count as used.
             pub $($async)? fn $begin<S: Secrets>(
                 &mut self,
@@ -83,7 +82,7 @@ macro_rules! on_flash {
                 identity: &mut Identity<S>,
                 limits: &Limits,
             ) -> Result<Participation, LedgerError> {
-                // Before anything is asked of an element, whose fault costs no participation.
+                // Checks first, and then asks the element, whose failure costs no participation.
                 self.check(round, limits)?;
                 let participation = self.participation(round, identity)?;
                 let step = self.step(&mut identity.root)?;
@@ -91,9 +90,8 @@ macro_rules! on_flash {
                 Ok(participation)
             }
 
-            /// A participation without anything to take part with: of a ledger that counts
-            /// something else, such as a board's starts, and under whose chain key no session
-            /// begins.
+            /// Records a participation without returning it, for a ledger that counts something
+            /// else, such as a board's starts, and whose chain key no session uses.
             ///
             /// # Errors
             /// Those of [`Self::begin`].
@@ -125,7 +123,7 @@ macro_rules! on_flash {
             check_geometry(sizes, flash.capacity())
         }
 
-        /// Finds the record that counts; whether there is one. The flash stays as it is.
+        /// Finds the current record, and returns whether there is one. Does not change the flash.
         #[inline(never)]
         pub(in crate::ledger) $($async)? fn find<F: NorFlash>(
             ledger: &mut Ledger<F>,
@@ -149,7 +147,7 @@ macro_rules! on_flash {
             write(ledger, &mut append)$(.$await)?
         }
 
-        /// Records a participation, with what [`Ledger::step`] gives.
+        /// Records a participation, with the result of [`Ledger::step`].
         pub(crate) $($async)? fn record_step<F: NorFlash>(
             ledger: &mut Ledger<F>,
             round: u32,
@@ -161,7 +159,7 @@ macro_rules! on_flash {
             write(ledger, &mut append)$(.$await)?
         }
 
-        /// Writes both copies of a record, which counts from then on.
+        /// Writes both copies of a record, and makes it current.
         #[inline(never)]
         $($async)? fn write<F: NorFlash>(
             ledger: &mut Ledger<F>,
@@ -180,8 +178,8 @@ macro_rules! on_flash {
             ledger.appended(append)
         }
 
-        /// Reads a copy of the record, into memory of the caller that is wiped there: a result
-        /// would be on the stack twice.
+        /// Reads a copy of the record into memory that the caller wipes. A returned value would be
+        /// on the stack twice.
         #[inline(never)]
         $($async)? fn read<F: NorFlash>(
             ledger: &mut Ledger<F>,
@@ -194,7 +192,7 @@ macro_rules! on_flash {
     };
 }
 
-/// Flash that blocks.
+/// Blocking flash.
 pub(crate) mod blocking {
     use super::*;
     use embedded_storage::nor_flash::NorFlash;
@@ -202,7 +200,7 @@ pub(crate) mod blocking {
     on_flash!([] create open open_or_create begin record);
 }
 
-/// Flash that is awaited.
+/// Async flash.
 #[cfg(feature = "async")]
 pub(crate) mod awaited {
     use super::*;

@@ -1,4 +1,4 @@
-//! The record of a ledger as bytes, and how a flipped bit is found: [`super`] has the layouts.
+//! The record of a ledger as bytes, with correction of a flipped bit. [`super`] has the layouts.
 
 use crate::{
     bytes::{Reader, Writer},
@@ -12,7 +12,7 @@ use crate::{
 /// Bytes of a copy of the record, a multiple of the write size of usual flash.
 pub const RECORD_BYTES: usize = 64;
 
-/// Bytes of the two copies in a slot; an image of a new ledger is as long.
+/// Bytes of the two copies in a slot. An image of a new ledger has the same length.
 pub const SLOT_BYTES: usize = 2 * RECORD_BYTES;
 
 const MAGIC: [u8; 4] = *b"sfL3";
@@ -20,40 +20,40 @@ const MAGIC: [u8; 4] = *b"sfL3";
 /// Bytes before the checksum, which covers them.
 const COVERED: usize = 56;
 
-/// Bits that may have flipped at each end of a copy that counts as completed.
+/// Flipped bits allowed at each end of a copy that counts as completed.
 const TOLERANCE: u32 = 1;
 
-/// Whether a copy was written from its first word to its last, up to a flipped bit in each. A cut
-/// erase or write leaves an end erased, where several bits differ.
+/// Returns whether a copy was written from its first word to its last, up to a flipped bit in each.
+/// A cut erase or write leaves an end erased, where several bits differ.
 pub(super) fn is_whole(copy: &[u8; RECORD_BYTES]) -> bool {
     let [start @ .., _, _, _, _] = copy;
     let end = copy.get(start.len()..).unwrap_or_default();
     distance(copy, &MAGIC) <= TOLERANCE && distance(end, &[0; 4]) <= TOLERANCE
 }
 
-/// What a device knows of its past.
+/// The past of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Past {
-    /// Rounds that it began.
+    /// Number of rounds begun.
     pub participations: u32,
-    /// Lowest round number that it may still begin.
+    /// Lowest round number that can still begin.
     pub next_round: u32,
 }
 
-/// Whether a copy is erased, up to one byte, in which a bit may have flipped.
+/// Returns whether a copy is erased, up to one byte, in which a bit may have flipped.
 pub(super) fn is_blank(copy: &[u8; RECORD_BYTES]) -> bool {
     copy.iter().filter(|byte| **byte != 0xff).count() <= 1
 }
 
-/// In how many bits two pieces differ, up to the end of the shorter one.
+/// Returns the number of different bits, up to the end of the shorter slice.
 #[inline(never)]
 fn distance(a: &[u8], b: &[u8]) -> u32 {
     a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum()
 }
 
-/// What a copy says.
+/// The contents of a copy.
 #[derive(Clone)]
 #[cfg_attr(test, derive(PartialEq))]
 pub(super) struct Record {
@@ -64,7 +64,8 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Before the first one: sequence number 0, which none on the flash has.
+    /// Creates the record before the first one, with sequence number 0, which no record on flash
+    /// has.
     pub(super) const fn first(chain: ChainKey, nonce: LedgerNonce) -> Self {
         Self {
             sequence: 0,
@@ -77,7 +78,7 @@ impl Record {
         }
     }
 
-    /// The record whose encoding differs from a copy in one bit at most.
+    /// Returns the record whose encoding differs from a copy in at most one bit.
     #[inline(never)]
     pub(super) fn of(copy: &[u8; RECORD_BYTES]) -> Option<Self> {
         let mut mended = *copy;
@@ -86,8 +87,8 @@ impl Record {
         if let Some(bit) = flipped_bit(crc32(message) ^ checksum, 8 * COVERED) {
             *message.get_mut(bit / 8)? ^= 1 << (bit % 8);
         }
-        // Also the magic, the checksum and the zeros must be right, bit for bit: they take their
-        // places, as in the encoding of what is read.
+        // Magic, checksum and zeros must also match, bit for bit, so they are replaced by those of
+        // the encoding.
         seal(&mut mended);
         let record = match distance(&mended, copy) <= 1 {
             true => Self::read(&mut Reader(&mended)),
@@ -110,7 +111,7 @@ impl Record {
         })
     }
 
-    /// Its encoding, where it is wanted: a result would be on the stack twice.
+    /// Writes the encoding to `bytes`. A returned value would be on the stack twice.
     #[inline(never)]
     pub(super) fn write(&self, bytes: &mut [u8; RECORD_BYTES]) {
         Writer::new(bytes)
@@ -124,7 +125,7 @@ impl Record {
     }
 }
 
-/// Puts the magic, the checksum and the zeros around what is between them.
+/// Writes the magic, the checksum and the zeros around the fields.
 fn seal(copy: &mut [u8; RECORD_BYTES]) {
     if let Some((message, rest)) = copy.split_at_mut_checked(COVERED)
         && let Some(magic) = message.first_chunk_mut()
@@ -141,8 +142,7 @@ fn seal(copy: &mut [u8; RECORD_BYTES]) {
 mod tests {
     use super::*;
 
-    /// Wherever it is: in a number, in the chain key, in the nonce, in the checksum or in the
-    /// zeros.
+    /// Covers numbers, the chain key, the nonce, the checksum and the zeros.
     #[test]
     fn a_flipped_bit_of_a_copy_is_mended() {
         let record = Record {
@@ -164,8 +164,8 @@ mod tests {
         }
     }
 
-    /// A copy that was cut at any byte is not whole, nor is one with more than a flipped bit at an
-    /// end.
+    /// A copy cut at any byte is not whole, and neither is a copy with more than one flipped bit at
+    /// an end.
     #[test]
     fn a_copy_is_whole_from_its_first_word_to_its_last() {
         let chain = ChainKey::new(Key::from_secret([0; 32]));

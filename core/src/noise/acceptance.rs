@@ -18,7 +18,7 @@ pub(super) struct Acceptance {
     pub(super) sigma: Sigma,
     /// s, the number of integers in a strip: σ/8 rounded up.
     pub(super) width: u64,
-    /// 8s/σ - 1, the excess width of each strip, in units of 2^-32 of a strip. At most 1.
+    /// 8s/σ - 1, the excess width of each strip, in units of 2^-32 of a strip, at most 1.
     excess_per_strip: u64,
     /// 8/σ, the share of one integer in a strip, in units of 2^-64.
     share_per_integer: u64,

@@ -48,7 +48,8 @@ const TERMS: u32 = 8;
 const SERIES_DENOMINATOR: u128 = series_denominator();
 
 const LENGTH: usize = STRIP_COUNT as usize;
-/// Bits of the guide's cells, each of 2^(BITS - 8) units. The search for k starts at the cell.
+/// Bits that select a cell of the guide, each of 2^(BITS - 8) units. The search for k starts at the
+/// strip of the cell.
 const CELL_BITS: u32 = 8;
 
 /// The table for words of `BITS` bits, 8 to 31.
@@ -285,7 +286,7 @@ enum Rare {
 
 /// The terms of A_k - lower[k] and their coins, see [`Strips::inside_window`].
 enum Term {
-    /// No coin.
+    /// Rational, without a coin.
     Sure,
     /// θ.
     Theta,

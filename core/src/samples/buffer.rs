@@ -1,4 +1,4 @@
-//! The last samples of a sensor, checked as they come.
+//! The last samples of a sensor, checked on arrival.
 
 use super::{
     Samples, ShapeError,
@@ -14,18 +14,19 @@ mod sealed {
     impl Sealed for u16 {}
 }
 
-/// A feature as it is stored: a number, or an integer of the model's scale.
+/// A stored feature: a number, or an integer of the model's scale.
 pub trait Reading: Copy + Default + PartialEq + sealed::Sealed + 'static {
-    /// Whether it is a number. Integers are.
+    /// Returns whether the feature is not NaN or infinite. Integers never are.
     fn is_number(self) -> bool;
 
-    /// Whether it is the smallest or the largest integer of its type. Numbers have no limits.
+    /// Returns whether the feature is the smallest or the largest integer of its type. Numbers have
+    /// no limits.
     fn is_limit(self) -> bool;
 
-    /// A number as it is stored.
+    /// Converts a number to a stored feature.
     fn of_number(x: f32, scale: FeatureScale) -> Self;
 
-    /// Features as numbers; none if they are stored as integers.
+    /// Returns the features as numbers, or none if they are stored as integers.
     fn numbers(features: &[Self]) -> &[f32];
 
     /// Reads features as integers, as [`Samples::read_integers`] does.
@@ -89,7 +90,7 @@ macro_rules! integer {
                 row: &mut [i32],
             ) -> usize {
                 for (place, x) in row.iter_mut().zip(features) {
-                    // 16 bits may be more than the model's 8, whose products fit 32 bits.
+                    // 16 bits may exceed the model's 8, whose products fit 32 bits.
                     *place = X::saturated((*x).into()).get();
                 }
                 features.len()
@@ -101,9 +102,9 @@ macro_rules! integer {
 integer!(i8);
 integer!(i16);
 
-/// A target as it is stored: a class, or a value.
+/// A stored target: a class or a value.
 pub trait SampleTarget: Copy + Default + sealed::Sealed + 'static {
-    /// Whether it is a class below `classes`, or a finite value.
+    /// Returns whether the target is a class below `classes`, or a finite value.
     fn is_target(self, classes: u16) -> bool;
 }
 
@@ -121,8 +122,8 @@ impl SampleTarget for f32 {
     }
 }
 
-/// The last `N` samples of `D` features: a new one takes the place of the oldest. What cannot be
-/// trained with is refused as it comes, so that a bad reading costs no participation.
+/// The last `N` samples of `D` features. A new sample replaces the oldest one. The buffer refuses
+/// samples that training cannot use, so that a bad reading costs no participation.
 ///
 /// ```
 /// use smolfed_core::samples::{SampleBuffer, SampleError, Samples};
@@ -142,7 +143,7 @@ pub struct SampleBuffer<X, T, const D: usize, const N: usize> {
 }
 
 impl<X: Reading, const D: usize, const N: usize> SampleBuffer<X, u16, D, N> {
-    /// No samples yet, of classes from 0 to `classes` − 1.
+    /// Creates an empty buffer for classes from 0 to `classes` − 1.
     #[must_use]
     pub fn of_classes(classes: u16) -> Self {
         Self::new(classes)
@@ -150,7 +151,7 @@ impl<X: Reading, const D: usize, const N: usize> SampleBuffer<X, u16, D, N> {
 }
 
 impl<X: Reading, const D: usize, const N: usize> SampleBuffer<X, f32, D, N> {
-    /// No samples yet, of values.
+    /// Creates an empty buffer for values.
     #[must_use]
     pub fn of_values() -> Self {
         Self::new(0)
@@ -168,11 +169,11 @@ impl<X: Reading, T: SampleTarget, const D: usize, const N: usize> SampleBuffer<X
         }
     }
 
-    /// Keeps a sample in the place of the oldest one.
+    /// Adds a sample, and replaces the oldest one if the buffer is full.
     ///
     /// # Errors
-    /// [`SampleError`] for another length, a feature that is not finite, and a target that is not
-    /// one of the classes or not finite; the samples then stay as they are.
+    /// [`SampleError`] for a wrong length, a feature that is not finite, and a target that is not
+    /// one of the classes or not finite. The samples are then unchanged.
     pub fn push(&mut self, features: &[X], target: T) -> Result<(), SampleError> {
         let Self {
             features: rows,
@@ -187,15 +188,17 @@ impl<X: Reading, T: SampleTarget, const D: usize, const N: usize> SampleBuffer<X
         ring.push(rows.as_flattened_mut(), targets, D, sample)
     }
 
-    /// How many features have the same value in all samples: channels of a sensor that has stopped,
-    /// perhaps. 0 for fewer than two samples. Private: it must not leave the device.
+    /// Returns the number of features with the same value in all samples, perhaps from a sensor
+    /// that has stopped. 0 for fewer than two samples. The result is private: it must not leave the
+    /// device.
     #[must_use]
     pub fn constant_features(&self) -> usize {
         constant_features(self.kept(), D)
     }
 
-    /// How many features of all samples are the smallest or the largest integer of their type: too
-    /// large for the scale, perhaps. Private: it must not leave the device.
+    /// Returns the number of features in all samples that equal the smallest or the largest integer
+    /// of their type, perhaps because they are too large for the scale. The result is private: it
+    /// must not leave the device.
     #[must_use]
     pub fn saturated_features(&self) -> usize {
         saturated_features(self.kept())
@@ -217,7 +220,7 @@ impl<X: Reading, T: SampleTarget, const D: usize, const N: usize> SampleBuffer<X
     }
 }
 
-/// The same in memory of the caller, with sizes of the run time.
+/// A [`SampleBuffer`] in the caller's memory, with run-time sizes.
 pub struct SampleRows<'a, X, T> {
     features: &'a mut [X],
     targets: &'a mut [T],
@@ -226,8 +229,8 @@ pub struct SampleRows<'a, X, T> {
 }
 
 impl<'a, X: Reading, T: SampleTarget> SampleRows<'a, X, T> {
-    /// No samples yet: room for as many as there are targets, with `feature_count` features each.
-    /// Targets are classes from 0 to `classes` − 1, or values, for which `classes` is not read.
+    /// Creates an empty buffer for `targets.len()` samples of `feature_count` features each.
+    /// Targets are classes from 0 to `classes` − 1, or values, for which `classes` is ignored.
     ///
     /// # Errors
     /// [`ShapeError`] unless there are `feature_count · targets.len()` features, and at most 65,535
@@ -253,7 +256,7 @@ impl<'a, X: Reading, T: SampleTarget> SampleRows<'a, X, T> {
         }
     }
 
-    /// Keeps a sample in the place of the oldest one.
+    /// Adds a sample, and replaces the oldest one if the buffer is full.
     ///
     /// # Errors
     /// As [`SampleBuffer::push`].
@@ -265,10 +268,10 @@ impl<'a, X: Reading, T: SampleTarget> SampleRows<'a, X, T> {
         })
     }
 
-    /// [`Self::push`] of numbers, which integers are rounded from.
+    /// Like [`Self::push`], from numbers, which are rounded to integers.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Self::push`].
     pub fn push_numbers(
         &mut self,
         features: &[f32],
@@ -292,20 +295,22 @@ impl<'a, X: Reading, T: SampleTarget> SampleRows<'a, X, T> {
         (self.ring).push(self.features, self.targets, self.feature_count, sample)
     }
 
-    /// Forgets all samples: their memory has zeros.
+    /// Removes all samples, and overwrites their memory with zeros.
     pub fn clear(&mut self) {
         self.features.fill(X::default());
         self.targets.fill(T::default());
         self.ring = Ring::new(self.ring.classes);
     }
 
-    /// As [`SampleBuffer::constant_features`]. Private: it must not leave the device.
+    /// See [`SampleBuffer::constant_features`]. The result is private: it must not leave the
+    /// device.
     #[must_use]
     pub fn constant_features(&self) -> usize {
         constant_features(self.kept(), self.feature_count)
     }
 
-    /// As [`SampleBuffer::saturated_features`]. Private: it must not leave the device.
+    /// See [`SampleBuffer::saturated_features`]. The result is private: it must not leave the
+    /// device.
     #[must_use]
     pub fn saturated_features(&self) -> usize {
         saturated_features(self.kept())
@@ -326,18 +331,18 @@ impl<'a, X: Reading, T: SampleTarget> SampleRows<'a, X, T> {
 
 /// A new sample.
 struct Sample<I, T> {
-    /// How many features there are.
+    /// Number of features.
     count: usize,
     features: I,
     target: T,
 }
 
-/// Which samples are kept, and where the next one goes.
+/// Stored samples and the position of the next one.
 struct Ring {
     classes: u16,
-    /// Samples that are kept. Short, as the RAM of small boards is.
+    /// Number of samples, in 16 bits to save RAM.
     len: u16,
-    /// The place of the next sample.
+    /// Position of the next sample.
     next: u16,
 }
 
@@ -350,7 +355,7 @@ impl Ring {
         }
     }
 
-    /// [`SampleBuffer::push`] into rows of `width` features, of which there are as many as targets.
+    /// [`SampleBuffer::push`] into rows of `width` features, one row for each target.
     #[inline(always)]
     fn push<X: Reading, T: SampleTarget>(
         &mut self,
@@ -379,7 +384,7 @@ impl Ring {
                 *place = x;
             }
             *place = target;
-            // A place below the count, of at most 65,535, has been found.
+            // The position is below the count, which is at most 65,535.
             let behind = self.next + 1;
             self.len = self.len.max(behind);
             self.next = if usize::from(behind) < count {
@@ -481,7 +486,7 @@ mod tests {
         assert_eq!(format!("{samples:?}"), "SampleBuffer(3 x 2, at most 3)");
     }
 
-    /// Products of a weight and a feature of 8 bits fit 32 bits, and of one of 16 bits they do not.
+    /// Products of a weight and a feature fit 32 bits for features of 8 bits, but not of 16 bits.
     #[test]
     fn integers_beyond_those_of_the_model_are_saturated() {
         let mut samples = SampleBuffer::<i16, u16, 3, 1>::of_classes(1);
@@ -543,7 +548,7 @@ mod tests {
         assert!(samples.features(0).is_empty(), "integers");
     }
 
-    /// Every answer, for a stream of samples that is longer than the room.
+    /// Compares every answer, for a stream of samples longer than the buffer.
     #[test]
     fn rows_of_the_caller_keep_what_a_buffer_keeps() {
         let (mut features, mut targets) = ([0; 6], [0; 3]);

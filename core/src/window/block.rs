@@ -1,26 +1,26 @@
-//! A real Fourier transform of integers of 16 bits, in place, with an exponent that all values of
-//! a block share (block floating point).
+//! An in-place real Fourier transform of integers of 16 bits, in which all values of a block share
+//! an exponent (block floating point).
 //!
-//! The algorithm is that of `spectrum`, with sines of 14 bits behind the point. Nothing overflows:
+//! The algorithm is the same as in `spectrum`, with sines of 14 fraction bits. Nothing overflows:
 //!
 //! * Let all parts of the values be at most `peak` in magnitude before a stage. A sum a + b has
-//!   parts of at most 2 peak; a difference a − b, too, so that its modulus and therefore all parts
-//!   of what it is turned to are at most 2√2 peak · (1 + 2⁻¹⁴), as the sines are rounded. The
-//!   stage shifts its results to the right by so many bits, and rounds, that 2√2 · 11,584 < 32,765
-//!   bounds them ([`shift_of`]): they fit 16 bits.
-//! * The parts of a − b are at most 2¹⁶, sines at most 2¹⁴; the two products of a part are
-//!   together at most √2 · 2³⁰ · (1 + 2⁻¹⁴) < 2³¹ − 2¹⁵ (Cauchy and Schwarz): they fit 32 bits,
-//!   before and after what rounds them is added.
+//!   parts of at most 2 peak. So has a difference a − b, and its modulus and therefore all parts of
+//!   its rotation are at most 2√2 peak · (1 + 2⁻¹⁴), as the sines are rounded. The stage shifts its
+//!   results to the right, with rounding, until 2√2 · 11,584 < 32,765 bounds them ([`shift_of`]),
+//!   so they fit 16 bits.
+//! * The parts of a − b are at most 2¹⁶, sines at most 2¹⁴. The two products of a part add up to at
+//!   most √2 · 2³⁰ · (1 + 2⁻¹⁴) < 2³¹ − 2¹⁵ (Cauchy and Schwarz), so they fit 32 bits, before and
+//!   after the rounding term is added.
 //!
 //! Each stage rounds to half a unit of the block, whose largest value has 13 bits or more.
 
 use super::sine::{self, CIRCLE, FRACTION, QUARTER};
 
-/// Bits of the largest deviation that is loaded.
+/// Bits of the largest loaded deviation.
 const BITS: i32 = 14;
 
 /// Replaces samples by length · sample − sum, their deviations from the mean times their number,
-/// divided by two to the power of the exponent that is returned: at most 2¹⁴ in magnitude.
+/// divided by two to the power of the returned exponent. They are at most 2¹⁴ in magnitude.
 pub(super) fn load(samples: &mut [i16], sum: i32) -> i32 {
     // Below 2²⁶: at most 2¹⁰ samples of 16 bits.
     let length = samples.len() as i32;
@@ -30,7 +30,7 @@ pub(super) fn load(samples: &mut [i16], sum: i32) -> i32 {
     for x in samples {
         let deviation = deviation(*x);
         *x = match exponent {
-            // All of them are below 2¹⁴, and so are their multiples.
+            // All deviations are below 2¹⁴, and so are their multiples.
             ..=0 => (deviation << -exponent) as i16,
             shift => rounded(deviation, shift as u32) as i16,
         };
@@ -38,8 +38,8 @@ pub(super) fn load(samples: &mut [i16], sum: i32) -> i32 {
     exponent
 }
 
-/// Transforms pairs of a real and an imaginary part in place; their number is a power of two.
-/// Returns the exponent: what was computed is the result, divided by two to its power.
+/// Transforms pairs of a real and an imaginary part in place. Their number is a power of two.
+/// Returns the exponent: the pairs are the result divided by two to its power.
 pub(super) fn transform(pairs: &mut [[i16; 2]]) -> i32 {
     let mut peak = pairs
         .iter()
@@ -54,7 +54,7 @@ pub(super) fn transform(pairs: &mut [[i16; 2]]) -> i32 {
     exponent
 }
 
-/// By how many bits the results of a stage are shifted, so that they fit 16.
+/// Returns the number of bits by which the results of a stage are shifted to fit 16 bits.
 const fn shift_of(peak: u16) -> u32 {
     match peak {
         0..=11_584 => 0,
@@ -63,7 +63,7 @@ const fn shift_of(peak: u16) -> u32 {
     }
 }
 
-/// A stage of the transform; returns the largest magnitude of a part.
+/// Runs a stage of the transform, and returns the largest magnitude of a part.
 fn stage(pairs: &mut [[i16; 2]], half: usize, shift: u32) -> u16 {
     let (step, mut peak) = (CIRCLE / 2 / half.max(1), 0);
     for block in pairs.chunks_exact_mut(2 * half.max(1)) {
@@ -73,7 +73,7 @@ fn stage(pairs: &mut [[i16; 2]], half: usize, shift: u32) -> u16 {
         for (at, (a, b)) in low.iter_mut().zip(high).enumerate() {
             let ([a_re, a_im], [b_re, b_im]) = (wide(*a), wide(*b));
             let turned = turned_back([a_re - b_re, a_im - b_im], at * step, shift);
-            // They fit, as the top of the file says.
+            // They fit: see the top of the file.
             *a = narrow([rounded(a_re + b_re, shift), rounded(a_im + b_im, shift)]);
             *b = narrow(turned);
             peak = peak.max(magnitude(*a)).max(magnitude(*b));
@@ -82,8 +82,8 @@ fn stage(pairs: &mut [[i16; 2]], half: usize, shift: u32) -> u16 {
     peak
 }
 
-/// The energy of the frequency `at` of 2 · `pairs.len()` real values, from 0 to `pairs.len()`,
-/// times 4n: below 2³⁸.
+/// Returns the energy of the frequency `at` of 2 · `pairs.len()` real values, from 0 to
+/// `pairs.len()`, times 4n: below 2³⁸.
 pub(super) fn energy(pairs: &[[i16; 2]], at: usize) -> u64 {
     let [re, im] = doubled(pairs, at);
     let (re, im) = (u64::from(re.unsigned_abs()), u64::from(im.unsigned_abs()));
@@ -95,7 +95,7 @@ pub(super) fn energy(pairs: &[[i16; 2]], at: usize) -> u64 {
     }
 }
 
-/// As in `spectrum`; parts are at most (1 + √2) · 2¹⁶.
+/// As in `spectrum`. Parts are at most (1 + √2) · 2¹⁶.
 fn doubled(pairs: &[[i16; 2]], at: usize) -> [i32; 2] {
     let count = pairs.len();
     let of = |at: usize| {
@@ -108,7 +108,7 @@ fn doubled(pairs: &[[i16; 2]], at: usize) -> [i32; 2] {
     [a[0] + b[0] + odd[0], a[1] - b[1] + odd[1]]
 }
 
-/// z · e^(−2πi at / CIRCLE), shifted to the right; the parts of z are at most 2¹⁶.
+/// Returns z · e^(−2πi at / CIRCLE), shifted to the right. The parts of z are at most 2¹⁶.
 #[inline(always)]
 fn turned_back([re, im]: [i32; 2], at: usize, shift: u32) -> [i32; 2] {
     match at {
@@ -125,7 +125,7 @@ fn turned_back([re, im]: [i32; 2], at: usize, shift: u32) -> [i32; 2] {
     }
 }
 
-// Written out: where a program is optimised for size, `map` of two values is a loop.
+// Written out, because `map` of two values is a loop in programs optimised for size.
 
 #[inline(always)]
 fn wide([re, im]: [i16; 2]) -> [i32; 2] {
@@ -137,13 +137,13 @@ const fn narrow([re, im]: [i32; 2]) -> [i16; 2] {
     [re as i16, im as i16]
 }
 
-/// The larger magnitude of both parts.
+/// Returns the larger magnitude of both parts.
 #[inline(always)]
 fn magnitude([re, im]: [i16; 2]) -> u16 {
     re.unsigned_abs().max(im.unsigned_abs())
 }
 
-/// x / 2^shift, rounded to the nearest integer, halves up.
+/// Returns x / 2^shift, rounded to the nearest integer, halves up.
 #[inline(always)]
 const fn rounded(x: i32, shift: u32) -> i32 {
     (x + ((1 << shift) >> 1)) >> shift

@@ -1,43 +1,43 @@
-//! What can be wrong with a recipe, with a scale, and with a window.
+//! Errors in recipes, scales and windows.
 
 use core::fmt;
 
-/// Why a recipe is refused.
+/// Reason why a recipe is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum RecipeError {
-    /// A window has from 2 to [`MAX_LENGTH`](super::MAX_LENGTH) samples of a channel.
+    /// The length is not from 2 to [`MAX_LENGTH`](super::MAX_LENGTH) samples of a channel.
     Length {
-        /// The length that was asked for.
+        /// Requested length.
         found: usize,
-        /// The largest.
+        /// Largest length.
         max: usize,
     },
-    /// Neither features nor bands.
+    /// There are neither features nor bands.
     Nothing,
     /// A feature is listed twice.
     Twice {
-        /// Its name.
+        /// Name of the feature.
         feature: &'static str,
     },
-    /// One boundary makes no band, and there is room for a number of bands.
+    /// There is only one boundary, or there are too many.
     Bounds {
-        /// Boundaries that were given.
+        /// Number of boundaries found.
         found: usize,
-        /// The most.
+        /// Maximum number of boundaries.
         max: usize,
     },
-    /// Boundaries rise.
+    /// The boundaries do not increase.
     Order {
-        /// The boundary that is not above the one before.
+        /// The boundary that is not above the previous one.
         bound: u16,
     },
-    /// There is no such frequency.
+    /// A boundary is beyond the frequencies.
     Beyond {
         /// The boundary.
         bound: u16,
-        /// The largest: one more than the last frequency.
+        /// Largest boundary: one more than the last frequency.
         max: u16,
     },
 }
@@ -67,26 +67,26 @@ impl fmt::Display for RecipeError {
 
 impl core::error::Error for RecipeError {}
 
-/// Why the features of a window are not computed.
+/// Reason why the features of a window are not computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum WindowError {
     /// The working memory has fewer values than [`Recipe::work_count`](super::Recipe::work_count).
     Work {
-        /// Values that are needed.
+        /// Number of values needed.
         expected: usize,
-        /// Values that there are.
+        /// Number of values found.
         found: usize,
     },
-    /// The features are no multiple of those of a channel.
+    /// The number of features is not a multiple of the features of a channel.
     Features {
         /// Features of a channel.
         each: usize,
-        /// Features that there is room for.
+        /// Length of the slice.
         found: usize,
     },
-    /// A sample is not finite, or so large that a square is not.
+    /// A sample is not finite, or its square is not.
     NotFinite,
 }
 
@@ -108,7 +108,7 @@ impl fmt::Display for WindowError {
 
 impl core::error::Error for WindowError {}
 
-/// Why the scale of a feature is refused.
+/// Reason why the scale of a feature is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

@@ -1,4 +1,4 @@
-//! The features of a window in `f32`, from samples of any kind that fit.
+//! The features of a window in `f32`, from samples of any suitable type.
 
 use super::error::WindowError;
 use super::recipe::{Feature, Measure, Recipe};
@@ -7,19 +7,19 @@ use crate::lanes;
 use crate::math;
 
 impl Recipe {
-    /// Writes the features of a window, whose samples `sample(channel, step)` gives: from an array
-    /// of any order, or from a ring buffer. Samples of `i16` are exact in `f32`.
+    /// Writes the features of a window. `sample(channel, step)` returns its samples, from an array
+    /// in any order or from a ring buffer. Samples of `i16` are exact in `f32`.
     ///
-    /// * Shape: `features` has [`feature_count`](Self::feature_count) values for each channel, and
-    ///   so says how many channels there are; `work` has [`work_count`](Self::work_count) values or
-    ///   more, and is overwritten.
+    /// * Shape: `features` has [`feature_count`](Self::feature_count) values for each channel, so
+    ///   its length defines the number of channels. `work` has at least
+    ///   [`work_count`](Self::work_count) values, and is overwritten.
     /// * Units: mean, deviation, minimum, maximum and amplitudes have the samples' unit, energies
-    ///   its square; zero crossings are a share of the samples.
-    /// * Cost: O(n log n) a channel; sums in the order of [`lanes`], the transform as
-    ///   [`window`](super) says. The bits are the same on every target.
+    ///   its square. Zero crossings are a share of the samples.
+    /// * Cost: O(n log n) for each channel. Sums have the order of [`lanes`], and [`window`](super)
+    ///   defines the transform. The bits are the same on every target.
     ///
     /// # Errors
-    /// [`WindowError`]; `features` are then not to be used.
+    /// [`WindowError`]. `features` must then not be used.
     pub fn features_into(
         &self,
         sample: impl Fn(usize, usize) -> f32,
@@ -36,7 +36,7 @@ impl Recipe {
         Ok(())
     }
 
-    /// As much of the working memory as is needed, if all sizes fit.
+    /// Returns the needed part of the working memory, if all sizes fit.
     pub(super) fn checked_work<'a, T>(
         &self,
         work: &'a mut [T],
@@ -52,7 +52,7 @@ impl Recipe {
         work.ok_or(WindowError::Work { expected, found })
     }
 
-    /// The features of the samples at the beginning of `work`.
+    /// Computes the features of the samples at the start of `work`.
     fn of_channel(&self, work: &mut [f32], features: &mut [f32]) -> Result<(), WindowError> {
         let samples = work.get_mut(..self.length()).unwrap_or_default();
         // At most 2¹⁰, and exact.
@@ -84,7 +84,7 @@ impl Recipe {
         is_finite.then_some(()).ok_or(WindowError::NotFinite)
     }
 
-    /// The bands of the deviations at the beginning of `work`.
+    /// Computes the bands of the deviations at the start of `work`.
     fn bands_of_channel(&self, work: &mut [f32], bands: &mut [f32]) {
         if bands.is_empty() {
             return;
@@ -108,7 +108,7 @@ impl Recipe {
     }
 }
 
-/// The least and the largest sample.
+/// Returns the smallest and the largest sample.
 fn extremes(samples: &[f32]) -> [f32; 2] {
     let first = samples.first().copied().unwrap_or_default();
     let mut extremes = [first, first];
@@ -123,7 +123,7 @@ fn extremes(samples: &[f32]) -> [f32; 2] {
     extremes
 }
 
-/// How often the deviations change their sign; 0 counts as positive.
+/// Returns the number of sign changes of the deviations. 0 counts as positive.
 fn crossings(deviations: &[f32]) -> u32 {
     let next = deviations.iter().skip(1);
     let pairs = deviations.iter().zip(next);

@@ -1,31 +1,30 @@
 //! The features of a window in integers, from samples of 16 bits: for processors without a
-//! floating-point unit, and for whoever reads a sensor's counts.
+//! floating-point unit, and for raw sensor counts.
 //!
-//! Features are whole numbers: mean, deviation, minimum, maximum and amplitudes in counts,
-//! energies in squares of counts, zero crossings as their number. Each is the number of the
-//! formula, rounded, but for the bands, which the transform makes inexact: the amplitude of a band
-//! differs from the formula's by at most half a count and 2⁻¹¹ of the window's largest deviation
-//! from its mean. That is a tested bound (`the_error_of_amplitudes_is_bounded`), and not a proved
-//! one: of 62,000 bands of noise, waves and steps, none was beyond 2⁻¹². The roots of energies have
-//! the same error.
+//! Features are whole numbers: mean, deviation, minimum, maximum and amplitudes in counts, energies
+//! in squares of counts, zero crossings as their number. Each is the rounded result of the formula,
+//! except for the bands, which the transform makes inexact: the amplitude of a band differs from
+//! the formula by at most half a count and 2⁻¹¹ of the window's largest deviation from its mean.
+//! This bound is tested (`the_error_of_amplitudes_is_bounded`) but not proved: among 62,000 bands
+//! of noise, waves and steps, none exceeded 2⁻¹². The roots of energies have the same error.
 
 use super::block;
 use super::error::WindowError;
 use super::recipe::{Feature, Measure, Recipe};
 
-/// Bits behind the point of an energy before its root is taken.
+/// Fraction bits of an energy before its root is taken.
 const FRACTION: i32 = 16;
 
 impl Recipe {
-    /// Writes the features of a window of counts, whose samples `sample(channel, step)` gives.
+    /// Writes the features of a window of counts. `sample(channel, step)` returns its samples.
     ///
     /// * Shape: as [`features_into`](Self::features_into).
     /// * Units: counts, squares of counts, and a number of crossings.
-    /// * Cost: O(n log n) a channel in 16 and 32 bits; 64 bits for sums of squares and one division
-    ///   for each energy. No floating point.
+    /// * Cost: O(n log n) for each channel in 16 and 32 bits, and 64 bits for sums of squares and
+    ///   one division for each energy. No floating point.
     ///
     /// # Errors
-    /// [`WindowError::Work`] and [`WindowError::Features`]; nothing is written then.
+    /// [`WindowError::Work`] and [`WindowError::Features`]. Nothing is then written.
     pub fn counts_into(
         &self,
         sample: impl Fn(usize, usize) -> i16,
@@ -42,10 +41,10 @@ impl Recipe {
         Ok(())
     }
 
-    /// The features of the counts at the beginning of `work`.
+    /// Computes the features of the counts at the start of `work`.
     fn counts_of_channel(&self, work: &mut [i16], features: &mut [i32]) {
         let samples = work.get_mut(..self.length()).unwrap_or_default();
-        // At most 2¹⁰ counts of 16 bits: their sum has 26 bits, that of their squares 40.
+        // At most 2¹⁰ counts of 16 bits: their sum has 26 bits, the sum of their squares 40.
         let length = self.length() as i32;
         let sum: i32 = samples.iter().map(|x| i32::from(*x)).sum();
         let squares: u64 = samples.iter().map(|x| square(i32::from(*x))).sum();
@@ -85,7 +84,7 @@ impl Recipe {
         }
     }
 
-    /// The bands of the counts at the beginning of `work`.
+    /// Computes the bands of the counts at the start of `work`.
     fn bands_of_counts(&self, work: &mut [i16], sum: i32, bands: &mut [i32]) {
         let (samples, rest) = work.split_at_mut_checked(self.length()).unwrap_or_default();
         let loaded = block::load(samples, sum);
@@ -99,7 +98,7 @@ impl Recipe {
             // At most 2⁹ frequencies of 38 bits.
             let of_frequency = |at| block::energy(pairs, usize::from(at));
             let energy: u64 = (start..end).map(of_frequency).sum();
-            // Of the frequencies' energies, four times as much is computed.
+            // The computed energies are four times the energies of the frequencies.
             *band = match self.measure() {
                 Measure::Energy => whole(ratio(energy, divisor, exponent - 2 + FRACTION)),
                 Measure::Amplitude => root(energy, divisor, exponent - 2),
@@ -108,13 +107,13 @@ impl Recipe {
     }
 }
 
-/// x² of a number of up to 26 bits.
+/// Returns x² for a number of up to 26 bits.
 fn square(x: i32) -> u64 {
     let x = u64::from(x.unsigned_abs());
     x * x
 }
 
-/// How often x − sum / length changes its sign; 0 counts as positive.
+/// Returns the number of sign changes of x − sum / length. 0 counts as positive.
 fn crossings(samples: &[i16], length: i32, sum: i32) -> i32 {
     let is_positive = |x: &i16| i32::from(*x) * length >= sum;
     let pairs = samples.iter().zip(samples.iter().skip(1));
@@ -123,8 +122,8 @@ fn crossings(samples: &[i16], length: i32, sum: i32) -> i32 {
         .sum()
 }
 
-/// numerator · 2^exponent / divisor, rounded; `divisor` has at most 40 bits, so that the quotient
-/// has 23 bits or more before it is shifted. What does not fit is the largest number.
+/// Returns numerator · 2^exponent / divisor, rounded and saturated. `divisor` has at most 40 bits,
+/// so the quotient has at least 23 bits before it is shifted.
 fn ratio(numerator: u64, divisor: u64, exponent: i32) -> u64 {
     if numerator == 0 {
         return 0;
@@ -139,20 +138,20 @@ fn ratio(numerator: u64, divisor: u64, exponent: i32) -> u64 {
             false => u64::MAX,
         }
     } else {
-        // One bit less, and then half of it.
+        // Shifts one bit less, and then halves with rounding.
         quotient.checked_shr(bits - 1).unwrap_or(0).div_ceil(2)
     }
 }
 
-/// The root of numerator · 2^exponent / divisor, rounded.
+/// Returns the root of numerator · 2^exponent / divisor, rounded.
 fn root(numerator: u64, divisor: u64, exponent: i32) -> i32 {
     let root = ratio(numerator, divisor, exponent + FRACTION).isqrt();
-    // Half of the bits are behind the point.
+    // Half of the fraction bits remain.
     let half = FRACTION / 2;
     saturated((root + (1 << (half - 1))) >> half)
 }
 
-/// A number with its fraction, rounded.
+/// Rounds a number with a fraction.
 fn whole(x: u64) -> i32 {
     saturated(x.saturating_add(1 << (FRACTION - 1)) >> FRACTION)
 }

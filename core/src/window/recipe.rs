@@ -1,14 +1,14 @@
-//! Which features of a window are computed: a checked value, the same on device and desktop.
+//! The list of features of a window: a checked value, the same on device and desktop.
 
 use super::error::RecipeError;
 
-/// Most samples of a channel in a window: 20 seconds at 50 Hz.
+/// Maximum number of samples of a channel in a window: 20 seconds at 50 Hz.
 pub const MAX_LENGTH: usize = 1_024;
 
-/// Most bands.
+/// Maximum number of bands.
 pub const MAX_BANDS: usize = 16;
 
-/// A feature of one channel; [`window`](super) has the formulas. Features have this order.
+/// A feature of one channel. [`window`](super) has the formulas. Features have this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -20,21 +20,21 @@ pub const MAX_BANDS: usize = 16;
 pub enum Feature {
     /// The mean.
     Mean,
-    /// The standard deviation, with the mean of the window and without a correction of its degrees
-    /// of freedom.
+    /// The standard deviation around the mean of the window, without correction of the degrees of
+    /// freedom.
     Deviation,
-    /// The least sample.
+    /// The smallest sample.
     Minimum,
     /// The largest sample.
     Maximum,
     /// The mean of the squares.
     Energy,
-    /// Changes of sign around the mean.
+    /// Sign changes around the mean.
     ZeroCrossings,
 }
 
 impl Feature {
-    /// All features, in their order.
+    /// All features in order.
     pub const ALL: [Self; 6] = [
         Self::Mean,
         Self::Deviation,
@@ -44,7 +44,7 @@ impl Feature {
         Self::ZeroCrossings,
     ];
 
-    /// Its name in experiment files.
+    /// Returns the name in experiment files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl Feature {
     }
 }
 
-/// What is said of a band of frequencies.
+/// Measure of a band of frequencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[cfg_attr(
@@ -71,14 +71,14 @@ impl Feature {
     serde(rename_all = "kebab-case")
 )]
 pub enum Measure {
-    /// Its energy, in the square of the samples' unit.
+    /// The energy, in the square of the samples' unit.
     Energy,
-    /// The root of its energy, in the samples' unit: of the order of mean and deviation, which
-    /// suits linear models, and 16 bits.
+    /// The root of the energy, in the samples' unit. It is of the order of mean and deviation,
+    /// which suits linear models and 16 bits.
     Amplitude,
 }
 
-/// Which features of each channel are computed from windows of which length.
+/// The length of windows and the features of each channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
@@ -92,15 +92,16 @@ pub struct Recipe {
     length: u16,
     /// A bit for each feature.
     features: u8,
-    /// The first frequency of each band, and the one behind the last band.
+    /// The first frequency of each band, and the one after the last band.
     bounds: [u16; MAX_BANDS + 1],
     bound_count: u8,
     measure: Measure,
 }
 
 impl Recipe {
-    /// Windows of `length` samples of a channel, with these features, and a band between each
-    /// boundary and the next: `&[1, 4, 17]` are the frequencies 1 to 3 and 4 to 16.
+    /// Creates a recipe for windows of `length` samples of a channel, with these features, and a
+    /// band between each two successive boundaries: `&[1, 4, 17]` are the frequencies 1 to 3 and 4
+    /// to 16.
     ///
     /// # Errors
     /// [`RecipeError`].
@@ -136,40 +137,40 @@ impl Recipe {
         })
     }
 
-    /// Samples of a channel in a window.
+    /// Returns the number of samples of a channel in a window.
     #[must_use]
     pub const fn length(&self) -> usize {
         self.length as usize
     }
 
-    /// The features, in their order.
+    /// Returns the features in order.
     pub fn features(&self) -> impl Iterator<Item = Feature> + '_ {
         let all = Feature::ALL.into_iter();
         all.filter(|feature| self.has(*feature))
     }
 
-    /// The boundaries of the bands: one more than there are bands, or none.
+    /// Returns the boundaries of the bands: one more than the number of bands, or none.
     #[must_use]
     pub fn bounds(&self) -> &[u16] {
         let count = usize::from(self.bound_count);
         self.bounds.get(..count).unwrap_or_default()
     }
 
-    /// What is said of the bands.
+    /// Returns the measure of the bands.
     #[must_use]
     pub const fn measure(&self) -> Measure {
         self.measure
     }
 
-    /// Features of one channel, at least 1.
+    /// Returns the number of features of one channel, at least 1.
     #[must_use]
     pub const fn feature_count(&self) -> usize {
         let bands = self.bound_count.saturating_sub(1);
         self.features.count_ones() as usize + bands as usize
     }
 
-    /// Values of working memory: a channel's samples, and with bands as many as are transformed, a
-    /// power of two.
+    /// Returns the number of values of working memory: the samples of a channel or, with bands, the
+    /// length of the transform, a power of two.
     #[must_use]
     pub const fn work_count(&self) -> usize {
         if self.bound_count == 0 {
@@ -179,12 +180,12 @@ impl Recipe {
         }
     }
 
-    /// Whether this feature is computed.
+    /// Returns whether this feature is computed.
     pub(super) const fn has(&self, feature: Feature) -> bool {
         self.features & feature.bit() != 0
     }
 
-    /// The first frequency of each band, and the one behind it.
+    /// Returns the first frequency of each band, and the one after it.
     pub(super) fn bands(&self) -> impl Iterator<Item = (u16, u16)> + '_ {
         let ends = self.bounds().iter().skip(1);
         self.bounds().iter().copied().zip(ends.copied())

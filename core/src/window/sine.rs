@@ -1,21 +1,21 @@
 //! The sines of a quarter of a circle, in flash, for `f32` and for integers.
 //!
-//! They are computed by the compiler, whose arithmetic of constants is the same on every host.
+//! The compiler computes them, and its constant arithmetic is the same on every host.
 
 use core::ops::Neg;
 
 use super::recipe::MAX_LENGTH;
 
-/// Steps of a circle: as many as the longest transform has.
+/// Steps of a circle: the length of the longest transform.
 pub(super) const CIRCLE: usize = MAX_LENGTH;
 
-/// Steps of a quarter of it.
+/// Steps of a quarter of a circle.
 pub(super) const QUARTER: usize = CIRCLE / 4;
 
-/// Bits behind the point of [`FIXED`]: 1 is a number of 16 bits.
+/// Fraction bits of [`FIXED`]: 1 fits 16 bits.
 pub(super) const FRACTION: u32 = 14;
 
-/// A quarter of a sine.
+/// A quarter of a sine wave.
 pub(super) type Quarter<T> = [T; QUARTER + 1];
 
 /// Rounded to `f32`.
@@ -38,8 +38,8 @@ pub(super) static FIXED: Quarter<i16> = {
     table
 };
 
-/// sin(2π at / CIRCLE) for a quarter of a circle, by its series: the first term that is left out
-/// is below 10⁻¹⁸.
+/// Returns sin(2π at / CIRCLE) for a quarter of a circle, by its series. The first omitted term is
+/// below 10⁻¹⁸.
 const fn sine(at: usize) -> f64 {
     let x = at as f64 * (2.0 * core::f64::consts::PI / CIRCLE as f64);
     let (mut term, mut sum, mut n) = (x, x, 1.0);
@@ -51,7 +51,7 @@ const fn sine(at: usize) -> f64 {
     sum
 }
 
-/// Cosine and sine at a step of half a circle, from 0 to CIRCLE / 2.
+/// Returns cosine and sine at a step of half a circle, from 0 to CIRCLE / 2.
 #[inline(always)]
 pub(super) fn turn<T: Copy + Default + Neg<Output = T>>(table: &Quarter<T>, at: usize) -> [T; 2] {
     let get = |at: usize| table.get(at).copied().unwrap_or_default();
@@ -61,8 +61,8 @@ pub(super) fn turn<T: Copy + Default + Neg<Output = T>>(table: &Quarter<T>, at: 
     }
 }
 
-/// Where the frequency `at` is after a transform that leaves frequencies in the order of their
-/// reversed bits; `count` is a power of two.
+/// Returns the position of the frequency `at` after a transform with bit-reversed output. `count`
+/// is a power of two.
 #[inline(always)]
 pub(super) fn reversed(at: usize, count: usize) -> usize {
     let reversed = (at as u32).reverse_bits();

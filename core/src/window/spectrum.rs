@@ -1,14 +1,14 @@
-//! A real Fourier transform in `f32`, in place, for power-of-two lengths.
+//! An in-place real Fourier transform in `f32`, for power-of-two lengths.
 //!
-//! The n real values are taken for n/2 complex ones, which are transformed by decimation in
-//! frequency (Gentleman and Sande 1966, "Fast Fourier transforms: for fun and profit"); what the
-//! values' own frequencies are follows from two of the n/2, one by one as they are asked for
-//! ([`doubled`]). Frequencies stay in the order of their reversed bits, where they are found.
-//! Products are rounded before they are added, and the order of all operations is fixed.
+//! The n real values are treated as n/2 complex ones, which are transformed by decimation in
+//! frequency (Gentleman and Sande 1966, "Fast Fourier transforms: for fun and profit"). Each
+//! frequency of the real values follows from two of the n/2, on request ([`doubled`]). Frequencies
+//! stay in bit-reversed order. Products are rounded before they are added, and the order of all
+//! operations is fixed.
 
 use super::sine::{self, CIRCLE, QUARTER};
 
-/// Transforms pairs of a real and an imaginary part in place; their number is a power of two.
+/// Transforms pairs of a real and an imaginary part in place. Their number is a power of two.
 pub(super) fn transform(pairs: &mut [[f32; 2]]) {
     let mut half = pairs.len() / 2;
     while half > 0 {
@@ -27,12 +27,12 @@ pub(super) fn transform(pairs: &mut [[f32; 2]]) {
     }
 }
 
-/// The energy of the frequency `at` of 2 · `pairs.len()` real values, from 0 to `pairs.len()`,
-/// times 4n.
+/// Returns the energy of the frequency `at` of 2 · `pairs.len()` real values, from 0 to
+/// `pairs.len()`, times 4n.
 pub(super) fn energy(pairs: &[[f32; 2]], at: usize) -> f32 {
     let [re, im] = doubled(pairs, at);
     let energy = re * re + im * im;
-    // Between the ends, that of the frequency n − at is the same.
+    // Between the ends, the frequency n − at has the same energy.
     if at == 0 || at == pairs.len() {
         energy
     } else {
@@ -40,7 +40,7 @@ pub(super) fn energy(pairs: &[[f32; 2]], at: usize) -> f32 {
     }
 }
 
-/// 2Xₖ = (Zₖ + Z*₋ₖ) − i e^(−2πik/n) (Zₖ − Z*₋ₖ), where Z is the transform of the pairs.
+/// Returns 2Xₖ = (Zₖ + Z*₋ₖ) − i e^(−2πik/n) (Zₖ − Z*₋ₖ), where Z is the transform of the pairs.
 fn doubled(pairs: &[[f32; 2]], at: usize) -> [f32; 2] {
     let count = pairs.len();
     let of = |at: usize| {
@@ -53,8 +53,8 @@ fn doubled(pairs: &[[f32; 2]], at: usize) -> [f32; 2] {
     [a[0] + b[0] + odd[0], a[1] - b[1] + odd[1]]
 }
 
-/// z · e^(−2πi at / CIRCLE). The first turn and that by a right angle need no product, which is
-/// much without a floating-point unit.
+/// Returns z · e^(−2πi at / CIRCLE). Rotations by 0 and by a right angle need no product, which
+/// saves time without a floating-point unit.
 #[inline(always)]
 fn turned_back([re, im]: [f32; 2], at: usize) -> [f32; 2] {
     match at {
