@@ -1,4 +1,4 @@
-//! Little-endian numbers in byte slices, without panics: what does not fit is `None`.
+//! Little-endian numbers in byte slices, without panics: a value that does not fit is `None`.
 
 /// Reads a body from its first byte to its last.
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
@@ -10,8 +10,8 @@ impl<'a> Reader<'a> {
         Some(*taken)
     }
 
-    /// A reader of the next `N` bytes: one whose length the compiler knows, and does not check
-    /// again at every number.
+    /// Returns a reader of the next `N` bytes. The compiler knows its length, and does not check it
+    /// again for every number.
     pub(crate) fn part<const N: usize>(&mut self) -> Option<Self> {
         let (part, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
@@ -38,18 +38,18 @@ impl<'a> Reader<'a> {
         self.array().map(f32::from_le_bytes)
     }
 
-    /// What is left, which may be nothing.
+    /// Returns the remaining bytes, possibly none.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         core::mem::take(&mut self.0)
     }
 
-    /// Whether everything was read: a body with more in it is not ours.
+    /// Checks that everything was read. A body with extra bytes is invalid.
     pub(crate) fn end(&self) -> Option<()> {
         self.0.is_empty().then_some(())
     }
 }
 
-/// Writes into a slice from its beginning; remembers whether something did not fit.
+/// Writes into a slice from its start, and remembers whether everything fits.
 pub(crate) struct Writer<'a> {
     buffer: &'a mut [u8],
     length: usize,
@@ -77,7 +77,7 @@ impl<'a> Writer<'a> {
         self
     }
 
-    /// What `write` puts into all the room there is; it says how many bytes, or `None` if they do
+    /// Lets `write` fill the remaining space. It returns the number of bytes, or `None` if they do
     /// not fit.
     pub(crate) fn fill(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) {
         match write(self.buffer.get_mut(self.length..).unwrap_or_default()) {
@@ -106,7 +106,7 @@ impl<'a> Writer<'a> {
         self.put(&value.to_le_bytes())
     }
 
-    /// The bytes written, if everything did fit.
+    /// Returns the number of bytes written, if everything fit.
     pub(crate) fn finish(&mut self) -> Option<usize> {
         self.fits.then_some(self.length)
     }

@@ -1,18 +1,18 @@
-//! Personal models: local training that keeps a state on the device between rounds.
+//! Personal models: local training with a state that stays on the device between rounds.
 //!
-//! | method | starts from | personal state | what is shared |
+//! | method | starts from | personal state | shared |
 //! | --- | --- | --- | --- |
 //! | PMTL | the personal model | the model | [`PmtlUpdate`] |
 //! | PP-SGD | shared model + offset | an offset θ | half of the difference, [`split_step`] |
 //! | shared encoder, private head | shared model, private head | the head | shared difference |
 //! | local only | the personal model | the model | nothing |
 //!
-//! Sources: PMTL is Hu, Wu, Smith 2023, arXiv:2108.12978, Algorithm 1; PP-SGD is Bietti et al.
-//! 2022, arXiv:2202.05318; the private head is Wu, Chen, Wang 2020, arXiv:2011.07179.
+//! Sources: PMTL is Hu, Wu, Smith 2023, arXiv:2108.12978, Algorithm 1. PP-SGD is Bietti et al.
+//! 2022, arXiv:2202.05318. The private head is Wu, Chen, Wang 2020, arXiv:2011.07179.
 //!
-//! All of them take the same steps, [`descend`], and differ in where they start, what regularizes
-//! them and what they send. The personal state never leaves the device: only what is sent is
-//! clipped and gets noise, and only that is private (papers.md P10).
+//! All methods take the same steps, [`descend`], and differ in start, regularization and update.
+//! The personal state never leaves the device. Only the update is clipped and gets noise, and only
+//! the update is private (papers.md P10).
 
 mod fisher;
 mod noisy;
@@ -40,27 +40,27 @@ pub(crate) use round::{Before, PersonalRound, Place};
 pub(crate) use steps::Steps;
 pub use steps::{Effort, PersonalTraining, StepMemory};
 
-/// What pulls the model at every step: `λ/2 · Σᵢ Fᵢ (wᵢ − aᵢ)²`.
+/// A penalty that pulls the model at every step: `λ/2 · Σᵢ Fᵢ (wᵢ − aᵢ)²`.
 #[derive(Clone, Copy, Debug)]
 pub struct Anchor<'a> {
-    /// a; as long as the model.
+    /// a, as long as the model.
     pub at: &'a [f32],
     /// λ, on the scale of the mean loss (papers.md P3).
     pub strength: Penalty,
-    /// F, for elastic weight consolidation; all 1 if there is none.
+    /// F, for elastic weight consolidation. All 1 if absent.
     pub importance: Option<&'a [f32]>,
 }
 
-/// Mini-batch SGD in place: `w ← w − η·(g(w) + weight_decay·w + λF(w − a))`. The pull is computed
-/// anew in every step (a public implementation loses it after the first; papers.md P2).
+/// Mini-batch SGD in place: `w ← w − η·(g(w) + weight_decay·w + λF(w − a))`. The pull is recomputed
+/// in every step (a public implementation loses it after the first, papers.md P2).
 ///
-/// * Shape: `local`, the anchor and the gradient have as many entries as the model.
+/// * Shape: `local`, the anchor and the gradient are as long as the model.
 /// * Randomness: the order of the samples, from `rng` (purpose
 ///   [`BatchShuffle`](crate::stream::Purpose::BatchShuffle)).
-/// * Privacy: nothing is clipped and nothing is noised; `local` must not leave the device.
+/// * Privacy: there is no clipping and no noise. `local` must not leave the device.
 ///
 /// # Errors
-/// [`TrainError`]; `local` is then meaningless, and the caller keeps what it had before.
+/// [`TrainError`]. `local` is then meaningless, and the caller keeps its previous state.
 #[inline(always)]
 pub fn descend<M: Model, S: Samples<Target = M::Target>>(
     model: &M,
@@ -84,11 +84,11 @@ pub fn descend<M: Model, S: Samples<Target = M::Target>>(
     steps(model, samples, local, settings, rng, memory, adjust)
 }
 
-/// DPFedMTL's local steps as the paper has them: in each, the gradient of the shared parameters,
-/// which come first, is replaced by what `release` makes of it (clipped, with noise:
-/// [`NoisySteps`]), and both parts take their step from the same forward pass (papers.md D1, D8).
+/// The local steps of DPFedMTL as in the paper: in each step, `release` replaces the gradient of
+/// the shared parameters, which come first (clipped, with noise: [`NoisySteps`]), and both parts
+/// take their step from the same forward pass (papers.md D1, D8).
 ///
-/// The weight decay is not applied: it would move the shared part by what is not released.
+/// Weight decay is not applied, because it would move the shared part without a release.
 ///
 /// # Errors
 /// [`TrainError`], as [`descend`].
@@ -106,7 +106,8 @@ pub fn descend_released<M: Model, S: Samples<Target = M::Target>>(
     steps(model, samples, local, settings, rng, memory, adjust)
 }
 
-/// All steps; `adjust` makes of some entries of the model and of the gradient what a step takes.
+/// Runs all steps. `adjust` changes some entries of the gradient, given those of the model, before
+/// a step.
 #[inline(always)]
 fn steps<M: Model, S: Samples<Target = M::Target>>(
     model: &M,
@@ -117,7 +118,7 @@ fn steps<M: Model, S: Samples<Target = M::Target>>(
     mut memory: StepMemory<'_>,
     mut adjust: impl FnMut(Range<usize>, &[f32], &mut [f32]) -> Result<(), TrainError>,
 ) -> Result<TrainReport, TrainError> {
-    // Whole, as what is released needs the whole gradient.
+    // Not split, because a release needs the whole gradient.
     let steps: Steps<'_, _, _, false> = Steps {
         model,
         samples,
@@ -141,7 +142,7 @@ fn steps<M: Model, S: Samples<Target = M::Target>>(
     steps.finish(&cursor, local, report)
 }
 
-/// What is added to some entries of a gradient: the pull of an anchor, and the weight decay.
+/// Adds the pull of an anchor and the weight decay to some entries of a gradient.
 #[inline(always)]
 fn penalties<'a>(
     anchor: Option<&'a Anchor<'_>>,
@@ -180,10 +181,10 @@ fn pull(anchor: &Anchor<'_>, range: Range<usize>, local: &[f32], gradient: &mut 
     }
 }
 
-/// What a PMTL device sends before it is clipped. The privacy is the same for all.
+/// The update of a PMTL device before clipping. The privacy is the same for all variants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PmtlUpdate {
-    /// `w_k_new − w̃`, as in the authors' code: the best of the three overall.
+    /// `w_k_new − w̃`, as in the authors' code. The best of the three overall.
     #[default]
     FromGlobal,
     /// `w_k_new − w_k_old` over the cohort, as printed (line 8): it telescopes, so that the mean
@@ -193,7 +194,7 @@ pub enum PmtlUpdate {
     MeanOverAll,
 }
 
-/// `to[i] ← local[i] − from[i]`: a device's difference, before it is clipped.
+/// Computes `to[i] ← local[i] − from[i]`: a device's difference before clipping.
 #[inline]
 pub fn difference(local: &[f32], from: &[f32], to: &mut [f32]) {
     for ((to, local), from) in to.iter_mut().zip(local).zip(from) {
@@ -201,9 +202,9 @@ pub fn difference(local: &[f32], from: &[f32], to: &mut [f32]) {
     }
 }
 
-/// PP-SGD's split of the way from `shared + offset` to `local`, which both parts went together: the
-/// offset went `ratio` times as far as the shared part. `update` becomes the shared part's
-/// difference, before it is clipped, and `offset` the new offset.
+/// Splits the joint movement of PP-SGD from `shared + offset` to `local`: the offset moved `ratio`
+/// times as far as the shared part. Writes the shared part's difference, before clipping, to
+/// `update`, and the new offset to `offset`.
 ///
 /// For this, [`descend`] takes steps of `1 + ratio` times the learning rate from `shared + offset`.
 #[inline]
@@ -220,15 +221,15 @@ pub fn split_step(
     }
 }
 
-/// [`split_step`] with one vector less, for boards: `local` becomes the new offset, and `update`,
-/// which holds the old one, the difference.
+/// Like [`split_step`] with one vector less, for boards: writes the new offset to `local`, and the
+/// difference to `update`, which holds the old offset.
 fn split_in_place(local: &mut [f32], shared: &[f32], ratio: f32, update: &mut [f32]) {
     for ((update, local), shared) in update.iter_mut().zip(local).zip(shared) {
         (*update, *local) = split(*local, *shared, *update, ratio);
     }
 }
 
-/// The difference and the new offset of one entry.
+/// Returns the difference and the new offset of one entry.
 #[inline(always)]
 fn split(local: f32, shared: f32, offset: f32, ratio: f32) -> (f32, f32) {
     let part = 1.0 / (1.0 + ratio);

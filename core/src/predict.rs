@@ -1,21 +1,21 @@
-//! Predictions of the model that a device has between rounds.
+//! Predictions with the current model of a device between rounds.
 //!
 //! [`Session::model`](crate::session::Session::model) and
 //! [`Client::current`](crate::client::Client::current) lend a [`CurrentModel`]. Its scores and
-//! probabilities in `f32` have the bits of the simulator's evaluation and of `smolfed predict`. In
-//! integers they are the scores from which the device trains, with the same bits on every
-//! processor. Nothing here allocates, and the caller owns the scores.
+//! probabilities in `f32` have the same bits as the simulator's evaluation and `smolfed predict`.
+//! In integers they are the scores used in training, with the same bits on every processor. Nothing
+//! here allocates, and the caller owns the scores.
 
 use crate::{
     model::{Model, ModelError, ModelKind},
     samples::is_finite,
 };
 
-/// A model that predicts: a [`Model`] in `f32`, or a [`FixedPoint`] in integers.
+/// A model for predictions: a [`Model`] in `f32`, or a [`FixedPoint`] in integers.
 ///
 /// [`FixedPoint`]: crate::session::FixedPoint
 pub trait Predictor {
-    /// How a feature of a new sample is given: `f32`, or `i8` or `i16` of the model's scale.
+    /// A feature of a new sample: `f32`, or `i8` or `i16` of the model's scale.
     type Feature: Copy;
 
     /// A score: `f32`, or an integer in units of 2^−16.
@@ -24,13 +24,13 @@ pub trait Predictor {
     /// A class or a value.
     type Prediction: Copy;
 
-    /// Whether these can be the parameters of the model.
+    /// Checks that these can be the parameters of the model.
     ///
     /// # Errors
     /// As [`CurrentModel::new`].
     fn check(&self, parameters: &[f32]) -> Result<(), ModelError>;
 
-    /// Scores of one sample into `scores`, from parameters as the session keeps them.
+    /// Writes the scores of one sample to `scores`, from parameters in the format of the session.
     ///
     /// # Errors
     /// As [`CurrentModel::scores`].
@@ -67,7 +67,7 @@ impl<M: Model> Predictor for M {
         scratch: &mut [f32],
         scores: &mut [f32],
     ) -> Result<(), ModelError> {
-        // Of one layer no score is finite if a feature is not: 0 · ∞ is NaN.
+        // In a single layer, no score is finite if a feature is not: 0 · ∞ is NaN.
         let is_layer = const {
             matches!(
                 M::KIND,
@@ -94,10 +94,10 @@ impl<M: Model> Predictor for M {
     }
 }
 
-/// The whole and checked model of a round, which predicts new samples.
+/// The complete, checked model of a round, for predictions.
 ///
-/// Its parameters are public: the coordinator sent them. Scores and predictions describe private
-/// data.
+/// Its parameters are public, because the coordinator sent them. Scores and predictions describe
+/// private data.
 #[derive(Clone, Copy)]
 pub struct CurrentModel<'a, M> {
     round: u32,
@@ -106,13 +106,13 @@ pub struct CurrentModel<'a, M> {
 }
 
 impl<'a, M> CurrentModel<'a, M> {
-    /// The round whose devices started from this model.
+    /// Returns the round whose devices started from this model.
     #[must_use]
     pub const fn round(&self) -> u32 {
         self.round
     }
 
-    /// The parameters: numbers, or the patterns of integer weights.
+    /// Returns the parameters: numbers, or the bit patterns of integer weights.
     #[must_use]
     pub const fn parameters(&self) -> &'a [f32] {
         self.parameters
@@ -120,11 +120,11 @@ impl<'a, M> CurrentModel<'a, M> {
 }
 
 impl<'a, M: Predictor> CurrentModel<'a, M> {
-    /// The parameters that came down in `round`, or any others: numbers of a
-    /// [`Model`], or the patterns of integer weights.
+    /// Creates a model with the parameters of `round`, or any others: numbers of a [`Model`], or
+    /// the bit patterns of integer weights.
     ///
     /// # Errors
-    /// [`ModelError::Parameters`] for another length, and [`ModelError::NotFinite`] for parameters
+    /// [`ModelError::Parameters`] for a wrong length, and [`ModelError::NotFinite`] for parameters
     /// that are not finite, or not weights of integer arithmetic.
     pub fn new(round: u32, model: &'a M, parameters: &'a [f32]) -> Result<Self, ModelError> {
         model.check(parameters)?;
@@ -138,9 +138,10 @@ impl<'a, M: Predictor> CurrentModel<'a, M> {
     /// Writes the scores of a sample: the value ([`Linear`](crate::model::Linear)), the logit of
     /// class 1 ([`Logistic`](crate::model::Logistic)), or a logit of each class (the others).
     ///
-    /// * Shape: as many features as the model has, and as many scores as it has outputs. `scratch`
-    ///   has [`Model::score_scratch_count`] entries: none but for networks and encoders.
-    /// * Units: of integers 2⁻¹⁶, rounded to the nearest unit and saturated.
+    /// * Shape: `features` and `scores` have the numbers of features and outputs of the model.
+    ///   `scratch` has [`Model::score_scratch_count`] entries, which is 0 except for networks and
+    ///   encoders.
+    /// * Units: for integers 2⁻¹⁶, rounded to the nearest unit and saturated.
     ///
     /// # Errors
     /// [`ModelError`] if a length does not fit, or a feature or a score is not finite.
@@ -154,11 +155,11 @@ impl<'a, M: Predictor> CurrentModel<'a, M> {
         (self.model).scores_into(self.parameters, features, scratch, scores)
     }
 
-    /// [`Self::scores`] and the prediction from them: the value, or the most likely class (the
-    /// first among equals).
+    /// Writes [`Self::scores`], and returns the prediction: the value, or the most likely class
+    /// (the first among equals).
     ///
     /// # Errors
-    /// As there.
+    /// As [`Self::scores`].
     #[inline(always)]
     pub fn predict(
         &self,
@@ -170,22 +171,23 @@ impl<'a, M: Predictor> CurrentModel<'a, M> {
         Ok(self.prediction(scores))
     }
 
-    /// What scores say: the value, or the most likely class (the first among equals).
+    /// Returns the prediction from scores: the value, or the most likely class (the first among
+    /// equals).
     #[inline(always)]
     pub fn prediction(&self, scores: &[M::Score]) -> M::Prediction {
         self.model.prediction(scores)
     }
 
     /// Turns the scores of a sample into probabilities: of each class (softmax), or of class 1
-    /// ([`Logistic`](crate::model::Logistic)). A value stays as it is. Of integers in units of
-    /// 2⁻¹⁶, so that 65,536 is certain.
+    /// ([`Logistic`](crate::model::Logistic)). A value stays as it is. Integer probabilities are in
+    /// units of 2⁻¹⁶: 65,536 is certain.
     #[inline(always)]
     pub fn probabilities_in_place(&self, scores: &mut [M::Score]) {
         self.model.probabilities(scores);
     }
 }
 
-/// Whether there are as many parameters as the model has.
+/// Checks the number of parameters.
 #[inline(always)]
 pub(crate) fn has_length(expected: usize, parameters: &[f32]) -> Result<(), ModelError> {
     match parameters.len() {
@@ -203,7 +205,7 @@ fn are_finite(values: &[f32]) -> Result<(), ModelError> {
 }
 
 impl<M> core::fmt::Debug for CurrentModel<'_, M> {
-    /// Round and size: the parameters are too many for a log.
+    /// Shows round and size. The parameters are too many for a log.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let (round, parameters) = (self.round, self.parameters.len());
         write!(f, "CurrentModel({parameters} parameters of round {round})")

@@ -1,11 +1,12 @@
 //! A device's data in a separate page of flash, so that one firmware image serves every device.
 //!
-//! A record holds who the device is, what it agrees to and, for tests, demonstrations and boards
-//! whose data set is fixed, its samples. `docs/provisioning.md` has the layout. It is secret: it
-//! holds the device's key and the root of its random streams, unless these are in a secure element.
+//! A record holds the identity of the device, its policy and, for tests, demonstrations and boards
+//! with a fixed data set, its samples. `docs/provisioning.md` has the layout. The record is secret:
+//! it holds the device's key and the root of its random streams, unless these are in a secure
+//! element.
 //!
-//! [`write()`] makes a record, [`Record::read`] reads one where it lies and copies no samples.
-//! Nothing of it is trusted: a page that is blank, cut or damaged is an error with a name.
+//! [`write()`] makes a record, and [`Record::read`] reads one in place, without copying samples.
+//! The page is not trusted: a blank, truncated or damaged page gives a specific error.
 
 use core::{marker::PhantomData, ops::Range};
 
@@ -35,13 +36,13 @@ mod tests;
 /// First bytes of a record: format 5.
 pub const MAGIC: [u8; 4] = *b"sfP5";
 
-/// The bytes of a record that hold the device's first chain key. Once the ledger exists they are of
-/// no use, and overwriting them with zeros leaves a valid record without a key: what was sent
-/// before can then not be decrypted by who reads the record. The first four bytes come first: a
-/// record whose overwriting was cut short by a power failure is valid as well, without a key.
+/// The bytes of a record that hold the device's first chain key. They are not needed once the
+/// ledger exists. Overwriting them with zeros leaves a valid record without a key, so a later
+/// reader of the record cannot decrypt earlier traffic. The first four bytes are overwritten first:
+/// a record whose overwriting was interrupted by a power failure is also valid, without a key.
 ///
-/// They are a multiple of eight bytes at a multiple of eight, so that flash that is written eight
-/// bytes at a time takes the zeros without being erased.
+/// Offset and length are multiples of eight, so flash with writes of eight bytes takes the zeros
+/// without an erase.
 pub const KEY: Range<usize> = 8..48;
 
 /// Bytes of a record before its samples.
@@ -51,7 +52,7 @@ pub const HEADER_BYTES: usize = 124;
 #[cfg(feature = "element")]
 const ROOT: Range<usize> = 52..84;
 
-/// Where a record has its flags.
+/// Offset of the flags.
 #[cfg(any(feature = "element", feature = "questions"))]
 const FLAGS: usize = 119;
 
@@ -61,60 +62,60 @@ const FIELD_BYTES: usize = HEADER_BYTES - KEY.end;
 /// Bytes of the checksum at the end.
 const CRC_BYTES: usize = 4;
 
-/// The bit of the flags that says that the device hides its number.
+/// Flag: the device hides its number.
 const HIDES_NUMBER: u8 = 1;
 
-/// The bit of the flags that says that a secure element has the device's secrets: in the places of
-/// key and root is what tells them from others. Whoever reads it without an element, also firmware
-/// that knows no such flag, refuses the record.
+/// Flag: a secure element has the device's secrets, and key and root are replaced by values that
+/// identify them. Firmware without an element, including firmware that does not know the flag,
+/// refuses the record.
 const HAS_ELEMENT: u8 = 2;
 
-/// The bit of the flags that says which questions the device answers: [`QUESTION_BYTES`] before the
-/// samples do. Firmware without questions refuses the record.
+/// Flag: the device answers the questions listed in the [`QUESTION_BYTES`] before the samples.
+/// Firmware without questions refuses the record.
 #[cfg(feature = "questions")]
 const HAS_QUESTIONS: u8 = 4;
 
-/// The flags of the lower half that this build knows.
+/// Flags of the lower half known to this build.
 #[cfg(feature = "questions")]
 const KNOWN_FLAGS: u8 = HIDES_NUMBER | HAS_ELEMENT | HAS_QUESTIONS;
 #[cfg(not(feature = "questions"))]
 const KNOWN_FLAGS: u8 = HIDES_NUMBER | HAS_ELEMENT;
 
-/// Bytes of the questions that a device answers, if it answers any.
+/// Bytes of the question policy of a device, if it answers questions.
 #[cfg(feature = "questions")]
 pub const QUESTION_BYTES: usize = 16;
 
-/// Where the flags hold the number of helpers: their upper half.
+/// Position of the number of helpers: the upper half of the flags.
 const HELPERS_SHIFT: u32 = 4;
 
 /// Bytes of a feature value or a target.
 const WORD_BYTES: usize = 4;
 
-/// Why bytes are not a record, or a record cannot be made or used.
+/// Reason why bytes are not a record, or a record cannot be made or used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ProvisionError {
-    /// They do not begin with [`MAGIC`]: the device was not provisioned.
+    /// The bytes do not begin with [`MAGIC`]: the device is not provisioned.
     Blank,
-    /// They end before the record does, or its length contradicts what is in it.
+    /// The bytes end before the record does, or its length contradicts its contents.
     Length,
-    /// The checksum does not fit.
+    /// The checksum does not match.
     Checksum,
     /// A kind of target that does not exist, a value that is not finite, or a class above 65,535.
     Samples,
-    /// The samples have other targets than the model.
+    /// The targets of the samples do not fit the model.
     Target,
     /// The page is not aligned to four bytes, or the processor is big-endian: rows of `f32` cannot
-    /// be used where they lie.
+    /// be used in place.
     Unaligned,
-    /// The buffer is too small, or the samples are more than a record can count.
+    /// The buffer is too small, or there are more samples than a record can count.
     Room,
-    /// A policy with flags that this version does not know, or with more than [`MAX_HELPERS`]
-    /// helpers.
+    /// The policy has flags unknown to this version, or more than [`MAX_HELPERS`] helpers.
     Policy,
-    /// The record leaves the device's secrets to a secure element, and this client has none, or one
-    /// with other secrets or that does not answer; or the other way round.
+    /// The record keeps the device's secrets in a secure element, and this client has no element,
+    /// or one that has other secrets or does not answer. Or the client has an element and the
+    /// record does not use it.
     Element,
 }
 
@@ -139,7 +140,7 @@ impl core::fmt::Display for ProvisionError {
 
 impl core::error::Error for ProvisionError {}
 
-/// What the samples of a record are to predict.
+/// Kind of the targets of a record's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -152,15 +153,15 @@ pub enum TargetKind {
     Class = 2,
 }
 
-/// A target as a word of a record: `f32`, or a class as `u16`.
+/// A target encoded as a word of a record: `f32`, or a class as `u16`.
 pub trait Target: Copy {
-    /// The kind of a record's targets.
+    /// Kind of the targets.
     const KIND: TargetKind;
 
-    /// The target that `word` stands for, if there is one.
+    /// Decodes a word, if it is a valid target.
     fn from_word(word: u32) -> Option<Self>;
 
-    /// The word that stands for it.
+    /// Encodes the target as a word.
     fn to_word(self) -> u32;
 }
 
@@ -188,25 +189,25 @@ impl Target for u16 {
     }
 }
 
-/// A record, read.
+/// A parsed record.
 #[derive(Clone, Debug)]
 pub struct Record<'a, S = Root> {
-    /// Who the device is.
+    /// Identity of the device.
     pub identity: Identity<S>,
-    /// The first key that it shares with the coordinator, for its ledger; `None` once that was
-    /// overwritten ([`KEY`]).
+    /// First key shared with the coordinator, for the ledger. `None` once it is overwritten
+    /// ([`KEY`]).
     pub key: Option<Key>,
-    /// What the device agrees to.
+    /// Policy of the device.
     pub policy: Policy,
-    /// Which questions it answers.
+    /// Questions that the device answers.
     #[cfg(feature = "questions")]
     pub questions: QuestionPolicy,
-    /// The device's samples, perhaps none.
+    /// Samples of the device, possibly none.
     pub samples: Stored<'a>,
 }
 
 impl<'a> Record<'a> {
-    /// Reads the record at the beginning of `page`; what comes behind it is not looked at.
+    /// Reads the record at the start of `page`, and ignores everything after it.
     ///
     /// # Errors
     /// [`ProvisionError::Blank`], [`ProvisionError::Length`], [`ProvisionError::Checksum`],
@@ -219,12 +220,12 @@ impl<'a> Record<'a> {
 
 #[cfg(feature = "element")]
 impl<'a, E: SecureElement> Record<'a, Element<E>> {
-    /// Reads the record of a device whose secrets are in this element. What it has in the place of
-    /// a key begins the device's ledger like one.
+    /// Reads the record of a device with its secrets in this element. Its replacement for a key
+    /// starts the device's ledger like a key.
     ///
     /// # Errors
-    /// As [`Record::read`]; [`ProvisionError::Element`] also if the element does not answer, or has
-    /// another root than the one that was provisioned.
+    /// As [`Record::read`], and [`ProvisionError::Element`] also if the element does not answer, or
+    /// its root is not the provisioned one.
     pub fn read_with(page: &'a [u8], element: E) -> Result<Self, ProvisionError> {
         Self::parse(page, HAS_ELEMENT, |root| {
             let (check, _) = root.split_at(16);
@@ -236,10 +237,10 @@ impl<'a, E: SecureElement> Record<'a, Element<E>> {
 
 #[cfg(feature = "element")]
 impl<'a> Record<'a, ()> {
-    /// Reads all but the secrets of the device, of a record with or without an element.
+    /// Reads everything but the device's secrets, from a record with or without an element.
     ///
     /// # Errors
-    /// As [`Record::read`], but for [`ProvisionError::Element`].
+    /// As [`Record::read`], except [`ProvisionError::Element`].
     pub fn read_public(page: &'a [u8]) -> Result<Self, ProvisionError> {
         match Self::parse(page, HAS_ELEMENT, |_| Ok(())) {
             Err(ProvisionError::Element) => Self::parse(page, 0, |_| Ok(())),
@@ -249,8 +250,8 @@ impl<'a> Record<'a, ()> {
 }
 
 impl<'a, S> Record<'a, S> {
-    /// Reads a record with or without the flag of an element; its secrets are what `secrets` makes
-    /// of the root.
+    /// Reads a record with or without the flag of an element. `secrets` derives its secrets from
+    /// the root.
     #[inline(always)]
     fn parse(
         page: &'a [u8],
@@ -302,7 +303,7 @@ impl<'a, S> Record<'a, S> {
         let (questions, samples) = questions(flags, samples)?;
         let (feature_count, count) = (u16::from_le_bytes([f0, f1]), u32::from_le_bytes(count));
         let samples = Stored::read(feature_count, kind, count, samples)?;
-        // Nothing else is refused: secrets are copied once, into types that overwrite them.
+        // All checks are done, so secrets are copied once, into types that overwrite them.
         Ok(Self {
             identity: Identity {
                 device: u32::from_le_bytes(device),
@@ -328,7 +329,7 @@ impl<'a, S> Record<'a, S> {
     }
 }
 
-/// The questions that a device answers, and what comes behind them.
+/// Reads the question policy, and returns the bytes after it.
 #[cfg(feature = "questions")]
 #[inline(always)]
 fn questions(flags: u8, bytes: &[u8]) -> Result<(QuestionPolicy, &[u8]), ProvisionError> {
@@ -352,14 +353,14 @@ fn questions(flags: u8, bytes: &[u8]) -> Result<(QuestionPolicy, &[u8]), Provisi
     Ok((policy, samples))
 }
 
-/// A noise multiplier in two words.
+/// Decodes a noise multiplier from two words.
 #[inline(always)]
 fn multiplier(low: [u8; 4], high: [u8; 4]) -> NoiseMultiplier {
     let (low, high) = (u32::from_le_bytes(low), u32::from_le_bytes(high));
     NoiseMultiplier::from_units(u64::from(low) | u64::from(high) << 32)
 }
 
-/// How many helpers the flags say that there are, of a device with or without an element.
+/// Returns the number of helpers in the flags, for a device with or without an element.
 #[inline(always)]
 const fn helpers(flags: u8, element: u8) -> Result<u8, ProvisionError> {
     let helpers = flags >> HELPERS_SHIFT;
@@ -372,8 +373,8 @@ const fn helpers(flags: u8, element: u8) -> Result<u8, ProvisionError> {
     }
 }
 
-/// The key of a record, which has a checksum of its own, or none once its overwriting has begun;
-/// `None` for anything else.
+/// Returns the key of a record, which has a separate checksum, or no key once its overwriting has
+/// begun. `None` for anything else.
 fn key(bytes: &[u8]) -> Option<Option<&[u8; KEY_BYTES]>> {
     let (key, rest) = bytes.split_first_chunk::<KEY_BYTES>()?;
     let mut reader = Reader(rest);
@@ -385,7 +386,7 @@ fn key(bytes: &[u8]) -> Option<Option<&[u8; KEY_BYTES]>> {
     }
 }
 
-/// The samples of a record, where they lie.
+/// The samples of a record, in place.
 #[derive(Clone, Copy)]
 pub struct Stored<'a> {
     kind: TargetKind,
@@ -438,38 +439,38 @@ impl<'a> Stored<'a> {
         })
     }
 
-    /// The [`Recipe`] of the features that the device computes of them, written; empty if they are
-    /// features already.
+    /// Returns the encoded [`Recipe`] of the features to compute from the samples. Empty if they
+    /// are already features.
     pub const fn recipe(&self) -> &'a [u8] {
         self.recipe
     }
 
-    /// What they are to predict.
+    /// Returns the kind of the targets.
     pub const fn kind(&self) -> TargetKind {
         self.kind
     }
 
-    /// Features of a sample.
+    /// Returns the number of features of a sample.
     pub const fn feature_count(&self) -> usize {
         self.feature_count
     }
 
-    /// How many there are.
+    /// Returns the number of samples.
     pub const fn len(&self) -> usize {
         self.targets.len() / WORD_BYTES
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no samples.
     pub const fn is_empty(&self) -> bool {
         self.targets.is_empty()
     }
 
-    /// All feature values, row after row: to be copied, wherever the record lies.
+    /// Returns all feature values, row by row, for copying. The record needs no alignment.
     pub fn features(&self) -> impl Iterator<Item = f32> + use<'a> {
         words(self.features).map(f32::from_bits)
     }
 
-    /// All targets in order, or none if they are of another kind.
+    /// Returns all targets in order, or none if they are of another kind.
     pub fn targets<T: Target>(&self) -> impl Iterator<Item = T> + use<'a, T> {
         let targets = if self.kind == T::KIND {
             self.targets
@@ -479,11 +480,11 @@ impl<'a> Stored<'a> {
         words(targets).filter_map(T::from_word)
     }
 
-    /// The samples to train on, without a copy.
+    /// Returns the samples for training, without a copy.
     ///
     /// # Errors
     /// [`ProvisionError::Target`] if the targets are of another kind, [`ProvisionError::Unaligned`]
-    /// unless the record lies at a multiple of four bytes on a little-endian processor.
+    /// unless the record is aligned to four bytes on a little-endian processor.
     pub fn in_place<T: Target>(&self) -> Result<StoredSamples<'a, T>, ProvisionError> {
         if self.kind != T::KIND {
             return Err(ProvisionError::Target);
@@ -508,7 +509,7 @@ impl core::fmt::Debug for Stored<'_> {
     }
 }
 
-/// A record's samples as a client trains on them.
+/// The samples of a record, in the form for training.
 #[derive(Clone, Copy)]
 pub struct StoredSamples<'a, T> {
     features: &'a [f32],
@@ -555,8 +556,8 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u32> + use<'_> {
     bytes.as_chunks().0.iter().copied().map(u32::from_le_bytes)
 }
 
-/// Bytes of a record with `count` samples of `feature_count` features; `None` if it cannot be so
-/// long.
+/// Returns the bytes of a record with `count` samples of `feature_count` features, or `None` if it
+/// would be too long.
 pub const fn record_bytes(feature_count: usize, count: usize) -> Option<usize> {
     let Some(words) = feature_count.checked_add(1) else {
         return None;
@@ -570,14 +571,14 @@ pub const fn record_bytes(feature_count: usize, count: usize) -> Option<usize> {
     bytes.checked_add(HEADER_BYTES + CRC_BYTES)
 }
 
-/// Writes a record with the device's first chain key to the beginning of `page`; returns its
-/// length. Without samples the device has its own data, for example from a sensor.
+/// Writes a record with the device's first chain key to the start of `page`, and returns its
+/// length. Without samples the device uses its own data, for example from a sensor.
 ///
 /// # Errors
 /// [`ProvisionError::Room`] if `page` is shorter than [`record_bytes`] or there are too many
 /// samples, [`ProvisionError::Samples`] if a value is not finite, [`ProvisionError::Length`] if the
 /// samples have different numbers of features, [`ProvisionError::Policy`] if there are more than
-/// [`MAX_HELPERS`] helpers. `page` is then unchanged or no record.
+/// [`MAX_HELPERS`] helpers. `page` is then unchanged or not a record.
 pub fn write<S>(
     identity: &Identity,
     key: &Key,
@@ -598,7 +599,7 @@ where
     let room = |_| ProvisionError::Room;
     let kind = samples.map_or(TargetKind::None, |_| <S::Target as Target>::KIND);
     let mut writer = Writer::new(page.get_mut(..length).ok_or(ProvisionError::Room)?);
-    // The magic comes last: what is not finished is no record.
+    // The magic is written last: an unfinished page is not a record.
     writer
         .put(&[0; MAGIC.len()])
         .u32(u32::try_from(length).map_err(room)?)
@@ -642,13 +643,13 @@ where
     seal(page, written).ok_or(ProvisionError::Room)
 }
 
-/// Names the recipe of the features that the device computes of its samples, which are then raw.
-/// Returns the length of the record, which grows by up to [`MAX_RECIPE_BYTES`]. A record for a
-/// secure element gets its recipe before its secrets are left to the element.
+/// Sets the recipe of the features that the device computes from its raw samples. Returns the
+/// length of the record, which grows by up to [`MAX_RECIPE_BYTES`]. For a secure element, call this
+/// before `leave_to_element`.
 ///
 /// # Errors
 /// Those of [`Record::read`]. [`ProvisionError::Room`] if `page` is too short,
-/// [`ProvisionError::Length`] if the record has a recipe already.
+/// [`ProvisionError::Length`] if the record already has a recipe.
 pub fn name_recipe(page: &mut [u8], recipe: &Recipe) -> Result<usize, ProvisionError> {
     if !Record::read(page)?.samples.recipe.is_empty() {
         return Err(ProvisionError::Length);
@@ -656,7 +657,7 @@ pub fn name_recipe(page: &mut [u8], recipe: &Recipe) -> Result<usize, ProvisionE
     let end = end_of(page).ok_or(ProvisionError::Length)?;
     let mut bytes = [0; MAX_RECIPE_BYTES];
     let recipe = recipe.write(&mut bytes);
-    // Nothing is written where not all of it has room.
+    // Writes nothing unless everything fits.
     let length = end + recipe.len() + CRC_BYTES;
     let place = page.get_mut(end..length).ok_or(ProvisionError::Room)?;
     Writer::new(place).put(recipe);
@@ -666,20 +667,19 @@ pub fn name_recipe(page: &mut [u8], recipe: &Recipe) -> Result<usize, ProvisionE
     seal(page, length - CRC_BYTES).ok_or(ProvisionError::Room)
 }
 
-/// Provisions a device to answer questions: without this it answers none. Returns the length of the
-/// record, which grows by 16 bytes. A record for a secure element gets its questions before its
-/// secrets are left to the element.
+/// Provisions a device to answer questions. Without this it answers none. Returns the length of the
+/// record, which grows by 16 bytes. For a secure element, call this before `leave_to_element`.
 ///
 /// # Errors
 /// Those of [`Record::read`]. [`ProvisionError::Room`] if `page` is too short,
-/// [`ProvisionError::Policy`] if the record has questions already.
+/// [`ProvisionError::Policy`] if the record already has questions.
 #[cfg(feature = "questions")]
 pub fn allow_questions(page: &mut [u8], policy: &QuestionPolicy) -> Result<usize, ProvisionError> {
     if Record::read(page)?.questions != QuestionPolicy::NONE {
         return Err(ProvisionError::Policy);
     }
     let end = end_of(page).ok_or(ProvisionError::Length)?;
-    // Nothing is written where not all of it has room.
+    // Writes nothing unless everything fits.
     let length = end + QUESTION_BYTES + CRC_BYTES;
     let place = page.get_mut(..length).ok_or(ProvisionError::Room)?;
     place.copy_within(HEADER_BYTES..end, HEADER_BYTES + QUESTION_BYTES);
@@ -696,18 +696,18 @@ pub fn allow_questions(page: &mut [u8], policy: &QuestionPolicy) -> Result<usize
     seal(page, length - CRC_BYTES).ok_or(ProvisionError::Room)
 }
 
-/// Where the checksum of a record begins.
+/// Returns the offset of a record's checksum.
 fn end_of(page: &[u8]) -> Option<usize> {
     let length = Reader(page.get(MAGIC.len()..)?).u32()?;
     (length as usize).checked_sub(CRC_BYTES)
 }
 
-/// Makes a record that of a device whose secrets are in a secure element: in the places of its key
-/// and its root it then has what tells them from others ([`element`](crate::element)), and firmware
-/// without an element refuses it. Returns what begins the device's ledger in the place of the key.
+/// Converts a record for a device with its secrets in a secure element. Key and root are replaced
+/// by values that identify them ([`element`](crate::element)), and firmware without an element
+/// refuses the record. Returns the replacement of the key, which starts the device's ledger.
 ///
 /// # Errors
-/// Those of [`Record::read`]; [`ProvisionError::Element`] if the key is overwritten.
+/// Those of [`Record::read`], and [`ProvisionError::Element`] if the key is overwritten.
 #[cfg(feature = "element")]
 pub fn leave_to_element(page: &mut [u8]) -> Result<Key, ProvisionError> {
     let record = Record::read(page)?;
@@ -726,16 +726,16 @@ pub fn leave_to_element(page: &mut [u8]) -> Result<Key, ProvisionError> {
     sealed.map(|_| first).ok_or(ProvisionError::Length)
 }
 
-/// The flags of a record; `None` if there are more helpers than a federation can have.
+/// Returns the flags of a record, or `None` if there are more helpers than a federation can have.
 fn flags(policy: &Policy) -> Option<u8> {
     let number = if policy.hides_number { HIDES_NUMBER } else { 0 };
     (policy.helpers <= MAX_HELPERS).then_some(policy.helpers << HELPERS_SHIFT | number)
 }
 
-/// Magic and checksum, around what was written; returns the length of the whole.
+/// Writes magic and checksum around the contents, and returns the total length.
 fn seal(page: &mut [u8], written: usize) -> Option<usize> {
     page.get_mut(..MAGIC.len())?.copy_from_slice(&MAGIC);
-    // The key has its own.
+    // The key has a separate checksum.
     let crc = crc32(page.get(KEY.end..written)?);
     let end = written + CRC_BYTES;
     page.get_mut(written..end)?

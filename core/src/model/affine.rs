@@ -1,4 +1,5 @@
-//! What linear scores share: scores `Wx + b` of a batch, and the gradient from their residuals.
+//! The common part of linear scores: scores `Wx + b` of a batch, and the gradient from their
+//! residuals.
 
 mod batch;
 mod gradient;
@@ -23,7 +24,7 @@ pub(super) struct Affine {
     outputs: usize,
 }
 
-/// A part of a batch of these samples.
+/// A part of a batch, with its samples.
 pub(super) struct PartOf<'a, S> {
     pub(super) samples: &'a S,
     pub(super) part: BatchPart<'a>,
@@ -35,7 +36,7 @@ impl Affine {
         Self { features, outputs }
     }
 
-    /// The parameters as weights and biases, once all lengths are known to fit.
+    /// Splits the parameters into weights and biases, after checking all lengths.
     #[inline(always)]
     fn split(self, parameters: &[f32]) -> Result<Layer<'_>, ModelError> {
         let Self { features, outputs } = self;
@@ -86,7 +87,7 @@ impl Affine {
         let weights = layer.weights.len();
         let mean = part.mean();
         let mut left = part.indices.len();
-        // The first group's part is written, not added, and of it the first sample's.
+        // The part of the first group, and its first sample, overwrites the gradient.
         let (mut fresh, mut fresh_biases) = (part.is_first, part.is_first);
         for indices in part.indices.chunks(group) {
             let Some(residuals) = scratch.get_mut(..indices.len() * outputs) else {
@@ -133,7 +134,7 @@ impl Affine {
         Ok(())
     }
 
-    /// Scores of a batch, after checking that all lengths fit.
+    /// Computes the scores of a batch, after checking all lengths.
     #[inline(always)]
     pub(super) fn scores<S: Samples>(
         self,
@@ -154,7 +155,7 @@ impl Affine {
     }
 }
 
-/// Whether `batch` names samples that exist and have this many features.
+/// Checks that the samples of `batch` exist and have this many features.
 pub(super) fn check_batch<S: Samples>(
     expected: usize,
     samples: &S,

@@ -2,10 +2,10 @@
 
 /// A size: [`Const<N>`](Const) or `usize`.
 pub trait Dim: Copy {
-    /// The largest size that it can be: what cannot happen need not be in the flash.
+    /// Largest possible size. The compiler can leave out code for larger ones.
     const LARGEST: usize;
 
-    /// The size.
+    /// Returns the size.
     fn get(self) -> usize;
 }
 

@@ -8,7 +8,7 @@ use crate::{
     samples::Samples,
 };
 
-/// A class, and the row of the sample in the teacher's table.
+/// A class with the row of the sample in the teacher's table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Labelled {
     /// The class.
@@ -49,12 +49,12 @@ impl<S: Samples<Target = u16>> Samples for WithRow<'_, S> {
     }
 }
 
-/// Adds `λ·(KL(q‖p) + KL(p‖q))` to the loss of a [`Softmax`], q the teacher's probabilities of a
-/// sample and p the model's (Hu, Wu, Smith 2023, Section 5; papers.md P11: the mean over samples,
-/// the teacher a constant).
+/// A model that adds `λ·(KL(q‖p) + KL(p‖q))` to the loss of a [`Softmax`], with q the probabilities
+/// of a sample by the teacher and p by the model (Hu, Wu, Smith 2023, Section 5; papers.md P11: the
+/// mean over samples, the teacher a constant).
 ///
-/// The teacher's table has a row of log-probabilities a sample; [`log_probabilities`] makes one. A
-/// sample without a row has no teacher.
+/// The teacher's table has a row of log-probabilities for each sample, computed by
+/// [`log_probabilities`]. A sample without a row has no teacher.
 #[derive(Clone, Copy, Debug)]
 pub struct Distilled<'a, D: Dim, C: Dim> {
     student: Softmax<D, C>,
@@ -63,7 +63,7 @@ pub struct Distilled<'a, D: Dim, C: Dim> {
 }
 
 impl<'a, D: Dim, C: Dim> Distilled<'a, D, C> {
-    /// A model that is distilled from `teacher` with strength λ.
+    /// Creates a model distilled from `teacher` with strength λ.
     pub const fn new(student: Softmax<D, C>, teacher: &'a [f32], strength: f32) -> Self {
         Self {
             student,
@@ -73,7 +73,7 @@ impl<'a, D: Dim, C: Dim> Distilled<'a, D, C> {
     }
 }
 
-/// The logits of a sample become its log-probabilities.
+/// Replaces the logits of a sample by its log-probabilities.
 #[inline]
 pub fn log_probabilities(scores: &mut [f32]) {
     let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -115,8 +115,8 @@ impl<D: Dim, C: Dim> Model for Distilled<'_, D, C> {
         self.student.tensors()
     }
 
-    /// With p the student's probabilities, the divergences' derivatives by the logits are p − q and
-    /// `p·(ln(p/q) − KL(p‖q))`.
+    /// With p the student's probabilities, the derivatives of the divergences with respect to the
+    /// logits are p − q and `p·(ln(p/q) − KL(p‖q))`.
     #[inline(always)]
     fn loss_in_place(&self, scores: &mut [f32], Labelled { class, row }: Labelled) -> f32 {
         let start = (row as usize).saturating_mul(scores.len());

@@ -1,9 +1,9 @@
 //! A small network: one hidden layer, shared or not, below a softmax head.
 //!
 //! Parameters, in this order: the encoder (W class-major, one row a hidden unit, then its biases)
-//! and the head (V class-major, one row a class over the hidden units, then its biases). The first
-//! two tensors can be shared by all devices while the last two stay on each
-//! (DPFedMTL, Wu, Chen, Wang 2020, arXiv:2011.07179, equations 1 and 2).
+//! and the head (V class-major, one row a class over the hidden units, then its biases). All
+//! devices can share the first two tensors while each keeps the last two (DPFedMTL, Wu, Chen, Wang
+//! 2020, arXiv:2011.07179, equations 1 and 2).
 
 use rand_core::Rng;
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{lanes, math, samples::Samples, stream};
 
-/// What a hidden unit does to its sum.
+/// The activation function of hidden units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[cfg_attr(
@@ -43,7 +43,7 @@ impl Activation {
         }
     }
 
-    /// The derivative, from the value.
+    /// Returns the derivative from the value.
     #[inline(always)]
     fn slope(self, value: f32) -> f32 {
         match self {
@@ -72,7 +72,7 @@ struct Layers<'a> {
 }
 
 impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
-    /// A network of `features` features, `hidden` units and `classes` classes.
+    /// Creates a network of `features` features, `hidden` units and `classes` classes.
     pub const fn new(features: D, hidden: H, classes: C, activation: Activation) -> Self {
         Self {
             features,
@@ -82,17 +82,17 @@ impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
         }
     }
 
-    /// What hidden units do to their sums.
+    /// Returns the activation function of hidden units.
     pub const fn activation(&self) -> Activation {
         self.activation
     }
 
-    /// Hidden units.
+    /// Returns the number of hidden units.
     pub fn hidden_count(&self) -> usize {
         self.hidden.get()
     }
 
-    /// Parameters of the encoder, which come first; the others are the head's.
+    /// Returns the number of parameters of the encoder. They come first, then those of the head.
     pub fn encoder_count(&self) -> usize {
         self.features
             .get()
@@ -100,11 +100,11 @@ impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
             .saturating_mul(self.hidden.get())
     }
 
-    /// Sets the encoder's weights to draws from the uniform law of variance 1/features, all other
-    /// parameters to zero: a start that depends on no data.
+    /// Draws the encoder's weights from the uniform distribution of variance 1/features, and sets
+    /// all other parameters to zero. The start does not depend on data.
     ///
     /// # Errors
-    /// [`ModelError::Parameters`] if `parameters` has another length than the model.
+    /// [`ModelError::Parameters`] if the length of `parameters` differs from the model's.
     pub fn initialise(&self, parameters: &mut [f32], rng: &mut impl Rng) -> Result<(), ModelError> {
         let (expected, found) = (self.parameter_count(), parameters.len());
         if found != expected {
@@ -143,7 +143,7 @@ impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
         })
     }
 
-    /// The scores of one sample; `hidden` keeps the values of the hidden units.
+    /// Computes the scores of one sample, and stores the values of the hidden units in `hidden`.
     ///
     /// # Errors
     /// [`ModelError`] if a length does not fit.
@@ -175,8 +175,9 @@ impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
         Ok(())
     }
 
-    /// Adds the gradient of one sample, from the derivatives by its scores. `hidden` holds the
-    /// values of its hidden units, which become the derivatives by their sums.
+    /// Adds the gradient of one sample, from the derivatives with respect to its scores. `hidden`
+    /// holds the values of the hidden units, and receives the derivatives with respect to their
+    /// sums.
     ///
     /// # Errors
     /// [`ModelError`] if a length does not fit.
@@ -222,7 +223,7 @@ impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
         Ok(())
     }
 
-    /// Adds the contribution of a hidden unit of this value to the scores.
+    /// Adds the contribution of a hidden unit with this value to the scores.
     #[inline(always)]
     fn add_unit(&self, weights: &[f32], unit: usize, value: f32, scores: &mut [f32]) {
         let column = weights.iter().skip(unit).step_by(self.hidden.get());
@@ -263,7 +264,7 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
         Tensors::two_layers(self.features.get(), self.hidden.get(), self.classes.get())
     }
 
-    /// The scores of one sample and the hidden values of all.
+    /// Returns the entries for the scores of one sample and the hidden values of all.
     #[inline(always)]
     fn scratch_count(&self, samples: usize) -> usize {
         self.classes
@@ -325,7 +326,8 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
                 for (row, residual) in head_gradient.chunks_exact_mut(hidden).zip(scores.iter()) {
                     lanes::axpy(*residual, units, row);
                 }
-                // The values become the derivatives of the loss by the units' sums.
+                // Replaces the values by the derivatives of the loss with respect to the units'
+                // sums.
                 for (unit, (value, sum)) in
                     units.iter_mut().zip(bias_gradient.iter_mut()).enumerate()
                 {
@@ -368,7 +370,7 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
         if found != expected {
             return Err(ModelError::Scratch { expected, found });
         }
-        // Unit by unit, in the order of training: no memory for the hidden values.
+        // Unit by unit, in the order of training, without memory for the hidden values.
         let features = self.features.get();
         for (scores, index) in scores.chunks_exact_mut(classes).zip(batch) {
             scores.copy_from_slice(head.biases);

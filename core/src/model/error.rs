@@ -1,41 +1,41 @@
-//! What can be wrong with the slices that a model is given.
+//! Errors in the slices passed to a model.
 
-/// A model was given slices whose lengths do not fit it.
+/// Reason why a model refuses its slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ModelError {
-    /// The parameters or the gradient have another length than the model.
+    /// The length of the parameters or the gradient differs from the model's.
     Parameters {
         /// Parameters of the model.
         expected: usize,
         /// Length of the slice.
         found: usize,
     },
-    /// A sample has another number of features than the model.
+    /// The number of features of a sample differs from the model's.
     Features {
         /// Features of the model.
         expected: usize,
         /// Features of the sample.
         found: usize,
     },
-    /// The scratch memory is too short, or there is not room for one row of scores a sample.
+    /// The scratch memory is too short, or the scores do not have one row for each sample.
     Scratch {
-        /// Entries needed.
+        /// Number of entries needed.
         expected: usize,
         /// Length of the slice.
         found: usize,
     },
     /// The model has no features or no outputs.
     Empty,
-    /// A batch names a sample that does not exist, or none at all.
+    /// A batch is empty or contains a sample that does not exist.
     Batch,
-    /// A feature of a sample is no symbol of the vocabulary.
+    /// A feature of a sample is not a symbol of the vocabulary.
     Symbol {
-        /// Symbols: whole numbers below this one.
+        /// Size of the vocabulary: symbols are whole numbers below it.
         vocabulary: usize,
     },
-    /// A feature, a score or a parameter is not finite, or a weight is beyond those of integer
+    /// A feature, a score or a parameter is not finite, or a weight is outside the range of integer
     /// arithmetic.
     NotFinite,
 }

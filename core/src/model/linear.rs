@@ -2,14 +2,14 @@
 
 use super::{Const, Dim, FixedModel, Model, ModelKind, Parametric, Tensors};
 
-/// Linear regression: predicts `w·x + b`; loss (w·x + b − y)² / 2.
+/// Linear regression. Predicts `w·x + b`, with the loss (w·x + b − y)² / 2.
 #[derive(Clone, Copy, Debug)]
 pub struct Linear<D: Dim> {
     features: D,
 }
 
 impl<D: Dim> Linear<D> {
-    /// A model of `features` features and one bias.
+    /// Creates a model of `features` features and one bias.
     pub const fn new(features: D) -> Self {
         Self { features }
     }

@@ -3,7 +3,7 @@
 use super::{Const, Dim, FixedModel, Model, ModelKind, Parametric, Tensors};
 use crate::math::{sigmoid, softplus};
 
-/// Logistic regression: P(class 1) = 1 / (1 + e^−(w·x + b)); loss −ln P(class).
+/// Logistic regression: P(class 1) = 1 / (1 + e^−(w·x + b)), with the loss −ln P(class).
 ///
 /// Every target other than 0 counts as class 1.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +12,7 @@ pub struct Logistic<D: Dim> {
 }
 
 impl<D: Dim> Logistic<D> {
-    /// A model of `features` features and one bias.
+    /// Creates a model of `features` features and one bias.
     pub const fn new(features: D) -> Self {
         Self { features }
     }

@@ -1,34 +1,34 @@
-//! What goes along with a pass over a batch. Traits and not closures, which would not be inlined
-//! into code that is compiled for wider vectors.
+//! Parameters of a pass over a batch. They are traits because closures would not be inlined into
+//! code compiled for wider vectors.
 
 use core::ops::Range;
 
-/// Some samples of a batch, in its order: all of it, or a piece of a gradient that is summed up in
+/// Some consecutive samples of a batch: the whole batch, or a part of a gradient summed up in
 /// several calls.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchPart<'a> {
     pub(crate) indices: &'a [u32],
-    /// Samples of the whole batch.
+    /// Number of samples in the whole batch.
     pub(crate) batch: usize,
-    /// Whether the gradient begins with these samples.
+    /// Whether these samples are the first of the gradient.
     pub(crate) is_first: bool,
     is_last: bool,
     pub(super) half: Half,
 }
 
-/// What is done of some samples.
+/// The processed half of some samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Half {
-    /// All of it.
+    /// Both halves.
     Both,
-    /// The scores, which become residuals, and stay in the scratch memory.
+    /// The scores, turned into residuals in the scratch memory.
     Scores,
     /// The gradient from these residuals.
     Gradient,
 }
 
 impl<'a> BatchPart<'a> {
-    /// The samples of `batch` from place `at` on, `most` of them at most.
+    /// Returns at most `most` samples of `batch`, from position `at` on.
     #[inline(always)]
     pub fn of(batch: &'a [u32], at: usize, most: usize) -> Self {
         let rest = batch.get(at..).unwrap_or_default();
@@ -42,7 +42,7 @@ impl<'a> BatchPart<'a> {
         }
     }
 
-    /// One sample of `batch` in two halves, the first of which has an even number: of a model that
+    /// Returns one half of a sample of `batch`, the first if `number` is even, for a model that
     /// [has halves](super::Model::HAS_HALVES).
     #[inline(always)]
     pub(crate) fn half(batch: &'a [u32], number: usize) -> Self {
@@ -58,36 +58,37 @@ impl<'a> BatchPart<'a> {
         }
     }
 
-    /// How many samples.
+    /// Returns the number of samples.
     #[inline(always)]
     pub const fn len(&self) -> usize {
         self.indices.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no samples.
     pub const fn is_empty(&self) -> bool {
         self.indices.is_empty()
     }
 
-    /// Whether the batch is complete with them.
+    /// Returns whether these samples complete the batch.
     #[inline(always)]
     pub const fn is_last(&self) -> bool {
         self.is_last
     }
 
-    /// What the loss and the gradient of a sample are multiplied by.
+    /// Returns the factor of the loss and the gradient of a sample.
     #[inline(always)]
     pub(crate) fn mean(&self) -> f32 {
         1.0 / self.batch as f32
     }
 }
 
-/// The losses of a model, for a layer that has the scores.
+/// The losses of a model, for a layer with the scores.
 pub(super) trait Losses {
     /// A class or a value.
     type Target;
 
-    /// Adds the losses of a batch to `sum`; the scores become the derivatives of the losses.
+    /// Adds the losses of a batch to `sum`, and replaces the scores by the derivatives of the
+    /// losses.
     fn add_in_place(
         &self,
         scores: &mut [f32],
@@ -96,7 +97,7 @@ pub(super) trait Losses {
     );
 }
 
-/// What the samples of a batch are summed up in.
+/// The sums over the samples of a batch.
 pub struct Sums<'a> {
     /// The mean gradient, as long as the model.
     pub gradient: &'a mut [f32],
@@ -104,16 +105,16 @@ pub struct Sums<'a> {
     pub loss: &'a mut f32,
 }
 
-/// What is done to a gradient while it is summed up.
+/// An operation on a gradient while it is summed up.
 pub trait Then {
-    /// Called once for each block of entries, when nothing is added to them any more.
+    /// Called once for each block of entries, when it is complete.
     ///
-    /// All entries before `complete` have had their call, or have it now. Of the others, only those
-    /// of `block` may be touched.
+    /// All entries before `complete` had their call before, or have it now. Of the others, the call
+    /// may only access those of `block`.
     fn complete(&mut self, gradient: &mut [f32], block: Range<usize>, complete: usize);
 }
 
-/// Nothing.
+/// Does nothing.
 impl Then for () {
     #[inline(always)]
     fn complete(&mut self, _: &mut [f32], _: Range<usize>, _: usize) {}

@@ -1,5 +1,4 @@
-//! Networks: one layer after the other below a softmax, sizes known at run time or when the
-//! program is compiled.
+//! Networks: a sequence of layers below a softmax, with sizes known at run time or compile time.
 //!
 //! ```
 //! use smolfed_core::model::{Layer, Model, Sequential, Shape};
@@ -17,11 +16,11 @@
 //! # Ok::<(), smolfed_core::model::SequentialError>(())
 //! ```
 //!
-//! On a device the same layers are a type, [`Fixed`], whose sizes are lengths of arrays.
+//! On a device the same layers are a type, [`Fixed`], with array lengths as sizes.
 //!
-//! A batch is worked off sample by sample: forward through the layers, whose results stay in
-//! scratch memory, and backward, adding to the gradient. Every sum has one order, which the layers
-//! say; none depends on vectors, the batch's other samples or the length of the scratch memory.
+//! A batch is processed sample by sample: forward through the layers, whose results stay in scratch
+//! memory, and backward, adding to the gradient. The layers define the order of every sum. It does
+//! not depend on vectors, the batch's other samples or the length of the scratch memory.
 
 mod convolution;
 mod dense;
@@ -60,18 +59,18 @@ pub use layer::{Layer, MAX_LAYERS};
 pub use misfit::LayerError;
 pub use shape::Shape;
 
-/// The most parameters, and scratch entries, of a network: 2 GiB, on any machine.
+/// Maximum number of parameters, and of scratch entries, of a network: 2 GiB, on any machine.
 const MAX_ENTRIES: usize = i32::MAX as usize / size_of::<f32>();
 
-/// Layers one after the other; the result of the last are the logits of a softmax.
+/// A sequence of layers. The results of the last one are the logits of a softmax.
 ///
-/// The loss is the cross-entropy, as that of [`Softmax`](super::Softmax). Parameters: the tensors
-/// of each [`Layer`], in order.
+/// The loss is the cross-entropy, as for [`Softmax`](super::Softmax). Parameters: the tensors of
+/// each [`Layer`], in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sequential {
     input: Shape,
     layers: [Layer; MAX_LAYERS],
-    /// What each layer gives.
+    /// Output shape of each layer.
     outputs: [Shape; MAX_LAYERS],
     count: usize,
     parameters: usize,
@@ -81,24 +80,24 @@ pub struct Sequential {
 /// Scratch entries of one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Memory {
-    /// What is computed from the parameters, once for all samples.
+    /// Values computed from the parameters, once for all samples.
     prepared: usize,
     /// Sums over all samples.
     sums: usize,
-    /// What a layer needs while it works.
+    /// Working memory of a layer.
     work: usize,
     /// Results of all layers.
     tape: usize,
-    /// Derivatives by the result of a layer: the longest.
+    /// Derivatives with respect to the longest result of a layer.
     derivatives: usize,
 }
 
 impl Sequential {
-    /// A network of these layers on samples of this shape.
+    /// Creates a network of these layers on samples of this shape.
     ///
     /// # Errors
-    /// [`SequentialError`] if there are no layers or too many, a layer does not fit what it is
-    /// given, or the last one does not give a vector.
+    /// [`SequentialError`] if there are no layers or too many, a layer does not fit its input, or
+    /// the last one does not return a vector.
     pub const fn new(input: Shape, layers: &[Layer]) -> Result<Self, SequentialError> {
         if layers.is_empty() {
             return Err(SequentialError::NoLayers);
@@ -154,7 +153,7 @@ impl Sequential {
         }
     }
 
-    /// Counts the parameters and the memory of a layer.
+    /// Adds the parameters and the memory of a layer.
     const fn add(&mut self, place: &Place) {
         const fn larger(a: usize, b: usize) -> usize {
             if a > b { a } else { b }
@@ -176,27 +175,28 @@ impl Sequential {
         };
     }
 
-    /// The shape of a sample.
+    /// Returns the shape of a sample.
     pub const fn input(&self) -> Shape {
         self.input
     }
 
-    /// The layers.
+    /// Returns the layers.
     pub fn layers(&self) -> &[Layer] {
         self.layers.get(..self.count).unwrap_or_default()
     }
 
-    /// What each layer gives.
+    /// Returns the output shape of each layer.
     pub fn outputs(&self) -> &[Shape] {
         self.outputs.get(..self.count).unwrap_or_default()
     }
 
-    /// Number of parameters, also for constants.
+    /// Returns the number of parameters, also in constants.
     pub const fn parameter_count(&self) -> usize {
         self.parameters
     }
 
-    /// Activations of a sample, also for constants: its features, and what each layer gives.
+    /// Returns the number of activations of a sample, also in constants: its features and the
+    /// outputs of all layers.
     pub const fn activation_count(&self) -> usize {
         let (mut i, mut count) = (0, self.input.count());
         while i < self.count && i < MAX_LAYERS {
@@ -206,7 +206,7 @@ impl Sequential {
         count
     }
 
-    /// Scratch entries that training needs for any batch, also for constants.
+    /// Returns the scratch entries of training for any batch, also in constants.
     pub const fn sample_scratch_count(&self) -> usize {
         let Memory {
             sums, derivatives, ..
@@ -215,7 +215,7 @@ impl Sequential {
         self.forward_count().saturating_add(backward)
     }
 
-    /// Scratch entries that scores need.
+    /// Returns the scratch entries of scores.
     const fn forward_count(&self) -> usize {
         let Memory {
             prepared,
@@ -226,7 +226,7 @@ impl Sequential {
         prepared.saturating_add(work).saturating_add(tape)
     }
 
-    /// Entries of the largest parameter tensor.
+    /// Returns the number of entries of the largest parameter tensor.
     const fn largest_tensor(&self) -> usize {
         let (mut i, mut largest, mut input) = (0, 0, self.input);
         while i < self.count && i < MAX_LAYERS {
@@ -243,7 +243,7 @@ impl Sequential {
         largest
     }
 
-    /// Scores of a sample.
+    /// Returns the number of scores of a sample.
     const fn score_count(&self) -> usize {
         match self.count {
             1..=MAX_LAYERS => self.outputs[self.count - 1].count(),
@@ -251,15 +251,15 @@ impl Sequential {
         }
     }
 
-    /// Draws initial parameters, which depend on no data: from the uniform law on ±b, tensor by
-    /// tensor in the order of the parameters.
+    /// Draws initial parameters, which do not depend on data, from the uniform distribution on ±b,
+    /// tensor by tensor in the order of the parameters.
     ///
     /// As PyTorch does by default, b = 1/√(weights of an output) for weights and biases of
     /// convolutions and dense layers, and b = 1/√hidden for all parameters of an LSTM. The table of
-    /// an embedding has variance 1, as there, but is uniform, not normal: b = √3.
+    /// an embedding has variance 1, as in PyTorch, but is uniform, not normal: b = √3.
     ///
     /// # Errors
-    /// [`ModelError::Parameters`] if `parameters` has another length than the model.
+    /// [`ModelError::Parameters`] if the length of `parameters` differs from the model's.
     pub fn initialise(&self, parameters: &mut [f32], rng: &mut impl Rng) -> Result<(), ModelError> {
         self.check_parameters(parameters)?;
         let mut rest = parameters;
@@ -284,7 +284,7 @@ impl Sequential {
         Ok(())
     }
 
-    /// The layers in their places.
+    /// Returns the layers in their places.
     #[inline(always)]
     fn places(&self) -> impl Iterator<Item = Place> {
         let layers = self.layers().iter().zip(self.outputs());
@@ -300,7 +300,7 @@ impl Sequential {
         })
     }
 
-    /// The layer with this index, in its place.
+    /// Returns the layer with this index, in its place.
     #[inline(always)]
     fn place(&self, index: usize) -> Option<Place> {
         let below = index.checked_sub(1);

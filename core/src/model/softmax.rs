@@ -6,9 +6,9 @@ use crate::{
     math::{exp_below_one, exp_each, ln},
 };
 
-/// Softmax regression: P(class c) ∝ e^(w_c·x + b_c); loss −ln P(class).
+/// Softmax regression: P(class c) ∝ e^(w_c·x + b_c), with the loss −ln P(class).
 ///
-/// A target that is no class is never predicted: all classes are pushed away from.
+/// The model never predicts a target that is not a class: training pushes away from all classes.
 #[derive(Clone, Copy, Debug)]
 pub struct Softmax<D: Dim, C: Dim> {
     features: D,
@@ -16,7 +16,7 @@ pub struct Softmax<D: Dim, C: Dim> {
 }
 
 impl<D: Dim, C: Dim> Softmax<D, C> {
-    /// A model of `features` features for `classes` classes, with one bias a class.
+    /// Creates a model of `features` features for `classes` classes, with one bias for each class.
     pub const fn new(features: D, classes: C) -> Self {
         Self { features, classes }
     }
@@ -55,7 +55,7 @@ impl<D: Dim, C: Dim> Model for Softmax<D, C> {
         cross_entropy(scores, target)
     }
 
-    /// With vectors, the exponentials of all samples side by side.
+    /// Computes the exponentials of all samples side by side on machines with vectors.
     #[inline(always)]
     fn losses_in_place(
         &self,
@@ -108,15 +108,15 @@ impl<D: Dim, C: Dim> Model for Softmax<D, C> {
     }
 }
 
-/// The probabilities of all classes from the logits: the derivatives of the loss for a target that
-/// is no class.
+/// Turns the logits into the probabilities of all classes: the derivatives of the loss for a target
+/// that is not a class.
 #[inline(always)]
 pub(super) fn probabilities_in_place(scores: &mut [f32]) {
     // Models have at most 65,535 classes.
     cross_entropy(scores, u16::MAX);
 }
 
-/// −ln P(target) from the logits, which become the derivatives of the loss by them.
+/// Returns −ln P(target) from the logits, and replaces them by the derivatives of the loss.
 #[inline(always)]
 pub(super) fn cross_entropy(scores: &mut [f32], target: u16) -> f32 {
     let largest = largest(scores);
@@ -134,13 +134,13 @@ pub(super) fn cross_entropy(scores: &mut [f32], target: u16) -> f32 {
 
 #[inline(always)]
 fn largest(scores: &[f32]) -> f32 {
-    // NaN is above nothing, and below nothing: it comes back in the sum.
+    // Comparisons with NaN are false. NaN reappears in the sum.
     scores.iter().fold(f32::NEG_INFINITY, |largest, score| {
         if *score > largest { *score } else { largest }
     })
 }
 
-/// The score of the target relative to the largest; 0 if it is no class.
+/// Returns the score of the target relative to the largest, or 0 if the target is not a class.
 #[inline(always)]
 fn relative(scores: &[f32], target: u16, largest: f32) -> f32 {
     scores
@@ -148,7 +148,7 @@ fn relative(scores: &[f32], target: u16, largest: f32) -> f32 {
         .map_or(0.0, |score| score - largest)
 }
 
-/// The derivatives of the loss from exponentials with this sum.
+/// Computes the derivatives of the loss from exponentials with this sum.
 #[inline(always)]
 fn differentiate(scores: &mut [f32], target: u16, sum: f32) {
     let factor = 1.0 / sum;
@@ -160,7 +160,7 @@ fn differentiate(scores: &mut [f32], target: u16, sum: f32) {
     }
 }
 
-/// The first class with the largest score.
+/// Returns the first class with the largest score.
 #[inline]
 pub(super) fn most_likely(scores: &[f32]) -> u16 {
     let mut best = (0, f32::NEG_INFINITY);

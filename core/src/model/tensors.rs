@@ -1,28 +1,28 @@
 //! The parts of a model's parameters.
 
-/// Lengths of the parameter tensors of a model, in order. `MAX` is how many there can be: a model
-/// of two tensors takes the memory of two.
+/// Lengths of the parameter tensors of a model, in order. `MAX` is the maximum number of tensors,
+/// so that a model of two tensors takes the memory of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tensors<const MAX: usize = MAX_TENSORS> {
     lengths: [usize; MAX],
     count: usize,
 }
 
-/// Tensors of any model, at most: three for each layer of a network.
+/// Maximum number of tensors of any model: three for each layer of a network.
 pub const MAX_TENSORS: usize = 36;
 
 impl Tensors<2> {
-    /// The two tensors of an affine layer: weights and biases.
+    /// Returns the two tensors of an affine layer: weights and biases.
     pub const fn affine(features: usize, outputs: usize) -> Self {
-        // A product that does not fit names a model that no slice can match: refused at its use.
+        // A saturated product describes a model that no slice can match, and use of it fails.
         Self {
             lengths: [features.saturating_mul(outputs), outputs],
             count: 2,
         }
     }
 
-    /// The sum of the lengths of [`Self::affine`]: without a loop, so that the compiler knows it
-    /// where it knows the sizes.
+    /// Returns the sum of the lengths of [`Self::affine`], without a loop, so that it is constant
+    /// for constant sizes.
     #[inline(always)]
     pub const fn affine_total(features: usize, outputs: usize) -> usize {
         features.saturating_mul(outputs).saturating_add(outputs)
@@ -30,7 +30,7 @@ impl Tensors<2> {
 }
 
 impl Tensors<4> {
-    /// The four tensors of two affine layers, one above the other.
+    /// Returns the four tensors of two stacked affine layers.
     pub const fn two_layers(features: usize, hidden: usize, outputs: usize) -> Self {
         Self {
             lengths: [
@@ -45,7 +45,7 @@ impl Tensors<4> {
 }
 
 impl<const MAX: usize> Tensors<MAX> {
-    /// The tensors with these lengths, at most the first `MAX`.
+    /// Returns the tensors with these lengths, at most the first `MAX`.
     pub fn of(lengths: impl IntoIterator<Item = usize>) -> Self {
         let mut tensors = Self {
             lengths: [0; MAX],
@@ -58,13 +58,13 @@ impl<const MAX: usize> Tensors<MAX> {
         tensors
     }
 
-    /// The lengths.
+    /// Returns the lengths.
     #[inline]
     pub fn as_slice(&self) -> &[usize] {
         self.lengths.get(..self.count).unwrap_or_default()
     }
 
-    /// Sum of the lengths.
+    /// Returns the sum of the lengths.
     #[inline]
     pub const fn total(&self) -> usize {
         let mut total = 0_usize;

@@ -1,4 +1,4 @@
-//! Which parameters matter to a model: the diagonal of its Fisher information.
+//! The importance of a model's parameters: the diagonal of its Fisher information.
 
 use crate::{
     math::exp,
@@ -7,13 +7,13 @@ use crate::{
     train::TrainError,
 };
 
-/// The diagonal of the Fisher information at `parameters`, for elastic weight consolidation: the
-/// mean over samples of `Σ_y P(y)·(∂ ln P(y)/∂w)²`, labels from the model and not from the data
-/// (papers.md P11), which for softmax is `p_c (1 − p_c) x_j²` for the weight of class c and feature
-/// j.
+/// Computes the diagonal of the Fisher information at `parameters`, for elastic weight
+/// consolidation: the mean over samples of `Σ_y P(y)·(∂ ln P(y)/∂w)²`, with labels from the model
+/// and not from the data (papers.md P11). For softmax this is `p_c (1 − p_c) x_j²` for the weight
+/// of class c and feature j.
 ///
 /// # Errors
-/// As [`Model::batch_scores`]; [`TrainError::NoSamples`] without samples.
+/// As [`Model::batch_scores`], and [`TrainError::NoSamples`] without samples.
 #[inline(always)]
 pub fn fisher_diagonal<D: Dim, C: Dim, S: Samples>(
     model: &Softmax<D, C>,

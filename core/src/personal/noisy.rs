@@ -1,38 +1,38 @@
-//! Gradients that are released step by step: clipped, on the grid, with the device's noise.
+//! Gradients released step by step: clipped, on the grid, with the device's noise.
 
 use rand_core::CryptoRng;
 
 use crate::{clip::clip_l2, noise::DiscreteGaussian, quantize::Grid, train::TrainError};
 
-/// Releases the shared part of each gradient; what is sent is the sum of what was released.
+/// Releases the shared part of each gradient. The update is the sum of the releases.
 ///
 /// * Privacy: each step is one Gaussian release of sensitivity C (a device added or removed) or 2C
 ///   (its data replaced), C the clip norm of the grid, and the steps of a round compose like
 ///   rounds. The clipped gradient is rounded toward zero on the grid and the noise is an exact
-///   discrete Gaussian, as for updates: `docs/accounting.md`. The model that the next step starts
-///   from is post-processing of what was released, and so is the sum.
+///   discrete Gaussian, as for updates: `docs/accounting.md`. The model at the start of the next
+///   step is post-processing of the releases, and so is the sum.
 pub struct NoisySteps<'a, R> {
-    /// The grid; its clip norm C bounds the shared gradient of each step.
+    /// The grid. Its clip norm C bounds the shared gradient of each step.
     pub grid: Grid,
-    /// Noise in steps of the grid; none for runs that promise nothing.
+    /// Noise in steps of the grid. `None` for runs without a privacy guarantee.
     pub noise: Option<&'a DiscreteGaussian>,
     /// The device's noise stream of the round (purpose
-    /// [`DeviceNoise`](crate::stream::Purpose::DeviceNoise)); it goes on from step to step.
+    /// [`DeviceNoise`](crate::stream::Purpose::DeviceNoise)); it continues from step to step.
     pub stream: R,
-    /// The sum of what was released, in steps of the grid, one entry a shared parameter; begins
-    /// with zeros.
+    /// Sum of the releases, in steps of the grid, with one entry for each shared parameter. Starts
+    /// from zeros.
     pub sent: &'a mut [i64],
-    /// Steps whose gradient was longer than C.
+    /// Number of steps with a gradient longer than C.
     pub clipped: u32,
 }
 
 impl<R: CryptoRng> NoisySteps<'_, R> {
-    /// Replaces the shared part of a gradient, which comes first, by its release, and adds that to
-    /// what is sent.
+    /// Replaces the shared part of a gradient, which comes first, by its release, and adds the
+    /// release to the update.
     ///
     /// # Errors
-    /// [`TrainError::Diverged`] if it is not finite; [`TrainError::Workspace`] if more is shared
-    /// than there is.
+    /// [`TrainError::Diverged`] if the gradient is not finite, and [`TrainError::Workspace`] if it
+    /// is shorter than the shared part.
     pub fn release(&mut self, gradient: &mut [f32]) -> Result<(), TrainError> {
         let wrong = TrainError::Workspace {
             expected: self.sent.len(),

@@ -1,70 +1,70 @@
-//! What a device with a personal model is asked to do in a round.
+//! The request to a device with a personal model in a round.
 
 use core::{num::NonZeroU32, ops::Range};
 
 use super::store::{StateId, StateKind};
 use crate::{ledger::LedgerNonce, params::Penalty};
 
-/// How far an offset of PP-SGD moves for each step of the shared model, at most.
+/// Maximum ratio of the movements of a PP-SGD offset and the shared model.
 pub const MAX_RATIO: f32 = 1000.0;
 
-/// What is personal, and what is sent.
+/// The personal state and the update.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Personal {
-    /// PMTL: the model, pulled to the shared one.
+    /// PMTL: the model, pulled towards the shared one.
     Model {
         /// λ of the pull.
         pull: Penalty,
-        /// Whether the difference to the personal model before is sent, and not that to the shared
-        /// model ([`PmtlUpdate`](super::PmtlUpdate)).
+        /// Whether the update is the difference to the previous personal model instead of the
+        /// shared model ([`PmtlUpdate`](super::PmtlUpdate)).
         from_previous: bool,
     },
-    /// PP-SGD: what is added to the shared model.
+    /// PP-SGD: an offset to the shared model.
     Offset {
-        /// How far it moves for each step of the shared model: 0 to [`MAX_RATIO`].
+        /// Ratio of the movements of the offset and the shared model: 0 to [`MAX_RATIO`].
         ratio: f32,
     },
-    /// DPFedMTL: the parameters behind the shared ones.
+    /// DPFedMTL: the parameters after the shared ones.
     Rest,
-    /// Fine-tuning: the model that came, trained further. Nothing is sent.
+    /// Fine-tuning: the received model, trained further, without an update.
     Tuned {
-        /// λ of the pull to the model that came; 0 for none.
+        /// λ of the pull towards the received model. 0 for none.
         pull: Penalty,
     },
 }
 
-/// How a device with a personal model takes part in a round.
+/// Request to a device with a personal model to take part in a round.
 ///
-/// Everything else is as for all devices ([`LocalTraining`](crate::train::LocalTraining)), except
-/// that only the update is clipped, after the last step, and that there is no proximal term.
+/// All other settings are as for all devices ([`LocalTraining`](crate::train::LocalTraining)),
+/// except that only the update is clipped, after the last step, and that there is no proximal term.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PersonalRequest {
-    /// What is personal.
+    /// The personal state.
     pub personal: Personal,
-    /// Local steps in a round, if passes over the samples are not counted.
+    /// Local steps in a round, if the effort is not counted in passes over the samples.
     pub steps: Option<NonZeroU32>,
-    /// Parameters that are shared: they come first, and an update has as many entries. 0 for
+    /// Number of shared parameters, which come first, and of the entries of an update. 0 for
     /// fine-tuning.
     pub shared: u32,
-    /// The last round of the run in which the device's update counted; its state is what the device
-    /// goes on from.
+    /// The last round of the run with a valid update of the device, which continues from the state
+    /// of that round.
     pub last: Option<u32>,
 }
 
 impl PersonalRequest {
-    /// The state that the device goes on from, if it has one.
+    /// Returns the state from which the device continues, if any.
     pub fn before(&self, owner: LedgerNonce) -> Option<StateId> {
         let kind = self.kind();
         self.last.map(|round| StateId { kind, owner, round })
     }
 
-    /// The state that a round leads to.
+    /// Returns the state that a round produces.
     pub const fn after(&self, owner: LedgerNonce, round: u32) -> StateId {
         let kind = self.kind();
         StateId { kind, owner, round }
     }
 
-    /// What the device keeps.
+    /// Returns the kind of the state.
     const fn kind(&self) -> StateKind {
         match self.personal {
             Personal::Model { .. } => StateKind::Model,
@@ -74,7 +74,7 @@ impl PersonalRequest {
         }
     }
 
-    /// Values of a state of a model of `parameters` parameters.
+    /// Returns the number of values of a state, for a model of `parameters` parameters.
     pub const fn state_length(&self, parameters: usize) -> usize {
         match self.personal {
             Personal::Model { .. } | Personal::Offset { .. } | Personal::Tuned { .. } => parameters,
@@ -82,7 +82,7 @@ impl PersonalRequest {
         }
     }
 
-    /// λ of the pull in local steps, if there is one.
+    /// Returns λ of the pull in local steps, if any.
     pub fn pull(&self) -> Option<Penalty> {
         match self.personal {
             Personal::Model { pull, .. } => Some(pull),
@@ -91,8 +91,8 @@ impl PersonalRequest {
         }
     }
 
-    /// Whether the request makes sense for a model of `parameters` parameters: all are shared, the
-    /// rest is personal, or nothing is sent.
+    /// Returns whether the request is valid for a model of `parameters` parameters: all are shared,
+    /// the rest is personal, or there is no update.
     pub(crate) fn is_valid(&self, parameters: usize) -> bool {
         let (shared, parameters) = (u64::from(self.shared), parameters as u64);
         match self.personal {
@@ -105,7 +105,7 @@ impl PersonalRequest {
         }
     }
 
-    /// Where training leaves the new state in the local model.
+    /// Returns the range of the new state in the local model after training.
     pub const fn new_state(&self, parameters: usize) -> Range<usize> {
         let first = parameters - self.state_length(parameters);
         first..parameters

@@ -1,7 +1,7 @@
-//! A round of a device with a personal model: where it starts, what it sends and what it keeps.
+//! A round of a device with a personal model: its start, its update and its new state.
 //!
-//! Nothing here reads or writes the store: a round says where it wants the state that the device
-//! goes on from, and is told whether it is there, so that the store may be awaited.
+//! This module does not access the store, so that the store may be async: a round asks for the
+//! previous state in some place, and the caller reports whether it was found.
 
 use super::{
     Anchor, Effort, Personal, PersonalRequest, PersonalTraining, StepMemory, Steps, difference,
@@ -15,43 +15,42 @@ use crate::{
     train::{Cursor, LocalTraining, Report, TrainError, TrainReport, Workspace},
 };
 
-/// Where a state is read to.
+/// Destination of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// To where [`PersonalRequest::new_state`] has the new one, in the local model.
+    /// The place of the new state in the local model ([`PersonalRequest::new_state`]).
     Local,
-    /// To the update.
+    /// The update.
     Update,
 }
 
-/// The state that a device goes on from.
+/// The previous state, from which a device continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Before {
-    /// Nobody has looked.
+    /// Not read yet.
     Unknown,
-    /// There is none.
+    /// There is no such state.
     Missing,
-    /// It was read, and is what training begins with.
+    /// The state was read, and training starts from it.
     Found,
-    /// It was read once more, behind the last step.
+    /// The state was read again, after the last step.
     Again,
 }
 
 /// A round of a device with a personal model.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PersonalRound<'a> {
-    /// What is asked for.
+    /// The request.
     pub(crate) request: &'a PersonalRequest,
-    /// How to train.
+    /// Settings of training.
     pub(crate) training: &'a LocalTraining,
-    /// The shared parameters, and behind them what the personal ones are before the first round; as
-    /// long as the model.
+    /// The shared parameters, followed by the initial personal ones. As long as the model.
     pub(crate) global: &'a [f32],
 }
 
-// The sequences of operations are those of the simulator: same bits.
+// The operations and their order are the same as in the simulator: same bits.
 impl PersonalRound<'_> {
-    /// Where the state before is to be read to before training begins, if it is wanted.
+    /// Returns the destination of the previous state before training, if it is needed.
     pub(crate) fn wants_first(&self, before: Before) -> Option<Place> {
         let is_unknown = before == Before::Unknown && self.request.last.is_some();
         match self.request.personal {
@@ -61,7 +60,7 @@ impl PersonalRound<'_> {
         }
     }
 
-    /// The same behind the last step.
+    /// Returns the destination of the previous state after the last step, if it is needed.
     pub(crate) fn wants_again(&self, before: Before) -> Option<Place> {
         let is_wanted = match self.request.personal {
             Personal::Model { from_previous, .. } => from_previous,
@@ -71,10 +70,10 @@ impl PersonalRound<'_> {
         (is_wanted && before == Before::Found).then_some(Place::Update)
     }
 
-    /// How the device trains.
+    /// Returns the settings of training.
     ///
     /// # Errors
-    /// [`TrainError::Diverged`]: steps of PP-SGD are too long.
+    /// [`TrainError::Diverged`] if the steps of PP-SGD are too long.
     pub(crate) fn settings(&self) -> Result<PersonalTraining, TrainError> {
         let Self {
             request, training, ..
@@ -99,7 +98,7 @@ impl PersonalRound<'_> {
         })
     }
 
-    /// Puts what training starts from into `work.local`, and the samples in order.
+    /// Writes the start of training to `work.local`, and puts the samples in order.
     ///
     /// # Errors
     /// Those of [`Steps::begin`].
@@ -131,10 +130,10 @@ impl PersonalRound<'_> {
         steps.begin(local, &mut memory)
     }
 
-    /// The next piece of the steps, as [`Steps::advance`].
+    /// Runs the next piece of the steps, as [`Steps::advance`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Steps::advance`].
     #[inline(always)]
     pub(crate) fn advance<M: Model, S: Samples<Target = M::Target>>(
         &self,
@@ -155,10 +154,10 @@ impl PersonalRound<'_> {
         steps.advance(cursor, shuffle, local, &mut memory, most, adjust, report)
     }
 
-    /// Leaves the clipped update in the first entries of `work.update`, as many as are shared, and
-    /// the state to keep in `work.local`. How training went.
+    /// Leaves the clipped update in the first entries of `work.update`, one for each shared
+    /// parameter, and the new state in `work.local`. Returns the report of training.
     ///
-    /// * Privacy: the update is clipped and has no noise; the state must not leave the device.
+    /// * Privacy: the update is clipped and has no noise. The state must not leave the device.
     ///
     /// # Errors
     /// [`TrainError::Diverged`].
@@ -201,7 +200,7 @@ impl PersonalRound<'_> {
     }
 }
 
-/// The memory of steps, beside the local model.
+/// Returns the local model and the memory of steps.
 fn step_memory<'a>(work: &'a mut Workspace<'_>) -> (&'a mut [f32], StepMemory<'a>) {
     let memory = StepMemory {
         gradient: work.update,

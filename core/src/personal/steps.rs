@@ -1,5 +1,5 @@
-//! The loop of personal training: shuffle, gradient, what is added to it, step. It can stop behind
-//! any sample, and without a floating-point unit within a sample and within a step as well.
+//! The loop of personal training: shuffle, gradient, penalties, step. It can stop after any sample
+//! and, without a floating-point unit, also within a sample and within a step.
 
 use core::{num::NonZeroU32, ops::Range};
 
@@ -11,7 +11,7 @@ use crate::{
     train::{Cursor, Report, TrainError, TrainReport},
 };
 
-/// How long a device trains.
+/// Length of training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
@@ -19,17 +19,17 @@ use crate::{
     serde(rename_all = "kebab-case")
 )]
 pub enum Effort {
-    /// So many passes over the local samples.
+    /// Number of passes over the local samples.
     Epochs(u32),
-    /// So many mini-batches, over as many passes as that takes.
+    /// Number of mini-batches, over as many passes as needed.
     Steps(NonZeroU32),
 }
 
-/// Local training of a personal model.
+/// Settings of local training of a personal model.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PersonalTraining {
-    /// How long.
+    /// Length of training.
     pub effort: Effort,
     /// Samples in a batch.
     pub batch_size: NonZeroU32,
@@ -41,29 +41,29 @@ pub struct PersonalTraining {
 
 /// Working memory of [`descend`](super::descend), owned by the caller.
 pub struct StepMemory<'a> {
-    /// As long as the model.
+    /// Gradient, as long as the model.
     pub gradient: &'a mut [f32],
-    /// Order of the local samples; at least as many entries as samples.
+    /// Order of the local samples, with at least one entry for each sample.
     pub order: &'a mut [u32],
-    /// Scores; see [`Model::scratch_count`].
+    /// Scores. See [`Model::scratch_count`].
     pub scratch: &'a mut [f32],
 }
 
-/// The steps of a device: what stays the same throughout. A [`Cursor`] says how far they are.
+/// The constant part of a device's steps. A [`Cursor`] holds their position.
 ///
-/// Where `SPLIT`, a sample is done in two halves, if the model has them, and a step in thirds. The
-/// bits do not depend on it.
+/// With `SPLIT`, a sample is processed in two halves, if the model supports it, and a step in
+/// thirds. The result has the same bits.
 pub(crate) struct Steps<'a, M, S, const SPLIT: bool = { lanes::SOFT }> {
     pub(crate) model: &'a M,
     pub(crate) samples: &'a S,
     pub(crate) settings: &'a PersonalTraining,
 }
 
-/// Pieces of a step that is split.
+/// Number of pieces of a split step.
 const THIRDS: usize = 3;
 
 impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Steps<'_, M, S, SPLIT> {
-    /// Checks all lengths, and begins with the samples in order.
+    /// Checks all lengths, and starts with the samples in order.
     ///
     /// # Errors
     /// [`TrainError::Workspace`], [`TrainError::NoSamples`].
@@ -77,7 +77,7 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Steps<'_, M, S
         Cursor::begin(self.samples.len(), memory.order)
     }
 
-    /// Whether all steps are taken.
+    /// Returns whether all steps are complete.
     pub(crate) fn is_complete(&self, cursor: &Cursor) -> bool {
         let PersonalTraining {
             effort, batch_size, ..
@@ -88,12 +88,12 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Steps<'_, M, S
         }
     }
 
-    /// Sums up the gradients of up to `most` samples of a batch, and takes the batch's step with
-    /// the last one; or the next piece of a sample or of a step, where they are split. `adjust`
-    /// makes of some entries of the model and of the gradient what the step takes.
+    /// Sums up the gradients of up to `most` samples of a batch, and takes the step with the last
+    /// one. With split steps, computes the next piece of a sample or of a step. `adjust` changes
+    /// some entries of the gradient, given those of the model, before the step.
     ///
     /// # Errors
-    /// [`TrainError`]; the training is over.
+    /// [`TrainError`]. The training is then over.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "what is lent for a piece")]
     pub(crate) fn advance(
@@ -117,7 +117,7 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Steps<'_, M, S
         let mut done = cursor.done as usize;
         if SPLIT {
             cursor.done += 1;
-            // The order of an epoch is a piece of its own.
+            // The order of an epoch is a separate piece.
             match done.checked_sub(1) {
                 Some(behind) => done = behind,
                 None => return Ok(()),
@@ -159,7 +159,7 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Steps<'_, M, S
         Ok(())
     }
 
-    /// The step of some entries.
+    /// Takes the step of some entries.
     #[inline(always)]
     fn step(
         &self,
@@ -178,7 +178,7 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Steps<'_, M, S
         Ok(())
     }
 
-    /// What happened, of a training that has not diverged.
+    /// Returns the report of a training that has not diverged.
     ///
     /// # Errors
     /// [`TrainError::Diverged`].
@@ -195,7 +195,7 @@ impl<M: Model, S: Samples<Target = M::Target>, const SPLIT: bool> Steps<'_, M, S
         }
     }
 
-    /// One by one: the compiler then knows that each is as long as the model.
+    /// Checks one by one, so that the compiler knows that each is as long as the model.
     #[inline(always)]
     fn check_lengths(&self, local: &[f32], gradient: &[f32]) -> Result<(), TrainError> {
         let expected = self.model.parameter_count();

@@ -1,10 +1,10 @@
-//! Where a device keeps its personal model between rounds.
+//! Storage of a device's personal model between rounds.
 //!
-//! A state has the number of the round that led to it. An invitation names the round that counts:
-//! the last one of the run in which the coordinator had the whole update of this device. The store
-//! has two states, that of the newest round and that of the one before which it was invited with,
-//! so that either can be named: a device whose update was late, refused or lost with its
-//! coordinator goes on from where it was, as in a simulation, and nothing has to be confirmed.
+//! A state has the number of the round that produced it. An invitation names the valid round: the
+//! last one of the run in which the coordinator received the whole update of this device. The store
+//! has two states, of the newest round and of the round named in its invitation, so that the next
+//! invitation can name either. A device whose update was late, refused or lost with its coordinator
+//! continues from its previous state, as in a simulation, without any confirmation.
 //!
 //! The state is not encrypted, and never leaves the device.
 
@@ -12,26 +12,26 @@ use crate::ledger::LedgerNonce;
 
 pub mod flash;
 
-/// What a state is.
+/// Kind of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateKind {
     /// A model.
     Model,
-    /// What is added to the shared model.
+    /// An offset to the shared model.
     Offset,
-    /// The parameters behind the shared ones.
+    /// The parameters after the shared ones.
     Rest,
     /// The final model of a run, fine-tuned.
     Tuned,
-    /// The shared model as it came down, of a shape with this
+    /// The shared model as received, of a shape with this
     /// [checksum](crate::wire::message::ModelShape::checksum): for predictions after a restart.
     Shared(u32),
-    /// An update that waits to be sent, of an invitation with this checksum.
+    /// An update waiting to be sent, for an invitation with this checksum.
     Held(u32),
 }
 
 impl StateKind {
-    /// The number in flash, and the checksum of a shape or an invitation, or 0.
+    /// Returns the number in flash, and the checksum of a shape or an invitation, or 0.
     const fn code(self) -> (u8, u32) {
         match self {
             Self::Model => (1, 0),
@@ -44,18 +44,18 @@ impl StateKind {
     }
 }
 
-/// What a state belongs to: another kind, or another device's, is none.
+/// Identity of a state. States of another kind or device do not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateId {
-    /// What it is.
+    /// Kind of the state.
     pub kind: StateKind,
-    /// The ledger of the device.
+    /// Nonce of the device's ledger.
     pub owner: LedgerNonce,
-    /// The round that led to it.
+    /// Round that produced the state.
     pub round: u32,
 }
 
-/// A personal model could not be read or written.
+/// Error for a personal model that could not be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct StoreError;
@@ -68,29 +68,29 @@ impl core::fmt::Display for StoreError {
 
 impl core::error::Error for StoreError {}
 
-/// Where a device keeps its personal model: two states. A session trains with a [`BlockingStore`]
+/// Storage of a device's personal model, with two states. A session trains with a [`BlockingStore`]
 /// or, with the feature `async`, with an `AsyncStore`.
 pub trait PersonalStore {
-    /// Whether there is a store: without, nothing that needs one is compiled.
+    /// Whether there is a store. Without one, code that needs it is not compiled.
     const IS_PRESENT: bool = true;
 
-    /// Values of a state, at most.
+    /// Returns the maximum number of values of a state.
     fn capacity(&self) -> usize;
 }
 
-/// A store that answers when it is done.
+/// A blocking store.
 pub trait BlockingStore: PersonalStore {
-    /// Reads a state into `to`; whether it is there, undamaged and as long as `to`. Without it,
-    /// `to` may hold anything.
+    /// Reads a state into `to`, and returns whether it exists, undamaged and as long as `to`.
+    /// Otherwise `to` may hold anything.
     ///
     /// # Errors
-    /// [`StoreError`] if the memory fails. Damage is no state.
+    /// [`StoreError`] if the memory fails. A damaged state counts as missing.
     fn load(&mut self, id: &StateId, to: &mut [f32]) -> Result<bool, StoreError>;
 
-    /// Writes a state, in the place of any other than `before`, if that is given.
+    /// Writes a state, and may replace any other than `before`, if given.
     ///
     /// # Errors
-    /// [`StoreError`]; `before` is as it was.
+    /// [`StoreError`]. `before` is then unchanged.
     fn save(
         &mut self,
         id: &StateId,
@@ -99,24 +99,24 @@ pub trait BlockingStore: PersonalStore {
     ) -> Result<(), StoreError>;
 }
 
-/// A store that is awaited. A future that is dropped is a power cut. Flash that blocks becomes one
-/// in a wrapper that has the asynchronous traits, as those of HALs do.
+/// An async store. Dropping a future is equivalent to a power cut. HALs have wrappers that
+/// implement the async traits for blocking flash.
 #[cfg(feature = "async")]
 pub trait AsyncStore: PersonalStore {
-    /// [`BlockingStore::load`].
+    /// See [`BlockingStore::load`].
     ///
     /// # Errors
-    /// As there.
+    /// [`StoreError`], as there.
     fn load_async(
         &mut self,
         id: &StateId,
         to: &mut [f32],
     ) -> impl Future<Output = Result<bool, StoreError>>;
 
-    /// [`BlockingStore::save`].
+    /// See [`BlockingStore::save`].
     ///
     /// # Errors
-    /// As there.
+    /// [`StoreError`], as there.
     fn save_async(
         &mut self,
         id: &StateId,

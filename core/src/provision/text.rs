@@ -1,35 +1,35 @@
-//! A record as a line of text, to be pasted, or printed as a QR code.
+//! A record as a line of text, for pasting or printing as a QR code.
 //!
 //! ```text
 //! SMOLFED:17:<base32 of the record>
 //! ```
 //!
-//! The number is the device's, in decimal. Base32 is that of RFC 4648 without padding. All of it is
-//! in the alphanumeric set of QR codes (ISO/IEC 18004, table 5): a record without samples has at
-//! most 211 characters, which a code of version 7 holds. Letters may be small, and blanks and ends
-//! of lines anywhere after the number are skipped. The record's checksum guards the text as well.
+//! The number is the device's, in decimal. Base32 is as in RFC 4648, without padding. All
+//! characters are in the alphanumeric set of QR codes (ISO/IEC 18004, table 5). A record without
+//! samples has at most 211 characters, which fit a code of version 7. Letters may be lowercase, and
+//! whitespace after the number is skipped. The record's checksum also protects the text.
 
 use super::{HEADER_BYTES, ProvisionError, Record};
 
-/// What a record as text begins with.
+/// Prefix of a record as text.
 pub const PREFIX: &[u8] = b"SMOLFED:";
 
-/// Why a text is not a record.
+/// Reason why a text is not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum TextError {
-    /// It does not begin with `SMOLFED:`, a number and a colon.
+    /// The text does not begin with `SMOLFED:`, a number and a colon.
     Prefix,
-    /// It has a character that base32 does not have.
+    /// The text has a character outside base32.
     Character,
-    /// It ends within a byte: characters are missing.
+    /// The text ends within a byte: characters are missing.
     Cut,
     /// The page is shorter than the record.
     Room,
-    /// The number in the text is not that in the record.
+    /// The number in the text differs from the one in the record.
     Number,
-    /// What it encodes is not a record.
+    /// The text does not encode a record.
     Record(ProvisionError),
 }
 
@@ -48,13 +48,13 @@ impl core::fmt::Display for TextError {
 
 impl core::error::Error for TextError {}
 
-/// Writes the record that a text encodes to the beginning of `page`; returns its length.
+/// Decodes a text to the start of `page`, and returns the length of the record.
 ///
 /// # Errors
-/// [`TextError`]. The page then holds no record, or that of another device.
+/// [`TextError`]. The page then holds no record, or the record of another device.
 pub fn read(text: &[u8], page: &mut [u8]) -> Result<usize, TextError> {
     let (number, digits) = split(text).ok_or(TextError::Prefix)?;
-    // Bits that do not fill a byte yet, and how many there are: fewer than 8 before each digit.
+    // Bits that do not yet fill a byte, and their number: fewer than 8 before each digit.
     let (mut bits, mut bit_count, mut length) = (0u16, 0u32, 0usize);
     for digit in digits {
         if digit.is_ascii_whitespace() {
@@ -70,7 +70,7 @@ pub fn read(text: &[u8], page: &mut [u8]) -> Result<usize, TextError> {
             length += 1;
         }
     }
-    // A whole text ends with fewer than five bits, all of them zero.
+    // A complete text ends with fewer than five bits, all zero.
     if bit_count >= 5 || bits != 0 || length < HEADER_BYTES {
         return Err(TextError::Cut);
     }
@@ -82,7 +82,7 @@ pub fn read(text: &[u8], page: &mut [u8]) -> Result<usize, TextError> {
     }
 }
 
-/// The number and the digits.
+/// Splits a text into number and digits.
 fn split(text: &[u8]) -> Option<(u32, &[u8])> {
     let (prefix, text) = text.trim_ascii().split_at_checked(PREFIX.len())?;
     let end = text.iter().position(|byte| *byte == b':')?;
@@ -92,7 +92,7 @@ fn split(text: &[u8]) -> Option<(u32, &[u8])> {
     is_prefix.then_some((number, digits.get(1..)?))
 }
 
-/// The value of a digit of base32.
+/// Returns the value of a base32 digit.
 const fn value(digit: u8) -> Option<u8> {
     match digit.to_ascii_uppercase() {
         letter @ b'A'..=b'Z' => Some(letter - b'A'),

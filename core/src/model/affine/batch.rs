@@ -1,6 +1,6 @@
-//! What the scores and the gradient of a batch have in common.
+//! The common part of the scores and the gradient of a batch.
 
-/// Samples whose scores are kept at once when `scratch` has room for them.
+/// Number of samples with scores in memory at once, if `scratch` is large enough.
 pub const BATCH_GROUP: usize = 20;
 
 /// Some of a device's samples.
@@ -16,8 +16,8 @@ pub(in super::super) struct Layer<'a> {
     pub(in super::super) biases: &'a [f32],
 }
 
-/// How many of the rows of W that are left are next, side by side with vectors: few numbers,
-/// because the code for each is compiled once a model.
+/// Returns the number of rows of W to process next, side by side with vectors. There are few
+/// choices, because the code for each is compiled for each model.
 #[inline(always)]
 pub(super) const fn next_rows(left: usize) -> usize {
     match left {

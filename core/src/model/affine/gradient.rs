@@ -9,29 +9,29 @@ use crate::{
     samples::Samples,
 };
 
-/// Features of a row side by side with vectors: one register of 512 bits, or two of 256.
+/// Features of a row processed side by side with vectors: one register of 512 bits, or two of 256.
 const WIDTH: usize = 2 * LANES;
 
-/// What a sum begins with. Any number added to it is that number, −0 among them, which the compiler
-/// knows: the first product costs no addition. 0 + −0 is 0.
+/// Initial value of sums. Adding any number to it gives that number, even −0, and the compiler
+/// knows this, so the first product costs no addition. 0 + −0 is 0.
 const NOTHING: f32 = -0.0;
 
 /// `Σ_s residuals[s][c] · x_s` for each row c of a gradient, added one sample after the other.
 pub(in super::super) struct OuterProducts<'a, S> {
-    /// Those of the first sample, then those of the next.
+    /// Residuals of the first sample, then of the next.
     pub(in super::super) residuals: &'a [f32],
-    /// Residuals of a sample.
+    /// Number of residuals of a sample.
     pub(in super::super) outputs: usize,
     /// At most [`BATCH_GROUP`] samples with vectors.
     pub(in super::super) batch: &'a Batch<'a, S>,
-    /// Whether the sum takes the place of what was in the gradient.
+    /// Whether the sum overwrites the gradient.
     pub(in super::super) fresh: bool,
 }
 
 impl<S: Samples> OuterProducts<'_, S> {
     /// Adds the sum to the first `weights` entries of `gradient`.
     ///
-    /// `then` gets each block of these entries when it is complete.
+    /// Calls `then` for each block of these entries when it is complete.
     #[inline(always)]
     pub(in super::super) fn add_to(
         &self,
@@ -43,7 +43,7 @@ impl<S: Samples> OuterProducts<'_, S> {
         if !WIDE {
             let mut fresh = self.fresh;
             let rows = gradient.get_mut(..weights).unwrap_or_default();
-            // So long is every sample: the compiler knows it where it knows the model's sizes.
+            // The length of every sample, known to the compiler if the model's sizes are.
             let features = weights / outputs;
             for (index, residuals) in indices.iter().zip(self.residuals.chunks_exact(outputs)) {
                 let x = samples.features(*index as usize);
@@ -79,7 +79,7 @@ impl<S: Samples> OuterProducts<'_, S> {
     }
 }
 
-/// What rows of a gradient are summed up from.
+/// The terms of rows of a gradient.
 struct Rows<'a> {
     x: &'a [&'a [f32]],
     residuals: &'a [f32],
@@ -89,7 +89,7 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Adds to the `R` rows from `first`, of each a [`SPAN`] at a time; returns `R`.
+    /// Adds to the `R` rows from `first`, one [`SPAN`] at a time, and returns `R`.
     #[inline(always)]
     fn add<const R: usize>(
         &self,
@@ -157,8 +157,8 @@ impl Rows<'_> {
     }
 }
 
-/// The products of one sample without vectors: eight of its values at a time stay in
-/// registers for all rows.
+/// Adds the products of one sample without vectors. Eight of its values at a time stay in registers
+/// for all rows.
 #[inline(always)]
 fn add_outer_product(
     residuals: &[f32],
@@ -170,7 +170,7 @@ fn add_outer_product(
     let features = features.max(1);
     let (blocks, rest) = x.as_chunks::<LANES>();
     for (block, x) in blocks.iter().enumerate() {
-        // Copies: the compiler would read again what a store to a row may have changed.
+        // A copy, because the compiler would reload values that a store to a row may have changed.
         let x = *x;
         for (row, a) in gradient.chunks_exact_mut(features).zip(residuals) {
             let (row, _) = row.as_chunks_mut::<LANES>();
@@ -205,14 +205,14 @@ mod tests {
     const FEATURES: usize = 11;
     const OUTPUTS: usize = 3;
 
-    /// Products of all signs, with zeros of both among them.
+    /// Products of all signs, including zeros of both signs.
     fn sample(seed: usize) -> ([f32; FEATURES], [f32; OUTPUTS]) {
         let x = core::array::from_fn(|i| [0.0, -0.0, 0.3, -1.7][(i + seed) % 4]);
         let residuals = core::array::from_fn(|c| [-0.7, 0.0, 0.9][(c + seed) % 3]);
         (x, residuals)
     }
 
-    /// With vectors and without, in the order of the samples; the first is written.
+    /// Covers both paths, in the order of the samples. The first is written.
     #[test]
     fn the_first_sample_writes_its_products_and_the_others_add_theirs() {
         let samples = [sample(0), sample(1)];

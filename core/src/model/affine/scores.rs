@@ -6,7 +6,7 @@ use crate::{
     samples::Samples,
 };
 
-/// `scores[s][c] = b_c + w_c·x_s` for the samples that `indices` names.
+/// Computes `scores[s][c] = b_c + w_c·x_s` for the samples in `indices`.
 ///
 /// Rows of W are the outer loop: a tile of them stays in the first-level cache for all samples.
 #[inline(always)]
@@ -19,7 +19,7 @@ pub(in super::super) fn batch_scores<S: Samples>(
     let features = weights.len() / outputs.max(1);
     if !WIDE {
         for (index, scores) in (batch.indices.iter()).zip(scores.chunks_exact_mut(outputs.max(1))) {
-            // So long is every sample: the compiler knows it where it knows the model's sizes.
+            // The length of every sample, known to the compiler if the model's sizes are.
             let x = batch.samples.features(*index as usize).get(..features);
             let layer = Layer { weights, biases };
             match x {
@@ -49,7 +49,7 @@ pub(in super::super) fn batch_scores<S: Samples>(
     }
 }
 
-/// The scores of one sample, row by row.
+/// Computes the scores of one sample, row by row.
 #[inline(always)]
 fn scores_by_rows(Layer { weights, biases }: Layer<'_>, x: &[f32], scores: &mut [f32]) {
     let rows = weights.chunks_exact(x.len().max(1)).zip(biases);
@@ -58,7 +58,8 @@ fn scores_by_rows(Layer { weights, biases }: Layer<'_>, x: &[f32], scores: &mut 
     }
 }
 
-/// The same where lanes are registers: two rows at a time, which share what is read of x.
+/// Computes the scores of one sample with vector registers: two rows at a time share the loads of
+/// x.
 #[inline(always)]
 fn scores_by_pairs(Layer { weights, biases }: Layer<'_>, x: &[f32], scores: &mut [f32]) {
     let features = x.len().max(1);
@@ -83,7 +84,8 @@ struct Tile<'a> {
 }
 
 impl Tile<'_> {
-    /// The scores of `R` rows for all samples, two at a time: with five rows, ten sums of lanes.
+    /// Computes the scores of `R` rows for all samples, two at a time: with five rows, ten sums of
+    /// lanes.
     #[inline(always)]
     fn scores<const R: usize, S: Samples>(&self, batch: &Batch<'_, S>, scores: &mut [f32]) {
         let Batch { samples, indices } = batch;
@@ -94,7 +96,7 @@ impl Tile<'_> {
         });
         let row = |index: &u32| samples.features(*index as usize);
         let (pairs, rest) = indices.as_chunks::<2>();
-        // There are as many scores: the smaller length only tells the compiler so.
+        // The lengths are equal. The minimum only tells the compiler so.
         let middle = (2 * pairs.len() * self.outputs).min(scores.len());
         let (paired, last) = scores.split_at_mut(middle);
         for (pair, scores) in (pairs.iter()).zip(paired.chunks_exact_mut(2 * self.outputs)) {

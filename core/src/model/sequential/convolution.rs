@@ -1,15 +1,14 @@
-//! Convolutions of images whose entries lie pixel by pixel. The order of sums, which every way of
-//! computing them keeps:
+//! Convolutions of images stored pixel by pixel. Every implementation keeps this order of sums:
 //!
 //! - a result adds its terms one after the other to 0: row by row of the kernel, column by column,
-//!   channel by channel of the input; the bias comes last;
-//! - the gradient by a weight or a bias adds its terms one after the other to 0: sample by sample,
-//!   row by row of the result, column by column;
-//! - a derivative by the input adds its terms one after the other to 0: row by row of the result,
-//!   column by column, channel by channel.
+//!   channel by channel of the input, with the bias last,
+//! - the gradient with respect to a weight or a bias adds its terms one after the other to 0:
+//!   sample by sample, row by row of the result, column by column,
+//! - a derivative with respect to the input adds its terms one after the other to 0: row by row of
+//!   the result, column by column, channel by channel.
 //!
 //! Terms with a zero of the padding may be left out or added: a sum that starts from 0 is never −0,
-//! so that for finite numbers the bits are the same.
+//! so the bits are the same for finite numbers.
 
 mod plain;
 mod wide;
@@ -21,19 +20,19 @@ use super::{
 use crate::lanes::{SOFT, WIDE};
 
 /// Channels or filters of a tile of sums. With their factors, eight sums take at most 14 of the 32
-/// registers of a Cortex-M4F, and their addresses nearly all that it has for integers. Where an
-/// addition is a call, a tile would save sums from registers to memory and back.
+/// registers of a Cortex-M4F, and their addresses nearly all that it has for integers. If an
+/// addition is a function call, a tile would move sums from registers to memory and back.
 const TILE: usize = if SOFT { 1 } else { 4 };
 
 /// Pixels or channels of a tile: 1 or 2.
 const PAIR: usize = if SOFT { 1 } else { 2 };
 
-/// The sizes of a convolution; pairs are height, width.
+/// The sizes of a convolution. Pairs are height, width.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Convolution {
-    /// The input.
+    /// Height and width of the input.
     image: [usize; 2],
-    /// Its channels.
+    /// Channels of the input.
     inputs: usize,
     result: [usize; 2],
     outputs: usize,
@@ -44,8 +43,8 @@ pub(super) struct Convolution {
 }
 
 impl Convolution {
-    /// A convolution with a kernel, a stride and a padding. The first layer needs no derivatives by
-    /// its input.
+    /// Creates a convolution with a kernel, a stride and a padding. The first layer does not need
+    /// derivatives with respect to its input.
     pub(super) const fn new(
         input: Shape,
         output: Shape,
@@ -67,27 +66,27 @@ impl Convolution {
         }
     }
 
-    /// Weights of a result.
+    /// Returns the number of weights of a result.
     const fn patch(&self) -> usize {
         volume([self.kernel[0], self.kernel[1], self.inputs])
     }
 
-    /// Entries computed once for all samples.
+    /// Returns the number of entries computed once for all samples.
     pub(super) const fn prepared_count(&self) -> usize {
         if WIDE { self.panels_count() } else { 0 }
     }
 
-    /// Entries of the gradient in another order.
+    /// Returns the number of entries of the gradient in another order.
     pub(super) const fn sums_count(&self) -> usize {
         if WIDE { self.wide_sums_count() } else { 0 }
     }
 
-    /// Entries needed while it works.
+    /// Returns the number of entries of working memory.
     pub(super) const fn work_count(&self) -> usize {
         if WIDE { self.frames_count() } else { 0 }
     }
 
-    /// What it computes from its parameters, once for all samples.
+    /// Computes values from the parameters, once for all samples.
     #[inline(always)]
     pub(super) fn prepare(&self, parameters: &[f32], prepared: &mut [f32]) {
         if WIDE {
@@ -95,7 +94,7 @@ impl Convolution {
         }
     }
 
-    /// Writes what was added to the sums of a batch to the gradient.
+    /// Writes the sums of a batch to the gradient.
     #[inline(always)]
     pub(super) fn finish(&self, sums: &[f32], gradient: &mut [f32]) {
         if WIDE {
@@ -103,7 +102,7 @@ impl Convolution {
         }
     }
 
-    /// The results from the input.
+    /// Computes the results from the input.
     #[inline(always)]
     pub(super) fn forward(&self, pass: Forward<'_>) {
         if WIDE {
@@ -116,7 +115,7 @@ impl Convolution {
         }
     }
 
-    /// Adds to the gradient, or to its sums, and writes the derivatives by the input.
+    /// Adds to the gradient, or to its sums, and writes the derivatives with respect to the input.
     #[inline(always)]
     pub(super) fn backward(&self, pass: Backward<'_>) {
         if WIDE {
@@ -130,7 +129,7 @@ impl Convolution {
     }
 }
 
-/// The product, or the largest number if that is less.
+/// Returns the saturated product.
 const fn volume(sides: [usize; 3]) -> usize {
     sides[0].saturating_mul(sides[1]).saturating_mul(sides[2])
 }

@@ -3,7 +3,7 @@
 use super::{pass::Backward, rows::add_rows};
 use crate::lanes;
 
-/// Each result is a dot product in the order of [`lanes`], plus its bias.
+/// Computes each result as a dot product in the order of [`lanes`], plus its bias.
 #[inline(always)]
 pub(super) fn forward(parameters: &[f32], input: &[f32], output: &mut [f32]) {
     let weights = output.len() * input.len();
@@ -16,7 +16,8 @@ pub(super) fn forward(parameters: &[f32], input: &[f32], output: &mut [f32]) {
     }
 }
 
-/// The derivatives by the input are sums over the results in order.
+/// Adds to the gradient. The derivatives with respect to the input are sums over the results in
+/// order.
 #[inline(always)]
 pub(super) fn backward(pass: &mut Backward<'_>) {
     let (input, derivatives) = (pass.input, &*pass.derivatives);

@@ -2,7 +2,7 @@
 
 use super::{super::error::ModelError, pass::Backward};
 
-/// The row of the table for each symbol.
+/// Copies the row of the table for each symbol.
 ///
 /// # Errors
 /// [`ModelError::Symbol`].
@@ -29,10 +29,10 @@ pub(super) fn forward(
     Ok(())
 }
 
-/// The row that a symbol names, if it is a whole number; larger ones than 65,535 are none.
+/// Returns the row of a symbol, if it is a whole number of at most 65,535.
 #[inline(always)]
 fn index(symbol: f32) -> Option<usize> {
-    // Saturates; NaN becomes 0, which it does not equal.
+    // Saturates. NaN becomes 0, which differs from it.
     let row = symbol as u16;
     (f32::from(row).to_bits() == symbol.to_bits() || (row == 0 && symbol == 0.0))
         .then_some(row.into())

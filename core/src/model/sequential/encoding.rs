@@ -1,25 +1,25 @@
-//! What a network is, in a few bytes: for those who have to agree on it.
+//! A digest of a network, for comparison between participants.
 
 use super::{Layer, Sequential, Shape};
 use crate::crypto::hash;
 
-/// Bytes that tell one network from another.
+/// Bytes of the digest of a network.
 pub const DIGEST_BYTES: usize = 8;
 
 /// Separates digests of networks from other public functions.
 const LABEL: &[u8; 16] = b"smolfed network ";
 
-/// Numbers of a layer, at most.
+/// Maximum number of numbers of a layer.
 const NUMBERS: usize = 7;
 
 impl Sequential {
-    /// HChaCha20 from a key of zeros over the label "smolfed network " and each block of the
-    /// encoding, the first eight bytes: no secret.
+    /// Returns the first eight bytes of HChaCha20, from a key of zeros, over the label "smolfed
+    /// network " and each block of the encoding. It is not secret.
     ///
-    /// The encoding is the shape of a sample and then each layer: a byte for which it is, and seven
-    /// numbers `u16`, little-endian, zeros after the last and at the end. `docs/protocol.md` has
+    /// The encoding is the shape of a sample and then each layer: a byte for its kind and seven
+    /// `u16` numbers, little-endian, padded with zeros, as is the end. `docs/protocol.md` lists
     /// them all.
-    // Not inlined: the encoding is not on the stack of what comes after.
+    // Not inlined, to keep the encoding off the caller's stack.
     #[inline(never)]
     pub fn digest(&self) -> [u8; DIGEST_BYTES] {
         let layers = self.layers().iter().map(|layer| of_layer(*layer));

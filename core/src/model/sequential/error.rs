@@ -1,8 +1,8 @@
-//! What can be wrong with a composition of layers.
+//! Errors in a composition of layers.
 
 use super::{layer::MAX_LAYERS, misfit::LayerError, shape::Shape, text::Text};
 
-/// Why layers are no model.
+/// Reason why layers are not a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -11,7 +11,7 @@ pub enum SequentialError {
     NoLayers,
     /// There are more than [`MAX_LAYERS`].
     TooManyLayers {
-        /// How many.
+        /// Number of layers.
         found: usize,
     },
     /// A sample has no entries.
@@ -19,22 +19,22 @@ pub enum SequentialError {
         /// The shape of a sample.
         found: Shape,
     },
-    /// A layer does not fit what it is given.
+    /// A layer does not fit its input.
     Layer {
-        /// Its number, counting from 1.
+        /// Number of the layer, counting from 1.
         number: usize,
-        /// Why.
+        /// Reason.
         error: LayerError,
     },
-    /// What the last layer gives is no vector of scores.
+    /// The output of the last layer is not a vector of scores.
     NoScores {
-        /// What it gives.
+        /// Output of the last layer.
         found: Shape,
     },
 }
 
 impl SequentialError {
-    /// What [`Display`](core::fmt::Display) writes, without shapes: for the compiler.
+    /// Writes the text of [`Display`](core::fmt::Display) without shapes, for compiler errors.
     pub(super) const fn describe(self, text: &mut Text) {
         match self {
             Self::NoLayers => text.push("it needs at least one layer"),

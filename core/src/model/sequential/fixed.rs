@@ -1,4 +1,4 @@
-//! A network as a type: its sizes are known where arrays are declared.
+//! A network as a type, with sizes known in array declarations.
 
 use core::marker::PhantomData;
 
@@ -9,16 +9,15 @@ use super::{
 };
 use crate::samples::Samples;
 
-/// The layers of a network, written down once.
+/// The layers of a network.
 pub trait Architecture {
     /// The shape of a sample.
     const INPUT: Shape;
-    /// The layers, the dense one to the classes included.
+    /// The layers, including the dense one to the classes.
     const LAYERS: &'static [Layer];
 }
 
-/// The network of an [`Architecture`]: a [`Sequential`] that takes no memory, whose sizes are
-/// constants.
+/// The network of an [`Architecture`]: a [`Sequential`] of size zero, with constant sizes.
 ///
 /// ```
 /// use smolfed_core::{Client, FixedModel};
@@ -44,8 +43,8 @@ pub trait Architecture {
 /// const _: () = assert!(Model::TRAINING_BYTES < 8 << 10, "the network needs too much RAM");
 /// ```
 ///
-/// Layers that do not fit each other do not compile: `the network is wrong: layer 1 has a window
-/// larger than its input with padding`.
+/// Incompatible layers do not compile: `the network is wrong: layer 1 has a window larger than its
+/// input with padding`.
 ///
 /// ```compile_fail
 /// use smolfed_core::FixedModel;
@@ -63,10 +62,10 @@ pub trait Architecture {
 pub struct Fixed<A>(PhantomData<fn() -> A>);
 
 impl<A: Architecture> Fixed<A> {
-    /// The same network as a value.
+    /// The network as a value.
     pub const NETWORK: &'static Sequential = &checked(Sequential::new(A::INPUT, A::LAYERS));
 
-    /// The network.
+    /// Creates the network.
     pub const fn new() -> Self {
         Self(PhantomData)
     }
@@ -92,7 +91,7 @@ impl<A: Architecture> core::fmt::Debug for Fixed<A> {
     }
 }
 
-/// The network, or an error of the compiler that says what is wrong.
+/// Returns the network, or a compiler error with the reason.
 #[expect(clippy::panic, reason = "while compiling only")]
 const fn checked(network: Result<Sequential, SequentialError>) -> Sequential {
     match network {

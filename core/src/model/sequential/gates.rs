@@ -1,4 +1,5 @@
-//! What the gates of a recurrent layer do to their sums: the same bits with vectors and without.
+//! The activation functions of the gates of a recurrent layer, with the same bits with and without
+//! vectors.
 
 use core::array;
 
@@ -7,10 +8,11 @@ use crate::{
     math::{abs, exp_below_one, exp_each},
 };
 
-/// Exponentials that [`sigmoid_each`] and [`tanh_each`] take at a time.
+/// Number of exponentials that [`sigmoid_each`] and [`tanh_each`] compute at a time.
 const AT_A_TIME: usize = 16;
 
-/// [`sigmoid`](crate::math::sigmoid) of each entry, with the same bits, for machines with vectors.
+/// Computes the [`sigmoid`](crate::math::sigmoid) of each entry, with the same bits, for machines
+/// with vectors.
 #[inline(always)]
 pub(super) fn sigmoid_each(v: &mut [f32]) {
     from_exponentials(v, -1.0, |x, e| {
@@ -19,10 +21,12 @@ pub(super) fn sigmoid_each(v: &mut [f32]) {
     });
 }
 
-/// Hyperbolic tangent of each entry: (1 − e) / (1 + e) with e = e^−2|x|, and the sign of x.
+/// Computes the hyperbolic tangent of each entry: (1 − e) / (1 + e) with e = e^−2|x|, and the sign
+/// of x.
 ///
-/// Not the bits of [`math::tanh`](crate::math::tanh): near 0 it is right to 2⁻²⁴ absolutely, not
-/// relatively. It is made of what machines with vectors compute side by side.
+/// The bits differ from [`math::tanh`](crate::math::tanh): near 0 it is accurate to 2⁻²⁴
+/// absolutely, not relatively. It only uses operations that machines with vectors compute side by
+/// side.
 #[inline(always)]
 pub(super) fn tanh_each(v: &mut [f32]) {
     from_exponentials(v, -2.0, |x, e| {
@@ -31,7 +35,7 @@ pub(super) fn tanh_each(v: &mut [f32]) {
     });
 }
 
-/// `x ← f(x, e^(factor·|x|))` for each entry.
+/// Computes `x ← f(x, e^(factor·|x|))` for each entry.
 #[inline(always)]
 fn from_exponentials(v: &mut [f32], factor: f32, f: impl Fn(f32, f32) -> f32) {
     if !WIDE {
@@ -64,7 +68,7 @@ mod tests {
     use super::*;
     use crate::math;
 
-    /// Of every length, large and small, and what is not a number.
+    /// Covers every length, large and small values, and NaN.
     #[test]
     fn sigmoids_side_by_side_have_the_bits_of_single_ones() {
         for count in 0..40_usize {

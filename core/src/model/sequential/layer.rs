@@ -1,15 +1,15 @@
-//! What a layer is: its sizes, the shape that it makes of a shape, and its parameters.
+//! A layer: its sizes, its output shape and its parameters.
 
 use super::{
     misfit::LayerError,
     shape::{Shape, product},
 };
 
-/// Layers of a network, at most.
+/// Maximum number of layers of a network.
 pub const MAX_LAYERS: usize = 12;
 
-/// A layer of a [`Sequential`](super::Sequential). Weights lie as in PyTorch; pairs are height,
-/// width.
+/// A layer of a [`Sequential`](super::Sequential). Weights are laid out as in PyTorch. Pairs are
+/// height, width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
     /// Cross-correlation with zeros around the image (`torch.nn.Conv2d`). Parameters: weights
@@ -19,24 +19,24 @@ pub enum Layer {
         channels: u16,
         /// Size of the kernel.
         kernel: [u16; 2],
-        /// Distance of neighbouring windows.
+        /// Distance between neighbouring windows.
         stride: [u16; 2],
-        /// Zeros on either side of the image: fewer than the kernel has entries.
+        /// Zeros on either side of the image: fewer than the size of the kernel.
         padding: [u16; 2],
     },
-    /// max(x, 0), of any shape; its derivative at 0 is 0. NaN stays NaN.
+    /// max(x, 0), of any shape. Its derivative at 0 is 0. NaN stays NaN.
     Relu,
-    /// The largest entry of each window (`torch.nn.MaxPool2d`); the derivative goes to the first of
-    /// the largest. Rows and columns after the last whole window are left out.
+    /// The largest entry of each window (`torch.nn.MaxPool2d`). The derivative goes to the first of
+    /// the largest. Rows and columns after the last whole window are ignored.
     MaxPool {
         /// Size of a window.
         size: [u16; 2],
-        /// Distance of neighbouring windows.
+        /// Distance between neighbouring windows.
         stride: [u16; 2],
     },
     /// The mean of each channel: an image becomes a vector.
     GlobalAverage,
-    /// `Wx + b` of the entries of any shape in their order (`torch.nn.Linear`). Parameters: weights
+    /// `Wx + b` of the entries of any shape in order (`torch.nn.Linear`). Parameters: weights
     /// `[outputs, entries]`, biases `[outputs]`.
     Dense {
         /// Entries of the result.
@@ -51,9 +51,9 @@ pub enum Layer {
         /// Entries of a row.
         width: u16,
     },
-    /// A long short-term memory that starts from zeros (`torch.nn.LSTM`); gives its hidden state
-    /// after each step. Parameters: input weights `[4 hidden, width]`, recurrent weights
-    /// `[4 hidden, hidden]`, biases `[4 hidden]` (the sum of PyTorch's two); gates in the order
+    /// A long short-term memory that starts from zeros (`torch.nn.LSTM`). Its output is the hidden
+    /// state after each step. Parameters: input weights `[4 hidden, width]`, recurrent weights `[4
+    /// hidden, hidden]`, biases `[4 hidden]` (the sum of PyTorch's two). Gates are in the order
     /// input, forget, cell, output.
     Lstm {
         /// Entries of the hidden state.
@@ -63,11 +63,11 @@ pub enum Layer {
     Last,
 }
 
-/// Parameter tensors of a layer, at most.
+/// Maximum number of parameter tensors of a layer.
 pub(super) const MAX_TENSORS: usize = 3;
 
 impl Layer {
-    /// The shape that this layer makes of `input`.
+    /// Returns the output shape for `input`.
     pub(super) const fn output(self, input: Shape, is_first: bool) -> Result<Shape, LayerError> {
         match (self, input) {
             (
@@ -123,7 +123,7 @@ impl Layer {
         }
     }
 
-    /// Lengths of its parameter tensors on this input; 0 for those that it does not have.
+    /// Returns the lengths of the parameter tensors for this input, 0 for missing ones.
     pub(super) const fn tensors(self, input: Shape) -> [usize; MAX_TENSORS] {
         match (self, input) {
             (
@@ -153,14 +153,14 @@ impl Layer {
         }
     }
 
-    /// The number of its parameters on this input.
+    /// Returns the number of parameters for this input.
     pub(super) const fn parameter_count(self, input: Shape) -> usize {
         let [a, b, c] = self.tensors(input);
         a.saturating_add(b).saturating_add(c)
     }
 }
 
-/// The shape of all whole windows of an image.
+/// Returns the shape of all whole windows of an image.
 const fn windows(
     channels: u16,
     image: [u16; 2],

@@ -1,25 +1,25 @@
-//! Why a layer does not fit what it is given.
+//! Reason why a layer does not fit its input.
 
 use super::shape::Shape;
 
-/// Why a layer does not fit what it is given.
+/// Reason why a layer does not fit its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum LayerError {
-    /// A convolution or a pool is given something else than an image.
+    /// The input of a convolution or a pool is not an image.
     ExpectsImage {
-        /// What it is given.
+        /// Shape of the input.
         found: Shape,
     },
-    /// An LSTM or the choice of the last step is given something else than a sequence.
+    /// The input of an LSTM or of the last step is not a sequence.
     ExpectsSequence {
-        /// What it is given.
+        /// Shape of the input.
         found: Shape,
     },
-    /// An embedding is given something else than the symbols of a sample.
+    /// The input of an embedding is not the symbols of a sample.
     ExpectsSymbols {
-        /// What it is given.
+        /// Shape of the input.
         found: Shape,
     },
     /// A size or a stride is 0.
@@ -31,20 +31,19 @@ pub enum LayerError {
         /// Height and width of the image with its padding.
         padded: [u32; 2],
     },
-    /// There is so much padding that a window can lie in it.
+    /// A window fits within the padding.
     Padding {
         /// Height and width of the kernel.
         kernel: [u16; 2],
         /// Zeros above and below, left and right.
         padding: [u16; 2],
     },
-    /// It brings the parameters or the scratch memory of the network above 2 GiB, or gives a side
-    /// above 65,535.
+    /// The parameters or the scratch memory of the network exceed 2 GiB, or a side exceeds 65,535.
     TooLarge,
 }
 
 impl LayerError {
-    /// The text without shapes, also while compiling.
+    /// Returns the text without shapes, also at compile time.
     pub(super) const fn in_short(self) -> &'static str {
         match self {
             Self::ExpectsImage { .. } => "expects an image",

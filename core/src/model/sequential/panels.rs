@@ -1,8 +1,8 @@
-//! Weights in panels: row by row, a vector of outputs each.
+//! Weights in panels: each row is a vector of outputs.
 
 use super::vectors::next_width;
 
-/// Where the entries of panels are among the weights.
+/// Positions of the entries of panels in the weights.
 pub(super) struct Places {
     /// Places of the kernel.
     pub(super) area: usize,
@@ -15,7 +15,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Copies weights to panels, with the kernel turned around or not, and below each its biases.
+    /// Copies weights to panels, with or without a rotated kernel, and appends its biases to each.
     #[inline(always)]
     pub(super) fn gather(
         &self,

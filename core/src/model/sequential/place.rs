@@ -1,4 +1,4 @@
-//! A layer between the one below and the one above: its memory, forward, backward.
+//! A layer in its place between the layers below and above: memory, forward, backward.
 
 use super::{
     super::error::ModelError,
@@ -11,7 +11,7 @@ use super::{
     shape::Shape,
 };
 
-/// A layer with what it is given and what it gives.
+/// A layer with its input and output.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub(super) layer: Layer,
@@ -22,8 +22,8 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Whether it overwrites the results of the layer below, which that layer does not need for its
-    /// own derivatives.
+    /// Returns whether it overwrites the results of the layer below, which does not need them for
+    /// its derivatives.
     pub(super) const fn is_in_place(&self) -> bool {
         match (self.layer, self.below) {
             (Layer::Relu, None | Some(Layer::Lstm { .. })) => false,
@@ -32,24 +32,24 @@ impl Place {
         }
     }
 
-    /// Whether it is the first layer and needs the features of an image pixel by pixel.
+    /// Returns whether it is the first layer and needs the features of an image pixel by pixel.
     pub(super) const fn interleaves(&self) -> bool {
         let is_dense = matches!(self.layer, Layer::Dense { .. });
         self.below.is_none() && !is_dense && self.input.is_interleaved()
     }
 
-    /// Whether it needs the results of the layer below channel by channel.
+    /// Returns whether it needs the results of the layer below channel by channel.
     const fn separates(&self) -> bool {
         let is_dense = matches!(self.layer, Layer::Dense { .. });
         self.below.is_some() && is_dense && self.input.is_interleaved()
     }
 
-    /// Number of parameters.
+    /// Returns the number of parameters.
     pub(super) const fn parameter_count(&self) -> usize {
         self.layer.parameter_count(self.input)
     }
 
-    /// Entries computed once for all samples.
+    /// Returns the number of entries computed once for all samples.
     pub(super) const fn prepared_count(&self) -> usize {
         match (self.convolution(), self.lstm()) {
             (Some(convolution), _) => convolution.prepared_count(),
@@ -58,7 +58,7 @@ impl Place {
         }
     }
 
-    /// Entries of the gradient in another order.
+    /// Returns the number of entries of the gradient in another order.
     pub(super) const fn sums_count(&self) -> usize {
         match (self.convolution(), self.lstm()) {
             (Some(convolution), _) => convolution.sums_count(),
@@ -67,7 +67,7 @@ impl Place {
         }
     }
 
-    /// Entries needed while it works.
+    /// Returns the number of entries of working memory.
     pub(super) const fn work_count(&self) -> usize {
         match (self.convolution(), self.lstm()) {
             (Some(convolution), _) => convolution.work_count(),
@@ -77,7 +77,7 @@ impl Place {
         }
     }
 
-    /// Entries that it keeps of a sample.
+    /// Returns the number of entries kept for a sample.
     pub(super) const fn tape_count(&self) -> usize {
         let output = self.output.count();
         let input = self.input.count();
@@ -112,7 +112,7 @@ impl Place {
         }
     }
 
-    /// What it computes from its parameters, once for all samples.
+    /// Computes values from the parameters, once for all samples.
     #[inline(always)]
     pub(super) fn prepare(&self, parameters: &[f32], prepared: &mut [f32]) {
         if let Some(convolution) = self.convolution() {
@@ -123,7 +123,7 @@ impl Place {
         }
     }
 
-    /// Writes what was added to the sums of a batch to the gradient.
+    /// Writes the sums of a batch to the gradient.
     #[inline(always)]
     pub(super) fn finish(&self, sums: &[f32], gradient: &mut [f32]) {
         if let Some(convolution) = self.convolution() {
@@ -134,7 +134,7 @@ impl Place {
         }
     }
 
-    /// Its results from its input; `region` keeps them.
+    /// Computes the results from the input, and keeps them in `region`.
     #[inline(always)]
     pub(super) fn forward(&self, pass: Forward<'_>) -> Result<(), ModelError> {
         let Forward {
@@ -196,7 +196,7 @@ impl Place {
         Ok(())
     }
 
-    /// Adds to the gradient, and writes the derivatives by the input.
+    /// Adds to the gradient, and writes the derivatives with respect to the input.
     #[inline(always)]
     pub(super) fn backward(&self, mut pass: Backward<'_>) {
         let mut pixels = None;

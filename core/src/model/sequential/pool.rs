@@ -1,10 +1,10 @@
-//! Layers without parameters: rectified linear units, the largest of each window, the mean of each
-//! channel. Entries of images lie pixel by pixel.
+//! Layers without parameters: rectified linear units, the maximum of each window, the mean of each
+//! channel. Images are stored pixel by pixel.
 
 use super::shape::Shape;
 use crate::lanes::LANES;
 
-/// max(x, 0) of each entry, in place. NaN stays NaN.
+/// Computes max(x, 0) of each entry, in place. NaN stays NaN.
 #[inline(always)]
 pub(super) fn rectify(v: &mut [f32]) {
     for x in v {
@@ -12,7 +12,8 @@ pub(super) fn rectify(v: &mut [f32]) {
     }
 }
 
-/// The derivatives by the results become those by the sums: 0 where the result is 0.
+/// Turns derivatives with respect to the results into derivatives with respect to the sums: 0 where
+/// the result is 0.
 #[inline(always)]
 pub(super) fn rectify_backward(results: &[f32], derivatives: &mut [f32]) {
     for (derivative, result) in derivatives.iter_mut().zip(results) {
@@ -20,7 +21,7 @@ pub(super) fn rectify_backward(results: &[f32], derivatives: &mut [f32]) {
     }
 }
 
-/// The mean of each channel, summed up pixel by pixel from 0.
+/// Computes the mean of each channel, summed up pixel by pixel from 0.
 #[inline(always)]
 pub(super) fn average(input: &[f32], output: &mut [f32]) {
     output.fill(0.0);
@@ -36,7 +37,7 @@ pub(super) fn average(input: &[f32], output: &mut [f32]) {
     }
 }
 
-/// Each entry of a channel has the same part in its mean.
+/// Distributes the derivative of a mean equally over the entries of its channel.
 #[inline(always)]
 pub(super) fn average_backward(derivatives: &[f32], below: &mut [f32]) {
     let channels = derivatives.len().max(1);
@@ -51,16 +52,16 @@ pub(super) fn average_backward(derivatives: &[f32], below: &mut [f32]) {
 /// The windows of an image.
 pub(super) struct Windows {
     channels: usize,
-    /// Pixels of a row of the image.
+    /// Number of pixels in a row of the image.
     width: usize,
-    /// Windows side by side.
+    /// Number of windows side by side.
     columns: usize,
     size: [usize; 2],
     stride: [usize; 2],
 }
 
 impl Windows {
-    /// The windows of `input`, from which `output` is made.
+    /// Creates the windows of `input` that produce `output`.
     #[inline(always)]
     pub(super) fn new(input: Shape, output: Shape, size: [u16; 2], stride: [u16; 2]) -> Self {
         Self {
@@ -72,7 +73,7 @@ impl Windows {
         }
     }
 
-    /// The largest entry of each window.
+    /// Computes the largest entry of each window.
     #[inline(always)]
     pub(super) fn forward(&self, input: &[f32], output: &mut [f32]) {
         let channels = self.channels.max(1);
@@ -92,7 +93,7 @@ impl Windows {
         }
     }
 
-    /// The derivative by each result goes to the first of the largest entries of its window.
+    /// Passes the derivative of each result to the first of the largest entries of its window.
     #[inline(always)]
     pub(super) fn backward(&self, input: &[f32], derivatives: &[f32], below: &mut [f32]) {
         below.fill(0.0);
@@ -113,8 +114,8 @@ impl Windows {
         }
     }
 
-    /// The largest entries of the window that begins at `window`, of `W` channels. NaN is taken for
-    /// the largest.
+    /// Returns the largest entries of the window at `window`, for `W` channels. NaN counts as the
+    /// largest.
     #[inline(always)]
     fn largest<const W: usize>(&self, input: &[f32], window: usize) -> [f32; W] {
         let mut largest = [f32::NEG_INFINITY; W];
@@ -132,7 +133,7 @@ impl Windows {
         largest
     }
 
-    /// Adds the derivatives by a window's results, of `W` channels, where these come from.
+    /// Adds the derivatives of a window's results, for `W` channels, to their source entries.
     #[inline(always)]
     fn give<const W: usize>(
         &self,
@@ -142,7 +143,7 @@ impl Windows {
         below: &mut [f32],
     ) {
         let largest = self.largest::<W>(input, window);
-        // What is not given yet.
+        // Derivatives not yet added.
         let mut left = *derivatives;
         for row in 0..self.size[0] {
             for column in 0..self.size[1] {
@@ -164,13 +165,13 @@ impl Windows {
         }
     }
 
-    /// Results of a row of windows.
+    /// Returns the number of results of a row of windows.
     #[inline(always)]
     fn row(&self) -> usize {
         (self.columns * self.channels).max(1)
     }
 
-    /// Where a window begins.
+    /// Returns the start of a window.
     #[inline(always)]
     const fn start(&self, y: usize, x: usize) -> usize {
         (y * self.stride[0] * self.width + x * self.stride[1]) * self.channels

@@ -1,22 +1,22 @@
-//! Sums of products of entries with vectors: several entries of a window side by side.
+//! Sums of products of entries and vectors, several entries of a window side by side.
 
 use super::vectors::{add, load, store};
 use crate::lanes::unroll;
 
-/// Windows, and a vector for each: a sum belongs to an entry of the window, and adds that entry
+/// Windows, with a vector for each. A sum belongs to an entry of the window, and adds the entry
 /// times the vector, window by window.
 pub(super) struct Products<'a, const W: usize> {
-    /// From the first window on.
+    /// Entries from the first window on.
     pub(super) entries: &'a [f32],
-    /// Entries from a window to the next below, and to the next on the right.
+    /// Distance in entries from a window to the next below, and to the next on the right.
     pub(super) steps: [usize; 2],
-    /// Windows side by side.
+    /// Number of windows side by side.
     pub(super) columns: usize,
     pub(super) vectors: &'a [[f32; W]],
 }
 
 impl<const W: usize> Products<'_, W> {
-    /// Adds to the sums of the first `count` entries of the windows, which begin `at` and lie
+    /// Adds to the sums of the first `count` entries of the windows. The sums begin at `at` and are
     /// `stride` apart.
     #[inline(always)]
     pub(super) fn add_to(&self, sums: &mut [f32], at: usize, stride: usize, count: usize) {
@@ -31,8 +31,8 @@ impl<const W: usize> Products<'_, W> {
         }
     }
 
-    /// Adds to the sums of the next `R` entries. Where fewer are left, those before are computed
-    /// once more and left as they are. Returns how many are new.
+    /// Adds to the sums of the next `R` entries. If fewer are left, earlier ones are recomputed and
+    /// not changed. Returns the number of new ones.
     #[inline(always)]
     fn add<const R: usize>(
         &self,
@@ -69,7 +69,8 @@ impl<const W: usize> Products<'_, W> {
     }
 }
 
-/// The `W` columns from `first` of a matrix, in `memory` unless there are no others.
+/// Returns the `W` columns from `first` of a matrix, copied to `memory` unless they are the whole
+/// matrix.
 #[inline(always)]
 pub(super) fn column_of<'a, const W: usize>(
     matrix: &'a [f32],

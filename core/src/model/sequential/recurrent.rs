@@ -4,9 +4,9 @@
 //! `c_t = f·c_{t−1} + i·g` and `h_t = o·tanh(c_t)`, h and c starting from 0
 //! (Hochreiter and Schmidhuber 1997; with forget gates, Gers, Schmidhuber, Cummins 2000).
 //!
-//! A sum z adds its terms one after the other to 0, those of x, then those of h, then b.
-//! Derivatives add their terms in the order of the gates' rows, and the gradient by a parameter
-//! adds its terms one after the other to 0, sample by sample, step by step.
+//! A sum z adds its terms one after the other to 0: first from x, then from h, then b. Derivatives
+//! add their terms in the order of the gates' rows, and the gradient of a parameter adds its terms
+//! one after the other to 0, sample by sample, step by step.
 
 mod plain;
 mod wide;
@@ -28,8 +28,8 @@ pub(super) struct Lstm {
     is_first: bool,
 }
 
-/// What is kept of all steps: rows of gates; of cells, from those before the first step on; of
-/// their tanh; of hidden states, from that before the first step on.
+/// Values kept for all steps: rows of gates, of cells, of their tanh, and of hidden states. Cells
+/// and hidden states start before the first step.
 struct Kept<'a> {
     gates: &'a mut [f32],
     cells: &'a mut [f32],
@@ -40,15 +40,16 @@ struct Kept<'a> {
 /// The parameters of all gates.
 #[derive(Clone, Copy)]
 struct Parameters<'a> {
-    /// Input weights, a row a gate.
+    /// Input weights, one row for each gate.
     weights: &'a [f32],
-    /// Recurrent weights, a row a gate.
+    /// Recurrent weights, one row for each gate.
     recurrent: &'a [f32],
     biases: &'a [f32],
 }
 
 impl Lstm {
-    /// A memory of this size on a sequence. The first layer needs no derivatives by its input.
+    /// Creates an LSTM of this size on a sequence. The first layer does not need derivatives with
+    /// respect to its input.
     pub(super) const fn new(input: Shape, hidden: u16, is_first: bool) -> Self {
         let (length, width) = match input {
             Shape::Sequence { length, width } => (length as usize, width as usize),
@@ -62,29 +63,31 @@ impl Lstm {
         }
     }
 
-    /// Entries that are kept: four gates, cells, their tanh and states, and what was before.
+    /// Returns the number of kept entries: four gates, cells, their tanh and states, and the
+    /// initial values.
     pub(super) const fn tape_count(&self) -> usize {
         let kept = self.hidden.saturating_mul(7).saturating_mul(self.length);
         kept.saturating_add(2 * self.hidden)
     }
 
-    /// Entries computed once for all samples.
+    /// Returns the number of entries computed once for all samples.
     pub(super) const fn prepared_count(&self) -> usize {
         if WIDE { self.panels_count() } else { 0 }
     }
 
-    /// Entries of the gradient in another order.
+    /// Returns the number of entries of the gradient in another order.
     pub(super) const fn sums_count(&self) -> usize {
         if WIDE { self.wide_sums_count() } else { 0 }
     }
 
-    /// Entries needed while it works: derivatives by cells, and a vector a step.
+    /// Returns the number of entries of working memory: derivatives with respect to cells, and a
+    /// vector for each step.
     pub(super) const fn work_count(&self) -> usize {
         let columns = if WIDE { self.column_count() } else { 0 };
         self.hidden.saturating_add(columns)
     }
 
-    /// What it computes from its parameters, once for all samples.
+    /// Computes values from the parameters, once for all samples.
     #[inline(always)]
     pub(super) fn prepare(&self, parameters: &[f32], prepared: &mut [f32]) {
         if let (true, Some(parameters)) = (WIDE, self.split(parameters)) {
@@ -92,7 +95,7 @@ impl Lstm {
         }
     }
 
-    /// Writes what was added to the sums of a batch to the gradient.
+    /// Writes the sums of a batch to the gradient.
     #[inline(always)]
     pub(super) fn finish(&self, sums: &[f32], gradient: &mut [f32]) {
         if WIDE {
@@ -100,7 +103,8 @@ impl Lstm {
         }
     }
 
-    /// The hidden states of all steps, the last entries of the region, which keeps the rest.
+    /// Computes the hidden states of all steps, the last entries of the region. The region keeps
+    /// all other values.
     #[inline(always)]
     pub(super) fn forward(&self, pass: Forward<'_>) {
         let hidden = self.hidden;
@@ -142,7 +146,7 @@ impl Lstm {
         }
     }
 
-    /// Adds to the gradient, or to its sums, and writes the derivatives by the input.
+    /// Adds to the gradient, or to its sums, and writes the derivatives with respect to the input.
     #[inline(always)]
     pub(super) fn backward(&self, pass: Backward<'_>) {
         let hidden = self.hidden;
@@ -209,7 +213,7 @@ impl Lstm {
     }
 }
 
-/// The gates from their sums.
+/// Computes the gates from their sums.
 #[inline(always)]
 fn activate(gates: &mut [f32], hidden: usize) {
     let each = gates.chunks_exact_mut(hidden.max(1));
@@ -222,7 +226,7 @@ fn activate(gates: &mut [f32], hidden: usize) {
     }
 }
 
-/// Cells, their tanh and states from the gates and the cells before.
+/// Computes cells, their tanh and states from the gates and the previous cells.
 #[inline(always)]
 fn step(gates: &[f32], before: &[f32], results: [&mut [f32]; 3]) {
     let [cells, tanh, states] = results;
@@ -242,9 +246,9 @@ fn step(gates: &[f32], before: &[f32], results: [&mut [f32]; 3]) {
     }
 }
 
-/// The gates become the derivatives by their sums. `values` are the cells of the step before, the
-/// tanh of this step's and the derivatives by its state; the derivatives by its cells become those
-/// by the cells before.
+/// Replaces the gates by the derivatives with respect to their sums. `values` are the cells of the
+/// previous step, the tanh of the current cells and the derivatives with respect to the current
+/// state. The derivatives with respect to the current cells become those for the previous cells.
 #[inline(always)]
 fn step_backward(gates: &mut [f32], values: [&[f32]; 3], cell_derivatives: &mut [f32]) {
     let [before, tanh, derivatives] = values;

@@ -6,7 +6,7 @@ use crate::lanes::{self, WIDE, unroll};
 /// Vectors side by side: enough to hide the time of an addition.
 const VECTORS: usize = 4;
 
-/// `y += Σ x_k·row_k`, the terms one after the other.
+/// Computes `y += Σ x_k·row_k`, the terms one after the other.
 #[inline(always)]
 pub(super) fn add_rows(x: &[f32], rows: &[f32], y: &mut [f32]) {
     let width = y.len().max(1);

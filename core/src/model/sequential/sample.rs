@@ -1,4 +1,5 @@
-//! One sample at a time, for losses that are not those of a [`Model`](super::super::Model).
+//! Processing of one sample at a time, for losses other than those of a
+//! [`Model`](super::super::Model).
 
 use super::{
     super::error::ModelError,
@@ -21,8 +22,8 @@ impl Sequential {
         Ok(())
     }
 
-    /// Writes what [`Self::backward_one`] left in scratch memory to the gradient, whose other
-    /// entries it has added to.
+    /// Writes the sums of [`Self::backward_one`] in scratch memory to the gradient, which holds the
+    /// other sums.
     ///
     /// # Errors
     /// [`ModelError`] if a length does not fit.
@@ -34,10 +35,10 @@ impl Sequential {
         Ok(())
     }
 
-    /// The scores of one sample; scratch memory keeps the results of all layers.
+    /// Computes the scores of one sample. Scratch memory keeps the results of all layers.
     ///
     /// # Errors
-    /// [`ModelError`] if a length does not fit, or a feature is no symbol.
+    /// [`ModelError`] if a length does not fit, or a feature is not a symbol.
     #[inline(always)]
     pub(crate) fn forward_one(
         &self,
@@ -58,8 +59,8 @@ impl Sequential {
         Ok(())
     }
 
-    /// Adds the gradient of one sample, from the derivatives by its scores, to `gradient` and to
-    /// sums in scratch memory. The latter is as [`Self::forward_one`] left it.
+    /// Adds the gradient of one sample, from the derivatives with respect to its scores, to
+    /// `gradient` and to sums in scratch memory. Call it directly after [`Self::forward_one`].
     ///
     /// # Errors
     /// [`ModelError`] if a length does not fit.
@@ -82,7 +83,7 @@ impl Sequential {
         Ok(())
     }
 
-    /// Scratch memory of training, taken apart.
+    /// Splits the scratch memory of training.
     #[inline(always)]
     pub(super) fn training_parts<'a>(
         &self,
@@ -93,7 +94,7 @@ impl Sequential {
         parts.ok_or(ModelError::Scratch { expected, found })
     }
 
-    /// Whether there is one for each of these scores.
+    /// Checks the number of scores.
     #[inline(always)]
     fn check_scores(&self, scores: &[f32]) -> Result<(), ModelError> {
         match (self.score_count(), scores.len()) {

@@ -1,8 +1,8 @@
-//! Shapes of samples and of what layers give.
+//! Shapes of samples and of layer outputs.
 
-/// The shape of a sample, or of what a layer gives. Entries of a sample are row-major, as in
-/// PyTorch: the last size runs fastest. Between layers, the entries of an image lie pixel by pixel,
-/// which changes no parameter.
+/// The shape of a sample or of a layer's output. Entries of a sample are row-major, as in PyTorch:
+/// the last dimension varies fastest. Between layers, images are stored pixel by pixel, which does
+/// not change parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Shape {
@@ -15,14 +15,14 @@ pub enum Shape {
         /// Columns of a channel.
         width: u16,
     },
-    /// Length x width: one row a step. Symbols are a sequence of width 1.
+    /// Length x width: one row for each step. Symbols are a sequence of width 1.
     Sequence {
         /// Steps.
         length: u16,
         /// Entries of a step.
         width: u16,
     },
-    /// Entries without an order, as scores are.
+    /// Entries without spatial order, such as scores.
     Vector {
         /// Entries.
         length: u16,
@@ -30,7 +30,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Number of entries.
+    /// Returns the number of entries.
     pub const fn count(self) -> usize {
         match self {
             Self::Image {
@@ -43,7 +43,7 @@ impl Shape {
         }
     }
 
-    /// Channels of an image; 1 of anything else.
+    /// Returns the channels of an image, or 1 for other shapes.
     pub(super) const fn channels(self) -> usize {
         match self {
             Self::Image { channels, .. } => channels as usize,
@@ -51,7 +51,7 @@ impl Shape {
         }
     }
 
-    /// Height and width of an image.
+    /// Returns the height and width of an image.
     pub(super) const fn sides(self) -> [usize; 2] {
         match self {
             Self::Image { height, width, .. } => [height as usize, width as usize],
@@ -59,7 +59,7 @@ impl Shape {
         }
     }
 
-    /// Whether the order of entries, channel by channel or pixel by pixel, makes a difference.
+    /// Returns whether channel-by-channel and pixel-by-pixel order differ.
     pub(super) const fn is_interleaved(self) -> bool {
         let [height, width] = self.sides();
         self.channels() > 1 && height.saturating_mul(width) > 1
@@ -80,7 +80,7 @@ impl core::fmt::Display for Shape {
     }
 }
 
-/// The product, or the largest number if that is less.
+/// Returns the saturated product.
 pub(super) const fn product(factors: &[u16]) -> usize {
     let mut product = 1_usize;
     let mut rest = factors;

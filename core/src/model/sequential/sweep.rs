@@ -9,18 +9,18 @@ use crate::lanes::{LANES, unroll};
 /// of an addition in those of 512.
 const WINDOWS: usize = 6;
 
-/// The windows of a frame, and the panels that their entries are multiplied with.
+/// The windows of a frame, and the panels with which their entries are multiplied.
 pub(super) struct Sweep<'a> {
     pub(super) frame: &'a [f32],
     /// Entries of a row of the frame.
     pub(super) row: usize,
-    /// Entries from a window to the next below, and to the next on the right.
+    /// Distance in entries from a window to the next below, and to the next on the right.
     pub(super) steps: [usize; 2],
     pub(super) windows: [usize; 2],
-    /// Entries of a window that lie side by side.
+    /// Number of contiguous entries of a window.
     pub(super) length: usize,
     pub(super) panels: &'a [f32],
-    /// Rows of a panel without its biases: entries of a window.
+    /// Rows of a panel without its biases: the entries of a window.
     pub(super) rows: usize,
     pub(super) outputs: usize,
 }
@@ -45,7 +45,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// The `W` outputs from `first` of all windows.
+    /// Computes the `W` outputs from `first` of all windows.
     #[inline(always)]
     fn outputs<const W: usize>(&self, panel: &[f32], first: usize, output: &mut [f32]) {
         let (panel, _) = panel.as_chunks::<W>();
@@ -57,7 +57,7 @@ impl Sweep<'_> {
         let mut pixel = 0;
         while pixel < height * width {
             let count = WINDOWS.min(height * width - pixel);
-            // Where there are fewer, the first one several times.
+            // If there are fewer, repeats the first one.
             let mut starts = [start + column * self.steps[1]; WINDOWS];
             for place in starts.iter_mut().take(count) {
                 *place = start + column * self.steps[1];
@@ -79,7 +79,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// The sums of some windows, which begin at `starts`.
+    /// Computes the sums of some windows, which begin at `starts`.
     #[inline(always)]
     fn tile<const W: usize>(&self, panel: &[[f32; W]], starts: [usize; WINDOWS]) -> [[f32; W]; 6] {
         let [mut s0, mut s1, mut s2, mut s3, mut s4, mut s5] = [[0.0; W]; 6];

@@ -1,6 +1,6 @@
-//! Texts that are made while compiling, for errors of the compiler.
+//! Compile-time texts for compiler errors.
 
-/// A text that is made while compiling, where nothing can be formatted.
+/// A text built at compile time, where formatting is not available.
 pub(super) struct Text {
     bytes: [u8; 96],
     length: usize,
@@ -14,7 +14,7 @@ impl Text {
         }
     }
 
-    /// Appends, as far as there is room.
+    /// Appends as much as fits.
     pub(super) const fn push(&mut self, part: &str) {
         let (part, mut i) = (part.as_bytes(), 0);
         while i < part.len() && self.length < self.bytes.len() {
@@ -33,7 +33,7 @@ impl Text {
         self.push(DIGITS[number % 10]);
     }
 
-    /// The text: ASCII, as all parts.
+    /// Returns the text, which is ASCII like all parts.
     pub(super) const fn get(&self) -> &str {
         let (text, _) = self.bytes.split_at(self.length);
         match core::str::from_utf8(text) {

@@ -35,10 +35,10 @@ impl Model for Sequential {
     type Tensors = Tensors;
 
     const KIND: ModelKind = ModelKind::Sequential;
-    /// Sizes are values, not types: any tensor may be long.
+    /// Sizes are values, not types, so any tensor may be long.
     const LARGEST_TENSOR: usize = usize::MAX;
 
-    /// The tensors of each layer.
+    /// Returns the tensors of all layers.
     fn tensors(&self) -> Tensors {
         let lengths = self
             .places()
@@ -46,8 +46,8 @@ impl Model for Sequential {
         Tensors::of(lengths.filter(|length| *length > 0))
     }
 
-    /// The results of all layers for one sample, twice the longest of them, and what layers need
-    /// while they work: the same for any number of samples.
+    /// Returns the entries for the results of all layers for one sample, twice the longest of them,
+    /// and working memory. The number of samples does not matter.
     #[inline(always)]
     fn scratch_count(&self, _: usize) -> usize {
         self.sample_scratch_count()

@@ -5,18 +5,18 @@ use crate::lanes::LANES;
 /// Entries of the wide vectors.
 pub(super) const WIDTH: usize = 2 * LANES;
 
-/// How many entries the next vector has if so many are left: [`WIDTH`] or [`LANES`].
+/// Returns the length of the next vector if `left` entries are left: [`WIDTH`] or [`LANES`].
 #[inline(always)]
 pub(super) const fn next_width(left: usize) -> usize {
     if left > LANES { WIDTH } else { LANES }
 }
 
-/// So many entries with what fills up the last vector.
+/// Rounds a number of entries up to whole vectors.
 pub(super) const fn padded(count: usize) -> usize {
     count.next_multiple_of(LANES)
 }
 
-/// The `W` entries from `start`, zeros after the last.
+/// Returns the `W` entries from `start`, padded with zeros.
 #[inline(always)]
 pub(super) fn load<const W: usize>(v: &[f32], start: usize) -> [f32; W] {
     let rest = v.get(start..).unwrap_or_default();
@@ -26,7 +26,7 @@ pub(super) fn load<const W: usize>(v: &[f32], start: usize) -> [f32; W] {
     }
 }
 
-/// Not inlined: the compiler would give up the vector for its entries.
+/// Not inlined, because the compiler would split the vector into its entries.
 #[cold]
 #[inline(never)]
 fn load_rest<const W: usize>(rest: &[f32]) -> [f32; W] {
@@ -37,7 +37,7 @@ fn load_rest<const W: usize>(rest: &[f32]) -> [f32; W] {
     vector
 }
 
-/// Writes the first `count` entries of a vector, at most all, from `start` on.
+/// Writes at most the first `count` entries of a vector from `start` on.
 #[inline(always)]
 pub(super) fn store<const W: usize>(vector: [f32; W], v: &mut [f32], start: usize, count: usize) {
     let rest = v.get_mut(start..).unwrap_or_default();
@@ -55,7 +55,7 @@ fn store_rest<const W: usize>(vector: &[f32; W], rest: &mut [f32], count: usize)
     }
 }
 
-/// `sums += vector·x`.
+/// Computes `sums += vector·x`.
 #[inline(always)]
 pub(super) fn add<const W: usize>(sums: &mut [f32; W], vector: &[f32; W], x: f32) {
     for l in 0..W {

@@ -1,7 +1,8 @@
-//! From layer to layer, up and back.
+//! The forward and backward passes through all layers.
 //!
-//! Both ways are inlined into what the crates of kernels compile for wider vectors. The tests of
-//! this crate call them: inlined into each test, they took three minutes to compile.
+//! Both passes are inlined into the code that the kernel crates compile for wider vectors. The
+//! tests of this crate call them instead: inlined into each test, they took three minutes to
+//! compile.
 
 use super::{
     super::error::ModelError,
@@ -10,7 +11,7 @@ use super::{
     pool,
 };
 
-/// Scratch memory, taken apart.
+/// The parts of scratch memory.
 pub(super) struct Parts<'a> {
     pub(super) prepared: &'a mut [f32],
     pub(super) sums: &'a mut [f32],
@@ -20,7 +21,7 @@ pub(super) struct Parts<'a> {
 }
 
 impl Sequential {
-    /// Takes scratch memory apart; without what the way back needs if there is to be none.
+    /// Splits scratch memory, without the parts of the backward pass unless it is for training.
     #[inline(always)]
     pub(super) fn parts<'a>(&self, scratch: &'a mut [f32], is_training: bool) -> Option<Parts<'a>> {
         let (sums, derivatives) = match is_training {
@@ -42,7 +43,7 @@ impl Sequential {
         })
     }
 
-    /// What layers compute from the parameters, once for all samples.
+    /// Computes the values of all layers from the parameters, once for all samples.
     #[inline(always)]
     pub(super) fn prepare(&self, parameters: &[f32], prepared: &mut [f32]) {
         let (mut parameters, mut prepared) = (parameters, prepared);
@@ -57,7 +58,7 @@ impl Sequential {
         }
     }
 
-    /// Writes what was summed up over all samples to the gradient.
+    /// Writes the sums over all samples to the gradient.
     #[inline(always)]
     pub(super) fn finish(&self, sums: &[f32], gradient: &mut [f32]) {
         let (mut sums, mut gradient) = (sums, gradient);
@@ -72,7 +73,8 @@ impl Sequential {
         }
     }
 
-    /// The results of all layers for one sample; the scores are the last entries of the tape.
+    /// Computes the results of all layers for one sample. The scores are the last entries of the
+    /// tape.
     ///
     /// # Errors
     /// [`ModelError::Symbol`].
@@ -116,8 +118,8 @@ impl Sequential {
         Ok(())
     }
 
-    /// Adds the gradient of one sample, from the derivatives by its scores, which are the first
-    /// entries of the first of `parts.derivatives`.
+    /// Adds the gradient of one sample, from the derivatives with respect to its scores, which are
+    /// the first entries of the first of `parts.derivatives`.
     #[cfg_attr(not(test), inline(always))]
     pub(super) fn backward(
         &self,

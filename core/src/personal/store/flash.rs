@@ -1,9 +1,9 @@
-//! A personal model, the shared one, or an update that waits to be sent, in two slots of NOR flash,
-//! each in separate erase blocks.
+//! A personal model, the shared one, or a waiting update, in two slots of NOR flash, each in
+//! separate erase blocks.
 //!
-//! A state is written to the slot that does not have the state before, its header last: a cut of
-//! the power at any byte leaves the state before as it is, and the new one is there or not. A slot,
-//! with the values as the processor has them:
+//! A state is written to the slot without the previous state, its header last: a power cut at any
+//! byte leaves the previous state intact, and the new one complete or missing. A slot, with values
+//! in the byte order of the processor:
 //!
 //! | offset | bytes | content |
 //! | --- | --- | --- |
@@ -15,7 +15,7 @@
 //! | 20 | 4 | CRC-32 of the values |
 //! | 24 | 4 | CRC-32 of the shape of a shared model or of a held update's invitation, or 0 |
 //! | 28 | 4 | CRC-32 of everything before it |
-//! | 32 | 4n | values, f32; of an update its parts |
+//! | 32 | 4n | values, f32, or the parts of an update |
 
 pub(crate) mod held;
 
@@ -24,8 +24,7 @@ use crate::bytes::Writer;
 use crate::crc32::crc32;
 use crate::ledger::LedgerNonce;
 
-/// Bytes of the header, and of what is written at once: a multiple of the write size of usual
-/// flash.
+/// Bytes of the header and of a write: a multiple of the write size of common flash.
 const BLOCK: usize = 32;
 
 const MAGIC: [u8; 3] = *b"sfM";
@@ -33,22 +32,23 @@ const MAGIC: [u8; 3] = *b"sfM";
 /// Bytes of the header before its checksum.
 const COVERED: usize = 28;
 
-/// A personal model, the shared one, or a held update, on a piece of flash that it owns.
+/// A store for a personal model, the shared one, or a held update, on flash, which it owns.
 pub struct FlashStore<F> {
     flash: F,
     /// Bytes of a slot: whole erase blocks.
     slot_bytes: usize,
 }
 
-/// Bytes of flash that states of so many values take: two slots of whole erase blocks, of so many
-/// bytes.
+/// Returns the bytes of flash for states of `values` values: two slots of whole erase blocks of
+/// `erase_size` bytes.
 pub const fn flash_bytes(values: usize, erase_size: usize) -> u32 {
     let bytes = (BLOCK + values * size_of::<f32>()).next_multiple_of(BLOCK);
     2 * bytes.next_multiple_of(erase_size) as u32
 }
 
 impl<F> FlashStore<F> {
-    /// The store on flash of so many bytes, with these sizes of reads, writes and erases.
+    /// Creates the store on flash of `capacity` bytes, with these sizes of reads, writes and
+    /// erases.
     fn of(flash: F, capacity: usize, [read, write, erase]: [usize; 3]) -> Result<Self, StoreError> {
         if write == 0 || !BLOCK.is_multiple_of(write) || !matches!(read, 1 | 2 | 4) {
             return Err(StoreError);
@@ -58,17 +58,18 @@ impl<F> FlashStore<F> {
         Ok(Self { flash, slot_bytes })
     }
 
-    /// Gives the flash back.
+    /// Returns the flash.
     pub fn into_flash(self) -> F {
         self.flash
     }
 
-    /// An offset in a slot. Both slots lie within the flash, whose offsets are 32 bits.
+    /// Returns the address of an offset in a slot. Both slots lie within the flash, whose offsets
+    /// are 32 bits.
     const fn at(&self, slot: u32, offset: usize) -> u32 {
         slot * self.slot_bytes as u32 + offset as u32
     }
 
-    /// Whether a state of so many values has room.
+    /// Returns whether a state of `values` values fits.
     fn has_room(&self, values: usize) -> bool {
         values <= self.capacity() && self.slot_bytes >= BLOCK
     }
@@ -76,7 +77,7 @@ impl<F> FlashStore<F> {
 
 const SLOTS: [u32; 2] = [0, 1];
 
-/// The last bytes of a state, which do not fill a block.
+/// Returns the last, partial block of a state.
 fn last_block(rest: &[u8]) -> [u8; BLOCK] {
     let mut block = [0xff; BLOCK];
     for (to, from) in block.iter_mut().zip(rest) {
@@ -85,7 +86,7 @@ fn last_block(rest: &[u8]) -> [u8; BLOCK] {
     block
 }
 
-/// The bytes of a state: whole blocks, and the rest.
+/// Splits the bytes of a state into whole blocks and the rest.
 fn blocks(state: &[f32]) -> (&[u8], &[u8]) {
     let bytes: &[u8] = bytemuck::cast_slice(state);
     bytes.split_at(bytes.len() - bytes.len() % BLOCK)
@@ -95,7 +96,7 @@ fn blocks(state: &[f32]) -> (&[u8], &[u8]) {
 struct Header([u8; BLOCK]);
 
 impl Header {
-    /// That of a state, which has room: its values are fewer than 2³².
+    /// Creates the header of a state that fits, so its values are fewer than 2³².
     fn of(id: &StateId, state: &[f32]) -> Self {
         Self::new(id, state.len() as u32, crc32(bytemuck::cast_slice(state)))
     }
@@ -127,24 +128,24 @@ impl Header {
         word.map_or(0, |word| u32::from_le_bytes(*word))
     }
 
-    /// Whether the state has so many values.
+    /// Returns whether the state has `values` values.
     fn has_length(&self, values: usize) -> bool {
         self.word(16) as usize == values
     }
 
-    /// Whether these are its bytes.
+    /// Returns whether the checksum matches these bytes.
     fn has_checksum(&self, bytes: &[u8]) -> bool {
         crc32(bytes) == self.word(20)
     }
 
-    /// The state, if the header is undamaged and of one of this kind and owner.
+    /// Returns the state, if the header is undamaged and of this kind and owner.
     fn state_of(&self, kind: StateKind, owner: LedgerNonce) -> Option<StateId> {
         let round = self.word(4);
         let id = StateId { kind, owner, round };
         self.is_of(&id).then_some(id)
     }
 
-    /// Whether the header is undamaged, and that of this state.
+    /// Returns whether the header is undamaged and belongs to this state.
     fn is_of(&self, id: &StateId) -> bool {
         let expected = Self::new(id, self.word(16), self.word(20));
         self.0 == expected.0
@@ -159,11 +160,12 @@ impl<F> PersonalStore for FlashStore<F> {
     }
 }
 
-/// The store on the `NorFlash` of the module, with its trait and the names of its functions.
+/// Implements the store on the `NorFlash` of the module, with its trait and these names of its
+/// functions.
 macro_rules! on_flash {
     ([$($async:tt $await:tt)?] $new:ident $newest:ident, $Store:ident: $load:ident $save:ident) => {
         impl<F: NorFlash> FlashStore<F> {
-            /// The store on this flash, which may be blank.
+            /// Creates the store on this flash, which may be blank.
             ///
             /// # Errors
             /// [`StoreError`] if the flash's words do not fit the format.
@@ -176,7 +178,8 @@ macro_rules! on_flash {
                 )
             }
 
-            /// The newest state of this kind and owner from a round before `end`, by its header.
+            /// Returns the newest state of this kind and owner from a round before `end`, by its
+            /// header.
             ///
             /// # Errors
             /// [`StoreError`] if the memory fails.
@@ -248,7 +251,7 @@ macro_rules! on_flash {
             }
         }
 
-        /// The slot with this state, if its header is undamaged.
+        /// Returns the slot of this state, if its header is undamaged.
         $($async)? fn find<F: NorFlash>(
             store: &mut FlashStore<F>,
             id: &StateId,
@@ -288,7 +291,7 @@ macro_rules! on_flash {
     };
 }
 
-/// Flash that blocks.
+/// Blocking flash.
 mod blocking {
     use super::*;
     use embedded_storage::nor_flash::NorFlash;
@@ -296,7 +299,7 @@ mod blocking {
     on_flash!([] new newest, BlockingStore: load save);
 }
 
-/// Flash that is awaited.
+/// Async flash.
 #[cfg(feature = "async")]
 mod awaited {
     use super::{super::AsyncStore, *};
@@ -306,7 +309,7 @@ mod awaited {
 }
 
 impl<F> core::fmt::Debug for FlashStore<F> {
-    /// Nothing of the model.
+    /// Does not show the model.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("FlashStore")
     }
@@ -329,7 +332,7 @@ mod tests {
     const VALUES: usize = 37;
 
     fn flash() -> Flash {
-        // Two blocks a slot.
+        // Two blocks for each slot.
         Flash::new(vec![0xff; 512])
     }
 
@@ -370,7 +373,7 @@ mod tests {
             }
             assert_eq!(loaded(&mut store, &id(round - 2)), None);
         }
-        // Once more from the one before, as after an update that did not count.
+        // Again from the previous state, as after an update that did not count.
         store.save(&id(9), &state(9), Some(&id(7))).unwrap();
         assert_eq!(loaded(&mut store, &id(7)), Some(state(7)));
         assert_eq!(loaded(&mut store, &id(8)), None);

@@ -1,11 +1,11 @@
-//! Convolutions without memory, some sums side by side: for boards, and as what other ways are
-//! tested against.
+//! Convolutions without memory, with some sums side by side, for boards and as a reference for
+//! tests.
 //!
-//! A tile is a few sums in registers. Results, and derivatives by the input, have tiles of `N`
-//! channels at `P` pixels, and gradients have tiles of the weights of `N` filters for `P` channels.
-//! A factor is read once for all its sums. Each sum adds its terms in the order of a sum by itself,
-//! so that the bits do not depend on the tile. Where fewer sums are left than a tile has, the last
-//! of them are computed more than once, or sums are computed that nobody reads.
+//! A tile is a few sums in registers. Results, and derivatives with respect to the input, have
+//! tiles of `N` channels at `P` pixels, and gradients have tiles of the weights of `N` filters for
+//! `P` channels. A factor is read once for all its sums. Each sum adds its terms in the same order
+//! as alone, so the bits do not depend on the tile. If fewer sums are left than a tile has, the
+//! last of them are computed more than once, or the tile computes unused sums.
 
 mod gradient;
 
@@ -68,7 +68,7 @@ impl Convolution {
 
     /// Writes the sums of all pixels of an image of these sides and channels.
     ///
-    /// Not inlined: both ways share it.
+    /// Not inlined, because both directions share it.
     #[inline(never)]
     fn write_sums<const N: usize, const P: usize>(
         &self,
@@ -85,7 +85,7 @@ impl Convolution {
         for (y, row) in rows.enumerate().take(height) {
             let rows = (way.view)(self, y, 0);
             for x in 0..width {
-                // Pixels side by side see other places of the kernel, unless they are a stride
+                // Neighbouring pixels see different places of the kernel, unless they are a stride
                 // apart.
                 let is_second = x / way.apart % 2 == 1;
                 if is_second && is_pair(x - way.apart, x) {
@@ -113,7 +113,7 @@ impl Convolution {
         }
     }
 
-    /// The entries of the input that a result is summed from, along an axis.
+    /// Returns the entries of the input in the sum of a result, along an axis.
     #[inline(always)]
     fn seen(&self, window: usize, axis: usize) -> View {
         let (start, padding) = (window * self.stride[axis], self.padding[axis]);
@@ -127,7 +127,7 @@ impl Convolution {
         }
     }
 
-    /// The results along an axis whose windows hold this place of the input.
+    /// Returns the results along an axis whose windows contain this place of the input.
     #[inline(always)]
     fn seen_by(&self, at: usize, axis: usize) -> View {
         let (kernel, stride) = (self.kernel[axis], self.stride[axis].max(1));
@@ -142,26 +142,26 @@ impl Convolution {
     }
 }
 
-/// What a sum reads along an axis.
+/// The range that a sum reads along an axis.
 struct View {
     /// The first pixel.
     first: usize,
-    /// How many.
+    /// Number of pixels.
     count: usize,
-    /// The place of the kernel by which the first one is multiplied.
+    /// The place of the kernel for the first pixel.
     place: usize,
 }
 
 impl View {
-    /// Whether a sum reads as many pixels, by the same places of the kernel.
+    /// Returns whether two sums read the same number of pixels, with the same places of the kernel.
     #[inline(always)]
     const fn is_like(&self, other: &Self) -> bool {
         self.count == other.count && self.place == other.place
     }
 }
 
-/// From the input to results, or from the derivatives by results to those by the input. Distances
-/// are in entries, and a step back wraps around.
+/// The direction of a pass: from the input to results, or from the derivatives of the results to
+/// those of the input. Distances are in entries, and a step back wraps around.
 struct Way<'a> {
     /// An image.
     source: &'a [f32],
@@ -169,20 +169,21 @@ struct Way<'a> {
     channels: usize,
     weights: &'a [f32],
     kernel_width: usize,
-    /// Between the weights of two channels of the sums.
+    /// Distance between the weights of two channels of the sums.
     from_sum_to_sum: usize,
-    /// Between the weights of two channels of the source.
+    /// Distance between the weights of two channels of the source.
     from_channel_to_channel: usize,
-    /// Between the weights of two rows, and of two columns, of the source.
+    /// Distances between the weights of two rows, and of two columns, of the source.
     from_place_to_place: [usize; 2],
-    /// Between two pixels of the sums that see the same places of the kernel.
+    /// Distance between two pixels of the sums with the same places of the kernel.
     apart: usize,
-    /// What a sum reads of the source.
+    /// The range that a sum reads in the source.
     view: fn(&Convolution, usize, usize) -> View,
 }
 
 impl Way<'_> {
-    /// The sums of a tile's channels at one pixel or two, whose views differ in their columns.
+    /// Computes the sums of a tile's channels at one or two pixels, whose views only differ in
+    /// their columns.
     #[inline(always)]
     fn sums<const N: usize, const P: usize>(
         &self,
@@ -213,7 +214,7 @@ impl Way<'_> {
 
     /// Adds to each sum the products of the entries of some pixels with its weights.
     ///
-    /// Not inlined: all registers are for the loop over channels.
+    /// Not inlined, so that the loop over channels has all registers.
     #[inline(never)]
     fn add_products<const N: usize, const P: usize>(
         &self,
@@ -223,7 +224,7 @@ impl Way<'_> {
         pixels: usize,
     ) {
         let last = weights.sums.min(N).saturating_sub(1);
-        // All as long as the last one, so that one bounds check is enough for a tile.
+        // All have the length of the last one, so one bounds check is enough for a tile.
         let length = from(weights.from_first, last * self.from_sum_to_sum).len();
         let mut rows: [&[f32]; N] = [&[]; N];
         let mut images = *lines;
@@ -278,15 +279,15 @@ impl Way<'_> {
 
 /// The weights of a tile.
 struct Weights<'a> {
-    /// All from the first channel of its sums on.
+    /// All weights from the first channel of the sums on.
     from_first: &'a [f32],
-    /// How many channels there are.
+    /// Number of channels.
     sums: usize,
-    /// Where that of the first entry is.
+    /// Position of the weight of the first entry.
     first: usize,
 }
 
-/// The entries from `start`.
+/// Returns the entries from `start`.
 #[inline(always)]
 fn from(v: &[f32], start: usize) -> &[f32] {
     v.get(start..).unwrap_or_default()

@@ -2,8 +2,8 @@
 //!
 //! With the weights in panels (place by place of the kernel, channel by channel, a vector of
 //! outputs each), a window adds a row of entries times vectors, and a weight adds an entry times a
-//! vector of derivatives; no sum runs across a vector. Derivatives by the input are a convolution
-//! of the derivatives, zeros around and between them, with the kernel turned around.
+//! vector of derivatives. No sum runs across a vector. Derivatives with respect to the input are a
+//! convolution of the derivatives, with zeros around and between them, and the rotated kernel.
 
 use super::{
     super::{
@@ -18,7 +18,7 @@ use super::{
 use crate::lanes::LANES;
 
 impl Convolution {
-    /// Entries of the panels: of the weights, and of the kernels turned around.
+    /// Returns the number of entries of the panels: the weights and the rotated kernels.
     pub(super) const fn panels_count(&self) -> usize {
         self.wide_sums_count().saturating_add(self.turned_count())
     }
@@ -33,13 +33,14 @@ impl Convolution {
         }
     }
 
-    /// Entries of the sums: of the weights in their panels, and of the biases.
+    /// Returns the number of entries of the sums: the weights in their panels and the biases.
     pub(super) const fn wide_sums_count(&self) -> usize {
         let rows = self.patch().saturating_add(1);
         rows.saturating_mul(padded(self.outputs))
     }
 
-    /// Entries of both frames, and of the derivatives by one vector of outputs.
+    /// Returns the number of entries of both frames, and of the derivatives of one vector of
+    /// outputs.
     pub(super) const fn frames_count(&self) -> usize {
         let input = volume([self.inputs, self.framed()[0], self.framed()[1]]);
         let [height, width] = self.turned_frame();
@@ -49,7 +50,8 @@ impl Convolution {
         frames.saturating_add(self.column_count())
     }
 
-    /// Entries of the derivatives by one vector of outputs, unless that is all.
+    /// Returns the number of entries of the derivatives of one vector of outputs, or 0 if these are
+    /// all outputs.
     const fn column_count(&self) -> usize {
         match self.outputs {
             LANES | WIDTH => 0,
@@ -57,12 +59,12 @@ impl Convolution {
         }
     }
 
-    /// Whether there are zeros around the input.
+    /// Returns whether there are zeros around the input.
     const fn is_framed(&self) -> bool {
         self.padding[0] > 0 || self.padding[1] > 0
     }
 
-    /// Sides of the input with zeros around it.
+    /// Returns the sides of the input with zeros around it.
     const fn framed(&self) -> [usize; 2] {
         [
             self.image[0] + 2 * self.padding[0],
@@ -70,7 +72,7 @@ impl Convolution {
         ]
     }
 
-    /// Sides of the derivatives with zeros around and between them.
+    /// Returns the sides of the derivatives with zeros around and between them.
     const fn turned_frame(&self) -> [usize; 2] {
         [
             self.image[0] + self.kernel[0] - 1,
@@ -181,7 +183,7 @@ impl Convolution {
         sweep.run(below);
     }
 
-    /// The input with zeros around it, in `work` if there are to be any.
+    /// Returns the input with zeros around it, in `work` if there is padding.
     #[inline(always)]
     fn frame<'a>(&self, input: &'a [f32], work: &'a mut [f32]) -> &'a [f32] {
         if !self.is_framed() {

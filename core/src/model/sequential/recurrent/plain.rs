@@ -1,10 +1,10 @@
-//! Sum by sum, without memory: for boards, and as what vectors are tested against.
+//! Computation sum by sum, without memory, for boards and as a reference for tests of vectors.
 
 use super::{super::rows::add_rows, Lstm, Parameters};
 use crate::lanes;
 
 impl Lstm {
-    /// The sums of the gates, from the input of a step and the state before.
+    /// Computes the sums of the gates from the input of a step and the previous state.
     #[inline(always)]
     pub(super) fn plain_sums(
         &self,
@@ -27,7 +27,8 @@ impl Lstm {
         }
     }
 
-    /// Adds to the gradient: products of derivatives by the gates' sums with inputs and states.
+    /// Adds to the gradient the products of the derivatives of the gates' sums with inputs and
+    /// states.
     #[inline(always)]
     pub(super) fn plain_gradient(&self, values: [&[f32]; 3], gradient: &mut [f32]) {
         let [derivatives, input, states] = values;
@@ -52,7 +53,7 @@ impl Lstm {
         }
     }
 
-    /// The derivatives by the input.
+    /// Computes the derivatives with respect to the input.
     #[inline(always)]
     pub(super) fn plain_input_derivatives(
         &self,

@@ -1,4 +1,4 @@
-//! With vectors of gates, and of inputs and states: no sum runs across a vector.
+//! Computation with vectors of gates, inputs and states. No sum runs across a vector.
 
 use super::{
     super::{
@@ -13,8 +13,8 @@ use super::{
 use crate::lanes::LANES;
 
 impl Lstm {
-    /// Entries of the recurrent weights, input by input, and of the panels of the input weights,
-    /// for both ways.
+    /// Returns the number of entries of the recurrent weights, input by input, and of the panels of
+    /// the input weights, for both passes.
     pub(super) const fn panels_count(&self) -> usize {
         let recurrent = self.hidden.saturating_mul(4 * self.hidden);
         let panels = self.up_count().saturating_add(self.back_count());
@@ -33,18 +33,19 @@ impl Lstm {
         }
     }
 
-    /// Entries of the sums, row by row as the weights but with whole vectors, and of the biases.
+    /// Returns the number of entries of the sums, row by row like the weights but in whole vectors,
+    /// and of the biases.
     pub(super) const fn wide_sums_count(&self) -> usize {
         let columns = padded(self.width) + padded(self.hidden) + 1;
         (4 * self.hidden).saturating_mul(columns)
     }
 
-    /// Entries of a vector a step.
+    /// Returns the number of entries of one vector for each step.
     pub(super) const fn column_count(&self) -> usize {
         WIDTH.saturating_mul(self.length)
     }
 
-    /// Copies weights to where vectors find them.
+    /// Copies weights into the layout of vectors.
     #[inline(always)]
     pub(super) fn fill_panels(&self, parameters: Parameters<'_>, prepared: &mut [f32]) {
         let Parameters {
@@ -106,7 +107,7 @@ impl Lstm {
         }
     }
 
-    /// The inputs' part of the gates' sums, of all steps.
+    /// Computes the inputs' part of the gates' sums for all steps.
     #[inline(always)]
     pub(super) fn project(&self, prepared: &[f32], input: &[f32], gates: &mut [f32]) {
         let recurrent = self.hidden * 4 * self.hidden;
@@ -123,14 +124,14 @@ impl Lstm {
         sweep.run(gates);
     }
 
-    /// Adds the part of the state before.
+    /// Adds the part of the previous state.
     #[inline(always)]
     pub(super) fn add_recurrent(&self, prepared: &[f32], state: &[f32], gates: &mut [f32]) {
         let recurrent = prepared.get(..self.hidden * 4 * self.hidden);
         add_rows(state, recurrent.unwrap_or_default(), gates);
     }
 
-    /// The derivatives by the input.
+    /// Computes the derivatives with respect to the input.
     #[inline(always)]
     pub(super) fn project_back(&self, prepared: &[f32], derivatives: &[f32], below: &mut [f32]) {
         let gates = 4 * self.hidden;
@@ -148,7 +149,7 @@ impl Lstm {
         sweep.run(below);
     }
 
-    /// Adds to the sums: products of derivatives by the gates' sums with inputs and states.
+    /// Adds to the sums the products of the derivatives of the gates' sums with inputs and states.
     #[inline(always)]
     pub(super) fn add_sums(&self, values: [&[f32]; 3], column: &mut [f32], sums: &mut [f32]) {
         let [derivatives, input, states] = values;
@@ -180,7 +181,7 @@ impl Lstm {
         }
     }
 
-    /// Adds to the sums of some columns, which begin `at` and lie `stride` apart.
+    /// Adds to the sums of some columns, which begin at `at` and are `stride` apart.
     #[inline(always)]
     fn add_column<const W: usize>(
         &self,

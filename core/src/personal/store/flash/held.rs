@@ -1,12 +1,12 @@
-//! An update that waits to be sent, in one slot of a [`FlashStore`].
+//! An update waiting to be sent, in one slot of a [`FlashStore`].
 //!
 //! The slot has three parts, each in whole blocks: the details of the round, the lower halves of
-//! the integers and the upper ones. Its header is that of a state of kind 6, with the checksum of
-//! the invitation instead of a shape. Its n counts the values of all parts with their padding, and
-//! its checksum covers the CRC-32 of each part. The header is written last.
+//! the integers and the upper ones. Its header has kind 6 and the checksum of the invitation
+//! instead of a shape. Its n counts the values of all parts with their padding, and its checksum
+//! covers the CRC-32 of each part. The header is written last.
 //!
-//! There is at most one such state: a new one is written after the one before is erased. The update
-//! before is superseded then, and no restart may find two states of one round.
+//! There is at most one such state: the previous one is erased before a new one is written. The
+//! previous update is then superseded, and no restart may find two states of one round.
 
 use super::{BLOCK, FlashStore, Header, SLOTS, last_block};
 use crate::{
@@ -18,13 +18,13 @@ use crate::{
 /// Details, lower halves and upper halves.
 const PARTS: usize = 3;
 
-/// Values that parts of so many bytes take in a slot.
+/// Returns the number of values for parts of these lengths in a slot.
 pub(crate) const fn values_of(lengths: [usize; PARTS]) -> usize {
     let [details, low, high] = lengths;
     (padded(details) + padded(low) + padded(high)) / size_of::<f32>()
 }
 
-/// Bytes of whole blocks.
+/// Rounds a length up to whole blocks.
 const fn padded(length: usize) -> usize {
     length.next_multiple_of(BLOCK)
 }
@@ -37,18 +37,18 @@ pub(crate) struct HeldSlot {
 }
 
 impl HeldSlot {
-    /// The round, the ledger and the checksum of the invitation.
+    /// Returns the round, the ledger and the checksum of the invitation.
     pub(crate) const fn id(&self) -> &StateId {
         &self.id
     }
 
-    /// Whether these are the parts that were written.
+    /// Returns whether the slot was written with these parts.
     pub(crate) fn has_parts(&self, parts: [&[u8]; PARTS]) -> bool {
         self.header.0 == header_of(&self.id, parts).0
     }
 }
 
-/// The header of an update with these parts, which have room: their values are fewer than 2³².
+/// Returns the header of an update with these parts, which fit, so their values are fewer than 2³².
 fn header_of(id: &StateId, parts: [&[u8]; PARTS]) -> Header {
     let mut sums = [0; PARTS * size_of::<u32>()];
     let mut writer = Writer::new(&mut sums);
@@ -60,21 +60,21 @@ fn header_of(id: &StateId, parts: [&[u8]; PARTS]) -> Header {
 }
 
 impl Header {
-    /// The state, if the header is undamaged and that of a held update.
+    /// Returns the state, if the header is undamaged and of a held update.
     fn held(&self) -> Option<StateId> {
         let owner = self.0.get(8..).and_then(|bytes| bytes.first_chunk());
         self.state_of(StateKind::Held(self.word(24)), *owner?)
     }
 }
 
-/// The same on the `NorFlash` of the module.
+/// Implements held updates on the `NorFlash` of the module.
 macro_rules! on_flash {
     (
         [$($async:tt $await:tt)?]
         $held:ident $read_held:ident $write_held:ident $erase_held:ident
     ) => {
         impl<F: NorFlash> FlashStore<F> {
-            /// The held update, by its header.
+            /// Returns the held update, by its header.
             ///
             /// # Errors
             /// [`StoreError`] if the memory fails.
@@ -87,8 +87,8 @@ macro_rules! on_flash {
                 Ok(None)
             }
 
-            /// Reads a part of a held update behind parts of so many bytes; whether the slot is
-            /// that long.
+            /// Reads a part of a held update after parts of the lengths in `before`, and returns
+            /// whether the slot is long enough.
             ///
             /// # Errors
             /// [`StoreError`] if the memory fails.
@@ -150,7 +150,7 @@ macro_rules! on_flash {
             }
         }
 
-        /// The held update in a slot.
+        /// Returns the held update in a slot.
         $($async)? fn find_in<F: NorFlash>(
             store: &mut FlashStore<F>,
             slot: u32,
@@ -164,7 +164,8 @@ macro_rules! on_flash {
             Ok(id.map(|id| HeldSlot { slot, header, id }))
         }
 
-        /// Erases a slot, the block with its header last: after a cut the rest is found again.
+        /// Erases a slot, the block with its header last, so that an interrupted erase is found
+        /// again.
         $($async)? fn erase<F: NorFlash>(
             store: &mut FlashStore<F>,
             slot: u32,
@@ -181,7 +182,7 @@ macro_rules! on_flash {
     };
 }
 
-/// Flash that blocks.
+/// Blocking flash.
 mod blocking {
     use super::{
         super::blocking::{read, write},
@@ -192,7 +193,7 @@ mod blocking {
     on_flash!([] held read_held write_held erase_held);
 }
 
-/// Flash that is awaited.
+/// Async flash.
 #[cfg(feature = "async")]
 mod awaited {
     use super::{

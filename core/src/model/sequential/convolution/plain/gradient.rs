@@ -1,4 +1,4 @@
-//! Gradients by the weights.
+//! Gradients with respect to the weights.
 
 use core::ops::Range;
 
@@ -72,10 +72,10 @@ impl Convolution {
         }
     }
 
-    /// Adds the products of the derivatives by a tile's results with the entries that its place of
-    /// the kernel sees, window by window.
+    /// Adds the products of the derivatives of a tile's results with the entries at its place of
+    /// the kernel, window by window.
     ///
-    /// Not inlined: all registers are for the loop over columns.
+    /// Not inlined, so that the loop over columns has all registers.
     #[inline(never)]
     fn add_pixels<const N: usize, const P: usize>(
         &self,
@@ -108,7 +108,7 @@ impl Convolution {
         *sums = totals;
     }
 
-    /// The results along an axis in whose windows a place of the kernel sees the input.
+    /// Returns the results along an axis for which a place of the kernel is within the input.
     #[inline(always)]
     fn seeing(&self, place: usize, axis: usize) -> Range<usize> {
         let (stride, padding) = (self.stride[axis].max(1), self.padding[axis]);
@@ -125,7 +125,7 @@ struct Corner {
     filter: usize,
 }
 
-/// The first values; 0 behind the end.
+/// Returns the first values, padded with 0.
 #[inline(always)]
 fn some<const N: usize>(v: &[f32]) -> [f32; N] {
     #[cold]
