@@ -1,24 +1,24 @@
-//! The bit of adaptive clipping: whether a device's update was inside the ball, as one more integer
-//! that it sends (Andrew, Thakkar, McMahan, Ramaswamy 2021, arXiv:1905.03871, Algorithm 1).
+//! The bit of adaptive clipping: one more integer that tells whether a device's update was inside
+//! the ball (Andrew, Thakkar, McMahan, Ramaswamy 2021, arXiv:1905.03871, Algorithm 1).
 //!
 //! The bit is +½ or −½ on the grid of clip norm ½ with the bits b of the update's grid: ±2^b steps,
-//! and 0 of a device that has no update. So like an update it is never longer than 2^b steps. Under
-//! local trust the device adds noise to it, from a stream of its own ([`Purpose::DeviceBitNoise`]).
+//! or 0 from a device without an update. So, like an update, its norm is at most 2^b steps. Under
+//! local trust the device adds noise to it, from a separate stream ([`Purpose::DeviceBitNoise`]).
 //!
 //! [`Purpose::DeviceBitNoise`]: crate::stream::Purpose::DeviceBitNoise
 
 use crate::{noise::Sigma, quantize::Grid, wire::pack};
 
-/// What a coordinator whose clip norm is adaptive asks for beside the update.
+/// The request of a coordinator with an adaptive clip norm, in addition to the update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitRequest {
-    /// σ of the noise that the device adds to its bit (local trust); `None` if the coordinator adds
-    /// it.
+    /// σ of the device's noise on its bit (local trust), or `None` if the coordinator adds the
+    /// noise.
     pub noise: Option<Sigma>,
 }
 
 impl BitRequest {
-    /// Bits of the bit on the line, beside an update on a grid of `grid_bits` bits.
+    /// Returns the width of the bit in messages, for an update on a grid of `grid_bits` bits.
     pub const fn width(&self, grid_bits: u32) -> u32 {
         match self.noise {
             // Both −2^b and +2^b.
@@ -28,10 +28,11 @@ impl BitRequest {
     }
 }
 
-/// The bit of an update of this norm before its (last) clipping: positive inside the ball.
+/// Returns the bit of an update with this norm before its (last) clipping: positive inside the
+/// ball.
 pub fn clip_bit(grid: &Grid, norm: f32) -> i64 {
     let half = 1 << grid.bits();
-    // Patterns of numbers that are not negative have their order, and what is no number is above.
+    // Bit patterns of non-negative numbers have the order of the numbers, and NaN is above.
     if norm.to_bits() <= grid.clip_norm().get().to_bits() {
         half
     } else {
@@ -55,7 +56,8 @@ mod tests {
         }
     }
 
-    /// Without noise both values fit, and with noise what fits an update with that noise.
+    /// Without noise both values fit, and with noise the same values as for an update with that
+    /// noise.
     #[test]
     fn a_bit_fits_its_width() {
         let noise = |sigma| BitRequest {

@@ -1,15 +1,15 @@
-//! Learning without labels: the spectral contrastive loss through correlation matrices, as FedSC
-//! has it (Jing et al. 2024, arXiv:2405.03949).
+//! Learning without labels: the spectral contrastive loss through correlation matrices, as in FedSC
+//! (Jing et al. 2024, arXiv:2405.03949).
 //!
-//! A device shows its encoder each sample from 2V views: random variations of which the encoder
-//! shall see what they have in common. With z the representation of a view and R the mean of `z zᵀ`
+//! A device presents each sample to its encoder in 2V views: random variations from which the
+//! encoder learns their common part. With z the representation of a view and R the mean of `z zᵀ`
 //! over all views of a batch, its loss is (equation 5)
 //!
 //! `−Tr R⁺ + α/2 ‖R‖² + (1 − α) Tr(R R̄)`,
 //!
 //! R⁺ the mean of `z z'ᵀ` over views of one sample, and R̄ the correlation matrix of all other
-//! devices: what keeps the representations of different devices apart. Devices share their
-//! correlation matrices, with noise ([`correlation`]), beside the encoder.
+//! devices, which keeps the representations of different devices apart. Devices share their
+//! correlation matrices, with noise ([`correlation`]), in addition to the encoder.
 
 pub mod augment;
 pub mod correlation;
@@ -39,15 +39,15 @@ use correlation::{add_outer, clip_to_root, inner_product, packed_length, times};
 /// The loss of one batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Objective<'a> {
-    /// α: how much of the repulsion comes from the device's own samples; 1 is federated averaging.
+    /// α: share of the repulsion from the device's own samples. 1 is federated averaging.
     pub alpha: f32,
-    /// R̄ of the other devices, packed; all zero if there is none.
+    /// R̄ of the other devices, packed. All zero if there are none.
     pub others: &'a [f32],
-    /// μ: representations are clipped to norm √μ, if they are (papers.md F7).
+    /// μ: representations are clipped to norm √μ, if present (papers.md F7).
     pub norm_bound: Option<f32>,
 }
 
-/// α of a round: from 1 in the first to 0.2 in the last (Appendix C; papers.md F6).
+/// Returns α of a round: from 1 in the first to 0.2 in the last (Appendix C, papers.md F6).
 #[must_use]
 pub fn alpha(round: u32, rounds: u32) -> f32 {
     match rounds.saturating_sub(1) {
@@ -74,18 +74,17 @@ pub struct BatchMemory<'a> {
 
 /// Working memory of [`descend`], owned by the caller.
 pub struct TrainingMemory<'a> {
-    /// Order of the local samples; at least as many entries as samples.
+    /// Order of the local samples, with at least one entry for each sample.
     pub order: &'a mut [u32],
-    /// For the batches.
+    /// Memory of a batch.
     pub batch: BatchMemory<'a>,
 }
 
-/// The loss of a batch, and its gradient into `memory.gradient`.
+/// Returns the loss of a batch, and writes its gradient to `memory.gradient`.
 ///
-/// Views are made twice, once for the loss and once for the gradient, so that they need not be
-/// kept.
+/// Views are computed twice, for the loss and for the gradient, so they need no memory.
 ///
-/// * Shape: `parameters` as long as the encoder, `objective.others` packed of width H.
+/// * Shape: `parameters` is as long as the encoder, `objective.others` is packed, of width H.
 /// * Cost: about `2V · batch · (6 · parameters + 2 · H²)` flop.
 ///
 /// # Errors
@@ -135,8 +134,8 @@ pub fn loss_and_gradient<R: Representation, V: Views>(
     lanes::scale(matrix, mean);
     let loss = loss(objective, matrix, representations, pairs * width, width);
 
-    // The derivative by the representation z of a view is 2/(2VB) · ((αR + (1 − α)R̄) z − z'), z'
-    // that of the view it is paired with.
+    // The derivative with respect to the representation z of a view is 2/(2VB) · ((αR + (1 − α)R̄)
+    // z − z'), with z' the representation of the paired view.
     blend(objective, matrix);
     gradient.fill(0.0);
     for (index, (sample, number)) in views_of(batch, 2 * pairs).enumerate() {
@@ -164,13 +163,13 @@ pub fn loss_and_gradient<R: Representation, V: Views>(
     }
 }
 
-/// All views of a batch: a sample, and the number of the view.
+/// Returns all views of a batch, as samples with the numbers of their views.
 fn views_of(batch: &[u32], count: usize) -> impl Iterator<Item = (u32, usize)> {
     let samples = batch.iter().copied();
     samples.flat_map(move |sample| (0..count).map(move |number| (sample, number)))
 }
 
-/// R becomes αR + (1 − α)R̄.
+/// Replaces R by αR + (1 − α)R̄.
 #[inline(always)]
 fn blend(objective: &Objective<'_>, matrix: &mut [f32]) {
     let alpha = objective.alpha;
@@ -179,7 +178,7 @@ fn blend(objective: &Objective<'_>, matrix: &mut [f32]) {
     }
 }
 
-/// Whether all lengths fit the encoder.
+/// Checks that all lengths fit the encoder.
 #[inline(always)]
 fn check<R: Representation>(
     encoder: &R,
@@ -204,8 +203,8 @@ fn check<R: Representation>(
     Ok(())
 }
 
-/// The loss from the representations and their correlation matrix. `half` numbers are the first
-/// views of a sample, and as many the second ones.
+/// Returns the loss from the representations and their correlation matrix. The first `half` numbers
+/// of a sample are its first views, and the next `half` the second ones.
 #[inline(always)]
 fn loss(
     objective: &Objective<'_>,
@@ -228,8 +227,8 @@ fn loss(
         - 2.0 * mean * attraction
 }
 
-/// The derivative by a representation, from that by its clipped form: with n its norm and u its
-/// direction, `√μ/n · (g − u (u·g))` where it was clipped.
+/// Converts the derivative with respect to a clipped representation to the raw one: with n its norm
+/// and u its direction, `√μ/n · (g − u (u·g))` if it was clipped.
 fn through_clip(raw: &[f32], clipped: &[f32], bound: f32, derivative: &mut [f32]) {
     let squares = lanes::squared_norm(raw);
     if squares <= bound {
@@ -243,21 +242,21 @@ fn through_clip(raw: &[f32], clipped: &[f32], bound: f32, derivative: &mut [f32]
     }
 }
 
-/// Local training of an encoder.
+/// Settings of local training of an encoder.
 #[derive(Clone, Copy, Debug)]
 pub struct ContrastTraining {
     /// Passes over the local samples.
     pub epochs: u32,
     /// Samples in a batch.
     pub batch_size: NonZeroU32,
-    /// Step size; from 0.3 on it diverges in the paper's setting.
+    /// Step size. From 0.3 on, training diverges in the paper's setting.
     pub learning_rate: LearningRate,
     /// Weight decay: adds `weight_decay · w` to the gradient.
     pub weight_decay: Penalty,
 }
 
 impl From<&LocalTraining> for ContrastTraining {
-    /// What applies without labels.
+    /// Takes the settings that apply without labels.
     fn from(training: &LocalTraining) -> Self {
         Self {
             epochs: training.epochs,
@@ -268,14 +267,14 @@ impl From<&LocalTraining> for ContrastTraining {
     }
 }
 
-/// Mini-batch SGD in place. Gives the mean loss over the last pass.
+/// Runs mini-batch SGD in place, and returns the mean loss over the last pass.
 ///
-/// * Randomness: the order of the samples, from `rng`; the views have a separate stream.
-/// * Privacy: `parameters` must be clipped and noised before they leave the device, or are not
-///   protected.
+/// * Randomness: the order of the samples, from `rng`. The views have a separate stream.
+/// * Privacy: `parameters` are not protected unless they are clipped and noised before they leave
+///   the device.
 ///
 /// # Errors
-/// As [`loss_and_gradient`]; `parameters` are then meaningless.
+/// As [`loss_and_gradient`]. `parameters` are then meaningless.
 pub fn descend<R: Representation, V: Views>(
     encoder: &R,
     parameters: &mut [f32],
@@ -325,13 +324,14 @@ pub fn descend<R: Representation, V: Views>(
     }
 }
 
-/// Writes the representations of all samples, as they are and not as views, one after the other:
-/// what a personal model learns from, with the few labels that it has.
+/// Writes the representations of all samples, without variations, one after the other. A personal
+/// model learns from them with its few labels.
 ///
-/// * Shape: `hidden` as [`Representation::hidden_count`], `representations` H numbers a sample.
+/// * Shape: `hidden` as [`Representation::hidden_count`], `representations` H numbers for each
+///   sample.
 ///
 /// # Errors
-/// [`TrainError::Workspace`] or [`TrainError::Model`] if a length does not fit;
+/// [`TrainError::Workspace`] or [`TrainError::Model`] if a length does not fit,
 /// [`TrainError::Diverged`] if a representation is not finite.
 pub fn represent<R: Representation>(
     encoder: &R,

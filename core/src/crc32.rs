@@ -1,7 +1,7 @@
 //! CRC-32 as in IEEE 802.3 (polynomial 0x04C11DB7, reflected, initially and finally inverted). It
-//! tells line noise from an attack; it authenticates nothing.
+//! detects line noise and does not authenticate.
 
-/// Remainders of the 16 values of half a byte: 64 bytes of flash, two steps a byte.
+/// Remainders of the 16 values of half a byte: 64 bytes of flash, two steps per byte.
 const REMAINDERS: [u32; 16] = {
     let mut table = [0; 16];
     let mut value = 0;
@@ -22,9 +22,9 @@ const REMAINDERS: [u32; 16] = {
     table
 };
 
-/// The checksum of `bytes`; 0xCBF43926 for the text `123456789`.
+/// Returns the checksum of `bytes`, 0xCBF43926 for the text `123456789`.
 ///
-/// Two bytes at a time, so that half of the loads and of the loop's own steps go.
+/// Processes two bytes at a time, which halves the number of loads and of iterations.
 pub fn crc32(bytes: &[u8]) -> u32 {
     let (pairs, last) = bytes.as_chunks();
     let crc = pairs.iter().fold(u32::MAX, |crc, pair| {
@@ -36,13 +36,13 @@ pub fn crc32(bytes: &[u8]) -> u32 {
         .fold(crc, |crc, byte| half(half(crc ^ u32::from(*byte))))
 }
 
-/// The bit of a message of `bits` bits whose flip changes the checksum by `difference`, if there is
-/// one. A bit of a byte of lower value comes first.
+/// Returns the bit of a message of `bits` bits whose flip changes the checksum by `difference`, if
+/// any. Bits are numbered from the lowest bit of each byte.
 ///
-/// CRC-32 is linear: the change depends on the place alone, and is another one for each place of a
+/// CRC-32 is linear: the change depends only on the position, and differs for each position in a
 /// message of less than 2³² − 1 bits.
 pub(crate) fn flipped_bit(difference: u32, bits: usize) -> Option<usize> {
-    // The last bit, and then one bit further from the end at each step.
+    // Starts at the last bit, and moves one bit further from the end at each step.
     let mut change = 0xedb8_8320;
     for bit in (0..bits).rev() {
         if change == difference {
@@ -58,7 +58,7 @@ pub(crate) fn flipped_bit(difference: u32, bits: usize) -> Option<usize> {
 }
 
 fn half(crc: u32) -> u32 {
-    // Four bits are always inside of the table.
+    // Four bits are always within the table.
     REMAINDERS
         .get((crc & 15) as usize)
         .map_or(0, |remainder| remainder ^ (crc >> 4))

@@ -1,17 +1,17 @@
-//! ChaCha20 and Poly1305 (RFC 8439), and what is made of them: the primitives of the random
-//! streams, of the keys and of the frames.
+//! ChaCha20 and Poly1305 (RFC 8439), the primitives of the random streams, of the keys and of the
+//! frames.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
 //! | `chacha20` | the block function, the words of a stream, and HChaCha20, which derives keys |
 //! | `poly1305` | the one-time authenticator |
 //! | [`aead`] | authenticated encryption with associated data |
-//! | [`kdf`] | how keys derive from a secret that lasts |
-//! | `noise` | with the feature `x25519`: a handshake whose keys nobody finds later |
+//! | [`kdf`] | derivation of keys from a long-term secret |
+//! | `noise` | with the feature `x25519`: a handshake with forward secrecy |
 //!
-//! A key has one use: it is a key of ChaCha20 (a stream, or the frames of a session), or one of
-//! HChaCha20 (keys that are derived from it), never both. The words of a block of ChaCha20 give
-//! away those of HChaCha20 on the same sixteen bytes, since what they differ in is public.
+//! A key has one use: it is a key of ChaCha20 (a stream, or the frames of a session) or of
+//! HChaCha20 (for deriving keys), never both. The words of a ChaCha20 block reveal those of
+//! HChaCha20 on the same sixteen bytes, because their difference is public.
 
 use zeroize::ZeroizeOnDrop;
 
@@ -27,40 +27,41 @@ pub(crate) mod poly1305;
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 32;
 
-/// Eight bytes that tell one thing from another.
+/// Eight identifying bytes.
 pub type Fingerprint = [u8; 8];
 
-/// A secret key of 32 bytes. It is overwritten when it is dropped.
+/// A secret key of 32 bytes, overwritten on drop.
 #[derive(Clone)]
 #[cfg_attr(test, derive(PartialEq))]
 pub struct Key([u8; KEY_BYTES]);
 
 impl Key {
-    /// A key of these bytes: uniformly random, and known to nobody else than those who share it.
+    /// Creates a key from these bytes, which must be uniformly random and known only to those who
+    /// share it.
     pub const fn from_secret(secret: [u8; KEY_BYTES]) -> Self {
         Self(secret)
     }
 
-    /// The bytes, for the records that a device keeps.
+    /// Returns the bytes, for the records of a device.
     pub(crate) const fn secret(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }
 
-    /// The bytes, for whoever fills them in place.
+    /// Returns the bytes, for filling in place.
     #[cfg(feature = "element")]
     pub(crate) const fn secret_mut(&mut self) -> &mut [u8; KEY_BYTES] {
         &mut self.0
     }
 
-    /// The key that belongs to this input: HChaCha20(key; input), a pseudo-random function.
+    /// Derives the key for this input: HChaCha20(key; input), a pseudo-random function.
     ///
-    /// Nobody learns from it anything about this key, or about the keys of other inputs.
+    /// It reveals nothing about this key, or about the keys for other inputs.
     #[must_use]
     pub fn derive(&self, input: &[u8; 16]) -> Self {
         self.cascade(&[input])
     }
 
-    /// [`Self::derive`], and from what it gives with the next input, and so on.
+    /// Applies [`Self::derive`] with each input in turn.
     #[inline(never)]
     pub(crate) fn cascade(&self, inputs: &[&[u8; 16]]) -> Self {
         let mut key = self.clone();
@@ -70,7 +71,7 @@ impl Key {
         key
     }
 
-    /// The first bytes, for those that are no key: a tag, a fingerprint, a pseudonym.
+    /// Returns the first bytes, for values that are not keys: a tag, a fingerprint, a pseudonym.
     pub(crate) fn truncated<const N: usize>(&self) -> [u8; N] {
         self.0.first_chunk().copied().unwrap_or([0; N])
     }
@@ -80,7 +81,7 @@ impl Key {
     }
 }
 
-/// An input of [`Key::derive`] of a label and something of fixed length, without allocation.
+/// Joins a label and a value of fixed length to an input of [`Key::derive`], without allocation.
 pub(crate) const fn joined<const A: usize, const B: usize>(
     label: &[u8; A],
     rest: &[u8; B],
@@ -93,11 +94,10 @@ pub(crate) const fn joined<const A: usize, const B: usize>(
     input
 }
 
-/// A public function of public values: HChaCha20 one block after the other, from a key of zeros.
+/// Returns a public hash of public values: HChaCha20, block after block, from a key of zeros.
 ///
-/// It tells values apart, and hides none. Whoever looks for two values with the same hash finds
-/// them no faster than 2¹²⁸ calls of an ideal permutation allow, or than the bytes that are kept
-/// do.
+/// It distinguishes values and does not hide them. Finding a collision takes about 2¹²⁸ calls of an
+/// ideal permutation, or fewer for a short result.
 #[inline(never)]
 pub(crate) fn hash(label: &[u8; 16], blocks: impl Iterator<Item = [u8; 16]>) -> [u8; 8] {
     let mut key = [0; KEY_BYTES];

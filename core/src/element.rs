@@ -1,14 +1,14 @@
-//! Devices whose secrets are in a secure element: a chip such as ATECC608 or SE050, or the secure
+//! Devices with their secrets in a secure element: a chip such as ATECC608 or SE050, or the secure
 //! side of a processor with TrustZone.
 //!
 //! The two secrets of a device, the root of its streams and its chain key, are then never in RAM,
-//! not even while they are used: the element derives keys from them, and gives out those.
+//! not even during use: the element derives keys from them and only returns those keys.
 //!
-//! # What firmware does
+//! # Use in firmware
 //!
-//! It implements [`SecureElement`], two functions around the driver of the element, and reads its
-//! record with [`Record::read_with`](crate::provision::Record::read_with). All the rest is as
-//! without an element.
+//! Firmware implements [`SecureElement`], two functions around the driver of the element, and reads
+//! its record with [`Record::read_with`](crate::provision::Record::read_with). Everything else is
+//! the same as without an element.
 //!
 //! ```
 //! use smolfed_core::{
@@ -56,49 +56,49 @@
 //! }
 //! ```
 //!
-//! # What derives from the secrets
+//! # Derived keys
 //!
-//! All by HKDF-Expand with SHA-256 (RFC 5869, section 2.3), 32 bytes:
+//! All keys have 32 bytes and derive by HKDF-Expand with SHA-256 (RFC 5869, section 2.3):
 //!
-//! | slot | info | what it is | in RAM |
+//! | slot | info | derived value | in RAM |
 //! | --- | --- | --- | --- |
 //! | root | "streams " ‖ ledger's nonce ‖ round u32 | root of streams | until the round ends |
 //! | root | "smolfed mask" ‖ device u32 | root of masks, with the feature `masks` | always |
-//! | chain key | as of `wire::keys` | keys of a session and its greeting | until it ends |
-//! | root | "smolfed no round" | what is there before the first round | until that |
-//! | both | "smolfed check   " | 16 bytes that tell which secret it is | is public |
+//! | chain key | as in `wire::keys` | keys of a session and its greeting | until it ends |
+//! | root | "smolfed no round" | placeholder before the first round | until that |
+//! | both | "smolfed check " | 16 bytes that identify the secret | public |
 //!
-//! HKDF-Expand is a pseudo-random function: whoever reads the RAM has the noise of a round that is
-//! being trained, and the frames of the session, and those of no other round or session. The
-//! exception are masks, whose keys helpers share: whoever has read the RAM of a device with masks
-//! knows them in all rounds. And whoever runs code on the device asks the element for what they
-//! want.
+//! HKDF-Expand is a pseudo-random function: an attacker who reads the RAM learns the noise of the
+//! round in training and the frames of the session, but of no other round or session. Masks are the
+//! exception, because helpers share their keys: an attacker who has read the RAM of a device with
+//! masks knows them in all rounds. An attacker who runs code on the device can ask the element for
+//! any key.
 //!
 //! # The ratchet and power cuts
 //!
-//! The chain key after n steps is in slot [`SecretSlot::Even`] or [`SecretSlot::Odd`], by n. In the
-//! place of a chain key the ledger has the check of the key, and n. A step derives the next key
-//! into the other slot, *then* the ledger records n + 1 with the participation. A power cut between
-//! the two leaves n in the ledger, and the key of n in its slot: the step is repeated with the same
-//! result. One after both finds n + 1 in both. So neither the element nor the ledger needs to know
-//! what the other has done. The slot before has the key of the last session until the next step, as
-//! the ledger has without an element: whoever can open the element reads that session, and none
-//! before it.
+//! The chain key after n steps is in slot [`SecretSlot::Even`] or [`SecretSlot::Odd`], by n.
+//! Instead of a chain key, the ledger holds the check of the key, and n. A step derives the next
+//! key into the other slot, and *then* the ledger records n + 1 with the participation. A power cut
+//! between the two leaves n in the ledger, and the key of n in its slot: the step is repeated with
+//! the same result. After both, n + 1 is in both. So neither the element nor the ledger needs to
+//! know the state of the other. The previous slot has the key of the last session until the next
+//! step, as the ledger has without an element: an attacker who can open the element can read that
+//! session, and none before it.
 //!
-//! **A ledger that is put back** by two steps or more names a key that is overwritten: the check
-//! says so, and there is no session and no participation. One that is put back by one step greets
-//! under the key of the session before, by which its coordinator knows it, as it does without an
+//! **A ledger rolled back** by two steps or more names an overwritten key: the check detects it,
+//! and there is no session and no participation. A ledger rolled back by one step greets with the
+//! key of the previous session, which reveals the rollback to the coordinator, as without an
 //! element.
 //!
-//! **A ledger that is erased** is created again only with the key of the provisioning record, which
-//! is overwritten at the first start, as without an element: here it is a check and n = 0.
+//! **An erased ledger** can only be created again with the key of the provisioning record, which is
+//! overwritten at the first start, as without an element. Here the key is a check and n = 0.
 //!
-//! **Another element**, or one whose root was not written, does not have the check that the record
-//! has of the root: [`Record::read_with`](crate::provision::Record::read_with) refuses it. Nobody
-//! else would notice: the noise would be predictable.
+//! **Another element**, or one without a root, does not match the record's check of the root, and
+//! [`Record::read_with`](crate::provision::Record::read_with) refuses it. Nothing else would detect
+//! it, and the noise would be predictable.
 //!
-//! A record for an element says so: firmware without one refuses it, and would take what the ledger
-//! names for a key.
+//! A record for an element has a flag, so that firmware without an element refuses it. Otherwise
+//! the firmware would use the name in the ledger as a key.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -116,18 +116,18 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SecretSlot {
-    /// The root of the device's streams: written when the device is provisioned.
+    /// The root of the device's streams, written when the device is provisioned.
     Root = 0,
-    /// The chain key after an even number of steps: at first, that of provisioning.
+    /// The chain key after an even number of steps. Initially the key from provisioning.
     Even = 1,
-    /// The chain key after an odd number of steps: at first empty.
+    /// The chain key after an odd number of steps. Initially empty.
     Odd = 2,
 }
 
-/// The secure element did not answer, or refused, or has other secrets than the device.
+/// Error if the secure element did not answer, refused, or has the wrong secrets.
 ///
-/// A frame that needs it is left out, counted as [`Unexpected`], and comes again; a round that
-/// needs it is declined, and not recorded.
+/// The session skips a frame that needs it, counts the frame as [`Unexpected`], and gets it again.
+/// It declines a round that needs it, and does not record the round.
 ///
 /// [`Unexpected`]: crate::wire::refusal::Refusal::Unexpected
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,12 +142,12 @@ impl core::fmt::Display for ElementFault {
 
 impl core::error::Error for ElementFault {}
 
-/// What a secure element does, around its driver. Both functions wait for it, and return what it
-/// answers to this question: never what it owed to an earlier one that was given up.
+/// The functions of a secure element, around its driver. Both wait for the element, and return its
+/// answer to this request, never a late answer to an earlier, abandoned request.
 pub trait SecureElement {
     /// HKDF-Expand with SHA-256 (RFC 5869, section 2.3) of the secret in `slot`, with at most 20
     /// bytes of `info`: 32 bytes, which are HMAC-SHA-256(secret; info ‖ 1). They are written to
-    /// `key`, which is overwritten when it is no longer needed; keep no copy.
+    /// `key`, which the caller overwrites after use. Keep no copy.
     ///
     /// # Errors
     /// [`ElementFault`].
@@ -158,11 +158,11 @@ pub trait SecureElement {
         key: &mut [u8; 32],
     ) -> Result<(), ElementFault>;
 
-    /// The same, into another slot: it does not leave the element. What was there is overwritten,
-    /// and what is there now stays when the power fails.
+    /// Like [`Self::expand`], into another slot, so that the result does not leave the element. It
+    /// replaces the contents of the slot, and survives a power failure.
     ///
     /// # Errors
-    /// [`ElementFault`]. Slot `to` may then have anything, and `from` what it had.
+    /// [`ElementFault`]. Slot `to` may then hold anything, and `from` is unchanged.
     fn expand_into(
         &mut self,
         from: SecretSlot,
@@ -171,32 +171,31 @@ pub trait SecureElement {
     ) -> Result<(), ElementFault>;
 }
 
-/// The secrets of a device in a secure element, in the place of the [`Root`] of its
+/// The secrets of a device in a secure element, instead of the [`Root`] of its
 /// [`Identity`](crate::identity::Identity).
 #[derive(Clone)]
 pub struct Element<E> {
     chip: E,
-    /// That of the round which was begun last, until it ends.
+    /// Root of the current round, until it ends.
     streams: Root,
 }
 
-/// What tells a secret from others, and says nothing of it.
+/// A value that identifies a secret and reveals nothing about it.
 pub type Check = [u8; 16];
 
-/// What a check derives by.
+/// Input of the derivation of a check.
 const CHECK: &[u8; 16] = b"smolfed check   ";
 
-/// What a root becomes when its round has ended.
+/// Input of the derivation of the root after the end of a round.
 const ENDED: &[u8; 16] = b"smolfed no round";
 
-/// The check of a secret, for whoever provisions it.
+/// Returns the check of a secret, for provisioning.
 #[must_use]
 pub fn check(secret: &Key) -> Check {
     crate::crypto::kdf::expand(secret, CHECK).truncated()
 }
 
-/// What a ledger has in the place of a chain key: its check, and after how many steps it is the
-/// key.
+/// Returns the ledger's name for a chain key: its check and its number of steps.
 #[must_use]
 pub fn named(steps: u32, check: &Check) -> Key {
     let mut name = Key::from_secret([0; 32]);
@@ -209,14 +208,14 @@ pub fn named(steps: u32, check: &Check) -> Key {
 }
 
 impl<E: SecureElement> Element<E> {
-    /// The element whose root has this check.
+    /// Creates the secrets from an element whose root has this check.
     ///
     /// # Errors
     /// [`ElementFault`].
     pub fn new(chip: E, root: &Check) -> Result<Self, ElementFault> {
         let mut element = Self {
             chip,
-            // Replaced at once, by one that is secret: nothing draws from either.
+            // Replaced at once by a secret one. Nothing draws from either.
             streams: Root::from_secret([0; 32]),
         };
         element.streams = element.root_of(ENDED)?;
@@ -244,20 +243,20 @@ impl<E: SecureElement> Element<E> {
 }
 
 impl<E> Element<E> {
-    /// The element.
+    /// Returns the element.
     pub const fn chip(&mut self) -> &mut E {
         &mut self.chip
     }
 }
 
-/// How many steps the chain key has done, as the ledger has it.
+/// Returns the number of steps of a chain key in the ledger.
 fn steps(chain: &ChainKey) -> u32 {
     let steps = chain.secret().get(size_of::<Check>()..);
     let steps = steps.and_then(<[u8]>::first_chunk).copied();
     u32::from_le_bytes(steps.unwrap_or_default())
 }
 
-/// Where the chain key is after so many steps.
+/// Returns the slot of the chain key after `steps` steps.
 const fn slot(steps: u32) -> SecretSlot {
     match steps.is_multiple_of(2) {
         true => SecretSlot::Even,

@@ -1,27 +1,27 @@
 //! Training in integers: the `integer` arithmetic, for processors without a floating-point unit.
 //!
-//! Linear, logistic and softmax models of `i8` or `i16` features. `docs/integer.md` derives the
-//! formats and their errors; every number is an integer times a public power of two:
+//! It supports linear, logistic and softmax models of `i8` or `i16` features. `docs/integer.md`
+//! derives the formats and their errors. Every number is an integer times a public power of two:
 //!
 //! | number | type | value |
 //! | --- | --- | --- |
 //! | feature x | `i8`, `i16` | X · 2^−F, F a public constant of the data ([`FeatureScale`]) |
 //! | weight, bias w | `i32` | W · 2⁻¹⁸, of magnitude below 8 ([`MAX_WEIGHT`]) |
-//! | score s | `i64`, then `i32` | S · 2^−(18+F), exact; then rounded to 2⁻¹⁶ |
-//! | residual r, a derivative by a score | `i32` | R · 2^−16 for classes, R · 2⁻¹² for values |
+//! | score s | `i64`, then `i32` | S · 2^−(18+F), exact, then rounded to 2⁻¹⁶ |
+//! | residual r, the derivative by a score | `i32` | R · 2^−16 for classes, R · 2⁻¹² for values |
 //! | gradient, summed over a batch | `i32` | exact sums of rounded residuals times features |
 //!
-//! What has no place in its format **saturates** and is counted ([`Saturations`]); nothing wraps,
-//! and beside each sum stands why. So the order of the sums is not part of the result: any
-//! processor, and any width of vectors, has the same bits.
+//! A value outside its format **saturates** and is counted ([`Saturations`]). Nothing wraps, and a
+//! comment at each sum explains why. So the result does not depend on the order of sums: any
+//! processor, and any width of vectors, computes the same bits.
 //!
-//! An update is the difference of two vectors of weights, below 2²² in magnitude, and hence an
-//! `f32` exactly: from the quantisation on, the release is that of all arithmetics, and its exact
-//! check of `Σq² ≤ 4^b` is the same code.
+//! An update is the difference of two vectors of weights, below 2²² in magnitude, so it is exact in
+//! `f32`. From quantisation on, the release is the same as in all arithmetics, and its exact check
+//! of `Σq² ≤ 4^b` is the same code.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
-//! | `samples` | a device's samples |
+//! | `samples` | the samples of a device |
 //! | `dot` | scores, without overflow |
 //! | `gradient` | the gradient of a batch, in 32 bits |
 //! | `exponential` | e^−x and ln by tables |

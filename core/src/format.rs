@@ -1,7 +1,7 @@
 //! Formats: integers times public powers of two, and rounding into and out of them.
 //!
-//! Conversions from and to `f32` work on its pattern, so that a program without floating point can
-//! read a model and settings that others have as `f32`.
+//! Conversions from and to `f32` work on bit patterns, so that a program without floating point can
+//! read a model and settings in `f32`.
 
 use crate::lanes::unroll;
 use crate::params::ParamError;
@@ -9,7 +9,7 @@ use crate::params::ParamError;
 /// A weight is an integer times 2⁻¹⁸.
 pub const WEIGHT_FRACTION: u32 = 18;
 
-/// The largest magnitude of a weight: 8 − 2⁻¹⁸. Eight products with `i8` features fit 32 bits.
+/// Largest magnitude of a weight: 8 − 2⁻¹⁸. Eight products with `i8` features fit 32 bits.
 pub const MAX_WEIGHT: i32 = (1 << 21) - 1;
 
 /// A score is rounded to multiples of 2⁻¹⁶.
@@ -20,11 +20,11 @@ pub const TARGET_FRACTION: u32 = 12;
 
 const MAX_TARGET: i32 = (1 << 22) - 1;
 
-/// Parts of an `f32`'s pattern.
+/// Parts of the bit pattern of an `f32`.
 const SIGN: u32 = 0x8000_0000;
 const SIGNIFICAND: u32 = 0x007f_ffff;
 const HIDDEN: u32 = 0x0080_0000;
-/// Biased exponent of a significand that is an integer: 127 + 23.
+/// Biased exponent of an integer significand: 127 + 23.
 const INTEGER_EXPONENT: i32 = 150;
 
 mod sealed {
@@ -33,21 +33,21 @@ mod sealed {
     impl Sealed for i16 {}
 }
 
-/// How features are stored: `i8` or `i16`.
+/// Type of stored features: `i8` or `i16`.
 pub trait Feature: Copy + Default + sealed::Sealed + 'static {
-    /// Magnitudes are at most 2 to this power.
+    /// Binary logarithm of the largest magnitude.
     const BITS: u32;
 
-    /// The integer.
+    /// Returns the integer.
     fn get(self) -> i32;
 
-    /// The integer, saturated.
+    /// Converts an integer, saturated.
     fn saturated(value: i32) -> Self;
 
-    /// Σ WX of eight weights and features that are such integers, exact: |W| ≤ [`MAX_WEIGHT`].
+    /// Returns Σ WX of eight weights and features of this type, exact: |W| ≤ [`MAX_WEIGHT`].
     fn dot_of_block(weights: &[i32; 8], features: &[i32; 8]) -> i64;
 
-    /// [`Self::dot_of_block`] of features as they are stored.
+    /// Like [`Self::dot_of_block`], from stored features.
     fn dot_of_stored(weights: &[i32; 8], features: &[Self; 8]) -> i64;
 }
 
@@ -64,7 +64,7 @@ impl Feature for i8 {
         value.clamp(Self::MIN.into(), Self::MAX.into()) as Self
     }
 
-    /// In 32 bits: 8 · (2²¹ − 1) · 2⁷ = 2³¹ − 2¹⁰.
+    /// Uses 32 bits: 8 · (2²¹ − 1) · 2⁷ = 2³¹ − 2¹⁰.
     #[inline(always)]
     fn dot_of_block(weights: &[i32; 8], features: &[i32; 8]) -> i64 {
         let products = weights.iter().zip(features).map(|(w, x)| w * x);
@@ -73,7 +73,7 @@ impl Feature for i8 {
 
     #[inline(always)]
     fn dot_of_stored(weights: &[i32; 8], features: &[Self; 8]) -> i64 {
-        // Written out: a counter would take a third of the instructions of a Cortex-M0.
+        // Unrolled, because a counter would take a third of the instructions on a Cortex-M0.
         let mut sum = 0;
         unroll!(i < 8, {
             sum += weights[i] * i32::from(features[i]);
@@ -95,8 +95,8 @@ impl Feature for i16 {
         value.clamp(Self::MIN.into(), Self::MAX.into()) as Self
     }
 
-    /// In two halves of 32 bits, W = 2¹⁰ H + L with 0 ≤ L < 2¹⁰ and |H| ≤ 2¹¹: the sums are at most
-    /// 8 · 2¹¹ · 2¹⁵ = 2²⁹ and 8 · 2¹⁰ · 2¹⁵ = 2²⁸.
+    /// Uses two halves of 32 bits, W = 2¹⁰ H + L with 0 ≤ L < 2¹⁰ and |H| ≤ 2¹¹: the sums are at
+    /// most 8 · 2¹¹ · 2¹⁵ = 2²⁹ and 8 · 2¹⁰ · 2¹⁵ = 2²⁸.
     #[inline(always)]
     fn dot_of_block(weights: &[i32; 8], features: &[i32; 8]) -> i64 {
         let (mut high, mut low) = (0, 0);
@@ -113,17 +113,16 @@ impl Feature for i16 {
     }
 }
 
-/// F: a feature is its integer times 2^−F. Public: it must not be chosen from private data.
+/// F: a feature is its integer times 2^−F. It is public and must not depend on private data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct FeatureScale(u8);
 
 impl FeatureScale {
-    /// F from 0 to 15, and at most 7 for `i8`: 1 has a place among the features, where the bias
-    /// needs it.
+    /// Checks F, from 0 to 15, and at most 7 for `i8`: the bias needs a feature of value 1.
     ///
     /// # Errors
-    /// [`ParamError::TooLarge`] above.
+    /// [`ParamError::TooLarge`] for larger values.
     pub const fn new<X: Feature>(fraction: u8) -> Result<Self, ParamError> {
         if fraction as u32 > X::BITS {
             return Err(ParamError::TooLarge);
@@ -137,7 +136,7 @@ impl FeatureScale {
     }
 }
 
-/// How a device stores features: their type and scale.
+/// Format of a device's features: type and scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -154,7 +153,7 @@ pub struct FeatureFormat {
 }
 
 impl FeatureFormat {
-    /// `i16` features if they are wide, else `i8`, of F binary places.
+    /// Creates the format of `i16` features if `is_wide`, else `i8`, with F binary places.
     ///
     /// # Errors
     /// As [`FeatureScale::new`].
@@ -170,36 +169,36 @@ impl FeatureFormat {
         }
     }
 
-    /// The format of features of this type.
+    /// Returns the format of features of this type.
     pub const fn of<X: Feature>(scale: FeatureScale) -> Self {
         let is_wide = X::BITS > <i8 as Feature>::BITS;
         Self { is_wide, scale }
     }
 
-    /// Whether features are `i16`.
+    /// Returns whether features are `i16`.
     pub const fn is_wide(self) -> bool {
         self.is_wide
     }
 
-    /// Their scale.
+    /// Returns the scale.
     pub const fn scale(self) -> FeatureScale {
         self.scale
     }
 }
 
-/// The multiple of 2^−fraction nearest to `x`, as its integer: half away from zero, at most `max`
-/// in magnitude; and whether it was more. NaN is more, too.
+/// Rounds `x` to the nearest multiple of 2^−fraction, half away from zero. Returns its integer, of
+/// magnitude at most `max`, and whether it saturated. NaN also saturates.
 ///
-/// Without a branch, which no processor with vectors could take. For `max` < 2²²: a significand
-/// shifted by one place or less is more than that.
+/// There are no branches, so that it vectorises. `max` must be below 2²²: a significand shifted by
+/// at most one place exceeds that.
 #[inline(always)]
 fn round(x: f32, fraction: u32, max: i32) -> (i32, bool) {
     const { assert!(HIDDEN >> 1 == 1 << 22) };
     let pattern = x.to_bits();
     let significand = (pattern & SIGNIFICAND) | HIDDEN;
     let exponent = ((pattern & !SIGN) >> 23) as i32;
-    // x = significand · 2^(exponent − 150); beyond 31 places all is rounded to 0, as is what is
-    // subnormal.
+    // x = significand · 2^(exponent − 150); with more than 31 places everything is rounded to 0, as
+    // are subnormal numbers.
     let places = (INTEGER_EXPONENT - fraction as i32 - exponent).clamp(1, 31);
     // Below 2²⁴ + 2³⁰.
     let magnitude = ((significand + (1 << (places - 1))) >> places) as i32;
@@ -208,7 +207,7 @@ fn round(x: f32, fraction: u32, max: i32) -> (i32, bool) {
     ((kept ^ sign) - sign, magnitude > max)
 }
 
-/// The feature nearest to `x`, and whether it is saturated.
+/// Returns the feature nearest to `x`, and whether it saturated.
 #[inline(always)]
 pub fn round_feature<X: Feature>(x: f32, scale: FeatureScale) -> (X, bool) {
     let (integer, is_beyond) = round(x, scale.fraction(), 1 << X::BITS);
@@ -216,51 +215,51 @@ pub fn round_feature<X: Feature>(x: f32, scale: FeatureScale) -> (X, bool) {
     (feature, is_beyond || feature.get() != integer)
 }
 
-/// The weight nearest to `x`, and whether it is saturated.
+/// Returns the weight nearest to `x`, and whether it saturated.
 #[inline(always)]
 pub fn round_weight(x: f32) -> (i32, bool) {
     round(x, WEIGHT_FRACTION, MAX_WEIGHT)
 }
 
-/// The value to predict nearest to `x`, and whether it is saturated.
+/// Returns the target value nearest to `x`, and whether it saturated.
 #[inline(always)]
 pub fn round_target(x: f32) -> (i32, bool) {
     round(x, TARGET_FRACTION, MAX_TARGET)
 }
 
-/// A weight, or a difference of two, as `f32`: exact for magnitudes below 2²⁴.
+/// Converts a weight, or a difference of two, to `f32`, exactly for magnitudes below 2²⁴.
 #[inline(always)]
 pub fn value_of_weight(weight: i32) -> f32 {
     value(weight.unsigned_abs().into(), WEIGHT_FRACTION, weight < 0)
 }
 
-/// Whether an integer is a weight.
+/// Returns whether an integer is a valid weight.
 #[inline(always)]
 pub(crate) const fn is_weight(integer: i32) -> bool {
     integer.unsigned_abs() <= MAX_WEIGHT.unsigned_abs()
 }
 
-/// [`value_of_weight`] where the memory of an `f32` has the integer.
+/// Applies [`value_of_weight`] to an integer stored in the bits of an `f32`.
 #[inline(always)]
 pub(crate) fn value_in_place(place: &mut f32) {
     *place = value_of_weight(place.to_bits().cast_signed());
 }
 
-/// An integer times 2^−fraction, rounded towards zero to an `f32`.
+/// Returns an integer times 2^−fraction, rounded towards zero to `f32`.
 #[inline(always)]
 pub(super) fn value(magnitude: u64, fraction: u32, is_negative: bool) -> f32 {
     if magnitude == 0 {
         return 0.0;
     }
     let zeros = magnitude.leading_zeros();
-    // The highest digit is at 63 − zeros; it becomes the hidden bit, at 23, and goes.
+    // The highest digit is at 63 − zeros. It becomes the hidden bit, at 23, and is dropped.
     let digits = ((magnitude << zeros) >> 40) as u32 & SIGNIFICAND;
     let exponent = 127 + 63 - zeros - fraction;
     let sign = if is_negative { SIGN } else { 0 };
     f32::from_bits(sign | exponent << 23 | digits)
 }
 
-/// A positive `f32` as significand and exponent, significand · 2^exponent; 0 · 1 for zero.
+/// Splits a positive `f32` into significand and exponent, significand · 2^exponent. 0 · 1 for zero.
 #[inline(always)]
 pub(super) const fn parts(x: f32) -> (u32, i32) {
     let pattern = x.to_bits() & !SIGN;
@@ -302,7 +301,7 @@ mod tests {
             prop_assert_eq!(is_saturated, !(-128.0..=127.0).contains(&exact));
         }
 
-        /// Weights and differences of weights come back as they went.
+        /// Weights and differences of weights survive the conversion.
         #[test]
         fn weights_are_exact_in_f32(weight in -(1_i32 << 24)..1 << 24) {
             let x = value_of_weight(weight);

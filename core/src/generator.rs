@@ -1,9 +1,9 @@
-//! Generators of HALs that implement older versions of `rand_core`, where this crate asks for one
-//! of version 0.10: for the nonces of sessions, and the secrets that a device makes itself.
+//! Adapters for generators of HALs with older versions of `rand_core`. This crate needs version
+//! 0.10, for the nonces of sessions and for secrets generated on a device.
 //!
-//! The words are those of the generator, and so is their quality.
+//! An adapter returns the words of the generator, with their quality.
 
-/// An adapter of one version: a generator that cannot fail.
+/// Defines the adapter of one version: a generator that cannot fail.
 macro_rules! adapter {
     ($(#[$doc:meta])* $name:ident, $version:ident, $feature:literal) => {
         $(#[$doc])*
@@ -37,7 +37,7 @@ macro_rules! adapter {
 adapter! {
     /// A generator of `rand_core` 0.6, with the feature `rand_core_06`.
     ///
-    /// The `fill_bytes` of 0.6 panics where a generator fails; take one that does not.
+    /// The `fill_bytes` of 0.6 panics if the generator fails, so use one that does not fail.
     Rng06, rand_core_06, "rand_core_06"
 }
 

@@ -1,8 +1,8 @@
-//! A device for tests and its session. The tests of this crate and of the coordinator and the fuzz
+//! A device for tests and its session. The tests of this crate, of the coordinator and the fuzz
 //! targets share it. It needs the feature `hazmat`.
 //!
-//! The device trains softmax regression on ten made-up samples, and has its flash in memory.
-//! [`simulated`] computes what it sends without a session.
+//! The device trains softmax regression on ten synthetic samples, with its flash in memory.
+//! [`simulated`] computes its messages without a session.
 
 use core::num::NonZeroU32;
 
@@ -36,7 +36,7 @@ pub const PARAMETERS: usize = (FEATURES + 1) * CLASSES;
 /// Samples of the device.
 pub const SAMPLES: usize = 10;
 
-// The compiler evaluates these constants: none of their panics is in a program.
+// The compiler evaluates these constants, so no program contains their panics.
 
 const LEARNING_RATE: LearningRate = match LearningRate::new(0.25) {
     Ok(rate) => rate,
@@ -55,7 +55,7 @@ const GRID: Grid = match Grid::new(CLIP_NORM, 20) {
 
 const BATCH_SIZE: NonZeroU32 = NonZeroU32::MIN.saturating_add(3);
 
-/// A policy that accepts updates without noise, and these limits.
+/// Returns a policy with these limits that accepts updates without noise.
 pub const fn policy(limits: Limits) -> Policy {
     Policy {
         limits,
@@ -67,7 +67,7 @@ pub const fn policy(limits: Limits) -> Policy {
     }
 }
 
-/// The shape of the model.
+/// Returns the shape of the model.
 pub const fn shape() -> ModelShape {
     ModelShape {
         kind: ModelKind::Softmax,
@@ -78,7 +78,7 @@ pub const fn shape() -> ModelShape {
     }
 }
 
-/// An invitation that [`policy`] accepts.
+/// Returns an invitation accepted by [`policy`].
 pub const fn invitation(noise: Option<Sigma>) -> Invitation {
     Invitation {
         shape: shape(),
@@ -97,23 +97,23 @@ pub const fn invitation(noise: Option<Sigma>) -> Invitation {
     }
 }
 
-/// The noise of an update: its std is 1.5 · 2²⁰ on the grid, thus z = 1.5.
+/// Returns the noise of an update, with a std of 1.5 · 2²⁰ on the grid, thus z = 1.5.
 pub fn noise() -> Option<Sigma> {
     Sigma::new(3 << 20, 2).ok()
 }
 
-/// The global model.
+/// Returns the global model.
 pub fn model() -> [f32; PARAMETERS] {
     core::array::from_fn(|i| (i % 7) as f32 * 0.01)
 }
 
-/// Features and classes of the samples.
+/// Returns the features and classes of the samples.
 pub fn data() -> ([f32; FEATURES * SAMPLES], [u16; SAMPLES]) {
     let features = core::array::from_fn(|i| ((i * 37) % 101) as f32 / 50.0 - 1.0);
     (features, core::array::from_fn(|i| (i % CLASSES) as u16))
 }
 
-/// The stream of a device in a round.
+/// Returns the stream of a device in a round.
 pub fn stream(root: &Root, purpose: Purpose, round: u32, device: u32) -> Stream {
     root.stream(StreamId {
         purpose,
@@ -122,18 +122,19 @@ pub fn stream(root: &Root, purpose: Purpose, round: u32, device: u32) -> Stream 
     })
 }
 
-/// What a device sends in a round.
+/// The messages of a device in a round.
 #[derive(Debug)]
 pub struct Simulated {
     /// The update on the grid, with its noise.
     pub update: [i64; PARAMETERS],
     /// The bit of adaptive clipping, with its noise.
     pub bit: Option<i64>,
-    /// How training went.
+    /// Report of training.
     pub report: TrainReport,
 }
 
-/// What the device with this root sends, as a simulation computes it, unless training fails.
+/// Returns the messages of the device with this root, as computed by a simulation, unless training
+/// fails.
 pub fn simulated(
     root: &Root,
     device: u32,
@@ -170,7 +171,7 @@ pub fn simulated(
     })
 }
 
-/// Takes all frames that the device sends before an answer.
+/// Takes all frames that the device sends before it waits for an answer.
 pub fn transmit<M, F, R, K, V>(
     session: &mut Session<'_, M, F, R, K, V>,
     mut take: impl FnMut(&[u8]),
@@ -186,10 +187,10 @@ pub fn transmit<M, F, R, K, V>(
     }
 }
 
-/// Gives the device these bytes, and calls `after` behind each frame.
+/// Delivers these bytes to the device, and calls `after` after each frame.
 ///
 /// # Panics
-/// If the session takes none of the bytes.
+/// If the session accepts none of the bytes.
 pub fn deliver<'a, M, F, R, K, V>(
     session: &mut Session<'a, M, F, R, K, V>,
     mut bytes: &[u8],

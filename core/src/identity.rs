@@ -1,22 +1,22 @@
-//! Who a device is: its number, and the root of its random streams.
+//! The identity of a device: its number and the root of its random streams.
 
 use crate::stream::Root;
 
-/// What tells a ledger from all others of the same device: 8 random bytes.
+/// Eight random bytes that distinguish a ledger from all others of the same device.
 pub type LedgerNonce = [u8; 8];
 
-/// Who the device is.
+/// Identity of a device.
 ///
-/// Its streams derive from its root and from the nonce of its ledger, by
-/// HChaCha20(root; "streams " ‖ nonce): a device whose ledger is new, because its flash was erased,
-/// never draws from a stream again.
+/// Its streams derive from its root and from the nonce of its ledger, by HChaCha20(root; "streams "
+/// ‖ nonce): a device with a new ledger, after an erase of its flash, never draws from a stream
+/// again.
 ///
-/// With the feature `element` an `Element` takes the place of the root: its secrets are in a secure
-/// element, and its streams derive there.
+/// With the feature `element`, an `Element` can replace the root: the secrets are in a secure
+/// element, and the streams derive there.
 #[derive(Clone, Debug)]
 pub struct Identity<S = Root> {
-    /// Its number, which also names its random streams.
+    /// Number of the device, which also names its random streams.
     pub device: u32,
-    /// The root of its random streams, which nobody else knows.
+    /// Root of the random streams, known to nobody else.
     pub root: S,
 }

@@ -1,19 +1,19 @@
-//! Division and square roots of 64-bit integers, bit by bit, and products of many of them.
+//! Bitwise division and square roots of 64-bit integers, and products of several of them.
 //!
-//! A processor without a division of 64 bits has it from the compiler's library, which is made to
-//! be fast: nearly a kilobyte for each kind. Here they are needed a few times a round, so one short
-//! loop of each serves the grid, the noise and the smoothing.
+//! A processor without 64-bit division uses the compiler's library, which is optimised for speed
+//! and takes nearly a kilobyte for each kind. This crate needs these operations a few times a
+//! round, so one short loop for each serves the grid, the noise and the smoothing.
 
-/// `⌊numerator · 2^shift / denominator⌋`, of which the lowest 64 bits, and the remainder.
+/// Returns the lowest 64 bits of `⌊numerator · 2^shift / denominator⌋`, and the remainder.
 ///
-/// For a denominator of at most 2⁶³; 0 gives meaningless numbers.
+/// The denominator must be at most 2⁶³. 0 gives meaningless numbers.
 #[inline(never)]
 pub(crate) const fn divide(numerator: u64, shift: u32, denominator: u64) -> (u64, u64) {
     let (mut quotient, mut remainder) = (0, 0);
     let mut left = u64::BITS + shift;
     let mut digits = numerator;
     while left > 0 {
-        // The remainder is below the denominator: doubled, it fits.
+        // The remainder is below the denominator, so it fits when doubled.
         remainder = remainder << 1 | digits >> 63;
         digits <<= 1;
         quotient <<= 1;
@@ -26,23 +26,23 @@ pub(crate) const fn divide(numerator: u64, shift: u32, denominator: u64) -> (u64
     (quotient, remainder)
 }
 
-/// The product of two integers, which is longer than a call.
+/// Returns the product of two integers. Not inlined, because its code is longer than a call.
 #[inline(never)]
 pub(crate) const fn product(a: u64, b: u64) -> u128 {
     a as u128 * b as u128
 }
 
-/// A product that fits, and is longer than a call.
+/// Returns a product that must fit. Not inlined, because its code is longer than a call.
 #[inline(never)]
 pub(crate) const fn times(number: u128, factor: u32) -> u128 {
     number * factor as u128
 }
 
-/// `⌊√square⌋`, a digit of two bits at a time, in the integers of `square`.
+/// Computes `⌊√square⌋`, one digit of two bits at a time, in the integer type of `square`.
 macro_rules! root_of {
     ($square:expr, $word:ty) => {{
         let (mut root, mut remainder): ($word, $word) = (0, $square);
-        // The highest power of four that may be in it.
+        // The highest power of four that can be in it.
         let mut power: $word =
             1 << (<$word>::BITS - 2 - (remainder.leading_zeros() & (<$word>::BITS - 2)));
         while power > 0 {
@@ -58,19 +58,20 @@ macro_rules! root_of {
     }};
 }
 
-/// `⌊√square⌋`.
+/// Returns `⌊√square⌋`.
 #[inline(never)]
 pub(crate) const fn square_root(square: u64) -> u64 {
     root_of!(square, u64)
 }
 
-/// `⌊√square⌋` in 32 bits: processors without long registers take four times as long for 64.
+/// Returns `⌊√square⌋` in 32 bits. Processors without long registers take four times as long for
+/// 64.
 #[inline(always)]
 pub(crate) const fn short_square_root(square: u32) -> u32 {
     root_of!(square, u32)
 }
 
-/// An integer of 384 bits, the lowest 64 of them first.
+/// An integer of 384 bits, the lowest 64 bits first.
 #[derive(Clone, Copy)]
 #[cfg_attr(test, derive(Debug, PartialEq, Eq))]
 pub(crate) struct Wide([u64; 6]);
@@ -78,7 +79,7 @@ pub(crate) struct Wide([u64; 6]);
 impl Wide {
     pub(crate) const ONE: Self = Self([1, 0, 0, 0, 0, 0]);
 
-    /// Multiplies it by the squares of these factors, where it is; it must fit.
+    /// Multiplies the integer in place by the squares of these factors. The result must fit.
     #[inline(never)]
     pub(crate) fn multiply_by_squares(&mut self, factors: &[u64]) {
         for factor in factors.iter().chain(factors) {
@@ -91,8 +92,8 @@ impl Wide {
         }
     }
 
-    /// Subtracts the product of the squares of these factors, which must fit; whether the
-    /// difference is 0 or above. Below 0 it is meaningless.
+    /// Subtracts the product of the squares of these factors, which must fit. Returns whether the
+    /// difference is at least 0. A negative difference is meaningless.
     #[inline(never)]
     pub(crate) fn subtract_squares(&mut self, factors: &[u64]) -> bool {
         let mut other = Self::ONE;
@@ -100,7 +101,8 @@ impl Wide {
         self.subtract(&other)
     }
 
-    /// Subtracts `other`; whether the difference is 0 or above. Below 0 it is meaningless.
+    /// Subtracts `other`, and returns whether the difference is at least 0. A negative difference
+    /// is meaningless.
     fn subtract(&mut self, other: &Self) -> bool {
         let mut borrow = 0;
         for (digit, other) in self.0.iter_mut().zip(&other.0) {
@@ -139,7 +141,7 @@ mod tests {
     }
 
     proptest! {
-        /// Numbers that also fit the compiler's, shifted by whole digits.
+        /// Numbers that also fit the compiler's integers, shifted by whole digits.
         #[test]
         fn wide_integers_are_those_of_the_compiler(
             a in any::<u64>(), b in any::<u64>(), spares in any::<[u8; 2]>(), digits in 0_usize..5,

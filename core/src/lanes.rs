@@ -1,14 +1,13 @@
-//! The only loops over parameters that reduce, in one fixed order.
+//! The only reductions over parameters, in one fixed order.
 //!
-//! Floating-point addition is not associative, so an order of summation is part of a result. Here
+//! Floating-point addition is not associative, so the order of summation is part of a result. Here
 //! term `i` is added to lane `i mod 8`, each lane from its first term to its last, and the eight
-//! lanes are then summed as a tree:
-//! `((l0 + l4) + (l2 + l6)) + ((l1 + l5) + (l3 + l7))`.
-//! Eight lanes are one AVX register, two SSE or NEON registers, or eight scalar registers of a
-//! Cortex-M4F; the bits are the same on all of them. Products are rounded before they are added:
-//! no fused multiply-add.
+//! lanes are then summed as a tree: `((l0 + l4) + (l2 + l6)) + ((l1 + l5) + (l3 + l7))`. Eight
+//! lanes are one AVX register, two SSE or NEON registers, or eight scalar registers of a
+//! Cortex-M4F. The bits are the same on all of them. Products are rounded before they are added,
+//! without fused multiply-add.
 //!
-//! How many dot products run side by side ([`dots_of_pair`]) changes the speed and never the bits.
+//! The number of dot products side by side ([`dots_of_pair`]) changes the speed but never the bits.
 
 use core::array;
 
@@ -17,20 +16,20 @@ use crate::math;
 /// Whether there are vector registers for many sums side by side. The bits do not depend on it.
 pub(crate) const WIDE: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
-/// Whether there are registers for sums one by one: 32 of a Cortex-M4F.
+/// Whether there are registers for single sums, such as the 32 of a Cortex-M4F.
 pub(crate) const REGISTERS: bool = !WIDE && cfg!(any(target_abi = "eabihf", target_feature = "f"));
 
-/// Whether an addition is a call, as far as is known here: processors without a floating-point
-/// unit, where a pass over the parameters takes as long as a sample.
+/// Whether an addition is a function call, as far as known here: processors without a
+/// floating-point unit, where a pass over the parameters takes as long as a sample.
 pub(crate) const SOFT: bool = !WIDE && !REGISTERS;
 
 /// Number of interleaved partial sums.
 pub const LANES: usize = 8;
 
-/// The block for each number below a constant, at most eight.
+/// Repeats a block for each number below a constant, at most eight.
 ///
-/// A loop would do the same, but the compiler keeps sums in registers only if it unrolls all loops
-/// over them, and it gives up on large ones.
+/// A loop has the same effect, but the compiler only keeps sums in registers if it unrolls all
+/// loops over them, which it does not do for large ones.
 macro_rules! unroll {
     ($i:ident < $count:expr, $body:block) => {
         unroll!($i = 0, $count, $body);
@@ -50,9 +49,9 @@ macro_rules! unroll {
     };
 }
 
-/// The block for each lane, one after the other where each is a register: also when a program is
-/// optimised for size, its innermost loops should have no counter. Where every addition is a call,
-/// the counter costs little, and the calls written out cost flash.
+/// Repeats a block for each lane, unrolled if each lane is a register: even in programs optimised
+/// for size, the innermost loops should have no counter. If every addition is a function call, a
+/// counter costs little, and unrolled calls cost flash.
 macro_rules! each_lane {
     ($l:ident, $body:block) => {
         if crate::lanes::REGISTERS {
@@ -70,13 +69,13 @@ macro_rules! each_lane {
 }
 pub(crate) use {each_lane, unroll};
 
-/// Sums the eight lanes as the fixed tree.
+/// Sums the eight lanes in the order of the fixed tree.
 #[inline(always)]
 fn tree(l: [f32; LANES]) -> f32 {
     ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]))
 }
 
-/// Σ f(aᵢ) in lane order.
+/// Returns Σ f(aᵢ) in lane order.
 #[inline(always)]
 fn reduce(v: &[f32], f: impl Fn(f32) -> f32) -> f32 {
     tree(add_terms([0.0; LANES], v, f))
@@ -97,20 +96,20 @@ fn add_terms(mut lanes: [f32; LANES], v: &[f32], f: impl Fn(f32) -> f32) -> [f32
     lanes
 }
 
-/// Sum of the entries.
+/// Returns the sum of the entries.
 #[inline]
 pub fn sum(v: &[f32]) -> f32 {
     reduce(v, |x| x)
 }
 
-/// Sum of squares; infinite when it overflows.
+/// Returns the sum of squares, infinite on overflow.
 #[inline(always)]
 pub fn squared_norm(v: &[f32]) -> f32 {
     reduce(v, |x| x * x)
 }
 
-/// `v[i] ← f(v[i], a[i], b[i])` over the common length; returns the sum of squares of the result,
-/// in lane order and in the same pass.
+/// Computes `v[i] ← f(v[i], a[i], b[i])` over the common length, and returns the sum of squares of
+/// the result, in lane order and in the same pass.
 #[inline(always)]
 pub fn rewrite(v: &mut [f32], a: &[f32], b: &[f32], f: impl Fn(f32, f32, f32) -> f32) -> f32 {
     if !WIDE {
@@ -143,10 +142,10 @@ pub fn rewrite(v: &mut [f32], a: &[f32], b: &[f32], f: impl Fn(f32, f32, f32) ->
     tree(lanes)
 }
 
-/// [`squared_norm`] of a vector whose entries come in while it is counted.
+/// An incremental [`squared_norm`] of a vector.
 ///
-/// A lane is a chain of additions, each of which waits for the one before. Counted a [`SPAN`] at a
-/// time in the midst of other work, the chains cost no time of their own.
+/// A lane is a chain of dependent additions. Adding one [`SPAN`] at a time between other work hides
+/// their latency.
 pub(crate) struct Squares {
     lanes: [f32; LANES],
     counted: usize,
@@ -160,7 +159,7 @@ impl Squares {
         }
     }
 
-    /// Counts the next [`SPAN`] entries of `v` if they are among the first `complete`.
+    /// Adds the next [`SPAN`] entries of `v` if they are among the first `complete`.
     #[inline(always)]
     pub(crate) fn advance(&mut self, v: &[f32], complete: usize) {
         let next = v.get(self.counted..complete).unwrap_or_default();
@@ -169,20 +168,20 @@ impl Squares {
         }
     }
 
-    /// The sum, once all entries are there.
+    /// Adds the remaining entries, and returns the sum.
     #[inline(always)]
     pub(crate) fn finish(mut self, v: &[f32]) -> f32 {
         self.add(v.get(self.counted..).unwrap_or_default());
         self.total()
     }
 
-    /// Not inlined: the compiler would split the lanes into the pairs that the tree adds first.
+    /// Not inlined, because the compiler would split the lanes into the first pairs of the tree.
     #[inline(never)]
     fn total(&self) -> f32 {
         tree(self.lanes)
     }
 
-    /// Counts entries, all but the last of them in whole blocks of [`LANES`].
+    /// Adds entries. All calls but the last add whole blocks of [`LANES`].
     #[inline(always)]
     fn add(&mut self, entries: &[f32]) {
         self.lanes = add_terms(self.lanes, entries, |x| x * x);
@@ -190,18 +189,19 @@ impl Squares {
     }
 }
 
-/// L2 norm, safe against overflow and underflow of the squares; not finite if an entry is not.
+/// Returns the L2 norm, safe against overflow and underflow of the squares. Not finite if an entry
+/// is not.
 ///
-/// Cost: one pass, and two more when the plain sum of squares leaves the normal range.
+/// Cost: one pass, and two more if the plain sum of squares leaves the normal range.
 #[inline]
 pub fn norm(v: &[f32]) -> f32 {
     norm_from(squared_norm(v), v)
 }
 
-/// [`norm`] of a vector whose [`squared_norm`] is known.
+/// Returns [`norm`] of a vector with a known [`squared_norm`].
 #[inline]
 pub(crate) fn norm_from(squares: f32, v: &[f32]) -> f32 {
-    // Below 2⁻¹⁰⁰ single squares may have been lost to underflow.
+    // Below 2⁻¹⁰⁰, single squares may have been lost to underflow.
     if squares.is_finite() && squares > f32::from_bits(0x0d80_0000) {
         math::sqrt(squares)
     } else {
@@ -209,14 +209,14 @@ pub(crate) fn norm_from(squares: f32, v: &[f32]) -> f32 {
     }
 }
 
-/// [`norm`] where squares overflow or vanish. Rare, and so in as little code as possible.
+/// Returns [`norm`] if squares overflow or underflow. Rare, so the code is as small as possible.
 #[cold]
 #[inline(never)]
 fn norm_by_scaling(v: &[f32]) -> f32 {
     let mut largest = 0.0;
     for x in v {
         let magnitude = math::abs(*x);
-        // NaN compares with nothing: it is kept as soon as it comes, and then stays.
+        // Comparisons with NaN are false: it is kept once found.
         if magnitude > largest || magnitude.is_nan() {
             largest = magnitude;
         }
@@ -235,7 +235,7 @@ fn norm_by_scaling(v: &[f32]) -> f32 {
     math::sqrt(tree(lanes)) * up
 }
 
-/// Dot product over the common length.
+/// Returns the dot product over the common length.
 #[inline(always)]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     if WIDE {
@@ -246,7 +246,7 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     }
 }
 
-/// [`dot`] without vectors: the lanes are eight registers, and a turn of the loop is a block.
+/// Computes [`dot`] without vectors: the lanes are eight registers, and each iteration is a block.
 #[inline(always)]
 fn dot_by_blocks(a: &[f32], b: &[f32]) -> f32 {
     let length = a.len().min(b.len());
@@ -261,8 +261,8 @@ fn dot_by_blocks(a: &[f32], b: &[f32]) -> f32 {
     total(sums, a_rest, b_rest)
 }
 
-/// [`dots`] of two rows as long as `x` without vectors: each value of `x` is read once, and the
-/// lanes are sixteen of the 32 registers of a Cortex-M4F.
+/// Computes [`dots`] of two rows as long as `x` without vectors. Each value of `x` is read once,
+/// and the lanes are sixteen of the 32 registers of a Cortex-M4F.
 #[inline(always)]
 pub(crate) fn two_dots_by_blocks(x: &[f32], [first, second]: [&[f32]; 2]) -> [f32; 2] {
     let (x_blocks, x_rest) = x.as_chunks::<LANES>();
@@ -281,7 +281,7 @@ pub(crate) fn two_dots_by_blocks(x: &[f32], [first, second]: [&[f32]; 2]) -> [f3
     ]
 }
 
-/// The sum of the lanes and of the products of the last entries, fewer than [`LANES`].
+/// Returns the sum of the lanes and of the products of the last entries, fewer than [`LANES`].
 #[inline(always)]
 fn total(sums: [f32; LANES], a_rest: &[f32], b_rest: &[f32]) -> f32 {
     if a_rest.is_empty() {
@@ -291,8 +291,8 @@ fn total(sums: [f32; LANES], a_rest: &[f32], b_rest: &[f32]) -> f32 {
     }
 }
 
-/// The sum of the lanes once the products of the last entries, fewer than [`LANES`], are added:
-/// apart, since a lane whose number is known at run time only is in no register.
+/// Adds the products of the last entries, fewer than [`LANES`], and returns the sum of the lanes. A
+/// separate function, because a lane with a run-time index cannot be in a register.
 #[inline(never)]
 fn finish(mut sums: [f32; LANES], a_rest: &[f32], b_rest: &[f32]) -> f32 {
     for (lane, (a, b)) in sums.iter_mut().zip(a_rest.iter().zip(b_rest)) {
@@ -301,19 +301,19 @@ fn finish(mut sums: [f32; LANES], a_rest: &[f32], b_rest: &[f32]) -> f32 {
     tree(sums)
 }
 
-/// The dot products of a vector with `R` rows over their common length.
+/// Returns the dot products of a vector with `R` rows over their common length.
 ///
-/// Each product is summed in lane order on its own, so how many are summed side by side cannot be
-/// seen in the result; it only decides how often memory is read.
+/// Each product is summed separately in lane order, so the number of products side by side does not
+/// affect the result, only the number of memory reads.
 ///
-/// Without vectors it is a separate function: inlined into the loop over rows, all values of `x`
-/// would be kept across it, and there are registers for few of them.
+/// Without vectors it is a separate function: inlined into the loop over rows, it would keep all
+/// values of `x` across the loop, with too few registers.
 #[inline(always)]
 pub fn dots<const R: usize>(x: &[f32], w: [&[f32]; R]) -> [f32; R] {
     let length = w.iter().map(|w| w.len()).min().unwrap_or(0).min(x.len());
     let mut lanes = [[0.0; LANES]; R];
     let mut start = 0;
-    // Long spans first: their inner loop has no bounds to check. The order is that of single
+    // Long spans first, whose inner loop has no bounds checks. The order is the same as with single
     // blocks.
     while start + SPAN <= length {
         add_products::<R, SPAN>(&mut lanes, x, w, start);
@@ -334,7 +334,7 @@ pub fn dots<const R: usize>(x: &[f32], w: [&[f32]; R]) -> [f32; R] {
     result
 }
 
-/// Adds the products of elements `start..start + N` to the lanes; `N` is a multiple of [`LANES`].
+/// Adds the products of elements `start..start + N` to the lanes. `N` is a multiple of [`LANES`].
 #[inline(always)]
 fn add_products<const R: usize, const N: usize>(
     lanes: &mut [[f32; LANES]; R],
@@ -356,9 +356,9 @@ fn add_products<const R: usize, const N: usize>(
     *lanes = sums;
 }
 
-/// [`dots`] of two vectors: `result[v][r] = xᵥ·wᵣ`.
+/// Computes [`dots`] of two vectors: `result[v][r] = xᵥ·wᵣ`.
 ///
-/// The lanes of both lie side by side: in one register of 512 bits, or two of 256.
+/// The lanes of both are side by side: in one register of 512 bits, or two of 256.
 #[inline(always)]
 pub fn dots_of_pair<const R: usize>(x: [&[f32]; 2], w: [&[f32]; R]) -> [[f32; R]; 2] {
     let length = x.iter().chain(&w).map(|v| v.len()).min().unwrap_or(0);
@@ -386,7 +386,7 @@ pub fn dots_of_pair<const R: usize>(x: [&[f32]; 2], w: [&[f32]; R]) -> [[f32; R]
     result
 }
 
-/// [`add_products`] of two vectors.
+/// Like [`add_products`], for two vectors.
 #[inline(always)]
 fn add_products_of_pair<const R: usize, const N: usize>(
     lanes: &mut [[f32; 2 * LANES]; R],
@@ -410,10 +410,10 @@ fn add_products_of_pair<const R: usize, const N: usize>(
     *lanes = sums;
 }
 
-/// Elements that are handled without a bounds check in between.
+/// Number of elements processed without a bounds check in between.
 pub(crate) const SPAN: usize = 8 * LANES;
 
-/// The `N` elements from `start`; the caller has checked that they exist.
+/// Returns the `N` elements from `start`. The caller has checked that they exist.
 #[inline(always)]
 pub(crate) fn span<const N: usize>(v: &[f32], start: usize) -> &[f32; N] {
     v.get(start..)
@@ -426,9 +426,9 @@ fn tail(v: &[f32], start: usize, end: usize) -> &[f32] {
     v.get(start..end).unwrap_or_default()
 }
 
-/// `y += a·x` over the common length.
+/// Computes `y += a·x` over the common length.
 ///
-/// Nothing is reduced across entries, so any vector width gives the same bits.
+/// There is no reduction across entries, so any vector width gives the same bits.
 #[inline(always)]
 pub fn axpy(a: f32, x: &[f32], y: &mut [f32]) {
     for (y, x) in y.iter_mut().zip(x) {
@@ -436,7 +436,7 @@ pub fn axpy(a: f32, x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// `v *= factor`.
+/// Computes `v *= factor`.
 #[inline(always)]
 pub fn scale(v: &mut [f32], factor: f32) {
     for x in v {

@@ -1,27 +1,29 @@
-//! Masks: what a device adds to its update so that the coordinator, by itself, sees uniform noise.
+//! Masks: values that a device adds to its update, so that the coordinator alone only sees uniform
+//! noise.
 //!
 //! A device and helper j share a key K_j. In round t, from a ledger with fingerprint f, entry i of
-//! the update q travels as `y_i = q_i + Σ_j u_ij mod 2^w`, the u_ij bits i·w to (i+1)·w − 1 of the
-//! key stream of ChaCha20 under a key that derives from (K_j, t, f). A helper knows the masks and
-//! sees no update; the coordinator sees y and knows no mask. `docs/masked.md` has the protocol.
+//! the update q is sent as `y_i = q_i + Σ_j u_ij mod 2^w`. u_ij is bits i·w to (i+1)·w − 1 of the
+//! key stream of ChaCha20 under a key derived from (K_j, t, f). A helper knows the masks but does
+//! not see updates. The coordinator sees y but does not know the masks. `docs/masked.md` has the
+//! protocol.
 //!
 //! ```text
 //! root of the device ── "smolfed mask" | device u32 ── "smolfed help" | j u32 ── K_j
 //!     K_j ── "rnd " | t u32 | f ── key of the round
 //! ```
 //!
-//! All arrows are HChaCha20, a cascade as in [`wire::keys`](crate::wire::keys), but for the first
-//! one of a device whose root is in a secure element, which is HKDF-SHA-256. The key of the round
-//! is one of ChaCha20: under the nonce 0 it makes the masks, and under the nonce 1 the key of the
-//! tag, as RFC 8439, section 2.6, makes that of a message.
+//! All arrows are HChaCha20, a cascade as in [`wire::keys`](crate::wire::keys), except the first
+//! one of a device with its root in a secure element, which is HKDF-SHA-256. The key of the round
+//! is a ChaCha20 key. Nonce 0 generates the masks, and nonce 1 the key of the tag, as RFC 8439,
+//! section 2.6, does for a message.
 //!
-//! **A mask serves once.** Two updates under one mask give away their difference. So a mask is
-//! named by the round, of which the device's ledger admits one update, and by that ledger, so that
-//! a device whose flash was erased has other masks.
+//! **A mask is used once.** Two updates under one mask reveal their difference. So the name of a
+//! mask contains the round, for which the device's ledger admits one update, and the ledger, so
+//! that a device with erased flash has other masks.
 //!
-//! **A tag** is Poly1305 of what the device was asked for, under a key that serves once. By it the
-//! helper sees that all devices of a round were asked for the same, with the same model, and that
-//! nobody is on the list who did not take part.
+//! **A tag** is Poly1305 of the request to the device, under a one-time key. It proves to the
+//! helper that all devices of a round got the same request and the same model, and that all devices
+//! on the list took part.
 
 use core::num::NonZeroU8;
 
@@ -43,71 +45,73 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// Helpers of a federation, at most.
+/// Maximum number of helpers of a federation.
 pub const MAX_HELPERS: u8 = 8;
 
-/// Bits of a masked entry, at most: what [`pack`](crate::pack) takes.
+/// Maximum bits of a masked entry, as in [`pack`](crate::pack).
 pub const MAX_WIDTH: u32 = 57;
 
 /// The nonces of the key stream of the masks, and of the key of the tag.
 const MASKS: Nonce = [0; 3];
 const TAG: Nonce = [1, 0, 0];
 
-/// A tag of what a device was asked for.
+/// A tag of the request to a device.
 pub type Tag = [u8; TAG_BYTES];
 
-/// What the keys of all masks of a device derive from. Whoever has it has every mask of the device.
+/// The root of the keys of all masks of a device. Anyone who has it can compute every mask of the
+/// device.
 #[derive(Clone, Debug)]
 pub struct MaskRoot(Key);
 
 impl MaskRoot {
-    /// That of the device of this number with this root, as it was provisioned: before
-    /// [`Identity`](crate::identity::Identity), since helpers know nothing of ledgers
-    /// when they get their keys.
+    /// Derives the root of masks from a device's number and its root as provisioned, independent of
+    /// the ledger of the [`Identity`](crate::identity::Identity), because helpers know nothing
+    /// about ledgers when they get their keys.
     pub fn new(root: &Root, device: u32) -> Self {
         Self::with_kdf(root, device, Kdf::HChaCha20)
     }
 
-    /// The same of a device that derives from its root like this.
+    /// Like [`Self::new`], for a device that derives keys from its root with `kdf`.
     pub fn with_kdf(root: &Root, device: u32, kdf: Kdf) -> Self {
         let root = Key::from_secret(*root.secret());
         Self(kdf.cascade(&root, &[&Self::input(device)]))
     }
 
-    /// What it derives by from the root of the device of this number.
+    /// Returns the input of the derivation from the root of the device with this number.
     pub(crate) const fn input(device: u32) -> [u8; 16] {
         joined(b"smolfed mask", &device.to_le_bytes())
     }
 
-    /// What has derived by [`Self::input`].
+    /// Creates the root from a key derived with [`Self::input`].
     #[cfg(feature = "element")]
     pub(crate) const fn from_derived(key: Key) -> Self {
         Self(key)
     }
 
-    /// The key that the device shares with the helper of this number, from 0.
+    /// Returns the key shared with the helper of this number, from 0.
     pub fn helper(&self, helper: u8) -> MaskKey {
         let number = u32::from(helper).to_le_bytes();
         MaskKey(self.0.derive(&joined(b"smolfed help", &number)))
     }
 }
 
-/// K_j: what a device shares with one helper. Nobody else has it, least of all the coordinator.
+/// K_j: the key shared between a device and one helper. Nobody else may know it, in particular not
+/// the coordinator.
 #[derive(Clone, Debug)]
 pub struct MaskKey(Key);
 
 impl MaskKey {
-    /// A key of these bytes.
+    /// Creates a key from these bytes.
     pub const fn from_secret(secret: [u8; 32]) -> Self {
         Self(Key::from_secret(secret))
     }
 
-    /// The bytes, for the helper's file of keys.
+    /// Returns the bytes, for the helper's key file.
     pub const fn secret(&self) -> &[u8; 32] {
         self.0.secret()
     }
 
-    /// The key of one round of a device whose ledger has this fingerprint.
+    /// Returns the key of one round, for a device with this fingerprint of its ledger.
     pub fn round(&self, round: u32, ledger: &Fingerprint) -> RoundKey {
         let [a, b, c, d] = round.to_le_bytes();
         let label = [b'r', b'n', b'd', b' ', a, b, c, d];
@@ -115,13 +119,13 @@ impl MaskKey {
     }
 }
 
-/// What masks and tags one update, for one helper.
+/// The key that masks and tags one update, for one helper.
 #[derive(Clone, Debug)]
 pub struct RoundKey(Key);
 
 impl RoundKey {
-    /// The masks of the round, in the order of the entries, of `width` bits each: 1 to
-    /// [`MAX_WIDTH`], of other widths the nearest.
+    /// Returns the masks of the round, in the order of the entries, of `width` bits each, clamped
+    /// to 1 to [`MAX_WIDTH`].
     pub fn masks(&self, width: u32) -> Masks {
         let width = width.clamp(1, MAX_WIDTH);
         Masks {
@@ -132,16 +136,18 @@ impl RoundKey {
         }
     }
 
-    /// The state of ChaCha20 before the first block of the masks: for those who make many blocks at
-    /// once.
+    /// Returns the state of ChaCha20 before the first block of the masks, for implementations that
+    /// compute many blocks at once.
     pub const fn state(&self) -> [u32; 16] {
         initial_state(self.0.secret(), MASKS)
     }
 
-    /// The tag of what a device was asked for: `terms`, the rest of the invitation, and the model.
+    /// Returns the tag of the request to a device: `terms`, the rest of the invitation, and the
+    /// model.
     ///
-    /// Poly1305 of invitation and model, each with zeros up to a whole block as in RFC 8439,
-    /// section 2.8, and a block of the terms and both lengths. So no two have the same bytes.
+    /// It is Poly1305 of invitation and model, each padded with zeros to a whole block as in RFC
+    /// 8439, section 2.8, and a block of the terms and both lengths. So no two requests have the
+    /// same bytes.
     pub fn tag(&self, terms: &Terms, invitation: &[u8], model: &[f32]) -> Tag {
         let mut words = generator(self.0.secret(), TAG);
         let mut state = Poly1305::new(half_block(&mut words));
@@ -163,8 +169,8 @@ impl RoundKey {
         state.finish()
     }
 
-    /// The one-time key of [`Self::tag`], for those who check the tags of many devices with another
-    /// implementation of Poly1305.
+    /// Returns the one-time key of [`Self::tag`], for checking the tags of many devices with
+    /// another implementation of Poly1305.
     pub fn tag_key(&self) -> [u8; 32] {
         let mut words = generator(self.0.secret(), TAG);
         let mut key = [0; 32];
@@ -175,7 +181,7 @@ impl RoundKey {
     }
 }
 
-/// How the updates of a round are masked.
+/// Masking of the updates of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Masking {
     helpers: NonZeroU8,
@@ -183,8 +189,8 @@ pub struct Masking {
 }
 
 impl Masking {
-    /// By so many helpers, 1 to [`MAX_HELPERS`], modulo 2^`width`, 1 to [`MAX_WIDTH`] bits; `None`
-    /// outside.
+    /// Creates masking by `helpers` helpers, 1 to [`MAX_HELPERS`], modulo 2^`width`, 1 to
+    /// [`MAX_WIDTH`] bits. `None` outside these ranges.
     pub const fn new(helpers: u8, width: u8) -> Option<Self> {
         match NonZeroU8::new(helpers) {
             Some(helpers)
@@ -196,7 +202,7 @@ impl Masking {
         }
     }
 
-    /// How many helpers mask.
+    /// Returns the number of helpers.
     pub const fn helpers(self) -> u8 {
         self.helpers.get()
     }
@@ -206,7 +212,7 @@ impl Masking {
         self.width
     }
 
-    /// The terms of a round of updates on a grid of so many bits.
+    /// Returns the terms of a round with updates on this grid.
     pub const fn terms(self, grid: &Grid) -> Terms {
         Terms {
             // At most 24.
@@ -217,20 +223,19 @@ impl Masking {
     }
 }
 
-/// What a helper must know of a round, and is told by the coordinator: every device's tag covers
-/// it.
+/// The terms of a round that the coordinator tells a helper. Every device's tag covers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// b: an update is clipped to 2^b steps of its grid. Noise of helpers is relative to it.
     pub grid_bits: u8,
-    /// w: entries are modulo 2^w.
+    /// w: entries are reduced modulo 2^w.
     pub width: u8,
-    /// How many helpers mask.
+    /// Returns the number of helpers.
     pub helpers: u8,
 }
 
 impl Terms {
-    /// The word by which the last block of a tag covers them.
+    /// Returns the word for the last block of a tag.
     pub const fn word(self) -> u32 {
         u32::from_le_bytes([self.grid_bits, self.width, self.helpers, 0])
     }
@@ -240,13 +245,13 @@ impl Terms {
 pub struct Masks {
     words: Generator,
     waiting: Waiting,
-    /// Bits of a mask below 2³², and above.
+    /// Bits of a mask in the lower and the upper 32 bits.
     low: u32,
     high: u32,
 }
 
 impl Masks {
-    /// The mask of the next entry, below 2^w.
+    /// Returns the mask of the next entry, below 2^w.
     #[inline]
     pub fn next_mask(&mut self) -> u64 {
         let (mut low, mut high) = ([0], [0]);
@@ -255,8 +260,8 @@ impl Masks {
         u64::from(high) << 32 | u64::from(low)
     }
 
-    /// Adds a mask to each integer, modulo 2⁶⁴: the lower halves of the integers, and the upper
-    /// ones.
+    /// Adds a mask to each integer, modulo 2⁶⁴. The integers are given by their lower and upper
+    /// halves.
     #[inline(never)]
     pub fn add_to(&mut self, low: &mut [u32], high: &mut [u32]) {
         let Waiting { piece, bits } = self.waiting;
@@ -265,7 +270,7 @@ impl Masks {
             let carry;
             (*low, carry) = low.overflowing_add(waiting.take(self.low, &mut self.words));
             *high = high.wrapping_add(carry.into());
-            // The lowest bits first: the halves are one piece of the key stream.
+            // Lowest bits first: both halves are one piece of the key stream.
             if self.high > 0 {
                 *high = high.wrapping_add(waiting.take(self.high, &mut self.words));
             }
@@ -274,14 +279,14 @@ impl Masks {
     }
 }
 
-/// Bits of the key stream that were drawn and not taken yet: fewer than 32, and zeros above.
+/// Unused drawn bits of the key stream: fewer than 32, and zeros above.
 struct Waiting {
     piece: u32,
     bits: u32,
 }
 
 impl Waiting {
-    /// The next bits, 1 to 32 of them.
+    /// Takes the next 1 to 32 bits.
     #[inline(always)]
     fn take(&mut self, count: u32, words: &mut Generator) -> u32 {
         let mut piece = self.piece;

@@ -1,16 +1,16 @@
-//! Elementary functions: always in software, nearly all of `libm`, so that every target returns the
-//! same bits.
+//! Elementary functions, always in software and mostly from `libm`, so that every target returns
+//! the same bits.
 //!
 //! `std`'s float functions call the platform's C library, whose last bits differ between systems,
-//! and are never used. With the feature `micromath`, [`exp`] is a small approximation; it serves
-//! the models only, the noise is drawn without any floating point.
+//! so they are never used. With the feature `micromath`, [`exp`] is a small approximation. Only
+//! models use it. The noise needs no floating point.
 
-/// eˣ.
+/// Returns eˣ.
 #[inline]
 pub fn exp(x: f32) -> f32 {
     #[cfg(not(feature = "micromath"))]
     return libm::expf(x);
-    // micromath gives a number for NaN; what is not a number must stay visible.
+    // micromath returns a number for NaN, but NaN must stay visible.
     #[cfg(feature = "micromath")]
     return if x.is_nan() {
         x
@@ -19,10 +19,10 @@ pub fn exp(x: f32) -> f32 {
     };
 }
 
-/// [`exp`] of each entry, with the same bits, for machines with vectors.
+/// Computes [`exp`] of each entry, with the same bits, for machines with vectors.
 #[inline(always)]
 pub fn exp_each(v: &mut [f32]) {
-    /// Exponents side by side: one register of 512 bits, or two of 256.
+    /// Number of exponents side by side: one register of 512 bits, or two of 256.
     const WIDTH: usize = 16;
     if cfg!(feature = "micromath") {
         for x in v {
@@ -47,14 +47,14 @@ pub fn exp_each(v: &mut [f32]) {
     }
 }
 
-/// [`exp`] of a number that is at most 0, with the same bits: without what a large number needs,
-/// which is half of `libm`'s.
+/// Returns [`exp`] of a number of at most 0, with the same bits, without the code for large
+/// numbers, which is half of `libm`'s.
 #[inline]
 pub fn exp_below_one(x: f32) -> f32 {
     if cfg!(feature = "micromath") {
         return exp(x);
     }
-    // Below half of the least number above 0.
+    // Below half of the smallest number above 0.
     if x <= f32::from_bits(0xc2cf_f1b5) {
         return 0.0;
     }
@@ -67,7 +67,7 @@ pub fn exp_below_one(x: f32) -> f32 {
     };
     let k = whole as f32;
     let mut y = exp_of_rest(x - k * LN2_HIGH, k * LN2_LOW);
-    // A result without a hidden bit is rounded once, by the last product: this one is exact.
+    // A result without a hidden bit is rounded once, by the last product. This product is exact.
     if whole < -126 {
         y *= power_of_two(-102);
         whole += 102;
@@ -75,16 +75,16 @@ pub fn exp_below_one(x: f32) -> f32 {
     y * power_of_two(whole)
 }
 
-/// `libm`'s [`exp`] for |x| ≤ 87, with choices in the place of its branches, so that the compiler
-/// can compute many side by side.
+/// Computes `libm`'s [`exp`] for |x| ≤ 87, with selections instead of branches, so that the
+/// compiler can compute many side by side.
 ///
-/// x = k·ln 2 + r, |r| ≤ ln 2 / 2; a rational function gives eʳ. The steps, their order and the
-/// constants are those of FreeBSD's `e_expf.c`, from which `libm` has them.
+/// x = k·ln 2 + r, |r| ≤ ln 2 / 2, and eʳ is a rational function. The steps, their order and the
+/// constants are from FreeBSD's `e_expf.c`, the source of `libm`.
 #[inline(always)]
 fn exp_without_branches(x: f32) -> f32 {
     let magnitude = x.to_bits() & 0x7fff_ffff;
     let (half, one) = if x < 0.0 { (-0.5, -1) } else { (0.5, 1) };
-    // Toward zero, and it fits.
+    // Rounds toward zero, and fits.
     let rounded = (INVERSE_LN2 * x + half) as i32;
     let whole = match magnitude {
         0x3f85_1593.. => rounded,
@@ -100,13 +100,13 @@ const LN2_HIGH: f32 = f32::from_bits(0x3f31_7200);
 const LN2_LOW: f32 = f32::from_bits(0x35bf_be8e);
 const INVERSE_LN2: f32 = f32::from_bits(0x3fb8_aa3b);
 
-/// 2ᵏ for −126 ≤ k ≤ 127.
+/// Returns 2ᵏ for −126 ≤ k ≤ 127.
 #[inline(always)]
 const fn power_of_two(k: i32) -> f32 {
     f32::from_bits(((k + 127) << 23) as u32)
 }
 
-/// eʳ for r = high − low, |r| ≤ ln 2 / 2.
+/// Returns eʳ for r = high − low, |r| ≤ ln 2 / 2.
 #[inline(always)]
 fn exp_of_rest(high: f32, low: f32) -> f32 {
     const P1: f32 = 1.666_662_5e-1;
@@ -117,53 +117,53 @@ fn exp_of_rest(high: f32, low: f32) -> f32 {
     1.0 + (r * c / (2.0 - c) - low + high)
 }
 
-/// Natural logarithm.
+/// Returns the natural logarithm.
 #[inline]
 pub fn ln(x: f32) -> f32 {
     libm::logf(x)
 }
 
-/// Sine of an angle in radians.
+/// Returns the sine of an angle in radians.
 #[inline]
 pub fn sin(x: f32) -> f32 {
     libm::sinf(x)
 }
 
-/// Cosine of an angle in radians.
+/// Returns the cosine of an angle in radians.
 #[inline]
 pub fn cos(x: f32) -> f32 {
     libm::cosf(x)
 }
 
-/// Hyperbolic tangent.
+/// Returns the hyperbolic tangent.
 #[inline]
 pub fn tanh(x: f32) -> f32 {
     libm::tanhf(x)
 }
 
-/// ln(1 + x), accurate near 0.
+/// Returns ln(1 + x), accurate near 0.
 #[inline]
 pub fn ln_1p(x: f32) -> f32 {
     libm::log1pf(x)
 }
 
-/// Square root, correctly rounded.
+/// Returns the square root, correctly rounded.
 #[inline]
 pub fn sqrt(x: f32) -> f32 {
-    // The same number: a correctly rounded root is one number. libm's is faster, and half a
-    // kilobyte with its table; a device takes a root a step.
+    // Both give the same number, because a correctly rounded root is unique. libm's is faster, but
+    // takes half a kilobyte with its table, and a device computes one root per step.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     return libm::sqrtf(x);
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     return sqrt_by_heron(x);
 }
 
-/// [`sqrt`] by three steps of Heron's rule, and a correction in integers.
+/// Computes [`sqrt`] by three steps of Heron's method, and a correction in integers.
 ///
-/// A first guess from the pattern is within 7 %; each step squares half of that, so that after
-/// three of them the rounding of the last one is left, less than a unit. For x = s · 2^(2 half),
-/// with s from 1 to 4, the guess is R units of 2⁻²³. With m = s · 2⁴⁶ the right R is the integer
-/// next to √m: R² − R < m ≤ R² + R. There is no tie, as (R + ½)² is no integer.
+/// A first guess from the bit pattern is within 7 %. Each step turns an error e into about e²/2, so
+/// after three steps only the rounding of the last one remains, less than a unit. For x = s · 2^(2
+/// half), with s from 1 to 4, the guess is R units of 2⁻²³. With m = s · 2⁴⁶ the correct R is the
+/// integer next to √m: R² − R < m ≤ R² + R. There are no ties, as (R + ½)² is not an integer.
 #[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 fn sqrt_by_heron(x: f32) -> f32 {
     if x < 0.0 {
@@ -175,7 +175,7 @@ fn sqrt_by_heron(x: f32) -> f32 {
         return x;
     }
     let (significand, exponent) = match pattern >> 23 {
-        // A subnormal number has the exponent of the least normal one, and no hidden bit.
+        // A subnormal number has the exponent of the smallest normal one, and no hidden bit.
         0 => {
             let spare = pattern.leading_zeros() - 8;
             (pattern << spare, 1 - spare as i32)
@@ -191,7 +191,7 @@ fn sqrt_by_heron(x: f32) -> f32 {
     }
     // Exact: 2²³ to 2²⁴.
     let guess = (root * 8_388_608.0) as u32;
-    // m − R², which is a few times R at most, from the lowest 32 bits of both.
+    // m − R², at most a few times R, from the lowest 32 bits of both.
     let rest = (significand << (23 + odd)).wrapping_sub(guess.wrapping_mul(guess)) as i32;
     let units = guess as i32;
     let nearest = units + i32::from(rest > units) - i32::from(rest <= -units);
@@ -199,20 +199,20 @@ fn sqrt_by_heron(x: f32) -> f32 {
     f32::from_bits((((half + 126) as u32) << 23) + nearest as u32)
 }
 
-/// Absolute value.
+/// Returns the absolute value.
 #[inline]
 pub fn abs(x: f32) -> f32 {
     f32::from_bits(x.to_bits() & 0x7fff_ffff)
 }
 
-/// ln(1 + eˣ) without overflow: max(x, 0) + ln(1 + e^−|x|).
+/// Returns ln(1 + eˣ) without overflow: max(x, 0) + ln(1 + e^−|x|).
 #[inline]
 pub fn softplus(x: f32) -> f32 {
     let positive = if x > 0.0 { x } else { 0.0 };
     positive + ln_1p(exp_below_one(-abs(x)))
 }
 
-/// 1 / (1 + e⁻ˣ) without overflow.
+/// Returns 1 / (1 + e⁻ˣ) without overflow.
 #[inline]
 pub fn sigmoid(x: f32) -> f32 {
     let e = exp_below_one(-abs(x));
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(sigmoid(0.0).to_bits(), 0.5f32.to_bits());
     }
 
-    /// All significands under an even and an odd exponent: the others only move the result.
+    /// All significands with an even and an odd exponent. Other exponents only shift the result.
     #[test]
     fn both_square_roots_have_the_same_bits() {
         for pattern in 0x3f80_0000..0x4080_0000 {
@@ -275,8 +275,8 @@ mod tests {
         assert!(sigmoid(f32::NAN).is_nan());
     }
 
-    /// The figures of `docs/targets.md`: where softmax uses it, and what the losses of models
-    /// become.
+    /// The figures of `docs/targets.md`: the range used by softmax, and the effect on the losses of
+    /// models.
     #[cfg(feature = "micromath")]
     #[test]
     fn the_approximation_is_as_good_as_written() {
@@ -296,8 +296,9 @@ mod tests {
         assert!(worst[0] < 2.5e-3 && worst[1] < 1.2e-3, "{worst:?}");
     }
 
-    /// Every 1,009th pattern, and all near those at which a branch is taken.
-    // micromath asserts in test builds that no result overflows; there it is one after the other.
+    /// Every 1,009th bit pattern, and all near those with a branch.
+    // micromath asserts in test builds that no result overflows, and computes them one after the
+    // other.
     #[cfg(not(feature = "micromath"))]
     #[test]
     fn exponentials_side_by_side_have_the_bits_of_single_ones() {
@@ -317,7 +318,7 @@ mod tests {
             for x in &mut block[1..] {
                 *x = patterns.next().map_or(0.0, f32::from_bits);
             }
-            // Whether a block has large entries decides about all of it.
+            // A large entry in a block affects the path of the whole block.
             let small = block.map(|x| if x.abs() < 88.0 { x } else { 1.0 });
             for block in [block, small] {
                 let mut found = block;
@@ -331,7 +332,7 @@ mod tests {
         }
     }
 
-    /// Every 211th pattern, and all near those at which a branch is taken.
+    /// Every 211th bit pattern, and all near those with a branch.
     #[cfg(not(feature = "micromath"))]
     #[test]
     fn an_exponential_below_one_has_the_bits_of_libm() {

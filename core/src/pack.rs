@@ -1,19 +1,20 @@
-//! Integers of a few bits: an update on the line.
+//! Packed integers of a few bits, as updates are sent.
 //!
-//! Value i takes bits i·w to (i+1)·w − 1, in two's complement, lowest bit first within each byte;
-//! the last byte is filled with zeros. The width w follows from public numbers alone, never from
-//! the values: the length of an update must not tell anything about it.
+//! Value i takes bits i·w to (i+1)·w − 1, in two's complement, lowest bit first within each byte.
+//! The last byte is padded with zeros. The width w depends on public numbers alone, never on the
+//! values, because the length of an update must not reveal anything about it.
 
 use crate::{integer::divide, noise::Sigma};
 
-/// Bits of an entry of an update on a grid of b bits, with or without the device's own noise.
+/// Returns the bits of an entry of an update on a grid of b bits, with or without the device's
+/// noise.
 ///
-/// Without noise b + 1: `Σq² ≤ 4^b` leaves −2^b to 2^b, and +2^b, the one value too many, only for
-/// an update whose other entries are 0; see [`crate::wire::message::UpdateChunk::negated`].
+/// Without noise b + 1: `Σq² ≤ 4^b` leaves −2^b to 2^b. The one value too many, +2^b, only occurs
+/// in an update with all other entries 0. See [`crate::wire::message::UpdateChunk::negated`].
 ///
-/// With noise, so many that 2^b + 12σ fits. Values wrap around beyond, like any sum of integers
-/// on a computer: that happens with probability 2·e^-72 an entry and costs no privacy.
-// Once in the flash, for updates and bits.
+/// With noise, enough bits for 2^b + 12σ. Larger values wrap around, like any sum of integers on a
+/// computer. The probability is 2·e^-72 per entry, and it costs no privacy.
+// In the flash once, for updates and bits.
 #[inline(never)]
 pub const fn width(grid_bits: u32, noise: Option<Sigma>) -> u32 {
     match noise {
@@ -28,7 +29,8 @@ pub const fn width(grid_bits: u32, noise: Option<Sigma>) -> u32 {
     }
 }
 
-/// Bits of an entry of a sum of `count` vectors on a grid of b bits; with noise as [`width()`].
+/// Returns the bits of an entry of a sum of `count` vectors on a grid of b bits, with noise as in
+/// [`width()`].
 pub const fn width_of_sum(grid_bits: u32, count: u32, noise: Option<Sigma>) -> u32 {
     // count ≤ 2^20 and b ≤ 24: below 2^45, and 12σ below 2^57.
     let sum = (count as u64) << grid_bits;
@@ -42,7 +44,7 @@ pub const fn width_of_sum(grid_bits: u32, count: u32, noise: Option<Sigma>) -> u
     65 - (sum + noise).leading_zeros()
 }
 
-/// Values of `width` bits that fit in `bytes` bytes.
+/// Returns the number of values of `width` bits that fit in `bytes` bytes.
 pub const fn capacity(width: u32, bytes: usize) -> usize {
     match (bytes * 8).checked_div(width as usize) {
         Some(count) => count,
@@ -50,21 +52,22 @@ pub const fn capacity(width: u32, bytes: usize) -> usize {
     }
 }
 
-/// Bytes that `count` values of `width` bits take.
+/// Returns the number of bytes of `count` values of `width` bits.
 pub const fn packed_bytes(width: u32, count: usize) -> usize {
     (count * width as usize).div_ceil(8)
 }
 
-/// Packs values of `width` bits into `bytes`; returns the bytes used, or `None` if they do not fit.
+/// Packs values of `width` bits into `bytes`, and returns the bytes used, or `None` if they do not
+/// fit.
 ///
-/// Of each value the lowest `width` bits are kept, 1 to 57 of them.
+/// Keeps the lowest `width` bits of each value, 1 to 57.
 pub fn pack(values: impl Iterator<Item = i64>, width: u32, bytes: &mut [u8]) -> Option<usize> {
     let mask = mask(width)?;
     let mut used = 0;
     let mut places = bytes.iter_mut();
     let (mut waiting, mut bits) = (0_u64, 0);
     for value in values {
-        // At most 7 bits wait: 64 in all.
+        // At most 7 bits are waiting: 64 in all.
         waiting |= (value as u64 & mask) << bits;
         bits += width;
         while bits >= 8 {
@@ -81,9 +84,9 @@ pub fn pack(values: impl Iterator<Item = i64>, width: u32, bytes: &mut [u8]) -> 
     Some(used)
 }
 
-/// Unpacks as many values of `width` bits as `values` has places for.
+/// Unpacks values of `width` bits to fill `values`.
 ///
-/// `None` unless `bytes` has exactly the length that they take and ends in zeros.
+/// Returns `None` unless `bytes` has exactly the right length and is padded with zeros.
 pub fn unpack(bytes: &[u8], width: u32, values: &mut [i64]) -> Option<()> {
     let mask = mask(width)?;
     if bytes.len() != packed_bytes(width, values.len()) {
@@ -96,7 +99,7 @@ pub fn unpack(bytes: &[u8], width: u32, values: &mut [i64]) -> Option<()> {
             waiting |= u64::from(*bytes.next()?) << bits;
             bits += 8;
         }
-        // The sign is the highest of the bits.
+        // The highest bit is the sign.
         let unused = 64 - width;
         *value = ((waiting & mask) << unused).cast_signed() >> unused;
         waiting >>= width;

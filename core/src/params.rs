@@ -1,21 +1,21 @@
-//! Checked numbers: a value is checked once, when it becomes one of these types.
+//! Validated numbers: a value is checked once, on conversion to one of these types.
 //!
-//! All constructors are `const`, so that a wrong constant in firmware fails the build.
+//! All constructors are `const`, so a wrong constant in firmware fails the build.
 
-/// Why a number was refused.
+/// Reason why a number is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ParamError {
     /// NaN or infinite.
     NotFinite,
-    /// Below zero where a number that is not negative is needed.
+    /// Below zero where a non-negative number is required.
     Negative,
-    /// Zero or below where a positive number is needed.
+    /// Zero or below where a positive number is required.
     NotPositive,
     /// So close to zero that its precision is reduced (a subnormal number).
     Subnormal,
-    /// Above the largest value that makes sense.
+    /// Above the largest sensible value.
     TooLarge,
 }
 
@@ -37,8 +37,8 @@ const INFINITY: u32 = f32::INFINITY.to_bits();
 const MINUS_ZERO: u32 = (-0.0_f32).to_bits();
 const MINUS_INFINITY: u32 = f32::NEG_INFINITY.to_bits();
 
-/// By patterns: they have the order of numbers that are not negative, and are compared in less code
-/// than numbers, of which any may be NaN.
+/// Compares bit patterns, which have the order of non-negative numbers and need less code than
+/// numbers, any of which may be NaN.
 const fn check_non_negative(value: f32) -> Result<f32, ParamError> {
     match value.to_bits() {
         ..INFINITY | MINUS_ZERO => Ok(value),
@@ -47,7 +47,8 @@ const fn check_non_negative(value: f32) -> Result<f32, ParamError> {
     }
 }
 
-/// Zeros are not told from other numbers: the compiler would compare them as numbers.
+/// Does not distinguish zeros from other numbers, because the compiler would compare them as
+/// numbers.
 const fn check_positive(value: f32) -> Result<f32, ParamError> {
     match value.to_bits() {
         1..INFINITY => Ok(value),
@@ -78,7 +79,7 @@ impl ClipNorm {
         }
     }
 
-    /// The bound.
+    /// Returns the bound.
     pub const fn get(self) -> f32 {
         self.0
     }
@@ -103,7 +104,7 @@ impl LearningRate {
         }
     }
 
-    /// The step size.
+    /// Returns the step size.
     pub const fn get(self) -> f32 {
         self.0
     }
@@ -131,14 +132,14 @@ impl Penalty {
         }
     }
 
-    /// The strength.
+    /// Returns the strength.
     pub const fn get(self) -> f32 {
         self.0
     }
 }
 
-/// Noise multiplier z: the std of the noise over the clip norm. In units of 2⁻³², so that firmware
-/// compares it and draws the noise without floating point; below 2³².
+/// Noise multiplier z: the std of the noise over the clip norm. Below 2³², in units of 2⁻³², so
+/// that firmware can compare it and draw the noise without floating point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -146,10 +147,10 @@ impl Penalty {
 pub struct NoiseMultiplier(u64);
 
 impl NoiseMultiplier {
-    /// No noise, and no privacy by it.
+    /// No noise and no privacy.
     pub const NONE: Self = Self(0);
 
-    /// The multiplier, rounded up to units of 2⁻³²: never less noise than asked for.
+    /// Checks the multiplier and rounds it up to units of 2⁻³²: never less noise than requested.
     ///
     /// ```
     /// use smolfed_core::NoiseMultiplier;
@@ -174,19 +175,19 @@ impl NoiseMultiplier {
         if value >= UNITS {
             return Err(ParamError::TooLarge);
         }
-        // A power of two: exact, but where the product is far below a unit.
+        // Multiplication by a power of two is exact, unless the product is far below a unit.
         let units = value * UNITS;
         let whole = units as u64;
-        // Below 2⁶⁴ by more than one: `f64` has no number in between.
+        // More than one below 2⁶⁴, as `f64` has no number in between.
         Ok(Self(whole + (units > whole as f64) as u64))
     }
 
-    /// So many units of 2⁻³².
+    /// Creates a multiplier from units of 2⁻³².
     pub const fn from_units(units: u64) -> Self {
         Self(units)
     }
 
-    /// The multiplier in units of 2⁻³².
+    /// Returns the multiplier in units of 2⁻³².
     pub const fn units(self) -> u64 {
         self.0
     }

@@ -1,13 +1,13 @@
-//! A round that a device takes part in: what its ledger gives once, and where the round's
-//! randomness comes from.
+//! The participation of a device in a round: a one-time token from its ledger, and the source of
+//! the round's randomness.
 
 use crate::stream::{Purpose, Root, Stream, StreamId, shuffle};
 
 /// One participation of a device, from [`Ledger::begin`](crate::ledger::Ledger::begin).
 ///
 /// It is the only source of the device's random streams in this round outside of a session, which
-/// records the round itself. It cannot be copied, and the ledger, on flash, gives none for the same
-/// round again: so nothing is ever covered by noise that has covered something else.
+/// records the round itself. It cannot be copied, and the ledger, on flash, never returns another
+/// one for the same round, so noise never covers two different values.
 ///
 /// ```compile_fail
 /// # fn example(participation: smolfed_core::Participation) {
@@ -21,7 +21,7 @@ pub struct Participation {
 }
 
 impl Participation {
-    /// That of a device whose streams in this round are under this root, once its ledger has
+    /// Creates the participation of a device with this root of its streams, after its ledger has
     /// recorded the round.
     pub(crate) const fn new(device: u32, root: Root, round: u32) -> Self {
         Self {
@@ -31,19 +31,19 @@ impl Participation {
         }
     }
 
-    /// The round.
+    /// Returns the round.
     pub const fn round(&self) -> u32 {
         self.round
     }
 
-    /// The streams of the round.
+    /// Returns the streams of the round.
     pub(crate) const fn streams(&self) -> Streams<'_> {
         Streams::new(self.device, &self.root, self.round)
     }
 }
 
-/// The random streams of a device in a round. They borrow its root, which is on the stack of none
-/// that draws.
+/// The random streams of a device in a round. They borrow its root, to keep it off the stack of
+/// functions that draw.
 #[derive(Clone, Copy)]
 pub(crate) struct Streams<'a> {
     round: u32,
@@ -52,7 +52,8 @@ pub(crate) struct Streams<'a> {
 }
 
 impl<'a> Streams<'a> {
-    /// Those of a round that the device's ledger has recorded, under the root of this ledger.
+    /// Creates the streams of a round recorded by the device's ledger, under the root of this
+    /// ledger.
     pub(crate) const fn new(device: u32, root: &'a Root, round: u32) -> Self {
         Self {
             round,
@@ -61,7 +62,7 @@ impl<'a> Streams<'a> {
         }
     }
 
-    /// The stream for this purpose, from its beginning.
+    /// Opens the stream for this purpose at its start.
     #[inline]
     pub(crate) fn open(&self, purpose: Purpose) -> Stream {
         self.root.open(StreamId {
@@ -71,7 +72,7 @@ impl<'a> Streams<'a> {
         })
     }
 
-    /// A random order, from where `words` of the stream of orders were drawn; they are counted.
+    /// Shuffles `order` from position `words` of the stream of orders, and updates `words`.
     #[inline(never)]
     pub(crate) fn shuffle(&self, order: &mut [u32], words: &mut u64) {
         let mut stream = self.open(Purpose::BatchShuffle);

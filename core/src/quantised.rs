@@ -2,14 +2,14 @@
 //!
 //! The desktop quantises a network of `f32` after training: `smolfed export --arithmetic integer`
 //! writes its tables. This module computes its scores from them with the same bits on every
-//! machine, without floating point and without memory of its own.
+//! machine, without floating point and without allocating memory.
 //!
 //! It follows TensorFlow Lite's 8-bit specification. A value is S (q − Z) with a scale S and a zero
 //! point Z. Weights have Z = 0 and a scale for each output. Biases have 32 bits and the scale of
-//! the products. [`Output::scaled`] turns a sum into an integer of the next layer. Images lie pixel
-//! by pixel (NHWC), and kernels row by row, pixel by pixel (OHWI). A rectifier is the least value
-//! that a layer gives. One thing differs: the last layer gives scores of 32 bits instead of 8, so
-//! that probabilities follow from them.
+//! the products. [`Output::scaled`] turns a sum into an integer of the next layer. Images are
+//! stored pixel by pixel (NHWC), and kernels row by row, pixel by pixel (OHWI). A rectifier is a
+//! lower limit on the results of a layer. There is one difference: the last layer returns scores of
+//! 32 bits instead of 8, for computing probabilities.
 //!
 //! ```
 //! use smolfed_core::quantised::{Dense, Image, Layer, Output, Quantised, Windows};
@@ -32,7 +32,7 @@
 //! ```
 //!
 //! Sources: Jacob et al. 2018, "Quantization and Training of Neural Networks for Efficient
-//! Integer-Arithmetic-Only Inference", arXiv:1712.05877, sections 2.1 to 2.4; "TensorFlow Lite
+//! Integer-Arithmetic-Only Inference", arXiv:1712.05877, sections 2.1 to 2.4. "TensorFlow Lite
 //! 8-bit quantization specification".
 
 mod convolution;
@@ -68,7 +68,7 @@ pub enum Layer<'a> {
     Relu(i8),
 }
 
-/// A quantised network whose tables fit each other.
+/// A quantised network with consistent tables.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantised<'a> {
     input: Image,
@@ -78,7 +78,7 @@ pub struct Quantised<'a> {
 }
 
 impl<'a> Quantised<'a> {
-    /// A network that reads images of this size. The head gives a score for each class.
+    /// Creates a network for images of this size. The head returns a score for each class.
     ///
     /// # Errors
     /// [`QuantisedError::Layer`] names the first layer whose tables do not fit. Layers count from
@@ -88,7 +88,7 @@ impl<'a> Quantised<'a> {
         layers: &'a [Layer<'a>],
         head: &'a Dense<'a>,
     ) -> Result<Self, QuantisedError> {
-        // The input of the first layer is the caller's.
+        // The caller owns the input of the first layer.
         let (mut i, mut image, mut before, mut scratch) = (0, input, 0_usize, 0);
         while i < layers.len() {
             image = match layers[i].output(image) {
@@ -119,17 +119,17 @@ impl<'a> Quantised<'a> {
         }
     }
 
-    /// The size of a sample.
+    /// Returns the size of a sample.
     pub const fn input(&self) -> Image {
         self.input
     }
 
-    /// The layers below the head.
+    /// Returns the layers below the head.
     pub const fn layers(&self) -> &'a [Layer<'a>] {
         self.layers
     }
 
-    /// The size of what each of them gives.
+    /// Returns the size of the result of each layer.
     pub fn images(&self) -> impl Iterator<Item = Image> {
         self.layers.iter().scan(self.input, |image, layer| {
             *image = layer.output(*image).ok()?;
@@ -137,30 +137,30 @@ impl<'a> Quantised<'a> {
         })
     }
 
-    /// The last layer.
+    /// Returns the last layer.
     pub const fn head(&self) -> &'a Dense<'a> {
         self.head
     }
 
-    /// Bytes of scratch memory of a prediction, also for constants: the results of two layers that
-    /// follow each other.
+    /// Returns the bytes of scratch memory of a prediction, also in constants: the results of two
+    /// successive layers.
     pub const fn scratch_bytes(&self) -> usize {
         self.scratch
     }
 
-    /// Scores of a sample.
+    /// Returns the number of scores of a sample.
     pub const fn score_count(&self) -> usize {
         self.head.outputs.len()
     }
 
     /// Writes the score of each class.
     ///
-    /// * Shape: `input` lies pixel by pixel. `scratch` has [`Self::scratch_bytes`] or more, and may
-    ///   hold anything. `scores` has [`Self::score_count`] entries.
-    /// * Units: of scores 2⁻¹⁶, rounded. A score beyond ±16,384 may saturate, at a value that
-    ///   depends on the multiplier of its class.
+    /// * Shape: `input` is stored pixel by pixel. `scratch` has at least [`Self::scratch_bytes`],
+    ///   with any contents. `scores` has [`Self::score_count`] entries.
+    /// * Units: scores are in units of 2⁻¹⁶, rounded. A score beyond ±16,384 may saturate, at a
+    ///   value that depends on the multiplier of its class.
     /// * Cost: a product for each weight of a dense layer, and for each weight of a kernel and each
-    ///   pixel that it gives.
+    ///   pixel of its result.
     ///
     /// # Errors
     /// [`QuantisedError`] if a length does not fit. `scores` are then unchanged.
@@ -187,10 +187,11 @@ impl<'a> Quantised<'a> {
         Ok(())
     }
 
-    /// [`Self::scores`] and the class with the largest, which is the first among equals.
+    /// Writes [`Self::scores`], and returns the class with the largest one (the first among
+    /// equals).
     ///
     /// # Errors
-    /// As there.
+    /// As [`Self::scores`].
     pub fn predict(
         &self,
         input: &[i8],
@@ -202,8 +203,8 @@ impl<'a> Quantised<'a> {
         Ok(model.predict_in_integers(scores))
     }
 
-    /// What the head reads. Results lie at the beginning and at the end of the scratch memory in
-    /// turn. Lengths have been checked: there is always room.
+    /// Returns the input of the head. Results alternate between the start and the end of the
+    /// scratch memory. Its length has been checked, so they always fit.
     fn features<'s>(&self, input: &'s [i8], scratch: &'s mut [i8]) -> Option<&'s [i8]> {
         let (mut image, mut at) = (self.input, At::Input);
         for layer in self.layers {
@@ -237,7 +238,7 @@ impl<'a> Quantised<'a> {
     }
 }
 
-/// Where the result of a layer lies.
+/// Location of the result of a layer.
 #[derive(Clone, Copy)]
 enum At {
     Input,
@@ -246,7 +247,7 @@ enum At {
 }
 
 impl Layer<'_> {
-    /// The image that it gives.
+    /// Returns the size of the result.
     const fn output(&self, image: Image) -> Result<Image, Fault> {
         if image.count() > image::MAX_COUNT {
             return Err(Fault::TooLarge);
@@ -263,7 +264,7 @@ impl Layer<'_> {
         }
     }
 
-    /// Computes its results. Values that are missing are left out.
+    /// Computes the results. Missing values are skipped.
     fn apply(&self, image: Image, input: &[i8], output: &mut [i8]) {
         match self {
             Self::Convolution(layer) => layer.apply(image, input, output),
@@ -279,8 +280,8 @@ impl Layer<'_> {
     }
 }
 
-/// Turns the scores of a sample into the probability of each class, in units of 2⁻¹⁶, so that
-/// 65,536 is certain.
+/// Turns the scores of a sample into the probability of each class, in units of 2⁻¹⁶: 65,536 is
+/// certain.
 pub fn probabilities_in_place(scores: &mut [i32]) {
     let model = Softmax::new(1_usize, scores.len());
     model.probabilities_in_integers(scores);

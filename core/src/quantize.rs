@@ -1,14 +1,14 @@
-//! The integer grid: from a clipped update to integers, exactly, and back after the noise.
+//! The integer grid: exact conversion of a clipped update to integers, and back after the noise.
 //!
 //! The grid has the step `clip_norm · 2^-b`. Each entry is rounded **toward zero**, so rounding
-//! never raises the norm, and an update inside the L2 ball of radius `clip_norm` satisfies
-//! `Σq² ≤ 4^b`. That bound is what privacy rests on. It is computed and enforced in integers: by
-//! the device here ([`Grid::quantizer`]) and again by the server ([`Grid::check`]); the rounding of
-//! the floating-point clipping before it cannot matter.
+//! never raises the norm, and an update inside the L2 ball of radius `clip_norm` satisfies `Σq² ≤
+//! 4^b`. Privacy rests on that bound. It is computed and enforced in integers, by the device here
+//! ([`Grid::quantizer`]) and again by the server ([`Grid::check`]), so the rounding of the
+//! floating-point clipping before it cannot matter.
 //!
-//! From here to the noise there are integers only, which closes the attacks on floating-point
-//! Gaussian noise and makes sums independent of order. [`Grid::value`] is the way back; it is
-//! post-processing and free.
+//! From here to the noise there are only integers, which prevents attacks on floating-point
+//! Gaussian noise and makes sums independent of order. [`Grid::value`] converts back. It is
+//! post-processing and costs no privacy.
 
 use crate::{
     integer::{divide, square_root},
@@ -18,18 +18,18 @@ use crate::{
 /// The range of the bits of a [`Grid`].
 pub const BITS: core::ops::RangeInclusive<u32> = 4..=24;
 
-/// Bits of a grid by default.
+/// Default number of bits of a grid.
 pub const DEFAULT_BITS: u32 = 20;
 
-/// Entries of at most 2²⁵ whose squares certainly add up to less than 2⁶⁴.
+/// Number of entries of at most 2²⁵ with a sum of squares below 2⁶⁴.
 const BLOCK: usize = 1 << 13;
 
-/// Parts of an `f32`'s pattern: its sign, the significand that is written, and the bit that is not.
+/// Parts of the bit pattern of an `f32`: sign, stored significand, and hidden bit.
 const SIGN: u32 = 0x8000_0000;
 const SIGNIFICAND: u32 = 0x007f_ffff;
 const HIDDEN: u32 = 0x0080_0000;
 
-/// Why an update has no place on the grid.
+/// Reason why an update does not fit the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -43,7 +43,7 @@ pub enum QuantizeError {
     NotClipped,
     /// Integers whose squares sum to more than 4^b: not a clipped update.
     OutOfBound,
-    /// The buffer has another length than the update.
+    /// The lengths of buffer and update differ.
     Length {
         /// Entries of the update.
         expected: usize,
@@ -88,7 +88,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A grid for updates clipped to `clip_norm`.
+    /// Creates a grid for updates clipped to `clip_norm`.
     ///
     /// # Errors
     /// [`QuantizeError::Bits`] unless `bits` is in [`BITS`].
@@ -99,27 +99,27 @@ impl Grid {
         Ok(Self { clip_norm, bits })
     }
 
-    /// The clip norm.
+    /// Returns the clip norm.
     pub const fn clip_norm(&self) -> ClipNorm {
         self.clip_norm
     }
 
-    /// The number of bits b.
+    /// Returns the number of bits b.
     pub const fn bits(&self) -> u32 {
         self.bits
     }
 
-    /// The bound 4^b on the sum of squares of a quantised update.
+    /// Returns the bound 4^b on the sum of squares of a quantised update.
     pub const fn bound(&self) -> u64 {
         1 << (2 * self.bits)
     }
 
-    /// One step of the grid, in units of the parameters: `clip_norm · 2^-b`, exact.
+    /// Returns the step of the grid, in units of the parameters: `clip_norm · 2^-b`, exact.
     pub const fn step(&self) -> f64 {
         self.clip_norm.get() as f64 / (1u64 << self.bits) as f64
     }
 
-    /// Back to floating point, **after** the noise: `sum · step / divisor`.
+    /// Converts to floating point, **after** the noise: `sum · step / divisor`.
     pub fn value(&self, sum: i64, divisor: f64) -> f32 {
         (sum as f64 * self.step() / divisor) as f32
     }
@@ -130,8 +130,8 @@ impl Grid {
     /// The map is applied entry by entry, so a device can send an update without a second buffer.
     ///
     /// # Errors
-    /// [`QuantizeError::NotFinite`] or [`QuantizeError::NotClipped`] for an update that did not
-    /// come out of clipping; the device must then sit the round out.
+    /// [`QuantizeError::NotFinite`] or [`QuantizeError::NotClipped`] for an update that was not
+    /// clipped. The device must then sit the round out.
     pub fn quantizer(&self, update: &[f32]) -> Result<Quantizer, QuantizeError> {
         self.refuse_unclipped(update.iter().map(|x| x.to_bits()))?;
         let steps = Steps::of(self);
@@ -144,11 +144,12 @@ impl Grid {
         Ok(Quantizer { steps, repair })
     }
 
-    /// Rounds a clipped update where it is: the patterns of its entries become those of `i32`,
-    /// which the result maps to what [`Self::quantizer`] maps the entries to. Each is rounded once.
+    /// Rounds a clipped update in place: replaces the bit patterns of its entries by those of
+    /// `i32`. The result maps these to the integers of [`Self::quantizer`]. Each entry is rounded
+    /// once.
     ///
     /// # Errors
-    /// As there; what was the update is then of no use.
+    /// As there. The update is then unusable.
     pub fn round_in_place(&self, update: &mut [f32]) -> Result<Repair, QuantizeError> {
         let patterns: &mut [u32] = bytemuck::try_cast_slice_mut(update).unwrap_or_default();
         self.refuse_unclipped(patterns.iter().copied())?;
@@ -163,10 +164,11 @@ impl Grid {
         self.repair_for(squares)
     }
 
-    /// Refuses what cannot have come out of clipping.
+    /// Refuses an update that cannot be the result of clipping.
     #[inline(always)]
     fn refuse_unclipped(&self, patterns: impl Iterator<Item = u32>) -> Result<(), QuantizeError> {
-        // Patterns of magnitudes have the order of the magnitudes, infinity and NaN above all.
+        // Bit patterns of magnitudes have the order of the magnitudes, with infinity and NaN above
+        // all.
         let largest = patterns.fold(0, |largest, pattern| {
             let magnitude = pattern & !SIGN;
             if magnitude > largest {
@@ -178,19 +180,20 @@ impl Grid {
         if largest >= f32::INFINITY.to_bits() {
             return Err(QuantizeError::NotFinite);
         }
-        // Twice the clip norm has its digits and the next exponent; near f32::MAX that is more than
-        // any finite pattern.
+        // Twice the clip norm has the same digits and the next exponent. Near f32::MAX this exceeds
+        // every finite pattern.
         if largest > self.clip_norm.get().to_bits() + HIDDEN {
             return Err(QuantizeError::NotClipped);
         }
         Ok(())
     }
 
-    /// What repairs an update whose rounded entries have this sum of squares; [`u64::MAX`] stands
-    /// for every larger sum.
+    /// Returns the repair of an update whose rounded entries have this sum of squares. [`u64::MAX`]
+    /// stands for every larger sum.
     ///
-    /// Such a sum is no result of rounding: the norm is above 2³² steps, at least 2⁸ clip norms.
-    /// How far it would have to be shrunk is unknown, so it is refused, and not shrunk too little.
+    /// Such a sum cannot result from rounding: the norm is above 2³² steps, at least 2⁸ clip norms.
+    /// The necessary factor is unknown, so the update is refused instead of being shrunk too
+    /// little.
     fn repair_for(&self, squares: u64) -> Result<Repair, QuantizeError> {
         if squares == u64::MAX {
             return Err(QuantizeError::NotClipped);
@@ -205,7 +208,7 @@ impl Grid {
     /// Writes the quantised update to `integers`.
     ///
     /// # Errors
-    /// Those of [`Self::quantizer`], and [`QuantizeError::Length`]; `integers` is then unchanged or
+    /// Those of [`Self::quantizer`], and [`QuantizeError::Length`]. `integers` is then unchanged or
     /// zero.
     #[inline(always)]
     pub fn quantize_into(&self, update: &[f32], integers: &mut [i32]) -> Result<(), QuantizeError> {
@@ -216,7 +219,7 @@ impl Grid {
             });
         }
         self.refuse_unclipped(update.iter().map(|x| x.to_bits()))?;
-        // Rounded once here, where there is room for the result.
+        // Rounds once, directly into the result.
         let steps = Steps::of(self);
         let blocks = integers.chunks_mut(BLOCK).zip(update.chunks(BLOCK));
         let squares = blocks.fold(0, |sum: u64, (integers, update)| {
@@ -234,13 +237,13 @@ impl Grid {
         Ok(())
     }
 
-    /// The server's check of what a device sent: `Σq² ≤ 4^b`, exactly.
+    /// Checks a received update on the server: `Σq² ≤ 4^b`, exactly.
     ///
     /// # Errors
     /// [`QuantizeError::OutOfBound`] if the bound does not hold.
     #[inline(always)]
     pub fn check(&self, integers: &[i32]) -> Result<(), QuantizeError> {
-        // The square of a larger integer is by itself above the bound.
+        // The square of a larger integer alone exceeds the bound.
         let largest = 1 << self.bits;
         let is_inside = integers.chunks(BLOCK).try_fold(0, |sum: u64, block| {
             let is_small = block
@@ -255,16 +258,16 @@ impl Grid {
     }
 }
 
-/// The steps of a grid, to divide by.
+/// The step of a grid, prepared for division.
 #[derive(Clone, Copy, Debug)]
 struct Steps {
     /// Significand of the clip norm, 2²³ ≤ m < 2²⁴.
     significand: u32,
-    /// ⌊(2⁵⁵ − 1) / significand⌋, to divide by multiplying.
+    /// ⌊(2⁵⁵ − 1) / significand⌋, for division by multiplication.
     reciprocal: u32,
-    /// The biased exponent of a number whose quotient by a step is 1/2 to 2.
+    /// Biased exponent of numbers whose quotient by a step is 1/2 to 2.
     exponent: u32,
-    /// Magnitudes whose pattern is below this are rounded to 0.
+    /// Bit pattern below which magnitudes are rounded to 0.
     least: u32,
 }
 
@@ -273,33 +276,35 @@ impl Steps {
         // `ClipNorm` is normal and positive, so the hidden bit is there and the sign is not.
         let pattern = grid.clip_norm.get().to_bits();
         let significand = (pattern & SIGNIFICAND) | HIDDEN;
-        // Zero and subnormal numbers have no hidden bit. They are rounded to zero, too: that some
-        // are above a step takes a clip norm below 2^-100.
+        // Zero and subnormal numbers have no hidden bit. They are also rounded to zero: only with a
+        // clip norm below 2^-100 are some of them above a step.
         let least = match (pattern >> 23).checked_sub(grid.bits) {
             Some(exponent) if exponent > 0 => exponent << 23,
             _ => HIDDEN,
         };
         Self {
             significand,
-            // Below 2³², since the significand is 2²³ at least.
+            // Below 2³², because the significand is at least 2²³.
             reciprocal: divide((1 << 55) - 1, 0, significand as u64).0 as u32,
             exponent: (pattern >> 23).wrapping_sub(grid.bits),
             least,
         }
     }
 
-    /// ⌊|x| / step⌋ with the sign of `x`; exact for |x| ≤ 2 · clip norm.
+    /// Returns ⌊|x| / step⌋ with the sign of `x`, exact for |x| ≤ 2 · clip norm.
     ///
-    /// In 32 bits but for one product. With m and M the significands of x and of the clip norm,
+    /// Uses 32 bits, except for one product. With m and M the significands of x and of the clip
+    /// norm,
     /// |x| / step = (m / M) · 2^shift, shift ≤ 25.
     ///
     /// *Estimate.* `reciprocal` is short of 2⁵⁵/M by at most 1 + 1/M, so 2⁸m · reciprocal / 2³² is
-    /// short of 2³¹·m/M by less than 1.1, and after rounding down by less than 2.1. Shifted by 31 −
-    /// shift ≥ 6 to the right that is less than 2.1/64 of a unit: the estimate is the quotient, or
-    /// one less.
+    /// short of 2³¹·m/M by less than 1.1, and after rounding down by less than 2.1. After a right
+    /// shift by 31 − shift ≥ 6 this is less than 2.1/64 of a unit, so the estimate is the quotient
+    /// or one less.
     ///
-    /// *Which.* m · 2^shift − estimate · M is therefore at least 0 and below 2M < 2²⁵. The lowest
-    /// 32 bits of both products give it, and it is M or more if the estimate is one less. ∎
+    /// *Correction.* m · 2^shift − estimate · M is therefore at least 0 and below 2M < 2²⁵. The
+    /// lowest 32 bits of both products are enough to compute it, and it is M or more if the
+    /// estimate is one less. ∎
     #[inline(always)]
     fn round_toward_zero(&self, x: f32) -> i32 {
         let pattern = x.to_bits();
@@ -307,22 +312,22 @@ impl Steps {
         if magnitude < self.least {
             return 0;
         }
-        // The masks change nothing: 0 ≤ shift ≤ 25. They spare the processor a comparison.
+        // The masks have no effect, as 0 ≤ shift ≤ 25, but save the processor a comparison.
         let shift = (magnitude >> 23).wrapping_sub(self.exponent) & 31;
-        // The hidden bit is the highest, above the significand that is written: 2⁸m.
+        // The hidden bit is the highest, above the stored significand: 2⁸m.
         let scaled = pattern << 8 | 1 << 31;
         let significand = scaled >> 8;
         let product = u64::from(scaled) * u64::from(self.reciprocal);
         let estimate = (product >> 32) as u32 >> (31 - shift);
         let rest = (significand << shift).wrapping_sub(estimate.wrapping_mul(self.significand));
         let quotient = (estimate + u32::from(rest >= self.significand)) as i32;
-        // Negated without a branch, which no processor could predict: −q = !q + 1.
+        // Negates without a branch, which no processor could predict: −q = !q + 1.
         let sign = pattern as i32 >> 31;
         (quotient ^ sign) - sign
     }
 }
 
-/// Σq² of at most [`BLOCK`] integers of at most 2²⁵, exact.
+/// Returns Σq² of at most [`BLOCK`] integers of at most 2²⁵, exact.
 #[inline(always)]
 fn sum_of_squares(integers: impl Iterator<Item = i32>) -> u64 {
     integers.fold(0, |sum, q| {
@@ -331,19 +336,19 @@ fn sum_of_squares(integers: impl Iterator<Item = i32>) -> u64 {
     })
 }
 
-/// The map from the entries of one checked update to integers; see [`Grid::quantizer`].
+/// The map from the entries of one checked update to integers. See [`Grid::quantizer`].
 #[derive(Clone, Copy, Debug)]
 pub struct Quantizer {
     steps: Steps,
     repair: Repair,
 }
 
-/// What repairs an update which rounding left outside the ball: a factor in units of 2⁻³⁰.
+/// The repair of an update outside the ball due to rounding: a factor in units of 2⁻³⁰.
 #[derive(Clone, Copy, Debug)]
 pub struct Repair(Option<u64>);
 
 impl Repair {
-    /// A rounded entry after the repair.
+    /// Applies the repair to a rounded entry.
     #[inline(always)]
     pub fn apply(self, q: i32) -> i32 {
         match self.0 {
@@ -357,7 +362,7 @@ impl Repair {
 }
 
 impl Quantizer {
-    /// The integer for one entry of the update that this quantizer was made from.
+    /// Returns the integer for one entry of this quantizer's update.
     #[inline(always)]
     pub fn get(&self, x: f32) -> i32 {
         self.repair.apply(self.steps.round_toward_zero(x))
@@ -381,7 +386,7 @@ mod tests {
         q.iter().map(|q| u128::from(q.unsigned_abs()).pow(2)).sum()
     }
 
-    /// What becomes of an update that is rounded where it is.
+    /// Returns the integers of an update rounded in place.
     fn in_place(grid: &Grid, update: &[f32]) -> Vec<i32> {
         let mut rounded = update.to_vec();
         let repair = grid.round_in_place(&mut rounded).unwrap();
@@ -389,8 +394,8 @@ mod tests {
         rounded.map(|q| repair.apply(q)).collect()
     }
 
-    /// The definition in `f64`, whose quotient is never rounded across an integer here, and
-    /// subnormal entries to zero.
+    /// The definition in `f64`, whose quotient never rounds across an integer here. Subnormal
+    /// entries become zero.
     fn by_division(grid: &Grid, x: f32) -> i32 {
         if x.is_subnormal() {
             return 0;
@@ -400,7 +405,7 @@ mod tests {
 
     proptest! {
         /// The quotient of two f32 in f64 is never rounded up across an integer here: a quotient
-        /// below 2²⁵ with a denominator below 2²⁴ that is no integer is at least 2⁻⁴⁹ below it.
+        /// below 2²⁵ with a denominator below 2²⁴ that is not an integer is at least 2⁻⁴⁹ below it.
         #[test]
         fn rounding_is_exact_and_toward_zero(
             x in -1f32..1.0, clip_norm in 0.5f32..3.0, scale in -60i32..60, bits in 4u32..=24,
@@ -412,7 +417,7 @@ mod tests {
             prop_assert_eq!(f64::from(rounded), exact.trunc());
         }
 
-        /// Any clip norm and any entry of up to twice that, and what is next to points of the grid.
+        /// Covers any clip norm, any entry of up to twice that, and values next to grid points.
         #[test]
         fn every_pattern_is_rounded_like_the_quotient(
             clip_norm in 0x0080_0000_u32..0x7f80_0000, bits in 4u32..=24,
@@ -432,7 +437,7 @@ mod tests {
             }
         }
 
-        /// The integer bound holds exactly for whatever clipping returns.
+        /// The integer bound holds exactly for every result of clipping.
         #[test]
         fn the_integer_bound_holds_exactly(
             mut v in vec(-1f32..1.0, 1..200), clip_norm in 1e-3f32..10.0, bits in 4u32..=24,
@@ -453,7 +458,7 @@ mod tests {
             }
         }
 
-        /// Updates that are outside the ball by more than rounding are shrunk onto it.
+        /// Updates outside the ball by more than rounding are shrunk onto it.
         #[test]
         fn an_update_outside_the_ball_is_shrunk_onto_it(v in vec(-2f32..2.0, 1..300)) {
             let grid = grid(1.0, 20);
@@ -464,8 +469,8 @@ mod tests {
         }
     }
 
-    /// One step beyond the bound 16²: the factor is that of the next larger root, 16/17, since with
-    /// 16/16 both entries would stay.
+    /// One step beyond the bound 16², the factor uses the next larger root, 16/17, because 16/16
+    /// would not change the entries.
     #[test]
     fn an_update_one_step_outside_is_shrunk_by_a_little() {
         let grid = grid(1.0, 4);
@@ -483,7 +488,7 @@ mod tests {
         assert_eq!(q, [-(1 << 20)]);
         assert_eq!(grid.check(&q), Ok(()));
         assert_eq!(grid.check(&[1 << 20, 1]), Err(QuantizeError::OutOfBound));
-        // Squares that add up to 2^64, which 64 bits take for 0, and to less.
+        // Squares that add up to 2^64, which wraps to 0 in 64 bits, and to less.
         for count in [4, 3] {
             let huge = vec![i32::MIN; count];
             assert_eq!(grid.check(&huge), Err(QuantizeError::OutOfBound));

@@ -1,11 +1,11 @@
-//! Questions: a device answers one about its samples, with a vector of norm at most 1.
+//! Questions: a device answers a question about its samples with a vector of norm at most 1.
 //!
-//! A vector takes the path of an update: it is rounded onto a grid of bound 1, checked in integers
-//! and summed exactly, and the noise of a round covers the sum. A device has the same weight
-//! whatever the number of its samples is, so that its bound is 1.
+//! The vector is processed like an update: it is rounded onto a grid of bound 1, checked in
+//! integers and summed exactly, and the noise of a round covers the sum. The weight of a device
+//! does not depend on the number of its samples, so its bound is 1.
 //!
 //! Every answer is a ratio of two released sums, one of which counts devices. Parts of a vector
-//! with weights w that add up to 1 are scaled by √w, so that the norm of the whole stays within 1.
+//! with weights w of sum 1 are scaled by √w, so that the norm of the whole is at most 1.
 //!
 //! | question | vector |
 //! | --- | --- |
@@ -14,7 +14,7 @@
 //! | [`Confusion`](Question::Confusion) | shares of samples by true and predicted class |
 //! | [`Histogram`](Question::Histogram) | shares of samples by bin |
 //! | [`Moments`](Question::Moments) | means of x and 2x² − 1, x from −1 to 1, and 1 |
-//! | [`Presence`](Question::Presence) | whether there are samples in a bin, and 1 |
+//! | [`Presence`](Question::Presence) | presence of samples in each bin, and 1 |
 //! | [`Count`](Question::Count) | 1 |
 //!
 //! Losses and squared errors are clipped to a public bound and divided by it. A device without
@@ -50,15 +50,15 @@ pub use terms::{
 use crate::samples::is_finite;
 use terms::divide;
 
-/// A question. All of it is public.
+/// A question. All its fields are public.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Question {
-    /// How good is the model?
+    /// What are the accuracy and the loss of the model?
     Evaluate {
-        /// The loss, or the squared error, from which on all count the same. Above 0.
+        /// Upper bound to which losses, or squared errors, are clipped. Above 0.
         bound: f32,
     },
-    /// Which classes does the model take for which?
+    /// Which classes does the model confuse?
     Confusion,
     /// How are samples distributed?
     Histogram(Bins),
@@ -71,7 +71,7 @@ pub enum Question {
 }
 
 impl Question {
-    /// Whether samples of these sizes can answer it.
+    /// Checks whether samples of these sizes can answer the question.
     ///
     /// # Errors
     /// [`QuestionError`].
@@ -93,7 +93,7 @@ impl Question {
         }
     }
 
-    /// Entries of the vector.
+    /// Returns the number of entries of the vector.
     #[must_use]
     pub const fn length(&self, of: &Dimensions) -> usize {
         match self {
@@ -106,13 +106,13 @@ impl Question {
         }
     }
 
-    /// Whether the model must judge each sample.
+    /// Returns whether the question needs the model's prediction for each sample.
     #[must_use]
     pub const fn needs_model(&self) -> bool {
         matches!(self, Self::Evaluate { .. } | Self::Confusion)
     }
 
-    /// Counts a sample in, in a vector that began with zeros.
+    /// Adds a sample to a vector that started from zeros.
     pub fn add<F>(&self, of: &Dimensions, sample: &Sample<F>, vector: &mut [f32])
     where
         F: Fn(usize) -> f32,
@@ -127,7 +127,8 @@ impl Question {
         }
     }
 
-    /// Makes the answer of a device with so many samples, all of which were [added](Self::add).
+    /// Completes the answer of a device with `samples` samples, all of them already
+    /// [added](Self::add).
     pub fn finish(&self, of: &Dimensions, samples: u32, vector: &mut [f32]) {
         if samples == 0 {
             return vector.fill(0.0);
@@ -144,7 +145,7 @@ impl Question {
 }
 
 impl Kinds {
-    /// Whether a question is of one of these kinds.
+    /// Returns whether a question is of one of these kinds.
     #[must_use]
     pub const fn has(self, question: &Question) -> bool {
         self.bits() & 1 << (question.number() - 1) != 0
@@ -152,7 +153,7 @@ impl Kinds {
 }
 
 impl Question {
-    /// The number of its kind, from 1.
+    /// Returns the number of the kind, from 1.
     #[must_use]
     pub const fn number(&self) -> u8 {
         match self {

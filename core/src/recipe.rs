@@ -1,11 +1,11 @@
-//! How a device makes features of its samples, in a form that can be compared.
+//! Description of a device's feature computation, in a comparable form.
 //!
 //! Firmware computes features with the types of [`features`](crate::features) and [`window`]. A
-//! [`Recipe`] names such a computation in up to [`MAX_RECIPE_BYTES`] bytes. A
-//! [provisioning record](crate::provision) can name the recipe of an experiment, and a device names
-//! that of its firmware when a [`session`](crate::session) begins. A coordinator refuses a device
-//! with another recipe than its experiment. A recipe says nothing of scales, such as the counts of
-//! a unit, nor of the largest length of a sample.
+//! [`Recipe`] describes such a computation in up to [`MAX_RECIPE_BYTES`] bytes. A [provisioning
+//! record](crate::provision) can contain the recipe of an experiment, and a device sends the recipe
+//! of its firmware when a [`session`](crate::session) begins. A coordinator refuses a device whose
+//! recipe differs from its experiment. A recipe does not describe scales, such as the counts of a
+//! unit, or the largest length of a sample.
 //!
 //! ```
 //! use smolfed_core::{
@@ -28,7 +28,7 @@ use crate::crypto::hash;
 use crate::features::{Cells, Range, Steps};
 use crate::window::{self, Feature, MAX_BANDS, Measure};
 
-/// Bytes of the longest recipe, which is of windows with all bands.
+/// Bytes of the longest recipe: windows with all bands.
 pub const MAX_RECIPE_BYTES: usize = 8 + 2 * (MAX_BANDS + 1);
 
 /// Separates digests of bounds from other public functions.
@@ -37,37 +37,37 @@ const LABEL: &[u8; 16] = b"smolfed bounds  ";
 /// Planes of a colour image.
 const COLOURS: u8 = 3;
 
-/// Which features a device computes of its samples.
+/// The features that a device computes from its samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recipe {
     /// [`Gradients`](crate::features::Gradients) of images.
     Gradients {
         /// The image in cells.
         cells: Cells,
-        /// Planes of an image: 1, or 3 of a colour image.
+        /// Planes of an image: 1, or 3 for a colour image.
         planes: u8,
     },
     /// [`Pool`](crate::features::Pool) of images.
     Pool {
         /// The image in cells.
         cells: Cells,
-        /// Planes of an image: 1, or 3 of a colour image.
+        /// Planes of an image: 1, or 3 for a colour image.
         planes: u8,
     },
     /// [`Steps`] of numbers.
     Steps {
-        /// How many for each number.
+        /// Number of steps for each number.
         steps: Steps,
         /// Values of a sample.
         values: u16,
-        /// A digest of the bounds, by [`Recipe::steps`].
+        /// A digest of the bounds, from [`Recipe::steps`].
         bounds: [u8; 8],
     },
     /// Features of windows.
     Windows {
-        /// Of each channel.
+        /// Recipe of each channel.
         recipe: window::Recipe,
-        /// How many channels.
+        /// Number of channels.
         channels: u16,
     },
 }
@@ -81,7 +81,8 @@ mod kind {
 }
 
 impl Recipe {
-    /// Steps of values with these bounds. A value without bounds stays as it is.
+    /// Creates the recipe for steps of values with these bounds. A value without bounds stays as it
+    /// is.
     ///
     /// The digest of the bounds is HChaCha20 from a key of zeros over the label "smolfed bounds  "
     /// and a block for each value: 1 u8, lower and upper bound `f32`, zeros, or only zeros. It is
@@ -105,7 +106,7 @@ impl Recipe {
         })
     }
 
-    /// Writes the recipe for records and greetings. `docs/protocol.md` has the layout.
+    /// Encodes the recipe for records and greetings. `docs/protocol.md` has the layout.
     pub fn write<'a>(&self, bytes: &'a mut [u8; MAX_RECIPE_BYTES]) -> &'a [u8] {
         let mut writer = Writer::new(bytes);
         match self {
@@ -122,7 +123,7 @@ impl Recipe {
                 writer.u8(kind::STEPS).u8(count).u16(*values).put(bounds);
             }
             Self::Windows { recipe, channels } => {
-                // Without bands it says nothing.
+                // The measure has no meaning without bands.
                 let has_bands = !recipe.bounds().is_empty();
                 let measure = u8::from(has_bands && recipe.measure() == Measure::Amplitude);
                 let features = recipe.features().map(|feature| 1 << feature as u8);
@@ -142,7 +143,7 @@ impl Recipe {
         bytes.get(..length).unwrap_or_default()
     }
 
-    /// Reads a recipe. It is `None` for other bytes.
+    /// Decodes a recipe, or returns `None` for other bytes.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let reader = &mut Reader(bytes);
         let recipe = match reader.u8()? {
@@ -211,7 +212,7 @@ fn read_windows(reader: &mut Reader<'_>) -> Option<Recipe> {
         .map(|recipe| Recipe::Windows { recipe, channels })
 }
 
-/// In words: `gradients of 28 × 28 pixels in cells of 4 × 4`.
+/// Writes the recipe in words: `gradients of 28 × 28 pixels in cells of 4 × 4`.
 impl fmt::Display for Recipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of_image = |f: &mut fmt::Formatter<'_>, name, cells: &Cells, planes: u8| {

@@ -1,18 +1,19 @@
-//! A device's release: the one path from a round's update to integers that may leave the device.
+//! The release of a device: the only path from the update of a round to integers that may leave the
+//! device.
 //!
-//! 1. [`Ledger::begin`] records the round and gives a [`Participation`].
-//! 2. [`Client::train`] uses it up and gives a [`Trained`], which holds the clipped update and
-//!    shows nothing of it.
-//! 3. [`Trained::noise`] quantises the update, draws the device's own noise, once, and gives a
-//!    [`Noised`]. A device that trusts its coordinator to add the noise has to say so
-//!    ([`TrustCoordinator`]) for [`Trained::central`], which gives a [`Central`].
-//! 4. What may be sent is a [`Release`], and only these two are.
+//! 1. [`Ledger::begin`] records the round and returns a [`Participation`].
+//! 2. [`Client::train`] consumes it and returns a [`Trained`], which holds the clipped update and
+//!    reveals nothing about it.
+//! 3. [`Trained::noise`] quantises the update, draws the device's noise, once, and returns a
+//!    [`Noised`]. A device that trusts its coordinator to add the noise passes a
+//!    [`TrustCoordinator`] to [`Trained::central`], which returns a [`Central`].
+//! 4. Only a [`Release`] may be sent, and only these two types implement it.
 //!
 //! [`Session`](crate::session::Session) does the same in the protocol of this crate, with masks and
 //! the bit of adaptive clipping, by the same functions.
 //!
-//! An update of zeros is released where the device has no usable samples or its training diverged:
-//! whether that happened says something about its data, which the noise covers as well.
+//! If the device has no usable samples or its training diverged, it releases an update of zeros:
+//! this fact describes its data, and the noise covers it as well.
 //!
 //! [`Ledger::begin`]: crate::ledger::Ledger::begin
 //! [`Client::train`]: crate::client::Client::train
@@ -41,34 +42,33 @@ pub use training::Training;
 
 use integers::Integers;
 
-/// A trained, clipped update, which is private: it has no getter. What becomes of it is decided by
-/// [`Self::noise`] or [`Self::central`].
+/// A trained, clipped update. It is private and has no getter. [`Self::noise`] or [`Self::central`]
+/// turns it into a release.
 #[must_use = "the round is spent, and nothing of it was released"]
 pub struct Trained<'a> {
     update: &'a mut [f32],
-    /// As long as the update, which training no longer needs.
+    /// Memory as long as the update, no longer needed by training.
     spare: &'a mut [f32],
-    /// How training went; none without an update.
+    /// Report of training, `None` without an update.
     report: Option<Kept<TrainReport>>,
     participation: Participation,
 }
 
-/// The trust in the coordinator that releasing an update without noise takes: it sees the update
-/// as it is, and is trusted to add the noise to the sum.
+/// Consent to release an update without noise: the coordinator sees the bare update, and is trusted
+/// to add the noise to the sum.
 #[derive(Clone, Copy, Debug)]
 pub struct TrustCoordinator;
 
-/// An update under the device's own noise: whoever sees it learns no more than the noise
-/// multiplier permits.
+/// An update with the device's noise: an observer learns no more than the noise multiplier permits.
 #[derive(Debug)]
 pub struct Noised<'a>(Integers<'a>);
 
-/// A clipped update without noise, for a coordinator that adds it to the sum.
+/// A clipped update without noise, for a coordinator that adds the noise to the sum.
 #[derive(Debug)]
 pub struct Central<'a>(Integers<'a>);
 
-/// Why there is nothing to be released to a coordinator that is trusted: no usable samples, or
-/// training diverged.
+/// Error when there is nothing to release to a trusted coordinator: no usable samples, or diverged
+/// training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NoUpdate;
@@ -82,7 +82,8 @@ impl core::fmt::Display for NoUpdate {
 impl core::error::Error for NoUpdate {}
 
 impl<'a> Trained<'a> {
-    /// The clipped update in `update`, or none, and memory that is as long.
+    /// Creates the result of training, with the clipped update in `update`, if any, and memory of
+    /// the same length.
     pub(crate) fn new(
         update: &'a mut [f32],
         spare: &'a mut [f32],
@@ -97,22 +98,23 @@ impl<'a> Trained<'a> {
         }
     }
 
-    /// How training went. None without an update: the samples cannot be used, or training diverged.
+    /// Returns the report of training. `None` without an update: the samples are unusable, or
+    /// training diverged.
     ///
-    /// It describes private data: it is for the firmware, and must not leave the device.
+    /// It describes private data for use in firmware, and must not leave the device.
     #[cfg(feature = "reports")]
     pub fn report(&self) -> Option<&TrainReport> {
         self.report.as_ref().map(Kept::report)
     }
 
-    /// The update on `grid` under the device's own noise of std `multiplier` times its clip norm
-    /// (local trust).
+    /// Returns the update on `grid` with the device's noise, of std `multiplier` times its clip
+    /// norm (local trust).
     ///
-    /// The bound on the update's norm is that of the grid and holds exactly: an update that is
-    /// outside is shrunk onto it, and one beyond twice the bound is released as zeros.
+    /// The grid's bound on the norm of the update holds exactly: an update outside is shrunk onto
+    /// it, and an update beyond twice the bound is released as zeros.
     ///
     /// # Errors
-    /// [`NoiseError`] if the multiplier is 0 or too large for the grid; it does not depend on the
+    /// [`NoiseError`] if the multiplier is 0 or too large for the grid. It does not depend on the
     /// update. The round is spent.
     pub fn noise(
         mut self,
@@ -133,10 +135,10 @@ impl<'a> Trained<'a> {
         }))
     }
 
-    /// The update on `grid` without noise, for a coordinator that is trusted to add it.
+    /// Returns the update on `grid` without noise, for a coordinator trusted to add the noise.
     ///
     /// # Errors
-    /// [`NoUpdate`]: there is none. The round is spent.
+    /// [`NoUpdate`] if there is no update. The round is spent.
     pub fn central(mut self, grid: &Grid, _: TrustCoordinator) -> Result<Central<'a>, NoUpdate> {
         let repair = self.round(grid).ok_or(NoUpdate)?;
         let (low, high) = (patterns_mut(self.update), patterns_mut(self.spare));
@@ -149,7 +151,7 @@ impl<'a> Trained<'a> {
         }))
     }
 
-    /// Rounds the update where it is, if there is one.
+    /// Rounds the update in place, if there is one.
     fn round(&mut self, grid: &Grid) -> Option<Repair> {
         self.report?;
         grid.round_in_place(self.update).ok()
@@ -163,24 +165,24 @@ impl core::fmt::Debug for Trained<'_> {
     }
 }
 
-/// What a device may send of a round: [`Noised`], or [`Central`] to a coordinator that it trusts.
+/// The sendable result of a round: [`Noised`], or [`Central`] for a trusted coordinator.
 pub trait Release: sealed::Sealed {
-    /// Number of integers: the model's parameters.
+    /// Returns the number of integers: the parameters of the model.
     fn len(&self) -> usize {
         self.integers().len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no integers.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The integers, in steps of the grid.
+    /// Returns the integers, in steps of the grid.
     fn values(&self) -> impl Iterator<Item = i64> {
         self.integers().values()
     }
 
-    /// The chunks that carry them on the line, for
+    /// Returns the chunks that carry the integers in messages, for
     /// [`Message::UpdateChunk`](crate::wire::message::Message::UpdateChunk).
     fn chunks(&self) -> impl Iterator<Item = UpdateChunk<'_>> {
         self.integers().chunks()
@@ -193,7 +195,7 @@ impl Release for Central<'_> {}
 mod sealed {
     use super::{Central, Noised, integers::Integers};
 
-    /// Nothing else is released.
+    /// Prevents other implementations of `Release`.
     pub trait Sealed {
         fn integers(&self) -> &Integers<'_>;
     }

@@ -1,8 +1,7 @@
-//! Where a device has its two secrets, the root of its streams and its chain key, and what is done
-//! with them.
+//! Storage and use of a device's two secrets: the root of its streams and its chain key.
 //!
-//! A [`Root`] is in RAM, and the chain key beside it in the ledger. With the feature `element` both
-//! may be in a secure element, which derives keys and gives out neither: `element`.
+//! A [`Root`] is in RAM, and the chain key in the ledger. With the feature `element`, both may be
+//! in a secure element, which derives keys and reveals neither: `element`.
 
 use core::convert::Infallible;
 
@@ -14,46 +13,46 @@ use crate::{
     wire::keys::{Chain, ChainKey},
 };
 
-/// Where a device has its secrets: a [`Root`], or with the feature `element` an `Element`.
+/// The secrets of a device: a [`Root`], or with the feature `element` an `Element`.
 pub trait Secrets: sealed::Sealed {
-    /// That nothing derives from a secret; of a [`Root`], what cannot happen.
+    /// Error if derivation from a secret fails. Impossible for a [`Root`].
     #[doc(hidden)]
     type Fault;
 
-    /// The root of the streams of a round of this ledger.
+    /// Returns the root of the streams of a round of this ledger.
     #[doc(hidden)]
     fn streams(&mut self, ledger: &LedgerNonce, round: u32) -> Result<Root, Self::Fault>;
 
-    /// Whether the chain key is there that the ledger names.
+    /// Checks that the chain key named by the ledger is present.
     #[doc(hidden)]
     fn recognise(&mut self, chain: &ChainKey) -> Result<(), Self::Fault>;
 
-    /// From now on these are the secrets of a device with this ledger.
+    /// Binds the secrets to a device with this ledger.
     #[doc(hidden)]
     fn bind(&mut self, ledger: &LedgerNonce);
 
-    /// From now on [`Self::current`] is that of this round.
+    /// Makes this round the one of [`Self::current`].
     #[doc(hidden)]
     fn begin(&mut self, ledger: &LedgerNonce, round: u32) -> Result<(), Self::Fault>;
 
-    /// Nothing draws from the streams of the round any more.
+    /// Ends the use of the streams of the round.
     #[doc(hidden)]
     fn end(&mut self);
 
-    /// The root of the streams of the round that was begun.
+    /// Returns the root of the streams of the current round.
     #[doc(hidden)]
     fn current(&self) -> &Root;
 
-    /// What the masks of the device derive from.
+    /// Returns the root of the device's masks.
     #[doc(hidden)]
     fn masks(&mut self, device: u32) -> Result<MaskRoot, Self::Fault>;
 
-    /// The key that belongs to these inputs, of the chain key that the ledger names.
+    /// Derives the key for these inputs from the chain key named by the ledger.
     #[doc(hidden)]
     fn derive(&mut self, chain: &ChainKey, inputs: &[&[u8; 16]]) -> Result<Key, Self::Fault>;
 
-    /// What the ledger names behind this chain key; `None` if it is the key itself that it names,
-    /// from which the next one follows.
+    /// Returns the ledger's name for the chain key after this one, or `None` if the ledger holds
+    /// the key itself, from which the next one follows.
     #[doc(hidden)]
     fn next(&mut self, chain: &ChainKey) -> Result<Option<ChainKey>, Self::Fault>;
 }
@@ -62,22 +61,22 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// Before the nonce of a ledger in what the root of its streams derives from.
+/// Label before the nonce of a ledger in the derivation of its streams' root.
 pub(crate) const STREAMS: &[u8; 8] = b"streams ";
 
 impl sealed::Sealed for Root {}
 
-/// The streams of a device are those of HChaCha20(root; "streams " ‖ nonce).
+/// The streams of a device have the root HChaCha20(root; "streams " ‖ nonce).
 ///
-/// HChaCha20 is a pseudo-random function: for somebody who does not know the root, the roots of two
-/// nonces are independent uniform keys, and so are the ChaCha20 streams under them. The root itself
-/// keys nothing else but the root of the masks. So a device whose ledger is new, because its flash
-/// was erased, never draws from a stream again. One root is for all rounds of a ledger: the round
-/// is in the name of a stream.
+/// HChaCha20 is a pseudo-random function: to anyone who does not know the root, the roots of two
+/// nonces are independent uniform keys, and so the ChaCha20 streams under them are independent. The
+/// root itself keys nothing else but the root of the masks. So a device with a new ledger, after an
+/// erase of its flash, never draws from a stream again. One root serves all rounds of a ledger,
+/// because the round is in the name of a stream.
 ///
-/// A seeded root stays: it names the streams of a simulation, which are no secret and have to be
-/// the same on every board. No secret of 32 random bytes is taken for one, but with probability
-/// 2⁻¹⁹².
+/// A seeded root does not change: it names the streams of a simulation, which are not secret and
+/// must be the same on every board. A secret of 32 random bytes looks like one only with
+/// probability 2⁻¹⁹².
 impl Secrets for Root {
     type Fault = Infallible;
 
@@ -93,7 +92,7 @@ impl Secrets for Root {
         Ok(())
     }
 
-    /// Its keys leave the stack at once.
+    /// Not inlined, so that its keys leave the stack at once.
     #[inline(never)]
     fn bind(&mut self, ledger: &LedgerNonce) {
         if !self.is_seeded() {
@@ -132,7 +131,7 @@ impl Secrets for Root {
     }
 }
 
-/// The chain key that a device's ledger names, wherever it is:
+/// The chain key named by a device's ledger, in any storage:
 /// [`Ledger::chain_of`](crate::ledger::Ledger::chain_of).
 #[derive(Debug)]
 pub struct Held<'a, S> {

@@ -1,5 +1,5 @@
-//! Settings as data, with the feature `serde`: each checked type by the values that it is made of,
-//! and checked again when it is read. Nothing secret has a form: no root, key, update or sample.
+//! Settings as data, with the feature `serde`: each checked type is serialised as its values, and
+//! checked again on reading. Secrets cannot be serialised: no root, key, update or sample.
 
 use heapless::Vec;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::{
     window::{Feature, MAX_BANDS, Measure, Recipe, RecipeError, Scale, ScaleError},
 };
 
-/// A type of one checked `f32`.
+/// Implements serialisation of a type of one checked `f32`.
 macro_rules! number {
     ($name:ident, $error:ident, $get:ident) => {
         impl TryFrom<f32> for $name {
@@ -37,21 +37,21 @@ number!(Penalty, ParamError, get);
 number!(SmoothingFactor, SmoothingError, get);
 number!(NarrowSmoothing, SmoothingError, sigma);
 
-/// In units of 2⁻³².
+/// Serialised in units of 2⁻³².
 impl From<u64> for NoiseMultiplier {
     fn from(units: u64) -> Self {
         Self::from_units(units)
     }
 }
 
-/// In units of 2⁻³².
+/// Serialised in units of 2⁻³².
 impl From<NoiseMultiplier> for u64 {
     fn from(multiplier: NoiseMultiplier) -> Self {
         multiplier.units()
     }
 }
 
-/// Of a [`Grid`].
+/// Serialised form of a [`Grid`].
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawGrid {
@@ -76,7 +76,7 @@ impl From<Grid> for RawGrid {
     }
 }
 
-/// Of a [`FeatureFormat`].
+/// Serialised form of a [`FeatureFormat`].
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawFormat {
@@ -102,7 +102,7 @@ impl From<FeatureFormat> for RawFormat {
     }
 }
 
-/// Of a [`Recipe`].
+/// Serialised form of a [`Recipe`].
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawRecipe {
@@ -131,7 +131,7 @@ impl From<Recipe> for RawRecipe {
     }
 }
 
-/// Of a [`Scale`].
+/// Serialised form of a [`Scale`].
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawScale {
@@ -175,7 +175,7 @@ mod tests {
         train::{Clipping, LocalTraining},
     };
 
-    /// The same value again, by way of JSON and of postcard's bytes.
+    /// Returns the value after a round trip through JSON and through postcard.
     fn again<T: Serialize + DeserializeOwned>(value: &T) -> [T; 2] {
         let text = serde_json::to_string(value).unwrap();
         let mut buffer = [0; 128];

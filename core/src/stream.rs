@@ -1,16 +1,16 @@
 //! Named random streams: counter-based, so that threads, scheduling and machine cannot matter.
 //!
-//! A stream is ChaCha20 as in RFC 8439: the 256-bit key is the root secret of a run or of a
-//! device's ledger ([`Identity`]), and the 96-bit nonce is the stream's *name*, three
-//! little-endian 32-bit words: purpose, round, device. The block counter starts at 0. Two names
-//! under one root never share a key stream, and a stream may be drawn in any order, on any machine,
-//! without the others. `tests/vectors/streams.json` has test vectors; the numbers of [`Purpose`]
-//! are part of them.
+//! A stream is ChaCha20 as in RFC 8439. The 256-bit key is the root secret of a run or of a
+//! device's ledger ([`Identity`]), and the 96-bit nonce is the stream's *name*, three little-endian
+//! 32-bit words: purpose, round, device. The block counter starts at 0. Two names under one root
+//! never share a key stream, and a stream may be drawn in any order, on any machine, without the
+//! others. `tests/vectors/streams.json` has test vectors; the numbers of [`Purpose`] are part of
+//! them.
 //!
 //! A device takes [`Root::from_secret`] with 32 bytes of entropy from hardware or from the
-//! operating system, and has its streams from a [`Participation`], each once. Naming streams at
-//! will, copying one, and roots made from a 64-bit seed are for simulators, coordinators and tests:
-//! they need the feature `hazmat`. Who knows a seed can subtract the noise.
+//! operating system, and gets its streams from a [`Participation`], each once. Arbitrary names,
+//! copies of streams, and roots from a 64-bit seed are for simulators, coordinators and tests, and
+//! need the feature `hazmat`. Anyone who knows a seed can subtract the noise.
 //!
 //! [`Participation`]: crate::participation::Participation
 //! [`Identity`]: crate::identity::Identity
@@ -27,13 +27,13 @@ use crate::{
     wipe::wipe,
 };
 
-/// What a stream is for. Part of every recorded result: add at the end, never renumber.
+/// Purpose of a stream. Part of every recorded result: add at the end, never renumber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Purpose {
-    /// Which devices take part in a round (server).
+    /// Choice of the devices that take part in a round (server).
     CohortSampling = 1,
-    /// The order of local samples in each epoch (device).
+    /// Order of local samples in each epoch (device).
     BatchShuffle = 2,
     /// Noise on the sum of a round's updates (server, central trust).
     ServerNoise = 3,
@@ -51,7 +51,7 @@ pub enum Purpose {
     Augmentation = 9,
     /// Noise on a device's correlation matrix (device).
     CorrelationNoise = 10,
-    /// Which devices send a correlation matrix in a round (server).
+    /// Choice of the devices that send a correlation matrix in a round (server).
     SenderSampling = 11,
     /// Noise on the sum of the devices' moments of their features (server, central trust).
     ServerMomentNoise = 12,
@@ -59,31 +59,31 @@ pub enum Purpose {
     DeviceMomentNoise = 13,
     /// Noise on the sum of the devices' scores of a model (server).
     ServerScoreNoise = 14,
-    /// Number, settings and seeds of the trials of a private selection (whoever runs them).
+    /// Number, settings and seeds of the trials of a private selection (the party that runs them).
     Trials = 15,
     /// Noise that a device adds to the bit that says whether its update was clipped (local trust).
     DeviceBitNoise = 16,
-    /// Seeds of the runs of a private selection, each named by the seed of its trial (whoever runs
-    /// them).
+    /// Seeds of the runs of a private selection, each named by the seed of its trial (the party
+    /// that runs them).
     TrialSeed = 17,
-    /// Noise on what a helper answers in a round (distributed trust; each helper under its own
+    /// Noise on the answer of a helper in a round (distributed trust, each helper under a separate
     /// root).
     HelperNoise = 18,
-    /// Roots of the parties of a simulation with masks, in the place of those that each of them
-    /// has by itself: device 0 names that of the devices, j + 1 that of helper j.
+    /// Roots of the parties of a simulation with masks, which replace the parties' own roots:
+    /// device 0 names the root of the devices, j + 1 the root of helper j.
     PartyRoots = 19,
-    /// Noise on the sum of the devices' answers to a question (server, central trust). Its number
-    /// names the stream, and is that of no round.
+    /// Noise on the sum of the devices' answers to a question (server, central trust). The number
+    /// of the question names the stream, and is not the number of a round.
     ServerAnswerNoise = 20,
-    /// Seeds of the noise of questions that are asked without training, each named by a checksum of
-    /// its configuration (whoever asks).
+    /// Seeds of the noise of questions without training, each named by a checksum of its
+    /// configuration (the party that asks).
     AnswerSeed = 21,
 }
 
 /// Name of one stream under a [`Root`]. Use 0 for a field that has no meaning for the purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamId {
-    /// What the stream is for.
+    /// Purpose of the stream.
     pub purpose: Purpose,
     /// The communication round.
     pub round: u32,
@@ -91,8 +91,8 @@ pub struct StreamId {
     pub device: u32,
 }
 
-/// Root secret of a run or a device: the ChaCha20 key under which all of its streams live. It is
-/// overwritten when it is dropped.
+/// Root secret of a run or a device: the ChaCha20 key of all its streams. It is overwritten on
+/// drop.
 #[derive(Clone)]
 pub struct Root([u8; 32]);
 
@@ -100,12 +100,12 @@ pub struct Root([u8; 32]);
 const SEED_DOMAIN: [u8; 24] = *b"smolfed simulation seed ";
 
 impl Root {
-    /// Root for a deployment: 32 bytes that only this device or server knows.
+    /// Creates a root for a deployment from 32 bytes that only this device or server knows.
     pub const fn from_secret(secret: [u8; 32]) -> Self {
         Self(secret)
     }
 
-    /// Whether it was made from a seed.
+    /// Returns whether the root was made from a seed.
     pub(crate) fn is_seeded(&self) -> bool {
         self.0.ends_with(&SEED_DOMAIN)
     }
@@ -114,12 +114,12 @@ impl Root {
         wipe(&mut self.0);
     }
 
-    /// The bytes, for the device's provisioning record.
+    /// Returns the bytes, for the device's provisioning record.
     pub(crate) const fn secret(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// The stream with this name, from its beginning.
+    /// Opens the stream with this name at its start.
     ///
     pub(crate) fn open(&self, id: StreamId) -> Stream {
         let name = [id.purpose as u32, id.round, id.device];
@@ -127,13 +127,14 @@ impl Root {
     }
 }
 
-/// What simulators, coordinators and tests need, and no device.
+/// Functions for simulators, coordinators and tests only.
 #[cfg(any(test, feature = "hazmat"))]
 impl Root {
-    /// Root for simulation and tests: the seed, little-endian, then a fixed text of 24 bytes.
+    /// Creates a root for simulation and tests: the seed, little-endian, then a fixed text of 24
+    /// bytes.
     ///
-    /// The result is reproducible and therefore **not private**: whoever knows the seed knows the
-    /// noise. With the feature `hazmat` only.
+    /// The result is reproducible and therefore **not private**: anyone who knows the seed knows
+    /// the noise. Needs the feature `hazmat`.
     pub const fn from_seed(seed: u64) -> Self {
         let mut key = [0; 32];
         let seed = seed.to_le_bytes();
@@ -145,8 +146,8 @@ impl Root {
         Self(key)
     }
 
-    /// The stream with this name, from its beginning: as often as it is asked for. With the feature
-    /// `hazmat` only; a device has its streams from a
+    /// Opens the stream with this name at its start, any number of times. Needs the feature
+    /// `hazmat`. A device gets its streams from a
     /// [`Participation`](crate::participation::Participation).
     ///
     /// A stream is good for 2³² blocks of 64 bytes (256 GiB), far more than a round can draw.
@@ -154,11 +155,10 @@ impl Root {
         self.open(id)
     }
 
-    /// What a generator of the stream with this name starts from: the state of its first block,
-    /// RFC 8439, section 2.3. For hosts, which make several blocks at once. With the feature
-    /// `hazmat` only.
+    /// Returns the state of the first block of the stream with this name, RFC 8439, section 2.3,
+    /// for hosts that compute several blocks at once. Needs the feature `hazmat`.
     ///
-    /// It holds the secret, and with it every stream of this root.
+    /// It contains the secret, and with it every stream of this root.
     pub fn state(&self, id: StreamId) -> zeroize::Zeroizing<[u32; 16]> {
         zeroize::Zeroizing::new(chacha20::initial_state(
             &self.0,
@@ -182,22 +182,22 @@ impl core::fmt::Debug for Root {
 }
 
 /// One named stream: a cryptographic generator of uniform words. Its generator overwrites key and
-/// words when it is dropped.
+/// words on drop.
 pub struct Stream(Generator);
 
 impl Stream {
-    /// The same stream from another place on: `words` 32-bit words after this one. The places of a
-    /// stream must be far enough apart, and end before its 2³⁶ words do.
+    /// Returns the same stream at a position `words` 32-bit words later. Positions of a stream must
+    /// be far enough apart, and end before its 2³⁶ words do.
     pub(crate) fn at(&self, words: u64) -> Self {
         Self(after(&self.0, words % POSITIONS))
     }
 
-    /// Skips that many words.
+    /// Skips `words` words.
     pub(crate) fn skip(&mut self, words: u64) {
         skip(&mut self.0, words % POSITIONS);
     }
 
-    /// How many words were drawn or skipped.
+    /// Returns the number of words drawn or skipped.
     pub(crate) fn position(&self) -> u64 {
         position(&self.0) % POSITIONS
     }
@@ -213,7 +213,7 @@ impl Clone for Stream {
     }
 }
 
-/// A second generator, so many words after the first: this type has no `Clone`.
+/// Returns a second generator, `words` words after the first. This type has no `Clone`.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn after(generator: &Generator, words: u64) -> Generator {
     let mut key = generator.get_seed();
@@ -234,7 +234,7 @@ fn position(generator: &Generator) -> u64 {
     generator.get_word_pos() as u64
 }
 
-/// A second generator, so many words after the first.
+/// Returns a second generator, `words` words after the first.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn after(generator: &Generator, words: u64) -> Generator {
     let mut second = generator.clone();
@@ -281,9 +281,9 @@ impl core::fmt::Debug for Stream {
     }
 }
 
-/// Uniform integer below `bound`, without bias.
+/// Draws a uniform integer below `bound`, without bias.
 ///
-/// Multiplies a 32-bit word by `bound` and keeps the upper half; words whose lower half falls into
+/// Multiplies a 32-bit word by `bound` and keeps the upper half. Words whose lower half falls into
 /// the incomplete last stretch are drawn again (Lemire 2019, arXiv:1805.10941). Uses one word,
 /// rarely more.
 pub fn below(bound: NonZeroU32, rng: &mut (impl Rng + ?Sized)) -> u32 {
@@ -298,21 +298,21 @@ pub fn below(bound: NonZeroU32, rng: &mut (impl Rng + ?Sized)) -> u32 {
     }
 }
 
-/// Uniform in (−1, 1): an odd multiple of 2⁻²⁴, symmetric about 0, from one word.
+/// Draws a uniform number in (−1, 1): an odd multiple of 2⁻²⁴, symmetric about 0, from one word.
 pub fn symmetric(rng: &mut (impl Rng + ?Sized)) -> f32 {
     let odd = ((rng.next_u32() >> 8) as i32) * 2 + 1 - (1 << 24);
     odd as f32 / (1 << 24) as f32
 }
 
-/// Uniformly random order (Fisher-Yates, from the last position down to the second).
+/// Shuffles items uniformly (Fisher-Yates, from the last position down to the second).
 ///
-/// Positions beyond 2^32 are left in place; no device has as many samples.
+/// Positions beyond 2^32 are left in place. No device has that many samples.
 pub fn shuffle<T>(items: &mut [T], rng: &mut (impl Rng + ?Sized)) {
     let mut remaining = u32::try_from(items.len()).unwrap_or(u32::MAX);
     while let Some(bound) = NonZeroU32::new(remaining).filter(|count| count.get() > 1) {
         remaining -= 1;
         let (last, other) = (remaining as usize, below(bound, rng) as usize);
-        // Both are positions of the slice; where they are the same there is nothing to do.
+        // Both are positions of the slice. If they are equal, there is nothing to do.
         if let Ok([last, other]) = items.get_disjoint_mut([last, other]) {
             core::mem::swap(last, other);
         }
@@ -431,7 +431,7 @@ mod tests {
         }
     }
 
-    /// What microcontrollers use against what desktops use.
+    /// Compares the generators of microcontrollers and desktops.
     #[test]
     fn one_block_at_a_time_gives_the_same_words() {
         let root = Root::from_seed(77);

@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 use zeroize::Zeroize;
 
-/// Overwrites a secret with zeros; the compiler cannot leave it out.
+/// Overwrites a secret with zeros. The compiler cannot remove the writes.
 pub(crate) fn wipe<T: Pod, const N: usize>(secret: &mut [T; N]) {
     wipe_bytes(bytemuck::cast_slice_mut(secret));
 }

@@ -1,4 +1,4 @@
-//! Views of a sample: random variations that keep what a representation shall see.
+//! Views of a sample: random variations that keep its relevant content.
 
 use core::num::NonZeroU32;
 
@@ -10,15 +10,15 @@ use crate::{
     stream::{Stream, below, symmetric},
 };
 
-/// The views of a device's samples, each the same whenever it is asked for.
+/// The views of a device's samples. A view is the same on every call.
 pub trait Views {
-    /// Samples.
+    /// Returns the number of samples.
     fn sample_count(&self) -> usize;
 
-    /// V: a sample has 2V views, and view v is paired with view v + V.
+    /// Returns V: a sample has 2V views, and view v is paired with view v + V.
     fn pair_count(&self) -> usize;
 
-    /// The next pass over the samples has other views.
+    /// Starts a pass over the samples, with new views.
     fn begin_pass(&mut self, pass: u32);
 
     /// Writes view `number` of a sample.
@@ -31,11 +31,11 @@ pub trait Augment {
     fn apply(&self, sample: &mut [f32], rng: &mut impl Rng);
 }
 
-/// Random words that a view may draw: samples have fewer than 2¹⁶ values. A stream has room for 2²⁰
-/// views; after that many (passes · samples · 2V) they repeat.
+/// Random words available to a view: samples have fewer than 2¹⁶ values. A stream has enough for
+/// 2²⁰ views. After that many (passes · samples · 2V) they repeat.
 const WORDS_OF_A_VIEW: u64 = 1 << 16;
 
-/// Samples whose views are made when they are asked for.
+/// Samples with views computed on request.
 #[derive(Debug)]
 pub struct Augmented<'a, S, A> {
     samples: &'a S,
@@ -46,8 +46,8 @@ pub struct Augmented<'a, S, A> {
 }
 
 impl<'a, S: Samples, A: Augment> Augmented<'a, S, A> {
-    /// 2 · `pairs` views a sample, drawn from the device's own stream of the round (purpose
-    /// [`Augmentation`](crate::stream::Purpose::Augmentation)).
+    /// Creates 2 · `pairs` views for each sample, drawn from the device's stream of the round
+    /// (purpose [`Augmentation`](crate::stream::Purpose::Augmentation)).
     pub const fn new(samples: &'a S, augment: A, pairs: usize, stream: Stream) -> Self {
         Self {
             samples,
@@ -84,7 +84,7 @@ impl<S: Samples, A: Augment> Views for Augmented<'_, S, A> {
     }
 }
 
-/// One variation after the other.
+/// Applies one variation after the other.
 impl<A: Augment, B: Augment> Augment for (A, B) {
     fn apply(&self, sample: &mut [f32], rng: &mut impl Rng) {
         self.0.apply(sample, rng);
@@ -92,7 +92,7 @@ impl<A: Augment, B: Augment> Augment for (A, B) {
     }
 }
 
-/// Adds noise of this std to each value; uniform, as nothing depends on its tails.
+/// Adds noise of this std to each value. The noise is uniform, as nothing depends on its tails.
 #[derive(Clone, Copy, Debug)]
 pub struct Jitter(pub f32);
 
@@ -105,7 +105,7 @@ impl Augment for Jitter {
     }
 }
 
-/// Multiplies a channel of a window (channels × time) by its own factor between 1 − s and 1 +
+/// Multiplies each channel of a window (channels × time) by a separate factor between 1 − s and 1 +
 /// s.
 #[derive(Clone, Copy, Debug)]
 pub struct Scaling {
@@ -124,11 +124,10 @@ impl Augment for Scaling {
     }
 }
 
-/// Shifts a window in time by up to this many values either way, all channels alike; it wraps
-/// around.
+/// Shifts all channels of a window in time by up to this many values either way, with wrap-around.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeShift {
-    /// Values, at most.
+    /// Maximum shift in values.
     pub reach: u32,
     /// Values of a channel.
     pub time: usize,
@@ -148,7 +147,7 @@ impl Augment for TimeShift {
     }
 }
 
-/// Sets a channel to zero, with this probability each.
+/// Sets each channel to zero with this probability.
 #[derive(Clone, Copy, Debug)]
 pub struct ChannelDrop {
     /// The probability.
@@ -168,8 +167,8 @@ impl Augment for ChannelDrop {
     }
 }
 
-/// Turns a signal of three axes (3 × time) by a random angle of up to `reach` about each axis in
-/// turn: another way to wear the sensor.
+/// Rotates a signal of three axes (3 × time) by a random angle of up to `reach` about each axis in
+/// turn, like a sensor worn differently.
 #[derive(Clone, Copy, Debug)]
 pub struct Rotation {
     /// Largest angle, in radians.
@@ -188,7 +187,7 @@ impl Augment for Rotation {
     }
 }
 
-/// Turns the plane of two axes.
+/// Rotates the plane of two axes.
 fn turn(a: &mut [f32], b: &mut [f32], angle: f32) {
     let (sine, cosine) = (math::sin(angle), math::cos(angle));
     for (a, b) in a.iter_mut().zip(b) {

@@ -4,21 +4,21 @@
 //! **Packed.** A symmetric matrix of width H is its upper triangle, row by row, with the
 //! off-diagonal entries times √2: H(H + 1)/2 numbers whose L2 norm is the matrix's Frobenius norm.
 //! Noise of std σ on each of them is noise of std σ on the diagonal and σ/√2 off it, the law of
-//! noise of std σ on all H² entries that is then made symmetric (papers.md F2). Half is sent and
-//! half is drawn, and as the norm is the same, so is the sensitivity, and with it the guarantee.
+//! symmetrised noise of std σ on all H² entries (papers.md F2). Half of the entries are drawn and
+//! sent. The norm is the same, and so are the sensitivity and the guarantee.
 //!
 //! **Sensitivity.** A sample with 2V views adds the mean of `z zᵀ` over its views, z clipped to
-//! norm √μ: a positive semi-definite matrix of norm at most μ. Replacing a sample takes one such
-//! matrix A away and adds another one B; as Tr(AB) ≥ 0, `‖A − B‖² ≤ ‖A‖² + ‖B‖² ≤ 2μ²`. So the
-//! **sum** moves by at most √2·μ, and the mean by √2·μ/n (papers.md F1; the paper has μ/n). n is
-//! public. A sample whose matrix is not finite adds nothing, which moves the sum by no more: were
-//! the whole sum given up for it, one sample could take all others away.
+//! norm √μ: a positive semi-definite matrix of norm at most μ. Replacing a sample removes one such
+//! matrix A and adds another one B. As Tr(AB) ≥ 0, `‖A − B‖² ≤ ‖A‖² + ‖B‖² ≤ 2μ²`. So the **sum**
+//! moves by at most √2·μ, and the mean by √2·μ/n (papers.md F1, where the paper has μ/n). n is
+//! public. A sample whose matrix is not finite adds nothing, which does not move the sum further.
+//! If the whole sum were discarded instead, one sample could remove all others.
 //!
 //! **On the grid.** Each sample's matrix is rounded toward zero onto the grid of μ before it is
-//! added, so that the sum is exact and no order or rounding of a sum can make it move further.
-//! Rounding moves each of the d = H(H + 1)/2 entries of a matrix by less than a step, and `f32` by
-//! at most (2V + 4) · 2⁻²⁴ μ, so the sum of integers moves by at most √2·2^b + 2√d (1 + (2V + 4) ·
-//! 2^(b − 24)) steps: [`sensitivity_in_steps`].
+//! added, so the sum is exact, and no order or rounding of a sum can move it further. Rounding
+//! moves each of the d = H(H + 1)/2 entries of a matrix by less than a step, and `f32` by at most
+//! (2V + 4) · 2⁻²⁴ μ, so the sum of integers moves by at most √2·2^b + 2√d (1 + (2V + 4) · 2^(b −
+//! 24)) steps: [`sensitivity_in_steps`].
 
 use rand_core::CryptoRng;
 
@@ -28,10 +28,10 @@ use crate::{
 
 use super::{Representation, Views};
 
-/// √2, to what an off-diagonal entry is multiplied by.
+/// √2, the factor of off-diagonal entries.
 const ROOT_2: f32 = core::f32::consts::SQRT_2;
 
-/// Numbers of a packed matrix of width `width`.
+/// Returns the number of entries of a packed matrix of width `width`.
 #[must_use]
 pub const fn packed_length(width: usize) -> usize {
     width * (width + 1) / 2
@@ -56,14 +56,14 @@ pub fn add_outer(z: &[f32], scale: f32, packed: &mut [f32]) {
     }
 }
 
-/// Σ AᵢⱼBᵢⱼ of two packed matrices: their plain dot product.
+/// Returns Σ AᵢⱼBᵢⱼ of two packed matrices: their plain dot product.
 #[inline(always)]
 #[must_use]
 pub fn inner_product(a: &[f32], b: &[f32]) -> f32 {
     lanes::dot(a, b)
 }
 
-/// `to = A z`, A packed.
+/// Computes `to = A z`, A packed.
 #[inline(always)]
 pub fn times(packed: &[f32], z: &[f32], to: &mut [f32]) {
     const HALF_ROOT: f32 = core::f32::consts::FRAC_1_SQRT_2;
@@ -103,8 +103,8 @@ pub fn clip_to_root(z: &mut [f32], bound: f32) {
     }
 }
 
-/// What replacing one sample, with 2 · `pairs` views, moves the sum of [`sum_into`] by, in steps of
-/// a grid of `bits` bits: at most this.
+/// Returns a bound on the change of the sum of [`sum_into`] when one sample, with 2 · `pairs`
+/// views, is replaced, in steps of a grid of `bits` bits.
 #[must_use]
 pub fn sensitivity_in_steps(bits: u32, width: usize, pairs: usize) -> f64 {
     let largest = (1u64 << bits) as f64;
@@ -119,20 +119,20 @@ pub struct SumMemory<'a> {
     pub view: &'a mut [f32],
     /// [`Representation::hidden_count`].
     pub hidden: &'a mut [f32],
-    /// H.
+    /// A representation: H.
     pub representation: &'a mut [f32],
     /// A packed matrix.
     pub matrix: &'a mut [f32],
 }
 
-/// The sum of each sample's clipped matrix, in steps of `grid`, and the device's noise. The grid's
-/// clip norm is μ; over n samples the correlation matrix is `sum · step / n`.
+/// Computes the sum of the samples' clipped matrices, in steps of `grid`, with the device's noise.
+/// The grid's clip norm is μ. For n samples the correlation matrix is `sum · step / n`.
 ///
-/// A sample whose representations are not finite adds nothing; with noise, this cannot be detected.
+/// A sample whose representations are not finite adds nothing. With noise, this cannot be detected.
 ///
 /// # Errors
-/// Those of [`sum_samples`]; [`TrainError::Diverged`] if, without noise, a representation is not
-/// finite. Nothing may be sent then.
+/// Those of [`sum_samples`], and [`TrainError::Diverged`] if, without noise, a representation is
+/// not finite. Nothing may then be sent.
 pub fn sum_into<R: Representation, V: Views, G: CryptoRng>(
     encoder: &R,
     parameters: &[f32],
@@ -160,12 +160,12 @@ pub fn sum_into<R: Representation, V: Views, G: CryptoRng>(
     Ok(())
 }
 
-/// [`sum_into`] before the noise, which must be added before anything is sent: calls `add` with the
-/// place of an entry and the steps that a sample adds to it. Returns whether all samples are in the
-/// sum; that is private, too.
+/// Like [`sum_into`] without the noise, which must be added before anything is sent. Calls `add`
+/// with the place of an entry and the steps that a sample adds to it. Returns whether all samples
+/// are in the sum, which is private, too.
 ///
 /// # Errors
-/// [`TrainError::NoSamples`] without samples or views; [`TrainError::Workspace`] if a length does
+/// [`TrainError::NoSamples`] without samples or views, [`TrainError::Workspace`] if a length does
 /// not fit.
 pub fn sum_samples<R: Representation, V: Views>(
     encoder: &R,
@@ -185,8 +185,8 @@ pub fn sum_samples<R: Representation, V: Views>(
     }
     let mean = 1.0 / numbers as f32;
     // A mean of matrices of norm μ, in f32, may exceed μ by its last bits: by a few epsilons from
-    // the clipping, less than one for each view that is added, and an eighth of one for each number
-    // (a norm has eight lanes). So much is taken off, and the quantizer has nothing to repair.
+    // the clipping, less than one for each added view, and an eighth of one for each number (a norm
+    // has eight lanes). Subtracting this leaves the quantizer nothing to repair.
     let hair = (12 + numbers + encoder.output_count() / 8) as f32 * f32::EPSILON;
     let bound = grid.clip_norm().get() * (1.0 - hair);
     let mut is_whole = true;
@@ -197,7 +197,7 @@ pub fn sum_samples<R: Representation, V: Views>(
             views.write(sample as u32, number, memory.view);
             let z = &mut *memory.representation;
             match encoder.forward(parameters, memory.view, memory.hidden, z) {
-                // A sample that the encoder cannot read says so to nobody.
+                // A sample that the encoder cannot read is not reported.
                 Err(ModelError::Symbol { .. }) => z.fill(f32::NAN),
                 other => other?,
             }
@@ -215,8 +215,8 @@ pub fn sum_samples<R: Representation, V: Views>(
     Ok(is_whole)
 }
 
-/// R̄ of all other devices, from that of all and the device's own: `(R̄ − q R) / (1 − q)`, q the
-/// device's share of all samples. All zero if there is no other device.
+/// Computes R̄ of all other devices from R̄ of all devices and the device's own R: `(R̄ − q R) / (1
+/// − q)`, with q the device's share of all samples. All zero if there are no other devices.
 pub fn without_own(all: &[f32], own: &[f32], share: f32, others: &mut [f32]) {
     let rest = 1.0 - share;
     for ((others, all), own) in others.iter_mut().zip(all).zip(own) {

@@ -1,25 +1,25 @@
-//! What a coordinator sends behind an encoder: how views vary, and how much of the repulsion is the
-//! device's own.
+//! The recipe that a coordinator sends after an encoder: the variations of views, and the share of
+//! the device's own samples in the repulsion.
 
 use rand_core::Rng;
 
 use super::augment::{Augment, ChannelDrop, Jitter, Rotation, Scaling, TimeShift};
 
-/// Numbers of a [`Recipe`] on the line.
+/// Numbers of a [`Recipe`] in messages.
 pub const RECIPE_LENGTH: usize = 12;
 
-/// Values of a sample, at most: what a length in a recipe can be.
+/// Maximum number of values of a sample, and maximum length in a recipe.
 const MAX_LENGTH: f32 = 65_535.0;
 
-/// The largest angle, in radians: half a turn either way is all there is.
+/// Largest angle, in radians, above half a turn either way.
 const MAX_ANGLE: f32 = 4.0;
 
-/// Variations of views in numbers, 0 for none, and α.
+/// Variations of views as numbers, 0 for none, and α.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Recipe {
     /// α of the device in this round.
     pub alpha: f32,
-    /// Largest turn of an image, in radians.
+    /// Largest rotation of an image, in radians.
     pub turn: f32,
     /// Largest shift of an image, in pixels.
     pub shift: f32,
@@ -44,7 +44,7 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// The numbers, in the order in which they are sent.
+    /// Returns the numbers, in the order of messages.
     #[must_use]
     pub const fn values(&self) -> [f32; RECIPE_LENGTH] {
         [
@@ -63,7 +63,8 @@ impl Recipe {
         ]
     }
 
-    /// The recipe of these numbers; `None` if there are more or fewer, or one is out of range.
+    /// Returns the recipe with these numbers, or `None` if their count is wrong or one is out of
+    /// range.
     #[must_use]
     pub fn read(values: &[f32]) -> Option<Self> {
         let &[
@@ -83,7 +84,7 @@ impl Recipe {
         else {
             return None;
         };
-        // Not a number is in no range.
+        // NaN is in no range.
         let is_in = |value: f32, largest: f32| (0.0..=largest).contains(&value);
         let shares = [alpha, scaling, channel_drop];
         let lengths = [shift, erase, height, width, time, time_shift];
@@ -110,36 +111,36 @@ impl Recipe {
     }
 }
 
-/// Variations that a recipe can ask for.
+/// Variations that a recipe can request.
 pub trait FromRecipe: Augment + Sized {
-    /// The variations; `None` if it asks for others.
+    /// Returns the variations, or `None` if the recipe requests others.
     fn from_recipe(recipe: &Recipe) -> Option<Self>;
 }
 
-/// A value that stands for none if it is 0.
+/// Returns a value, or `None` if it is 0.
 #[must_use]
 pub fn given(value: f32) -> Option<f32> {
     Some(value).filter(|value| *value > 0.0)
 }
 
-/// Variations of windows of sensors, in the order in which they are applied: first those of the
-/// place, then those of the values.
+/// Variations of sensor windows, in order of application: first of the position, then of the
+/// values.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Windows {
-    /// Of windows of three axes.
+    /// Rotation of windows of three axes.
     pub rotation: Option<Rotation>,
-    /// In time.
+    /// Shift in time.
     pub time_shift: Option<TimeShift>,
-    /// Of channels.
+    /// Scaling of channels.
     pub scaling: Option<Scaling>,
-    /// Of channels.
+    /// Dropout of channels.
     pub channel_drop: Option<ChannelDrop>,
-    /// Of values.
+    /// Noise on values.
     pub jitter: Option<Jitter>,
 }
 
 impl Windows {
-    /// Whether all views of a sample would be the same.
+    /// Returns whether all views of a sample would be the same.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         self.rotation.is_none()
@@ -149,7 +150,7 @@ impl Windows {
             && self.jitter.is_none()
     }
 
-    /// Those that a recipe asks for, whatever else it does.
+    /// Returns the variations of windows in a recipe, and ignores the others.
     #[must_use]
     pub fn of(recipe: &Recipe) -> Self {
         let time = recipe.time as usize;
@@ -166,7 +167,7 @@ impl Windows {
         }
     }
 
-    /// Writes them to a recipe.
+    /// Writes the variations to a recipe.
     pub fn write(&self, recipe: &mut Recipe) {
         let time = self.time_shift.map(|shift| shift.time);
         let time = time.or(self.scaling.map(|scaling| scaling.time));
@@ -263,7 +264,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a coordinator asks for, views have the length of their sample and nothing
+        /// For any request of a coordinator, views have the length of their sample and nothing
         /// panics.
         #[test]
         fn any_recipe_does_no_harm(

@@ -1,4 +1,4 @@
-//! Encoders: from a sample to its representation, and back with a derivative.
+//! Encoders: from a sample to its representation, and back with derivatives.
 
 use rand_core::Rng;
 
@@ -10,15 +10,16 @@ use crate::{
 
 /// A map from D features to H numbers.
 ///
-/// [`Self::begin`] comes before the samples of a batch, [`Self::end`] after their derivatives.
+/// Call [`Self::begin`] before the samples of a batch, and [`Self::end`] after their derivatives.
 pub trait Representation: Parametric {
-    /// Which encoder, as it is named on the wire.
+    /// Returns the kind of the encoder, as in messages.
     fn kind(&self) -> ModelKind;
 
-    /// Entries of working memory: the hidden values between the two, and what layers need.
+    /// Returns the number of entries of working memory: the hidden values between the two passes,
+    /// and the memory of layers.
     fn hidden_count(&self) -> usize;
 
-    /// Prepares `hidden` for samples with these parameters, where that is needed.
+    /// Prepares `hidden` for samples with these parameters, if necessary.
     ///
     /// # Errors
     /// [`ModelError`] if a length does not fit.
@@ -28,7 +29,7 @@ pub trait Representation: Parametric {
         Ok(())
     }
 
-    /// Completes the gradient of all samples since [`Self::begin`], before which it was 0.
+    /// Completes the gradient of all samples since [`Self::begin`]. It must have been 0 then.
     ///
     /// # Errors
     /// [`ModelError`] if a length does not fit.
@@ -38,10 +39,10 @@ pub trait Representation: Parametric {
         Ok(())
     }
 
-    /// The representation of a sample; `hidden` is kept for [`Self::backward`].
+    /// Computes the representation of a sample, and keeps `hidden` for [`Self::backward`].
     ///
     /// # Errors
-    /// [`ModelError`] if a length does not fit, or a feature is none that the encoder reads.
+    /// [`ModelError`] if a length does not fit, or the encoder cannot read a feature.
     fn forward(
         &self,
         parameters: &[f32],
@@ -50,8 +51,8 @@ pub trait Representation: Parametric {
         representation: &mut [f32],
     ) -> Result<(), ModelError>;
 
-    /// Adds the derivative by the parameters, from that by the representation. `hidden` is as
-    /// [`Self::forward`] left it, and is overwritten.
+    /// Adds the derivative with respect to the parameters, from the derivative with respect to the
+    /// representation. `hidden` comes unchanged from [`Self::forward`], and is overwritten.
     ///
     /// # Errors
     /// [`ModelError`] if a length does not fit.
@@ -65,7 +66,7 @@ pub trait Representation: Parametric {
     ) -> Result<(), ModelError>;
 }
 
-/// A linear map without biases: z = Wx, W class-major (a row a number of z).
+/// A linear map without biases: z = Wx, W class-major (one row for each number of z).
 #[derive(Clone, Copy, Debug)]
 pub struct Projection<D: Dim, H: Dim> {
     features: D,
@@ -73,13 +74,13 @@ pub struct Projection<D: Dim, H: Dim> {
 }
 
 impl<D: Dim, H: Dim> Projection<D, H> {
-    /// A map from `features` to `width` numbers.
+    /// Creates a map from `features` to `width` numbers.
     pub const fn new(features: D, width: H) -> Self {
         Self { features, width }
     }
 
-    /// Sets the parameters to draws from the uniform law of variance 1/features, which depend on no
-    /// data.
+    /// Draws the parameters from the uniform distribution of variance 1/features. They do not
+    /// depend on data.
     pub fn initialise(&self, parameters: &mut [f32], rng: &mut impl Rng) {
         let reach = math::sqrt(3.0 / self.features.get() as f32);
         for weight in parameters {
@@ -194,7 +195,7 @@ impl Representation for Sequential {
         ModelKind::Representation
     }
 
-    /// As [`Sequential::sample_scratch_count`].
+    /// See [`Sequential::sample_scratch_count`].
     fn hidden_count(&self) -> usize {
         self.sample_scratch_count()
     }

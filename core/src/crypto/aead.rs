@@ -1,8 +1,8 @@
 //! Authenticated encryption with associated data: ChaCha20 and Poly1305 as in RFC 8439, section
 //! 2.8.
 //!
-//! A nonce is used once under a key: two messages under one nonce give away their difference and
-//! the authenticator's key. Who calls numbers its messages.
+//! A nonce must be used only once under a key: two messages under one nonce reveal their difference
+//! and the authenticator's key. The caller numbers its messages.
 
 use ctutils::CtEq;
 use rand_core::Rng;
@@ -19,7 +19,7 @@ pub const TAG_BYTES: usize = 16;
 /// A nonce as three little-endian words.
 pub type Nonce = [u32; 3];
 
-/// Encrypts `text` where it lies; returns the tag of the ciphertext and of `associated`.
+/// Encrypts `text` in place, and returns the tag of the ciphertext and of `associated`.
 #[inline]
 pub fn seal(key: &Key, nonce: &Nonce, associated: &[u8], text: &mut [u8]) -> [u8; TAG_BYTES] {
     let mut tag = [0; TAG_BYTES];
@@ -27,7 +27,7 @@ pub fn seal(key: &Key, nonce: &Nonce, associated: &[u8], text: &mut [u8]) -> [u8
     tag
 }
 
-/// Decrypts `text` where it lies, if the tag is right; else it stays as it is.
+/// Decrypts `text` in place if the tag is correct. Otherwise leaves it unchanged.
 #[must_use]
 #[inline]
 pub fn open(
@@ -41,16 +41,17 @@ pub fn open(
     pass(Way::Open, key, nonce, associated, text, &mut tag)
 }
 
-/// What is done with a text.
+/// The direction of processing.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
-    /// It is encrypted, and the tag is that of what comes out.
+    /// Encrypts the text, and computes the tag of the ciphertext.
     Seal,
-    /// The tag must be that of the text, which is then decrypted.
+    /// Checks the tag of the text, and then decrypts it.
     Open,
 }
 
-/// Both ways in one function, which a device has once in its flash; whether the tag is right.
+/// Processes a text in both directions, so that the function is in the flash only once. Returns
+/// whether the tag is correct.
 #[inline(never)]
 fn pass(
     way: Way,
@@ -60,7 +61,7 @@ fn pass(
     text: &mut [u8],
     tag: &mut [u8; TAG_BYTES],
 ) -> bool {
-    // The words of the cipher, from block 1 on; block 0 is the key of the authenticator (section
+    // The words of the cipher from block 1 on. Block 0 is the key of the authenticator (section
     // 2.6).
     let mut words = generator(key.secret(), *nonce);
     let mut state = Poly1305::new(half_block(&mut words));

@@ -1,8 +1,8 @@
 //! ChaCha20 (RFC 8439, section 2.3), and HChaCha20 (draft-irtf-cfrg-xchacha-03, section 2.2).
 //!
-//! A generator is a stream of words under a key and a nonce, from block 0 on. Where there are
-//! vector registers it makes four blocks side by side, elsewhere one: the same words. The rounds
-//! that are written here are those of HChaCha20 on every target, and of the streams on small ones.
+//! A generator is a stream of words under a key and a nonce, from block 0 on. With vector registers
+//! it computes four blocks side by side, otherwise one, with the same words. The rounds in this
+//! module serve HChaCha20 on every target, and the streams on small ones.
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use chacha20::ChaCha20Rng;
@@ -18,32 +18,32 @@ use rounds::{BLOCK, rounds};
 #[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 pub(crate) mod blockwise;
 
-/// Four blocks side by side, where there are vector registers.
+/// Generator of four blocks side by side, for targets with vector registers.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) type Generator = ChaCha20Rng;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) type Generator = blockwise::ChaCha20;
 
-/// The words under this key and nonce, from block 0 on: 2³² blocks.
+/// Returns the words under this key and nonce, from block 0 on: 2³² blocks.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) fn generator(key: &[u8; 32], [first, second, third]: [u32; 3]) -> Generator {
     let mut rng = Generator::from_seed(*key);
     // RFC 8439 puts the nonce in state words 13, 14, 15; here word 13 is the upper half of the
-    // 64-bit block counter and words 14 and 15 are the stream number. A block has 16 words.
+    // 64-bit block counter, and words 14 and 15 are the stream number. A block has 16 words.
     rng.set_stream(u64::from(second) | (u64::from(third) << 32));
     rng.set_word_pos(u128::from(first) << (32 + 4));
     rng
 }
 
-/// The words under this key and nonce, from block 0 on: 2³² blocks. A function of its own, which
-/// fills the memory of who draws: inlined it would be in the flash three times.
+/// Returns the words under this key and nonce, from block 0 on: 2³² blocks. A separate function
+/// that fills the caller's memory, because inlining would put it in the flash three times.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[inline(never)]
 pub(crate) fn generator(key: &[u8; 32], nonce: [u32; 3]) -> Generator {
     Generator::new(initial_state(key, nonce))
 }
 
-/// The first eight words of a stream; the other half of its first block is skipped.
+/// Returns the first eight words of a stream, and skips the other half of its first block.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) fn half_block(words: &mut Generator) -> [u32; 8] {
     use rand_core::Rng;
@@ -52,14 +52,14 @@ pub(crate) fn half_block(words: &mut Generator) -> [u32; 8] {
     half
 }
 
-/// The first eight words of a stream; the other half of its first block is skipped.
+/// Returns the first eight words of a stream, and skips the other half of its first block.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) fn half_block(words: &mut Generator) -> [u32; 8] {
     words.half_block()
 }
 
-/// Constants, key, number of the first block, nonce (RFC 8439, section 2.3). Inlined, and written
-/// down where it stays: one that is filled step by step would be on the stack twice.
+/// Returns constants, key, number of the first block, nonce (RFC 8439, section 2.3). Inlined, and
+/// built in place: a state filled step by step would be on the stack twice.
 #[inline(always)]
 pub(crate) const fn initial_state(key: &[u8; 32], [n0, n1, n2]: [u32; 3]) -> [u32; BLOCK] {
     state(key, [0, n0, n1, n2])
@@ -76,7 +76,7 @@ const fn state(key: &[u8; 32], [i0, i1, i2, i3]: [u32; 4]) -> [u32; BLOCK] {
     ]
 }
 
-/// Little-endian words.
+/// Reads little-endian words.
 #[inline(always)]
 const fn words<const N: usize>(bytes: &[u8]) -> [u32; N] {
     let (pieces, _) = bytes.as_chunks();
@@ -89,11 +89,11 @@ const fn words<const N: usize>(bytes: &[u8]) -> [u32; N] {
     words
 }
 
-/// HChaCha20: 32 bytes that belong to a key and 16 bytes, in the place of the key.
+/// Computes HChaCha20 of a key and 16 bytes, and replaces the key by the 32 bytes of the result.
 ///
-/// The rounds without the addition at their end, of which the words are kept whose start is public.
-/// It is a pseudo-random function if ChaCha20 is (Bernstein 2011, "Extending the Salsa20 nonce",
-/// section 3, the same argument).
+/// It runs the rounds without the final addition, and keeps the words with a public start. It is a
+/// pseudo-random function if ChaCha20 is (Bernstein 2011, "Extending the Salsa20 nonce", section 3,
+/// the same argument).
 #[inline(never)]
 pub(crate) fn hchacha20(key: &mut [u8; 32], input: &[u8; 16]) {
     let mut x = state(key, words(input));

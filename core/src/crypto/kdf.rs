@@ -1,4 +1,4 @@
-//! How keys derive from a secret that lasts: a device's root, or its chain key.
+//! Derivation of keys from a long-term secret: a device's root, or its chain key.
 
 use super::Key;
 
@@ -7,18 +7,18 @@ use super::Key;
 /// With the feature `element` there is a second one, `HkdfSha256`, for secrets in a secure element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kdf {
-    /// HChaCha20, for secrets in memory: its code is there for the random streams.
+    /// HChaCha20, for secrets in memory. The random streams already need its code.
     #[default]
     HChaCha20,
-    /// HKDF-Expand with SHA-256 (RFC 5869, section 2.3), which secure elements have: the secret is
-    /// the pseudo-random key, the input `info`, and the key the first 32 bytes.
+    /// HKDF-Expand with SHA-256 (RFC 5869, section 2.3), as available in secure elements: the
+    /// secret is the pseudo-random key, the input is `info`, and the key is the first 32 bytes.
     #[cfg(feature = "element")]
     HkdfSha256,
 }
 
 impl Kdf {
-    /// The key that belongs to these inputs: of the secret with the first one, and of what that
-    /// gives with the others, one after the other, by HChaCha20.
+    /// Derives the key for these inputs: from the secret with the first one, and from each result
+    /// with the next input, by HChaCha20.
     #[must_use]
     #[inline(always)]
     pub(crate) fn cascade(self, secret: &Key, inputs: &[&[u8; 16]]) -> Key {
@@ -33,20 +33,20 @@ impl Kdf {
     }
 }
 
-/// [`Kdf::HkdfSha256`] of an `info` of any length: what a secure element computes.
+/// Computes [`Kdf::HkdfSha256`] with an `info` of any length, as a secure element does.
 ///
-/// For provisioning, coordinators and tests: a device that calls it has the secret in RAM.
+/// For provisioning, coordinators and tests only: a device that calls it has the secret in RAM.
 #[cfg(feature = "element")]
 #[must_use]
 pub fn expand(secret: &Key, info: &[u8]) -> Key {
     use hmac::{Hmac, KeyInit, Mac};
 
-    // A secret is a block of SHA-256 with zeros behind it: RFC 2104, section 2.
+    // A secret is padded with zeros to a block of SHA-256: RFC 2104, section 2.
     let mut block = zeroize::Zeroizing::new([0; 64]);
     for (place, byte) in block.iter_mut().zip(secret.0) {
         *place = byte;
     }
-    // The one block of output that there is: RFC 5869's T(1).
+    // The only block of output: T(1) of RFC 5869.
     let mut mac = Hmac::<sha2::Sha256>::new(&(*block).into());
     mac.update(info);
     mac.update(&[1]);

@@ -1,15 +1,15 @@
-//! Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s: a handshake of two messages whose keys nobody finds
-//! later, not even with the pre-shared key (The Noise Protocol Framework, revision 34, sections 5,
-//! 7.5 and 9).
+//! Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s: a handshake of two messages with forward secrecy, even if
+//! the pre-shared key is revealed (The Noise Protocol Framework, revision 34, sections 5, 7.5 and
+//! 9).
 //!
 //! ```text
 //! -> psk, e        Opening: the tag is under psk and e alone
 //! <- e, ee         Closing: and under the Diffie-Hellman of both
 //! ```
 //!
-//! The state of a handshake is the same on both sides after each message, so that most of this has
-//! no sides. A key encrypts one payload: the nonce is 0 throughout. Of the keys that Noise derives
-//! only those are computed that encrypt something.
+//! The state of a handshake is the same on both sides after each message, so most of this code
+//! serves both sides. A key encrypts one payload, so the nonce is always 0. Keys of Noise that
+//! encrypt nothing are not computed.
 
 use blake2::{Blake2s256, Digest};
 use ctutils::CtEq;
@@ -22,43 +22,45 @@ use super::{
     aead::{self, TAG_BYTES},
 };
 
-/// Bytes of a public key, and of what two sides compute together.
+/// Bytes of a public key, and of a shared secret.
 pub const DH_BYTES: usize = 32;
 
-/// The name of the protocol, from which its first hash is made.
+/// Name of the protocol, the start of its first hash.
 const NAME: &[u8] = b"Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 
-/// Bytes of a block of BLAKE2s, which HMAC pads its key to.
+/// Bytes of a block of BLAKE2s, to which HMAC pads its key.
 const BLOCK_BYTES: usize = 64;
 
-/// The first nonce, and the only one of each key.
+/// The first and only nonce of each key.
 const NONCE: aead::Nonce = [0; 3];
 
-/// The point that public keys are multiples of (RFC 7748, section 4.1).
+/// The base point of public keys (RFC 7748, section 4.1).
 const BASE_POINT: [u8; DH_BYTES] = {
     let mut point = [0; DH_BYTES];
     point[0] = 9;
     point
 };
 
-/// A hash, or a key that is not one of ChaCha20; overwritten when it is dropped.
+/// A hash, or a key of something other than ChaCha20, overwritten on drop.
 type Secret = Zeroizing<[u8; KEY_BYTES]>;
 
-/// A key pair of X25519 for one handshake. The secret half is overwritten when it is dropped.
+/// A key pair of X25519 for one handshake. The secret half is overwritten on drop.
 pub struct Ephemeral {
     secret: Secret,
     public: [u8; DH_BYTES],
 }
 
 impl Ephemeral {
-    /// A new pair: 32 bytes of a generator that nobody can predict, neither before nor after.
+    /// Generates a pair from 32 bytes of a generator whose past and future output nobody can
+    /// predict.
     pub fn generate<R: CryptoRng>(rng: &mut R) -> Self {
         let mut secret = Zeroizing::new([0; KEY_BYTES]);
         rng.fill_bytes(&mut *secret);
         Self::from_secret(secret)
     }
 
-    /// The pair of this secret: uniformly random, of one handshake, and kept by nobody.
+    /// Creates the pair of this secret, which must be uniformly random, used in one handshake, and
+    /// stored nowhere.
     pub fn from_secret(secret: Zeroizing<[u8; KEY_BYTES]>) -> Self {
         let public = x25519(&secret, &BASE_POINT);
         Self {
@@ -67,15 +69,15 @@ impl Ephemeral {
         }
     }
 
-    /// The half that is sent.
+    /// Returns the public half.
     pub const fn public(&self) -> &[u8; DH_BYTES] {
         &self.public
     }
 
-    /// What this side and the one with that public key compute together.
+    /// Computes the shared secret with the owner of that public key.
     ///
-    /// `None` if it is zero. Then the public key is one of the few points of small order, and the
-    /// result would be the same whatever the secret is (RFC 7748, section 6.1).
+    /// Returns `None` if it is zero. The public key is then one of the few points of small order,
+    /// and the result would not depend on the secret (RFC 7748, section 6.1).
     fn shared(&self, public: &[u8; DH_BYTES]) -> Option<Secret> {
         let shared = x25519(&self.secret, public);
         let is_zero: bool = shared.ct_eq(&[0; DH_BYTES]).into();
@@ -89,41 +91,41 @@ impl core::fmt::Debug for Ephemeral {
     }
 }
 
-/// RFC 7748, section 5. The Montgomery ladder for both multiplications: that of the base point has
-/// faster ways, which are more code.
+/// Computes X25519 (RFC 7748, section 5). Uses the Montgomery ladder for both multiplications,
+/// because faster methods for the base point need more code.
 #[inline(never)]
 fn x25519(secret: &[u8; KEY_BYTES], point: &[u8; DH_BYTES]) -> Secret {
     Zeroizing::new(MontgomeryPoint(*point).mul_clamped(*secret).to_bytes())
 }
 
-/// A handshake after its first message: what both sides have seen.
+/// A handshake after its first message, the same on both sides.
 pub struct Opening {
     chaining: Secret,
     hash: [u8; KEY_BYTES],
 }
 
-/// What both sides have at the end.
+/// The result of a handshake on both sides.
 pub struct Closing {
-    /// The key of the initiator's direction, and that of the responder's.
+    /// The keys of the initiator's and the responder's direction.
     pub keys: [Key; 2],
-    /// The hash of all that was sent, and of the prologue.
+    /// Hash of all messages and of the prologue.
     pub hash: [u8; KEY_BYTES],
 }
 
 impl Opening {
-    /// The handshake after `-> psk, e` with an empty payload, and the tag of that.
+    /// Returns the handshake after `-> psk, e` with an empty payload, and the tag of the payload.
     ///
-    /// Whoever knows the pre-shared key computes it from the initiator's public key: the responder
-    /// compares the tag before it multiplies anything.
+    /// Anyone who knows the pre-shared key can compute it from the initiator's public key. The
+    /// responder compares the tag before any multiplication.
     pub fn new(psk: &Key, prologue: &[u8], initiator: &[u8; DH_BYTES]) -> (Self, [u8; TAG_BYTES]) {
-        // The name is longer than a hash: section 5.2, `InitializeSymmetric`.
+        // The name is longer than a hash, so it is hashed: section 5.2, `InitializeSymmetric`.
         let hash = blake2s([NAME, &[], &[]]);
         let mut state = Self {
             chaining: Zeroizing::new(hash),
             hash,
         };
         state.mix_hash(prologue, &[]);
-        // psk: `MixKeyAndHash`, whose third output the next key replaces.
+        // psk: `MixKeyAndHash`. The next key replaces its third output.
         let [chaining, hash] = expand(&state.chaining, psk.secret());
         state.chaining = chaining;
         state.mix_hash(&*hash, &[]);
@@ -134,9 +136,10 @@ impl Opening {
         (state, tag)
     }
 
-    /// The responder's message, `<- e, ee`: encrypts the payload where it lies. Returns its tag.
+    /// Creates the responder's message, `<- e, ee`: encrypts the payload in place, and returns its
+    /// tag.
     ///
-    /// `None` if the initiator's public key is of small order.
+    /// Returns `None` if the initiator's public key is of small order.
     pub fn respond(
         mut self,
         responder: &Ephemeral,
@@ -149,9 +152,9 @@ impl Opening {
         Some((tag, self.split()))
     }
 
-    /// The initiator reads that message: decrypts the payload where it lies.
+    /// Reads the responder's message on the initiator's side: decrypts the payload in place.
     ///
-    /// `None` if the tag is wrong, or the responder's public key is of small order.
+    /// Returns `None` if the tag is wrong, or the responder's public key is of small order.
     pub fn conclude(
         mut self,
         initiator: &Ephemeral,
@@ -166,10 +169,10 @@ impl Opening {
         aead::open(&key, &NONCE, &hash, payload, tag).then(|| self.split())
     }
 
-    /// e, ee.
+    /// Mixes e and ee.
     fn mix_shared(&mut self, responder: &[u8; DH_BYTES], shared: &Secret) -> Key {
         self.mix_hash(responder, &[]);
-        // Its key is replaced by the next one.
+        // The next key replaces this one.
         self.mix_key(responder);
         self.mix_key(shared)
     }
@@ -199,7 +202,7 @@ impl Opening {
     }
 }
 
-/// The first two outputs of HKDF as Noise has it (section 4.3).
+/// Returns the first two outputs of HKDF as in Noise (section 4.3).
 #[inline(never)]
 fn expand(chaining: &[u8; KEY_BYTES], input: &[u8]) -> [Secret; 2] {
     let key = hmac(chaining, input, &[]);
@@ -208,7 +211,7 @@ fn expand(chaining: &[u8; KEY_BYTES], input: &[u8]) -> [Secret; 2] {
     [first, second]
 }
 
-/// HMAC-BLAKE2s under a key that is shorter than a block (RFC 2104).
+/// Computes HMAC-BLAKE2s under a key shorter than a block (RFC 2104).
 #[inline(never)]
 fn hmac(key: &[u8; KEY_BYTES], data: &[u8], more: &[u8]) -> Secret {
     let mut padded = Zeroizing::new([0x36; BLOCK_BYTES]);
@@ -220,7 +223,7 @@ fn hmac(key: &[u8; KEY_BYTES], data: &[u8], more: &[u8]) -> Secret {
     Zeroizing::new(blake2s([&*padded, &*inner, &[]]))
 }
 
-/// One after the other.
+/// Hashes the concatenation of three slices.
 #[inline(never)]
 fn blake2s(data: [&[u8]; 3]) -> [u8; KEY_BYTES] {
     let mut hash = Blake2s256::new();

@@ -1,25 +1,25 @@
 //! Poly1305 (RFC 8439, section 2.5): the one-time authenticator, in words of 32 bits.
 //!
-//! Clamping leaves the four upper bits of each word of r 0, and the two lower ones of all but the
-//! first. So products of words are below 2⁶⁰, sums of five of them do not overflow, and
-//! 2¹³⁰ = 5 modulo the prime makes r_i · 2³²ʲ, where i + j = 4, the whole number 5 r_i / 4.
+//! Clamping clears the four upper bits of each word of r, and the two lower ones of all but the
+//! first. So products of words are below 2⁶⁰, and sums of five of them do not overflow. As 2¹³⁰ = 5
+//! modulo the prime, r_i · 2³²ʲ with i + j = 4 becomes the whole number 5 r_i / 4.
 //!
-//! All products are of 32 bits by 32 bits, and there is no branch and no address that depends on a
-//! secret. The time of a product does not depend on its factors on a Cortex-M0, M4 and M33 and on
-//! the RISC-V cores that we know; on a Cortex-M3 `umull` is faster for small ones (its technical
-//! reference manual, table 3-1), and what that shows is of a key that is used once.
+//! All products are of 32 bits by 32 bits, and no branch or address depends on a secret. The time
+//! of a product does not depend on its factors on a Cortex-M0, M4 and M33 and on the RISC-V cores
+//! that we know. On a Cortex-M3, `umull` is faster for small factors (its technical reference
+//! manual, table 3-1), but this only reveals information about a key that is used once.
 
-/// The state between two blocks. The key belongs to one message: what is left of it on the stack
-/// forges nothing but a frame whose number was used.
+/// The state between two blocks. The key belongs to one message: remains of it on the stack could
+/// only forge a frame with a used number.
 pub(crate) struct Poly1305 {
     r: [u32; 4],
-    /// The highest has 3 bits at most: the sum is below 2¹³¹.
+    /// The highest word has at most 3 bits: the sum is below 2¹³¹.
     sum: [u32; 5],
     pad: [u32; 4],
 }
 
 impl Poly1305 {
-    /// Before the first block; r is clamped here (section 2.5.1).
+    /// Creates the state before the first block, with r clamped (section 2.5.1).
     pub(crate) const fn new([r0, r1, r2, r3, pad @ ..]: [u32; 8]) -> Self {
         Self {
             r: [
@@ -33,8 +33,8 @@ impl Poly1305 {
         }
     }
 
-    /// Takes a block. `end` is the bit behind its sixteen bytes: 1, but for a shorter last block of
-    /// a message, which has it within.
+    /// Processes a block. `end` is the bit after its sixteen bytes: 1, except for a shorter last
+    /// block of a message, which contains it.
     #[inline(never)]
     pub(crate) fn block(&mut self, block: &[u8; 16], end: u32) {
         let mut words = [0; 4];
@@ -44,7 +44,7 @@ impl Poly1305 {
         self.words(words, end);
     }
 
-    /// [`Self::block`] of the words of the block.
+    /// Like [`Self::block`], from the words of the block.
     #[inline(never)]
     pub(crate) fn words(&mut self, [w0, w1, w2, w3]: [u32; 4], end: u32) {
         let [s0, s1, s2, s3, s4] = self.sum;
@@ -52,7 +52,7 @@ impl Poly1305 {
         let (h1, carry) = add(s1, w1, carry);
         let (h2, carry) = add(s2, w2, carry);
         let (h3, carry) = add(s3, w3, carry);
-        // At most 6: 3 bits, and no overflow below.
+        // At most 6, so 3 bits, without overflow below.
         let h4 = s4 + carry + end;
         let [r0, r1, r2, r3] = self.r;
         let [f1, f2, f3] = [r1, r2, r3].map(|r| r + (r >> 2));
@@ -66,7 +66,7 @@ impl Poly1305 {
         let d3 = d3 + u64::from(h4 * f3) + (d2 >> 32);
         // Below 2³².
         let top = h4 * r0 + (d3 >> 32) as u32;
-        // What is beyond 2¹³⁰, times 5.
+        // The part beyond 2¹³⁰, times 5.
         let (g0, carry) = add(d0 as u32, (top >> 2) + (top & !3), 0);
         let (g1, carry) = add(d1 as u32, 0, carry);
         let (g2, carry) = add(d2 as u32, 0, carry);
@@ -74,7 +74,7 @@ impl Poly1305 {
         self.sum = [g0, g1, g2, g3, (top & 3) + carry];
     }
 
-    /// Takes bytes, with zeros up to a whole block (section 2.8).
+    /// Processes bytes, padded with zeros to a whole block (section 2.8).
     pub(crate) fn padded(&mut self, bytes: &[u8]) {
         for piece in bytes.chunks(16) {
             let mut block = [0; 16];
@@ -85,17 +85,17 @@ impl Poly1305 {
         }
     }
 
-    /// The tag.
+    /// Returns the tag.
     #[inline(never)]
     pub(crate) fn finish(&mut self) -> [u8; 16] {
         let [h0, h1, h2, h3, h4] = self.sum;
-        // The sum plus 5: it reaches 2¹³⁰ if the sum is at least the prime, 2¹³⁰ − 5. Below twice
-        // the prime, it is subtracted once at most.
+        // The sum plus 5: it reaches 2¹³⁰ if the sum is at least the prime, 2¹³⁰ − 5. The sum is
+        // below twice the prime, so at most one subtraction is needed.
         let (_, carry) = add(h0, 5, 0);
         let (_, carry) = add(h1, 0, carry);
         let (_, carry) = add(h2, 0, carry);
         let (_, carry) = add(h3, 0, carry);
-        // 2¹³⁰ and what is above it have no place in the tag.
+        // Bits from 2¹³⁰ on are not part of the tag.
         let mut carry = u64::from(5 * ((h4 + carry) >> 2));
         let mut tag = [0; 16];
         let places = tag.as_chunks_mut().0.iter_mut();
@@ -108,7 +108,7 @@ impl Poly1305 {
     }
 }
 
-/// The sum of two words and a carry of 0 or 1, and its carry.
+/// Returns the sum of two words and a carry of 0 or 1, and the new carry.
 #[inline(always)]
 const fn add(a: u32, b: u32, carry: u32) -> (u32, u32) {
     let sum = a as u64 + b as u64 + carry as u64;

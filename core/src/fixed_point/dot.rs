@@ -1,14 +1,15 @@
 //! Scores without overflow: `s = Wx + b`.
 //!
-//! Sums of integers that do not overflow have no order: vectors of any width have the same bits.
+//! Integer sums without overflow do not depend on the order, so vectors of any width give the same
+//! bits.
 
 use crate::format::{Feature, FeatureScale, SCORE_FRACTION, WEIGHT_FRACTION};
 
-/// Σ WX, exact: |W| ≤ [`MAX_WEIGHT`](super::MAX_WEIGHT) and |X| ≤ 2^BITS, so below 2⁵² for 2¹⁶
-/// features. In blocks of eight products, whose sums fit 32 bits.
+/// Returns Σ WX, exact: |W| ≤ [`MAX_WEIGHT`](super::MAX_WEIGHT) and |X| ≤ 2^BITS, so below 2⁵² for
+/// 2¹⁶ features. Uses blocks of eight products, whose sums fit 32 bits.
 ///
-/// A function on boards, so that a row as long as the compiler knows is not unrolled into code that
-/// spills its registers.
+/// A separate function on boards, so that the compiler does not unroll a row of known length into
+/// code that spills registers.
 #[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), inline(always))]
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
@@ -24,8 +25,8 @@ fn dot<X: Feature>(weights: &[i32], features: &[i32]) -> i64 {
     sum + one_by_one(last_weights, last_features)
 }
 
-/// The same slice, of whose length the compiler knows nothing on RISC-V: it would unroll the whole
-/// row there, load it at once, and spill its registers.
+/// Returns the same slice, and hides its length from the compiler on RISC-V, which would unroll the
+/// whole row, load it at once, and spill registers.
 #[inline(always)]
 pub(super) fn of_any_length(slice: &[i32]) -> &[i32] {
     if cfg!(target_arch = "riscv32") {
@@ -35,14 +36,15 @@ pub(super) fn of_any_length(slice: &[i32]) -> &[i32] {
     }
 }
 
-/// Products of 64 bits.
+/// Returns the sum of products in 64 bits.
 #[inline(always)]
 fn one_by_one(weights: &[i32], features: &[i32]) -> i64 {
     let products = weights.iter().zip(features);
     products.fold(0, |sum, (w, x)| sum + i64::from(*w) * i64::from(*x))
 }
 
-/// The scores of a sample, rounded to 2^−[`SCORE_FRACTION`]; how many are saturated.
+/// Computes the scores of a sample, rounded to 2^−[`SCORE_FRACTION`], and returns the number of
+/// saturated ones.
 #[inline(always)]
 pub(super) fn scores<X: Feature>(
     weights: &[i32],
@@ -63,10 +65,10 @@ pub(super) fn scores<X: Feature>(
     saturated
 }
 
-/// [`scores`] of features as they are stored, with the same bits: widened as they are read, so
-/// that no row of integers is needed.
+/// Like [`scores`], from stored features, with the same bits. Widens features on reading, so it
+/// needs no row of integers.
 ///
-/// A function on boards, for the same reason as [`dot`].
+/// A separate function on boards, for the same reason as [`dot`].
 #[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), inline(always))]
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
@@ -95,8 +97,8 @@ pub(super) fn scores_of_features<X: Feature>(
     }
 }
 
-/// The bias times its feature, 1, and half a unit of the score: with those of `i8` at most
-/// 2²¹ · 2⁷ + 2⁸.
+/// Returns the bias times its feature, 1, plus half a unit of the score: at most 2²¹ · 2⁷ + 2⁸ for
+/// `i8`.
 #[inline(always)]
 fn of_bias<X: Feature>(bias: i32, scale: FeatureScale, half: i32) -> i64 {
     if X::BITS <= <i8 as Feature>::BITS {
@@ -106,12 +108,12 @@ fn of_bias<X: Feature>(bias: i32, scale: FeatureScale, half: i32) -> i64 {
     }
 }
 
-/// ⌊sum / 2^places⌋ of 1 to 31 places, saturated, and whether it is; without a shift of 64 bits,
-/// which the smallest processors call a function for.
+/// Returns ⌊sum / 2^places⌋ for 1 to 31 places, saturated, and whether it saturated. Avoids a shift
+/// of 64 bits, which is a function call on the smallest processors.
 #[inline(always)]
 const fn shift(sum: i64, places: u32) -> (i32, bool) {
     let (high, low) = ((sum >> 32) as i32, sum as u32);
-    // All digits that go are those of the sign.
+    // All dropped digits equal the sign.
     if high >> (places - 1) == high >> 31 {
         (high << (32 - places) | (low >> places) as i32, false)
     } else {

@@ -1,9 +1,9 @@
-//! e^−x and ln x by tables, from products of 16 bits: what the smallest processors multiply.
+//! e^−x and ln x by tables, with products of 16 bits, as the smallest processors can multiply.
 //!
-//! With x = k + i/32 + r, k < 16, i < 32 and 0 ≤ r < 1/32:
-//! `e^−x = e^−k · e^−(i/32) · (1 − (r − r²/2))`, up to r³/6 < 5.1 · 10⁻⁶.
-//! The tables are exact to half a unit of 2⁻¹⁷ and 2⁻¹⁶, and each product is rounded once: the
-//! result is off by at most [`EXP_ERROR`], which a test measures on every argument.
+//! With x = k + i/32 + r, k < 16, i < 32 and 0 ≤ r < 1/32: `e^−x = e^−k · e^−(i/32) · (1 − (r −
+//! r²/2))`, up to r³/6 < 5.1 · 10⁻⁶. The tables are exact to half a unit of 2⁻¹⁷ and 2⁻¹⁶, and each
+//! product is rounded once. The error of the result is at most [`EXP_ERROR`], which a test measures
+//! on every argument.
 
 /// The largest error of [`exp_of_minus`], in units of 2⁻¹⁶.
 #[cfg(test)]
@@ -14,14 +14,14 @@ const WHOLE: [u16; 15] = [
     48_219, 17_739, 6_526, 2_401, 883, 325, 120, 44, 16, 6, 2, 1, 0, 0, 0,
 ];
 
-/// e^−(i/32) in units of 2⁻¹⁶; the first is 1.
+/// e^−(i/32) in units of 2⁻¹⁶. The first is 1.
 const PART: [u32; 32] = [
     65_536, 63_520, 61_565, 59_671, 57_835, 56_056, 54_331, 52_660, 51_039, 49_469, 47_947, 46_472,
     45_042, 43_656, 42_313, 41_011, 39_750, 38_527, 37_341, 36_192, 35_079, 34_000, 32_954, 31_940,
     30_957, 30_005, 29_081, 28_187, 27_319, 26_479, 25_664, 24_875,
 ];
 
-/// e^−x for x in units of 2⁻¹⁶, in units of 2⁻¹⁶: 65,536 for 0, and 0 from 16 on.
+/// Returns e^−x in units of 2⁻¹⁶, for x in units of 2⁻¹⁶: 65,536 for 0, and 0 from 16 on.
 #[inline(always)]
 pub(super) fn exp_of_minus(x: u32) -> u32 {
     let Some(part) = PART.get((x >> 11 & 31) as usize) else {
@@ -51,11 +51,12 @@ const LOGARITHM: [u32; 33] = [
 /// ln 2 in units of 2⁻¹⁶.
 const LN_2: u32 = 45_426;
 
-/// ln x for x ≥ 1 in units of 2⁻¹⁶, in units of 2⁻¹⁶: off by less than 2⁻¹². For reports only.
+/// Returns ln x in units of 2⁻¹⁶, for x ≥ 1 in units of 2⁻¹⁶, with an error below 2⁻¹². For reports
+/// only.
 #[inline(always)]
 pub(super) fn ln(x: u32) -> u32 {
     let zeros = x.leading_zeros().min(15);
-    // The digits behind the first, as 31 bits: five name an interval, and 16 a place in it.
+    // The digits after the first, as 31 bits: five select an interval, and 16 a place in it.
     let digits = x << zeros << 1;
     let index = (digits >> 27) as usize;
     let place = digits >> 11 & 0xffff;

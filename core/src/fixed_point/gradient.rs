@@ -1,16 +1,16 @@
 //! The gradient of a batch: Σ r x over its samples, in 32 bits.
 //!
-//! A batch of n samples takes residuals in units of 2^−R, with the largest R for which
-//! `n · 2^R · 2^BITS ≤ 2³⁰`: the sums, of magnitude at most 2³⁰, fit. The feature of a bias is 1.
+//! A batch of n samples uses residuals in units of 2^−R, with the largest R such that `n · 2^R ·
+//! 2^BITS ≤ 2³⁰`, so the sums have magnitude at most 2³⁰ and fit. The feature of a bias is 1.
 
 use super::{dot, loss::FixedPointModel, samples::FixedPointSamples};
 use crate::format::{Feature, FeatureScale};
 use crate::{model::ModelError, train::TrainError};
 
-/// A summed gradient is at most 2 to this power.
+/// Binary logarithm of the largest summed gradient.
 const MAX_BITS: u32 = 30;
 
-/// How many numbers had no place in their format and were saturated.
+/// Numbers of values that saturated in their format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Saturations {
     /// Scores beyond ±2¹⁵.
@@ -21,12 +21,12 @@ pub struct Saturations {
     pub weights: u32,
 }
 
-/// Loss of the samples that `batch` names in units of 2⁻¹⁶, summed; their gradients are added to
-/// `gradient`.
+/// Returns the sum of the losses of the samples in `batch`, in units of 2⁻¹⁶, and adds their
+/// gradients to `gradient`.
 ///
-/// * Shape: `parameters` and `gradient` have as many entries as the model.
-/// * Units: those of a gradient are residuals' times features'; residuals are shifted to the left
-///   so far that a batch of this length fits 32 bits.
+/// * Shape: `parameters` and `gradient` are as long as the model.
+/// * Units: the units of residuals times the units of features. Residuals are shifted to the left
+///   as far as a batch of this length fits 32 bits.
 /// * Cost: two products of 32 bits for each weight of each sample.
 ///
 /// # Errors
@@ -55,7 +55,7 @@ where
     gradients.add_to(gradient, parameters, batch, places, scratch, counts)
 }
 
-/// R − 16 for batches of `length` samples; `None` if R would be below 4.
+/// Returns R − 16 for batches of `length` samples, or `None` if R would be below 4.
 pub(super) fn residual_places<X: Feature>(length: usize) -> Option<i32> {
     // length ≤ 2^log.
     let log = usize::BITS - length.saturating_sub(1).leading_zeros();
@@ -64,7 +64,7 @@ pub(super) fn residual_places<X: Feature>(length: usize) -> Option<i32> {
 }
 
 impl Saturations {
-    /// All of them.
+    /// Returns the total number.
     pub const fn total(&self) -> u32 {
         let some = self.scores.saturating_add(self.residuals);
         some.saturating_add(self.weights)
@@ -73,9 +73,9 @@ impl Saturations {
 
 /// Memory for one sample.
 pub struct Scratch<'a> {
-    /// As many entries as the model has outputs, at least.
+    /// Scores, with at least one entry for each output of the model.
     pub scores: &'a mut [i32],
-    /// As many entries as the model has features, at least.
+    /// Features, with at least one entry for each feature of the model.
     pub row: &'a mut [i32],
 }
 
@@ -91,8 +91,8 @@ where
     M: FixedPointModel,
     S: FixedPointSamples<Target = M::FixedPointTarget>,
 {
-    /// Adds Σ r x over a batch to `gradient`; returns the sum of the losses. Residuals are shifted
-    /// by `places` to the left.
+    /// Adds Σ r x over a batch to `gradient`, and returns the sum of the losses. Residuals are
+    /// shifted by `places` to the left.
     #[inline(always)]
     pub(super) fn add_to(
         &self,
@@ -144,7 +144,7 @@ where
     }
 }
 
-/// A residual in the units of its batch: shifted to the left, or rounded.
+/// Converts a residual to the units of its batch: shifts it to the left, or rounds it.
 #[inline(always)]
 const fn in_units(residual: i32, places: i32) -> i32 {
     if places >= 0 {
@@ -154,14 +154,14 @@ const fn in_units(residual: i32, places: i32) -> i32 {
     }
 }
 
-/// Products in a row: as many as a base and a short offset reach on a Cortex-M0, and on RISC-V as
-/// many as have a register.
+/// Unrolled products: limited by the short offsets from a base on a Cortex-M0, and by the number of
+/// registers on RISC-V.
 const UNROLLED: usize = if cfg!(target_arch = "riscv32") { 8 } else { 32 };
 
 /// Adds r x.
 ///
-/// A function on boards, so that a row as long as the compiler knows is not unrolled into code that
-/// spills its registers.
+/// A separate function on boards, so that the compiler does not unroll a row of known length into
+/// code that spills registers.
 #[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), inline(always))]
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),

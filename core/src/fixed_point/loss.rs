@@ -1,8 +1,8 @@
 //! Residuals and losses of the models, from scores in units of 2⁻¹⁶.
 //!
-//! The residual of a score is the derivative of the loss by it: p − 1 or p of a class, prediction
-//! less target of a value. It is an integer of magnitude at most 2¹⁶, in units of 2⁻¹⁶ for classes
-//! and of 2⁻¹² for values, where more than ±16 saturates.
+//! The residual of a score is the derivative of the loss with respect to it: p − 1 or p for a
+//! class, prediction minus target for a value. It is an integer of magnitude at most 2¹⁶, in units
+//! of 2⁻¹⁶ for classes and of 2⁻¹² for values, which saturate beyond ±16.
 
 use super::exponential::{exp_of_minus, ln};
 use crate::format::{SCORE_FRACTION, TARGET_FRACTION, value};
@@ -11,22 +11,22 @@ use crate::model::{Dim, Linear, Logistic, Model, Softmax};
 /// 1 in units of 2⁻¹⁶, and the largest residual.
 pub(super) const ONE: i32 = 1 << 16;
 
-/// A model that trains in integers.
+/// A model that can train in integers.
 pub trait FixedPointModel: Model {
     /// A class, or a value in multiples of 2^−[`TARGET_FRACTION`].
     type FixedPointTarget: Copy + Default;
 
-    /// Places behind the point of a residual.
+    /// Fraction bits of a residual.
     const RESIDUAL_FRACTION: u32;
 
-    /// Loss of one sample in units of 2⁻¹⁶ from its scores, which become residuals; and how many of
-    /// them are saturated.
+    /// Returns the loss of one sample in units of 2⁻¹⁶ and the number of saturated residuals.
+    /// Replaces the scores by the residuals.
     fn residuals_in_place(&self, scores: &mut [i32], target: Self::FixedPointTarget) -> (u32, u32);
 
-    /// [`Model::predict`] from scores in units of 2⁻¹⁶.
+    /// Like [`Model::predict`], from scores in units of 2⁻¹⁶.
     fn predict_in_integers(&self, scores: &[i32]) -> Self::Target;
 
-    /// [`Model::probabilities_in_place`] in units of 2⁻¹⁶.
+    /// Like [`Model::probabilities_in_place`], in units of 2⁻¹⁶.
     fn probabilities_in_integers(&self, scores: &mut [i32]);
 }
 
@@ -63,7 +63,7 @@ impl<D: Dim> FixedPointModel for Logistic<D> {
     type FixedPointTarget = u16;
     const RESIDUAL_FRACTION: u32 = SCORE_FRACTION;
 
-    /// Two classes of which one has the score 0.
+    /// Treats the model as two classes, one with the score 0.
     #[inline(always)]
     fn residuals_in_place(&self, scores: &mut [i32], target: u16) -> (u32, u32) {
         let mut loss = 0;
@@ -93,8 +93,8 @@ impl<D: Dim, C: Dim> FixedPointModel for Softmax<D, C> {
     type FixedPointTarget = u16;
     const RESIDUAL_FRACTION: u32 = SCORE_FRACTION;
 
-    /// Shifted by the largest score, whose exponential is 2¹⁶: the sum is at least that, and at
-    /// most 2¹⁶ times the number of classes, which has 16 bits.
+    /// Scores are shifted by the largest one, whose exponential is 2¹⁶. The sum is at least that,
+    /// and at most 2¹⁶ times the number of classes, which has 16 bits.
     #[inline(always)]
     fn residuals_in_place(&self, scores: &mut [i32], target: u16) -> (u32, u32) {
         let largest = scores.iter().fold(i32::MIN, |largest, s| largest.max(*s));
@@ -127,27 +127,27 @@ impl<D: Dim, C: Dim> FixedPointModel for Softmax<D, C> {
         best.0
     }
 
-    /// The residuals for a target that is no class: models have at most 65,535 classes.
+    /// Uses the residuals for a target that is not a class: models have at most 65,535 classes.
     #[inline]
     fn probabilities_in_integers(&self, scores: &mut [i32]) {
         self.residuals_in_place(scores, u16::MAX);
     }
 }
 
-/// e^(score − largest).
+/// Returns e^(score − largest).
 #[inline(always)]
 fn exp_below(score: i32, largest: i32) -> u32 {
     exp_of_minus(largest.abs_diff(score))
 }
 
-/// 2³² / sum, for a sum of 2¹⁶ at least.
+/// Returns 2³² / sum, for a sum of at least 2¹⁶.
 #[inline(always)]
 fn reciprocal(sum: u32) -> u32 {
     u32::MAX / sum.max(ONE.unsigned_abs())
 }
 
-/// A term of a sum over the sum, in units of 2⁻¹⁶, from the sum's [`reciprocal`], which is below
-/// 2¹⁶: with half a unit at most 2³² − 2¹⁵.
+/// Returns the quotient of a term and the sum, in units of 2⁻¹⁶, from the sum's [`reciprocal`],
+/// which is below 2¹⁶: with half a unit at most 2³² − 2¹⁵.
 #[inline(always)]
 fn share(term: u32, reciprocal: u32) -> u32 {
     (term * reciprocal + 0x8000) >> 16
@@ -159,9 +159,9 @@ mod tests {
     use proptest::{collection::vec, prelude::*};
     use std::vec::Vec;
 
-    /// Of a probability, in units of 2⁻¹⁶. Each exponential is off by 1.3 and their sum by 1.3 for
-    /// each class but the largest, of which the share is p; the reciprocal by one, of at most
-    /// 2¹⁶; rounding by a half.
+    /// Returns the error of a probability, in units of 2⁻¹⁶. Each exponential is off by 1.3, and
+    /// their sum by 1.3 for each class but the largest, weighted by the share p. The reciprocal is
+    /// off by one, of at most 2¹⁶, and rounding by a half.
     fn error(classes: usize, p: f64) -> f64 {
         1.3 + p * 1.3 * classes as f64 + 1.0 + 0.5
     }
@@ -226,7 +226,8 @@ mod tests {
         }
     }
 
-    /// A target that is no class is never predicted: all are pushed away from.
+    /// The model never predicts a target that is not a class: training pushes away from all
+    /// classes.
     #[test]
     fn a_target_that_is_no_class_has_no_residual_of_its_own() {
         let mut residuals = [0, 0];

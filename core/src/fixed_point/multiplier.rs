@@ -13,8 +13,8 @@ pub(super) struct Multiplier {
 }
 
 impl Multiplier {
-    /// `a · b · 2^exponent / divisor`, rounded to 15 bits: a relative error of at most 2⁻¹⁵. 0
-    /// below 2⁻³², and `None` from 1/4 on.
+    /// Returns `a · b · 2^exponent / divisor`, rounded to 15 bits, with a relative error of at most
+    /// 2⁻¹⁵. 0 below 2⁻³², and `None` from 1/4 on.
     ///
     /// `a` and `b` are finite and not negative, and the divisor from 1 to 2³².
     pub(super) fn new(a: f32, b: f32, exponent: i32, divisor: u32) -> Option<Self> {
@@ -23,11 +23,11 @@ impl Multiplier {
         if product == 0 {
             return Some(Self::ZERO);
         }
-        // Of 63 bits, so that its quotient has 31 at least.
+        // Uses 63 bits, so that the quotient has at least 31.
         let spare = product.leading_zeros() - 1;
         let quotient = divide(product << spare, 0, divisor.max(1).into()).0;
         let exponent = a_exponent + b_exponent + exponent - spare as i32;
-        // Rounded to 15 bits: the sixteenth says which way.
+        // Rounds to 15 bits by the sixteenth bit.
         let length = u64::BITS - quotient.leading_zeros();
         let mantissa = ((quotient >> (length - 16)) as i32 + 1) >> 1;
         // factor = mantissa · 2^(exponent + length − 15)
@@ -46,16 +46,16 @@ impl Multiplier {
         places: 1,
     };
 
-    /// Whether every product is 0.
+    /// Returns whether every product is 0.
     pub(super) const fn is_zero(self) -> bool {
         self.mantissa == 0
     }
 
-    /// The product, rounded to the nearest integer, a half up.
+    /// Returns the product, rounded to the nearest integer, halves up.
     ///
-    /// In 32 bits. With value = 2¹⁶ H + L, 0 ≤ L < 2¹⁶, `H m + ⌊L m / 2¹⁶⌋` is
-    /// ⌊value · m / 2¹⁶⌋, of magnitude at most 2³⁰, and with half a unit below 2³¹. Nested floors
-    /// are one floor, so the result is that of the whole product.
+    /// Uses 32 bits. With value = 2¹⁶ H + L, 0 ≤ L < 2¹⁶, `H m + ⌊L m / 2¹⁶⌋` is ⌊value · m / 2¹⁶⌋,
+    /// of magnitude at most 2³⁰, and with half a unit below 2³¹. Nested floors are one floor, so
+    /// the result is the same as for the whole product.
     #[inline(always)]
     pub(super) fn apply(self, value: i32) -> i32 {
         let low = ((value as u32 & 0xffff) * self.mantissa as u32) >> 16;
@@ -65,7 +65,7 @@ impl Multiplier {
 }
 
 impl Multiplier {
-    /// [`Self::apply`] to each of the integers.
+    /// Applies [`Self::apply`] to each integer.
     #[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), inline(always))]
     #[cfg_attr(
         not(any(target_arch = "x86_64", target_arch = "aarch64")),

@@ -1,35 +1,34 @@
-//! A device's samples in integers.
+//! The samples of a device in integers.
 
 use crate::format::Feature;
 use crate::samples::ShapeError;
 
-/// Labelled samples of one device whose features are integers.
+/// Labelled samples of one device with integer features.
 pub trait FixedPointSamples {
-    /// How features are stored.
+    /// Type of stored features.
     type Feature: Feature;
 
     /// A class, or a value in multiples of 2^−[`TARGET_FRACTION`](super::TARGET_FRACTION).
     type Target: Copy;
 
-    /// Number of samples.
+    /// Returns the number of samples.
     fn len(&self) -> usize;
 
-    /// Whether there are no samples.
+    /// Returns whether there are no samples.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Reads the features of sample `index < len()` into `row`; returns how many it has.
+    /// Reads the features of sample `index < len()` into `row`, and returns their number.
     ///
-    /// Widened once here, a feature is loaded in one instruction where it is used: for each class
-    /// twice.
+    /// Widening them once here makes each use a single load instruction, twice for each class.
     fn read(&self, index: usize, row: &mut [i32]) -> usize;
 
-    /// The target of sample `index < len()`.
+    /// Returns the target of sample `index < len()`.
     fn target(&self, index: usize) -> Self::Target;
 }
 
-/// Samples in two slices: features row after row, and targets.
+/// Samples in two slices: features row by row, and targets.
 #[derive(Clone, Copy)]
 pub struct FixedPointSlice<'a, X, T> {
     features: &'a [X],
@@ -38,7 +37,7 @@ pub struct FixedPointSlice<'a, X, T> {
 }
 
 impl<'a, X, T> FixedPointSlice<'a, X, T> {
-    /// `targets.len()` samples of `feature_count` features each.
+    /// Creates `targets.len()` samples of `feature_count` features each.
     ///
     /// # Errors
     /// [`ShapeError`] unless there are `feature_count · targets.len()` features.

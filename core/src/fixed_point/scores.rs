@@ -1,21 +1,21 @@
-//! Scores of a new sample, as training has them.
+//! Scores of a new sample, the same as in training.
 
 use super::{dot, loss::FixedPointModel};
 use crate::format::{Feature, FeatureScale};
 use crate::model::ModelError;
 
-/// A model with the scale of its features. Its weights have been checked.
+/// A model with the scale of its features and checked weights.
 pub(crate) struct FixedPointScores<'a, M> {
     pub(crate) model: &'a M,
     pub(crate) scale: FeatureScale,
 }
 
 impl<M: FixedPointModel> FixedPointScores<'_, M> {
-    /// Writes the scores of a sample in units of 2⁻¹⁶, rounded and saturated, with the bits of
-    /// training.
+    /// Writes the scores of a sample in units of 2⁻¹⁶, rounded and saturated, with the same bits as
+    /// in training.
     ///
-    /// * Shape: `weights` are the model's parameters, `features` as many as it has features, and
-    ///   `scores` as many as it has outputs.
+    /// * Shape: `weights` are the model's parameters, and `features` and `scores` have its numbers
+    ///   of features and outputs.
     /// * Cost: a product of 32 bits for each weight.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of any number of features, the scores from which a device trains.
+        /// For any number of features, the scores are those of training.
         #[test]
         fn scores_are_those_of_training(
             (wide, weights) in (1_usize..40).prop_flat_map(|count| {

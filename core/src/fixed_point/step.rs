@@ -2,28 +2,28 @@
 //!
 //! `w ← w⁰ + project(w − η g(w) − w⁰, L)`, with `g` the mean gradient plus weight decay and
 //! proximal term, and weights saturated at ±[`MAX_WEIGHT`]. The displacement of a saturated weight
-//! is that of where it ends: so displacements stay below 2²², and a weight whose displacement is
-//! shortened stays between two that have a place.
+//! ends at the saturated value, so displacements stay below 2²², and a weight with a shortened
+//! displacement stays between two valid ones.
 
 use super::multiplier::Multiplier;
 use crate::format::MAX_WEIGHT;
 use crate::format::parts;
 use crate::{integer::square_root, params::ClipNorm};
 
-/// The step sizes of a batch, each times what makes its product a number of weights' units.
+/// The step sizes of a batch, each scaled so that its product is in the units of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rates {
-    /// η over the length of the batch: of the summed gradient.
+    /// η over the length of the batch, for the summed gradient.
     pub(super) gradient: Multiplier,
-    /// η · weight decay: of the weight.
+    /// η · weight decay, for the weight.
     pub(super) decay: Multiplier,
-    /// η · proximal: of the displacement before.
+    /// η · proximal, for the previous displacement.
     pub(super) proximal: Multiplier,
 }
 
 impl Rates {
-    /// Turns the summed gradient in `displacement` into w − η g(w) − w⁰; returns the sum of squares
-    /// and how many weights are saturated. `largest` is that of the magnitudes of w⁰.
+    /// Turns the summed gradient in `displacement` into w − η g(w) − w⁰, and returns the sum of
+    /// squares and the number of saturated weights. `largest` is the largest magnitude of w⁰.
     #[inline(always)]
     pub(super) fn descend(
         &self,
@@ -62,9 +62,9 @@ impl Rates {
     }
 }
 
-/// The displacements to `target(step, w, w⁰)`; returns all bits that occur in one of them, or
-/// in the complement of a negative one.
-// A function on boards, where its registers are not enough for anything else.
+/// Computes the displacements to `target(step, w, w⁰)`, and returns the union of their bits,
+/// complemented for negative ones.
+// A separate function on boards, where it needs all registers.
 #[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), inline(always))]
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
@@ -84,7 +84,7 @@ fn rewrite(
     bits
 }
 
-/// Ends displacements where a weight has a place; returns how many were longer. Rare.
+/// Shortens displacements to the range of weights, and returns the number of longer ones. Rare.
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
     inline(never)
@@ -99,7 +99,7 @@ fn saturate(global: &[i32], displacement: &mut [i32]) -> u32 {
     saturated
 }
 
-/// Σd² of magnitudes of at most 2¹⁶ − 1, whose squares fit 32 bits.
+/// Returns Σd² for magnitudes of at most 2¹⁶ − 1, whose squares fit 32 bits.
 #[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), inline(always))]
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
@@ -112,7 +112,7 @@ fn short_squares(displacement: &[i32]) -> u64 {
     })
 }
 
-/// Σd² of magnitudes below 2²²: at most 2⁶⁴ − 1 for 2²⁰ of them.
+/// Returns Σd² for magnitudes below 2²²: at most 2⁶⁴ − 1 for 2²⁰ of them.
 #[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), inline(always))]
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
@@ -133,7 +133,7 @@ pub(super) struct Ball {
 }
 
 impl Ball {
-    /// `None` if the radius is below a unit: no update would be left.
+    /// Returns `None` if the radius is below a unit, because no update would be left.
     pub(super) fn new(clip_norm: ClipNorm) -> Option<Self> {
         let (significand, exponent) = parts(clip_norm.get());
         let places = exponent + super::WEIGHT_FRACTION as i32;
@@ -145,25 +145,25 @@ impl Ball {
         (radius > 0).then_some(Self { radius })
     }
 
-    /// The factor that brings displacements with this sum of squares into the ball, in units of
-    /// 2⁻¹⁶: rounded down, below 2¹⁶; `None` for those that are inside.
+    /// Returns the factor that shortens displacements with this sum of squares to the ball, in
+    /// units of 2⁻¹⁶, rounded down and below 2¹⁶. `None` for displacements inside.
     ///
-    /// L 2¹⁶ / √Σd² in a division of 32 bits: of L the leading 16 digits, rounded down, and of the
-    /// root as many places less, rounded up.
+    /// Computes L 2¹⁶ / √Σd² in a division of 32 bits, from the leading 16 digits of L, rounded
+    /// down, and the root shifted by the same number of places, rounded up.
     pub(super) fn factor(self, squares: u64) -> Option<i32> {
         // At most 2⁶².
         if squares <= self.radius * self.radius {
             return None;
         }
         let places = (u64::BITS - self.radius.leading_zeros()).saturating_sub(16);
-        // The root is above the radius, and at most 2³². Where it has no 32 bits, places are 16.
+        // The root is above the radius, and at most 2³². If it does not fit 32 bits, places are 16.
         let root = (((norm(squares) - 1) >> places) + 1).min(u32::MAX.into()) as u32;
         let radius = (self.radius >> places << 16) as u32;
         Some(radius.checked_div(root).unwrap_or(0) as i32)
     }
 }
 
-/// √Σd², rounded up.
+/// Returns √Σd², rounded up.
 pub(super) const fn norm(squares: u64) -> u64 {
     match squares {
         0 => 0,
@@ -171,7 +171,7 @@ pub(super) const fn norm(squares: u64) -> u64 {
     }
 }
 
-/// `w ← w⁰ + d`, or `w⁰ + f d` with f in units of 2⁻¹⁶; d becomes 0.
+/// Computes `w ← w⁰ + d`, or `w⁰ + f d` with f in units of 2⁻¹⁶, and sets d to 0.
 #[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), inline(always))]
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
@@ -187,7 +187,7 @@ pub(super) fn advance(factor: Option<i32>, global: &[i32], d: &mut [i32], local:
     }
 }
 
-/// `d ← f d`.
+/// Computes `d ← f d`.
 #[inline(always)]
 pub(super) fn shorten(factor: i32, d: &mut [i32]) {
     if factor == 0 {
@@ -199,9 +199,9 @@ pub(super) fn shorten(factor: i32, d: &mut [i32]) {
     }
 }
 
-/// `f d` towards zero, f below 1 in units of 2⁻¹⁶: never longer than the exact product, so that
-/// `Σ(f d)² ≤ f² Σd² ≤ L²` holds in integers. A negative product without a remainder loses a unit;
-/// so f must not be 0 where d is negative.
+/// Returns `f d` rounded towards zero, f below 1 in units of 2⁻¹⁶. The result is never longer than
+/// the exact product, so `Σ(f d)² ≤ f² Σd² ≤ L²` holds in integers. A negative product without a
+/// remainder loses a unit, so f must not be 0 if d is negative.
 ///
 /// With d = 2¹⁶ H + L, 0 ≤ L < 2¹⁶: `H f + ⌊L f / 2¹⁶⌋` is ⌊f d / 2¹⁶⌋.
 #[inline(always)]
@@ -224,7 +224,7 @@ mod tests {
             prop_assert_eq!(short_squares(&d), squares(&d));
         }
 
-        /// In integers, whatever is projected: never outside by rounding, and never turned.
+        /// For any vector, in integers: rounding never leaves the ball, and never flips a sign.
         #[test]
         fn projection_keeps_the_bound(
             d in vec(prop_oneof![-MAX..=MAX, -500..500], 1..600), exponent in -17.0_f32..4.3,
@@ -241,7 +241,7 @@ mod tests {
             for (w, d) in local.iter().zip(&d) {
                 prop_assert!(w.abs() <= d.abs() && i64::from(*w) * i64::from(*d) >= 0);
             }
-            // Not shorter than rounding makes it: radius and root have 16 digits, the factor 16
+            // Not shorter than rounding requires: radius and root have 16 digits, the factor 16
             // places, and an entry loses up to two units.
             if let Some(factor) = factor {
                 let wanted = ball.radius as f64 / (squares(&d) as f64).sqrt();
@@ -277,7 +277,7 @@ mod tests {
         }
     }
 
-    /// A ball that is more than 2¹⁶ times as small has a factor of 0, and nothing is left.
+    /// A ball more than 2¹⁶ times smaller has a factor of 0, and nothing is left.
     #[test]
     fn what_is_far_too_long_becomes_nothing() {
         let ball = Ball::new(ClipNorm::new(1e-5).unwrap()).unwrap();

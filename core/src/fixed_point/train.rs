@@ -1,7 +1,7 @@
 //! Local training in integers: [`crate::train`] for processors without a floating-point unit.
 //!
-//! The algorithm, its settings and its random stream are those of [`crate::train::local_update`];
-//! gradients are not smoothed.
+//! The algorithm, its settings and its random stream are the same as in
+//! [`crate::train::local_update`]. Gradients are not smoothed.
 
 use core::num::NonZeroU32;
 
@@ -21,19 +21,19 @@ use crate::{
 
 /// Working memory of local training, owned by the caller.
 pub struct FixedPointWork<'a> {
-    /// Local weights; as long as the model.
+    /// Local weights, as long as the model.
     pub local: &'a mut [i32],
-    /// Gradient, and at the end the update Δ; as long as the model.
+    /// Gradient, and at the end the update Δ. As long as the model.
     pub update: &'a mut [i32],
-    /// Order of the local samples; at least as many entries as samples.
+    /// Order of the local samples, with at least one entry for each sample.
     pub order: &'a mut [u32],
-    /// Scores: at least as many entries as the model has outputs.
+    /// Scores, with at least one entry for each output of the model.
     pub scores: &'a mut [i32],
-    /// Features of one sample: at least as many entries as the model has features.
+    /// Features of one sample, with at least one entry for each feature of the model.
     pub row: &'a mut [i32],
 }
 
-/// What happened in local training. It describes private data: it must not leave the device.
+/// Statistics of local training. They describe private data and must not leave the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FixedPointReport {
     /// Local steps taken.
@@ -44,16 +44,16 @@ pub struct FixedPointReport {
     pub clipping_chances: u32,
     /// Mean loss of the first epoch's samples, each before its step, in units of 2⁻¹⁶.
     pub first_loss: u64,
-    /// The same over the last epoch.
+    /// Mean loss of the last epoch's samples.
     pub last_loss: u64,
     /// L2 norm of the difference before the last clipping, in units of weights, rounded up.
     pub norm: u64,
-    /// What was saturated.
+    /// Saturated values.
     pub saturations: Saturations,
 }
 
 impl From<FixedPointReport> for TrainReport {
-    // Inlined, so that a device that looks at the norm alone has no code for the rest.
+    // Inlined, so that a device that only reads the norm has no code for the rest.
     #[inline(always)]
     fn from(report: FixedPointReport) -> Self {
         Self {
@@ -68,17 +68,17 @@ impl From<FixedPointReport> for TrainReport {
     }
 }
 
-/// Trains on a device's samples, starting from `global`; the update is left in `work.update`.
+/// Trains on a device's samples, starting from `global`, and leaves the update in `work.update`.
 ///
-/// * Shape: `global`, `work.local` and `work.update` have as many entries as the model.
-/// * Units: those of weights; `global` is within [`MAX_WEIGHT`](super::MAX_WEIGHT).
+/// * Shape: `global`, `work.local` and `work.update` are as long as the model.
+/// * Units: those of weights. `global` is within [`MAX_WEIGHT`](super::MAX_WEIGHT).
 /// * Randomness: the order of the samples, from `rng` (purpose
 ///   [`BatchShuffle`](crate::stream::Purpose::BatchShuffle)).
-/// * Privacy: with a clip norm, Σ(update)² is at most that of the norm, exactly; the update is
-///   private until the noise is added.
+/// * Privacy: with a clip norm, Σ(update)² is at most the square of the norm, exactly. The update
+///   is private until the noise is added.
 ///
 /// # Errors
-/// [`TrainError`]; `work` is then meaningless and nothing may be sent.
+/// [`TrainError`]. The contents of `work` are then meaningless and nothing may be sent.
 #[cfg(any(test, feature = "hazmat"))]
 #[inline(always)]
 pub fn local_update<M, S>(
@@ -111,7 +111,7 @@ where
     Ok(tally.report)
 }
 
-/// The training of a device in a round: what stays the same throughout.
+/// The constant part of a device's training in a round.
 pub(crate) struct FixedPointLocal<'a, M, S> {
     pub(crate) model: &'a M,
     pub(crate) samples: &'a S,
@@ -120,27 +120,26 @@ pub(crate) struct FixedPointLocal<'a, M, S> {
     pub(crate) settings: &'a LocalTraining,
 }
 
-/// How far local training is; the rest is in the [`FixedPointWork`].
+/// Progress of local training. The rest of its state is in the [`FixedPointWork`].
 #[derive(Clone, Copy, Debug)]
 pub struct FixedPointDescent {
     cursor: Cursor,
-    /// The largest magnitude of the global weights.
+    /// Largest magnitude of the global weights.
     largest: i32,
     /// Sum of squares of the displacement before the last clipping.
     squares: u64,
 }
 
-/// A report, and the sum of losses for it. Where nobody reads it, the compiler leaves out all that
-/// it takes.
+/// A report with its sum of losses. The compiler removes unused reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedPointTally {
     pub(crate) report: FixedPointReport,
-    /// Of the epoch.
+    /// Sum of losses of the epoch.
     loss: u64,
 }
 
 impl FixedPointDescent {
-    /// Whether all epochs are complete.
+    /// Returns whether all epochs are complete.
     #[inline(always)]
     pub(crate) const fn is_complete(&self, settings: &LocalTraining) -> bool {
         self.cursor.is_complete(settings)
@@ -152,7 +151,7 @@ where
     M: FixedPointModel,
     S: FixedPointSamples<Target = M::FixedPointTarget>,
 {
-    /// Checks all lengths, the global weights and the settings, and begins there with the samples
+    /// Checks all lengths, the global weights and the settings, and starts there with the samples
     /// in order.
     ///
     /// # Errors
@@ -169,7 +168,7 @@ where
         if self.global.len() as u64 > MAX_PARAMETERS || largest > MAX_WEIGHT {
             return Err(TrainError::Range);
         }
-        // Batches of two lengths: the last one of an epoch may be short.
+        // Batches have two lengths, because the last one of an epoch may be short.
         let size = self.settings.batch_size.min(count);
         let rest = NonZeroU32::new(count.get() % size).unwrap_or(size);
         for length in [size, rest] {
@@ -187,11 +186,11 @@ where
         })
     }
 
-    /// Sums up the gradients of up to `most` samples of a batch, and takes the batch's step with
-    /// the last one. `shuffle` brings them into the order of an epoch, where one begins.
+    /// Sums up the gradients of up to `most` samples of a batch, and takes the step with the last
+    /// one. `shuffle` puts the samples into the order of an epoch at its start.
     ///
     /// # Errors
-    /// [`TrainError`]; the training is over.
+    /// [`TrainError`]. The training is then over.
     #[inline(always)]
     pub(crate) fn advance(
         &self,
@@ -249,10 +248,10 @@ where
         Ok(())
     }
 
-    /// The difference, and its last clipping.
+    /// Computes the difference and applies its last clipping.
     ///
     /// # Errors
-    /// [`TrainError::Range`], which [`Self::begin`] has excluded.
+    /// [`TrainError::Range`], already excluded by [`Self::begin`].
     #[inline(always)]
     pub(crate) fn finish(
         &self,
@@ -265,7 +264,7 @@ where
             *d = w - start;
         }
         if let (Clipping::Final, Some(ball)) = (self.settings.clipping, self.ball()?) {
-            // The squares of the last step are those of the whole update.
+            // The sum of squares of the last step belongs to the whole update.
             let factor = ball.factor(descent.squares);
             if let Some(factor) = factor {
                 shorten(factor, work.update);
@@ -287,17 +286,17 @@ where
         Ok(())
     }
 
-    /// The ball that updates are projected onto, if there is one.
+    /// Returns the ball for the projection of updates, if any.
     #[inline(always)]
     fn ball(&self) -> Result<Option<Ball>, TrainError> {
         let ball = |clip_norm| Ball::new(clip_norm).ok_or(TrainError::Range);
         self.settings.clip_norm.map(ball).transpose()
     }
 
-    /// The step sizes of a batch of so many samples.
+    /// Returns the step sizes of a batch of `length` samples.
     ///
-    /// The factor of a summed gradient is η/n · 2^(18 − R − F), R places of a residual and F of a
-    /// feature behind the point.
+    /// The factor of a summed gradient is η/n · 2^(18 − R − F), with R fraction bits of a residual
+    /// and F of a feature.
     #[inline(never)]
     fn rates(&self, length: NonZeroU32) -> Result<Rates, TrainError> {
         let settings = self.settings;
@@ -318,10 +317,10 @@ where
     }
 }
 
-/// Parameters of a model, at most: squares of 44 bits then add up to 64.
+/// Maximum number of parameters of a model: squares of 44 bits then add up to 64.
 const MAX_PARAMETERS: u64 = 1 << 20;
 
-/// The largest magnitude, saturated.
+/// Returns the largest magnitude, saturated.
 #[inline(always)]
 fn largest(weights: &[i32]) -> i32 {
     let magnitudes = weights.iter().map(|w| w.saturating_abs());

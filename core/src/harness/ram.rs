@@ -1,10 +1,10 @@
-//! NOR flash in memory, whose power fails after a number of bytes.
+//! NOR flash in memory, with a power failure after a number of bytes.
 
 use embedded_storage::nor_flash::{
     ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
 };
 
-/// The power is gone, or the place is outside of the flash.
+/// Error if the power is gone, or the address is outside the flash.
 #[derive(Debug)]
 pub struct Broken;
 
@@ -14,26 +14,26 @@ impl NorFlashError for Broken {
     }
 }
 
-/// Flash in these bytes: writing only clears bits.
+/// Flash in these bytes. Writes can only clear bits.
 #[derive(Clone, Debug)]
 pub struct Ram<B = [u8; 256], const WRITE: usize = 4, const ERASE: usize = 64> {
-    /// Its content.
+    /// Contents of the flash.
     pub bytes: B,
-    /// Bytes that may still be erased or written.
+    /// Number of bytes that can still be erased or written.
     pub power: usize,
     /// Whether a block is erased from its end.
     pub is_backward: bool,
 }
 
 impl Ram {
-    /// Erased flash for a ledger or a small store.
+    /// Creates erased flash for a ledger or a small store.
     pub const fn blank() -> Self {
         Self::new([0xff; 256])
     }
 }
 
 impl<B, const WRITE: usize, const ERASE: usize> Ram<B, WRITE, ERASE> {
-    /// Flash with this content.
+    /// Creates flash with this content.
     pub const fn new(bytes: B) -> Self {
         Self {
             bytes,

@@ -84,8 +84,7 @@ impl Acceptance {
         coin::rational_from(word, numerator, denominator, rng)
     }
 
-    /// Returns a lower bound on 2^32·γ that is short by less than `slack`, or `None` if γ may reach
-    /// 1.
+    /// Returns a lower bound on 2^32·γ, short by less than `slack`, or `None` if γ may reach 1.
     ///
     /// With φ = 8m/σ - k >= 0, γ = φ (φ + 2k) / 128. For φ < 1 and k < 64, 2^32·φ exceeds `phi` by
     /// less than δ = 66 + s/2^32: k·excess loses less than k, offset·share less than offset/2^32

@@ -5,31 +5,32 @@ use core::ops::Range;
 use super::{Fault, Image, Output, Windows, image::MAX_COUNT, output::dot};
 
 /// A convolution, a rectifier, and the largest value of each window: `CONV_2D`, `RELU` and
-/// `MAX_POOL_2D`, without memory for what lies between.
+/// `MAX_POOL_2D`, without memory for intermediate results.
 ///
-/// Multiplying and rounding keep the order, and so does the rectifier. The largest result is hence
-/// the result of the largest sum.
+/// Multiplication, rounding and the rectifier are monotonic, so the largest result is the result of
+/// the largest sum.
 #[derive(Clone, Copy, Debug)]
 pub struct Convolution<'a> {
-    /// For each output its kernel, row after row, pixel by pixel, of the inputs.
+    /// The kernel of each output, row by row, pixel by pixel, over the inputs.
     pub weights: &'a [i8],
     /// Biases and multipliers.
     pub outputs: &'a [Output],
-    /// The windows of the image that meet the kernel.
+    /// The windows of the image for the kernel.
     pub kernel: Windows,
     /// Pixels of zeros on either side of the image.
     pub padding: [u16; 2],
-    /// The windows of which the largest value remains: [`Windows::PIXELS`] for all values.
+    /// The windows that keep only their largest value: [`Windows::PIXELS`] for all values.
     pub pool: Windows,
     /// The zero point of the image.
     pub input_zero: i8,
     /// The zero point of the results.
     pub output_zero: i8,
-    /// The least result: with a rectifier the zero point, else −128.
+    /// The smallest result: the zero point with a rectifier, else −128.
     pub least: i8,
 }
 
-/// Outputs whose sums are computed together: the part of the image under a window is found once.
+/// Number of outputs computed together, so that the part of the image under a window is located
+/// once.
 const TOGETHER: usize = 4;
 
 impl Convolution<'_> {
@@ -54,7 +55,7 @@ impl Convolution<'_> {
             return Err(Fault::Weights { expected, found });
         }
         let result = Image {
-            // The check has counted them.
+            // `check` limits their number.
             channels: self.outputs.len() as u16,
             ..pooled
         };
@@ -64,11 +65,11 @@ impl Convolution<'_> {
         Ok(result)
     }
 
-    /// Computes the pixels of the result, row after row.
+    /// Computes the pixels of the result, row by row.
     ///
-    /// * Shape: `input` is an image of this size. A row under a kernel counts as zeros if
-    ///   values of it are missing, and results without room are not computed.
-    /// * Cost: a product for each weight and each pixel before the largest are taken.
+    /// * Shape: `input` is an image of this size. A row under a kernel with missing values counts
+    ///   as zeros, and results that do not fit are not computed.
+    /// * Cost: a product for each weight and each pixel before pooling.
     pub(super) fn apply(&self, image: Image, input: &[i8], results: &mut [i8]) {
         let Ok(output) = self.output(image) else {
             return;
@@ -82,7 +83,7 @@ impl Convolution<'_> {
         }
     }
 
-    /// The results of one window of windows.
+    /// Computes the results of one pooling window.
     #[inline(always)]
     fn pixel(&self, image: Image, input: &[i8], at: [usize; 2], results: &mut [i8]) {
         let patch = self.patch(image);
@@ -106,14 +107,14 @@ impl Convolution<'_> {
         }
     }
 
-    /// Weights of an output.
+    /// Returns the number of weights of an output.
     #[inline(always)]
     fn patch(&self, image: Image) -> usize {
         let [height, width] = self.kernel.size.map(usize::from);
         height * width * usize::from(image.channels)
     }
 
-    /// The part of the image under the kernel.
+    /// Returns the part of the image under the kernel.
     #[inline(always)]
     fn window(&self, image: Image, at: [usize; 2]) -> Window {
         let channels = usize::from(image.channels);
@@ -135,8 +136,8 @@ impl Convolution<'_> {
         }
     }
 
-    /// The products of a kernel with the values in a window. Beside the image are zeros, which add
-    /// nothing.
+    /// Returns the sum of products of a kernel with the values in a window. Zeros around the image
+    /// add nothing.
     #[inline(always)]
     fn sum(&self, window: &Window, kernel: &[i8], input: &[i8]) -> i32 {
         let zero = i32::from(self.input_zero);
@@ -144,7 +145,7 @@ impl Convolution<'_> {
         let mut at = window.image.0;
         let mut sum = 0_i32;
         for _ in 0..window.rows {
-            // The pixels of a row lie side by side in both.
+            // The pixels of a row are contiguous in both.
             let values = input.get(at..at + window.length).unwrap_or_default();
             sum = sum.wrapping_add(dot(weights, values, zero));
             weights = weights.get(window.kernel.1..).unwrap_or_default();
@@ -153,7 +154,7 @@ impl Convolution<'_> {
         sum
     }
 
-    /// The places of the kernel along an axis that see the image in this window.
+    /// Returns the places of the kernel along an axis that overlap the image in this window.
     #[inline(always)]
     fn inside(&self, image: Image, window: usize, axis: usize) -> Range<usize> {
         let start = window * usize::from(self.kernel.stride[axis]);
@@ -167,10 +168,10 @@ impl Convolution<'_> {
 /// A part of an image, and the same part of the kernel.
 struct Window {
     rows: usize,
-    /// Values of a row.
+    /// Number of values in a row.
     length: usize,
-    /// Where the first row begins in the image, and the distance of rows.
+    /// Start of the first row in the image, and distance between rows.
     image: (usize, usize),
-    /// The same in the kernel.
+    /// Start of the first row in the kernel, and distance between rows.
     kernel: (usize, usize),
 }

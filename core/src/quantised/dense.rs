@@ -2,25 +2,25 @@
 
 use super::{Fault, Image, Output, output::dot};
 
-/// A dense layer that gives scores: `Wx + b`.
+/// A dense layer with scores as results: `Wx + b`.
 #[derive(Clone, Copy, Debug)]
 pub struct Dense<'a> {
-    /// A row for each output, of the values pixel by pixel.
+    /// One row for each output, over the values pixel by pixel.
     pub weights: &'a [i8],
-    /// Biases and multipliers: of scores, to units of 2⁻¹⁶.
+    /// Biases and multipliers. Those of scores lead to units of 2⁻¹⁶.
     pub outputs: &'a [Output],
     /// The zero point of the input.
     pub input_zero: i8,
 }
 
-/// A dense layer between others.
+/// A hidden dense layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Hidden<'a> {
     /// Weights, biases and multipliers.
     pub dense: Dense<'a>,
     /// The zero point of the results.
     pub output_zero: i8,
-    /// The least result: with a rectifier the zero point, else −128.
+    /// The smallest result: the zero point with a rectifier, else −128.
     pub least: i8,
 }
 
@@ -38,7 +38,7 @@ impl Dense<'_> {
         }
     }
 
-    /// The sum of each output without its bias.
+    /// Returns the sum of each output without its bias.
     #[inline(always)]
     fn sums(&self, input: &[i8]) -> impl Iterator<Item = (Output, i32)> {
         let zero = i32::from(self.input_zero);
@@ -61,7 +61,7 @@ impl Hidden<'_> {
             Ok(()) => Ok(Image {
                 height: 1,
                 width: 1,
-                // The check has counted them.
+                // `check` limits their number.
                 channels: self.dense.outputs.len() as u16,
             }),
         }

@@ -1,18 +1,18 @@
-//! What can be wrong with the tables of a network, and with the lengths of a prediction.
+//! Errors in the tables of a network, and in the lengths of a prediction.
 
-/// Why there is no prediction.
+/// Reason why there is no prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum QuantisedError {
     /// The tables of a layer do not fit.
     Layer {
-        /// Its number, counting from 1; the head is the last.
+        /// Number of the layer, counting from 1. The head is the last.
         number: usize,
-        /// Why.
+        /// Reason.
         fault: Fault,
     },
-    /// The sample has another number of values.
+    /// The number of values of the sample is wrong.
     Input {
         /// Values of the network's input.
         expected: usize,
@@ -21,40 +21,40 @@ pub enum QuantisedError {
     },
     /// The scratch memory is too small.
     Scratch {
-        /// Bytes that are needed.
+        /// Number of bytes needed.
         expected: usize,
-        /// Bytes that were given.
+        /// Number of bytes found.
         found: usize,
     },
-    /// The number of scores is not that of the classes.
+    /// The number of scores differs from the number of classes.
     Scores {
-        /// Classes.
+        /// Number of classes.
         expected: usize,
-        /// Scores.
+        /// Number of scores.
         found: usize,
     },
 }
 
-/// What is wrong with the tables of a layer.
+/// Error in the tables of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Fault {
-    /// It has no output, or more than 65,535.
+    /// The layer has no outputs, or more than 65,535.
     Outputs,
-    /// It has another number of weights than its sizes say.
+    /// The number of weights does not match the sizes.
     Weights {
-        /// Weights of these sizes.
+        /// Number of weights for these sizes.
         expected: usize,
-        /// Weights of the table.
+        /// Number of weights in the table.
         found: usize,
     },
     /// A window is empty or larger than the padded image, or has a stride of 0.
     Window,
     /// A mantissa is negative, or a shift is beyond ±30.
     Multiplier,
-    /// It reads or gives 2³¹ values or more, half the largest `usize` where that is less, or it
-    /// averages more than 8 million pixels.
+    /// The input or the result has 2³¹ values or more (or half the largest `usize` if that is
+    /// less), or an average has more than 8 million pixels.
     TooLarge,
 }
 

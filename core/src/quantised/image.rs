@@ -1,16 +1,16 @@
 //! Sizes of images, and windows of them.
 
-/// The most values of an image: places of values do not overflow.
+/// Maximum number of values of an image, so that indices do not overflow.
 pub(super) const MAX_COUNT: usize = if usize::MAX >> 1 < i32::MAX as usize {
     usize::MAX >> 1
 } else {
     i32::MAX as usize
 };
 
-/// The size of an image whose values lie pixel by pixel. A vector is one pixel.
+/// The size of an image stored pixel by pixel. A vector is one pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// Rows.
+    /// Number of rows.
     pub height: u16,
     /// Pixels of a row.
     pub width: u16,
@@ -18,17 +18,17 @@ pub struct Image {
     pub channels: u16,
 }
 
-/// Windows side by side; pairs are height, width.
+/// Windows side by side. Pairs are height, width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
     /// Pixels of a window.
     pub size: [u16; 2],
-    /// Distance of neighbouring windows.
+    /// Distance between neighbouring windows.
     pub stride: [u16; 2],
 }
 
 impl Image {
-    /// Number of values, or the largest number if that is less.
+    /// Returns the number of values, saturated.
     #[must_use]
     pub const fn count(self) -> usize {
         (self.height as usize)
@@ -36,20 +36,21 @@ impl Image {
             .saturating_mul(self.channels as usize)
     }
 
-    /// Height and width.
+    /// Returns height and width.
     pub(super) const fn sides(self) -> [usize; 2] {
         [self.height as usize, self.width as usize]
     }
 }
 
 impl Windows {
-    /// Each pixel by itself.
+    /// Windows of one pixel.
     pub const PIXELS: Self = Self {
         size: [1, 1],
         stride: [1, 1],
     };
 
-    /// An image with a pixel for each whole window of a padded image; `None` without any.
+    /// Returns the size of an image with one pixel for each whole window of a padded image, or
+    /// `None` without any.
     pub(super) const fn of(self, image: Image, padding: [u16; 2]) -> Option<Image> {
         let sides = [image.height, image.width];
         let (mut axis, mut result) = (0, [0; 2]);

@@ -1,11 +1,11 @@
-//! From sums to integers of the next layer.
+//! Conversion of sums to integers of the next layer.
 
 use super::Fault;
 
 /// Bias and multiplier m · 2⁻ⁿ of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// In units of the products.
+    /// Bias in units of the products.
     pub bias: i32,
     /// m in units of 2⁻³¹: at least 0, and 2³⁰ or more for full precision.
     pub mantissa: i32,
@@ -13,12 +13,13 @@ pub struct Output {
     pub shift: i8,
 }
 
-/// The largest magnitude of n.
+/// Largest magnitude of n.
 const MAX_SHIFT: u8 = 30;
 
 impl Output {
-    /// `sum · m · 2⁻ⁿ`, rounded twice: `sum · m` to a whole number, half up, and its quotient by 2ⁿ
-    /// to a whole result, half away from zero. Where n is negative, `sum · 2⁻ⁿ` saturates first.
+    /// Returns `sum · m · 2⁻ⁿ`, rounded twice: `sum · m` to a whole number, half up, and its
+    /// quotient by 2ⁿ to a whole result, half away from zero. If n is negative, `sum · 2⁻ⁿ`
+    /// saturates first.
     ///
     /// Source: `MultiplyByQuantizedMultiplier` of TensorFlow Lite, with the rounding of gemmlowp,
     /// `fixedpoint/fixedpoint.h`.
@@ -45,7 +46,7 @@ impl Output {
         (high >> shift) + (rest > threshold) as i32
     }
 
-    /// `sum · m`, rounded half up.
+    /// Returns `sum · m`, rounded half up.
     #[inline]
     const fn high(self, sum: i32) -> i32 {
         // The product is below 2⁶² in magnitude, and the quotient is rounded toward zero.
@@ -54,7 +55,7 @@ impl Output {
         ((product + half) / (1 << 31)) as i32
     }
 
-    /// An integer of the next layer, from `least` to 127, of a sum without its bias.
+    /// Converts a sum without its bias to an integer of the next layer, from `least` to 127.
     #[inline]
     pub(super) fn activation(self, sum: i32, zero: i8, least: i8) -> i8 {
         let scaled = self.scaled(sum.wrapping_add(self.bias));
@@ -63,7 +64,7 @@ impl Output {
         value.clamp(i32::from(least), 127) as i8
     }
 
-    /// Whether all multipliers are within their limits.
+    /// Checks that all multipliers are within their limits.
     pub(super) const fn check(outputs: &[Self]) -> Result<(), Fault> {
         if outputs.is_empty() || outputs.len() > u16::MAX as usize {
             return Err(Fault::Outputs);
@@ -79,10 +80,10 @@ impl Output {
     }
 }
 
-/// Σ w (x − zero), over the shorter length.
+/// Returns Σ w (x − zero), over the shorter length.
 ///
-/// Sums of 65,000 products and more could wrap. The quantiser bounds each sum of its tables, so
-/// that none does; other tables give numbers without meaning, but no panic.
+/// Sums of 65,000 products and more could wrap. The quantiser bounds each sum of its tables to
+/// prevent this. Other tables give meaningless numbers, but no panic.
 #[inline(always)]
 pub(super) fn dot(weights: &[i8], values: &[i8], zero: i32) -> i32 {
     let terms = weights.iter().zip(values);

@@ -5,17 +5,18 @@ use super::{Fault, Image, Output, Windows};
 /// The mean of each channel. Its results may have another scale and zero point than its input.
 #[derive(Clone, Copy, Debug)]
 pub struct GlobalAverage {
-    /// The multiplier of a sum over all pixels, and 0 for the bias.
+    /// The multiplier of a sum over all pixels, with a bias of 0.
     pub output: Output,
     /// The zero point of the input.
     pub input_zero: i8,
     /// The zero point of the results.
     pub output_zero: i8,
-    /// The least result: with a rectifier the zero point, else −128.
+    /// The smallest result: the zero point with a rectifier, else −128.
     pub least: i8,
 }
 
-/// The most pixels of an average: sums of as many differences, of at most 255, fit 32 bits.
+/// Maximum number of pixels of an average: sums of that many differences, of at most 255, fit 32
+/// bits.
 const MAX_PIXELS: usize = i32::MAX as usize / 255;
 
 impl GlobalAverage {
@@ -44,7 +45,7 @@ impl GlobalAverage {
     }
 }
 
-/// The largest value of each channel in each window.
+/// Computes the largest value of each channel in each window.
 pub(super) fn largest(windows: Windows, image: Image, input: &[i8], results: &mut [i8]) {
     let Some(output) = windows.of(image, [0, 0]) else {
         return;

@@ -1,19 +1,20 @@
-//! From numbers to integers of 8 bits, and back: for features, before a prediction.
+//! Conversion of features to integers of 8 bits, and back, for predictions.
 
-/// How numbers lie in 8 bits: the integer q stands for `unit · (q − zero)`.
+/// A scale of 8-bit integers: the integer q represents `unit · (q − zero)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     /// The value of a unit, above 0.
     pub unit: f32,
-    /// The integer of 0.
+    /// The integer that represents 0.
     pub zero: i8,
 }
 
 impl Scale {
-    /// The integer nearest to a number, half away from zero. Numbers beyond −128 and 127 saturate.
+    /// Returns the integer nearest to a number, half away from zero. Numbers beyond −128 and 127
+    /// saturate.
     ///
-    /// It divides numbers of 64 bits, which a program in C does with the same bits. Firmware
-    /// without floating point computes integers itself.
+    /// The division is in `f64`, so a C program can reproduce the bits. Firmware without floating
+    /// point computes integers itself.
     #[inline]
     #[must_use]
     pub fn integer(self, x: f32) -> i8 {
@@ -25,7 +26,7 @@ impl Scale {
         integer.clamp(-128, 127) as i8
     }
 
-    /// The number that an integer stands for.
+    /// Returns the number that an integer represents.
     #[must_use]
     pub fn value(self, integer: i8) -> f32 {
         self.unit * (i32::from(integer) - i32::from(self.zero)) as f32

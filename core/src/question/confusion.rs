@@ -1,4 +1,5 @@
-//! Shares of samples by true and predicted class, the predicted ones of the first class first.
+//! Shares of samples by true and predicted class, starting with the predictions for the first
+//! class.
 
 use super::terms::{Dimensions, Sample, Target, count_in};
 

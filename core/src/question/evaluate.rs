@@ -1,4 +1,4 @@
-//! How good a model is: accuracy and loss of classes, or the error of values.
+//! Quality of a model: accuracy and loss for classes, or the error for values.
 
 use super::terms::{Dimensions, Sample, Target, count_in, divide};
 
@@ -12,13 +12,13 @@ pub(super) const fn length(of: &Dimensions) -> usize {
     }
 }
 
-/// The first entry counts samples that are right, the third adds up losses. Of values, the first
-/// adds up squared errors.
+/// The first entry counts correct predictions, the third adds up losses. For values, the first adds
+/// up squared errors.
 pub(super) fn add<F>(bound: f32, sample: &Sample<F>, vector: &mut [f32]) {
     let Some(judged) = sample.judged else {
         return;
     };
-    // What is no number counts as the bound.
+    // NaN counts as the bound.
     let share = judged.loss / bound;
     let share = if share < 1.0 { share.max(0.0) } else { 1.0 };
     let place = match sample.target {
@@ -40,7 +40,7 @@ pub(super) fn finish(of: &Dimensions, samples: f32, vector: &mut [f32]) {
     let scale = if of.classes == 0 { 1.0 } else { HALF };
     for pair in vector.chunks_exact_mut(2) {
         if let [share, rest] = pair {
-            // A sum of shares, rounded, may be above their number.
+            // A rounded sum of shares may exceed their number.
             *share = share.min(1.0);
             *rest = (1.0 - *share) * scale;
             *share *= scale;

@@ -1,12 +1,12 @@
-//! Kinds of questions, by numbers that stand on the wire and in provisioning records.
+//! Kinds of questions, with the numbers used in messages and provisioning records.
 
-/// Kinds of questions: those that a device answers.
+/// A set of kinds of questions, such as those that a device answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Kinds(u8);
 
 impl Kinds {
-    /// None.
+    /// No kind.
     pub const NONE: Self = Self(0);
     /// [`Question::Evaluate`](super::Question::Evaluate).
     pub const EVALUATE: Self = Self(1);
@@ -20,10 +20,10 @@ impl Kinds {
     pub const PRESENCE: Self = Self(1 << 4);
     /// [`Question::Count`](super::Question::Count).
     pub const COUNT: Self = Self(1 << 5);
-    /// All of them.
+    /// All kinds.
     pub const ALL: Self = Self((1 << 6) - 1);
 
-    /// The kinds of these bits, kind k at bit k − 1; `None` if there is no such kind.
+    /// Returns the kinds of these bits, kind k at bit k − 1, or `None` for an unknown kind.
     #[must_use]
     pub const fn from_bits(bits: u8) -> Option<Self> {
         match bits & !Self::ALL.0 {
@@ -32,13 +32,13 @@ impl Kinds {
         }
     }
 
-    /// The bits.
+    /// Returns the bits.
     #[must_use]
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// These and others.
+    /// Returns the union with other kinds.
     #[must_use]
     pub const fn with(self, others: Self) -> Self {
         Self(self.0 | others.0)

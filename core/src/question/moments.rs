@@ -1,19 +1,20 @@
-//! Means of features and of their squares, which give deviations.
+//! Means of features and of their squares, for deviations.
 
 use super::terms::{Features, Sample, divide};
 use crate::math::sqrt;
 
-/// Factors on the parts of the vector.
+/// Factors of the parts of the vector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MomentScales {
-    /// On the mean of x, and on that of 2x² − 1: √((1 − q) / 2d) for d features.
+    /// Factor of the means of x and of 2x² − 1: √((1 − q) / 2d) for d features.
     pub moment: f32,
-    /// On the 1 that counts devices: √q.
+    /// Factor of the 1 that counts devices: √q.
     pub count: f32,
 }
 
 impl MomentScales {
-    /// For d features. q = 1 / (1 + √(2d)) gives the smallest error of a ratio of 1.
+    /// Computes the factors for d features. q = 1 / (1 + √(2d)) minimises the error of a unit
+    /// ratio.
     #[must_use]
     pub fn new(features: u16) -> Self {
         let entries = 2.0 * f32::from(features);
@@ -38,7 +39,7 @@ where
     let places = vector.chunks_exact_mut(2).zip(first..);
     for (pair, feature) in places.take(features.count().into()) {
         let value = (sample.features)(feature);
-        // What is no number counts as the lower bound.
+        // NaN counts as the lower bound.
         let value = if value > lower {
             value.min(upper)
         } else {

@@ -1,19 +1,19 @@
-//! Which devices have samples in a bin.
+//! Presence of samples in bins.
 
 use super::terms::{Bins, Dimensions, Sample, count_in};
 use crate::math::sqrt;
 
-/// Factors on the parts of the vector.
+/// Factors of the parts of the vector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PresenceScales {
-    /// On a bit: √((1 − q) / B) for B bins.
+    /// Factor of a bit: √((1 − q) / B) for B bins.
     pub bit: f32,
-    /// On the 1 that counts devices: √q.
+    /// Factor of the 1 that counts devices: √q.
     pub count: f32,
 }
 
 impl PresenceScales {
-    /// For so many bins. q = 1 / (1 + √B) gives the smallest error of a share of 1.
+    /// Computes the factors for B bins. q = 1 / (1 + √B) minimises the error of a unit share.
     #[must_use]
     pub fn new(bins: usize) -> Self {
         let bins = bins as f32;

@@ -1,39 +1,39 @@
-//! What questions are made of: samples, bins, and features with bounds.
+//! The parts of questions: samples, bins, and features with bounds.
 
 use crate::samples::is_finite;
 
-/// The most edges of a histogram.
+/// Maximum number of edges of a histogram.
 pub const MAX_EDGES: usize = 16;
 
-/// Sizes of samples, which decide the length of an answer.
+/// Sizes of samples, which determine the length of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dimensions {
-    /// Features of a sample.
+    /// Number of features of a sample.
     pub features: usize,
-    /// Classes; 0 if targets are values.
+    /// Number of classes, or 0 if targets are values.
     pub classes: usize,
 }
 
-/// By what samples are counted.
+/// Bins for counting samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bins {
-    /// By their class.
+    /// One bin for each class.
     Classes,
-    /// By their target, which is a value.
+    /// Bins of the target, which is a value.
     Target(Edges),
-    /// By a feature of this number.
+    /// Bins of the feature with this number.
     Feature(u16, Edges),
 }
 
-/// Edges of bins, ascending: there is a bin below the first, one from each to the next, and one
-/// from the last on.
+/// Ascending edges of bins: there is a bin below the first edge, one from each edge to the next,
+/// and one from the last edge on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Edges {
     values: [f32; MAX_EDGES],
     count: u8,
 }
 
-/// Features whose moments are asked for.
+/// Features for a question about moments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Features {
     first: u16,
@@ -42,14 +42,14 @@ pub struct Features {
     upper: f32,
 }
 
-/// A sample as a question sees it.
+/// A sample for a question.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<F> {
-    /// The feature of a number.
+    /// Function that returns the feature with a given number.
     pub features: F,
-    /// Its target.
+    /// Target of the sample.
     pub target: Target,
-    /// What the model makes of it, for questions that [need it](super::Question::needs_model).
+    /// The model's result, for questions that [need it](super::Question::needs_model).
     pub judged: Option<Judged>,
 }
 
@@ -74,17 +74,17 @@ impl From<f32> for Target {
     }
 }
 
-/// What a model makes of a sample.
+/// A model's result for a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged {
-    /// The most likely class; 0 for values.
+    /// Most likely class, or 0 for values.
     pub class: u16,
-    /// The loss of classes, or the squared error of values. It may be infinite.
+    /// Loss for classes, or squared error for values. It may be infinite.
     pub loss: f32,
 }
 
 impl Judged {
-    /// Of a sample whose prediction is `predicted`, with this loss if it has a class.
+    /// Creates the result of a sample with this target and prediction. `loss` is used for classes.
     #[must_use]
     pub fn new(target: Target, predicted: Target, loss: f32) -> Self {
         match (target, predicted) {
@@ -99,21 +99,21 @@ impl Judged {
     }
 }
 
-/// Why a question cannot be asked.
+/// Reason why a question is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum QuestionError {
-    /// Edges must be finite and increase, and be from 1 to [`MAX_EDGES`].
+    /// Edges are not finite and increasing, or their number is not from 1 to [`MAX_EDGES`].
     Edges,
-    /// The lower bound must be below the upper one, and both finite.
+    /// The lower bound is not below the upper one, or they are not finite.
     Bounds,
-    /// The bound of the loss must be finite and above 0.
+    /// The bound of the loss is not finite and above 0.
     LossBound,
-    /// Samples do not have these features.
+    /// The samples do not have these features.
     Feature,
-    /// Samples have no classes.
+    /// The samples have no classes.
     NoClasses,
-    /// Targets are classes, which need no edges.
+    /// The targets are classes, which need no edges.
     NoValues,
 }
 
@@ -133,10 +133,11 @@ impl core::fmt::Display for QuestionError {
 impl core::error::Error for QuestionError {}
 
 impl Edges {
-    /// From one to [`MAX_EDGES`] of them.
+    /// Creates from one to [`MAX_EDGES`] edges.
     ///
     /// # Errors
-    /// [`QuestionError::Edges`] unless they are finite and increase.
+    /// [`QuestionError::Edges`] unless the edges are finite and increasing, and their number is in
+    /// range.
     pub fn new(edges: &[f32]) -> Result<Self, QuestionError> {
         let is_sorted = edges.windows(2).all(|pair| match pair {
             [left, right] => left < right,
@@ -153,23 +154,23 @@ impl Edges {
         Ok(Self { values, count })
     }
 
-    /// The edges.
+    /// Returns the edges.
     #[must_use]
     pub fn as_slice(&self) -> &[f32] {
         self.values.get(..self.count.into()).unwrap_or_default()
     }
 
-    /// The number of the bin of a value.
+    /// Returns the number of the bin of a value.
     fn bin(&self, x: f32) -> usize {
         self.as_slice().iter().filter(|edge| x >= **edge).count()
     }
 }
 
 impl Features {
-    /// `count` features from number `first` on, each of which is clipped to these bounds.
+    /// Selects `count` features from number `first` on, each clipped to these bounds.
     ///
     /// # Errors
-    /// [`QuestionError::Bounds`], and [`QuestionError::Feature`] for none.
+    /// [`QuestionError::Bounds`], and [`QuestionError::Feature`] if `count` is 0.
     pub fn new(first: u16, count: u16, lower: f32, upper: f32) -> Result<Self, QuestionError> {
         let is_valid = lower < upper && is_finite(lower) && is_finite(upper - lower);
         match (is_valid, count) {
@@ -184,19 +185,19 @@ impl Features {
         }
     }
 
-    /// The first one.
+    /// Returns the number of the first feature.
     #[must_use]
     pub const fn first(&self) -> u16 {
         self.first
     }
 
-    /// How many there are.
+    /// Returns the number of features.
     #[must_use]
     pub const fn count(&self) -> u16 {
         self.count
     }
 
-    /// The bounds.
+    /// Returns the bounds.
     #[must_use]
     pub const fn bounds(&self) -> (f32, f32) {
         (self.lower, self.upper)
@@ -204,7 +205,7 @@ impl Features {
 }
 
 impl Bins {
-    /// How many there are.
+    /// Returns the number of bins.
     #[must_use]
     pub const fn count(&self, of: &Dimensions) -> usize {
         match self {
@@ -224,7 +225,7 @@ impl Bins {
         }
     }
 
-    /// The number of the bin of a sample.
+    /// Returns the number of the bin of a sample.
     pub(super) fn bin<F: Fn(usize) -> f32>(&self, sample: &Sample<F>) -> usize {
         match (self, sample.target) {
             (Self::Classes, Target::Class(class)) => class.into(),
@@ -236,14 +237,14 @@ impl Bins {
     }
 }
 
-/// Adds 1 to an entry, if there is one.
+/// Adds 1 to an entry, if it exists.
 pub(super) fn count_in(vector: &mut [f32], entry: usize) {
     if let Some(entry) = vector.get_mut(entry) {
         *entry += 1.0;
     }
 }
 
-/// Divides all entries, each by itself.
+/// Divides each entry by `by`.
 pub(super) fn divide(vector: &mut [f32], by: f32) {
     vector.iter_mut().for_each(|x| *x /= by);
 }

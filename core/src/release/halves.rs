@@ -1,5 +1,5 @@
-//! Integers in two halves, in the places of two vectors of `f32`: how an update becomes what is
-//! sent without a third vector. Quantised, and with noise added, here and nowhere else on a device.
+//! Integers in two halves, in the memory of two `f32` vectors, so that an update becomes a message
+//! without a third vector. A device only quantises and adds noise in this module.
 
 use crate::{
     noise::DiscreteGaussian,
@@ -8,8 +8,8 @@ use crate::{
     stream::Purpose,
 };
 
-/// Repairs the rounded entries in `low`, and makes two halves of each; zeros of a device without an
-/// update. Whether the update is to be negated.
+/// Repairs the rounded entries in `low`, and splits each into two halves, or writes zeros for a
+/// device without an update. Returns whether the update is to be negated.
 #[inline(never)]
 pub(crate) fn quantise(
     repair: Option<Repair>,
@@ -18,8 +18,8 @@ pub(crate) fn quantise(
     low: &mut [u32],
     high: &mut [u32],
 ) -> bool {
-    // Without noise or masks, +2^b is the one value that has no place in b + 1 bits. It is sent as
-    // −2^b, of an update that is to be negated: its other entries are 0, since Σq² ≤ 4^b.
+    // Without noise or masks, +2^b is the only value that does not fit b + 1 bits. It is sent as
+    // −2^b with the negation flag. All other entries are 0, because Σq² ≤ 4^b.
     let largest = 1 << grid.bits();
     let mut negated = false;
     for (low, high) in low.iter_mut().zip(high) {
@@ -33,8 +33,9 @@ pub(crate) fn quantise(
     negated
 }
 
-/// Adds noise to integers in two halves, modulo 2⁶⁴, from where `words` of the stream for this
-/// purpose were drawn; they are counted. A function, so that the sampler is once in the flash.
+/// Adds noise to integers in two halves, modulo 2⁶⁴, from position `words` of the stream for this
+/// purpose, and updates `words`. A separate function, so that the sampler is in the flash only
+/// once.
 #[inline(never)]
 pub(crate) fn draw_noise(
     streams: &Streams<'_>,
@@ -53,22 +54,22 @@ pub(crate) fn draw_noise(
     *words = stream.position();
 }
 
-/// The lower and the upper half of an integer.
+/// Returns the lower and the upper half of an integer.
 pub(crate) const fn halves(value: i64) -> (u32, u32) {
     (value as u32, (value >> 32) as u32)
 }
 
-/// The integer of these halves.
+/// Returns the integer with these halves.
 pub(crate) const fn whole(low: u32, high: u32) -> i64 {
     (high as i32 as i64) << 32 | low as i64
 }
 
-/// The memory of numbers as that of integers.
+/// Returns the memory of numbers as integers.
 pub(crate) fn patterns(numbers: &[f32]) -> &[u32] {
     bytemuck::try_cast_slice(numbers).unwrap_or_default()
 }
 
-/// [`patterns`] to write to.
+/// Like [`patterns`], mutably.
 pub(crate) fn patterns_mut(numbers: &mut [f32]) -> &mut [u32] {
     bytemuck::try_cast_slice_mut(numbers).unwrap_or_default()
 }

@@ -1,16 +1,16 @@
-//! The integers of a release, and how they travel.
+//! The integers of a release, and their encoding in messages.
 
 use super::halves::whole;
 use crate::pack;
 use crate::wire::message::{Packed, UPDATE_CHUNK_BYTES, UpdateChunk};
 
-/// Integers in two halves, in the places of two vectors of the model.
+/// Integers in two halves, in the memory of two vectors of the model.
 pub struct Integers<'a> {
     pub(super) low: &'a mut [u32],
     pub(super) high: &'a mut [u32],
     /// See [`UpdateChunk::negated`].
     pub(super) negated: bool,
-    /// Bits of an integer on the line.
+    /// Bits of an integer in messages.
     pub(super) width: u32,
 }
 
@@ -44,7 +44,7 @@ impl Integers<'_> {
 }
 
 impl core::fmt::Debug for Integers<'_> {
-    /// Shape only: what a coordinator is trusted with is private.
+    /// Shape only: an update for a trusted coordinator is private.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{} integers", self.low.len())
     }

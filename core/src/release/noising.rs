@@ -1,4 +1,4 @@
-//! The device's own noise, in pieces.
+//! The device's noise, in pieces.
 
 use super::{Integers, Noised, Trained, draw_noise, patterns_mut, quantise};
 use crate::{
@@ -11,7 +11,8 @@ use crate::{
     wire::pack,
 };
 
-/// An update that becomes a [`Noised`] entry by entry. Until all are, it shows nothing.
+/// An update that becomes a [`Noised`] entry by entry. It reveals nothing until all entries have
+/// noise.
 #[must_use = "the round is spent, and nothing of it was released"]
 pub struct Noising<'a> {
     integers: Integers<'a>,
@@ -19,16 +20,16 @@ pub struct Noising<'a> {
     grid: Grid,
     noise: DiscreteGaussian,
     participation: Participation,
-    /// Words that were drawn from the stream of the noise.
+    /// Words drawn from the noise stream.
     words: u64,
     done: usize,
 }
 
 impl<'a> Trained<'a> {
-    /// [`Self::noise`] in pieces.
+    /// Like [`Self::noise`], in pieces.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Self::noise`].
     pub fn noise_in_pieces(
         mut self,
         grid: &Grid,
@@ -77,7 +78,7 @@ impl<'a> Noising<'a> {
         }
     }
 
-    /// What is left, and the update under its noise.
+    /// Processes the remaining entries, and returns the update with its noise.
     pub fn finish(mut self) -> Noised<'a> {
         while self.advance(usize::MAX) == Progress::More {}
         Noised(self.integers)

@@ -9,15 +9,15 @@ use crate::{
     train::{Descent, Local, Report, Reported, Workspace},
 };
 
-/// A client that trains: [`Client::begin`](crate::client::Client::begin).
+/// A client in training, from [`Client::begin`](crate::client::Client::begin).
 #[must_use = "the round is spent, and nothing of it was released"]
 pub struct Training<'a, 's, M, S> {
     local: Local<'s, M, S>,
     work: Workspace<'a>,
-    /// None without usable samples, or once training has diverged.
+    /// `None` without usable samples, or once training has diverged.
     descent: Option<Reported<Descent, Report>>,
     participation: Participation,
-    /// Words of the stream of orders that were drawn.
+    /// Words drawn from the stream of orders.
     words: u64,
 }
 
@@ -39,12 +39,12 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Training<'a, '_, M, S> {
         }
     }
 
-    /// Trains on up to `most` samples, at least one, and takes the local step behind the last one
-    /// of a batch; or does the next piece of a sample or of a step, where additions are calls for
-    /// want of a floating-point unit.
+    /// Trains on up to `most` samples, at least one, and takes the local step after the last one of
+    /// a batch. Without a floating-point unit, where additions are function calls, runs the next
+    /// piece of a sample or of a step.
     ///
-    /// How often it says [`Progress::More`] depends on how many samples there are, and whether
-    /// training diverged: it is for the watchdog, and not for the line.
+    /// The number of [`Progress::More`] results depends on the number of samples, and on whether
+    /// training diverged. It is for the watchdog, and must not be sent.
     pub fn advance(&mut self, most: usize) -> Progress {
         let Self {
             local,
@@ -76,7 +76,7 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Training<'a, '_, M, S> {
         }
     }
 
-    /// What is left, and the update.
+    /// Completes the training, and returns the update.
     pub fn finish(mut self) -> Trained<'a> {
         while self.advance(usize::MAX) == Progress::More {}
         let Workspace { local, update, .. } = self.work;

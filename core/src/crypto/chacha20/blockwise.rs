@@ -1,6 +1,6 @@
-//! ChaCha20 (RFC 8439, section 2.3) one block at a time, for processors without vector registers: a
-//! quarter of the memory and less than half of the code of four blocks side by side, the same
-//! words.
+//! ChaCha20 (RFC 8439, section 2.3) one block at a time, for processors without vector registers.
+//! It takes a quarter of the memory and less than half of the code of four blocks side by side, for
+//! the same words.
 
 use rand_core::{Infallible, TryRng, utils};
 use zeroize::ZeroizeOnDrop;
@@ -8,7 +8,7 @@ use zeroize::ZeroizeOnDrop;
 use super::rounds::{BLOCK, rounds};
 use crate::wipe::wipe;
 
-/// The state's word with the number of the block.
+/// Index of the block number in the state.
 const COUNTER: usize = 12;
 
 /// One stream of words.
@@ -17,12 +17,12 @@ pub(crate) struct ChaCha20 {
     /// Constants, key, number of the next block, nonce.
     state: [u32; BLOCK],
     block: [u32; BLOCK],
-    /// Words of the block that were taken.
+    /// Number of words taken from the block.
     taken: usize,
 }
 
 impl ChaCha20 {
-    /// The stream of this state, from its beginning.
+    /// Creates the stream of this state, from its start.
     #[inline(always)]
     pub(crate) const fn new(state: [u32; BLOCK]) -> Self {
         Self {
@@ -32,10 +32,10 @@ impl ChaCha20 {
         }
     }
 
-    /// How many words were taken or skipped.
+    /// Returns the number of words taken or skipped.
     #[inline(always)]
     pub(crate) fn position(&self) -> u64 {
-        // What is left of this block was counted with it.
+        // The block number includes the whole current block.
         let place = u64::from(self.state[COUNTER]) * BLOCK as u64 + self.taken as u64;
         place.saturating_sub(BLOCK as u64)
     }
@@ -53,7 +53,7 @@ impl ChaCha20 {
         }
     }
 
-    /// The first half of the next block; the other one is skipped.
+    /// Returns the first half of the next block, and skips the other one.
     #[inline(always)]
     pub(crate) fn half_block(&mut self) -> [u32; 8] {
         self.refill();
@@ -74,7 +74,7 @@ impl ChaCha20 {
         for (word, start) in self.block.iter_mut().zip(&self.state) {
             *word = word.wrapping_add(*start);
         }
-        // 2³² blocks are more than any round draws.
+        // No round draws 2³² blocks.
         self.state[COUNTER] = self.state[COUNTER].wrapping_add(1);
         self.taken = 0;
     }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use crate::crypto::chacha20::initial_state;
 
-    /// What the authenticator of frames takes, on either generator.
+    /// The input of the frames' authenticator, on either generator.
     #[test]
     fn half_a_block_is_the_first_one() {
         use crate::crypto::chacha20::{generator, half_block};

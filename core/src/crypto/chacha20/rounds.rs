@@ -1,9 +1,9 @@
-//! The rounds of ChaCha20 (RFC 8439, section 2.3.1), without the addition at their end.
+//! The rounds of ChaCha20 (RFC 8439, section 2.3.1), without the final addition.
 
 /// Words of a block.
 pub(super) const BLOCK: usize = 16;
 
-/// A quarter round (section 2.1) on four words of the state, by their places.
+/// Runs a quarter round (section 2.1) on four words of the state, by index.
 macro_rules! quarter {
     ($x:ident: $a:literal $b:literal $c:literal $d:literal) => {
         $x[$a] = $x[$a].wrapping_add($x[$b]);
@@ -17,7 +17,7 @@ macro_rules! quarter {
     };
 }
 
-/// The ten double rounds, in place: a second block would be on the stack of every function that
+/// Runs the ten double rounds in place, without a second block on the stack of every function that
 /// draws.
 #[inline(never)]
 pub(super) fn rounds(x: &mut [u32; BLOCK]) {
