@@ -1,13 +1,13 @@
 //! Clipping: `clip(v, L) = v / max(1, ‖v‖₂ / L)` (DP-Fed-LS, Liang et al. 2020,
 //! arXiv:2005.00218, Algorithm 1).
 //!
-//! Clipping bounds what one device can change. Floating-point rounding may leave a clipped vector
-//! a few units in the last place outside the ball; privacy does not rest on it but on the exact
+//! Clipping bounds what one device can change. Floating-point rounding may leave a clipped vector a
+//! few units in the last place outside the ball. Privacy does not rest on it but on the exact
 //! integer bound of [`crate::quantize`].
 
 use crate::{lanes, params::ClipNorm};
 
-/// Why a vector was not clipped.
+/// Reason why a vector was not clipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -29,16 +29,16 @@ impl core::fmt::Display for ClipError {
 
 impl core::error::Error for ClipError {}
 
-/// Scales `v` in place so that its L2 norm is at most `clip_norm`; returns the norm before.
+/// Scales `v` in place so that its L2 norm is at most `clip_norm`, and returns the norm before.
 ///
 /// * Shape: all parameters of one model, in model order; any length, 0 included.
 /// * Units: those of the parameters. A vector inside the bound keeps its exact bits.
-/// * Cost: at most two passes (four when squares overflow), no extra memory; reduces in the order
+/// * Cost: at most two passes (four when squares overflow), no extra memory. Reduces in the order
 ///   of [`lanes`].
 /// * Source: DP-Fed-LS, Liang et al. 2020, arXiv:2005.00218, Algorithm 1, `clip`.
 ///
 /// # Errors
-/// [`ClipError::BadBound`] unless `clip_norm` is a finite normal number above 0;
+/// [`ClipError::BadBound`] unless `clip_norm` is a finite normal number above 0,
 /// [`ClipError::NotFinite`] if the norm is not finite. `v` is then unchanged, and the device must
 /// sit the round out.
 #[inline]
@@ -57,7 +57,7 @@ pub fn clip_l2(v: &mut [f32], clip_norm: f32) -> Result<f32, ClipError> {
     Ok(norm)
 }
 
-/// L / ‖v‖ when `norm` is outside the ball of radius `clip_norm`.
+/// Returns L / ‖v‖ if `norm` is outside the ball of radius `clip_norm`.
 #[inline(always)]
 pub(crate) fn shrink_factor(norm: f32, clip_norm: ClipNorm) -> Option<f32> {
     (norm > clip_norm.get()).then(|| clip_norm.get() / norm)

@@ -36,7 +36,7 @@ pub use request::{ContrastRequest, MAX_PAIRS, MAX_SAMPLES, Part};
 
 use correlation::{add_outer, clip_to_root, inner_product, packed_length, times};
 
-/// The loss of one batch.
+/// Settings of the loss of one batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Objective<'a> {
     /// α: share of the repulsion from the device's own samples. 1 is federated averaging.

@@ -64,8 +64,8 @@ pub(crate) const fn square_root(square: u64) -> u64 {
     root_of!(square, u64)
 }
 
-/// Returns `⌊√square⌋` in 32 bits. Processors without long registers take four times as long for
-/// 64.
+/// Returns `⌊√square⌋` in 32 bits. With 64 bits, processors without long registers take four times
+/// as long.
 #[inline(always)]
 pub(crate) const fn short_square_root(square: u32) -> u32 {
     root_of!(square, u32)

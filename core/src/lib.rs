@@ -46,7 +46,8 @@
 //! }
 //! ```
 //!
-//! `examples/` has whole programs; `firmware-example/` in the repository runs on microcontrollers.
+//! `examples/` has complete programs. `firmware-example/` in the repository runs on
+//! microcontrollers.
 //!
 //! # Map
 //!
@@ -60,12 +61,12 @@
 //! | [`clip`] | L2 clipping |
 //! | [`quantize`] | the integer grid and its exact bound |
 //! | [`pack`], [`crc32`] | packed integers of a few bits, and the checksum of frames |
-//! | [`bit`] | whether an update was clipped, for an adaptive clip norm |
+//! | [`bit`] | the clipping indicator of an update, for an adaptive clip norm |
 //! | [`release`] | the only path from an update to a message |
 //! | [`noise`] | the exact discrete Gaussian |
 //! | [`smooth`] | in-place Laplacian smoothing |
 //! | [`stream`] | named random streams |
-//! | [`lanes`] | the loops that reduce over parameters, in one fixed order |
+//! | [`lanes`] | reductions over parameters, in one fixed order |
 //! | [`math`] | elementary functions in software |
 //! | [`personal`] | local training of personal models |
 //! | [`params`] | validated numbers |
@@ -95,13 +96,13 @@
 //!
 //! | feature | effect | default |
 //! | --- | --- | --- |
-//! | `local-noise` | sessions with noise added on the device; without it they decline | on |
-//! | `gradient-smoothing` | sessions that smooth local gradients; without it they decline | on |
-//! | `adaptive-bit` | sessions with an adaptive clip norm; without it they decline | on |
-//! | `pseudonym` | sessions under a pseudonym; without it a device cannot hide its number | on |
+//! | `local-noise` | sessions with noise added on the device. Without it they decline | on |
+//! | `gradient-smoothing` | sessions that smooth local gradients. Without it they decline | on |
+//! | `adaptive-bit` | sessions with an adaptive clip norm. Without it they decline | on |
+//! | `pseudonym` | sessions under a pseudonym. Without it a device cannot hide its number | on |
 //! | `micromath` | a small approximate `exp` in models, never in noise: other bits | off |
 //! | `x25519` | sessions with Diffie-Hellman: forward secrecy | off |
-//! | `masks` | sessions that mask updates for helpers; without it they decline | off |
+//! | `masks` | sessions that mask updates for helpers. Without it they decline | off |
 //! | `int8` | predictions of trained networks in 8 bits: `quantised` | off |
 //! | `questions` | sessions that answer questions, on devices provisioned for it | off |
 //! | `sleep` | sessions that decline rounds longer than the device stays awake | off |

@@ -359,7 +359,7 @@ mod tests {
     #[cfg(not(feature = "micromath"))]
     #[test]
     fn exp_and_ln_keep_their_bits() {
-        // Pinned on x86-64; every other target must give the same.
+        // Pinned on x86-64. Every other target must give the same bits.
         let pins = [
             (1.0f32, 0x402d_f854u32),
             (-0.5, 0x3f1b_4598),

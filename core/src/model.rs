@@ -108,10 +108,10 @@ pub trait Model: Parametric {
 
     /// Returns the mean loss over the samples in `batch`, and writes its gradient to `gradient`.
     ///
-    /// * Shape: `parameters` and `gradient` have [`Parametric::parameter_count`] entries; `scratch`
+    /// * Shape: `parameters` and `gradient` have [`Parametric::parameter_count`] entries, `scratch`
     ///   at least [`Self::scratch_count`] of one sample, ideally of [`BATCH_GROUP`]. Its length
     ///   does not change the result.
-    /// * Cost: 4 · batch · parameters flop; reduces in the order of [`crate::lanes`] over features,
+    /// * Cost: 4 · batch · parameters flop. Reduces in the order of [`crate::lanes`] over features,
     ///   and in the order of `batch` over samples.
     ///
     /// # Errors
@@ -182,7 +182,7 @@ pub trait Model: Parametric {
     /// Writes the scores of one sample to `scores`: the predicted value ([`Linear`]), the logit of
     /// class 1 ([`Logistic`]), the logits (the others).
     ///
-    /// * Shape: `scores` has [`Parametric::output_count`] entries; `scratch` at least
+    /// * Shape: `scores` has [`Parametric::output_count`] entries, `scratch` at least
     ///   [`Self::score_scratch_count`].
     ///
     /// # Errors
@@ -279,7 +279,7 @@ pub enum ModelKind {
     Logistic = 2,
     /// [`Softmax`].
     Softmax = 3,
-    /// [`Encoder`]. The protocol cannot describe it.
+    /// [`Encoder`], which messages cannot describe.
     Encoder = 4,
     /// [`Sequential`], also as [`Fixed`].
     Sequential = 5,

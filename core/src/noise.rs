@@ -11,7 +11,7 @@
 //!
 //! 1. Draw a strip k >= 0 with probability proportional to exp(-k²/128) (`strip.rs`), a sign, and
 //!    an offset 0 <= j < s, uniform. The magnitude is m = k·s + j. "Minus zero" is drawn again.
-//! 2. Accept with probability e^-γ, γ = m²/(2σ²) - k²/128, by their Algorithm 1 (`coin.rs`);
+//! 2. Accept with probability e^-γ, γ = m²/(2σ²) - k²/128, by their Algorithm 1 (`coin.rs`),
 //!    otherwise go back to 1. Since s >= σ/8 and m >= k·s, γ is not negative.
 //!
 //! *Proof.* Every integer x has one sign, k and j. A pass returns x with probability ½ ·
@@ -193,8 +193,8 @@ impl DiscreteGaussian {
 
     /// Adds a fresh value to each entry of a device's quantised update, in order.
     ///
-    /// The values are those of [`Self::add_to`]. Addition is modulo 2^32, which is equally private.
-    /// Entries within ±2^30 stay 32 σ away from wrapping.
+    /// Draws the same values as [`Self::add_to`]. Addition is modulo 2^32, which is equally
+    /// private. Entries within ±2^30 stay 32 σ away from wrapping.
     ///
     /// # Errors
     /// [`NoiseError::TooWideForI32`] if σ is above [`I32_SIGMA_LIMIT`]. `values` is then unchanged.
@@ -236,8 +236,8 @@ impl DiscreteGaussian {
     fn offset<R: CryptoRng>(&self, rng: &mut R) -> u64 {
         match u32::try_from(self.acceptance.width) {
             Ok(1) => 0,
-            // Lemire 2019, arXiv:1805.10941: of the 2^32 products each upper half occurs equally
-            // often once 2^32 mod s of the smallest lower halves are refused.
+            // Lemire 2019, arXiv:1805.10941: each upper half of the 2^32 products occurs equally
+            // often, once products with the 2^32 mod s smallest lower halves are refused.
             Ok(width) => loop {
                 let product = u64::from(rng.next_u32()) * u64::from(width);
                 if product as u32 >= self.biased_products {

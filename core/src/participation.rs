@@ -3,7 +3,7 @@
 
 use crate::stream::{Purpose, Root, Stream, StreamId, shuffle};
 
-/// One participation of a device, from [`Ledger::begin`](crate::ledger::Ledger::begin).
+/// A participation of a device, from [`Ledger::begin`](crate::ledger::Ledger::begin).
 ///
 /// It is the only source of the device's random streams in this round outside of a session, which
 /// records the round itself. It cannot be copied, and the ledger, on flash, never returns another

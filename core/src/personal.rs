@@ -187,7 +187,7 @@ pub enum PmtlUpdate {
     /// `w_k_new − w̃`, as in the authors' code. The best of the three overall.
     #[default]
     FromGlobal,
-    /// `w_k_new − w_k_old` over the cohort, as printed (line 8): it telescopes, so that the mean
+    /// `w_k_new − w_k_old` over the cohort, as printed (line 8). It telescopes, so the mean
     /// overshoots by devices/cohort (papers.md P1).
     AsPrinted,
     /// `w_k_new − w_k_old` over all devices: the mean of all personal models, without overshoot.

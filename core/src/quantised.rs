@@ -64,7 +64,7 @@ pub enum Layer<'a> {
     MaxPool(Windows),
     /// The mean of each channel.
     GlobalAverage(GlobalAverage),
-    /// max(x, 0), where this is the zero point.
+    /// max(x, 0), with this zero point.
     Relu(i8),
 }
 

@@ -273,7 +273,7 @@ struct Steps {
 
 impl Steps {
     fn of(grid: &Grid) -> Self {
-        // `ClipNorm` is normal and positive, so the hidden bit is there and the sign is not.
+        // `ClipNorm` is normal and positive, so the hidden bit is set and the sign is not.
         let pattern = grid.clip_norm.get().to_bits();
         let significand = (pattern & SIGNIFICAND) | HIDDEN;
         // Zero and subnormal numbers have no hidden bit. They are also rounded to zero: only with a

@@ -18,7 +18,7 @@
 //! | [`Count`](Question::Count) | 1 |
 //!
 //! Losses and squared errors are clipped to a public bound and divided by it. A device without
-//! samples answers with zeros, as if it were not there.
+//! samples answers with zeros, as if it were absent.
 //!
 //! ```
 //! use smolfed_core::question::{Dimensions, Question, Sample, Target};

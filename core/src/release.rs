@@ -9,8 +9,8 @@
 //!    [`TrustCoordinator`] to [`Trained::central`], which returns a [`Central`].
 //! 4. Only a [`Release`] may be sent, and only these two types implement it.
 //!
-//! [`Session`](crate::session::Session) does the same in the protocol of this crate, with masks and
-//! the bit of adaptive clipping, by the same functions.
+//! [`Session`](crate::session::Session) does the same in the protocol of this crate, with the same
+//! functions, and adds masks and the bit of adaptive clipping.
 //!
 //! If the device has no usable samples or its training diverged, it releases an update of zeros:
 //! this fact describes its data, and the noise covers it as well.

@@ -1,4 +1,4 @@
-//! A device's local data: feature rows with their targets.
+//! The local data of a device: feature rows with their targets.
 //!
 //! Firmware with a sensor keeps its samples in a [`SampleBuffer`], which checks each sample. Other
 //! storage is checked as a whole by [`Session::check`](crate::session::Session::check) or

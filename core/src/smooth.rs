@@ -22,7 +22,7 @@
 //! | 0 | any | none: the input keeps its bits |
 //! | up to [`NARROW_SIGMA`] | short | `recursion`: two plain passes |
 //! | up to [`NARROW_SIGMA`] | long | `segments`: twelve interleaved chains, one pass over memory |
-//! | above | any | `wide`: two plain passes whose running value is an `f64` |
+//! | above | any | `wide`: two plain passes with a running value in `f64` |
 //!
 //! This module does not refuse NaN and infinity, which spread through the vector. The caller
 //! refuses updates that contain them.
@@ -143,7 +143,7 @@ impl LaplacianSmoothing {
         if !found.is_multiple_of(cells) {
             return Err(SmoothingError::Grid { cells, found });
         }
-        // Elements from one step along the axis before to the next, then along this one.
+        // Elements of one step along the previous axis, then along this one.
         let mut slab = cells;
         for axis in axes.iter().filter_map(|axis| NonZeroUsize::new(*axis)) {
             let Some(stride) = NonZeroUsize::new(slab / axis) else {
@@ -159,7 +159,7 @@ impl LaplacianSmoothing {
         Ok(())
     }
 
-    /// Smooths `slab` along its outermost axis, whose elements lie `stride` apart.
+    /// Smooths `slab` along its outermost axis, whose elements are `stride` apart.
     fn apply_axis(&self, slab: &mut [f32], stride: NonZeroUsize) {
         match &self.narrow {
             _ if stride == NonZeroUsize::MIN => self.apply(slab),
@@ -168,7 +168,7 @@ impl LaplacianSmoothing {
         }
     }
 
-    /// Whether the operator on `d` elements is the identity, whose result keeps its bits.
+    /// Returns whether the operator on `d` elements is the identity, which keeps the bits.
     fn is_identity(&self, d: usize) -> bool {
         d < 2 || self.sigma <= 0.0
     }

@@ -61,7 +61,7 @@ pub enum Purpose {
     ServerScoreNoise = 14,
     /// Number, settings and seeds of the trials of a private selection (the party that runs them).
     Trials = 15,
-    /// Noise that a device adds to the bit that says whether its update was clipped (local trust).
+    /// Noise that a device adds to its bit of adaptive clipping (local trust).
     DeviceBitNoise = 16,
     /// Seeds of the runs of a private selection, each named by the seed of its trial (the party
     /// that runs them).
@@ -386,7 +386,7 @@ mod tests {
         let key = core::array::from_fn(|i| i as u8);
         let root = Root::from_secret(key);
         let rng = &mut root.stream(id(Purpose::Initialisation, 0, 0));
-        // Nonce 00 00 00 09 00 00 00 4a 00 00 00 00 has no purpose of ours: build it by hand.
+        // Nonce 00 00 00 09 00 00 00 4a 00 00 00 00 has no purpose, so build it by hand.
         rng.0.set_stream(u64::from(0x4a00_0000u32));
         rng.0.set_word_pos((u128::from(0x0900_0000u32) << 36) + 16);
         let first: [u32; 4] = core::array::from_fn(|_| rng.next_u32());
@@ -488,7 +488,7 @@ mod tests {
             *seen.entry(items).or_insert(0u32) += 1;
         }
         assert_eq!(seen.len(), 6);
-        // Each count is Binomial(6000, 1/6), standard deviation 28.9; 6 deviations on six cells:
+        // Each count is Binomial(6000, 1/6), standard deviation 28.9. 6 deviations on six cells:
         // false-alarm probability below 2e-8, and the seed is fixed.
         assert!(seen.values().all(|n| n.abs_diff(1_000) < 174), "{seen:?}");
     }
@@ -500,7 +500,7 @@ mod tests {
         assert!(draws.iter().all(|x| x.abs() < 1.0 && *x != 0.0));
         let mean = draws.iter().sum::<f32>() / 1e4;
         let square = draws.iter().map(|x| x * x).sum::<f32>() / 1e4;
-        // Standard errors 0.0058 and 0.003: more than five of each.
+        // Standard errors 0.0058 and 0.003: the bounds are more than five of each.
         assert!(mean.abs() < 0.03 && (square - 1.0 / 3.0).abs() < 0.016);
     }
 
@@ -526,7 +526,7 @@ mod tests {
         shuffle(&mut [7], &mut Words(&[]));
         let mut items = [1, 2, 3];
         shuffle(&mut items, &mut Words(&[1 << 30, 1 << 30]));
-        // Last and first change places, then the middle one and the first.
+        // Swaps last and first, then the middle one and the first.
         assert_eq!(items, [2, 3, 1]);
     }
 

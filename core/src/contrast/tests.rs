@@ -33,7 +33,7 @@ fn number(value: &Value) -> f32 {
     value.as_f64().unwrap() as f32
 }
 
-/// Rows over features become rows over outputs.
+/// Converts rows over features to rows over outputs.
 fn transposed(value: &Value) -> Vec<f32> {
     let rows: Vec<Vec<f32>> = value.as_array().unwrap().iter().map(numbers).collect();
     (0..rows[0].len())
@@ -69,7 +69,7 @@ fn stream(purpose: Purpose) -> Stream {
     })
 }
 
-/// Views that are given: view, sample, feature.
+/// Given views: view, sample, feature.
 struct Given {
     views: Vec<Vec<Vec<f32>>>,
 }
@@ -87,7 +87,7 @@ impl Given {
 }
 
 impl Given {
-    /// Samples and views change places.
+    /// Swaps samples and views.
     fn turned(&self) -> Self {
         let samples = 0..self.views[0].len();
         let views = samples.map(|s| self.views.iter().map(|view| view[s].clone()).collect());
@@ -144,7 +144,7 @@ impl Buffers {
     }
 }
 
-/// What [`sum_into`] writes, in memory of its own.
+/// The result of [`sum_into`], in separate memory.
 fn sum_of(
     encoder: &impl Representation,
     parameters: &[f32],
@@ -243,7 +243,7 @@ fn loss_and_gradient_agree() {
     close(&gradient[12..], &layer(&mlp["dW"]), 2e-6, "upper layer");
 }
 
-/// The correlation matrices of all devices, what remains without the own one, and a round.
+/// The correlation matrices of all devices, the rest without the device's own one, and a round.
 #[test]
 fn matrices_and_a_round_agree() {
     let file = file();
@@ -253,7 +253,7 @@ fn matrices_and_a_round_agree() {
     let total = packed(&file["R_total"]);
     let shares = numbers(&file["q"]);
     for (device, share) in shares.iter().enumerate() {
-        // Here the file has the samples outside and the views inside.
+        // Here samples are the outer index in the file, and views the inner one.
         let views = Given::new(&file["views_for_calr"][device]).turned();
         let sum = sum_of(&encoder, &parameters, &views, &grid, None).unwrap();
         let scale = grid.step() / views.sample_count() as f64;
@@ -354,7 +354,7 @@ fn check(
     let (_, gradient) = ask(&parameters);
     for (i, derivative) in gradient.iter().enumerate() {
         let before = parameters[i];
-        // A step across a kink is worse than a shorter one.
+        // A step across a kink has a larger error than a shorter one.
         let slopes = [5e-3, 1e-3, 4e-4].map(|step| {
             parameters[i] = before + step;
             let up = ask(&parameters).0;
@@ -373,7 +373,7 @@ fn check(
     }
 }
 
-/// Replacing any sample by any other moves the sum by no more than is claimed.
+/// Replacing any sample by any other moves the sum by at most the claimed bound.
 #[test]
 fn the_sum_moves_by_no_more_than_its_sensitivity() {
     moves_by_no_more_than_is_claimed(&Projection::new(4usize, 3usize));
@@ -417,7 +417,7 @@ fn moves_by_no_more_than_is_claimed(encoder: &impl Representation) {
         };
         let before = ask(&given);
         for view in &mut given.views {
-            // Any other data: also such that no representation is finite.
+            // Any other data, even with no finite representation.
             view[trial % 5] = match trial % 10 {
                 7 => vec![f32::MAX; 4],
                 8 => vec![f32::NAN, 0.0, 1.0, f32::INFINITY],
@@ -437,9 +437,9 @@ fn moves_by_no_more_than_is_claimed(encoder: &impl Representation) {
     assert!(bound < 1.4143 * f64::from(1 << 20));
 }
 
-/// A representation of norm 2, its one entry in the first place of 24, in eight views: what `f32`
-/// may add to the mean of their clipped matrices is taken off before, 12 + 8 + 24/8 epsilons of two
-/// steps each, and the quantizer shrinks nothing.
+/// A representation of norm 2, its only entry in the first place of 24, in eight views: the margin
+/// for `f32` errors in the mean of their clipped matrices, 12 + 8 + 24/8 epsilons of two steps
+/// each, is subtracted before, and the quantizer shrinks nothing.
 #[test]
 fn a_matrix_stays_inside_its_bound_by_a_hair() {
     let encoder = Projection::new(1usize, 24usize);
@@ -470,7 +470,7 @@ fn a_sum_without_samples_or_of_nan_is_refused() {
     assert_eq!(sum(&one_view, None), Err(TrainError::NoSamples));
     let diverged = [vec![vec![1.0], vec![f32::NAN]], vec![vec![1.0]; 2]];
     assert_eq!(sum(&diverged, None), Err(TrainError::Diverged));
-    // With noise nobody can tell, and so nobody is told.
+    // With noise it cannot be detected, so it is not reported.
     let sampler = DiscreteGaussian::new(3, 1).unwrap();
     let noise = Some((&sampler, &mut stream(Purpose::CorrelationNoise)));
     assert!(sum(&diverged, noise).is_ok());
@@ -484,7 +484,7 @@ fn nothing_is_left_without_the_only_device() {
 }
 
 /// By hand: two matrices of norm 2²⁰ steps and a non-negative inner product, 36 packed entries, and
-/// 6 numbers that are rounded to 24 bits.
+/// 6 numbers rounded to 24 bits.
 #[test]
 fn the_sensitivity_is_that_of_the_formula() {
     let largest = f64::from(1 << 20);
@@ -639,7 +639,7 @@ fn training_lowers_the_loss() {
     assert_eq!(short, Err(wrong));
 }
 
-/// A few labels on the device: its own head learns from representations.
+/// With a few labels, the device's head learns from representations.
 #[test]
 fn a_head_learns_from_representations() {
     let mut rng = stream(Purpose::Synthesis);

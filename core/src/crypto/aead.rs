@@ -80,7 +80,7 @@ fn pass(
     is_right
 }
 
-/// Adds the words to the text.
+/// Combines the words with the text by XOR.
 #[inline(never)]
 fn apply(words: &mut Generator, text: &mut [u8]) {
     for piece in text.chunks_mut(4) {

@@ -1,9 +1,9 @@
-//! An element for tests of what surrounds it; `session::tests::element` tests it in sessions.
+//! An element for tests of its surroundings. `session::tests::element` tests it in sessions.
 
 use super::{ElementFault, SecretSlot, SecureElement};
 use crate::crypto::{Key, kdf::expand};
 
-/// An element with this secret in each slot, which takes no other.
+/// An element with this secret in each slot, which accepts no other.
 pub(crate) struct Rooted(pub(crate) [u8; 32]);
 
 impl SecureElement for Rooted {

@@ -1,4 +1,4 @@
-//! Golden values of another implementation, formulas pixel by pixel, and laws.
+//! Tests of features against golden values, formulas pixel by pixel, and laws.
 
 use std::vec::Vec;
 
@@ -54,7 +54,7 @@ fn pool(cells: Cells, pixels: &[u8]) -> Vec<f32> {
     features
 }
 
-/// The sums of gradients, which are working memory.
+/// The sums of gradients, in working memory.
 fn sums(cells: Cells, pixels: &[u8]) -> Vec<u32> {
     let gradients = Gradients::new(cells);
     let mut sums = std::vec![7; gradients.feature_count()];
@@ -194,8 +194,8 @@ proptest! {
         prop_assert_eq!(sums, expected_sums(rows, columns, cell, &[red, green, blue]));
     }
 
-    /// The squares of features add up to a quarter of their number, whatever the image, or all are
-    /// zero. Twice the contrast changes nothing but roundings of ⌊3b/8⌋.
+    /// For any image, the squares of features add up to a quarter of their number, or all are zero.
+    /// Twice the contrast only changes roundings of ⌊3b/8⌋.
     #[test]
     fn samples_have_one_length((rows, columns, cell, pixels) in images()) {
         let cells = cells(rows, columns, cell);
@@ -207,8 +207,8 @@ proptest! {
         }
     }
 
-    /// An image that is turned upside down has the gradients of the opposite direction in the
-    /// opposite cell, where cells cover it.
+    /// An image rotated by 180° has the gradients of the opposite direction in the opposite cell,
+    /// if cells cover it.
     #[test]
     fn gradients_turn_with_the_image(
         (rows, columns, cell) in (1..4_usize, 1..4_usize, 1..5_usize),
@@ -225,7 +225,7 @@ proptest! {
         }
     }
 
-    /// Integers are the nearest ones to the formula, and within rounding of `f32`.
+    /// Integers are nearest to the formula, and equal `f32` up to rounding.
     #[test]
     fn integers_are_the_nearest(
         (rows, columns, cell, pixels) in images(), fraction in 0_u8..=15,
@@ -258,7 +258,7 @@ proptest! {
         prop_assert_eq!(beyond, saturated);
     }
 
-    /// Within 2⁻²² of the formula in `f64`, for bounds of any size and place.
+    /// Features are within 2⁻²² of the formula in `f64`, for any bounds.
     #[test]
     fn steps_are_those_of_the_formula(
         low in -1e6_f32..1e6, width in 1e-3_f32..1e6, at in -0.1..1.1_f64, count in 1..=MAX_STEPS,
@@ -279,7 +279,7 @@ proptest! {
         }
     }
 
-    /// Of counts, the integer nearest to the formula.
+    /// For counts, the result is the integer nearest to the formula.
     #[test]
     fn steps_of_counts_are_the_nearest(
         ends in any::<[i32; 2]>(), shift in 0..31_u32, x in any::<i32>(), at in any::<u16>(),
@@ -327,7 +327,7 @@ fn images_without_contrast_have_zeros() {
     assert_eq!(pool(cells(4, 4, 2), &[9; 16]), [0.5; 4]);
 }
 
-/// One cell with all gradients of the largest image is far from the ends of the arithmetic.
+/// One cell with all gradients of the largest image is far from the limits of the arithmetic.
 #[test]
 fn the_largest_image_fits() {
     let cells = cells(MAX_SIDE, MAX_SIDE, MAX_SIDE);

@@ -1,4 +1,4 @@
-//! Local training in integers: against numbers, and what must hold for every device.
+//! Local training in integers: golden values, and properties of every device.
 
 use core::num::NonZeroU32;
 use std::{vec, vec::Vec};
@@ -32,7 +32,7 @@ fn stream() -> Stream {
     })
 }
 
-/// An update in integers of rounded data.
+/// Computes an update in integers from rounded data.
 fn run<M: FixedPointModel, X: Feature>(
     model: &M,
     (features, targets): (&[X], &[M::FixedPointTarget]),
@@ -55,7 +55,7 @@ fn run<M: FixedPointModel, X: Feature>(
     Ok((update, report))
 }
 
-/// The same in `f32`.
+/// Computes the same update in `f32`.
 fn run_f32<M: Model<Target: Copy + Default>>(
     model: &M,
     (features, targets): (&[f32], &[M::Target]),
@@ -79,7 +79,7 @@ fn values(weights: &[i32]) -> Vec<f32> {
     weights.iter().map(|w| value_of_weight(*w)).collect()
 }
 
-/// A device of any shape: features, classes, samples, and what lies in them.
+/// A device of any shape: features, classes, samples and their values.
 #[derive(Debug)]
 struct Case {
     features: usize,
@@ -135,8 +135,8 @@ proptest! {
         prop_assert!(report.clipped_steps <= report.clipping_chances);
     }
 
-    /// An update that was projected onto a larger ball than that of the grid is inside on the grid:
-    /// the exact clip does not rest on the projection.
+    /// An update projected onto a larger ball than the grid's is inside on the grid, because the
+    /// exact clip does not rely on the projection.
     #[test]
     fn the_exact_clip_follows_whatever_the_projection(
         case in case(), rate in 0.1_f32..3.0, excess in 1.01_f32..1.9,
@@ -152,8 +152,8 @@ proptest! {
         prop_assert_eq!(grid.check(&integers), Ok(()));
     }
 
-    /// Beside `f32`, from the same rounded numbers. A step differs by the rounding of residuals,
-    /// of the step size (2⁻¹⁵ of it) and of the weights.
+    /// Compares with `f32`, from the same rounded numbers. A step differs by the rounding of
+    /// residuals, of the step size (2⁻¹⁵ of it) and of the weights.
     #[test]
     #[cfg_attr(feature = "micromath", ignore = "its exp is approximate")]
     fn an_update_is_near_that_of_f32(case in case(), rate in 0.01_f32..0.3) {
@@ -226,7 +226,7 @@ fn all_models_train_on_both_kinds_of_features() {
     );
 }
 
-/// Bits of 8, targets of ±1,000: residuals saturate, weights saturate, and all is counted.
+/// With 8 bits and targets of ±1,000, residuals and weights saturate, and are counted.
 #[test]
 fn what_has_no_place_saturates_and_is_counted() {
     let model = Linear::new(1_usize);

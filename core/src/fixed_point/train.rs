@@ -36,11 +36,11 @@ pub struct FixedPointWork<'a> {
 /// Statistics of local training. They describe private data and must not leave the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FixedPointReport {
-    /// Local steps taken.
+    /// Number of local steps.
     pub steps: u32,
-    /// Steps that were clipped, or 1 if the final update was.
+    /// Number of clipped steps, or 1 if the final update was clipped.
     pub clipped_steps: u32,
-    /// Steps that could have been clipped, or 1 if only the final update is clipped.
+    /// Number of steps that could have been clipped, or 1 if only the final update is clipped.
     pub clipping_chances: u32,
     /// Mean loss of the first epoch's samples, each before its step, in units of 2⁻¹⁶.
     pub first_loss: u64,

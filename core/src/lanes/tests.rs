@@ -1,4 +1,4 @@
-//! Every way to sum gives the bits of the definition.
+//! Every implementation gives the bits of the definition.
 
 use super::*;
 use proptest::{collection::vec, prelude::*};
@@ -20,7 +20,7 @@ proptest! {
         let expected = dot_by_definition(&v, &w).to_bits();
         prop_assert_eq!(dot(&v, &w).to_bits(), expected);
         prop_assert_eq!(dot_by_blocks(&v, &w).to_bits(), expected);
-        // Of several vectors, what all of them have.
+        // For several vectors, uses the common length.
         let [v, w] = [&v, &w].map(|x| &x[..v.len().min(w.len())]);
         let rows = [w, v, v, w, w];
         let expected = rows.map(|w| dot_by_definition(v, w).to_bits());
@@ -30,7 +30,7 @@ proptest! {
         prop_assert_eq!(pair, [expected(v), expected(w)]);
     }
 
-    /// However many entries are known at a time.
+    /// Holds for any number of entries known at a time.
     #[test]
     fn squares_counted_while_entries_come_in_are_the_squared_norm(
         v in vec(-1e3f32..1e3, 0..400), known in vec(0usize..400, 0..12),
@@ -78,7 +78,7 @@ fn rest_terms_go_to_the_first_lanes() {
 }
 
 proptest! {
-    /// What devices without vectors compute.
+    /// The computation of devices without vectors.
     #[test]
     fn two_rows_side_by_side_give_the_bits_of_the_definition(
         values in vec(-1e3f32..1e3, 0..240),

@@ -1,4 +1,4 @@
-//! The ledger on a flash that loses power at any byte, whose bits flip, or that fails.
+//! The ledger on flash with power cuts at any byte, bit flips, and failures.
 
 use std::{format, vec, vec::Vec};
 
@@ -50,7 +50,8 @@ fn flip(bytes: &mut [u8], bit: usize) {
     bytes[bit / 8] ^= 1 << (bit % 8);
 }
 
-/// The flash after `work` on it until the power fails, and whether `work` succeeded.
+/// Runs `work` on the flash until the power fails, and returns the flash and whether `work`
+/// succeeded.
 fn cut<const E: usize>(
     flash: &Ram<4, E>,
     power: usize,
@@ -82,8 +83,8 @@ fn life<const E: usize>(rounds: u32) -> Ram<4, E> {
     })
 }
 
-/// Opens a ledger in which `rounds` rounds have begun, and perhaps one more that never returned:
-/// none of them begins again, none is forgotten, the nonce is the same, and the next one can begin.
+/// Opens a ledger with `rounds` rounds, and perhaps one more that never returned: none of them
+/// begins again, none is forgotten, the nonce is the same, and the next one can begin.
 fn assert_goes_on<const E: usize>(flash: &Ram<4, E>, rounds: u32, context: &[usize]) {
     let mut ledger = match Ledger::open(flash.clone()) {
         Ok(ledger) => ledger,
@@ -112,12 +113,12 @@ fn assert_goes_on<const E: usize>(flash: &Ram<4, E>, rounds: u32, context: &[usi
     }
 }
 
-/// No bit is flipped, or each one in turn.
+/// No flipped bit, or each one in turn.
 fn each_flip() -> impl Iterator<Item = Option<usize>> {
     some_flips(0, 1)
 }
 
-/// No bit is flipped, or one in every `step`, others for each `cut`.
+/// No flipped bit, or one in every `step`, different for each `cut`.
 fn some_flips(cut: usize, step: usize) -> impl Iterator<Item = Option<usize>> {
     let bits = (cut % step..BITS).step_by(step).map(Some);
     [None].into_iter().chain(bits)
@@ -131,7 +132,7 @@ fn flipped<const E: usize>(flash: &Ram<4, E>, bit: Option<usize>) -> Ram<4, E> {
     flash
 }
 
-/// Every bit of both slots after every state of a short life, and any two of the slot that counts.
+/// Every bit of both slots after every state of a short life, and any two of the current slot.
 #[test]
 fn flipped_bit_repeats_no_round() {
     for rounds in 0..5 {
@@ -171,7 +172,7 @@ fn torn_write_and_flipped_bit_repeat_no_round() {
         for is_backward in [false, true] {
             let mut flash = life::<64>(rounds);
             flash.is_backward = is_backward;
-            // Blocks that are erased from their ends differ while they are erased.
+            // Blocks erased from their ends differ during the erase.
             let last = if is_backward { SLOT_BYTES } else { STEPS };
             for power in 0..=last {
                 let (torn, is_done) = cut(&flash, power, |flash| begin(flash, rounds));
@@ -186,8 +187,8 @@ fn torn_write_and_flipped_bit_repeat_no_round() {
     }
 }
 
-/// A second write is cut after a first one, at each pair of bytes, and then a bit flips. What the
-/// first one left of its record counts, or the record before it.
+/// A second write is cut after a first one, at each pair of bytes, and then a bit flips. The
+/// remains of the first one are current, or the record before it.
 #[test]
 fn two_torn_writes_and_a_flipped_bit_repeat_no_round() {
     for rounds in [1, 2] {
@@ -234,7 +235,7 @@ fn power_cut_in_the_first_start_bricks_nothing() {
         let (torn, is_done) = cut(&erased::<4, 64>(), power, create);
         for bit in each_flip() {
             let flash = flipped(&torn, bit);
-            // Without entropy: there, or to be written again.
+            // Without entropy, the ledger is there, or must be written again.
             match Ledger::open(flash.clone()) {
                 Ok(ledger) => assert_eq!(*ledger.nonce(), NONCE),
                 Err(error) => assert_eq!((error, is_done), (LedgerError::Blank, false)),
@@ -251,7 +252,7 @@ fn power_cut_in_the_first_start_bricks_nothing() {
             assert_eq!(again.past().participations, 1);
             assert_eq!(*again.nonce(), nonce);
         }
-        // Cut once more.
+        // A second cut.
         for second in 0..STEPS {
             let (torn, _) = cut(&torn, second, |flash| {
                 let mut ledger = Ledger::unread(flash);
@@ -265,7 +266,8 @@ fn power_cut_in_the_first_start_bricks_nothing() {
     }
 }
 
-/// Once in a session, with the participation: not before, not twice, and not without a session.
+/// The key advances once per session, with the participation: not before, not twice, and not
+/// without a session.
 #[test]
 fn the_chain_key_goes_on_once_in_a_session() {
     let chain = |steps| (0..steps).fold(ChainKey::new(key()), |chain, _| chain.next());
@@ -287,14 +289,14 @@ fn the_chain_key_goes_on_once_in_a_session() {
         let again = Ledger::open(flash).unwrap();
         assert_eq!(*again.chain(), chain(steps), "round {round}");
     }
-    // A session of before a restart is over.
+    // A session from before a restart is over.
     ledger.session_begins();
     let mut again = Ledger::open(ledger.into_flash()).unwrap();
     again.record(4, &LIMITS).unwrap();
     assert_eq!(*again.chain(), chain(2));
 }
 
-/// Whether these bytes are anywhere on the flash.
+/// Returns whether these bytes are anywhere on the flash.
 fn holds(flash: &Ram, secret: &[u8; 32]) -> bool {
     flash.bytes.windows(32).any(|bytes| bytes == secret)
 }
@@ -345,9 +347,9 @@ fn participations_count_and_rounds_only_go_up() {
 }
 
 proptest! {
-    /// Rounds that are asked for in any order, of a device that is started again and again, whose
-    /// power fails at any byte and of whose flash a bit flips: those that began are at most as many
-    /// as the budget has, and at least as far apart as the separation says.
+    /// Rounds are requested in any order, from a device with restarts, power cuts at any byte and a
+    /// flipped bit in its flash: the rounds that begin are within the budget, and at least as far
+    /// apart as the separation.
     #[test]
     fn no_two_participations_are_closer_than_the_separation(
         separation in 0_u32..6, budget in 0_u32..8,
@@ -375,7 +377,7 @@ proptest! {
             }
             let mut flash = ledger.into_flash();
             flash.power = usize::MAX;
-            // Once in its life, which is what the argument allows for.
+            // Once in its life, as the argument allows.
             if let Some(bit) = flip.filter(|_| !is_damaged) {
                 flash = flipped(&flash, Some(bit));
                 is_damaged = true;
@@ -386,7 +388,7 @@ proptest! {
     }
 }
 
-/// Whatever rounds are asked for: with the default jump the numbers outlast the budget.
+/// For any requested rounds, the numbers outlast the budget with the default jump.
 #[test]
 fn round_numbers_outlast_the_budget() {
     let budget = Budget(65_534);
@@ -409,8 +411,8 @@ fn only_blank_flash_begins_anew() {
     assert_eq!(error, LedgerError::Corrupt, "the count is lost");
 }
 
-/// The same ledger goes on after a record that failed at any byte: no round twice, no step of the
-/// chain key left out or taken twice.
+/// The same ledger continues after a record that failed at any byte: it repeats no round, and
+/// neither skips nor repeats a step of the chain key.
 #[test]
 fn a_ledger_whose_write_failed_records_again() {
     for power in 0..STEPS {
@@ -440,8 +442,8 @@ fn a_ledger_whose_write_failed_records_again() {
     }
 }
 
-/// A first record may have been begun, in the first place of the four; what is in another one is no
-/// ledger, and flash that somebody else wrote to is not taken for blank.
+/// A first record may be incomplete in the first of the four places. Data in another place is not a
+/// ledger, and flash with other data does not count as blank.
 #[test]
 fn only_the_place_of_the_first_copy_may_be_written_on_blank_flash() {
     for place in 0..4 {
@@ -455,7 +457,7 @@ fn only_the_place_of_the_first_copy_may_be_written_on_blank_flash() {
 
 #[test]
 fn a_write_that_does_not_stick_is_no_participation() {
-    /// Flash with a bit that is worn out, in the last copy.
+    /// Flash with a worn-out bit in the last copy.
     struct Worn(Ram);
     impl ErrorType for Worn {
         type Error = Broken;
@@ -516,7 +518,7 @@ fn what_is_no_ledger_is_refused() {
     assert_eq!(sizes, [LedgerError::Geometry; 4]);
 }
 
-/// Whatever happened to the other one.
+/// For any state of the other one.
 #[test]
 fn either_copy_of_the_newest_record_is_enough() {
     for rounds in [2, 3] {
@@ -531,7 +533,7 @@ fn either_copy_of_the_newest_record_is_enough() {
 }
 
 /// More damage than the faults of the argument: both copies of the newer slot, or of the older one,
-/// which cannot be told apart.
+/// which look the same.
 #[test]
 fn damage_to_both_copies_of_a_slot_is_refused() {
     let whole = life::<64>(3);

@@ -28,7 +28,7 @@ fn terms() -> Terms {
 }
 
 proptest! {
-    /// The masks are the key stream, cut into pieces as a packed update is.
+    /// The masks are the key stream, cut into pieces like a packed update.
     #[test]
     fn masks_are_the_key_stream_as_packed_entries(width in 1u32..=MAX_WIDTH) {
         const COUNT: usize = 100;
@@ -40,7 +40,7 @@ proptest! {
         let bytes: Vec<u8> = words.collect();
         let used = pack::packed_bytes(width, COUNT);
         let mut packed = bytes[..used].to_vec();
-        // The rest of the last byte belongs to the entry behind.
+        // The rest of the last byte belongs to the next entry.
         let rest = (COUNT * width as usize) % 8;
         if rest > 0 {
             packed[used - 1] &= (1 << rest) - 1;
@@ -51,7 +51,7 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 
-    /// What the masks add they take away, for any entries that fit.
+    /// Adding and subtracting masks restores any entries that fit.
     #[test]
     fn a_mask_is_taken_off_modulo_two_to_the_width(
         width in 2u32..=MAX_WIDTH,
@@ -90,7 +90,7 @@ fn helpers_devices_rounds_and_ledgers_have_masks_of_their_own() {
     assert_eq!(found[0], of(&root, 42, 0, 3, &LEDGER));
 }
 
-/// Every bit of the round's number counts: those of rounds 65,536 apart as well.
+/// Every bit of the round number matters, even for rounds 65,536 apart.
 #[test]
 fn masks_of_rounds_at_any_distance_differ() {
     let rounds = (0..32).map(|bit| 5 ^ (1 << bit)).chain([5]);

@@ -57,8 +57,8 @@ impl Affine {
         Ok(Layer { weights, biases })
     }
 
-    /// [`Model::add_part`](super::Model::add_part), for the loss of any model with the scores
-    /// `Wx + b`.
+    /// Implements [`Model::add_part`](super::Model::add_part) for the loss of any model with the
+    /// scores `Wx + b`.
     #[inline(always)]
     pub(super) fn add_part<L: Losses, S: Samples<Target = L::Target>>(
         self,

@@ -1,4 +1,4 @@
-//! Sizes: known to the compiler on a device, at run time on a desktop.
+//! Sizes, known at compile time on a device and at run time on a desktop.
 
 /// A size: [`Const<N>`](Const) or `usize`.
 pub trait Dim: Copy {
@@ -9,7 +9,7 @@ pub trait Dim: Copy {
     fn get(self) -> usize;
 }
 
-/// A size known to the compiler.
+/// A compile-time size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Const<const N: usize>;
 

@@ -23,7 +23,7 @@ impl From<Labelled> for question::Target {
     }
 }
 
-/// Samples whose targets know their row.
+/// Samples with the row of each in its target.
 #[derive(Clone, Copy)]
 pub struct WithRow<'a, S>(pub &'a S);
 

@@ -74,7 +74,7 @@ fn gradients_are_the_derivatives_of_the_losses() {
 }
 
 proptest! {
-    /// Batch grouping, tiles and the kind of size change the speed and never the bits.
+    /// Batch grouping, tiles and the kind of size change the speed but never the bits.
     #[test]
     fn scratch_length_and_kind_of_size_do_not_change_the_bits(
         count in 1usize..45,

@@ -149,7 +149,7 @@ mod tests {
         let min = acceptance.gamma_min(0, 500).unwrap();
         assert!(min < 1 << 23 && min + acceptance.slack() > 1 << 23);
         // A word of at least γ accepts at once (K = 1). One below leads to A_2, two coins γ and
-        // 1/2: if it fails, K = 2 rejects; if it holds and A_3 fails, K = 3 accepts.
+        // 1/2: if it fails, K = 2 rejects. If it holds and A_3 fails, K = 3 accepts.
         let accepts = |words: &[u32]| {
             let mut rng = Script::new(words.iter().copied());
             (acceptance.accept(0, 500, &mut rng), rng.left())
@@ -172,7 +172,7 @@ mod tests {
         assert!(in_table && acceptance.gamma_min(STRIP_COUNT, 0).is_none());
     }
 
-    /// The bounds of `gamma_min`, if there are any, enclose γ.
+    /// Asserts that the bounds of `gamma_min`, if any, enclose γ.
     fn assert_enclosed(acceptance: &Acceptance, strip: u32, offset: u64) {
         let (mut remainder, denominator) = acceptance.gamma(strip, offset);
         if let Some(min) = acceptance.gamma_min(strip, offset) {

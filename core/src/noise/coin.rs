@@ -36,7 +36,7 @@ pub(super) fn rational_from<R: CryptoRng>(
     denominator: u128,
     rng: &mut R,
 ) -> bool {
-    // Long division yields the binary digits of numerator/denominator; the first digit in which U
+    // Long division yields the binary digits of numerator/denominator. The first digit in which U
     // differs decides U < numerator/denominator. The remainder stays below the denominator, so
     // doubling it stays below 2^128. Without a remainder U can only be equal or larger.
     let mut remainder = numerator;
@@ -140,7 +140,7 @@ mod tests {
     use super::super::tests::statistics::{Script, assert_frequency, stream};
     use super::*;
 
-    /// The outcome of a coin under a script of words, and the words it left.
+    /// Returns the outcome of a coin for scripted words, and the number of unused words.
     fn scripted(words: &[u32], coin: impl Fn(&mut Script) -> bool) -> (bool, usize) {
         let mut rng = Script::new(words.iter().copied());
         let outcome = coin(&mut rng);

@@ -84,7 +84,7 @@ impl<const BITS: u32> Strips<BITS> {
         }
         assert!(BITS >= CELL_BITS && BITS < u32::BITS);
         assert!(end[LENGTH - 1] + window_units < 1 << BITS);
-        // The last strip has no sure units, so that its place in the search can stand for "none".
+        // The last strip has no sure units, so its index can represent "none" in the search.
         assert!(lower == 0);
         end[LENGTH - 1] = u32::MAX;
 
@@ -104,7 +104,7 @@ impl<const BITS: u32> Strips<BITS> {
     /// Returns the strip selected by the uniform `word` of `BITS` bits. Draws more words only in
     /// rare cases.
     ///
-    /// Each k below [`STRIP_LIMIT`] has probability A_k / 2^BITS; the rest is `None`.
+    /// Each k below [`STRIP_LIMIT`] has probability A_k / 2^BITS. The rest is `None`.
     #[inline]
     pub(super) fn draw<R: CryptoRng>(&self, word: u32, rng: &mut R) -> Option<u32> {
         let k = self.search(word);
@@ -218,7 +218,7 @@ impl<const BITS: u32> Strips<BITS> {
                 }
                 Term::None => return false,
             }
-            // F_{k-1} is left.
+            // F_{k-1} remains.
         }
         false
     }
@@ -248,7 +248,7 @@ impl<const BITS: u32> Strips<BITS> {
     /// Returns the sure units of strip k and the width of its window.
     fn bounds(&self, k: u32) -> (u32, u32) {
         let k = k as usize % LENGTH;
-        // The last strip has no sure units: its end stands for "none".
+        // The last strip has no sure units: its end represents "none".
         let sure = match k.checked_sub(1) {
             None => self.end[k],
             Some(_) if k == LENGTH - 1 => 0,

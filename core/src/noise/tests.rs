@@ -1,4 +1,4 @@
-//! The contract of [`DiscreteGaussian`]: limits, what is added where, bounds and pinned values.
+//! The contract of [`DiscreteGaussian`]: limits, added values, bounds and pinned values.
 
 extern crate std;
 use std::string::ToString;
@@ -166,20 +166,20 @@ fn too_wide_a_sigma_for_32_bits_is_refused_and_leaves_the_update() {
 #[test]
 fn a_value_is_sign_strip_and_offset() {
     let noise = DiscreteGaussian::new(8000, 1).unwrap();
-    // Word 1 is strip 0, negative; the middle of the range of the next one is offset 500 of 1000.
+    // Word 1 is strip 0, negative. The middle of the range of the next one is offset 500 of 1000.
     let mut rng = Script::new([1, (1 << 31) + 1, u32::MAX]);
     assert_eq!((noise.sample(&mut rng), rng.left()), (-500, 0));
-    // Minus zero is drawn again, before a word is spent on accepting it; then plus zero.
+    // Minus zero is drawn again, before a word is spent on accepting it. Then plus zero.
     let mut rng = Script::new([1, 1, 0, 1, u32::MAX]);
     assert_eq!((noise.sample(&mut rng), rng.left()), (0, 0));
-    // 2^32 mod 1000 = 296: of two words with offset 3 the first is one of the refused.
+    // 2^32 mod 1000 = 296: the first of two words with offset 3 is refused.
     let refused = (3_u64 << 32).div_ceil(1000) as u32;
     let mut rng = Script::new([0, refused, refused + 1, u32::MAX]);
     assert_eq!((noise.sample(&mut rng), rng.left()), (3, 0));
 }
 
 proptest! {
-    /// Multiples of numerator and denominator are the same sigma and draw the same values.
+    /// Multiples of numerator and denominator give the same sigma and draw the same values.
     #[test]
     fn equal_ratios_draw_equal_values(
         numerator in 1_u64..1 << 40, denominator in 1_u64..1 << 30, factor in 1_u64..1 << 12,
@@ -204,7 +204,7 @@ proptest! {
     }
 }
 
-/// `tests/vectors/discrete_gaussian.json`: what a board must draw, too.
+/// `tests/vectors/discrete_gaussian.json`: boards must draw the same.
 #[test]
 fn pinned_values_are_drawn() {
     let path = concat!(

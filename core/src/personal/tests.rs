@@ -1,5 +1,5 @@
-//! Personal training against golden values of an independent implementation (f64), and what must
-//! hold for every device.
+//! Personal training against golden values of an independent implementation (f64), and properties
+//! of every device.
 
 use core::num::NonZeroU32;
 use std::{string::String, vec, vec::Vec};
@@ -42,7 +42,8 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().unwrap()
 }
 
-/// The file's layer, features (with the bias last) over outputs, class-major and then the biases.
+/// Converts the file's layer, features (with the bias last) over outputs, to class-major weights
+/// and then biases.
 fn layer(value: &Value) -> Vec<f32> {
     let rows: Vec<Vec<f32>> = list(value).iter().map(numbers).collect();
     let (bias, weights) = rows.split_last().unwrap();
@@ -51,7 +52,7 @@ fn layer(value: &Value) -> Vec<f32> {
     weights.chain(bias.iter().copied()).collect()
 }
 
-/// Features without the constant 1 that the file appends, and the labels.
+/// Returns the features without the file's constant 1, and the labels.
 fn device(x: &Value, y: &Value) -> (Vec<f32>, Vec<u16>) {
     let features = list(x).iter().flat_map(|row| {
         let row = numbers(row);
@@ -117,7 +118,7 @@ fn penalty(value: &Value) -> Penalty {
     Penalty::new(number(value)).unwrap()
 }
 
-/// Every device of every round of every run, each from the file's own state before the round.
+/// Every device of every round of every run, each from the file's state before the round.
 #[test]
 #[cfg_attr(feature = "micromath", ignore = "its exp is approximate")]
 fn pmtl_and_its_baselines_agree() {
@@ -345,7 +346,7 @@ fn shared_encoders_agree() {
     }
 }
 
-/// What is sent is what the local model moved by, on the grid, and nothing is sent of the head.
+/// The update is the movement of the local model, on the grid, without the head.
 #[test]
 fn noisy_steps_send_what_they_stepped() {
     let file = file("dpfedmtl");
@@ -389,8 +390,8 @@ fn noisy_steps_send_what_they_stepped() {
     }
 }
 
-/// The regulariser acts in every step, not in the first alone (papers.md P2): with a pull this
-/// strong the model stays where one step leaves it.
+/// The regulariser acts in every step, not only in the first (papers.md P2): with a pull this
+/// strong the model stays where the first step leaves it.
 #[test]
 fn the_pull_is_active_in_every_step() {
     let (x, y) = ([0.5, -1.0, 1.0, 0.2], [0u16, 1]);
@@ -453,7 +454,7 @@ fn steps_are_counted_and_wrong_memory_is_refused() {
         found: 5,
     };
     assert_eq!(run(steps(1), 5, 0.1), Err(wrong));
-    // A step of 10^38 beyond what an f32 holds.
+    // A step of 10^38 exceeds the range of f32.
     let model = Linear::new(2);
     let samples = SampleSlice::new(&x, &[1e3f32, -1e3, 0.0], 2).unwrap();
     let mut memory = Memory::of(&model, 3);
@@ -463,7 +464,7 @@ fn steps_are_counted_and_wrong_memory_is_refused() {
     assert_eq!(found, Err(TrainError::Diverged));
 }
 
-/// [`descend`] in pieces of up to `most` samples, or where samples and steps are split.
+/// [`descend`] in pieces of up to `most` samples, or with split samples and steps.
 fn descend_in_pieces<M: Model<Target = u16>, const SPLIT: bool>(
     model: &M,
     samples: &SampleSlice<'_, u16>,
@@ -492,8 +493,7 @@ fn descend_in_pieces<M: Model<Target = u16>, const SPLIT: bool>(
     (local, report)
 }
 
-/// In pieces of any lengths, and where samples and steps are split; whether passes or steps are
-/// counted, and without any.
+/// In pieces of any lengths, and with split samples and steps. Counts passes, steps, or none.
 #[test]
 fn steps_in_pieces_have_the_bits_of_the_whole() {
     fn check<M: Model<Target = u16>>(model: &M) {

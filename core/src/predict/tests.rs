@@ -13,7 +13,7 @@ use crate::{
     session::FixedPoint,
 };
 
-/// The scores of a model, and what they say.
+/// The scores of a model, and its predictions.
 fn said<M: Predictor>(
     model: &M,
     parameters: &[f32],
@@ -30,7 +30,7 @@ fn said<M: Predictor>(
     (scores, said, probabilities)
 }
 
-/// Integer weights where the session has numbers.
+/// Integer weights instead of the session's numbers.
 fn words(weights: &[i32]) -> Vec<f32> {
     weights
         .iter()
@@ -117,7 +117,7 @@ fn what_does_not_fit_is_refused() {
     assert_eq!(scores(&[1; 2], 2), Ok(0));
 }
 
-/// A client without a session: the caller has the parameters.
+/// A client without a session, whose caller holds the parameters.
 #[test]
 fn a_client_predicts() {
     type Model = Softmax<Const<2>, Const<2>>;
@@ -131,7 +131,7 @@ fn a_client_predicts() {
 }
 
 proptest! {
-    /// In integers, near the scores in numbers, and so are probabilities.
+    /// Integer scores and probabilities are close to those in `f32`.
     #[test]
     #[cfg_attr(feature = "micromath", ignore = "its exp is approximate")]
     fn integers_say_what_numbers_say(

@@ -1,4 +1,4 @@
-//! Records come back as they were written, and nothing else is taken for one.
+//! Records survive a round trip, and other bytes are not accepted.
 
 use proptest::{collection::vec, prelude::*};
 use std::{format, string::String, vec, vec::Vec};
@@ -46,7 +46,7 @@ where
     page
 }
 
-/// A record with this change and a checksum that fits it.
+/// A record with this change and a matching checksum.
 fn changed(mut page: Vec<u8>, at: usize, bytes: &[u8]) -> Vec<u8> {
     page[at..at + bytes.len()].copy_from_slice(bytes);
     let end = page.len() - CRC_BYTES;
@@ -115,7 +115,7 @@ proptest! {
     #[test]
     fn any_bytes_are_a_record_or_an_error(bytes in vec(any::<u8>(), 0..400)) {
         prop_assert!(Record::read(&bytes).is_err());
-        // Those too that say to be one, with checksums that fit.
+        // Including bytes that claim to be a record, with matching checksums.
         let mut page = vec![0; HEADER_BYTES + CRC_BYTES];
         page.extend(&bytes);
         let length = u32::try_from(page.len()).unwrap().to_le_bytes();
@@ -160,14 +160,14 @@ fn lengths_that_lie_are_refused() {
         let named = matches!(error, ProvisionError::Length | ProvisionError::Checksum);
         assert!(named, "{lie}: {error}");
     }
-    // One sample more than there is, and products that do not fit 32 bits.
+    // One sample too many, and products that do not fit 32 bits.
     for (features, count) in [(0, 1u32), (1, 1), (u16::MAX, u32::MAX), (16_384, 65_536)] {
         let [low, high] = features.to_le_bytes();
         let [a, b, c, d] = count.to_le_bytes();
         let page = changed(page.clone(), 116, &[low, high, 2, 0, a, b, c, d]);
         assert_eq!(refused(&page), ProvisionError::Length, "{features} {count}");
     }
-    // Samples behind a header that says there are none: a recipe that nobody has.
+    // Samples after a header without samples: an unknown recipe.
     let samples = SampleSlice::new(&[1.0], &[0u16], 1).unwrap();
     let page = changed(self::page(Some(&samples)), 120, &[0; 4]);
     let record = Record::read(&page).unwrap();
@@ -201,7 +201,7 @@ fn gradients() -> Recipe {
     Recipe::Gradients { cells, planes: 1 }
 }
 
-/// A page with room for a recipe.
+/// A page with space for a recipe.
 fn page_with_room<S>(samples: Option<&S>) -> Vec<u8>
 where
     S: Samples,
@@ -316,7 +316,7 @@ fn samples_are_used_where_they_lie() {
     let features = [1.0, 2.0, 3.0, 4.0];
     let samples = SampleSlice::new(&features, &[1.5f32, -2.0], 2).unwrap();
     let page = page(Some(&samples));
-    // Words, so that the alignment is known.
+    // Words, for a known alignment.
     let mut words = vec![0u32; page.len() / 4 + 1];
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
     bytes[..page.len()].copy_from_slice(&page);
@@ -369,7 +369,7 @@ fn a_record_is_as_it_is_written_down() {
     assert_eq!(page.len(), 136);
 }
 
-/// Zeros in the place of the key are written without erasing anything, and the rest stays.
+/// Zeros overwrite the key without an erase, and the rest stays.
 #[test]
 fn a_record_outlives_its_key() {
     let mut page = page(NONE);
@@ -380,13 +380,13 @@ fn a_record_outlives_its_key() {
     assert!(record.key.is_none());
     assert_eq!(record.identity.device, 7);
     assert_eq!(record.policy.limits, policy().limits);
-    // The power failed while it was overwritten, word by word.
+    // The power fails during overwriting, word by word.
     for cut in (KEY.start + 4..KEY.end).step_by(4) {
         let mut torn = self::page(NONE);
         torn[KEY.start..cut].fill(0);
         assert!(Record::read(&torn).unwrap().key.is_none(), "{cut}");
     }
-    // All else is damage, as a slip in a record that was typed.
+    // Everything else is damage, such as a typing error in a record.
     for at in KEY {
         let mut damaged = self::page(NONE);
         damaged[at] ^= 1;
@@ -394,7 +394,7 @@ fn a_record_outlives_its_key() {
     }
 }
 
-/// A record as text, by the bits.
+/// Encodes a record as text, bit by bit.
 fn as_text(page: &[u8]) -> String {
     let bits: Vec<u8> = page
         .iter()
@@ -465,7 +465,7 @@ fn the_record_of_an_element_has_no_secret_and_is_refused_without_one() {
     let usual = page(Some(&samples));
     let root = *identity(7).root.secret();
     let element = || Rooted(root);
-    // Of a page that goes on behind the record.
+    // From a page that continues after the record.
     let mut left = [usual.clone(), vec![0xff; 9]].concat();
     let first = leave_to_element(&mut left).unwrap();
     assert_eq!(first.secret(), named(0, &check(&key())).secret());
@@ -489,7 +489,7 @@ fn the_record_of_an_element_has_no_secret_and_is_refused_without_one() {
             .key
             .is_none()
     );
-    // Another element, and a record of a device without one.
+    // Another element, and a record without an element.
     for (page, element) in [(&left, Rooted([8; 32])), (&usual, element())] {
         let error = Record::read_with(page, element).unwrap_err();
         assert_eq!(error, ProvisionError::Element);
@@ -536,7 +536,7 @@ fn a_record_says_which_questions_are_answered() {
         Err(ProvisionError::Policy),
         "twice"
     );
-    // A recipe comes behind the samples, as without questions.
+    // A recipe comes after the samples, as without questions.
     let length = name_recipe(&mut page, &gradients()).unwrap();
     page.truncate(length);
     let record = Record::read(&page).unwrap();
@@ -545,7 +545,7 @@ fn a_record_says_which_questions_are_answered() {
     assert_eq!(stored.features().collect::<Vec<_>>(), [1.0, 2.0]);
     assert_eq!(stored.targets::<u16>().collect::<Vec<_>>(), [0, 1]);
     assert_eq!(Recipe::read(stored.recipe()), Some(gradients()));
-    // A kind that nobody knows.
+    // An unknown kind.
     let page = changed(page, 124, &[1 << 6]);
     assert_eq!(refused(&page), ProvisionError::Policy);
 }

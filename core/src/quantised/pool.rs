@@ -2,7 +2,7 @@
 
 use super::{Fault, Image, Output, Windows};
 
-/// The mean of each channel. Its results may have another scale and zero point than its input.
+/// The mean of each channel. The scale and zero point of its results may differ from its input.
 #[derive(Clone, Copy, Debug)]
 pub struct GlobalAverage {
     /// The multiplier of a sum over all pixels, with a bias of 0.

@@ -136,7 +136,7 @@ fn reference(network: &Quantised<'_>, input: &[i8]) -> Vec<i32> {
         .collect()
 }
 
-/// Tables from which layers borrow.
+/// Tables borrowed by layers.
 #[derive(Debug)]
 struct Tables {
     weights: Vec<i8>,
@@ -145,7 +145,7 @@ struct Tables {
 }
 
 impl Tables {
-    /// Enough weights for `size` of them, and outputs.
+    /// Returns enough weights for `size`, and outputs.
     fn dense(&self, inputs: usize, outputs: usize) -> Dense<'_> {
         Dense {
             weights: &self.weights[..inputs * outputs],
@@ -156,7 +156,7 @@ impl Tables {
 }
 
 fn tables() -> impl Strategy<Value = Tables> {
-    // Magnitudes at which results are neither all 0 nor all saturated, and others.
+    // Magnitudes with results neither all 0 nor all saturated, and others.
     let shift = prop_oneof![4 => 4_i8..12, 1 => -30_i8..=30];
     let mantissa = prop_oneof![4 => 1_i32 << 30..=i32::MAX, 1 => 0..=i32::MAX];
     let output = (-(1_i32 << 20)..1 << 20, mantissa, shift);
@@ -207,7 +207,7 @@ fn convolution(tables: &Tables, image: Image, kernel: Windows, pool: Windows) ->
 fn check(network: &Quantised<'_>, input: &[i8]) -> Result<(), TestCaseError> {
     let expected = reference(network, input);
     let mut scores = vec![7; network.score_count()];
-    // What was in the memory before does not matter.
+    // Previous contents of the memory do not matter.
     for rest in [0, 85] {
         let mut scratch = vec![rest; network.scratch_bytes() + usize::from(rest > 0)];
         let class = network.predict(input, &mut scratch, &mut scores).unwrap();
@@ -257,7 +257,7 @@ proptest! {
         }
     }
 
-    /// Of any sum, any multiplier and any shift.
+    /// For any sum, any multiplier and any shift.
     #[test]
     fn sums_are_scaled_as_the_specification_has_it(
         sum in prop_oneof![any::<i32>(), -9..9],
@@ -277,7 +277,7 @@ proptest! {
         prop_assert_eq!(scale.integer(scale.value(integer)), integer);
     }
 
-    /// Tables of any lengths are refused or work.
+    /// Tables of any lengths work or are refused.
     #[test]
     fn no_tables_panic(
         sides in any::<[u16; 3]>(), windows in any::<[u16; 8]>(), padding in any::<[u16; 2]>(),

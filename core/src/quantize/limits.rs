@@ -1,5 +1,5 @@
-//! The bound at the limits of the arithmetic: whatever clip norm, learning rate and bits a
-//! coordinator asks for, what a device would send obeys `Σq² ≤ 4^b`, or nothing is sent.
+//! The bound at the limits of the arithmetic: for any clip norm, learning rate and bits requested
+//! by a coordinator, the update of a device satisfies `Σq² ≤ 4^b`, or nothing is sent.
 
 use core::num::NonZeroU32;
 use std::{vec, vec::Vec};
@@ -18,7 +18,7 @@ use crate::{
 /// The parameters of a linear model of 65,000 features.
 const LONG: usize = 65_001;
 
-/// Σq² of what would be sent, or why nothing is; both ways to the integers agree.
+/// Returns Σq² of the update, or the reason why nothing is sent. Both ways to the integers agree.
 fn squares_sent(grid: &Grid, update: &[f32]) -> Result<u128, QuantizeError> {
     let mut integers = vec![7; update.len()];
     let written = grid.quantize_into(update, &mut integers);
@@ -40,8 +40,8 @@ fn squares_sent(grid: &Grid, update: &[f32]) -> Result<u128, QuantizeError> {
     }
 }
 
-/// The update that a device computes for a linear model, one sample and one step, before its
-/// entries become integers; `None` if training diverged.
+/// Returns the update of a device for a linear model, one sample and one step, before its entries
+/// become integers. `None` if training diverged.
 fn trained(features: &[f32], target: f32, rate: f32, clip_norm: f32) -> Option<Vec<f32>> {
     let model = Linear::new(features.len());
     let global = vec![0.0; features.len() + 1];
@@ -70,8 +70,8 @@ fn trained(features: &[f32], target: f32, rate: f32, clip_norm: f32) -> Option<V
 }
 
 /// A tiny clip norm whose squares underflow, many parameters, and the learning rate that makes each
-/// entry twice the clip norm: the norm was taken for 0 and nothing was clipped; then the sum of
-/// squares saturated, and too little was shrunk.
+/// entry twice the clip norm: the norm was computed as 0 and nothing was clipped, then the sum of
+/// squares saturated, and the update was not shrunk enough.
 #[test]
 fn lying_coordinator_tiny_clip_norm() {
     let (clip_norm, rate) = (1e-25, 4e-25);
@@ -83,26 +83,26 @@ fn lying_coordinator_tiny_clip_norm() {
         sent.is_ok_and(|squares| 0 < squares && squares <= bound),
         "{sent:?}"
     );
-    // Were nothing clipped, nothing would be sent.
+    // Without clipping, nothing would be sent.
     let unclipped = [2.0 * clip_norm; LONG];
     assert_eq!(
         squares_sent(&grid, &unclipped),
         Err(QuantizeError::NotClipped)
     );
-    // The longest vector whose squares fit 64 bits, and one entry more.
+    // The longest vector with squares in 64 bits, and one entry more.
     let fits = [2.0 * clip_norm; (1 << 14) - 1];
     assert!(squares_sent(&grid, &fits).is_ok_and(|squares| squares <= bound));
     let wide = [2.0 * clip_norm; 1 << 14];
     assert_eq!(squares_sent(&grid, &wide), Err(QuantizeError::NotClipped));
 }
 
-/// Any positive number, or one of a usual size.
+/// Any positive number, or one of common size.
 fn positive() -> impl Strategy<Value = f32> {
     let any = (1_u32..f32::INFINITY.to_bits()).prop_map(f32::from_bits);
     prop_oneof![any, 1e-3f32..1e3]
 }
 
-/// Entries of any size, NaN and infinities among them, or comparable with the clip norm.
+/// Entries of any size, including NaN and infinities, or comparable with the clip norm.
 fn entries(clip_norm: f32) -> impl Strategy<Value = Vec<f32>> {
     let near = (-2.1f32..2.1).prop_map(move |x| x * clip_norm);
     let wild = vec(prop_oneof![8 => any::<f32>(), 1 => Just(f32::NAN)], 1..20);
@@ -116,7 +116,7 @@ fn length() -> impl Strategy<Value = usize> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Of any vector, whether it was clipped or not.
+    /// For any vector, clipped or not.
     #[test]
     fn no_update_is_sent_beyond_the_bound(
         (clip_norm, entries) in positive()
@@ -131,7 +131,7 @@ proptest! {
         }
     }
 
-    /// Of what training computes, for any clip norm, learning rate and data.
+    /// For results of training with any clip norm, learning rate and data.
     #[test]
     fn no_training_gets_beyond_the_bound(
         clip_norm in positive().prop_map(|l| l.max(f32::MIN_POSITIVE)),
@@ -140,7 +140,7 @@ proptest! {
         target in prop_oneof![-1f32..1.0, any::<f32>()],
         length in length(), bits in 4_u32..=24,
     ) {
-        // Half of the learning rates make entries that are comparable with the clip norm.
+        // Half of the learning rates give entries comparable with the clip norm.
         let rate = if is_matched { clip_norm * ratio } else { rate };
         let features: Vec<f32> = features.iter().copied().cycle().take(length).collect();
         let grid = Grid::new(ClipNorm::new(clip_norm).unwrap(), bits).unwrap();

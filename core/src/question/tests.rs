@@ -41,7 +41,7 @@ fn questions(of: &Dimensions) -> Vec<Question> {
     can_be.collect()
 }
 
-/// A sample's features, and numbers from which its target and what a model makes of it follow.
+/// A sample's features, and the numbers that determine its target and the model's result.
 type Row = ([f32; 3], u16, f32);
 
 fn answer(question: &Question, of: &Dimensions, rows: &[Row]) -> Vec<f32> {
@@ -75,8 +75,8 @@ fn numbers() -> impl Strategy<Value = f32> {
 }
 
 proptest! {
-    /// The claim of the module, for any samples: no device has more than norm 1, on the grid and
-    /// checked in integers, and the count of a device is 1.
+    /// The claim of the module, for any samples: the norm of a device is at most 1, on the grid and
+    /// checked in integers, and its count is 1.
     #[test]
     fn no_answer_is_longer_than_one(
         rows in vec_of(([numbers(), numbers(), numbers()], 0u16..16, numbers()), 0..40),
@@ -99,7 +99,8 @@ proptest! {
     }
 }
 
-/// Rows of four samples: classes 0, 1, 1 and 3, of which the model has the first two right.
+/// Rows of four samples: classes 0, 1, 1 and 3. The model's predictions are correct for the first
+/// two.
 fn rows() -> [Row; 4] {
     [
         ([-2.0, -1.0, 0.5], 0, 0.5),

@@ -1,4 +1,4 @@
-//! Recipes come back as they were written, and nothing else is taken for one.
+//! Recipes survive a round trip, and other bytes are not accepted.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -74,7 +74,7 @@ proptest! {
     }
 }
 
-/// The layout of `docs/protocol.md`; the digest is computed by `tests/vectors/wire.py`.
+/// The layout of `docs/protocol.md`, with the digest from `tests/vectors/wire.py`.
 #[test]
 fn the_layout_is_the_documented_one() {
     let cells = Cells::new(28, 32, 4).unwrap();
@@ -113,7 +113,7 @@ fn every_bound_counts() {
     }
 }
 
-/// Without bands nothing is measured in them, and the sign of a zero bounds nothing.
+/// Without bands the measure is ignored, and so is the sign of a zero bound.
 #[test]
 fn what_has_no_effect_makes_no_other_recipe() {
     let windows = |measure| {

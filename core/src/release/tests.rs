@@ -1,4 +1,4 @@
-//! The release of a device against its raw parts, and what it refuses.
+//! The release of a device against its raw parts, and its errors.
 
 use std::{format, vec::Vec};
 
@@ -64,7 +64,7 @@ fn samples() -> SampleSlice<'static, u16> {
     SampleSlice::new(&FEATURES, &TARGETS, 3).unwrap()
 }
 
-/// The integers of a round under noise.
+/// Returns the integers of a round with noise.
 fn noised(ledger: &mut Ledger<Ram>, round: u32, global: &[f32; 8]) -> Vec<i64> {
     let participation = ledger.begin(round, &mut identity(), &LIMITS).unwrap();
     let mut device = Device::new(Softmax::new(Const, Const));
@@ -73,7 +73,7 @@ fn noised(ledger: &mut Ledger<Ram>, round: u32, global: &[f32; 8]) -> Vec<i64> {
     noised.values().collect()
 }
 
-/// The same without noise.
+/// Returns the integers of a round without noise.
 fn central(ledger: &mut Ledger<Ram>, round: u32, global: &[f32; 8]) -> Vec<i64> {
     let participation = ledger.begin(round, &mut identity(), &LIMITS).unwrap();
     let mut device = Device::new(Softmax::new(Const, Const));
@@ -82,7 +82,7 @@ fn central(ledger: &mut Ledger<Ram>, round: u32, global: &[f32; 8]) -> Vec<i64> 
     central.values().collect()
 }
 
-/// The stream of a device that is bound to a ledger with this nonce, by its definition.
+/// Returns the stream of a device bound to a ledger with this nonce, by its definition.
 fn stream(nonce: &LedgerNonce, purpose: Purpose, round: u32) -> crate::stream::Stream {
     let label: Vec<u8> = [&b"streams "[..], nonce].concat();
     let root = Key::from_secret([0x5a; 32]).derive(&label.try_into().unwrap());
@@ -112,7 +112,7 @@ fn a_release_is_the_quantised_update_and_the_noise_of_its_stream() {
     assert_eq!(noised(&mut ledger(nonce), round, &GLOBAL), expected);
 }
 
-/// Two updates under the same noise differ by what the updates differ by.
+/// With the same noise, two releases differ exactly as the updates do.
 #[test]
 fn no_two_updates_have_the_same_noise() {
     let other = [0.1; 8];
@@ -130,7 +130,7 @@ fn no_two_updates_have_the_same_noise() {
     // Two draws of 8 values of σ = 98,304 have the same bits with probability below 10⁻⁴⁰.
     assert!(seen.iter().zip(&clean).all(|(seen, clean)| seen != clean));
 
-    // A ledger that was erased has other streams, also in a round that was there before.
+    // An erased ledger has other streams, even in a round from before.
     let erased = noised(&mut self::ledger(*b"nonce 2."), 0, &GLOBAL);
     assert!(erased.iter().zip(&first).all(|(a, b)| a != b));
 }
@@ -185,7 +185,7 @@ fn shapes_are_printed_and_values_are_not() {
     assert_eq!(format!("{noised:?}"), "Noised(8 integers)");
 }
 
-/// The values that a coordinator unpacks from the chunks of a release.
+/// Returns the values that a coordinator unpacks from the chunks of a release.
 fn unpacked(release: &impl Release, width: u32) -> Vec<i64> {
     let mut all = Vec::new();
     for (index, chunk) in release.chunks().enumerate() {
@@ -209,7 +209,7 @@ fn unpacked(release: &impl Release, width: u32) -> Vec<i64> {
     all
 }
 
-/// This update in round 4.
+/// Returns this update in round 4.
 fn trained<'a>(update: &'a mut [f32], spare: &'a mut [f32]) -> Trained<'a> {
     let participation = ledger(*b"nonce 1.")
         .begin(4, &mut identity(), &LIMITS)
@@ -218,7 +218,7 @@ fn trained<'a>(update: &'a mut [f32], spare: &'a mut [f32]) -> Trained<'a> {
 }
 
 proptest! {
-    /// Any update, also outside the ball: inside it after the release, and the same on the line.
+    /// Any update, even outside the ball, is inside after the release, and the same in messages.
     #[test]
     fn what_is_trusted_to_a_coordinator_is_inside_the_ball_and_arrives(
         mut update in proptest::collection::vec(-0.4_f32..0.4, 1..300), bits in 4_u32..=24,
@@ -234,7 +234,7 @@ proptest! {
     }
 }
 
-/// +2^b has no place in b + 1 bits.
+/// +2^b does not fit b + 1 bits.
 #[test]
 fn an_update_of_one_entry_at_the_bound_arrives() {
     let (mut update, mut spare) = ([0.0, 0.3, 0.0], [0.0; 3]);
@@ -256,7 +256,7 @@ fn an_update_under_noise_arrives() {
     );
 }
 
-/// The exact bound, whatever training did: clipped at the end, or not at all.
+/// The exact bound holds for any training: clipped at the end, or not at all.
 #[test]
 fn an_update_that_was_not_clipped_to_the_grid_is_shrunk_onto_it() {
     let mut training = settings().with_clipping(Clipping::Final);
@@ -273,7 +273,7 @@ fn an_update_that_was_not_clipped_to_the_grid_is_shrunk_onto_it() {
     assert!(values.iter().any(|x| *x != 0));
 }
 
-/// Training and noise in pieces of any length, in the place of one call each.
+/// Training and noise in pieces of any length, instead of one call each.
 #[test]
 fn pieces_release_the_bits_of_the_whole() {
     let (nonce, round) = (*b"nonce 1.", 3);
@@ -300,7 +300,7 @@ fn pieces_release_the_bits_of_the_whole() {
         assert_eq!(pieces, GLOBAL.len().div_ceil(most.max(1)));
         let values: Vec<i64> = noising.finish().values().collect();
         assert_eq!(values, whole);
-        // What is left of the pieces is done by the end.
+        // The end processes the remaining pieces.
         let mut device = Device::new(Softmax::new(Const, Const));
         let participation = ledger(nonce)
             .begin(round, &mut identity(), &LIMITS)

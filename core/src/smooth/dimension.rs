@@ -35,7 +35,8 @@ impl LaplacianSmoothing {
         let count = d as f64;
         let gap = self.wide.gap();
         let decay = 1.0 - gap;
-        // 1 - R; then 1 - R^2 = (1 - R)(2 - (1 - R)), and likewise for r: every term is positive.
+        // 1 - R, from which 1 - R^2 = (1 - R)(2 - (1 - R)), and likewise for r: every term is
+        // positive.
         let fading = self.wide.fading(d);
         let near = (1.0 + decay * decay) * (2.0 - fading) / (gap * (2.0 - gap));
         let around = 2.0 * count * (1.0 - fading) / fading;

@@ -1,8 +1,8 @@
 //! The two cyclic recursions in `f32`, one plain pass each: the path of short vectors.
 //!
-//! Five flops an element and no division: on a Cortex-M4F a load, a multiply, a multiply-add and
-//! a store forward, one less backward. Both passes are one chain of dependent operations, which
-//! costs a microcontroller nothing and a desktop processor most of its speed; hence `segments`.
+//! Five flops an element and no division: on a Cortex-M4F a load, a multiply, a multiply-add and a
+//! store forward, one less backward. Both passes are one chain of dependent operations, which costs
+//! a microcontroller nothing and a desktop processor most of its speed. Hence `segments`.
 
 use super::{positive::Positive, power::one_minus_power};
 use crate::lanes;
@@ -43,7 +43,7 @@ impl Recursion {
         let one = Positive::new(1.0);
         let four_sigma = Positive::new(4.0).times(Positive::from_f32(sigma));
         let root = one.plus(four_sigma).root();
-        // r = sigma s = 4 sigma / (q + 1)^2: no cancellation however small or large sigma is.
+        // r = sigma s = 4 sigma / (q + 1)^2: no cancellation for any sigma.
         let more = root.plus(one);
         let decay = four_sigma.over(more).over(more).to_f32();
         let gain = if decay > 0.0 {

@@ -39,14 +39,14 @@ const SEGMENTS: usize = 12;
 /// Elements in a row, lanes in a register.
 const LANES: usize = 4;
 
-/// Longest segment in rows. Two blocks of `48 * 341` floats take 128 KiB of second-level cache; an
-/// odd number keeps the segments from competing for the same sets of it.
+/// Longest segment in rows. Two blocks of `48 * 341` floats take 128 KiB of second-level cache. An
+/// odd number keeps the segments from competing for the same cache sets.
 const MAX_ROWS: usize = 341;
 
 /// Four elements: neighbours in memory, or one step of four chains.
 type Row = [f32; LANES];
 
-/// Four rows of equal place in four segments, as they lie or transposed.
+/// Four rows at the same position in four segments, as in memory or transposed.
 type Tile = [Row; LANES];
 
 /// The running values of all chains.
@@ -133,7 +133,7 @@ impl Passes {
         self.heads(rows)
     }
 
-    /// Runs a block backward from `u`, the value after it, and turns the tiles back.
+    /// Runs a block backward from `u`, the value after it, and transposes the tiles back.
     fn backward(&self, block: &mut [f32], heads: Chains, u: f32) {
         let (rows, _) = block.as_chunks_mut();
         let mut chains = gather(heads.into_iter().flatten().skip(1).chain(iter::once(u)));

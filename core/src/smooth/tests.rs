@@ -62,7 +62,7 @@ fn distance(v: &[f32], u: &[f32], expected: &[f64]) -> f64 {
     })
 }
 
-/// Entries in [-1, 1) without a pattern and with a mean that is not 0.
+/// Returns entries in [-1, 1) without a pattern and with a nonzero mean.
 fn pattern(d: usize) -> Vec<f32> {
     (0..d as u64)
         .map(|i| ((i * 2_654_435_761 + 12_345) % 1_000_003) as f32 / 500_001.5 - 0.8)

@@ -81,7 +81,7 @@ const fn reach(root: f64, log: f64) -> usize {
 
 /// Returns the square root of a normal number by Heron's method, at compile time or at run time.
 const fn sqrt(x: f64) -> f64 {
-    // Half of the exponent gives a first guess within 7 %; every step squares its error.
+    // Half of the exponent gives a first guess within 7 %. Every step squares its error.
     let mut root = f64::from_bits((x.to_bits() + 1.0_f64.to_bits()) / 2);
     let mut step = 0;
     while step < 5 {

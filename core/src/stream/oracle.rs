@@ -1,8 +1,8 @@
-//! Every named stream against another implementation of ChaCha20, `rand_chacha`, under keys and
-//! nonces that are packed again here, from the text: that of the module above, docs/same-bits.md
+//! Every named stream against another implementation of ChaCha20, `rand_chacha`, with keys and
+//! nonces packed here independently, from the documentation: the parent module, docs/same-bits.md
 //! for seeds, docs/provisioning.md for ledgers.
 //!
-//! Nothing of what is compared is taken from this crate but the variants of [`Purpose`].
+//! The reference uses nothing of this crate but the variants of [`Purpose`].
 
 use proptest::{collection::vec, prelude::*};
 use rand_chacha::ChaCha20Rng;
@@ -17,8 +17,8 @@ use crate::{
     secrets::Secrets,
 };
 
-/// All purposes, and their numbers once more. Of a variant that is not listed the match has no arm,
-/// so that it does not compile.
+/// All purposes, with their numbers repeated. A missing variant does not compile, because the match
+/// has no arm for it.
 macro_rules! purposes {
     ($($purpose:ident = $number:literal),+ $(,)?) => {
         const PURPOSES: &[Purpose] = &[$(Purpose::$purpose),+];
@@ -55,7 +55,7 @@ purposes! {
     AnswerSeed = 21,
 }
 
-/// Names with each byte of round and device once different from all others.
+/// Names in which each byte of round and device once differs from all others.
 const ROUNDS_AND_DEVICES: [(u32, u32); 5] = [
     (0, 0),
     (1, 2),
@@ -80,7 +80,7 @@ const SECRET: [u8; 32] = {
 /// Words of a block.
 const BLOCK: u64 = 16;
 
-/// The key of a seed: its eight bytes, the lowest first, and 24 of text.
+/// The key of a seed: its eight bytes, the lowest first, and 24 bytes of text.
 fn key_of(seed: u64) -> [u8; 32] {
     let mut key: Vec<u8> = (0..8).map(|byte| (seed >> (8 * byte)) as u8).collect();
     key.extend(b"smolfed simulation seed ");
@@ -88,8 +88,8 @@ fn key_of(seed: u64) -> [u8; 32] {
 }
 
 /// RFC 8439 has one word for the number of the block and three for the nonce; here there are two
-/// for either. So the first word of the nonce is the upper half of the number of the block, which
-/// counts in the lower half alone, for as long as a stream lasts.
+/// for either. So the first word of the nonce is the upper half of the block number, which only
+/// counts in the lower half for the length of a stream.
 fn rfc_8439(key: [u8; 32], nonce: [u32; 3]) -> ChaCha20Rng {
     let [first, second, third] = nonce.map(u128::from);
     let mut rng = ChaCha20Rng::from_seed(key);
@@ -102,7 +102,7 @@ fn oracle(key: [u8; 32], id: StreamId) -> ChaCha20Rng {
     rfc_8439(key, [number_of(id.purpose), id.round, id.device])
 }
 
-/// Words from the beginning of the stream.
+/// Words from the start of the stream.
 fn position_of(oracle: &ChaCha20Rng) -> u64 {
     (oracle.get_word_pos() % (u128::from(BLOCK) << 32)) as u64
 }
@@ -111,7 +111,7 @@ fn skip_in(oracle: &mut ChaCha20Rng, words: u64) {
     oracle.set_word_pos(oracle.get_word_pos() + u128::from(words));
 }
 
-/// What the rounds of a block start from (RFC 8439, section 2.3), as bytes.
+/// The initial state of a block (RFC 8439, section 2.3), as bytes.
 fn state_of(key: &[u8; 32], last: [u32; 4]) -> [u8; 64] {
     let mut state = b"expand 32-byte k".to_vec();
     state.extend(key);
@@ -119,8 +119,8 @@ fn state_of(key: &[u8; 32], last: [u32; 4]) -> [u8; 64] {
     state.try_into().unwrap()
 }
 
-/// HChaCha20 is words 0 to 3 and 12 to 15 after the rounds. A block is what it started from plus
-/// what the rounds made of it, and of these words the start is public.
+/// HChaCha20 is words 0 to 3 and 12 to 15 after the rounds. A block is its initial state plus the
+/// result of the rounds, and the initial values of these words are public.
 fn hchacha20(key: [u8; 32], input: [u8; 16]) -> [u8; 32] {
     let word = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap());
     let last = [0, 4, 8, 12].map(|at| word(&input[at..at + 4]));
@@ -215,7 +215,7 @@ fn the_state_of_every_stream_is_that_of_the_rfc() {
     }
 }
 
-/// One, four and sixteen are the blocks that the generators make at once.
+/// The generators compute one, four or sixteen blocks at once.
 #[test]
 fn every_place_around_the_ends_of_blocks_is_that_of_another_implementation() {
     for (root, key) in roots() {
@@ -241,7 +241,7 @@ fn assert_same_from(root: &Root, key: [u8; 32], id: StreamId, place: u64) {
     let mut skipped = root.stream(id);
     skipped.skip(place);
     assert_eq!(skipped.position(), place);
-    // From the beginning, and from a stream of which a word was drawn.
+    // From the start, and from a stream after one drawn word.
     let mut begun = root.stream(id);
     let mut streams = [begun.at(place), skipped];
     if let Some(rest) = place.checked_sub(1) {
@@ -258,7 +258,7 @@ fn assert_same_from(root: &Root, key: [u8; 32], id: StreamId, place: u64) {
 fn the_last_words_of_a_stream_are_those_of_another_implementation() {
     for (root, key) in roots() {
         for id in ids() {
-            // The last three words are drawn; none is behind them.
+            // Draws the last three words of the stream.
             for place in (POSITIONS - 70)..=(POSITIONS - 3) {
                 let (mut ours, mut theirs) = (root.stream(id), oracle(key, id));
                 ours.skip(place);
@@ -271,7 +271,7 @@ fn the_last_words_of_a_stream_are_those_of_another_implementation() {
     }
 }
 
-/// draft-irtf-cfrg-xchacha-03, section 2.2.1: what the other tests compare with is right.
+/// draft-irtf-cfrg-xchacha-03, section 2.2.1: the reference of the other tests is correct.
 #[test]
 fn the_other_hchacha20_is_that_of_the_draft() {
     let mut key = [0; 32];
@@ -308,7 +308,7 @@ fn the_root_of_a_ledgers_streams_is_that_of_another_implementation() {
     }
 }
 
-/// From the ledger on, as a device has them.
+/// From the ledger on, as on a device.
 #[test]
 fn the_streams_of_a_participation_are_those_of_another_implementation() {
     let limits = Limits {
@@ -338,7 +338,7 @@ fn the_streams_of_a_participation_are_those_of_another_implementation() {
     }
 }
 
-/// What may be done with a stream.
+/// An operation on a stream.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Word,
@@ -353,12 +353,12 @@ fn step() -> impl Strategy<Value = Step> {
         Just(Step::Double),
         (0_usize..400).prop_map(Step::Bytes),
         (0_u64..600).prop_map(Step::Skip),
-        // Sixteen blocks are 256 words: also far from where the generator is.
+        // Sixteen blocks are 256 words, so positions are also far from the generator's.
         (0_u64..1 << 34).prop_map(Step::Skip),
     ]
 }
 
-/// Any name under any key, from any place on.
+/// Any name under any key, from any position.
 fn follows(root: &Root, key: [u8; 32], id: StreamId, start: u64, steps: &[Step]) {
     let (mut ours, mut theirs) = (root.stream(id), oracle(key, id));
     ours.skip(start);
@@ -374,7 +374,7 @@ fn follows(root: &Root, key: [u8; 32], id: StreamId, start: u64, steps: &[Step])
                 assert_eq!(a, b);
             }
             Step::Skip(words) => {
-                // A stream ends before it begins anew.
+                // A stream ends before it repeats.
                 let words = words.min((POSITIONS - 1_000_000).saturating_sub(ours.position()));
                 ours = ours.at(words);
                 skip_in(&mut theirs, words);

@@ -122,7 +122,7 @@ impl Recipe {
         if features == 0 && bounds.is_empty() {
             return Err(RecipeError::Nothing);
         }
-        // Frequencies 0 to n/2; below 2¹⁰.
+        // Frequencies 0 to n/2, below 2¹⁰.
         let behind = (length.next_power_of_two() / 2 + 1) as u16;
         let checked = match checked_bounds(bounds, behind) {
             Ok(checked) => checked,

@@ -1,4 +1,4 @@
-//! Against the definitions in `f64`, by an independent program and here, and laws.
+//! Comparison with the definitions in `f64`, from an independent program and here, and laws.
 
 use proptest::{collection::vec, prelude::*};
 use std::vec::Vec;
@@ -17,7 +17,7 @@ fn recipe(length: usize, bounds: &[u16], measure: Measure) -> Recipe {
     Recipe::new(length, &Feature::ALL, bounds, measure).unwrap()
 }
 
-/// All frequencies, each a band of its own if there are few.
+/// All frequencies, each a separate band if there are few.
 fn every_band(length: usize) -> Vec<u16> {
     let last = length.next_power_of_two() as u16 / 2;
     let width = last.div_ceil(MAX_BANDS as u16).max(1);
@@ -43,7 +43,7 @@ fn of_counts(recipe: &Recipe, samples: &[i16]) -> Vec<i32> {
     features
 }
 
-/// By how much an amplitude in counts may be wrong.
+/// Largest error of an amplitude in counts.
 fn tolerance(reference: &Reference) -> f64 {
     0.51 + reference.peak / 2048.0
 }
@@ -101,7 +101,7 @@ fn recipes_that_make_no_sense_are_refused() {
 fn a_recipe_says_what_it_has() {
     let features = [Feature::ZeroCrossings, Feature::Mean];
     let recipe = Recipe::new(100, &features, &[1, 4, 65], Measure::Amplitude).unwrap();
-    // The order is that of the enum, whatever the list's.
+    // The order follows the enum, not the list.
     let listed: Vec<_> = recipe.features().collect();
     assert_eq!(listed, [Feature::Mean, Feature::ZeroCrossings]);
     assert_eq!(recipe.bounds(), [1, 4, 65]);

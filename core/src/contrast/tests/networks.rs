@@ -29,7 +29,7 @@ const POOL: Layer = Layer::MaxPool {
 };
 const OUTPUTS: Layer = Layer::Dense { outputs: 3 };
 
-/// Networks with each layer that keeps something of a sample.
+/// Networks with each kind of layer that keeps values of a sample.
 fn networks() -> [Sequential; 3] {
     let sequence = Shape::Sequence {
         length: 4,
@@ -79,8 +79,8 @@ fn gradients_of_networks_are_derivatives() {
     }
 }
 
-/// Forward and backward are those of [`Model`], bit for bit: with the derivatives of the
-/// cross-entropy, the gradient is that of the classes.
+/// Forward and backward match [`Model`], bit for bit: with the derivatives of the cross-entropy,
+/// the gradient is the classification gradient.
 #[test]
 fn a_network_learns_without_labels_as_it_does_with_them() {
     let mut rng = stream(Purpose::Synthesis);
@@ -120,7 +120,7 @@ fn a_network_learns_without_labels_as_it_does_with_them() {
     }
 }
 
-/// The parameters of both lie alike.
+/// Both have the same parameter layout.
 #[test]
 fn two_dense_layers_are_a_hidden_layer() {
     let mut rng = stream(Purpose::Synthesis);
@@ -198,8 +198,8 @@ fn wrong_lengths_are_refused() {
     assert_eq!(backward, wrong);
 }
 
-/// A sample that is no symbols is private, too: it adds nothing, and with noise the device sends
-/// its matrix as ever.
+/// An invalid symbol in a sample is private, too: the sample adds nothing, and with noise the
+/// device sends its matrix as usual.
 #[test]
 fn a_sample_without_symbols_adds_nothing() {
     let text = Shape::Sequence {

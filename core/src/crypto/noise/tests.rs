@@ -60,8 +60,8 @@ fn two_sides_compute_what_the_rfc_says() {
     assert_eq!(*pairs[1].shared(pairs[0].public()).unwrap(), shared);
 }
 
-/// Points of small order, whose product is zero whatever the secret is (RFC 7748, section 7), also
-/// where they are not reduced modulo 2^255 - 19, or have the ignored bit.
+/// Points of small order, whose product is zero for any secret (RFC 7748, section 7), including
+/// points not reduced modulo 2^255 - 19, or with the ignored bit set.
 #[test]
 fn points_of_small_order_are_refused() {
     let small = [
@@ -88,13 +88,13 @@ fn points_of_small_order_are_refused() {
     assert!(own.shared(&BASE_POINT).is_some());
 }
 
-/// The tag of somebody who knows the pre-shared key, and that the product is zero.
+/// The tag by an attacker who knows the pre-shared key, and that the product is zero.
 fn closing_tag_of_zero(mut state: Opening, responder: &[u8; 32]) -> [u8; TAG_BYTES] {
     let key = state.mix_shared(responder, &Zeroizing::new([0; 32]));
     state.encrypt(&key, &mut [])
 }
 
-/// What the other implementation has, with these keys.
+/// The result of the other implementation with these keys.
 struct Other<'a> {
     psk: &'a [u8; 32],
     prologue: &'a [u8],
@@ -167,8 +167,8 @@ proptest! {
         assert_same(&closing, &mut theirs);
     }
 
-    /// Neither side goes on after a bit was changed: of the key that is known before, of the
-    /// prologue, of a public key, of what was encrypted or of a tag.
+    /// Neither side continues after a changed bit of the pre-shared key, the prologue, a public
+    /// key, the ciphertext or a tag.
     #[test]
     fn a_changed_bit_ends_a_handshake(
         psk in any::<[u8; 32]>(), secrets in any::<[[u8; 32]; 2]>(),
@@ -199,7 +199,8 @@ proptest! {
         prop_assert!(opening().conclude(&initiator, &public, &mut sealed, &tag).is_none());
     }
 
-    /// With the same keys before, each session has others: theirs are of no use.
+    /// With the same pre-shared key, each session has other keys, so the keys of one are useless
+    /// for another.
     #[test]
     fn keys_depend_on_both_secrets(secrets in any::<[[u8; 32]; 3]>()) {
         let [a, b, c] = secrets.map(ephemeral);

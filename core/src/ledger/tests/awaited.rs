@@ -1,4 +1,4 @@
-//! The ledger on flash that is awaited, against that on flash that blocks.
+//! The ledger on async flash, compared with blocking flash.
 
 use core::{
     future::Future,
@@ -9,7 +9,7 @@ use core::{
 use super::*;
 use embedded_storage_async::nor_flash;
 
-/// Flash of which each call is pending once.
+/// Flash whose calls are each pending once.
 pub(crate) struct Awaited<'a>(pub(crate) &'a mut Ram);
 
 impl ErrorType for Awaited<'_> {
@@ -54,7 +54,7 @@ impl nor_flash::NorFlash for Awaited<'_> {
     }
 }
 
-/// What a future gives if it is polled up to so many times, and is dropped then.
+/// Polls a future up to `polls` times, then drops it, and returns its result, if any.
 pub(crate) fn polled<T>(future: impl Future<Output = T>, polls: usize) -> Option<T> {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
@@ -100,8 +100,8 @@ fn flash_that_is_awaited_gets_the_same_bytes() {
     assert_eq!(polled(opened, ENOUGH).unwrap().unwrap().nonce(), &NONCE);
 }
 
-/// Dropped at any await, or without power at any byte: what was recorded stays, and a round whose
-/// `begin` did not return may be used up, but is given at most once.
+/// After a drop at any await, or a power cut at any byte, recorded rounds stay, and a round whose
+/// `begin` did not return may be used up, but is returned at most once.
 #[test]
 fn a_future_that_is_dropped_is_a_power_cut() {
     let mut before = erased::<4, 64>();

@@ -55,7 +55,7 @@ fn values(count: usize, salt: u32) -> Vec<f32> {
         .collect()
 }
 
-/// The same, some of them 0.
+/// Deterministic values, some of them 0.
 pub(super) fn sparse_values(count: usize, salt: u32) -> Vec<f32> {
     let some = |x: f32| if x.abs() < 0.2 { 0.0 } else { x };
     values(count, salt).into_iter().map(some).collect()
@@ -74,7 +74,7 @@ fn gradient(
     batch: &[u32],
 ) -> Result<(f32, Vec<f32>), ModelError> {
     let samples = SampleSlice::new(inputs, labels, network.feature_count()).unwrap();
-    // What is in the memory before must not matter.
+    // Previous contents of the memory must not matter.
     let mut scratch = vec![f32::NAN; network.scratch_count(1)];
     let mut gradient = vec![f32::NAN; parameters.len()];
     let loss =
@@ -91,7 +91,7 @@ fn scores(network: &Sequential, parameters: &[f32], features: &[f32]) -> Vec<f32
     scores
 }
 
-/// The mean loss of all samples, from the scores.
+/// Returns the mean loss of all samples, from the scores.
 fn mean_loss(network: &Sequential, parameters: &[f32], inputs: &[f32], labels: &[u16]) -> f64 {
     let samples = inputs.chunks_exact(network.feature_count()).zip(labels);
     let losses = samples.map(|(features, label)| {
@@ -216,7 +216,7 @@ mod golden {
     }
 }
 
-/// Layers on images that fit each other, as far as there is room.
+/// Compatible layers on images, as far as they fit.
 fn image_layers() -> impl Strategy<Value = (Shape, Vec<Layer>)> {
     let kernel = (1u16..4, 1u16..4);
     let layer = (
@@ -299,8 +299,8 @@ proptest! {
         ..ProptestConfig::with_cases(if cfg!(feature = "micromath") { 0 } else { 256 })
     })]
 
-    /// The derivative of a loss with kinks: a step across one is worse than the others, so each
-    /// slope may be that of one side.
+    /// The derivative of a loss with kinks: a step across a kink has a larger error, so each slope
+    /// may be one-sided.
     #[test]
     fn gradients_are_the_derivatives_of_random_networks(
         (input, layers) in prop_oneof![image_layers(), sequence_layers()],
@@ -333,8 +333,8 @@ proptest! {
         }
     }
 
-    /// A sample's part in a gradient does not depend on what else is in the batch, and what is in
-    /// the scratch memory, or how long it is, does not matter.
+    /// A sample's part of a gradient does not depend on the rest of the batch, or on the contents
+    /// or the length of the scratch memory.
     #[test]
     fn batch_and_scratch_do_not_change_the_bits(
         (input, layers) in prop_oneof![image_layers(), sequence_layers()],
@@ -346,7 +346,7 @@ proptest! {
         let inputs = inputs(&network, 2, salt);
         let parameters = values(network.parameter_count(), !salt);
         let (loss, once) = gradient(&network, &parameters, &inputs, &labels, &[1]).unwrap();
-        // The mean of twice the same: halves and doubles are exact.
+        // The mean of two equal values: halving and doubling are exact.
         let (again, twice) = gradient(&network, &parameters, &inputs, &labels, &[1, 1]).unwrap();
         prop_assert_eq!(loss.to_bits(), again.to_bits());
         prop_assert_eq!(once.len(), twice.len());
@@ -373,7 +373,7 @@ proptest! {
     }
 }
 
-/// The message of what is wrong with these layers.
+/// Returns the error message of these layers.
 fn wrong(input: Shape, layers: &[Layer]) -> std::string::String {
     Sequential::new(input, layers).unwrap_err().to_string()
 }
@@ -651,7 +651,7 @@ fn initial_parameters_have_the_laws_that_are_documented() {
     assert_eq!(parameters, draw(1));
     assert_ne!(parameters, draw(2));
     let mut rest = &parameters[..];
-    // The table; three tensors of the LSTM; weights and biases of 25 entries each.
+    // The table, three tensors of the LSTM, and weights and biases of 25 entries each.
     let reaches = [3f32.sqrt(), 0.2, 0.2, 0.2, 0.2, 0.2];
     for (length, reach) in network.tensors().as_slice().iter().zip(reaches) {
         let (tensor, after) = rest.split_at(*length);

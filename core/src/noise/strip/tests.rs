@@ -1,4 +1,4 @@
-//! The strips have their weights, also where a word meets a window or the unit beyond the table.
+//! The strips have their weights, even if a word hits a window or the unit beyond the table.
 
 extern crate std;
 use std::vec;
@@ -10,7 +10,7 @@ use super::super::STRIPS;
 use super::super::tests::statistics::{Script, assert_frequency, assert_law, stream};
 use super::*;
 
-/// A table so coarse that about every sixth word meets a window.
+/// A table so coarse that about every sixth word hits a window.
 static COARSE: Strips<10> = Strips::new(80);
 
 /// exp(-k²/128).
@@ -36,7 +36,7 @@ fn bounds_enclose_the_weights_and_are_close() {
         let (lower, width) = STRIPS.bounds(k);
         let upper = lower + width;
         let exact = units * weight(k);
-        // 1e-7: what the float may be off.
+        // 1e-7 for the error of the float.
         assert!(
             f64::from(lower) <= exact + 1e-7 && exact <= f64::from(upper) + 1e-7,
             "strip {k}"
@@ -86,8 +86,8 @@ fn rare_pieces_are_one_unit_beyond_then_the_windows_then_nothing() {
     }
 }
 
-/// The law over k, "nothing" included, of a table that meets its windows all the time: lower and
-/// upper differ by a seventh of the range there. False alarm 4e-8.
+/// The law over k, "nothing" included, of a table that often hits its windows: its lower and upper
+/// bounds differ by a seventh of the range. False alarm 4e-8.
 #[test]
 fn coarse_table_has_the_exact_weights() {
     let (_, windows) = totals(&COARSE);
@@ -107,8 +107,8 @@ fn coarse_table_has_the_exact_weights() {
     assert_law(&counts, &law);
 }
 
-/// Each window of the real table by itself; F_k is known to 1e-7 here. False alarm 1e-6 in all: ten
-/// windows with the false alarm of one comparison.
+/// Each window of the real table separately. F_k is known to 1e-7 here. False alarm 1e-6 in all:
+/// ten windows with the false alarm of one comparison.
 #[test]
 fn windows_have_their_probability() {
     let mut rng = stream(301);
@@ -156,7 +156,7 @@ fn unit_beyond_the_table_leads_to_strips_from_64_on() {
     ]
     .concat();
     assert_eq!(draw(twice), (Some(128), 0));
-    // A word on no piece ends the pass also there.
+    // A word on no piece also ends the pass there.
     assert_eq!(draw([&passed[..], &[u32::MAX]].concat()), (None, 0));
 }
 
@@ -218,7 +218,7 @@ fn choice_in_a_window_selects_its_term() {
         edges.push(edge);
     }
     let bits = u128::BITS - (whole - 1).leading_zeros();
-    // The choice, then what is thrown; one strip down the first choice is "yes", the last "no".
+    // The choice, then the throws. One strip down, the first choice is "yes", the last "no".
     let draw = |choice: u128, then: &[u32]| {
         let words = [
             choice >> (bits - 32),

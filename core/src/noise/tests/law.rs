@@ -8,7 +8,7 @@ use super::reference;
 use super::statistics::{FAR, assert_frequency, assert_law, assert_same_law, stream};
 use crate::noise::DiscreteGaussian;
 
-/// How often each integer in -reach..=reach was drawn; the two ends count what lies beyond, too.
+/// Counts the draws of each integer in -reach..=reach. The two ends also count values beyond.
 fn histogram(reach: i64, draws: u32, mut draw: impl FnMut() -> i64) -> Vec<u64> {
     let mut counts = vec![0; 2 * reach as usize + 1];
     for _ in 0..draws {
@@ -136,8 +136,8 @@ fn wide_sigma_has_the_moments_tails_and_signs_of_a_gaussian() {
     assert_frequency(negative, u64::from(draws), 0.5);
 }
 
-/// Digits below sigma are uniform: a strip and offset that did not fit together would show here.
-/// False alarm 4e-8.
+/// Digits below sigma are uniform. A mismatch of strip and offset would show here. False alarm
+/// 4e-8.
 #[test]
 fn low_digits_of_a_wide_sigma_are_uniform() {
     let noise = DiscreteGaussian::new(1_000_003, 1).unwrap();

@@ -1,9 +1,9 @@
 //! Algorithms 1 to 3 of Canonne, Kamath, Steinke 2020 (arXiv:2004.00010), line by line, as the
-//! reference for the faster sampler. Rationals are pairs of `u128`; meant for σ up to about 2^20.
+//! reference for the faster sampler. Rationals are pairs of `u128`, for σ up to about 2^20.
 
 use rand_core::Rng;
 
-/// A uniform integer in {0, ..., bound - 1}.
+/// Draws a uniform integer in {0, ..., bound - 1}.
 fn uniform(bound: u128, rng: &mut impl Rng) -> u128 {
     let zone = u128::MAX - u128::MAX % bound;
     loop {

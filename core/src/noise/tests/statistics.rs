@@ -1,7 +1,7 @@
-//! What the tests of this module share: generators, and when a count is too far off.
+//! Common parts of the tests of this module: generators, and checks of counts.
 //!
 //! Every statistical test has a fixed seed, so it gives the same answer each time. The stated
-//! probability of a false alarm is that of an unlucky seed, at the time the seed was chosen.
+//! probability of a false alarm is the probability of an unlucky seed when the seed was chosen.
 
 extern crate std;
 use std::vec::Vec;
@@ -14,7 +14,7 @@ use crate::stream::{Purpose, Root, Stream, StreamId};
 /// make ten comparisons and still fail by bad luck with less than 1e-6.
 pub const FAR: f64 = 5.4;
 
-/// A stream of its own for each test.
+/// Returns a separate stream for each test.
 pub fn stream(test: u32) -> Stream {
     Root::from_seed(0).stream(StreamId {
         purpose: Purpose::ServerNoise,
@@ -23,7 +23,7 @@ pub fn stream(test: u32) -> Stream {
     })
 }
 
-/// A generator that says what it is told, and fails the test when asked for more.
+/// A generator of scripted words, which fails the test when asked for more.
 pub struct Script {
     words: std::vec::IntoIter<u32>,
 }
@@ -35,7 +35,7 @@ impl Script {
         }
     }
 
-    /// Words not yet drawn.
+    /// Returns the number of words not yet drawn.
     pub fn left(&self) -> usize {
         self.words.len()
     }
@@ -62,7 +62,7 @@ impl TryCryptoRng for Script {}
 /// Asserts that `hits` of `draws` fit `probability`: false alarm 7e-8.
 pub fn assert_frequency(hits: u64, draws: u64, probability: f64) {
     let expected = draws as f64 * probability;
-    // One event is always possible where few are expected.
+    // One event is always possible if few are expected.
     let tolerance = FAR * (expected * (1.0 - probability)).sqrt() + 1.0;
     assert!(
         (hits as f64 - expected).abs() <= tolerance,
@@ -70,8 +70,8 @@ pub fn assert_frequency(hits: u64, draws: u64, probability: f64) {
     );
 }
 
-/// Asserts that `statistic` is no unusual chi-square of so many degrees: false alarm 4e-8
-/// (Wilson and Hilferty's approximation of the quantile).
+/// Asserts that `statistic` is not an unusual chi-square value for these degrees of freedom: false
+/// alarm 4e-8 (Wilson and Hilferty's approximation of the quantile).
 pub fn assert_chi_square(statistic: f64, degrees: usize) {
     let spread = 2.0 / (9.0 * degrees as f64);
     let limit = degrees as f64 * (1.0 - spread + FAR * spread.sqrt()).powi(3);
@@ -82,7 +82,7 @@ pub fn assert_chi_square(statistic: f64, degrees: usize) {
 }
 
 /// Asserts that `counts` fit `probabilities`: false alarm 4e-8. Cells with fewer than ten expected
-/// are put together with their successors.
+/// are merged with their successors.
 pub fn assert_law(counts: &[u64], probabilities: &[f64]) {
     assert_eq!(counts.len(), probabilities.len());
     let draws = counts.iter().sum::<u64>() as f64;

@@ -417,7 +417,7 @@ mod tests {
         }
     }
 
-    /// The same bytes; and dropped at each await it is a power cut.
+    /// Async flash gets the same bytes, and a drop at any await is equivalent to a power cut.
     #[cfg(feature = "async")]
     #[test]
     fn flash_that_is_awaited_gets_the_same_bytes() {

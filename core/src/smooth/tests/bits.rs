@@ -7,7 +7,7 @@ const PINNED: &str = include_str!(concat!(
     "/../tests/vectors/laplacian_smoothing_bits.json"
 ));
 
-/// The input of every pinned case; each entry is exact in `f32`.
+/// The input of every pinned case. Each entry is exact in `f32`.
 fn input(d: usize) -> Vec<f32> {
     (0..d)
         .map(|i| ((i * 7_919 % 2_003) as f32 - 1_000.0) / 1_024.0)

@@ -34,7 +34,7 @@ fn dimensions_are_the_sums_over_the_eigenvalues() {
                 let half = std::f64::consts::PI * i as f64 / d as f64;
                 1.0 / (1.0 + 4.0 * sigma * half.sin().powi(2))
             };
-            // The smallest terms first; those of i and d - i are equal.
+            // The smallest terms first. Terms i and d - i are equal.
             let total = |power| (1..d).map(|i| inverse(i).powi(power)).sum::<f64>() + 1.0;
             assert_close(smoothing.effective_dim(d), total(1), "d_sigma");
             assert_close(

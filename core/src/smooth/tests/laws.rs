@@ -72,7 +72,7 @@ proptest! {
         }
     }
 
-    /// A cycle has no first element; the paths do, and must not show it.
+    /// A cycle has no first element, but the paths do, which must not affect the result.
     #[test]
     fn a_turned_cycle_gives_the_turned_result(
         v in vectors(),

@@ -1,4 +1,4 @@
-//! Two oracles that share nothing with the recursions: the eigenvalues, and a direct solver.
+//! Two oracles independent of the recursions: the eigenvalues, and a direct solver.
 
 use std::vec;
 use std::vec::Vec;
@@ -7,11 +7,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// First column of `A^-1` from its eigenvalues, `h[k] = mean_i cos(2 pi i k / d) / lambda_i`.
-/// Good for every sigma; O(d^2).
+/// First column of `A^-1` from its eigenvalues, `h[k] = mean_i cos(2 pi i k / d) / lambda_i`. Good
+/// for every sigma, O(d^2).
 fn inverse_column(sigma: f64, d: usize) -> Vec<f64> {
     let angle = |i: usize| std::f64::consts::TAU * (i % d) as f64 / d as f64;
-    // 1 - cos x = 2 sin^2 (x / 2): exact where the eigenvalue decides most, at small x.
+    // 1 - cos x = 2 sin^2 (x / 2): exact at small x, where the eigenvalue matters most.
     let eigenvalue = |i| 1.0 + 4.0 * sigma * (angle(i) / 2.0).sin().powi(2);
     (0..d)
         .map(|k| {
@@ -50,7 +50,7 @@ pub fn dense_grid(sigma: f64, grid: &[f32], axes: &[usize]) -> Vec<f64> {
 }
 
 /// `A^-1 v` by elimination of the tridiagonal part and a correction of rank one (Sherman and
-/// Morrison) for the corners. O(d), but loses `1 + 4 sigma` of the sixteen digits; d >= 3.
+/// Morrison) for the corners. O(d), but loses `1 + 4 sigma` of the sixteen digits. Needs d >= 3.
 fn solve(sigma: f64, v: &[f64]) -> Vec<f64> {
     let d = v.len();
     let diagonal = 1.0 + 2.0 * sigma;
@@ -122,7 +122,7 @@ fn lengths_around_every_threshold_are_exact() {
     }
 }
 
-/// Sigma decides how long a warm-up is, hence from which length on a vector is segmented.
+/// Sigma determines the length of a warm-up, and so the shortest segmented vector.
 #[test]
 fn sigmas_around_every_threshold_are_exact() {
     for d in [1_000, 2_000, 5_000, 20_000] {
@@ -166,7 +166,7 @@ proptest! {
         prop_assert!(error < TOLERANCE, "{error:e}");
     }
 
-    /// Longer ones, over all the ways to cut them.
+    /// Longer vectors, over all partitions.
     #[test]
     fn long_vectors_are_exact(d in 900_usize..40_000, exponent in -6.0_f64..4.0) {
         let error = error_of_solve(10_f64.powf(exponent), d);

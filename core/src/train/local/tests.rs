@@ -1,4 +1,4 @@
-//! Local training against golden values, and what must hold for every device.
+//! Local training against golden values, and properties of every device.
 
 use core::num::NonZeroU32;
 use std::{string::String, vec, vec::Vec};
@@ -62,8 +62,8 @@ fn numbers(value: &Value) -> Vec<f32> {
     }
 }
 
-/// One golden case: the batches come in the file's order, so each is a training of its own that
-/// starts where the last one ended, with the global model fixed by hand.
+/// One golden case: the batches come in the file's order, so each is a separate training that
+/// starts at the end of the previous one, with the global model fixed by hand.
 fn golden_case<M: Model<Target = T>, T: Copy + Default>(
     model: &M,
     case: &Value,
@@ -357,8 +357,8 @@ proptest::proptest! {
     }
 }
 
-/// Trains on up to `most` samples at a time, or where steps are split, from a stream that each
-/// epoch opens anew.
+/// Trains on up to `most` samples at a time, or with split steps, from a stream reopened by each
+/// epoch.
 fn run_in_pieces<M: Model<Target = T>, T: Copy + Default, const SPLIT: bool>(
     model: &M,
     samples: &SampleSlice<'_, T>,
@@ -395,7 +395,7 @@ fn run_in_pieces<M: Model<Target = T>, T: Copy + Default, const SPLIT: bool>(
 }
 
 proptest! {
-    /// For each kind of model, and pieces of any lengths.
+    /// Covers each kind of model, and pieces of any lengths.
     #[test]
     fn pieces_have_the_bits_of_the_whole(
         count in 1_usize..12,

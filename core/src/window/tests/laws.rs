@@ -52,7 +52,7 @@ proptest! {
         prop_assert!(error.abs() <= tolerance(&reference), "{error} of {}", reference.deviation);
     }
 
-    /// A constant that is added changes mean, extremes and energy, and nothing else: not a bit.
+    /// Adding a constant only changes mean, extremes and energy, and no bit of anything else.
     #[test]
     fn a_shift_moves_the_mean_alone(samples in counts(), shift in any::<i16>()) {
         let samples: Vec<i16> = samples.iter().map(|x| x >> 1).collect();
@@ -90,7 +90,7 @@ proptest! {
         }
     }
 
-    /// A window without a change has its value, and nothing else.
+    /// A constant window has its value as mean and extremes, and zeros elsewhere.
     #[test]
     fn constants_have_no_spectrum(value in any::<i16>(), length in 2usize..=MAX_LENGTH) {
         let recipe = recipe(length, &every_band(length), Measure::Energy);
@@ -103,7 +103,7 @@ proptest! {
         prop_assert!(zero.iter().all(|x| x.to_bits() == 0), "not even a sign: {:?}", zero);
     }
 
-    /// What `window::integer` states.
+    /// The claim of `window::integer`.
     #[test]
     fn the_error_of_amplitudes_is_bounded(samples in counts()) {
         let bounds = every_band(samples.len());
@@ -121,7 +121,7 @@ proptest! {
     }
 }
 
-/// The longest windows, whose sums are the largest: overflow would panic here.
+/// The longest windows have the largest sums: overflow would panic here.
 #[test]
 fn extremes_of_the_longest_windows_do_not_overflow() {
     for length in [1_000, 1_023, MAX_LENGTH] {

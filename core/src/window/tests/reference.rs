@@ -1,6 +1,6 @@
 //! The definitions in `f64`, without a fast transform.
 
-/// What one channel has.
+/// The features of one channel.
 pub(super) struct Reference {
     pub(super) mean: f64,
     pub(super) deviation: f64,

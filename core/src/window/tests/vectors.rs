@@ -1,4 +1,4 @@
-//! Values of `tests/vectors/window.py`, which sums the definitions.
+//! Values of `tests/vectors/window.py`, which evaluates the definitions.
 
 use super::*;
 
@@ -7,12 +7,12 @@ const VECTORS: &str = include_str!(concat!(
     "/../tests/vectors/window.json"
 ));
 
-/// A window and what is to be computed of it.
+/// A window and its recipe.
 struct Case {
     name: std::string::String,
     samples: Vec<i16>,
     bounds: Vec<u16>,
-    /// The features in their order, the crossings as their number.
+    /// The features in order, with the number of crossings.
     features: Vec<f64>,
     bands: Vec<f64>,
 }
@@ -50,7 +50,7 @@ fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// Whether a feature is near enough, relative to a size.
+/// Returns whether a feature is close enough, relative to a size.
 #[track_caller]
 fn near(name: &str, at: usize, found: f64, expected: f64, tolerance: f64) {
     let error = (found - expected).abs();
@@ -75,7 +75,7 @@ fn floats_agree_with_the_definitions() {
                 near(&case.name, at, (*found).into(), expected, 2e-6 * size);
             }
             for (at, (found, expected)) in bands.iter().zip(&case.bands).enumerate() {
-                // The largest energy is that of all bands.
+                // The largest energy is the energy of all bands.
                 let energy = case.features[1] * case.features[1];
                 let (expected, size) = match measure {
                     Measure::Energy => (*expected, energy + peak * 1e-3),
@@ -99,7 +99,7 @@ fn integers_agree_with_the_definitions() {
             let (features, bands) = found.split_at(6);
             for (at, (found, expected)) in features.iter().zip(&case.features).enumerate() {
                 let tolerance = match at {
-                    // Rounded once, and an energy is a quotient of 23 bits.
+                    // Rounded once. An energy is a quotient of 23 bits.
                     0 | 1 => 0.51,
                     4 => 0.5 + expected / f64::from(1 << 22),
                     _ => 0.0,
@@ -118,7 +118,7 @@ fn integers_agree_with_the_definitions() {
     }
 }
 
-/// What every target computes: `tests/boards.rs` compares boards, this keeps the bits.
+/// Pins the bits for every target. `tests/boards.rs` compares boards.
 #[test]
 fn the_bits_are_recorded() {
     let (mut floats, mut counts) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Vectors of channels give the bits of one sum after the other.
+//! Vectors of channels give the same bits as single sums.
 
 use std::{vec, vec::Vec};
 
@@ -33,7 +33,7 @@ fn convolutions() -> impl Strategy<Value = Convolution> {
     )
 }
 
-/// Results, gradient and derivatives by the input, by the definition.
+/// Results, gradient and derivatives with respect to the input, by the definition.
 struct Sums {
     results: Vec<f32>,
     gradient: Vec<f32>,
@@ -85,7 +85,7 @@ fn by_definition(c: &Convolution, parameters: &[f32], input: &[f32], derivatives
     sums
 }
 
-/// The same in tiles.
+/// Calls the same in tiles.
 fn in_tiles<const N: usize, const P: usize>(
     c: &Convolution,
     parameters: &[f32],

@@ -1,4 +1,4 @@
-//! Vectors give the bits of one sum after the other.
+//! Vectors give the same bits as single sums.
 
 use std::vec;
 
