@@ -1,8 +1,8 @@
 //! Clipping: `clip(v, L) = v / max(1, ‖v‖₂ / L)` (DP-Fed-LS, Liang et al. 2020,
 //! arXiv:2005.00218, Algorithm 1).
 //!
-//! Clipping bounds what one device can change. Floating-point rounding may leave a clipped vector a
-//! few units in the last place outside the ball. Privacy does not rest on it but on the exact
+//! Clipping bounds the influence of one device. Floating-point rounding may leave a clipped vector
+//! a few units in the last place outside the ball. Privacy does not rest on it but on the exact
 //! integer bound of [`crate::quantize`].
 
 use crate::{lanes, params::ClipNorm};
@@ -31,7 +31,7 @@ impl core::error::Error for ClipError {}
 
 /// Scales `v` in place so that its L2 norm is at most `clip_norm`, and returns the norm before.
 ///
-/// * Shape: all parameters of one model, in model order; any length, 0 included.
+/// * Shape: all parameters of one model, in model order, of any length, including 0.
 /// * Units: those of the parameters. A vector inside the bound keeps its exact bits.
 /// * Cost: at most two passes (four when squares overflow), no extra memory. Reduces in the order
 ///   of [`lanes`].

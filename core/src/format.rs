@@ -197,7 +197,7 @@ fn round(x: f32, fraction: u32, max: i32) -> (i32, bool) {
     let pattern = x.to_bits();
     let significand = (pattern & SIGNIFICAND) | HIDDEN;
     let exponent = ((pattern & !SIGN) >> 23) as i32;
-    // x = significand · 2^(exponent − 150); with more than 31 places everything is rounded to 0, as
+    // x = significand · 2^(exponent − 150). With more than 31 places everything is rounded to 0, as
     // are subnormal numbers.
     let places = (INTEGER_EXPONENT - fraction as i32 - exponent).clamp(1, 31);
     // Below 2²⁴ + 2³⁰.

@@ -4,8 +4,8 @@
 //! device's ledger ([`Identity`]), and the 96-bit nonce is the stream's *name*, three little-endian
 //! 32-bit words: purpose, round, device. The block counter starts at 0. Two names under one root
 //! never share a key stream, and a stream may be drawn in any order, on any machine, without the
-//! others. `tests/vectors/streams.json` has test vectors; the numbers of [`Purpose`] are part of
-//! them.
+//! others. `tests/vectors/streams.json` has test vectors, which depend on the numbers of
+//! [`Purpose`].
 //!
 //! A device takes [`Root::from_secret`] with 32 bytes of entropy from hardware or from the
 //! operating system, and gets its streams from a [`Participation`], each once. Arbitrary names,

@@ -162,7 +162,7 @@ pub fn sum_into<R: Representation, V: Views, G: CryptoRng>(
 
 /// Like [`sum_into`] without the noise, which must be added before anything is sent. Calls `add`
 /// with the place of an entry and the steps that a sample adds to it. Returns whether all samples
-/// are in the sum, which is private, too.
+/// are in the sum. This result is private, too.
 ///
 /// # Errors
 /// [`TrainError::NoSamples`] without samples or views, [`TrainError::Workspace`] if a length does

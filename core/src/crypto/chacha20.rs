@@ -28,7 +28,7 @@ pub(crate) type Generator = blockwise::ChaCha20;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) fn generator(key: &[u8; 32], [first, second, third]: [u32; 3]) -> Generator {
     let mut rng = Generator::from_seed(*key);
-    // RFC 8439 puts the nonce in state words 13, 14, 15; here word 13 is the upper half of the
+    // RFC 8439 puts the nonce in state words 13, 14, 15. Here word 13 is the upper half of the
     // 64-bit block counter, and words 14 and 15 are the stream number. A block has 16 words.
     rng.set_stream(u64::from(second) | (u64::from(third) << 32));
     rng.set_word_pos(u128::from(first) << (32 + 4));

@@ -26,7 +26,7 @@ const OTHER: LedgerNonce = *b"nonce 2.";
 /// Bits of the flash.
 const BITS: usize = 8 * 256;
 
-/// Bytes that are erased and written for a record.
+/// Bytes erased and written for a record.
 const STEPS: usize = 256;
 
 /// Flash of any length.
@@ -364,7 +364,7 @@ proptest! {
         let mut ledger = new();
         let mut is_damaged = false;
         for (ahead, power, flip) in calls {
-            // Rounds that are over, used, too close, or free.
+            // Rounds in the past, used, too close, or free.
             let round = (ledger.past().next_round + ahead).saturating_sub(2);
             let mut flash = ledger.into_flash();
             flash.power = power;

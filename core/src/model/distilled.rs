@@ -50,7 +50,7 @@ impl<S: Samples<Target = u16>> Samples for WithRow<'_, S> {
 }
 
 /// A model that adds `λ·(KL(q‖p) + KL(p‖q))` to the loss of a [`Softmax`], with q the probabilities
-/// of a sample by the teacher and p by the model (Hu, Wu, Smith 2023, Section 5; papers.md P11: the
+/// of a sample by the teacher and p by the model (Hu, Wu, Smith 2023, Section 5, papers.md P11: the
 /// mean over samples, the teacher a constant).
 ///
 /// The teacher's table has a row of log-probabilities for each sample, computed by

@@ -13,8 +13,8 @@ impl LaplacianSmoothing {
     /// pi i / d)))`.
     ///
     /// Between 1 (sigma towards infinity) and d (sigma = 0), about `d / sqrt(1 + 4 sigma)`.
-    /// Relative error below 1e-12, O(log d). Source: Liang et al. 2020, section 3; `d (1 + r^d) /
-    /// ((1 - r^d) q)`.
+    /// Relative error below 1e-12, O(log d). Source: Liang et al. 2020, section 3, with `d (1 +
+    /// r^d) / ((1 - r^d) q)`.
     pub fn effective_dim(&self, d: usize) -> f64 {
         if d == 0 {
             return 0.0;
@@ -27,7 +27,7 @@ impl LaplacianSmoothing {
     /// independent noise variances left after smoothing.
     ///
     /// Between 1 and d. Relative error below 1e-12, O(log d). Source: Liang et al. 2020,
-    /// Proposition 1; with `R = r^d`, `d / (q (1-R))^2 * ((1 + r^2)(1 - R^2) / (1 - r^2) + 2 d R)`.
+    /// Proposition 1, with `R = r^d`, `d / (q (1-R))^2 * ((1 + r^2)(1 - R^2) / (1 - r^2) + 2 d R)`.
     pub fn effective_dim_squared(&self, d: usize) -> f64 {
         if d == 0 {
             return 0.0;

@@ -20,8 +20,8 @@
 //! *Vector registers.* Four segments advance together as the four lanes of a register. The rows of
 //! equal place in four segments form a 4 x 4 tile: element t of segment l is at `[l][t]`. The
 //! forward pass transposes the tile so that a register holds one step of four chains, and leaves it
-//! transposed; the backward pass walks it as it lies and turns it back. The arithmetic is the same
-//! as in `recursion` except for the warm-ups, whatever the width of the machine.
+//! transposed. The backward pass reads the transposed tile and transposes it back. The arithmetic
+//! is the same as in `recursion` except for the warm-ups, whatever the width of the machine.
 
 use core::iter;
 use core::slice::SliceIndex;

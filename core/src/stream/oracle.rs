@@ -87,9 +87,9 @@ fn key_of(seed: u64) -> [u8; 32] {
     key.try_into().unwrap()
 }
 
-/// RFC 8439 has one word for the number of the block and three for the nonce; here there are two
-/// for either. So the first word of the nonce is the upper half of the block number, which only
-/// counts in the lower half for the length of a stream.
+/// RFC 8439 has one word for the number of the block and three for the nonce. Here both have two.
+/// So the first word of the nonce is the upper half of the block number, which only counts in the
+/// lower half for the length of a stream.
 fn rfc_8439(key: [u8; 32], nonce: [u32; 3]) -> ChaCha20Rng {
     let [first, second, third] = nonce.map(u128::from);
     let mut rng = ChaCha20Rng::from_seed(key);

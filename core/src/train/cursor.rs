@@ -9,7 +9,7 @@ use super::{LocalTraining, TrainError};
 pub(crate) struct Cursor {
     /// Number of samples. Each call checks that it has not changed.
     count: NonZeroU32,
-    /// Epochs that are complete.
+    /// Number of complete epochs.
     epoch: u32,
     /// First sample of the batch, in the order of the epoch.
     batch: u32,
@@ -47,7 +47,7 @@ impl Cursor {
         self.count
     }
 
-    /// Epochs that are complete.
+    /// Number of complete epochs.
     pub(crate) const fn epochs(&self) -> u32 {
         self.epoch
     }
@@ -58,7 +58,7 @@ impl Cursor {
         (self.epoch.saturating_mul(batches)).saturating_add(self.batch / size)
     }
 
-    /// Whether all epochs are complete.
+    /// Returns whether all epochs are complete.
     #[inline(always)]
     pub(crate) const fn is_complete(&self, settings: &LocalTraining) -> bool {
         self.epoch >= settings.epochs

@@ -18,7 +18,7 @@ use crate::{
 /// * Randomness: the order of the samples, from `rng` (purpose
 ///   [`BatchShuffle`](crate::stream::Purpose::BatchShuffle)).
 /// * Cost: `epochs · samples · parameters · 4` flop and two passes over the parameters per step.
-/// * Privacy: the update is clipped but carries no noise; it is private until the noise is added. A
+/// * Privacy: the update is clipped but has no noise. It is private until the noise is added. A
 ///   device trains with [`Client::train`](crate::client::Client::train) or a session. Outside the
 ///   crate this function needs the feature `hazmat`.
 ///

@@ -90,7 +90,8 @@ proptest! {
         }
     }
 
-    /// A constant window has its value as mean and extremes, and zeros elsewhere.
+    /// A constant window has its value as mean and extremes, its square as energy, and zeros
+    /// elsewhere.
     #[test]
     fn constants_have_no_spectrum(value in any::<i16>(), length in 2usize..=MAX_LENGTH) {
         let recipe = recipe(length, &every_band(length), Measure::Energy);
