@@ -1,9 +1,9 @@
 //! The integer grid: exact conversion of a clipped update to integers, and back after the noise.
 //!
 //! The grid has the step `clip_norm · 2^-b`. Each entry is rounded **toward zero**, so rounding
-//! never raises the norm, and an update inside the L2 ball of radius `clip_norm` satisfies `Σq² ≤
-//! 4^b`. Privacy rests on that bound. It is computed and enforced in integers, by the device here
-//! ([`Grid::quantizer`]) and again by the server ([`Grid::check`]), so the rounding of the
+//! never raises the norm, and an update inside the L2 ball of radius `clip_norm` satisfies
+//! `Σq² ≤ 4^b`. Privacy rests on that bound. It is computed and enforced in integers, by the device
+//! here ([`Grid::quantizer`]) and again by the server ([`Grid::check`]), so the rounding of the
 //! floating-point clipping before it cannot matter.
 //!
 //! From here to the noise there are only integers, which prevents attacks on floating-point

@@ -1,11 +1,11 @@
 //! Description of a device's feature computation, in a comparable form.
 //!
 //! Firmware computes features with the types of [`features`](crate::features) and [`window`]. A
-//! [`Recipe`] describes such a computation in up to [`MAX_RECIPE_BYTES`] bytes. A [provisioning
-//! record](crate::provision) can contain the recipe of an experiment, and a device sends the recipe
-//! of its firmware when a [`session`](crate::session) begins. A coordinator refuses a device whose
-//! recipe differs from its experiment. A recipe does not describe scales, such as the counts of a
-//! unit, or the largest length of a sample.
+//! [`Recipe`] describes such a computation in up to [`MAX_RECIPE_BYTES`] bytes. A
+//! [provisioning record](crate::provision) can contain the recipe of an experiment, and a device
+//! sends the recipe of its firmware when a [`session`](crate::session) begins. A coordinator
+//! refuses a device whose recipe differs from its experiment. A recipe does not describe scales,
+//! such as the counts of a unit, or the largest length of a sample.
 //!
 //! ```
 //! use smolfed_core::{

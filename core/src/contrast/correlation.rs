@@ -215,8 +215,9 @@ pub fn sum_samples<R: Representation, V: Views>(
     Ok(is_whole)
 }
 
-/// Computes R̄ of all other devices from R̄ of all devices and the device's own R: `(R̄ − q R) / (1
-/// − q)`, with q the device's share of all samples. All zero if there are no other devices.
+/// Computes R̄ of all other devices from R̄ of all devices and the device's own R:
+/// `(R̄ − q R) / (1 − q)`, with q the device's share of all samples. All zero if there are no other
+/// devices.
 pub fn without_own(all: &[f32], own: &[f32], share: f32, others: &mut [f32]) {
     let rest = 1.0 - share;
     for ((others, all), own) in others.iter_mut().zip(all).zip(own) {

@@ -1,9 +1,9 @@
 //! e^−x and ln x by tables, with products of 16 bits, as the smallest processors can multiply.
 //!
-//! With x = k + i/32 + r, k < 16, i < 32 and 0 ≤ r < 1/32: `e^−x = e^−k · e^−(i/32) · (1 − (r −
-//! r²/2))`, up to r³/6 < 5.1 · 10⁻⁶. The tables are exact to half a unit of 2⁻¹⁷ and 2⁻¹⁶, and each
-//! product is rounded once. The error of the result is at most [`EXP_ERROR`], which a test measures
-//! on every argument.
+//! With x = k + i/32 + r, k < 16, i < 32 and 0 ≤ r < 1/32:
+//! `e^−x = e^−k · e^−(i/32) · (1 − (r − r²/2))`, up to r³/6 < 5.1 · 10⁻⁶. The tables are exact to
+//! half a unit of 2⁻¹⁷ and 2⁻¹⁶, and each product is rounded once. The error of the result is at
+//! most [`EXP_ERROR`], which a test measures on every argument.
 
 /// The largest error of [`exp_of_minus`], in units of 2⁻¹⁶.
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The gradient of a batch: Σ r x over its samples, in 32 bits.
 //!
-//! A batch of n samples uses residuals in units of 2^−R, with the largest R such that `n · 2^R ·
-//! 2^BITS ≤ 2³⁰`, so the sums have magnitude at most 2³⁰ and fit. The feature of a bias is 1.
+//! A batch of n samples uses residuals in units of 2^−R, with the largest R such that
+//! `n · 2^R · 2^BITS ≤ 2³⁰`, so the sums have magnitude at most 2³⁰ and fit. The feature of a bias
+//! is 1.
 
 use super::{dot, loss::FixedPointModel, samples::FixedPointSamples};
 use crate::format::{Feature, FeatureScale};

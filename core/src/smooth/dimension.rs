@@ -1,10 +1,10 @@
 //! Cost and benefit of smoothing: effective dimension, bias and variance.
 //!
 //! Proposition 1 of DP-Fed-LS (Liang et al. 2020, arXiv:2005.00218): smoothing `v + n`, n of
-//! variance `noise_std^2` an entry, has the squared error `||v - A^-1 v||^2 + noise_std^2
-//! trace(A^-2)`, bias and variance. The paper writes the traces as sums over d eigenvalues. The
-//! inverse has the entries `(r^k + r^(d-k)) / (q (1 - r^d))`, k the distance from the diagonal.
-//! Their sums are geometric and take a few operations.
+//! variance `noise_std^2` an entry, has the squared error
+//! `||v - A^-1 v||^2 + noise_std^2 trace(A^-2)`, bias and variance. The paper writes the traces as
+//! sums over d eigenvalues. The inverse has the entries `(r^k + r^(d-k)) / (q (1 - r^d))`, k the
+//! distance from the diagonal. Their sums are geometric and take a few operations.
 
 use super::{LaplacianSmoothing, SmoothingError};
 
@@ -13,8 +13,8 @@ impl LaplacianSmoothing {
     /// pi i / d)))`.
     ///
     /// Between 1 (sigma towards infinity) and d (sigma = 0), about `d / sqrt(1 + 4 sigma)`.
-    /// Relative error below 1e-12, O(log d). Source: Liang et al. 2020, section 3, with `d (1 +
-    /// r^d) / ((1 - r^d) q)`.
+    /// Relative error below 1e-12, O(log d). Source: Liang et al. 2020, section 3, with
+    /// `d (1 + r^d) / ((1 - r^d) q)`.
     pub fn effective_dim(&self, d: usize) -> f64 {
         if d == 0 {
             return 0.0;

@@ -125,8 +125,8 @@ impl Recursion {
     }
 }
 
-/// Returns the steps after which `r^k` has fallen to `exp(-LOG_FORGOTTEN)`, rounded up. `-ln r = 2
-/// artanh(1 / q)`, and two terms of the series `1/q + 1/(3 q^3) + ..` are a good bound.
+/// Returns the steps after which `r^k` has fallen to `exp(-LOG_FORGOTTEN)`, rounded up.
+/// `-ln r = 2 artanh(1 / q)`, and two terms of the series `1/q + 1/(3 q^3) + ..` are a good bound.
 const fn reach(root: Positive) -> usize {
     let one = Positive::new(1.0);
     let x = one.over(root);

@@ -72,8 +72,9 @@ impl WideRecursion {
     }
 }
 
-/// Returns the steps after which `r^k` has fallen to `exp(-log)`, rounded up. `-ln r = 2 artanh(1 /
-/// q)`, and two terms of the series `1/q + 1/(3 q^3) + ..` are a good bound. Saturates.
+/// Returns the steps after which `r^k` has fallen to `exp(-log)`, rounded up.
+/// `-ln r = 2 artanh(1 / q)`, and two terms of the series `1/q + 1/(3 q^3) + ..` are a good bound.
+/// Saturates.
 const fn reach(root: f64, log: f64) -> usize {
     let x = 1.0 / root;
     (0.5 * log / (x + x * x * x / 3.0) + 1.0) as usize

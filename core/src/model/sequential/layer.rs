@@ -52,8 +52,8 @@ pub enum Layer {
         width: u16,
     },
     /// A long short-term memory that starts from zeros (`torch.nn.LSTM`). Its output is the hidden
-    /// state after each step. Parameters: input weights `[4 hidden, width]`, recurrent weights `[4
-    /// hidden, hidden]`, biases `[4 hidden]` (the sum of PyTorch's two). Gates are in the order
+    /// state after each step. Parameters: input weights `[4 hidden, width]`, recurrent weights
+    /// `[4 hidden, hidden]`, biases `[4 hidden]` (the sum of PyTorch's two). Gates are in the order
     /// input, forget, cell, output.
     Lstm {
         /// Entries of the hidden state.

@@ -1,8 +1,8 @@
 //! Long short-term memories.
 //!
-//! With z = W x_t + U h_{t−1} + b, the gates i, f, o = σ(z) and g = tanh(z), `c_t = f·c_{t−1} +
-//! i·g` and `h_t = o·tanh(c_t)`, h and c starting from 0 (Hochreiter and Schmidhuber 1997, with
-//! forget gates as in Gers, Schmidhuber, Cummins 2000).
+//! With z = W x_t + U h_{t−1} + b, the gates i, f, o = σ(z) and g = tanh(z),
+//! `c_t = f·c_{t−1} + i·g` and `h_t = o·tanh(c_t)`, h and c starting from 0 (Hochreiter and
+//! Schmidhuber 1997, with forget gates as in Gers, Schmidhuber, Cummins 2000).
 //!
 //! A sum z adds its terms one after the other to 0: first from x, then from h, then b. Derivatives
 //! add their terms in the order of the gates' rows, and the gradient of a parameter adds its terms
