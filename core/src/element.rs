@@ -66,7 +66,7 @@
 //! | root | "smolfed mask" ‖ device u32 | root of masks, with the feature `masks` | always |
 //! | chain key | as in `wire::keys` | keys of a session and its greeting | until it ends |
 //! | root | "smolfed no round" | placeholder before the first round | until that |
-//! | both | "smolfed check " | 16 bytes that identify the secret | public |
+//! | both | "smolfed check   " | 16 bytes that identify the secret | public |
 //!
 //! HKDF-Expand is a pseudo-random function: an attacker who reads the RAM learns the noise of the
 //! round in training and the frames of the session, but of no other round or session. Masks are the

@@ -8,7 +8,7 @@ pub type LedgerNonce = [u8; 8];
 /// Identity of a device.
 ///
 /// Its streams derive from its root and from the nonce of its ledger, by HChaCha20(root; "streams "
-/// ‖ nonce): a device with a new ledger, after an erase of its flash, never draws from a stream
+/// ‖ nonce). So a device with a new ledger, after an erase of its flash, never draws from a stream
 /// again.
 ///
 /// With the feature `element`, an `Element` can replace the root: the secrets are in a secure

@@ -46,8 +46,8 @@ pub struct PersonalRequest {
     /// Number of shared parameters, which come first, and of the entries of an update. 0 for
     /// fine-tuning.
     pub shared: u32,
-    /// The last round of the run with a valid update of the device, which continues from the state
-    /// of that round.
+    /// The last round of the run with a valid update of the device. The device continues from the
+    /// state of that round.
     pub last: Option<u32>,
 }
 

@@ -16,7 +16,7 @@ mod sealed {
 
 /// A stored feature: a number, or an integer of the model's scale.
 pub trait Reading: Copy + Default + PartialEq + sealed::Sealed + 'static {
-    /// Returns whether the feature is not NaN or infinite. Integers never are.
+    /// Returns whether the feature is finite. Integers always are.
     fn is_number(self) -> bool;
 
     /// Returns whether the feature is the smallest or the largest integer of its type. Numbers have
