@@ -6,16 +6,16 @@
 //!
 //! **How.** Canonne, Kamath, Steinke 2020 (arXiv:2004.00010) draw a discrete Laplace value, made of
 //! exp(-rational) coins, and accept it with an exp(-rational) coin. Here the proposal lies closer
-//! to the Gaussian, and a value takes 3.2 random words on average instead of about 10. With s =
-//! ⌈σ/8⌉:
+//! to the Gaussian, and a value takes 3.2 random words on average instead of about 10. With
+//! s = ⌈σ/8⌉:
 //!
 //! 1. Draw a strip k >= 0 with probability proportional to exp(-k²/128) (`strip.rs`), a sign, and
 //!    an offset 0 <= j < s, uniform. The magnitude is m = k·s + j. "Minus zero" is drawn again.
 //! 2. Accept with probability e^-γ, γ = m²/(2σ²) - k²/128, by their Algorithm 1 (`coin.rs`),
 //!    otherwise go back to 1. Since s >= σ/8 and m >= k·s, γ is not negative.
 //!
-//! *Proof.* Every integer x has one sign, k and j. A pass returns x with probability ½ ·
-//! c·exp(-k²/128) · 1/s · exp(-γ) = (c/2s)·exp(-x²/(2σ²)), c the constant of the strips. All
+//! *Proof.* Every integer x has one sign, k and j. A pass returns x with probability
+//! ½ · c·exp(-k²/128) · 1/s · exp(-γ) = (c/2s)·exp(-x²/(2σ²)), c the constant of the strips. All
 //! factors but the last are the same for each x. ∎ The tests compare the result with exact
 //! probabilities and with Algorithms 1 to 3 as printed.
 //!

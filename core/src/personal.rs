@@ -142,7 +142,8 @@ fn steps<M: Model, S: Samples<Target = M::Target>>(
     steps.finish(&cursor, local, report)
 }
 
-/// Adds the pull of an anchor and the weight decay to some entries of a gradient.
+/// Returns a function that adds the pull of an anchor and the weight decay to some entries of a
+/// gradient.
 #[inline(always)]
 fn penalties<'a>(
     anchor: Option<&'a Anchor<'_>>,

@@ -12,8 +12,8 @@
 //! [`Session`](crate::session::Session) does the same in the protocol of this crate, with the same
 //! functions, and adds masks and the bit of adaptive clipping.
 //!
-//! If the device has no usable samples or its training diverged, it releases an update of zeros:
-//! this fact describes its data, and the noise covers it as well.
+//! If the device has no usable samples or its training diverged, it releases an update of zeros.
+//! Whether this happened depends on its data, so the noise must cover it as well.
 //!
 //! [`Ledger::begin`]: crate::ledger::Ledger::begin
 //! [`Client::train`]: crate::client::Client::train

@@ -124,7 +124,7 @@ impl LaplacianSmoothing {
         each_tensor(v, lengths, |tensor| self.apply(tensor))
     }
 
-    /// Smooths along each axis of a grid in turn: the inverse of the Kronecker product of one A an
+    /// Smooths along each axis of a grid in turn: the inverse of the Kronecker product of one A per
     /// axis. This goes beyond the paper, which only covers flattened tensors.
     ///
     /// * Shape: `axes` outermost first, the last one contiguous. `v` holds any number of such grids

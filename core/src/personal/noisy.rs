@@ -17,7 +17,7 @@ pub struct NoisySteps<'a, R> {
     /// Noise in steps of the grid. `None` for runs without a privacy guarantee.
     pub noise: Option<&'a DiscreteGaussian>,
     /// The device's noise stream of the round (purpose
-    /// [`DeviceNoise`](crate::stream::Purpose::DeviceNoise)); which continues from step to step.
+    /// [`DeviceNoise`](crate::stream::Purpose::DeviceNoise)). It continues from step to step.
     pub stream: R,
     /// Sum of the releases, in steps of the grid, with one entry for each shared parameter. Starts
     /// from zeros.

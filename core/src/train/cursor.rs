@@ -47,7 +47,7 @@ impl Cursor {
         self.count
     }
 
-    /// Number of complete epochs.
+    /// Returns the number of complete epochs.
     pub(crate) const fn epochs(&self) -> u32 {
         self.epoch
     }

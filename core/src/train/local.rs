@@ -377,7 +377,8 @@ impl Then for Step<'_> {
     }
 }
 
-/// Computes the difference of an entry from its gradient, its local and its global value.
+/// Returns a function that computes the difference of an entry from its gradient, its local and its
+/// global value.
 #[inline(always)]
 fn difference(settings: &LocalTraining) -> impl Fn(f32, f32, f32) -> f32 {
     let rate = settings.learning_rate.get();
